@@ -1,0 +1,256 @@
+//! Which CPUs share what: threads of a core, a last-level cache, a package, a NUMA node.
+
+use crate::{CpuId, CpuMask, MAX_CPUS};
+
+/// Where one CPU sits. Numbers are global (core 5 exists once in the machine).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuPlace {
+    /// Physical core.
+    pub core: u32,
+    /// Last-level cache domain (`sd_llc`).
+    pub llc: u32,
+    /// Package.
+    pub socket: u32,
+    /// NUMA node.
+    pub node: u32,
+}
+
+/// How far apart two CPUs are; costs are looked up by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Distance {
+    /// The same CPU.
+    Same,
+    /// Threads of one core.
+    Smt,
+    /// Cores under one last-level cache.
+    Llc,
+    /// Caches of one NUMA node.
+    Node,
+    /// Different NUMA nodes.
+    Remote,
+}
+
+/// A level of the scheduling-domain hierarchy, smallest span first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    /// Threads of a core.
+    Smt,
+    /// Cores sharing the last-level cache.
+    Mc,
+    /// All CPUs of a node (DIE up to 6.6, PKG later).
+    Pkg,
+    /// All nodes.
+    Numa,
+}
+
+/// Why a topology cannot exist.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TopologyError {
+    /// No CPU at all.
+    #[error("a machine needs at least one CPU")]
+    Empty,
+    /// More CPUs than a kernel can have.
+    #[error("{0} CPUs are more than the {MAX_CPUS} a kernel can have")]
+    TooMany(usize),
+    /// A smaller unit spans two of a larger one.
+    #[error("{inner} {number} spans two {outer}s")]
+    Straddles {
+        /// The smaller unit: `core`, `llc` or `socket`.
+        inner: &'static str,
+        /// Its number.
+        number: u32,
+        /// The larger unit it straddles.
+        outer: &'static str,
+    },
+}
+
+/// The machine's CPUs and what they share. Immutable once built.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    places: Vec<CpuPlace>,
+    smt: Vec<CpuMask>,
+    llc: Vec<CpuMask>,
+    node: Vec<CpuMask>,
+    all: CpuMask,
+}
+
+impl Topology {
+    /// Builds from one place per CPU. A core must lie within one LLC, an LLC within one node.
+    pub fn new(places: Vec<CpuPlace>) -> Result<Self, TopologyError> {
+        if places.is_empty() {
+            return Err(TopologyError::Empty);
+        }
+        if places.len() > MAX_CPUS {
+            return Err(TopologyError::TooMany(places.len()));
+        }
+        nested(&places, "core", |p| p.core, "llc", |p| p.llc)?;
+        nested(&places, "llc", |p| p.llc, "node", |p| p.node)?;
+        Ok(Topology {
+            smt: sharing(&places, |p| p.core),
+            llc: sharing(&places, |p| p.llc),
+            node: sharing(&places, |p| p.node),
+            all: CpuMask::first(places.len()),
+            places,
+        })
+    }
+
+    /// A regular machine: every unit has the same number of the next smaller one. CPUs are numbered core-major with
+    /// the threads of a core adjacent when `adjacent_threads` (POWER), else thread-major over all cores (x86).
+    pub fn regular(
+        nodes: u32,
+        llcs_per_node: u32,
+        cores_per_llc: u32,
+        threads_per_core: u32,
+        adjacent_threads: bool,
+    ) -> Result<Self, TopologyError> {
+        let counts = [nodes, llcs_per_node, cores_per_llc, threads_per_core];
+        let total = counts.iter().try_fold(1usize, |n, c| n.checked_mul(*c as usize)).unwrap_or(usize::MAX);
+        if total > MAX_CPUS {
+            return Err(TopologyError::TooMany(total));
+        }
+        let cores = nodes * llcs_per_node * cores_per_llc;
+        let place = |core: u32| {
+            let llc = core / cores_per_llc;
+            let node = llc / llcs_per_node;
+            CpuPlace { core, llc, socket: node, node }
+        };
+        let cpus = if adjacent_threads {
+            (0..cores * threads_per_core).map(|cpu| place(cpu / threads_per_core)).collect()
+        } else {
+            (0..threads_per_core).flat_map(|_| (0..cores).map(place)).collect()
+        };
+        Topology::new(cpus)
+    }
+
+    /// Number of CPUs, at least 1.
+    #[must_use]
+    pub fn nr_cpus(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Where a CPU sits.
+    #[must_use]
+    pub fn place(&self, cpu: CpuId) -> CpuPlace {
+        self.places[cpu.index()]
+    }
+
+    /// Every CPU.
+    #[must_use]
+    pub fn all(&self) -> &CpuMask {
+        &self.all
+    }
+
+    /// The threads of the CPU's core, itself included (`cpu_smt_mask`).
+    #[must_use]
+    pub fn smt(&self, cpu: CpuId) -> &CpuMask {
+        &self.smt[cpu.index()]
+    }
+
+    /// The CPUs under the same last-level cache, itself included (`sd_llc` span).
+    #[must_use]
+    pub fn llc(&self, cpu: CpuId) -> &CpuMask {
+        &self.llc[cpu.index()]
+    }
+
+    /// The CPUs of the same NUMA node, itself included.
+    #[must_use]
+    pub fn node(&self, cpu: CpuId) -> &CpuMask {
+        &self.node[cpu.index()]
+    }
+
+    /// Whether two CPUs share a last-level cache (`cpus_share_cache`).
+    #[inline]
+    #[must_use]
+    pub fn share_llc(&self, a: CpuId, b: CpuId) -> bool {
+        self.places[a.index()].llc == self.places[b.index()].llc
+    }
+
+    /// How far apart two CPUs are.
+    #[inline]
+    #[must_use]
+    pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
+        let (p, q) = (self.places[a.index()], self.places[b.index()]);
+        if a == b {
+            Distance::Same
+        } else if p.core == q.core {
+            Distance::Smt
+        } else if p.llc == q.llc {
+            Distance::Llc
+        } else if p.node == q.node {
+            Distance::Node
+        } else {
+            Distance::Remote
+        }
+    }
+
+    /// The scheduling domains of a CPU, smallest first, levels that add no CPU dropped (`build_sched_domains`).
+    #[must_use]
+    pub fn domains(&self, cpu: CpuId) -> Vec<(Level, CpuMask)> {
+        let i = cpu.index();
+        let spans =
+            [(Level::Smt, self.smt[i]), (Level::Mc, self.llc[i]), (Level::Pkg, self.node[i]), (Level::Numa, self.all)];
+        let mut levels: Vec<(Level, CpuMask)> = Vec::new();
+        for (level, span) in spans {
+            if span.count() > levels.last().map_or(1, |(_, below)| below.count()) {
+                levels.push((level, span));
+            }
+        }
+        levels
+    }
+}
+
+fn sharing(places: &[CpuPlace], unit: fn(&CpuPlace) -> u32) -> Vec<CpuMask> {
+    let mut masks = std::collections::BTreeMap::<u32, CpuMask>::new();
+    for (cpu, place) in places.iter().enumerate() {
+        masks.entry(unit(place)).or_default().set(CpuId(cpu as u32));
+    }
+    places.iter().map(|place| masks[&unit(place)]).collect()
+}
+
+fn nested(
+    places: &[CpuPlace],
+    inner: &'static str,
+    inner_of: fn(&CpuPlace) -> u32,
+    outer: &'static str,
+    outer_of: fn(&CpuPlace) -> u32,
+) -> Result<(), TopologyError> {
+    let mut home = std::collections::BTreeMap::new();
+    for place in places {
+        let number = inner_of(place);
+        if *home.entry(number).or_insert(outer_of(place)) != outer_of(place) {
+            return Err(TopologyError::Straddles { inner, number, outer });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x86_numbering_puts_siblings_half_the_machine_apart() {
+        let t = Topology::regular(2, 1, 28, 2, false).unwrap();
+        assert_eq!(t.nr_cpus(), 112);
+        assert_eq!(t.smt(CpuId(0)).to_list(), "0,56");
+        assert_eq!(t.llc(CpuId(0)).to_list(), "0-27,56-83");
+        assert_eq!(t.distance(CpuId(0), CpuId(56)), Distance::Smt);
+        assert_eq!(t.distance(CpuId(0), CpuId(28)), Distance::Remote);
+        let levels: Vec<Level> = t.domains(CpuId(0)).iter().map(|d| d.0).collect();
+        assert_eq!(levels, [Level::Smt, Level::Mc, Level::Numa]);
+    }
+
+    #[test]
+    fn one_cpu_has_no_domain() {
+        assert!(Topology::regular(1, 1, 1, 1, true).unwrap().domains(CpuId(0)).is_empty());
+    }
+
+    #[test]
+    fn impossible_machines_are_refused() {
+        let place = |core, llc, node| CpuPlace { core, llc, socket: node, node };
+        assert_eq!(Topology::new(vec![]).unwrap_err(), TopologyError::Empty);
+        let split = Topology::new(vec![place(0, 0, 0), place(0, 1, 0)]).unwrap_err();
+        assert_eq!(split.to_string(), "core 0 spans two llcs");
+        assert_eq!(Topology::regular(64, 64, 64, 8, true).unwrap_err(), TopologyError::TooMany(2_097_152));
+    }
+}

@@ -1,0 +1,41 @@
+//! The kernel's scheduling decisions and nothing else: handed the clock, returns decisions, never fails.
+//!
+//! Driven through one interface ([`Sched`]) by the simulator and by the replay of real traces.
+
+mod config;
+pub mod decision;
+pub mod fair;
+mod features;
+mod knobs;
+mod sched;
+mod version;
+mod weight;
+
+pub use config::{ConfigError, KernelConfig, PreemptModel};
+pub use features::{Feature, FeatureInfo};
+pub use knobs::{Knob, KnobInfo};
+pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
+pub use version::{Version, VersionError};
+
+/// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FairPolicy {
+    /// SCHED_NORMAL.
+    #[default]
+    Normal,
+    /// SCHED_BATCH.
+    Batch,
+    /// SCHED_IDLE.
+    Idle,
+}
+
+/// A decision's wish to reschedule a CPU (`resched_curr`, `resched_curr_lazy`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Resched {
+    /// Keep running.
+    No,
+    /// TIF_NEED_RESCHED_LAZY where the preemption model has it.
+    Lazy,
+    /// TIF_NEED_RESCHED.
+    Full,
+}

@@ -1,0 +1,28 @@
+//! One run, fully resolved: nothing in it is a default any more.
+
+use std::sync::Arc;
+
+use schedlab_model::Nanos;
+use schedlab_policy::KernelConfig;
+use schedlab_workload::Workload;
+
+use crate::Machine;
+
+/// Everything one run depends on.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// The kernel: version row, features, knobs, HZ, preemption model.
+    pub kernel: KernelConfig,
+    /// What runs.
+    pub workloads: Arc<Vec<Workload>>,
+    /// Limit of the run, warm-up included.
+    pub duration: Nanos,
+    /// Samples before this are dropped.
+    pub warmup: Nanos,
+    /// The seed of every stream.
+    pub seed: u64,
+    /// Whether phases, offsets and costs are drawn; off, each takes its typical value and phases are 0.
+    pub noise: bool,
+}

@@ -1,0 +1,11 @@
+//! What runs: task programs, the benchmark catalogue, rt-app files, seeded distributions.
+//!
+//! A workload is plain data ([`Workload`]). The simulator and the agent execute the same programs.
+
+mod distribution;
+mod program;
+mod workload;
+
+pub use distribution::{Dist, DistError};
+pub use program::{Amount, DistId, Label, ObjectId, Op, Program, ProgramId, Reg, TaskKind, REGISTERS};
+pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, Policy, TaskSpec, TimerMode, Unit, Workload};

@@ -1,0 +1,270 @@
+//! The task-program instruction set: what one task does, step by step, on the simulator and on real threads alike.
+//!
+//! A program is a flat list of operations with jumps. Operations that take no time (registers, jumps, clock reads)
+//! may follow each other freely; a loop made only of those is a livelock, which the engine reports with its line.
+
+use schedlab_model::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::workload::{Policy, TimerMode};
+
+/// Registers of a task, each a signed 64-bit integer, all 0 at start unless the task's spec sets them.
+pub const REGISTERS: usize = 8;
+/// A register, `0..REGISTERS`.
+pub type Reg = u8;
+/// An index into [`Program::ops`].
+pub type Label = u32;
+/// An index into the workload's objects.
+pub type ObjectId = u32;
+/// An index into the workload's programs.
+pub type ProgramId = u32;
+/// An index into the workload's distributions.
+pub type DistId = u32;
+
+/// A duration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Amount {
+    /// Always the same.
+    Fixed(Nanos),
+    /// Drawn afresh each time.
+    Drawn(DistId),
+    /// The register's value; negative counts as 0.
+    Reg(Reg),
+}
+
+/// Whether a forked task shares its parent's address space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum TaskKind {
+    /// Its own address space.
+    Process,
+    /// The parent's.
+    Thread,
+}
+
+/// One step.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Op {
+    // --- CPU and time
+    /// Consume this much work in user mode: ns on a CPU of rate 1.
+    Run(Amount),
+    /// Busy in user mode until the wall clock has moved this much; time lost to preemption counts as done.
+    RunWall(Amount),
+    /// Consume this much work in kernel mode (one syscall).
+    System(Amount),
+    /// Sleep this long (relative timer, with the task's timer slack).
+    Sleep(Amount),
+    /// Sleep until the absolute time in the register; returns at once when it has passed.
+    SleepUntil(Reg),
+    /// Wait for the next period of a timer object; see [`TimerMode`].
+    Timer {
+        /// The timer object.
+        object: ObjectId,
+        /// Its period.
+        period: Amount,
+        /// What happens after a miss.
+        mode: TimerMode,
+    },
+    /// `sched_yield`.
+    Yield,
+
+    // --- channels
+    /// Read exactly `bytes` from a pipe or socket; blocks while it is empty.
+    Read {
+        /// The channel.
+        object: ObjectId,
+        /// Bytes, above 0.
+        bytes: u32,
+    },
+    /// Write `bytes` as one message; blocks while it is full.
+    Write {
+        /// The channel.
+        object: ObjectId,
+        /// Bytes, above 0.
+        bytes: u32,
+    },
+
+    // --- waiting and waking
+    /// Wait on a futex word: returns at once (no syscall) and clears it if it was posted, else blocks.
+    Wait(ObjectId),
+    /// Post a futex word: wakes its waiter, or leaves it set if there is none (then no syscall).
+    Post(ObjectId),
+    /// [`Op::Wait`] on the task's own futex word.
+    WaitOwn,
+    /// [`Op::Post`] on the own futex word of the task whose id is in the register.
+    PostPeer(Reg),
+    /// Block while the gate is closed (poll on a level-triggered descriptor).
+    GateWait(ObjectId),
+    /// Open the gate: every waiter wakes (non-exclusive).
+    GateOpen(ObjectId),
+    /// Close the gate.
+    GateClose(ObjectId),
+    /// Acquire a mutex; blocks in FIFO order.
+    Lock(ObjectId),
+    /// Release a mutex held by this task.
+    Unlock(ObjectId),
+    /// Spin in user mode for the lock owned by the CPU the task is on, re-read after a migration (schbench 1.0).
+    CpuLock(ObjectId),
+    /// Release the per-CPU lock this task holds.
+    CpuUnlock(ObjectId),
+    /// Wait until all parties of the barrier have arrived.
+    Barrier(ObjectId),
+    /// Take one unit of a semaphore; blocks at 0.
+    SemWait(ObjectId),
+    /// Give one unit.
+    SemPost(ObjectId),
+    /// Release `mutex`, wait on the condition, acquire `mutex` again.
+    CondWait {
+        /// The condition.
+        object: ObjectId,
+        /// The mutex held.
+        mutex: ObjectId,
+    },
+    /// Wake one waiter of a condition.
+    CondSignal(ObjectId),
+    /// Wake all waiters of a condition.
+    CondBroadcast(ObjectId),
+
+    // --- lists of tasks (schbench's waiting list)
+    /// Push this task on a list (lock-free, LIFO, no syscall).
+    ListPush(ObjectId),
+    /// Move a whole list to this task's private stack, replacing it.
+    ListTake(ObjectId),
+    /// Pop the private stack into a register (the task's id), or jump when it is empty. Last pushed comes first.
+    ListPop {
+        /// Receives the id.
+        into: Reg,
+        /// Where to go when empty.
+        empty: Label,
+    },
+    /// Set a register of the task whose id is in `peer`.
+    SetPeer {
+        /// Holds the task's id.
+        peer: Reg,
+        /// The other task's register.
+        register: Reg,
+        /// This task's register with the value.
+        from: Reg,
+    },
+    /// Append a value to the mailbox of the task whose id is in `peer` (no wakeup).
+    MailPeer {
+        /// Holds the task's id.
+        peer: Reg,
+        /// This task's register with the value.
+        from: Reg,
+    },
+    /// Take the oldest value of the own mailbox, or jump when it is empty.
+    MailTake {
+        /// Receives the value.
+        into: Reg,
+        /// Where to go when empty.
+        empty: Label,
+    },
+
+    // --- tasks
+    /// Create a task that runs `program`; its id goes to `into`. It inherits nice, policy, affinity, slice and the
+    /// parent's registers 4..8.
+    Fork {
+        /// What the child runs.
+        program: ProgramId,
+        /// Process or thread.
+        kind: TaskKind,
+        /// Receives the child's id.
+        into: Reg,
+    },
+    /// Wait until one child has exited; returns at once if one already has. An error to have no child.
+    Reap,
+    /// Exit.
+    Exit,
+    /// `setpriority` on itself, -20..=19.
+    SetNice(i8),
+    /// `sched_setscheduler` on itself.
+    SetPolicy(Policy),
+    /// `sched_setaffinity` on itself: index into the workload's masks.
+    SetAffinity(u32),
+    /// `sched_setattr` with `sched_runtime` on itself: the own slice, 0 = back to the base slice.
+    SetSlice(Nanos),
+
+    // --- registers and measurement; no time passes
+    /// Register := constant.
+    Set(Reg, i64),
+    /// Register := register.
+    Copy {
+        /// Destination.
+        into: Reg,
+        /// Source.
+        from: Reg,
+    },
+    /// Register += constant.
+    AddConst(Reg, i64),
+    /// Register += register.
+    AddReg {
+        /// Destination.
+        into: Reg,
+        /// What is added.
+        from: Reg,
+    },
+    /// Register -= register.
+    SubReg {
+        /// Destination.
+        into: Reg,
+        /// What is subtracted.
+        from: Reg,
+    },
+    /// Register := a fresh draw.
+    Draw(Reg, DistId),
+    /// Register := the current time in ns (clock_gettime, vDSO).
+    Clock(Reg),
+    /// Continue at the label.
+    Jump(Label),
+    /// Jump when the register is below the constant.
+    JumpBelow {
+        /// Compared.
+        reg: Reg,
+        /// With.
+        than: i64,
+        /// Where to.
+        to: Label,
+    },
+    /// Subtract 1 from the register; jump unless it has become 0.
+    DecJump {
+        /// The counter.
+        reg: Reg,
+        /// Where to.
+        to: Label,
+    },
+    /// Report the register's value as one sample of a metric; negative counts as 0.
+    Sample {
+        /// Index into the workload's metrics.
+        metric: u16,
+        /// Holds the value.
+        reg: Reg,
+    },
+    /// Report completed operations of a metric.
+    Count {
+        /// Index into the workload's metrics.
+        metric: u16,
+        /// How many.
+        count: u32,
+    },
+    /// The workload has reached its own end (its headline is reported); the run ends when every such workload has.
+    Finish,
+}
+
+/// A task's program.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Program {
+    /// Its name: the task's `comm`.
+    pub name: String,
+    /// The steps; running past the last one is [`Op::Exit`].
+    pub ops: Vec<Op>,
+    /// Source line of each step in the user's file, 0 where there is none; same length as `ops` or empty.
+    pub lines: Vec<u32>,
+}
+
+impl Program {
+    /// The source line of a step, if it came from a user's file.
+    #[must_use]
+    pub fn line(&self, step: Label) -> Option<u32> {
+        self.lines.get(step as usize).copied().filter(|line| *line > 0)
+    }
+}

@@ -1,0 +1,210 @@
+//! A workload as plain data: its tasks, the objects they share, the metrics they report.
+
+use schedlab_model::{CpuMask, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::{Dist, Program, ProgramId, REGISTERS};
+
+/// Scheduling policy of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Policy {
+    /// SCHED_OTHER.
+    #[default]
+    Normal,
+    /// SCHED_BATCH.
+    Batch,
+    /// SCHED_IDLE.
+    Idle,
+    /// SCHED_FIFO at this priority, 1..=99.
+    Fifo(u8),
+    /// SCHED_RR at this priority, 1..=99.
+    RoundRobin(u8),
+}
+
+/// What a timer does after a missed period (rt-app's `mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum TimerMode {
+    /// A missed expiry restarts the period from now.
+    Relative,
+    /// The phase is kept: expiries stay multiples of the period.
+    Absolute,
+}
+
+/// An object that tasks share.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ObjectSpec {
+    /// A pipe of `pages` 4 KiB buffers (default 16). Writes merge into the last page if they fit, unless `packet`.
+    Pipe {
+        /// Buffers.
+        pages: u32,
+        /// O_DIRECT: one message a page.
+        packet: bool,
+    },
+    /// One direction of an AF_UNIX stream socket pair with this send buffer in bytes (default 212992).
+    UnixStream {
+        /// SO_SNDBUF.
+        sndbuf: u32,
+    },
+    /// A futex word with one waiter.
+    Futex,
+    /// A mutex; with priority inheritance if `pi`.
+    Mutex {
+        /// PTHREAD_PRIO_INHERIT.
+        pi: bool,
+    },
+    /// A barrier for this many tasks.
+    Barrier {
+        /// Parties.
+        parties: u32,
+    },
+    /// A semaphore.
+    Semaphore {
+        /// Units at start.
+        initial: u32,
+    },
+    /// A condition variable.
+    Condition,
+    /// A list of tasks.
+    List,
+    /// A gate, closed at start.
+    Gate,
+    /// A periodic timer, shared by the tasks that name it.
+    Timer,
+    /// One spin lock per CPU.
+    CpuLocks,
+}
+
+/// Unit of a metric as shown; samples are raw (ns for times).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Unit {
+    /// Sampled in ns, shown in microseconds.
+    Microseconds,
+    /// Sampled in ns, shown in milliseconds.
+    Milliseconds,
+    /// Sampled in ns, shown in seconds.
+    Seconds,
+    /// Operations per second of simulated time.
+    PerSecond,
+    /// A bare number.
+    Count,
+    /// Percent.
+    Percent,
+}
+
+/// Which direction is an improvement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Better {
+    /// Smaller is better.
+    Lower,
+    /// Larger is better.
+    Higher,
+    /// Neither: shown, never judged better or worse.
+    Neither,
+}
+
+/// How a metric's events become numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum MetricKind {
+    /// Many samples: percentiles, mean, max.
+    Samples,
+    /// Counted operations divided by the measured time.
+    Rate,
+    /// One value per completed pass of the workload (a benchmark's elapsed time); several with `repeat`: their mean.
+    Headline,
+}
+
+/// A metric that a workload reports.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MetricDecl {
+    /// Its name within the workload, as the program prints it (`latency`, `time`, `ops_per_sec`).
+    pub name: String,
+    /// What it means, one line.
+    pub help: String,
+    /// Unit as shown.
+    pub unit: Unit,
+    /// Direction.
+    pub better: Better,
+    /// How it is reduced.
+    pub kind: MetricKind,
+    /// Statistics shown by default (`p50`, `p99`, `mean`, `max` ...); empty for `Rate` and `Headline`.
+    pub default_stats: Vec<String>,
+    /// Values per sample unit: a sample is divided by this before it is shown (cycles per op and such); 1 normally.
+    pub divide: u64,
+}
+
+/// A task that exists when the workload starts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TaskSpec {
+    /// `comm`.
+    pub name: String,
+    /// What it runs.
+    pub program: ProgramId,
+    /// How many such tasks.
+    pub count: u32,
+    /// Policy.
+    pub policy: Policy,
+    /// Nice value, -20..=19.
+    pub nice: i8,
+    /// latency-nice, where the kernel has it.
+    pub latency_nice: Option<i8>,
+    /// Own slice (`sched_setattr`), where the kernel has it.
+    pub slice: Option<Nanos>,
+    /// CPUs it may use; `None` = all.
+    #[serde(skip)]
+    pub affinity: Option<CpuMask>,
+    /// cgroup path below the root, e.g. `/web`.
+    pub cgroup: Option<String>,
+    /// Timer slack in ns; 50 000 by default.
+    pub timer_slack: Nanos,
+    /// Start delay after the workload's start.
+    pub delay: Nanos,
+    /// Address space: tasks of one workload with equal numbers are threads of one process.
+    pub process: u32,
+    /// Initial registers.
+    pub registers: [i64; REGISTERS],
+    /// Whether the seed draws a small start offset for it (true for independent tasks).
+    pub jitter: bool,
+}
+
+/// A workload, ready to run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Workload {
+    /// Its name in the scenario: prefix of its metrics.
+    pub name: String,
+    /// Programs.
+    pub programs: Vec<Program>,
+    /// Tasks at start.
+    pub tasks: Vec<TaskSpec>,
+    /// Shared objects.
+    pub objects: Vec<ObjectSpec>,
+    /// Distributions.
+    pub dists: Vec<Dist>,
+    /// Affinity masks named by [`crate::Op::SetAffinity`].
+    #[serde(skip)]
+    pub masks: Vec<CpuMask>,
+    /// Metrics it reports.
+    pub metrics: Vec<MetricDecl>,
+    /// Whether it reaches an end of its own ([`crate::Op::Finish`]).
+    pub ends: bool,
+}
+
+impl Default for TaskSpec {
+    fn default() -> Self {
+        TaskSpec {
+            name: String::new(),
+            program: 0,
+            count: 1,
+            policy: Policy::Normal,
+            nice: 0,
+            latency_nice: None,
+            slice: None,
+            affinity: None,
+            cgroup: None,
+            timer_slack: 50_000,
+            delay: 0,
+            process: 0,
+            registers: [0; REGISTERS],
+            jitter: true,
+        }
+    }
+}
