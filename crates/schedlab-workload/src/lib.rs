@@ -3,9 +3,12 @@
 //! A workload is plain data ([`Workload`]). The simulator and the agent execute the same programs.
 
 mod distribution;
+mod lower;
 mod program;
+pub mod verbs;
 mod workload;
 
 pub use distribution::{Dist, DistError};
+pub use lower::lower;
 pub use program::{Amount, DistId, Label, ObjectId, Op, Program, ProgramId, Reg, TaskKind, REGISTERS};
 pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, Policy, TaskSpec, TimerMode, Unit, Workload};

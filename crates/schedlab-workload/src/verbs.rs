@@ -1,0 +1,195 @@
+//! The verbs a user's task program is written in, as a typed tree with symbolic object names.
+//!
+//! The scenario file and the rt-app reader both produce this tree; [`crate::lower`] turns it into a [`crate::Workload`].
+//! Objects that no one declares get the usual parameters of the first verb that names them.
+
+use schedlab_model::{CpuMask, Nanos};
+
+use crate::{Dist, MetricDecl, ObjectSpec, Policy, TaskKind, TaskSpec, TimerMode};
+
+/// A whole user-written workload.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Tree {
+    /// The workload's name: prefix of its metrics.
+    pub name: String,
+    /// Objects with parameters of their own; the rest are made by use.
+    pub objects: Vec<NamedObject>,
+    /// Metrics that [`StepKind::SampleBegin`], [`StepKind::SampleEnd`] and [`StepKind::Count`] name; a metric that is
+    /// sampled or counted without a declaration gets a default one.
+    pub metrics: Vec<MetricDecl>,
+    /// Tasks, in the order in which they start.
+    pub tasks: Vec<TreeTask>,
+    /// Whether the workload has an end of its own: it is finished when all its tasks have exited. Set it for programs
+    /// without an endless loop; the run then reports `time`.
+    pub ends: bool,
+}
+
+/// An object declared by the user.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NamedObject {
+    /// Line of the declaration.
+    pub line: u32,
+    /// Name that steps use.
+    pub name: String,
+    /// What it is.
+    pub spec: ObjectSpec,
+}
+
+/// One kind of task.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TreeTask {
+    /// Line of the declaration.
+    pub line: u32,
+    /// Name, count and attributes; `program` and `registers` are set by the lowering. `count` 0 is a template that only
+    /// [`StepKind::Fork`] starts.
+    pub spec: TaskSpec,
+    /// What it does; after the last step it exits.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a program.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// Line in the user's file, 0 if there is none.
+    pub line: u32,
+    /// What it does.
+    pub kind: StepKind,
+}
+
+/// A duration: fixed, or drawn afresh each time.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Length {
+    /// Always the same.
+    Fixed(Nanos),
+    /// Drawn afresh each time.
+    Drawn(Dist),
+}
+
+/// How often a loop's body runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Times {
+    /// This often, 0 included.
+    Count(u32),
+    /// For ever.
+    Forever,
+}
+
+/// What a step does. Strings are names of objects, tasks or metrics of the same [`Tree`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum StepKind {
+    /// Consume this much work in user mode.
+    Run(Length),
+    /// Busy until the wall clock has moved this much.
+    Runtime(Length),
+    /// Consume this much work in kernel mode.
+    System(Length),
+    /// Sleep.
+    Sleep(Length),
+    /// Wait for the next expiry of a periodic timer.
+    Timer {
+        /// The timer; tasks that name the same one share it.
+        timer: String,
+        /// Its period.
+        period: Length,
+        /// What happens after a miss.
+        mode: TimerMode,
+    },
+    /// Read from a pipe or socket.
+    Read {
+        /// The channel.
+        channel: String,
+        /// Bytes, above 0.
+        bytes: u32,
+    },
+    /// Write one message to a pipe or socket.
+    Write {
+        /// The channel.
+        channel: String,
+        /// Bytes, above 0.
+        bytes: u32,
+    },
+    /// Wait on a futex word.
+    Wait(String),
+    /// Post a futex word.
+    Post(String),
+    /// Acquire a mutex.
+    Lock(String),
+    /// Release a mutex.
+    Unlock(String),
+    /// Wait until all parties have arrived; undeclared, the parties are all tasks whose steps name it.
+    Barrier(String),
+    /// Take one unit of a semaphore (0 units at start if undeclared).
+    SemWait(String),
+    /// Give one unit of a semaphore.
+    SemPost(String),
+    /// Wait on a condition, releasing the mutex meanwhile.
+    CondWait {
+        /// The condition.
+        condition: String,
+        /// The mutex held.
+        mutex: String,
+    },
+    /// Wake one waiter of a condition.
+    Signal(String),
+    /// Wake all waiters of a condition.
+    Broadcast(String),
+    /// `sched_yield`.
+    Yield,
+    /// Start a task of this name.
+    Fork {
+        /// A task of the tree.
+        task: String,
+        /// Process or thread.
+        kind: TaskKind,
+    },
+    /// Exit.
+    Exit,
+    /// Wait for one child to exit.
+    Reap,
+    /// Change the own nice value.
+    Nice(i8),
+    /// Change the own affinity.
+    Affinity(CpuMask),
+    /// Change the own slice; 0 returns to the base slice.
+    Slice(Nanos),
+    /// Change the own policy.
+    Policy(Policy),
+    /// Repeat a body.
+    Loop {
+        /// How often.
+        times: Times,
+        /// The body; it must not be empty.
+        body: Vec<Step>,
+    },
+    /// Start the clock of a sampled metric.
+    SampleBegin(String),
+    /// Report the time since the metric's [`StepKind::SampleBegin`] in this task as one sample.
+    SampleEnd(String),
+    /// Report completed operations of a metric.
+    Count {
+        /// The metric.
+        metric: String,
+        /// How many.
+        count: u32,
+    },
+}
+
+impl Step {
+    /// A step at a line.
+    #[must_use]
+    pub fn new(line: u32, kind: StepKind) -> Self {
+        Step { line, kind }
+    }
+}
+
+/// Why a tree is no workload.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct LowerError {
+    /// Line of the step or declaration.
+    pub line: u32,
+    /// What is wrong, with the name concerned.
+    pub what: String,
+    /// What would be right, or the nearest valid name.
+    pub hint: Option<String>,
+}
