@@ -84,6 +84,16 @@ impl Dist {
         }
     }
 
+    /// The value at `rank` millionths, for the bounded kinds; the typical value for the others.
+    #[must_use]
+    pub fn quantile(&self, rank: u64) -> Nanos {
+        match self {
+            Dist::Quantiles(points) => interpolate(points, rank),
+            Dist::Uniform { low, high } => low + ((u128::from(high - low) * u128::from(rank)) / 1_000_000) as u64,
+            _ => self.typical(),
+        }
+    }
+
     /// The value that stands for the distribution where noise is off: its median (mean for `Exponential`).
     #[must_use]
     pub fn typical(&self) -> Nanos {

@@ -42,7 +42,7 @@ pub enum TaskKind {
 }
 
 /// One step.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Op {
     // --- CPU and time
     /// Consume this much work in user mode: ns on a CPU of rate 1.
