@@ -1,21 +1,22 @@
 //! The kernel's scheduling decisions and nothing else: handed the clock, returns decisions, never fails.
 //!
-//! Driven through one interface ([`Sched`]) by the simulator and by the replay of real traces.
+//! Driven through one interface ([`Sched`], or [`fair::Fair`] alone) by the simulator and by the replay of real traces.
 
 mod config;
 pub mod decision;
 pub mod fair;
 mod features;
 mod knobs;
+mod nearest;
 mod sched;
 mod version;
-mod weight;
+pub mod weight;
 
 pub use config::{ConfigError, KernelConfig, PreemptModel};
-pub use features::{Feature, FeatureInfo};
-pub use knobs::{Knob, KnobInfo};
+pub use features::{Feature, FeatureInfo, FeatureSet};
+pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
-pub use version::{Version, VersionError};
+pub use version::{BuddyOrder, IdleRule, Policy, Protection, Rules, Series, TreeKey, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,9 +31,10 @@ pub enum FairPolicy {
 }
 
 /// A decision's wish to reschedule a CPU (`resched_curr`, `resched_curr_lazy`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Resched {
     /// Keep running.
+    #[default]
     No,
     /// TIF_NEED_RESCHED_LAZY where the preemption model has it.
     Lazy,

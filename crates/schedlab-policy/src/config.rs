@@ -1,0 +1,314 @@
+//! One kernel as it was built, booted and tuned: version, features, knobs, HZ, preemption model, CPUs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::features::{Feature, FeatureSet};
+use crate::knobs::{Knob, Knobs};
+use crate::nearest::nearest;
+use crate::version::Version;
+use schedlab_model::{Nanos, SEC};
+
+/// The preemption model (`preempt=`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum PreemptModel {
+    /// Kernel code is never preempted.
+    None,
+    /// Only at `might_sleep` points.
+    Voluntary,
+    /// Anywhere outside critical sections.
+    Full,
+    /// Fair tasks preempt lazily (6.13 and later).
+    Lazy,
+}
+
+impl PreemptModel {
+    const NAMES: [(&'static str, PreemptModel); 4] = [
+        ("none", PreemptModel::None),
+        ("voluntary", PreemptModel::Voluntary),
+        ("full", PreemptModel::Full),
+        ("lazy", PreemptModel::Lazy),
+    ];
+
+    /// The name `preempt=` takes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].0
+    }
+}
+
+impl fmt::Display for PreemptModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for PreemptModel {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let known = Self::NAMES.iter().find(|(name, _)| *name == text);
+        known.map(|(_, model)| *model).ok_or_else(|| ConfigError::UnknownPreempt {
+            name: text.to_string(),
+            nearest: nearest(text, Self::NAMES.iter().map(|(name, _)| *name)),
+        })
+    }
+}
+
+/// A setting this kernel does not have.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No such feature in this version.
+    #[error("kernel {version} has no feature {name}")]
+    UnknownFeature {
+        /// What was asked for.
+        name: String,
+        /// The version.
+        version: &'static str,
+        /// Closest names it has.
+        nearest: Vec<&'static str>,
+    },
+    /// The kernel has the feature, this model does not.
+    #[error("feature {name} of kernel {version} is not modelled; it stays {}", if *stays { "on" } else { "off" })]
+    NotModelled {
+        /// The feature.
+        name: &'static str,
+        /// The version.
+        version: &'static str,
+        /// The value it has.
+        stays: bool,
+    },
+    /// No such knob in this version.
+    #[error("kernel {version} has no knob {name}")]
+    UnknownKnob {
+        /// What was asked for.
+        name: String,
+        /// The version.
+        version: &'static str,
+        /// Closest names it has.
+        nearest: Vec<&'static str>,
+    },
+    /// A value outside the knob's range.
+    #[error("knob {name} of kernel {version} takes {}..={}, not {value}", range.0, range.1)]
+    KnobRange {
+        /// The knob.
+        name: &'static str,
+        /// The version.
+        version: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What it takes.
+        range: (u64, u64),
+    },
+    /// Not a preemption model at all.
+    #[error("unknown preemption model \"{name}\"")]
+    UnknownPreempt {
+        /// What was asked for.
+        name: String,
+        /// Closest names.
+        nearest: Vec<&'static str>,
+    },
+    /// A preemption model this version cannot be booted with.
+    #[error("kernel {version} has no preemption model {model}")]
+    Preempt {
+        /// What was asked for.
+        model: PreemptModel,
+        /// The version.
+        version: &'static str,
+        /// What it has.
+        supported: &'static [PreemptModel],
+    },
+}
+
+impl ConfigError {
+    /// What to do instead, if anything is near.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ConfigError::UnknownFeature { nearest, .. }
+            | ConfigError::UnknownKnob { nearest, .. }
+            | ConfigError::UnknownPreempt { nearest, .. } => {
+                (!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(" or ")))
+            }
+            ConfigError::Preempt { supported, .. } => {
+                let names: Vec<&str> = supported.iter().map(|model| model.name()).collect();
+                Some(format!("it has {}", names.join(", ")))
+            }
+            ConfigError::NotModelled { .. } => Some("leave it out".to_string()),
+            ConfigError::KnobRange { .. } => None,
+        }
+    }
+}
+
+/// One configured kernel. Built once, then read-only.
+#[derive(Clone, Debug)]
+pub struct KernelConfig {
+    /// The version row.
+    pub version: &'static Version,
+    /// The features that are on.
+    pub features: FeatureSet,
+    /// The knob values in force.
+    pub knobs: Knobs,
+    /// Ticks per second.
+    pub hz: u32,
+    /// Preemption model.
+    pub preempt: PreemptModel,
+    /// Online CPUs.
+    pub nr_cpus: usize,
+    normalized: Knobs,
+}
+
+impl KernelConfig {
+    /// The kernel as it boots on a machine of `nr_cpus` (at least 1) with `hz` (at least 1) ticks per second.
+    #[must_use]
+    pub fn new(version: &'static Version, nr_cpus: usize, hz: u32) -> Self {
+        let normalized = Knobs::normalized(version.series);
+        let mut config = KernelConfig {
+            version,
+            features: version.features(),
+            knobs: normalized,
+            hz: hz.max(1),
+            preempt: version.preempt_default,
+            nr_cpus: nr_cpus.max(1),
+            normalized,
+        };
+        config.update_sysctl();
+        config
+    }
+
+    /// Whether the feature is on.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.has(feature)
+    }
+
+    /// Length of a tick (`TICK_NSEC`).
+    #[inline]
+    #[must_use]
+    pub fn tick_nsec(&self) -> Nanos {
+        SEC / u64::from(self.hz)
+    }
+
+    /// Switches a feature by its kernel name. A feature the model knows only by name accepts its own default.
+    pub fn set_feature(&mut self, name: &str, on: bool) -> Result<(), ConfigError> {
+        let (version, series) = (self.version.name, self.version.series);
+        let known = Feature::find(name).and_then(|f| f.info().default_in(series).map(|default| (f, default)));
+        let Some((feature, default)) = known else {
+            let names = Feature::all().iter().filter(|info| info.default_in(series).is_some()).map(|info| info.name);
+            return Err(ConfigError::UnknownFeature { name: name.to_string(), version, nearest: nearest(name, names) });
+        };
+        if !feature.info().modelled && on != default {
+            return Err(ConfigError::NotModelled { name: feature.info().name, version, stays: default });
+        }
+        self.features.put(feature, on);
+        Ok(())
+    }
+
+    /// Writes a knob as a running kernel takes it: the effective value, with no effect on scaling, except that a write
+    /// to tunable_scaling derives the normalized values and `sched_nr_latency` anew (`sched_update_scaling`).
+    pub fn set_knob(&mut self, name: &str, value: u64) -> Result<(), ConfigError> {
+        let (version, series) = (self.version.name, self.version.series);
+        let Some(info) = Knob::find(name).filter(|info| info.exists_in(series)) else {
+            let names = Knob::all().iter().filter(|info| info.exists_in(series)).map(|info| info.name);
+            return Err(ConfigError::UnknownKnob { name: name.to_string(), version, nearest: nearest(name, names) });
+        };
+        if value < info.range.0 || value > info.range.1 {
+            return Err(ConfigError::KnobRange { name: info.name, version, value, range: info.range });
+        }
+        self.knobs.put(info.knob, value);
+        if info.knob == Knob::TunableScaling {
+            self.normalized.unscale_from(&self.knobs, self.scaling_factor());
+            self.knobs.nr_latency = self.knobs.latency.div_ceil(self.knobs.min_granularity.max(1));
+        }
+        Ok(())
+    }
+
+    /// Chooses the preemption model.
+    pub fn set_preempt(&mut self, model: PreemptModel) -> Result<(), ConfigError> {
+        let supported = self.version.preempt_models;
+        if !supported.contains(&model) {
+            return Err(ConfigError::Preempt { model, version: self.version.name, supported });
+        }
+        self.preempt = model;
+        Ok(())
+    }
+
+    /// Derives the effective values from the normalized ones, as a CPU going on- or offline does (`update_sysctl`).
+    pub fn update_sysctl(&mut self) {
+        let factor = self.scaling_factor();
+        self.knobs.scale_from(&self.normalized, factor);
+    }
+
+    /// `get_update_sysctl_factor`.
+    fn scaling_factor(&self) -> u64 {
+        let cpus = self.nr_cpus.min(8) as u64;
+        match self.knobs.tunable_scaling {
+            0 => 1,
+            2 => cpus,
+            _ => 1 + u64::from(cpus.ilog2()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::MSEC;
+
+    fn config(version: &str, cpus: usize) -> KernelConfig {
+        KernelConfig::new(Version::find(version).unwrap(), cpus, 250)
+    }
+
+    #[test]
+    fn defaults_scale_with_the_logarithm_of_cpus() {
+        for (cpus, factor) in [(1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (480, 4)] {
+            let knobs = config("6.1", cpus).knobs;
+            assert_eq!(knobs.latency, 6 * MSEC * factor, "{cpus} CPUs");
+            assert_eq!(knobs.min_granularity, 750_000 * factor);
+            assert_eq!(knobs.wakeup_granularity, MSEC * factor);
+            assert_eq!(knobs.idle_min_granularity, 750_000);
+            assert_eq!(knobs.nr_latency, 8);
+            assert_eq!(config("6.12.0", cpus).knobs.base_slice, 750_000 * factor);
+        }
+        assert_eq!(config("6.1", 1).tick_nsec(), 4 * MSEC);
+    }
+
+    #[test]
+    fn a_write_to_scaling_acts_at_the_next_hotplug() {
+        let mut c = config("6.1", 8);
+        c.set_knob("min_granularity_ns", 4_000_000).unwrap();
+        assert_eq!(c.knobs.nr_latency, 8, "a debugfs write alone leaves it");
+        c.set_knob("tunable_scaling", 0).unwrap();
+        assert_eq!((c.knobs.latency, c.knobs.nr_latency), (24 * MSEC, 6));
+        c.set_knob("tunable_scaling", 2).unwrap();
+        c.update_sysctl();
+        assert_eq!((c.knobs.latency, c.knobs.min_granularity), (24 * MSEC, 4 * MSEC));
+        c.nr_cpus = 2;
+        c.update_sysctl();
+        assert_eq!(c.knobs.latency, 6 * MSEC);
+    }
+
+    #[test]
+    fn what_a_version_lacks_is_refused_with_the_nearest_name() {
+        let mut c = config("6.12.0", 8);
+        for (feature, nearest) in [("GENTLE_FAIR_SLEEPERS", None), ("RUN_TO_PARTY", Some("RUN_TO_PARITY"))] {
+            let error = c.set_feature(feature, true).unwrap_err();
+            assert!(error.to_string().contains("6.12.0 has no feature"), "{error}");
+            if let Some(name) = nearest {
+                assert!(error.hint().unwrap().contains(name));
+            }
+        }
+        assert!(c.set_feature("RUN_TO_PARITY", false).is_ok() && !c.has(Feature::RunToParity));
+        assert!(c.set_feature("HRTICK", false).is_ok());
+        assert_eq!(
+            c.set_feature("HRTICK", true).unwrap_err().to_string(),
+            "feature HRTICK of kernel 6.12.0 is not modelled; it stays off"
+        );
+        assert!(c.set_knob("latency_ns", 1).unwrap_err().to_string().contains("no knob latency_ns"));
+        assert!(c.set_knob("base_slice_ns", 0).unwrap_err().to_string().contains("takes 1..="));
+        assert!(c.set_preempt(PreemptModel::Lazy).unwrap_err().hint().unwrap().contains("voluntary"));
+        assert_eq!("full".parse(), Ok(PreemptModel::Full));
+        assert!("fulll".parse::<PreemptModel>().unwrap_err().hint().unwrap().contains("full"));
+    }
+}

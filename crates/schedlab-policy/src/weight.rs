@@ -1,0 +1,127 @@
+//! Load weights and the kernel's fixed-point division by them (`prio_to_weight`, `__calc_delta`).
+//!
+//! Follows kernel/sched/core.c and fair.c, equal in every modelled version: `calc_delta(x, w, L) = floor(x * F / 2^s)`
+//! with F = w * inv(L), shifted right until it fits 32 bits; inv(L) is about 2^32 / L.
+
+use crate::FairPolicy;
+
+/// 64-bit kernels keep weights at this many more bits than the table.
+pub const FIXEDPOINT_SHIFT: u32 = 10;
+/// Weight of nice 0 at full resolution.
+pub const NICE_0_LOAD: u64 = 1 << 20;
+
+/// A weight and its cached inverse (`struct load_weight`); `inv` 0 means not computed yet.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LoadWeight {
+    /// Weight at full resolution.
+    pub weight: u64,
+    /// About 2^32 / (weight >> 10).
+    pub inv: u32,
+}
+
+const WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, // -20..=-11
+    9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, // -10..=-1
+    1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, // 0..=9
+    110, 87, 70, 56, 45, 36, 29, 23, 18, 15, // 10..=19
+];
+
+const INVERSES: [u32; 40] = [
+    48388, 59856, 76040, 92818, 118348, 147320, 184698, 229616, 287308, 360437, //
+    449829, 563644, 704093, 875809, 1099582, 1376151, 1717300, 2157191, 2708050, 3363326, //
+    4194304, 5237765, 6557202, 8165337, 10153587, 12820798, 15790321, 19976592, 24970740, 31350126, //
+    39045157, 49367440, 61356676, 76695844, 95443717, 119304647, 148102320, 186737708, 238609294, 286331153,
+];
+
+const IDLE_WEIGHT: u32 = 3;
+const IDLE_INVERSE: u32 = 1_431_655_765;
+
+impl LoadWeight {
+    /// The weight of a task (`set_load_weight`). Nice values outside -20..=19 are cut to it.
+    #[must_use]
+    pub fn of_task(nice: i8, policy: FairPolicy) -> Self {
+        let row = (nice.clamp(-20, 19) + 20) as usize;
+        let (weight, inv) = match policy {
+            FairPolicy::Idle => (IDLE_WEIGHT, IDLE_INVERSE),
+            FairPolicy::Normal | FairPolicy::Batch => (WEIGHTS[row], INVERSES[row]),
+        };
+        LoadWeight { weight: u64::from(weight) << FIXEDPOINT_SHIFT, inv }
+    }
+
+    /// A sum of weights, inverse computed when needed.
+    #[must_use]
+    pub fn of_sum(weight: u64) -> Self {
+        LoadWeight { weight, inv: 0 }
+    }
+
+    /// The weight at table resolution (`scale_load_down`).
+    #[inline]
+    #[must_use]
+    pub fn scaled(self) -> u64 {
+        scale_load_down(self.weight)
+    }
+
+    /// `__update_inv_weight`.
+    #[inline]
+    #[must_use]
+    pub fn inverse(self) -> u32 {
+        if self.inv != 0 {
+            return self.inv;
+        }
+        match self.scaled() {
+            0 => u32::MAX,
+            w if w >= u64::from(u32::MAX) => 1,
+            w => (u64::from(u32::MAX) / w) as u32,
+        }
+    }
+}
+
+/// `scale_load_down`: a weight that is not 0 stays at least 2.
+#[inline]
+#[must_use]
+pub fn scale_load_down(weight: u64) -> u64 {
+    if weight == 0 {
+        0
+    } else {
+        (weight >> FIXEDPOINT_SHIFT).max(2)
+    }
+}
+
+/// `__calc_delta`: `delta * weight / load`; `weight` is at full resolution and is scaled down here.
+#[inline]
+#[must_use]
+pub fn calc_delta(delta: u64, weight: u64, load: LoadWeight) -> u64 {
+    let mut shift = 32;
+    let mut factor = scale_load_down(weight);
+    let excess = bits_above_32(factor);
+    factor >>= excess;
+    shift -= excess as i32;
+    factor = (factor as u32 as u64) * u64::from(load.inverse());
+    let excess = bits_above_32(factor);
+    factor >>= excess;
+    shift -= excess as i32;
+    mul_u64_u32_shr(delta, factor as u32, shift)
+}
+
+/// `calc_delta_fair`: wall time to virtual time.
+#[inline]
+#[must_use]
+pub fn calc_delta_fair(delta: u64, load: LoadWeight) -> u64 {
+    if load.weight == NICE_0_LOAD {
+        delta
+    } else {
+        calc_delta(delta, NICE_0_LOAD, load)
+    }
+}
+
+/// How far a factor must be shifted to fit 32 bits.
+#[inline]
+fn bits_above_32(factor: u64) -> u32 {
+    32 - ((factor >> 32) as u32).leading_zeros()
+}
+
+/// `(a * mul) >> shift` in 128 bits, cut to 64; a shift below 0 cannot come from weights the kernel allows.
+#[inline]
+fn mul_u64_u32_shr(a: u64, mul: u32, shift: i32) -> u64 {
+    ((u128::from(a) * u128::from(mul)) >> shift.max(0)) as u64
+}
