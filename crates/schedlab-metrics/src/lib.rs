@@ -1,1 +1,19 @@
-//! placeholder
+//! Streaming reductions over trace events: the only place where a number about a run is made.
+//!
+//! [`Metrics`] takes events as a [`schedlab_trace::Sink`] and ends in a [`Report`]; simulated and recorded runs go
+//! through the same code. Memory grows with tasks and CPUs, never with events.
+
+mod catalogue;
+mod histogram;
+mod idle;
+mod plan;
+mod report;
+mod sink;
+mod tasks;
+
+pub use catalogue::{sched_metrics, SchedMetric};
+pub use histogram::{Histogram, Stat};
+pub use idle::Cause;
+pub use plan::{MetricEntry, Plan};
+pub use report::{CpuReport, Report, Series, TaskReport};
+pub use sink::Metrics;

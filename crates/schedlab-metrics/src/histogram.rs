@@ -1,0 +1,215 @@
+//! A log-linear histogram of 64-bit samples: constant memory, relative error below 2^-10, exact count, sum, min, max.
+
+/// Bits of a value that are kept below its leading one.
+const SUB_BITS: u32 = 10;
+/// Buckets needed for every 64-bit value: one more than the bucket of `u64::MAX`.
+const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
+
+/// Counts samples per bucket. Values below 2^11 have a bucket each; above, every power of two has 1024 buckets.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// A statistic of a histogram, by its name in metric names.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Stat {
+    /// The smallest recorded value that at least this share (in percent) of the samples does not exceed.
+    Percentile(f64),
+    /// The largest sample.
+    Max,
+    /// The arithmetic mean.
+    Mean,
+    /// The smallest sample.
+    Min,
+    /// How many samples.
+    Count,
+}
+
+impl Stat {
+    /// Every statistic reported for sampled metrics, under its name.
+    pub const ALL: [(&'static str, Stat); 11] = [
+        ("p50", Stat::Percentile(50.0)),
+        ("p75", Stat::Percentile(75.0)),
+        ("p90", Stat::Percentile(90.0)),
+        ("p95", Stat::Percentile(95.0)),
+        ("p99", Stat::Percentile(99.0)),
+        ("p99.5", Stat::Percentile(99.5)),
+        ("p99.9", Stat::Percentile(99.9)),
+        ("max", Stat::Max),
+        ("mean", Stat::Mean),
+        ("min", Stat::Min),
+        ("count", Stat::Count),
+    ];
+
+    /// The statistic of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Stat> {
+        Stat::ALL.iter().find(|(known, _)| *known == name).map(|(_, stat)| *stat)
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Histogram {
+    /// Takes one sample.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        self.counts[bucket(value)] += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A statistic in the samples' own unit; `None` without samples (a count of 0 is a number).
+    #[must_use]
+    pub fn stat(&self, stat: Stat) -> Option<f64> {
+        if self.count == 0 {
+            return (stat == Stat::Count).then_some(0.0);
+        }
+        Some(match stat {
+            Stat::Percentile(percent) => self.percentile(percent) as f64,
+            Stat::Max => self.max as f64,
+            Stat::Mean => self.sum as f64 / self.count as f64,
+            Stat::Min => self.min as f64,
+            Stat::Count => self.count as f64,
+        })
+    }
+
+    /// `(percentile, value)` pairs for a percentile chart: at most 100, spaced evenly in the number of nines, from 0
+    /// up to what the number of samples resolves, then 100.
+    #[must_use]
+    pub fn curve(&self) -> Vec<(f64, u64)> {
+        if self.count == 0 {
+            return Vec::new();
+        }
+        let resolved = |step: &f64| 10f64.powf(-step / PER_DECADE) * self.count as f64 >= 1.0;
+        let steps = (0..STEPS).map(f64::from).take_while(resolved);
+        let mut curve: Vec<(f64, u64)> = steps
+            .map(|step| ((1e8 * (1.0 - 10f64.powf(-step / PER_DECADE))).round() / 1e6, 0))
+            .filter(|(percent, _)| *percent < 100.0)
+            .collect();
+        curve.push((100.0, 0));
+        self.fill(&mut curve);
+        curve
+    }
+
+    /// The value at one percentile.
+    fn percentile(&self, percent: f64) -> u64 {
+        let mut point = [(percent, 0)];
+        self.fill(&mut point);
+        point[0].1
+    }
+
+    /// Sets the value of each point, whose percentiles ascend, in one walk over the buckets.
+    fn fill(&self, points: &mut [(f64, u64)]) {
+        let (mut seen, mut index) = (0, 0);
+        for (percent, value) in points {
+            // The tiny allowance keeps 99.9 % of 1000 samples at rank 999, not 1000, whatever the rounding of the product.
+            let rank = (*percent / 100.0 * self.count as f64 - 1e-6).ceil().clamp(1.0, self.count as f64) as u64;
+            while seen < rank && index < BUCKETS {
+                seen += self.counts[index];
+                index += 1;
+            }
+            *value = highest(index.saturating_sub(1)).clamp(self.min, self.max);
+        }
+    }
+}
+
+const PER_DECADE: f64 = 18.0;
+const STEPS: u32 = 99;
+
+/// The bucket of a value: its leading `SUB_BITS + 1` bits, numbered so that buckets ascend with values.
+#[inline]
+fn bucket(value: u64) -> usize {
+    let shift = (63 - SUB_BITS).saturating_sub((value | 1).leading_zeros());
+    ((shift as usize) << SUB_BITS) + (value >> shift) as usize
+}
+
+/// The largest value of a bucket.
+fn highest(bucket: usize) -> u64 {
+    let shift = (bucket >> SUB_BITS).saturating_sub(1);
+    let lead = (bucket - (shift << SUB_BITS)) as u64;
+    (lead << shift) | ((1 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(samples: &[u64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        samples.iter().for_each(|s| histogram.record(*s));
+        histogram
+    }
+
+    fn exact(sorted: &[u64], percent: f64) -> u64 {
+        let rank = (percent / 100.0 * sorted.len() as f64 - 1e-6).ceil().max(1.0) as usize;
+        sorted[rank - 1]
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_lies_in_its_bucket(value: u64, shift in 0u32..64) {
+            let value = value >> shift;
+            let high = highest(bucket(value));
+            prop_assert!(high >= value);
+            prop_assert!(high - value <= value >> SUB_BITS);
+            prop_assert_eq!(bucket(high), bucket(value));
+            prop_assert!(high == u64::MAX || bucket(high + 1) == bucket(value) + 1);
+        }
+
+        #[test]
+        fn percentiles_are_within_the_error_of_sorted_samples(
+            mut samples in prop::collection::vec((any::<u64>(), 0u32..64).prop_map(|(v, s)| v >> s), 1..300),
+            percent in 0.0..100.0f64,
+        ) {
+            let histogram = of(&samples);
+            samples.sort_unstable();
+            let (got, want) = (histogram.percentile(percent), exact(&samples, percent));
+            prop_assert!(got >= want && got - want <= want >> SUB_BITS, "{} instead of {}", got, want);
+        }
+
+        #[test]
+        fn curves_ascend_and_end_at_the_maximum(samples in prop::collection::vec(any::<u64>(), 1..300)) {
+            let histogram = of(&samples);
+            let curve = histogram.curve();
+            prop_assert!(curve.len() <= 100);
+            prop_assert!(curve.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
+            prop_assert_eq!(*curve.last().unwrap(), (100.0, *samples.iter().max().unwrap()));
+        }
+    }
+
+    #[test]
+    fn small_values_are_exact() {
+        let histogram = of(&(1..=1000).collect::<Vec<_>>());
+        let cases = [("p50", 500.0), ("p99", 990.0), ("p99.9", 999.0), ("max", 1000.0), ("mean", 500.5), ("min", 1.0)];
+        for (name, want) in cases {
+            assert_eq!(histogram.stat(Stat::named(name).unwrap()), Some(want), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_samples_give_no_numbers() {
+        let none = Histogram::default();
+        assert_eq!(none.stat(Stat::Mean), None);
+        assert_eq!(none.stat(Stat::Count), Some(0.0));
+        assert!(none.curve().is_empty());
+    }
+}

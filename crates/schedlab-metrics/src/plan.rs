@@ -1,0 +1,38 @@
+//! What a run's metrics are: fixed before the first event.
+
+use schedlab_model::Nanos;
+use schedlab_workload::{MetricDecl, Workload};
+
+/// One line of the run's flat metric table; its index is the `metric` of `Sample` and `Count` events.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MetricEntry {
+    /// The workload's name in the scenario.
+    pub workload: String,
+    /// The metric as the workload declares it.
+    pub decl: MetricDecl,
+}
+
+/// Everything [`crate::Metrics`] must know beforehand.
+#[derive(Clone, Default, Debug)]
+pub struct Plan {
+    /// The metric table.
+    pub metrics: Vec<MetricEntry>,
+    /// CPUs of the machine; more are added when events name them.
+    pub nr_cpus: usize,
+    /// When the recording starts: CPUs count as idle from here until an event says otherwise.
+    pub start: Nanos,
+    /// Samples and counters before this time are dropped; the state of tasks and CPUs is followed all the same.
+    pub warmup: Nanos,
+}
+
+impl Plan {
+    /// The plan of a simulated run: the metric tables of the workloads, one after the other in their order.
+    #[must_use]
+    pub fn of(workloads: &[Workload], nr_cpus: usize, warmup: Nanos) -> Plan {
+        let entries = |w: &Workload| {
+            let workload = w.name.clone();
+            w.metrics.clone().into_iter().map(move |decl| MetricEntry { workload: workload.clone(), decl })
+        };
+        Plan { metrics: workloads.iter().flat_map(entries).collect(), nr_cpus, start: 0, warmup }
+    }
+}

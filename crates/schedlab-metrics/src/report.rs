@@ -1,0 +1,226 @@
+//! What a run came to: plain numbers in the units people read, and their JSON.
+
+use schedlab_model::{Nanos, Pid};
+use schedlab_workload::Unit;
+use serde::Serialize;
+
+use crate::catalogue::{idle_cause_name, CAUSES};
+use crate::sink::{App, Mean};
+use crate::{Cause, Histogram, MetricEntry, Metrics, Stat};
+
+/// The reduction of one run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// Time after the warm-up.
+    pub measured_ns: Nanos,
+    /// Every metric under its full name, in the unit shown; `None` where there was nothing to measure.
+    pub metrics: Vec<(String, Option<f64>)>,
+    /// Distributions, by metric name without statistic.
+    pub series: Vec<(String, Series)>,
+    /// Tasks in order of appearance.
+    pub tasks: Vec<TaskReport>,
+    /// CPUs by number.
+    pub cpus: Vec<CpuReport>,
+}
+
+/// A distribution, ready for a percentile chart.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Series {
+    /// Unit of `mean`, `max` and the curve's values.
+    pub unit: &'static str,
+    /// Samples.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The largest.
+    pub max: f64,
+    /// `(percentile 0..=100, value)`, ascending, at most 100 points.
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// One task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TaskReport {
+    /// `comm`, empty if never told.
+    pub name: String,
+    /// Its pid.
+    pub pid: Pid,
+    /// On-CPU time.
+    pub cpu_ns: Nanos,
+    /// Time runnable and not running.
+    pub wait_ns: Nanos,
+    /// Longest single wait.
+    pub wait_ns_max: Nanos,
+    /// Switches away from it.
+    pub switches: u64,
+    /// Of those, how often it was still runnable.
+    pub involuntary_switches: u64,
+    /// Wakeups.
+    pub wakeups: u64,
+    /// Changes of CPU.
+    pub migrations: u64,
+}
+
+/// One CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct CpuReport {
+    /// Time in tasks.
+    pub busy_ns: Nanos,
+    /// The rest of the measured time.
+    pub idle_ns: Nanos,
+}
+
+impl Report {
+    pub(crate) fn of(metrics: &Metrics, end: Nanos) -> Report {
+        let measured_ns = end.saturating_sub(metrics.plan.start.max(metrics.plan.warmup));
+        let mut report = Report {
+            measured_ns,
+            metrics: Vec::new(),
+            series: Vec::new(),
+            tasks: tasks(metrics),
+            cpus: metrics
+                .cpus
+                .iter()
+                .map(|cpu| CpuReport { busy_ns: cpu.busy_ns, idle_ns: measured_ns.saturating_sub(cpu.busy_ns) })
+                .collect(),
+        };
+        for (entry, app) in metrics.plan.metrics.iter().zip(&metrics.apps) {
+            report.add_app(entry, app);
+        }
+        report.add_sched(metrics);
+        report
+    }
+
+    /// The value of a metric by its full name; `None` if there is no such metric or nothing was measured.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|(known, _)| known == name).and_then(|(_, value)| *value)
+    }
+
+    /// The report as JSON: `metrics` {name: number or null}, `series` {name: distribution}, `tasks` [..], `cpus` [..].
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let metrics: serde_json::Map<_, _> = self.metrics.iter().map(|(name, v)| (name.clone(), (*v).into())).collect();
+        let series: serde_json::Map<_, _> =
+            self.series.iter().map(|(name, s)| (name.clone(), serde_json::json!(s))).collect();
+        serde_json::json!({
+            "measured_ns": self.measured_ns, "metrics": metrics, "series": series, "tasks": self.tasks, "cpus": self.cpus,
+        })
+    }
+
+    fn add_app(&mut self, entry: &MetricEntry, app: &App) {
+        let name = format!("{}.{}", entry.workload, entry.decl.name);
+        let scale = 1.0 / (scale_of(entry.decl.unit) * entry.decl.divide.max(1) as f64);
+        match app {
+            App::Samples(histogram) => self.add_sampled(&name, entry.decl.unit, scale, histogram),
+            App::Rate { counted } => {
+                let seconds = self.measured_ns as f64 / 1e9;
+                let rate = *counted as f64 / entry.decl.divide.max(1) as f64 / seconds;
+                self.metrics.push((name, (seconds > 0.0).then_some(rate)));
+            }
+            App::Headline { measured, warmup } => {
+                // A workload that ended before the warm-up did has no other passes than those.
+                let mean = if measured.count > 0 { measured } else { warmup };
+                self.metrics.push((name, mean.value().map(|value| value * scale)));
+            }
+        }
+    }
+
+    fn add_sampled(&mut self, name: &str, unit: Unit, scale: f64, histogram: &Histogram) {
+        for (stat_name, stat) in Stat::ALL {
+            let scale = if stat == Stat::Count { 1.0 } else { scale };
+            self.metrics.push((format!("{name}.{stat_name}"), histogram.stat(stat).map(|value| value * scale)));
+        }
+        let shown = |stat| histogram.stat(stat).unwrap_or(0.0) * scale;
+        let series = Series {
+            unit: unit_name(unit),
+            count: histogram.count(),
+            mean: shown(Stat::Mean),
+            max: shown(Stat::Max),
+            curve: histogram.curve().into_iter().map(|(percent, value)| (percent, value as f64 * scale)).collect(),
+        };
+        self.series.push((name.to_owned(), series));
+    }
+
+    fn add_sched(&mut self, metrics: &Metrics) {
+        let microseconds = 1.0 / scale_of(Unit::Microseconds);
+        let sampled = [
+            ("sched.wakeup_latency", &metrics.wakeup_latency),
+            ("sched.run_delay", &metrics.run_delay),
+            ("sched.run_time", &metrics.run_time),
+        ];
+        for (name, histogram) in sampled {
+            self.add_sampled(name, Unit::Microseconds, microseconds, histogram);
+        }
+        let totals = &metrics.totals;
+        let counters = [
+            ("sched.switches", totals.switches),
+            ("sched.voluntary_switches", totals.voluntary),
+            ("sched.involuntary_switches", totals.involuntary),
+            ("sched.wakeups", totals.wakeups),
+            ("sched.forks", totals.forks),
+            ("sched.migrations", totals.migrations),
+        ];
+        self.metrics.extend(counters.map(|(name, value)| (name.to_owned(), Some(value as f64))));
+        self.add_shares(metrics);
+        let tested = (totals.scans > 0).then(|| totals.scan_tested as f64 / totals.scans as f64);
+        self.metrics.push(("sched.scan_tested".to_owned(), tested));
+    }
+
+    /// Shares of all CPU time.
+    fn add_shares(&mut self, metrics: &Metrics) {
+        let capacity = self.measured_ns as f64 * metrics.cpus.len() as f64;
+        let percent = |ns: Nanos| (capacity > 0.0).then(|| 100.0 * ns as f64 / capacity);
+        let lost: [Nanos; CAUSES] = metrics.idle.lost();
+        let busy: Nanos = metrics.cpus.iter().map(|cpu| cpu.busy_ns).sum();
+        self.metrics.push(("sched.cpu_busy".to_owned(), percent(busy)));
+        self.metrics.push(("sched.idle_while_runnable".to_owned(), percent(lost.iter().sum())));
+        for (cause, name) in Cause::ALL {
+            self.metrics.push((idle_cause_name(name), percent(lost[cause as usize])));
+        }
+        self.metrics.push(("sched.scan_cost".to_owned(), percent(metrics.totals.scan_cost_ns)));
+    }
+}
+
+impl Mean {
+    fn value(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+}
+
+fn tasks(metrics: &Metrics) -> Vec<TaskReport> {
+    let report = |(task, name): (&crate::tasks::Task, &str)| TaskReport {
+        name: name.to_owned(),
+        pid: task.pid,
+        cpu_ns: task.cpu_ns,
+        wait_ns: task.wait_ns,
+        wait_ns_max: task.wait_ns_max,
+        switches: task.voluntary + task.involuntary,
+        involuntary_switches: task.involuntary,
+        wakeups: task.wakeups,
+        migrations: task.migrations,
+    };
+    metrics.tasks.iter().map(report).collect()
+}
+
+/// Raw units in one shown unit.
+fn scale_of(unit: Unit) -> f64 {
+    match unit {
+        Unit::Microseconds => 1e3,
+        Unit::Milliseconds => 1e6,
+        Unit::Seconds => 1e9,
+        Unit::PerSecond | Unit::Count | Unit::Percent => 1.0,
+    }
+}
+
+/// The unit as printed.
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Microseconds => "us",
+        Unit::Milliseconds => "ms",
+        Unit::Seconds => "s",
+        Unit::PerSecond => "/s",
+        Unit::Count => "count",
+        Unit::Percent => "%",
+    }
+}

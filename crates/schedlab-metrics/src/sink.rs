@@ -1,0 +1,417 @@
+//! The reduction itself: every event moves a task and a CPU through their states and feeds counters and histograms.
+
+use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
+use schedlab_trace::{Event, Kind, Sink, TaskState};
+use schedlab_workload::MetricKind;
+
+use crate::idle::{IdleWhileRunnable, Queue};
+use crate::tasks::{State, Task, Tasks, NEVER};
+use crate::{Cause, Histogram, Plan, Report};
+
+/// Reduces a stream of events to a [`Report`].
+///
+/// - `wakeup_latency`: from `sched_waking` (from `sched_wakeup` where that is missing) until the wakee runs.
+/// - `run_delay`: from `sched_wakeup`, `sched_wakeup_new` or a preemption until the task runs.
+/// - `run_time`: from a switch to the task until the switch away from it.
+///
+/// A sample belongs to the instant of its last event; a time total is cut at the warm-up.
+#[derive(Debug)]
+pub struct Metrics {
+    pub(crate) plan: Plan,
+    pub(crate) tasks: Tasks,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) idle: IdleWhileRunnable,
+    pub(crate) totals: Totals,
+    pub(crate) wakeup_latency: Histogram,
+    pub(crate) run_delay: Histogram,
+    pub(crate) run_time: Histogram,
+    pub(crate) apps: Vec<App>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Cpu {
+    /// Slot of the task that runs, 0 = idle.
+    running: usize,
+    /// Whether a switch has been seen.
+    known: bool,
+    since: Nanos,
+    waiting: u32,
+    pub(crate) busy_ns: Nanos,
+}
+
+/// Counters of the measured time.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Totals {
+    pub(crate) switches: u64,
+    pub(crate) voluntary: u64,
+    pub(crate) involuntary: u64,
+    pub(crate) wakeups: u64,
+    pub(crate) forks: u64,
+    pub(crate) migrations: u64,
+    pub(crate) scans: u64,
+    pub(crate) scan_tested: u64,
+    pub(crate) scan_cost_ns: Nanos,
+}
+
+/// One application metric.
+#[derive(Debug)]
+pub(crate) enum App {
+    Samples(Histogram),
+    Rate {
+        counted: u64,
+    },
+    /// Passes of the measured time, and those that ended in the warm-up.
+    Headline {
+        measured: Mean,
+        warmup: Mean,
+    },
+}
+
+/// A mean under way.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Mean {
+    pub(crate) sum: u128,
+    pub(crate) count: u64,
+}
+
+impl Cpu {
+    fn idle_since(start: Nanos) -> Cpu {
+        Cpu { running: 0, known: false, since: start, waiting: 0, busy_ns: 0 }
+    }
+
+    #[inline]
+    fn queue(&self) -> Queue {
+        Queue { idle: self.running == 0, waiting: self.waiting }
+    }
+}
+
+impl Metrics {
+    /// Ready for the first event.
+    #[must_use]
+    pub fn new(plan: Plan) -> Metrics {
+        let app = |kind| match kind {
+            MetricKind::Samples => App::Samples(Histogram::default()),
+            MetricKind::Rate => App::Rate { counted: 0 },
+            MetricKind::Headline => App::Headline { measured: Mean::default(), warmup: Mean::default() },
+        };
+        let mut metrics = Metrics {
+            tasks: Tasks::default(),
+            cpus: Vec::new(),
+            idle: IdleWhileRunnable::new(plan.start.max(plan.warmup)),
+            totals: Totals::default(),
+            wakeup_latency: Histogram::default(),
+            run_delay: Histogram::default(),
+            run_time: Histogram::default(),
+            apps: plan.metrics.iter().map(|entry| app(entry.decl.kind)).collect(),
+            plan,
+        };
+        metrics.add_cpus(metrics.plan.nr_cpus);
+        metrics
+    }
+
+    /// Closes everything still open at `end` and makes the report.
+    #[must_use]
+    pub fn finish(mut self, end: Nanos) -> Report {
+        self.idle.advance(end);
+        let warmup = self.plan.warmup;
+        for cpu in 0..self.cpus.len() {
+            self.charge_running(cpu, end);
+        }
+        for slot in self.tasks.slots() {
+            let task = self.tasks.at(slot);
+            if task.state == State::Waiting {
+                task.wait_ns += measured(task.since, end, warmup);
+            }
+        }
+        Report::of(&self, end)
+    }
+
+    fn add_cpus(&mut self, count: usize) {
+        while self.cpus.len() < count.min(MAX_CPUS) {
+            let cpu = Cpu::idle_since(self.plan.start);
+            self.idle.add(cpu.queue());
+            self.cpus.push(cpu);
+        }
+    }
+
+    /// Makes sure the CPU exists. `None` for a number no kernel has.
+    #[inline]
+    fn cpu(&mut self, cpu: CpuId) -> Option<usize> {
+        let index = cpu.index();
+        if index >= self.cpus.len() {
+            self.add_cpus(index + 1);
+        }
+        (index < self.cpus.len()).then_some(index)
+    }
+
+    fn switch(&mut self, event: &Event, prev: Pid, prev_state: TaskState, next: Pid) {
+        let Some(cpu) = self.cpu(event.cpu) else { return };
+        let (now, live) = (event.time, event.time >= self.plan.warmup);
+        let prev = if prev == 0 { 0 } else { self.tasks.slot(prev) };
+        let next = if next == 0 { 0 } else { self.tasks.slot(next) };
+        self.idle.advance(now);
+        self.meet(cpu, prev);
+        self.charge_running(cpu, now);
+        let old = self.cpus[cpu].queue();
+        self.totals.switches += u64::from(live);
+        if prev != 0 {
+            self.leave(cpu, prev, prev_state, event);
+        }
+        self.cpus[cpu].running = next;
+        self.cpus[cpu].since = now;
+        let elsewhere = if next == 0 { None } else { self.enter(cpu, next, event) };
+        self.idle.change(old, self.cpus[cpu].queue());
+        if let Some(other) = elsewhere {
+            self.wait_less(other);
+        }
+        self.idle.settle(if next == 0 { Cause::Newidle } else { Cause::Preempt });
+    }
+
+    /// The first switch of a CPU tells what ran there before; later ones should agree with what is known, unless
+    /// events were lost.
+    #[inline]
+    fn meet(&mut self, cpu: usize, prev: usize) {
+        if self.cpus[cpu].running != prev || !self.cpus[cpu].known {
+            self.adopt(cpu, prev);
+        }
+    }
+
+    #[cold]
+    fn adopt(&mut self, cpu: usize, prev: usize) {
+        let running = self.cpus[cpu].running;
+        if running != 0 && running != prev {
+            self.tasks.at(running).state = State::Unknown;
+        }
+        let old = self.cpus[cpu].queue();
+        self.cpus[cpu].known = true;
+        self.cpus[cpu].running = prev;
+        self.idle.change(old, self.cpus[cpu].queue());
+        if prev != 0 {
+            let (since, task) = (self.cpus[cpu].since, self.tasks.at(prev));
+            let waited_on = (task.state == State::Waiting).then_some(task.cpu.index());
+            task.state = State::Running;
+            task.since = since;
+            if let Some(other) = waited_on {
+                self.wait_less(other);
+            }
+        }
+    }
+
+    /// Charges the time since the CPU's last switch to it and its task.
+    #[inline]
+    fn charge_running(&mut self, cpu: usize, now: Nanos) {
+        let cpu = &mut self.cpus[cpu];
+        if cpu.running != 0 {
+            let ran = measured(cpu.since, now, self.plan.warmup);
+            cpu.busy_ns += ran;
+            self.tasks.at(cpu.running).cpu_ns += ran;
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, cpu: usize, prev: usize, state: TaskState, event: &Event) {
+        let (now, live) = (event.time, event.time >= self.plan.warmup);
+        let preempted = state == TaskState::Running;
+        let task = self.tasks.at(prev);
+        if live {
+            self.run_time.record(now.saturating_sub(task.since));
+            let (total, own) = match preempted {
+                true => (&mut self.totals.involuntary, &mut task.involuntary),
+                false => (&mut self.totals.voluntary, &mut task.voluntary),
+            };
+            *total += 1;
+            *own += 1;
+        }
+        task.state = match state {
+            TaskState::Running => State::Waiting,
+            TaskState::Dead => State::Dead,
+            // A waker may have found it on its way out of the CPU.
+            _ if task.waking_at != NEVER => State::Waking,
+            _ => State::Sleeping,
+        };
+        task.since = now;
+        task.cpu = event.cpu;
+        if preempted {
+            task.waking_at = NEVER;
+            self.cpus[cpu].waiting += 1;
+        }
+    }
+
+    /// A task starts to run on `cpu`. Returns the other CPU on whose runqueue it was last known to wait, if any.
+    #[inline]
+    fn enter(&mut self, cpu: usize, next: usize, event: &Event) -> Option<usize> {
+        let (now, live, warmup) = (event.time, event.time >= self.plan.warmup, self.plan.warmup);
+        let task = self.tasks.at(next);
+        let mut elsewhere = None;
+        if task.state == State::Waiting {
+            let waited = now.saturating_sub(task.since);
+            if live {
+                self.run_delay.record(waited);
+                task.wait_ns += measured(task.since, now, warmup);
+                task.wait_ns_max = task.wait_ns_max.max(waited);
+                if task.waking_at != NEVER {
+                    self.wakeup_latency.record(now.saturating_sub(task.waking_at));
+                }
+            }
+            match task.cpu.index() {
+                here if here == cpu => self.cpus[cpu].waiting = self.cpus[cpu].waiting.saturating_sub(1),
+                other => elsewhere = Some(other),
+            }
+        }
+        task.state = State::Running;
+        task.since = now;
+        task.cpu = event.cpu;
+        task.waking_at = NEVER;
+        elsewhere
+    }
+
+    fn waking(&mut self, time: Nanos, pid: Pid) {
+        let slot = self.tasks.slot(pid);
+        let task = self.tasks.at(slot);
+        match task.state {
+            State::Sleeping | State::Unknown => {
+                task.state = State::Waking;
+                task.since = time;
+                task.waking_at = time;
+            }
+            State::Running => task.waking_at = time,
+            State::Waking | State::Waiting | State::Dead => {}
+        }
+    }
+
+    fn wakeup(&mut self, time: Nanos, pid: Pid, target: CpuId) {
+        let slot = self.tasks.slot(pid);
+        let live = time >= self.plan.warmup;
+        let task = self.tasks.at(slot);
+        match task.state {
+            State::Waking | State::Sleeping | State::Unknown => {
+                task.waking_at = if task.waking_at == NEVER { time } else { task.waking_at };
+                task.wakeups += u64::from(live);
+                self.totals.wakeups += u64::from(live);
+                self.enqueue(slot, time, target, Cause::Wakeup);
+            }
+            // It had not left the CPU yet: the wakeup was absorbed.
+            State::Running => task.waking_at = NEVER,
+            State::Waiting | State::Dead => {}
+        }
+    }
+
+    fn wakeup_new(&mut self, time: Nanos, pid: Pid, target: CpuId) {
+        let slot = self.tasks.slot(pid);
+        if !matches!(self.tasks.at(slot).state, State::Running | State::Waiting) {
+            self.tasks.at(slot).waking_at = NEVER;
+            self.enqueue(slot, time, target, Cause::Fork);
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, slot: usize, time: Nanos, target: CpuId, cause: Cause) {
+        let Some(cpu) = self.cpu(target) else { return };
+        if slot == 0 {
+            return;
+        }
+        let task = self.tasks.at(slot);
+        task.state = State::Waiting;
+        task.since = time;
+        task.cpu = target;
+        self.idle.advance(time);
+        self.wait_more(cpu);
+        self.idle.settle(cause);
+    }
+
+    fn migrate(&mut self, time: Nanos, pid: Pid, dest: CpuId) {
+        let live = time >= self.plan.warmup;
+        let slot = self.tasks.slot(pid);
+        let Some(dest_cpu) = self.cpu(dest) else { return };
+        self.totals.migrations += u64::from(live);
+        let task = self.tasks.at(slot);
+        task.migrations += u64::from(live);
+        let Task { state, cpu, .. } = *task;
+        if state == State::Waiting {
+            task.cpu = dest;
+            self.idle.advance(time);
+            self.wait_less(cpu.index());
+            self.wait_more(dest_cpu);
+            self.idle.settle(Cause::Migrate);
+        }
+    }
+
+    #[inline]
+    fn wait_more(&mut self, cpu: usize) {
+        let old = self.cpus[cpu].queue();
+        self.cpus[cpu].waiting += 1;
+        self.idle.change(old, self.cpus[cpu].queue());
+    }
+
+    #[inline]
+    fn wait_less(&mut self, cpu: usize) {
+        let old = self.cpus[cpu].queue();
+        self.cpus[cpu].waiting = self.cpus[cpu].waiting.saturating_sub(1);
+        self.idle.change(old, self.cpus[cpu].queue());
+    }
+
+    fn sample(&mut self, time: Nanos, metric: u16, value: u64) {
+        let live = time >= self.plan.warmup;
+        match self.apps.get_mut(usize::from(metric)) {
+            Some(App::Samples(histogram)) if live => histogram.record(value),
+            Some(App::Headline { measured, warmup }) => {
+                let mean = if live { measured } else { warmup };
+                mean.sum += u128::from(value);
+                mean.count += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, time: Nanos, metric: u16, count: u64) {
+        if let (true, Some(App::Rate { counted })) = (time >= self.plan.warmup, self.apps.get_mut(usize::from(metric)))
+        {
+            *counted = counted.saturating_add(count);
+        }
+    }
+
+    fn scan(&mut self, time: Nanos, tested: u32, cost: Nanos) {
+        if time >= self.plan.warmup {
+            self.totals.scans += 1;
+            self.totals.scan_tested += u64::from(tested);
+            self.totals.scan_cost_ns += cost;
+        }
+    }
+
+    fn fork(&mut self, time: Nanos, child: Pid) {
+        self.totals.forks += u64::from(time >= self.plan.warmup);
+        self.tasks.forked(child);
+    }
+}
+
+impl Sink for Metrics {
+    #[inline]
+    fn event(&mut self, event: &Event) {
+        let time = event.time;
+        match event.kind {
+            Kind::Switch { prev, prev_state, next, .. } => self.switch(event, prev, prev_state, next),
+            Kind::Waking { pid, .. } => self.waking(time, pid),
+            Kind::Wakeup { pid, target_cpu, .. } => self.wakeup(time, pid, target_cpu),
+            Kind::WakeupNew { pid, target_cpu, .. } => self.wakeup_new(time, pid, target_cpu),
+            Kind::Migrate { pid, dest_cpu, .. } => self.migrate(time, pid, dest_cpu),
+            Kind::Fork { child, .. } => self.fork(time, child),
+            Kind::Sample { metric, value, .. } => self.sample(time, metric, value),
+            Kind::Count { metric, count, .. } => self.count(time, metric, count),
+            Kind::Scan { tested, cost, .. } => self.scan(time, tested, cost),
+            Kind::Exit { .. } | Kind::Runtime { .. } => {}
+        }
+    }
+
+    fn name(&mut self, pid: Pid, name: &str) {
+        if pid != 0 {
+            self.tasks.rename(pid, name);
+        }
+    }
+}
+
+/// The part of `since..now` that lies after the warm-up.
+#[inline]
+fn measured(since: Nanos, now: Nanos, warmup: Nanos) -> Nanos {
+    now.saturating_sub(since.max(warmup))
+}

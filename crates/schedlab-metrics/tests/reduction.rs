@@ -1,0 +1,310 @@
+//! The reduction held against small traces worked out by hand, and against a slow count of random ones.
+
+use proptest::prelude::*;
+use schedlab_metrics::{sched_metrics, MetricEntry, Metrics, Plan, Report, Stat};
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::{Event, Kind, Sink, TaskState};
+use schedlab_workload::{Better, MetricDecl, MetricKind, Unit};
+
+const PRIO: i32 = 120;
+
+fn switch(time: Nanos, cpu: u32, prev: Pid, state: TaskState, next: Pid) -> Event {
+    let kind = Kind::Switch { prev, prev_prio: PRIO, prev_state: state, next, next_prio: PRIO };
+    Event { time, cpu: CpuId(cpu), kind }
+}
+
+fn waking(time: Nanos, pid: Pid, cpu: u32) -> Event {
+    Event { time, cpu: CpuId(0), kind: Kind::Waking { pid, prio: PRIO, target_cpu: CpuId(cpu) } }
+}
+
+fn wakeup(time: Nanos, pid: Pid, cpu: u32) -> Event {
+    Event { time, cpu: CpuId(0), kind: Kind::Wakeup { pid, prio: PRIO, target_cpu: CpuId(cpu) } }
+}
+
+fn migrate(time: Nanos, pid: Pid, from: u32, to: u32) -> Event {
+    let kind = Kind::Migrate { pid, prio: PRIO, orig_cpu: CpuId(from), dest_cpu: CpuId(to) };
+    Event { time, cpu: CpuId(to), kind }
+}
+
+fn sample(time: Nanos, metric: u16, value: u64) -> Event {
+    Event { time, cpu: CpuId(0), kind: Kind::Sample { pid: 1, metric, value } }
+}
+
+fn count(time: Nanos, metric: u16, count: u64) -> Event {
+    Event { time, cpu: CpuId(0), kind: Kind::Count { pid: 1, metric, count } }
+}
+
+fn reduce(plan: Plan, events: &[Event], end: Nanos) -> Report {
+    let mut metrics = Metrics::new(plan);
+    events.iter().for_each(|event| metrics.event(event));
+    metrics.finish(end)
+}
+
+#[track_caller]
+fn check(report: &Report, wanted: &[(&str, f64)]) {
+    for (name, want) in wanted {
+        let got = report.metric(name).unwrap_or(f64::NAN);
+        assert!((got - want).abs() <= want.abs() * 1e-9, "{name}: {got} instead of {want}\n{report:#?}");
+    }
+}
+
+use TaskState::{Dead, Running, Sleeping};
+
+/// 10 runs 0..300 us and again 500..600; 20 wakes at 100, waits until 300 (10 is preempted), sleeps at 500.
+fn two_tasks() -> Vec<Event> {
+    vec![
+        switch(0, 0, 0, Running, 10),
+        waking(100_000, 20, 0),
+        wakeup(110_000, 20, 0),
+        switch(300_000, 0, 10, Running, 20),
+        switch(500_000, 0, 20, Sleeping, 10),
+        switch(600_000, 0, 10, Dead, 0),
+    ]
+}
+
+#[test]
+fn one_cpu_two_tasks_by_hand() {
+    let report = reduce(Plan { nr_cpus: 1, ..Plan::default() }, &two_tasks(), 1_000_000);
+    check(
+        &report,
+        &[
+            ("sched.switches", 4.0),
+            ("sched.involuntary_switches", 1.0),
+            ("sched.voluntary_switches", 2.0),
+            ("sched.wakeups", 1.0),
+            ("sched.wakeup_latency.max", 200.0),
+            ("sched.wakeup_latency.count", 1.0),
+            ("sched.run_delay.count", 2.0),
+            ("sched.run_delay.mean", 195.0),
+            ("sched.run_time.mean", 200.0),
+            ("sched.cpu_busy", 60.0),
+            ("sched.idle_while_runnable", 0.0),
+        ],
+    );
+    let rows: Vec<_> = report.tasks.iter().map(|t| (t.pid, t.cpu_ns, t.wait_ns, t.switches)).collect();
+    assert_eq!(rows, [(10, 400_000, 200_000, 2), (20, 200_000, 190_000, 1)]);
+}
+
+#[test]
+fn warm_up_cuts_counters_and_totals_and_keeps_state() {
+    let report = reduce(Plan { nr_cpus: 1, warmup: 400_000, ..Plan::default() }, &two_tasks(), 1_000_000);
+    check(
+        &report,
+        &[
+            ("sched.switches", 2.0),
+            ("sched.wakeups", 0.0),
+            ("sched.run_delay.count", 1.0),
+            ("sched.cpu_busy", 200.0 / 6.0),
+        ],
+    );
+    let rows: Vec<_> = report.tasks.iter().map(|t| (t.cpu_ns, t.wait_ns, t.switches)).collect();
+    assert_eq!(rows, [(100_000, 100_000, 1), (100_000, 0, 1)]);
+}
+
+#[test]
+fn a_waker_that_meets_the_wakee_on_its_way_out_counts_from_waking() {
+    let events = [
+        switch(0, 0, 0, Running, 10),
+        waking(90, 10, 0),
+        switch(100, 0, 10, Sleeping, 0),
+        wakeup(120, 10, 0),
+        switch(150, 0, 0, Running, 10),
+    ];
+    check(&reduce(Plan { nr_cpus: 1, ..Plan::default() }, &events, 200), &[("sched.wakeup_latency.max", 0.060)]);
+    let absorbed =
+        [switch(0, 0, 0, Running, 10), waking(90, 10, 0), wakeup(95, 10, 0), switch(100, 0, 10, Sleeping, 0)];
+    let report = reduce(Plan { nr_cpus: 1, ..Plan::default() }, &absorbed, 200);
+    check(&report, &[("sched.wakeups", 0.0), ("sched.wakeup_latency.count", 0.0)]);
+}
+
+/// Each case: what happens on two CPUs while CPU 0 runs task 1 from 0 on, the end, CPU time lost and to which cause.
+#[test]
+fn idle_while_runnable_names_its_cause() {
+    let busy = [switch(0, 0, 0, Running, 1), wakeup(0, 2, 1), switch(0, 1, 0, Running, 2)];
+    let cases: [(&str, &[Event], Nanos, &str, f64); 5] = [
+        ("placed on the busy CPU", &[switch(10, 1, 2, Sleeping, 0), wakeup(100, 3, 0)], 200, "wakeup", 100.0),
+        ("CPU 1 goes idle", &[wakeup(100, 3, 0), switch(150, 1, 2, Sleeping, 0)], 200, "newidle", 50.0),
+        ("an idle CPU about to run its own", &[switch(10, 1, 2, Sleeping, 0), wakeup(100, 3, 1)], 200, "wakeup", 0.0),
+        (
+            "pulled after a while",
+            &[wakeup(100, 3, 0), switch(150, 1, 2, Sleeping, 0), migrate(180, 3, 0, 1), switch(180, 1, 0, Running, 3)],
+            300,
+            "newidle",
+            30.0,
+        ),
+        (
+            "preempted beside an idle CPU",
+            &[wakeup(100, 3, 0), switch(100, 0, 1, Running, 3), switch(100, 1, 2, Sleeping, 0)],
+            200,
+            "newidle",
+            100.0,
+        ),
+    ];
+    for (name, events, end, cause, lost) in cases {
+        let all: Vec<Event> = busy.iter().chain(events).copied().collect();
+        let report = reduce(Plan { nr_cpus: 2, ..Plan::default() }, &all, end);
+        let percent = 100.0 * lost / (2.0 * end as f64);
+        println!("{name}");
+        let by_cause = format!("sched.idle_while_runnable.{cause}");
+        check(&report, &[("sched.idle_while_runnable", percent), (&by_cause, percent)]);
+    }
+}
+
+fn declared(name: &str, unit: Unit, kind: MetricKind, divide: u64) -> MetricEntry {
+    let decl = MetricDecl {
+        name: name.into(),
+        help: String::new(),
+        unit,
+        better: Better::Lower,
+        kind,
+        default_stats: vec![],
+        divide,
+    };
+    MetricEntry { workload: "w".into(), decl }
+}
+
+#[test]
+fn program_metrics_come_in_their_unit() {
+    let metrics = vec![
+        declared("latency", Unit::Microseconds, MetricKind::Samples, 1),
+        declared("ops", Unit::PerSecond, MetricKind::Rate, 1),
+        declared("time", Unit::Seconds, MetricKind::Headline, 1),
+        declared("per_op", Unit::Microseconds, MetricKind::Headline, 1000),
+        declared("silent", Unit::Microseconds, MetricKind::Samples, 1),
+    ];
+    let plan = Plan { metrics, nr_cpus: 1, warmup: 1_000_000_000, start: 0 };
+    let events = [
+        sample(500, 0, 7_777),
+        count(600, 1, 5),
+        sample(700, 3, 4_000_000),
+        sample(1_000_000_000, 0, 2_000),
+        sample(1_500_000_000, 0, 4_000),
+        count(1_600_000_000, 1, 30),
+        sample(1_700_000_000, 2, 3_000_000_000),
+        sample(2_900_000_000, 2, 1_000_000_000),
+        sample(2_900_000_000, 99, 1),
+    ];
+    let report = reduce(plan, &events, 3_000_000_000);
+    check(
+        &report,
+        &[
+            ("w.latency.mean", 3.0),
+            ("w.latency.max", 4.0),
+            ("w.latency.count", 2.0),
+            ("w.ops", 15.0),
+            ("w.time", 2.0),
+            ("w.per_op", 4.0),
+        ],
+    );
+    let json = report.to_json();
+    assert!(json["metrics"]["w.silent.p99"].is_null());
+    assert_eq!(json["series"]["w.latency"]["unit"], "us");
+    assert_eq!(json["series"]["w.latency"]["curve"].as_array().unwrap().last().unwrap()[1], 4.0);
+}
+
+#[test]
+fn every_catalogued_metric_is_reported() {
+    let report = reduce(Plan { nr_cpus: 1, ..Plan::default() }, &[], 10);
+    let has = |name: &str| report.metrics.iter().any(|(known, _)| known == name);
+    for metric in sched_metrics() {
+        match metric.stats {
+            [] => assert!(has(metric.name), "{}", metric.name),
+            _ => assert!(Stat::ALL.iter().all(|(s, _)| has(&format!("{}.{s}", metric.name))), "{}", metric.name),
+        }
+        assert!(metric.stats.iter().all(|stat| Stat::named(stat).is_some()));
+    }
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let (pid, cpu) = (-2..6i32, 0..5u32);
+    let state = prop_oneof![Just(Running), Just(Sleeping), Just(Dead)];
+    let kind = prop_oneof![
+        (pid.clone(), state, pid.clone()).prop_map(|(prev, prev_state, next)| Kind::Switch {
+            prev,
+            prev_prio: PRIO,
+            prev_state,
+            next,
+            next_prio: PRIO
+        }),
+        (pid.clone(), cpu.clone()).prop_map(|(pid, c)| Kind::Waking { pid, prio: PRIO, target_cpu: CpuId(c) }),
+        (pid.clone(), cpu.clone()).prop_map(|(pid, c)| Kind::Wakeup { pid, prio: PRIO, target_cpu: CpuId(c) }),
+        (pid.clone(), cpu.clone()).prop_map(|(pid, c)| Kind::WakeupNew { pid, prio: PRIO, target_cpu: CpuId(c) }),
+        (pid.clone(), cpu.clone(), cpu.clone()).prop_map(|(pid, a, b)| Kind::Migrate {
+            pid,
+            prio: PRIO,
+            orig_cpu: CpuId(a),
+            dest_cpu: CpuId(b)
+        }),
+        (pid.clone(), pid.clone()).prop_map(|(parent, child)| Kind::Fork { parent, child }),
+        (pid, any::<u16>(), any::<u64>()).prop_map(|(pid, metric, value)| Kind::Sample { pid, metric, value }),
+    ];
+    (0..1000u64, cpu, kind).prop_map(|(time, cpu, kind)| Event { time, cpu: CpuId(cpu), kind })
+}
+
+proptest! {
+    /// Any order of events, possible or not: no panic, and no CPU is busy or idle for longer than there was.
+    #[test]
+    fn nonsense_is_survived(mut events in prop::collection::vec(any_event(), 0..200), warmup in 0..500u64) {
+        events.sort_by_key(|event| event.time);
+        let report = reduce(Plan { nr_cpus: 2, warmup, ..Plan::default() }, &events, 1000);
+        for cpu in &report.cpus {
+            prop_assert_eq!(cpu.busy_ns + cpu.idle_ns, report.measured_ns);
+        }
+        let share = report.metric("sched.idle_while_runnable").unwrap();
+        prop_assert!((0.0..=100.0).contains(&share), "{}", share);
+    }
+
+    /// Legal schedules of one CPU: the time the tasks got is the time the CPU was busy, and every wait is counted once.
+    #[test]
+    fn time_is_conserved(steps in prop::collection::vec((1..50u64, 0..4usize, any::<bool>()), 1..200)) {
+        let (events, end) = schedule(&steps);
+        let report = reduce(Plan { nr_cpus: 1, ..Plan::default() }, &events, end);
+        let ran: Nanos = report.tasks.iter().map(|task| task.cpu_ns).sum();
+        prop_assert_eq!(ran, report.cpus[0].busy_ns);
+        let waited: Nanos = report.tasks.iter().map(|task| task.wait_ns).sum();
+        prop_assert_eq!(waited, brute_force_wait(&events, end));
+    }
+}
+
+/// A legal FIFO schedule: at each step time passes, one of four tasks wakes if it sleeps, then the current one gives up.
+fn schedule(steps: &[(Nanos, usize, bool)]) -> (Vec<Event>, Nanos) {
+    let (mut events, mut queue, mut current, mut time) = (Vec::new(), Vec::<Pid>::new(), 0, 0);
+    for (pass, wakee, sleeps) in steps {
+        time += pass;
+        let wakee = *wakee as Pid + 1;
+        if wakee != current && !queue.contains(&wakee) {
+            events.push(wakeup(time, wakee, 0));
+            queue.push(wakee);
+        }
+        time += pass / 2;
+        let state = if *sleeps { Sleeping } else { Running };
+        let next = if queue.is_empty() { 0 } else { queue.remove(0) };
+        if next == 0 && (!sleeps || current == 0) {
+            continue;
+        }
+        events.push(switch(time, 0, current, if current == 0 { Running } else { state }, next));
+        if current != 0 && !sleeps {
+            queue.push(current);
+        }
+        current = next;
+    }
+    (events, time + 10)
+}
+
+/// Sums, for every instant between events, how many tasks wait.
+fn brute_force_wait(events: &[Event], end: Nanos) -> Nanos {
+    let (mut waiting, mut last, mut total) = (0u64, 0, 0);
+    for event in events {
+        total += waiting * (event.time - last);
+        last = event.time;
+        match event.kind {
+            Kind::Wakeup { .. } => waiting += 1,
+            Kind::Switch { prev, prev_state, next, .. } => {
+                waiting += u64::from(prev != 0 && prev_state == Running);
+                waiting -= u64::from(next != 0);
+            }
+            _ => {}
+        }
+    }
+    total + waiting * (end - last)
+}
