@@ -1,7 +1,30 @@
 //! Physics: time, the event queue, CPUs with an execution rate, costs, shared objects, checkers.
+//!
+//! [`run`] takes a [`RunSpec`] and sends every event of the run to a sink. Decisions come from `schedlab-policy`; this
+//! crate alone advances time.
 
+mod channel;
+mod check;
+mod cost;
+mod cpu;
+mod dispatch;
+mod effect;
+mod engine;
+mod error;
+mod exec;
+mod interrupts;
 mod machine;
+mod objects;
+mod queue;
+mod spawn;
 mod spec;
+mod sync;
+mod task;
+mod wake;
 
+pub use cpu::CpuTime;
+pub use engine::{run, Ended, Outcome};
+pub use error::SimError;
 pub use machine::{Costs, IdleState, Machine};
+pub use queue::{EventQueue, Phase};
 pub use spec::RunSpec;

@@ -1,0 +1,127 @@
+//! Costs as drawn: each preset distribution becomes a table of 256 quantiles, each draw one table look-up.
+
+use schedlab_model::{Nanos, Stream};
+use schedlab_workload::Dist;
+
+use crate::Costs;
+
+/// Quantiles kept of each distribution: the finest step of a drawn cost is 1/256 of the probability.
+const QUANTILES: usize = 256;
+
+/// One cost, ready to draw.
+#[derive(Clone, Debug)]
+pub struct CostTable {
+    values: Box<[u32; QUANTILES]>,
+}
+
+impl CostTable {
+    /// Tabulates the distribution; with `noise` off every draw is its typical value. Values above 4.29 s are cut.
+    #[must_use]
+    pub fn new(dist: &Dist, noise: bool) -> Self {
+        let cut = |ns: Nanos| ns.min(u64::from(u32::MAX)) as u32;
+        let mut values = Box::new([cut(dist.typical()); QUANTILES]);
+        match dist {
+            Dist::Constant(_) => {}
+            _ if !noise => {}
+            Dist::Quantiles(_) | Dist::Uniform { .. } => {
+                for (i, value) in values.iter_mut().enumerate() {
+                    *value = cut(dist.quantile((2 * i as u64 + 1) * 1_000_000 / (2 * QUANTILES as u64)));
+                }
+            }
+            _ => {
+                let mut rng = schedlab_model::stream(0, "cost table");
+                let mut sample: Vec<Nanos> = (0..QUANTILES * 64).map(|_| dist.draw(&mut rng)).collect();
+                sample.sort_unstable();
+                values.iter_mut().enumerate().for_each(|(i, v)| *v = cut(sample[i * 64 + 32]));
+            }
+        }
+        CostTable { values }
+    }
+
+    /// One draw.
+    #[inline]
+    pub fn draw(&self, dice: &mut Dice) -> Nanos {
+        Nanos::from(self.values[dice.roll() as usize])
+    }
+}
+
+/// A random stream handed out a byte at a time: one word serves eight draws.
+#[derive(Clone, Debug)]
+pub struct Dice {
+    stream: Stream,
+    word: u64,
+    left: u8,
+}
+
+impl Dice {
+    /// Dice on a stream.
+    #[must_use]
+    pub fn new(stream: Stream) -> Self {
+        Dice { stream, word: 0, left: 0 }
+    }
+
+    #[inline]
+    fn roll(&mut self) -> u8 {
+        if self.left == 0 {
+            self.word = self.stream.next_u64();
+            self.left = 8;
+        }
+        self.left -= 1;
+        let byte = self.word as u8;
+        self.word >>= 8;
+        byte
+    }
+}
+
+macro_rules! tables {
+    ($($single:ident),* ; $($array:ident),*) => {
+        /// Every cost of [`Costs`], tabulated.
+        #[derive(Clone, Debug)]
+        #[allow(missing_docs)] // the fields are those of `Costs`, documented there
+        pub struct CostTables {
+            $(pub $single: CostTable,)*
+            $(pub $array: [CostTable; 5],)*
+        }
+
+        impl CostTables {
+            /// Tabulates a machine's costs.
+            #[must_use]
+            pub fn new(costs: &Costs, noise: bool) -> Self {
+                CostTables {
+                    $($single: CostTable::new(&costs.$single, noise),)*
+                    $($array: costs.$array.each_ref().map(|dist| CostTable::new(dist, noise)),)*
+                }
+            }
+        }
+    };
+}
+
+tables!(
+    syscall, switch_thread, switch_process, wakeup, irq, tick, timer_program, pipe_op, socket_op, copy_kib, futex_op,
+    fork_process, fork_thread, exit_process, exit_thread, balance_pass, balance_cpu, user_op;
+    scan_cpu, ipi
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::stream;
+
+    #[test]
+    fn draws_follow_the_preset() {
+        let dist = Dist::Quantiles(vec![(0, 100), (500, 200), (1000, 600)]);
+        let table = CostTable::new(&dist, true);
+        let mut dice = Dice::new(stream(3, "cost"));
+        let mut draws: Vec<u64> = (0..10_000).map(|_| table.draw(&mut dice)).collect();
+        draws.sort_unstable();
+        assert!((190..=210).contains(&draws[5_000]), "median {}", draws[5_000]);
+        assert!(draws[0] >= 100 && draws[9_999] <= 600);
+    }
+
+    #[test]
+    fn without_noise_a_cost_is_its_typical_value() {
+        let table = CostTable::new(&Dist::Uniform { low: 10, high: 30 }, false);
+        let mut dice = Dice::new(stream(3, "cost"));
+        assert!((0..100).all(|_| table.draw(&mut dice) == 20));
+    }
+}

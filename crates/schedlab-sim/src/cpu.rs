@@ -1,0 +1,114 @@
+//! A simulated CPU: what it does now, at which rate, and where its time went.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use crate::cost::Dice;
+use crate::task::{Task, WORK_SHIFT};
+
+/// What a CPU does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Activity {
+    /// In an idle state.
+    Idle,
+    /// Leaving an idle state.
+    Exiting,
+    /// Kernel work with no task (newidle balance before idling).
+    Overhead,
+    /// Running a task.
+    Busy,
+}
+
+/// A timer waiting on a CPU: it may fire from `soft` on and must by `hard` (hrtimer range).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HrTimer {
+    pub hard: Nanos,
+    pub sequence: u64,
+    pub soft: Nanos,
+    pub task: TaskId,
+}
+
+/// Where a CPU's time went, in ns; the three add up to the time that passed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CpuTime {
+    /// Programs, their system calls included.
+    pub busy: Nanos,
+    /// Scheduling: switches, wakeups, ticks, interrupts, balancing, idle exits.
+    pub cost: Nanos,
+    /// Idle.
+    pub idle: Nanos,
+}
+
+/// A CPU.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    pub curr: Option<TaskId>,
+    pub activity: Activity,
+    /// Time up to which everything is accounted.
+    pub last: Nanos,
+    /// Execution rate in 1/1024.
+    pub rate: u32,
+    /// Overhead incurred and not yet charged to a segment, ns.
+    pub pending: Nanos,
+    pub need_resched: bool,
+    /// Will reschedule at the end of this instant.
+    pub marked: bool,
+    /// The address space last used.
+    pub process: u32,
+    /// Ticks fall on `tick_phase + n * TICK_NSEC`.
+    pub tick_phase: Nanos,
+    pub idle_state: usize,
+    pub idle_since: Nanos,
+    /// Average length of its idle periods (weight 1/8), for the choice of the idle state.
+    pub idle_average: Nanos,
+    pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
+    /// Tasks queued on it by remote CPUs, with the waker's sync hint.
+    pub wakelist: Vec<(TaskId, bool)>,
+    /// Its current task may no longer run here and goes there at the next schedule().
+    pub push_away: Option<(TaskId, CpuId)>,
+    /// Asked to balance for the idle CPUs when it wakes.
+    pub nohz_kicked: bool,
+    pub dice: Dice,
+    pub time: CpuTime,
+}
+
+impl Cpu {
+    /// Accounts the time up to `now` to what the CPU was doing. `task` is its current task, if it is busy.
+    #[inline]
+    pub fn progress(&mut self, now: Nanos, task: Option<&mut Task>) {
+        let elapsed = now - self.last;
+        if elapsed == 0 {
+            return;
+        }
+        self.last = now;
+        match (self.activity, task) {
+            (Activity::Idle, _) => self.time.idle += elapsed,
+            (Activity::Busy, Some(task)) => {
+                let done = elapsed * u64::from(self.rate);
+                let cost = done.min(task.cost_left);
+                task.cost_left -= cost;
+                task.work_left = task.work_left.saturating_sub(done - cost);
+                let cost_ns = if self.rate == 1 << WORK_SHIFT {
+                    cost >> WORK_SHIFT
+                } else {
+                    cost.div_ceil(u64::from(self.rate)).min(elapsed)
+                };
+                self.time.cost += cost_ns;
+                self.time.busy += elapsed - cost_ns;
+            }
+            _ => self.time.cost += elapsed,
+        }
+    }
+
+    /// How long this much work takes at the current rate, rounded up, ns.
+    #[inline]
+    pub fn wall(&self, work: u64) -> Nanos {
+        if self.rate == 1 << WORK_SHIFT {
+            (work + ((1 << WORK_SHIFT) - 1)) >> WORK_SHIFT
+        } else {
+            work.div_ceil(u64::from(self.rate))
+        }
+    }
+}

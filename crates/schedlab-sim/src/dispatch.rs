@@ -1,0 +1,268 @@
+//! schedule(): who runs next on a CPU, what the switch costs, when the CPU is asked again.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::{Moves, Resched};
+use schedlab_trace::{Kind, Sink, TaskState};
+
+use crate::cpu::Activity;
+use crate::engine::{Engine, Source};
+use crate::task::{Life, Mode, WORK_SHIFT};
+
+impl<S: Sink> Engine<'_, S> {
+    /// `__schedule` on a CPU.
+    pub fn schedule(&mut self, cpu: CpuId) {
+        self.progress(cpu);
+        let i = cpu.index();
+        self.cpus[i].marked = false;
+        self.cpus[i].need_resched = false;
+        let prev = self.cpus[i].curr;
+        if let Some((task, dest)) = self.cpus[i].push_away.take() {
+            self.push_away(cpu, task, dest);
+        }
+        let mut next = self.sched.pick_next_task(cpu, self.now);
+        if next.is_none() && self.cpus[i].wakelist.is_empty() {
+            let moves = self.sched.newidle_balance(cpu, self.now);
+            self.apply_moves(cpu, &moves);
+            if moves.moved.iter().any(|(task, _)| self.sched.cpu_of(*task) == cpu) {
+                next = self.sched.pick_next_task(cpu, self.now);
+            }
+        }
+        if prev == next {
+            match next {
+                Some(_) => self.settle(cpu),
+                None => self.rest(cpu),
+            }
+        } else {
+            self.switch(cpu, prev, next);
+        }
+        if !self.cpus[i].wakelist.is_empty() && self.events.due(self.source(Source::CALL, cpu)).is_none() {
+            self.set_event(Source::CALL, cpu, self.now);
+        }
+    }
+
+    /// `__migrate_task` by the stopper.
+    fn push_away(&mut self, cpu: CpuId, task: TaskId, dest: CpuId) {
+        let wish = self.sched.move_task(task, dest, self.now);
+        let (pid, prio) = (self.tasks[task.index()].pid, self.tasks[task.index()].prio);
+        self.emit(cpu, Kind::Migrate { pid, prio, orig_cpu: cpu, dest_cpu: dest });
+        self.request_resched(dest, wish, cpu);
+    }
+
+    /// `context_switch`.
+    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        self.switches += 1;
+        let (prev_pid, prev_prio, prev_state) = match prev {
+            Some(task) => self.leave(cpu, task),
+            None => (0, 120, TaskState::Running),
+        };
+        let (next_pid, next_prio) = next.map_or((0, 120), |task| (self.task(task).pid, self.task(task).prio));
+        self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next: next_pid, next_prio });
+        self.cpus[cpu.index()].curr = next;
+        match next {
+            Some(task) => self.enter(cpu, task, prev.is_none()),
+            None => self.go_idle(cpu),
+        }
+    }
+
+    fn leave(&mut self, cpu: CpuId, task: TaskId) -> (i32, i32, TaskState) {
+        self.events.cancel(self.source(Source::SEGMENT, cpu));
+        let c = &mut self.cpus[cpu.index()];
+        let t = &mut self.tasks[task.index()];
+        let state = match t.life {
+            Life::Running => {
+                t.life = Life::Runnable;
+                TaskState::Running
+            }
+            Life::Dead => TaskState::Dead,
+            Life::Runnable => TaskState::Running,
+            _ => TaskState::Sleeping,
+        };
+        if state != TaskState::Running {
+            // Overhead the task incurred before it blocked is the CPU's to finish.
+            c.pending += c.wall(std::mem::take(&mut t.cost_left));
+        }
+        (t.pid, t.prio, state)
+    }
+
+    fn enter(&mut self, cpu: CpuId, task: TaskId, from_idle: bool) {
+        self.checks.enter(cpu, task, self.tasks[task.index()].life);
+        let c = &mut self.cpus[cpu.index()];
+        let t = &mut self.tasks[task.index()];
+        t.life = Life::Running;
+        t.wait = crate::task::Wait::Nothing;
+        let same_process = c.process == t.process;
+        c.process = t.process;
+        let table = if same_process { &self.costs.switch_thread } else { &self.costs.switch_process };
+        c.pending += table.draw(&mut t.dice);
+        if c.activity != Activity::Busy {
+            c.activity = Activity::Busy;
+            self.core_changed(cpu);
+        }
+        if from_idle {
+            self.sched.idle_exit(cpu, self.now);
+            self.start_tick(cpu);
+        }
+        self.settle(cpu);
+        if self.tasks[task.index()].mode == Mode::Spin {
+            let cost = self.cpus[cpu.index()].wall(self.tasks[task.index()].cost_left);
+            self.set_event(Source::SEGMENT, cpu, self.now + cost);
+        }
+    }
+
+    /// Brings what changed on a CPU into effect: pending overhead joins the segment, its end is scheduled anew.
+    pub fn settle(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        if c.marked || c.activity != Activity::Busy {
+            return;
+        }
+        let Some(task) = c.curr else { return };
+        let t = &mut self.tasks[task.index()];
+        t.cost_left += std::mem::take(&mut c.pending) << WORK_SHIFT;
+        let preempt_here = c.need_resched && (self.preemptible || t.mode != Mode::Kernel);
+        let end = if preempt_here {
+            if t.cost_left == 0 {
+                return self.mark(cpu);
+            }
+            self.now + c.wall(t.cost_left)
+        } else {
+            match t.mode {
+                Mode::User | Mode::Kernel => self.now + c.wall(t.cost_left + t.work_left),
+                Mode::Wall => (self.now + c.wall(t.cost_left)).max(t.until),
+                Mode::Spin if t.cost_left > 0 => self.now + c.wall(t.cost_left),
+                // It goes on when the lock's holder says so.
+                Mode::Spin => return,
+            }
+        };
+        self.set_event(Source::SEGMENT, cpu, end);
+    }
+
+    /// The running task's segment has ended, or its overhead before a preemption.
+    pub fn on_segment(&mut self, cpu: CpuId) {
+        self.progress(cpu);
+        let c = &self.cpus[cpu.index()];
+        let Some(task) = c.curr else { return };
+        let t = &self.tasks[task.index()];
+        if c.need_resched && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
+            return self.mark(cpu);
+        }
+        if t.segment_done(self.now) || t.mode == Mode::Spin {
+            self.advance(cpu, task);
+        }
+        self.settle(cpu);
+    }
+
+    /// `resched_curr`, called on CPU `from`.
+    pub fn request_resched(&mut self, cpu: CpuId, wish: Resched, from: CpuId) {
+        if wish == Resched::No {
+            return;
+        }
+        let c = &mut self.cpus[cpu.index()];
+        match c.activity {
+            Activity::Idle => self.kick_idle(cpu, from),
+            Activity::Exiting | Activity::Overhead => {}
+            Activity::Busy if c.need_resched => {}
+            Activity::Busy => {
+                c.need_resched = true;
+                if cpu != from {
+                    let arrival = self.now + self.ipi_latency(cpu, from);
+                    self.set_event(Source::RESCHED, cpu, arrival);
+                }
+            }
+        }
+    }
+
+    /// Wakes an idle CPU so that it looks at its runqueue.
+    pub fn kick_idle(&mut self, cpu: CpuId, from: CpuId) {
+        if self.cpus[cpu.index()].activity != Activity::Idle {
+            return;
+        }
+        let polling = self.spec.machine.idle_states[self.cpus[cpu.index()].idle_state].polling;
+        let latency = if polling || cpu == from { 0 } else { self.ipi_latency(cpu, from) };
+        self.leave_idle_state(cpu, latency);
+    }
+
+    /// Starts leaving the idle state after `latency`.
+    pub fn leave_idle_state(&mut self, cpu: CpuId, latency: Nanos) {
+        self.progress(cpu);
+        let c = &mut self.cpus[cpu.index()];
+        let slept = self.now - c.idle_since;
+        c.idle_average = (c.idle_average * 7 + slept) / 8;
+        c.activity = Activity::Exiting;
+        let exit = self.idle_exits[c.idle_state].draw(&mut c.dice);
+        let due = self.now + latency + exit;
+        self.set_event(Source::IDLE_EXIT, cpu, due);
+    }
+
+    pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
+        let distance = self.spec.machine.topology.distance(from, cpu) as usize;
+        self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
+    }
+
+    fn go_idle(&mut self, cpu: CpuId) {
+        self.events.cancel(self.source(Source::TICK, cpu));
+        self.sched.idle_enter(cpu, self.now);
+        self.rest(cpu);
+        self.core_changed(cpu);
+    }
+
+    /// Pending overhead first, then into an idle state: the deepest that pays for the time expected until the next
+    /// timer or, if earlier, for the CPU's average idle period (a first-order menu governor).
+    pub fn rest(&mut self, cpu: CpuId) {
+        let now = self.now;
+        let c = &mut self.cpus[cpu.index()];
+        let overhead = std::mem::take(&mut c.pending);
+        if overhead > 0 {
+            c.activity = Activity::Overhead;
+            return self.set_event(Source::IDLE_EXIT, cpu, now + overhead);
+        }
+        c.activity = Activity::Idle;
+        c.idle_since = now;
+        let timer = c.hrtimers.peek().map_or(Nanos::MAX, |timer| timer.0.hard.saturating_sub(now));
+        let expected = timer.min(c.idle_average);
+        let states = &self.spec.machine.idle_states;
+        c.idle_state = states.iter().rposition(|state| state.target_residency <= expected).unwrap_or(0);
+    }
+
+    /// Where balancing put tasks: their trace events, its costs, and the reschedules it asks for.
+    pub fn apply_moves(&mut self, cpu: CpuId, moves: &Moves) {
+        for _ in 0..moves.passes {
+            let cost = self.costs.balance_pass.draw(&mut self.cpus[cpu.index()].dice);
+            self.charge(cpu, cost);
+        }
+        if moves.looked_at > 0 {
+            let each = self.costs.balance_cpu.draw(&mut self.cpus[cpu.index()].dice);
+            self.charge(cpu, each * u64::from(moves.looked_at));
+        }
+        for (task, orig_cpu) in &moves.moved {
+            let (pid, prio) = (self.tasks[task.index()].pid, self.tasks[task.index()].prio);
+            let dest_cpu = self.sched.cpu_of(*task);
+            self.emit(cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });
+        }
+        for (target, wish) in &moves.resched {
+            if *target != cpu || self.cpus[cpu.index()].activity == Activity::Busy {
+                self.request_resched(*target, *wish, cpu);
+            }
+        }
+    }
+
+    /// Threads of a core share its execution resources: a change of one changes the rate of all.
+    fn core_changed(&mut self, cpu: CpuId) {
+        if self.spec.machine.smt_rates.len() < 2 {
+            return;
+        }
+        let topology = std::sync::Arc::clone(&self.spec.machine.topology);
+        let threads = topology.smt(cpu);
+        let busy = threads.iter().filter(|c| self.cpus[c.index()].activity == Activity::Busy).count();
+        let rates = &self.spec.machine.smt_rates;
+        let rate = rates[busy.saturating_sub(1).min(rates.len() - 1)].max(1);
+        for thread in threads.iter() {
+            if self.cpus[thread.index()].rate != rate {
+                self.progress(thread);
+                self.cpus[thread.index()].rate = rate;
+                if thread != cpu {
+                    self.settle(thread);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What a step does once its time has been spent: transfer, block, wake, fork, exit.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::FairPolicy;
+use schedlab_trace::Sink;
+use schedlab_workload::{Amount, Op, Policy, TimerMode};
+
+use crate::channel::{Outcome, Wake};
+use crate::engine::Engine;
+use crate::exec::{register, Next};
+use crate::objects::Object;
+use crate::task::{Life, Step, Wait};
+
+impl<S: Sink> Engine<'_, S> {
+    pub fn effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
+        match op {
+            Op::Read { object, .. } => self.transfer(cpu, task, object, false),
+            Op::Write { object, .. } => self.transfer(cpu, task, object, true),
+            Op::Wait(_) | Op::WaitOwn | Op::Post(_) | Op::PostPeer(_) => self.futex_effect(cpu, task, op),
+            Op::Lock(object) => self.acquire(cpu, task, object),
+            Op::Unlock(object) => self.wake_mutex_waiter(cpu, task, object),
+            Op::CpuLock(object) => self.try_cpu_lock(cpu, task, object),
+            Op::SemWait(_) | Op::SemPost(_) | Op::Barrier(_) => self.sync_effect(cpu, task, op),
+            Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => self.sync_effect(cpu, task, op),
+            Op::GateWait(_) | Op::GateOpen(_) | Op::GateClose(_) => self.gate_effect(cpu, task, op),
+            Op::Sleep(amount) => self.sleep(cpu, task, amount),
+            Op::SleepUntil(reg) => {
+                let until = (*register(&mut self.tasks[task.index()], reg)).max(0) as Nanos;
+                self.sleep_until(cpu, task, until)
+            }
+            Op::Timer { object, period, mode } => self.timer(cpu, task, object, period, mode),
+            Op::Yield => {
+                self.sched.yield_current(cpu, self.now);
+                self.cpus[cpu.index()].need_resched = true;
+                Next::Done
+            }
+            Op::Fork { program, kind, into } => self.fork(cpu, task, program, kind, into),
+            Op::Reap => self.reap(cpu, task),
+            Op::Exit => self.exit(cpu, task),
+            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetSlice(_) => self.change(cpu, task, op),
+            _ => Next::Done,
+        }
+    }
+
+    /// Blocks the running task; when woken it tries the step again, or goes on if `over`.
+    fn wait_for(&mut self, cpu: CpuId, task: TaskId, wait: Wait, over: bool) -> Next {
+        if over {
+            self.tasks[task.index()].pc += 1;
+        }
+        self.block(cpu, task, wait, if over { Step::Fetch } else { Step::Effect });
+        Next::Stop
+    }
+
+    fn transfer(&mut self, cpu: CpuId, task: TaskId, object: u32, write: bool) -> Next {
+        let index = self.object_index(task, object);
+        let t = &mut self.tasks[task.index()];
+        let Object::Channel(channel) = &mut self.objects[index as usize] else { return Next::Done };
+        let resumed = std::mem::take(&mut t.resumed);
+        let outcome: Outcome =
+            if write { channel.write(t.io_left, resumed) } else { channel.read(t.io_left, resumed) };
+        t.io_left = outcome.left;
+        if outcome.left > 0 {
+            if write {
+                channel.writers.push_back(task);
+            } else {
+                channel.readers.push_back(task);
+            }
+        }
+        self.wake_channel(cpu, index, outcome.wake_readers, false, task);
+        self.wake_channel(cpu, index, outcome.wake_writers, true, task);
+        if outcome.left > 0 {
+            return self.wait_for(cpu, task, Wait::Object(index), false);
+        }
+        Next::Done
+    }
+
+    /// Wakes readers or writers of a channel, but not `but`, who has just queued itself.
+    fn wake_channel(&mut self, cpu: CpuId, index: u32, wake: Wake, writers: bool, but: TaskId) {
+        let mut left = match wake {
+            Wake::Nobody => return,
+            Wake::One => 1,
+            Wake::All => usize::MAX,
+        };
+        while left > 0 {
+            let Object::Channel(channel) = &mut self.objects[index as usize] else { return };
+            let queue = if writers { &mut channel.writers } else { &mut channel.readers };
+            match queue.front().copied() {
+                Some(waiter) if waiter != but => {
+                    queue.pop_front();
+                    self.wake(waiter, cpu, true);
+                }
+                _ => return,
+            }
+            left -= 1;
+        }
+    }
+
+    fn gate_effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
+        let (Op::GateWait(object) | Op::GateOpen(object) | Op::GateClose(object)) = op else { return Next::Done };
+        let index = self.object_index(task, object);
+        let Object::Gate { open, waiting } = &mut self.objects[index as usize] else { return Next::Done };
+        match op {
+            Op::GateWait(_) if *open => {}
+            Op::GateWait(_) => {
+                waiting.push(task);
+                return self.wait_for(cpu, task, Wait::Object(index), false);
+            }
+            Op::GateOpen(_) => {
+                *open = true;
+                for waiter in std::mem::take(waiting) {
+                    self.wake(waiter, cpu, true);
+                }
+            }
+            _ => *open = false,
+        }
+        Next::Done
+    }
+
+    fn sleep(&mut self, cpu: CpuId, task: TaskId, amount: Amount) -> Next {
+        let soft = self.now + self.amount(task, amount);
+        self.start_timer(cpu, task, soft);
+        self.wait_for(cpu, task, Wait::Timer, true)
+    }
+
+    /// A timer whose latest time has passed fires at once: the call returns without blocking.
+    fn sleep_until(&mut self, cpu: CpuId, task: TaskId, soft: Nanos) -> Next {
+        if soft + self.tasks[task.index()].timer_slack <= self.now {
+            return Next::Done;
+        }
+        self.start_timer(cpu, task, soft);
+        self.wait_for(cpu, task, Wait::Timer, true)
+    }
+
+    /// rt-app's timer event: the next expiry is one period after the last; a missed one is not waited for.
+    fn timer(&mut self, cpu: CpuId, task: TaskId, object: u32, period: Amount, mode: TimerMode) -> Next {
+        let period = self.amount(task, period);
+        let now = self.now;
+        let Object::Timer(last) = self.object(task, object) else { return Next::Done };
+        let next = last.unwrap_or(now) + period;
+        let missed = next <= now;
+        *last = Some(if missed && mode == TimerMode::Relative { now } else { next });
+        if missed {
+            return Next::Done;
+        }
+        self.start_timer(cpu, task, next);
+        self.wait_for(cpu, task, Wait::Timer, true)
+    }
+
+    fn reap(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        let t = &mut self.tasks[task.index()];
+        if t.zombies > 0 {
+            t.zombies -= 1;
+            return Next::Done;
+        }
+        if t.children == 0 {
+            return self.fail_program(task, "reap: the task has no child left to wait for".into());
+        }
+        self.wait_for(cpu, task, Wait::Child, false)
+    }
+
+    fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        let t = &mut self.tasks[task.index()];
+        let (pid, prio, parent) = (t.pid, t.prio, t.parent);
+        t.life = Life::Dead;
+        self.emit(cpu, schedlab_trace::Kind::Exit { pid, prio });
+        self.alive -= 1;
+        if let Some(parent) = parent {
+            let p = &mut self.tasks[parent.index()];
+            p.children -= 1;
+            p.zombies += 1;
+            if p.life == Life::Sleeping && p.wait == Wait::Child {
+                p.wait = Wait::Nothing;
+                self.wake(parent, cpu, true);
+            }
+        }
+        self.sched.block(task, true, self.now);
+        self.mark(cpu);
+        Next::Stop
+    }
+
+    /// System calls by which a task changes its own attributes.
+    fn change(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
+        let now = self.now;
+        let wish = match op {
+            Op::SetNice(nice) => {
+                self.tasks[task.index()].prio = 120 + i32::from(nice);
+                self.sched.set_nice(task, nice, now)
+            }
+            Op::SetPolicy(policy) => match fair_policy(policy) {
+                Some(policy) => self.sched.set_policy(task, policy, now),
+                None => return self.fail_program(task, format!("policy {policy:?} is not modelled")),
+            },
+            Op::SetSlice(slice) => self.sched.set_slice(task, (slice > 0).then_some(slice), now),
+            Op::SetAffinity(mask) => {
+                let workload = &self.workloads[self.tasks[task.index()].workload as usize];
+                let Some(mask) = workload.masks.get(mask as usize).copied() else { return Next::Done };
+                return self.set_affinity(cpu, task, mask);
+            }
+            _ => return Next::Done,
+        };
+        self.request_resched(cpu, wish, cpu);
+        Next::Done
+    }
+
+    /// A task that runs where it no longer may leaves at its CPU's next schedule() (the stopper's work).
+    fn set_affinity(&mut self, cpu: CpuId, task: TaskId, mask: schedlab_model::CpuMask) -> Next {
+        let Some(dest) = self.sched.set_affinity(task, Some(mask), self.now) else { return Next::Done };
+        let t = &mut self.tasks[task.index()];
+        t.pc += 1;
+        t.step = Step::Fetch;
+        self.cpus[cpu.index()].push_away = Some((task, dest));
+        self.mark(cpu);
+        Next::Stop
+    }
+}
+
+/// The fair class's name of a policy; `None` for real-time ones.
+pub(crate) fn fair_policy(policy: Policy) -> Option<FairPolicy> {
+    match policy {
+        Policy::Normal => Some(FairPolicy::Normal),
+        Policy::Batch => Some(FairPolicy::Batch),
+        Policy::Idle => Some(FairPolicy::Idle),
+        Policy::Fifo(_) | Policy::RoundRobin(_) => None,
+    }
+}

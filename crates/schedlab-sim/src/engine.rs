@@ -1,0 +1,345 @@
+//! The event loop: everything of one instant, then each marked CPU reschedules once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use schedlab_model::{stream, CpuId, Nanos, Stream, TaskId};
+use schedlab_policy::{PreemptModel, Sched};
+use schedlab_trace::{Event, Kind, Sink};
+use schedlab_workload::{Op, Workload};
+
+use crate::cost::{CostTable, CostTables, Dice};
+use crate::cpu::{Activity, Cpu, CpuTime};
+use crate::error::SimError;
+use crate::objects::Object;
+use crate::queue::{EventQueue, Phase};
+use crate::spawn::Start;
+use crate::task::Task;
+use crate::RunSpec;
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Every workload with an end of its own reached it, or every task exited.
+    Completed,
+    /// At the limit.
+    Duration,
+}
+
+/// What a finished run tells besides its trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// Simulated time at the end.
+    pub now: Nanos,
+    /// Events handled by the engine.
+    pub handled: u64,
+    /// Context switches.
+    pub switches: u64,
+    /// Per CPU, where the time went.
+    pub cpus: Vec<CpuTime>,
+    /// How often each checker looked.
+    pub checks: Vec<(&'static str, u64)>,
+}
+
+/// More events than this at one instant mean that time no longer moves.
+const INSTANT_LIMIT: u64 = 20_000_000;
+/// How many events pass between two looks at the cancel flag.
+const CANCEL_EVERY: u64 = 4096;
+
+pub(crate) struct Engine<'a, S: Sink> {
+    pub now: Nanos,
+    pub events: EventQueue,
+    pub sched: Sched,
+    pub cpus: Vec<Cpu>,
+    pub tasks: Vec<Task>,
+    pub objects: Vec<Object>,
+    pub costs: CostTables,
+    pub idle_exits: Vec<CostTable>,
+    pub code: Vec<Vec<Op>>,
+    pub bases: Vec<Bases>,
+    pub workloads: Arc<Vec<Workload>>,
+    pub marked: Vec<CpuId>,
+    pub starts: Vec<Start>,
+    pub placement: Stream,
+    pub spec: &'a RunSpec,
+    pub sink: &'a mut S,
+    pub tick_nsec: Nanos,
+    pub preemptible: bool,
+    pub unfinished: u32,
+    pub alive: u32,
+    pub timer_sequence: u64,
+    pub handled: u64,
+    pub switches: u64,
+    pub failure: Option<SimError>,
+    pub checks: crate::check::Checks,
+    pub stop: bool,
+}
+
+/// Where a workload's programs, objects, metrics and processes begin in the run's flat tables.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Bases {
+    pub program: u32,
+    pub object: u32,
+    pub metric: u16,
+    pub process: u32,
+}
+
+/// Runs one specification; every event goes to `sink`. Stops early when `cancel` becomes true.
+pub fn run<S: Sink>(spec: &RunSpec, sink: &mut S, cancel: &AtomicBool) -> Result<Outcome, SimError> {
+    let mut engine = Engine::new(spec, sink);
+    engine.boot();
+    let ended = engine.run(cancel)?;
+    engine.settle_accounts()?;
+    Ok(Outcome {
+        ended,
+        now: engine.now,
+        handled: engine.handled,
+        switches: engine.switches,
+        cpus: engine.cpus.iter().map(|cpu| cpu.time).collect(),
+        checks: engine.checks.counts(),
+    })
+}
+
+impl<'a, S: Sink> Engine<'a, S> {
+    fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
+        let nr_cpus = spec.machine.topology.nr_cpus();
+        let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
+        sched.set_seed(spec.seed);
+        let costs = &spec.machine.costs;
+        sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
+        let tick_nsec = spec.kernel.tick_nsec();
+        let cpus = (0..nr_cpus).map(|cpu| new_cpu(spec, cpu, tick_nsec)).collect();
+        let mut engine = Engine {
+            now: 0,
+            events: EventQueue::new(Source::count(nr_cpus)),
+            sched,
+            cpus,
+            tasks: Vec::new(),
+            objects: Vec::new(),
+            costs: CostTables::new(costs, spec.noise),
+            idle_exits: spec.machine.idle_states.iter().map(|s| CostTable::new(&s.exit, spec.noise)).collect(),
+            code: Vec::new(),
+            bases: Vec::new(),
+            workloads: Arc::clone(&spec.workloads),
+            marked: Vec::with_capacity(nr_cpus),
+            starts: Vec::new(),
+            placement: stream(spec.seed, "start/cpu"),
+            spec,
+            sink,
+            tick_nsec,
+            preemptible: matches!(spec.kernel.preempt, PreemptModel::Full),
+            unfinished: spec.workloads.iter().filter(|w| w.ends).count() as u32,
+            alive: 0,
+            timer_sequence: 0,
+            handled: 0,
+            switches: 0,
+            failure: None,
+            checks: crate::check::Checks::new(nr_cpus),
+            stop: false,
+        };
+        engine.lay_out();
+        engine
+    }
+
+    /// Flattens the workloads' programs and objects into the run's tables.
+    fn lay_out(&mut self) {
+        let workloads = Arc::clone(&self.workloads);
+        let mut base = Bases::default();
+        for workload in workloads.iter() {
+            self.bases.push(base);
+            self.code.extend(workload.programs.iter().map(|program| program.ops.clone()));
+            self.objects.extend(workload.objects.iter().map(|spec| Object::new(spec, self.cpus.len())));
+            base.program += workload.programs.len() as u32;
+            base.object += workload.objects.len() as u32;
+            base.metric += workload.metrics.len() as u16;
+            base.process += 1 + workload.tasks.iter().map(|task| task.process).max().unwrap_or(0);
+        }
+    }
+
+    fn run(&mut self, cancel: &AtomicBool) -> Result<Ended, SimError> {
+        let mut next_look = CANCEL_EVERY;
+        loop {
+            let Some(time) = self.events.next_time() else { return self.nothing_left() };
+            self.now = time;
+            if time >= self.spec.duration {
+                self.now = self.spec.duration;
+                return Ok(Ended::Duration);
+            }
+            self.instant()?;
+            if self.stop {
+                return Ok(Ended::Completed);
+            }
+            if self.handled >= next_look {
+                next_look = self.handled + CANCEL_EVERY;
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(SimError::Cancelled { at: self.now });
+                }
+                self.look_over()?;
+            }
+        }
+    }
+
+    /// Handles everything due now: events first, then one reschedule per marked CPU, until neither is left.
+    fn instant(&mut self) -> Result<(), SimError> {
+        let begun = self.handled;
+        loop {
+            while let Some(source) = self.events.pop_at(self.now) {
+                self.handled += 1;
+                self.handle(source);
+                if let Some(error) = self.failure.take() {
+                    return Err(error);
+                }
+            }
+            if self.marked.is_empty() {
+                return Ok(());
+            }
+            if self.handled - begun > INSTANT_LIMIT {
+                return Err(self.livelock());
+            }
+            self.marked.sort_unstable();
+            for i in 0..self.marked.len() {
+                let cpu = self.marked[i];
+                self.schedule(cpu);
+            }
+            self.marked.clear();
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, source: u32) {
+        let nr_cpus = self.cpus.len() as u32;
+        let cpu = CpuId(source % nr_cpus);
+        match source / nr_cpus {
+            Source::SEGMENT => self.on_segment(cpu),
+            Source::TICK => self.on_tick(cpu),
+            Source::RESCHED => self.on_resched_ipi(cpu),
+            Source::CALL => self.on_call_ipi(cpu),
+            Source::IDLE_EXIT => self.on_idle_exit(cpu),
+            Source::HRTIMER => self.on_hrtimer(cpu),
+            _ => self.on_start(),
+        }
+    }
+
+    /// No event is pending: everything has exited, or the rest waits for ever.
+    fn nothing_left(&mut self) -> Result<Ended, SimError> {
+        if self.alive == 0 {
+            return Ok(Ended::Completed);
+        }
+        Err(SimError::Deadlock { at: self.now, waits: self.describe_waits() })
+    }
+
+    #[inline]
+    pub fn emit(&mut self, cpu: CpuId, kind: Kind) {
+        self.sink.event(&Event { time: self.now, cpu, kind });
+    }
+
+    /// Charges overhead to what the CPU does next.
+    #[inline]
+    pub fn charge(&mut self, cpu: CpuId, cost: Nanos) {
+        self.cpus[cpu.index()].pending += cost;
+    }
+
+    /// Accounts a CPU's time up to now.
+    #[inline]
+    pub fn progress(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        let task = c.curr.map(|task| &mut self.tasks[task.index()]);
+        c.progress(self.now, task);
+    }
+
+    /// The CPU reschedules at the end of this instant.
+    #[inline]
+    pub fn mark(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        if !c.marked {
+            c.marked = true;
+            self.marked.push(cpu);
+        }
+    }
+
+    #[inline]
+    pub fn source(&self, kind: u32, cpu: CpuId) -> u32 {
+        kind * self.cpus.len() as u32 + cpu.0
+    }
+
+    #[inline]
+    pub fn task(&mut self, task: TaskId) -> &mut Task {
+        &mut self.tasks[task.index()]
+    }
+
+    #[inline]
+    pub fn set_event(&mut self, kind: u32, cpu: CpuId, time: Nanos) {
+        let phase = match kind {
+            Source::SEGMENT => Phase::Segment,
+            Source::TICK => Phase::Tick,
+            Source::RESCHED | Source::CALL => Phase::Ipi,
+            Source::IDLE_EXIT => Phase::IdleExit,
+            Source::HRTIMER => Phase::Timer,
+            _ => Phase::Control,
+        };
+        let source = self.source(kind, cpu);
+        self.events.set(source, time, phase);
+    }
+}
+
+/// The kinds of event source, each one per CPU, and the one source of task starts after them.
+pub(crate) struct Source;
+
+impl Source {
+    pub const SEGMENT: u32 = 0;
+    pub const TICK: u32 = 1;
+    pub const RESCHED: u32 = 2;
+    pub const CALL: u32 = 3;
+    pub const IDLE_EXIT: u32 = 4;
+    pub const HRTIMER: u32 = 5;
+    pub const START: u32 = 6;
+
+    fn count(nr_cpus: usize) -> usize {
+        Source::START as usize * nr_cpus + 1
+    }
+}
+
+fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
+    let phase = if spec.noise { stream(spec.seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
+    Cpu {
+        curr: None,
+        activity: Activity::Idle,
+        last: 0,
+        rate: spec.machine.smt_rates.first().copied().unwrap_or(1024).max(1),
+        pending: 0,
+        need_resched: false,
+        marked: false,
+        process: u32::MAX,
+        tick_phase: phase,
+        idle_state: 0,
+        idle_since: 0,
+        idle_average: 1_000_000,
+        hrtimers: Default::default(),
+        wakelist: Vec::new(),
+        push_away: None,
+        nohz_kicked: false,
+        dice: Dice::new(stream(spec.seed, &format!("cost/cpu/{cpu}"))),
+        time: CpuTime::default(),
+    }
+}
+
+impl<S: Sink> Engine<'_, S> {
+    /// The checkers' regular look at the whole state.
+    fn look_over(&mut self) -> Result<(), SimError> {
+        self.checks.looks += 1;
+        Ok(())
+    }
+
+    /// Accounts every CPU up to the end and holds the sums against the wall clock.
+    fn settle_accounts(&mut self) -> Result<(), SimError> {
+        for cpu in 0..self.cpus.len() {
+            self.progress(CpuId(cpu as u32));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Why a run stopped before its end.
+
+use schedlab_model::Nanos;
+
+/// A run that could not finish.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SimError {
+    /// Every task waits and nothing will ever wake one.
+    #[error("deadlock at {}: no task can ever run again; {}", seconds(*.at), .waits.join("; "))]
+    Deadlock {
+        /// When.
+        at: Nanos,
+        /// Which tasks wait on what, one phrase each (the first few).
+        waits: Vec<String>,
+    },
+    /// A program's loop takes no time.
+    #[error("livelock at {}: task \"{task}\" repeats step {step}{} without taking any time", seconds(*.at), in_line(*.line))]
+    Livelock {
+        /// When.
+        at: Nanos,
+        /// The task's name.
+        task: String,
+        /// The step it was at.
+        step: u32,
+        /// Its source line.
+        line: Option<u32>,
+    },
+    /// A program did what the kernel refuses.
+    #[error("task \"{task}\", step {step}{}: {message}", in_line(*.line))]
+    Program {
+        /// The task's name.
+        task: String,
+        /// The step.
+        step: u32,
+        /// Its source line.
+        line: Option<u32>,
+        /// What is wrong.
+        message: String,
+    },
+    /// An invariant does not hold: an error in the laboratory itself.
+    #[error("check \"{check}\" failed at {} (event {event}, seed {seed}): {message}", seconds(*.at))]
+    Check {
+        /// Which check.
+        check: &'static str,
+        /// When.
+        at: Nanos,
+        /// How many events had been handled.
+        event: u64,
+        /// The run's seed.
+        seed: u64,
+        /// What was found.
+        message: String,
+    },
+    /// Asked to stop.
+    #[error("interrupted at {}", seconds(*.at))]
+    Cancelled {
+        /// When.
+        at: Nanos,
+    },
+}
+
+impl SimError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SimError::Deadlock { .. } => "every wait needs a task that posts, opens, unlocks or writes; check the order",
+            SimError::Livelock { .. } => "give the loop a step that takes time (run, sleep) or that blocks",
+            SimError::Program { .. } => "change the step",
+            SimError::Check { .. } => "this is a defect of schedlab: report it with the scenario and the seed",
+            SimError::Cancelled { .. } => "finished runs are kept",
+        }
+    }
+}
+
+fn seconds(at: Nanos) -> String {
+    format!("{}.{:09} s", at / 1_000_000_000, at % 1_000_000_000)
+}
+
+fn in_line(line: Option<u32>) -> String {
+    line.map_or(String::new(), |line| format!(" (line {line})"))
+}

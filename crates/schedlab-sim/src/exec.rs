@@ -1,0 +1,329 @@
+//! The interpreter: takes the running task from one step of its program to the next that takes time.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_trace::{Kind, Sink};
+use schedlab_workload::{Amount, Op, TaskKind};
+
+use crate::engine::Engine;
+use crate::error::SimError;
+use crate::objects::Object;
+use crate::task::{Mode, Step, Task, WORK_SHIFT};
+
+/// Steps without time before a program counts as stuck.
+const IDLE_STEPS: u32 = 1_000_000;
+
+/// What a step needs.
+pub(crate) enum Next {
+    /// No time: on to the next operation.
+    Done,
+    /// No time: on to this label.
+    Goto(u32),
+    /// A segment of work, after which the operation takes effect.
+    Work(Mode, Nanos),
+    /// The task has left the CPU (blocked, yielded, exited) or its segment is set up already.
+    Stop,
+}
+
+impl<S: Sink> Engine<'_, S> {
+    /// The running task's segment has ended: continue until the next segment, block or exit.
+    pub fn advance(&mut self, cpu: CpuId, task: TaskId) {
+        loop {
+            let t = &mut self.tasks[task.index()];
+            let op = self.code[t.program as usize].get(t.pc as usize).copied().unwrap_or(Op::Exit);
+            let next = match t.step {
+                Step::Fetch => {
+                    t.resumed = false;
+                    self.begin(cpu, task, op)
+                }
+                Step::Effect => {
+                    // The call is over unless it blocks again: back in user mode.
+                    t.mode = Mode::User;
+                    let next = self.effect(cpu, task, op);
+                    if self.cpus[cpu.index()].need_resched && matches!(next, Next::Done) {
+                        // exit_to_user_mode: the overhead so far is spent first, then schedule() (see settle).
+                        let t = &mut self.tasks[task.index()];
+                        t.pc += 1;
+                        t.step = Step::Fetch;
+                        return;
+                    }
+                    next
+                }
+            };
+            let t = &mut self.tasks[task.index()];
+            match next {
+                Next::Done => {
+                    t.pc += 1;
+                    t.step = Step::Fetch;
+                }
+                Next::Goto(label) => {
+                    t.pc = label;
+                    t.step = Step::Fetch;
+                }
+                Next::Work(mode, amount) => {
+                    let work = (amount << WORK_SHIFT) + std::mem::take(&mut t.carry);
+                    t.step = Step::Effect;
+                    t.mode = mode;
+                    t.work_left = work;
+                    if work > 0 {
+                        t.idle_steps = 0;
+                        return;
+                    }
+                }
+                Next::Stop => return,
+            }
+            t.idle_steps += 1;
+            if t.idle_steps > IDLE_STEPS {
+                return self.fail_livelock(task);
+            }
+        }
+    }
+
+    /// A step begins: what does it take?
+    #[inline]
+    fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
+        match op {
+            Op::Run(amount) => Next::Work(Mode::User, self.amount(task, amount)),
+            Op::System(amount) => {
+                let work = self.amount(task, amount) + self.syscall(task);
+                Next::Work(Mode::Kernel, work)
+            }
+            Op::RunWall(amount) => self.begin_wall(cpu, task, amount),
+            Op::Read { object, bytes } | Op::Write { object, bytes } => self.begin_io(task, object, bytes),
+            Op::Wait(object) => self.begin_wait(task, Some(object)),
+            Op::WaitOwn => self.begin_wait(task, None),
+            Op::Post(object) => self.begin_post(task, object),
+            Op::PostPeer(reg) => self.begin_post_peer(task, reg),
+            Op::Lock(object) => self.begin_lock(task, object),
+            Op::Unlock(object) => self.begin_unlock(task, object),
+            Op::SemWait(object) => self.begin_sem_wait(task, object),
+            Op::SemPost(object) => self.begin_sem_post(task, object),
+            Op::CpuLock(object) => self.try_cpu_lock(cpu, task, object),
+            Op::CpuUnlock(object) => self.cpu_unlock(task, object),
+            Op::GateOpen(_) | Op::GateClose(_) | Op::GateWait(_) | Op::Reap | Op::Yield => self.kernel_call(task, 0),
+            Op::Barrier(_) | Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => self.futex_call(task),
+            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetSlice(_) => self.kernel_call(task, 0),
+            Op::Sleep(_) | Op::SleepUntil(_) | Op::Timer { .. } => {
+                let program = self.costs.timer_program.draw(&mut self.tasks[task.index()].dice);
+                self.kernel_call(task, program)
+            }
+            Op::Fork { kind, .. } => {
+                let table = match kind {
+                    TaskKind::Process => &self.costs.fork_process,
+                    TaskKind::Thread => &self.costs.fork_thread,
+                };
+                Next::Work(Mode::Kernel, table.draw(&mut self.tasks[task.index()].dice))
+            }
+            Op::Exit => {
+                let alone = self.tasks[task.index()].parent.is_none_or(|parent| {
+                    self.tasks[parent.index()].process != self.tasks[task.index()].process
+                });
+                let table = if alone { &self.costs.exit_process } else { &self.costs.exit_thread };
+                Next::Work(Mode::Kernel, table.draw(&mut self.tasks[task.index()].dice))
+            }
+            _ => self.compute(task, op),
+        }
+    }
+
+    /// Operations on the task's own registers and lists: no time but the carry of a user-mode operation.
+    fn compute(&mut self, task: TaskId, op: Op) -> Next {
+        let now = self.now;
+        let t = &mut self.tasks[task.index()];
+        match op {
+            Op::Set(reg, value) => *register(t, reg) = value,
+            Op::Copy { into, from } => *register(t, into) = *register(t, from),
+            Op::AddConst(reg, value) => *register(t, reg) = register(t, reg).wrapping_add(value),
+            Op::AddReg { into, from } => *register(t, into) = register(t, into).wrapping_add(*register(t, from)),
+            Op::SubReg { into, from } => *register(t, into) = register(t, into).wrapping_sub(*register(t, from)),
+            Op::Draw(reg, dist) => *register(t, reg) = draw(&self.workloads, t, dist, self.spec.noise) as i64,
+            Op::Clock(reg) => {
+                *register(t, reg) = now as i64;
+                t.carry += self.costs.user_op.draw(&mut t.dice) << WORK_SHIFT;
+            }
+            Op::Jump(to) => return Next::Goto(to),
+            Op::JumpBelow { reg, than, to } => {
+                if *register(t, reg) < than {
+                    return Next::Goto(to);
+                }
+            }
+            Op::DecJump { reg, to } => {
+                let value = register(t, reg);
+                *value = value.wrapping_sub(1);
+                if *value != 0 {
+                    return Next::Goto(to);
+                }
+            }
+            Op::Sample { metric, reg } => {
+                let value = (*register(t, reg)).max(0) as u64;
+                let (pid, metric) = (t.pid, self.bases[t.workload as usize].metric + metric);
+                let cpu = self.sched.cpu_of(task);
+                self.emit(cpu, Kind::Sample { pid, metric, value });
+            }
+            Op::Count { metric, count } => {
+                let (pid, metric) = (t.pid, self.bases[t.workload as usize].metric + metric);
+                let cpu = self.sched.cpu_of(task);
+                self.emit(cpu, Kind::Count { pid, metric, count: u64::from(count) });
+            }
+            Op::Finish => {
+                self.unfinished = self.unfinished.saturating_sub(1);
+                self.stop |= self.unfinished == 0;
+            }
+            _ => return self.pass_on(task, op),
+        }
+        Next::Done
+    }
+
+    /// Operations on lists, mailboxes and other tasks' registers.
+    fn pass_on(&mut self, task: TaskId, op: Op) -> Next {
+        self.carry_user_op(task);
+        match op {
+            Op::ListPush(object) => {
+                if let Object::List(list) = self.object(task, object) {
+                    list.push(task);
+                }
+            }
+            Op::ListTake(object) => {
+                if let Object::List(list) = self.object(task, object) {
+                    let taken = std::mem::take(list);
+                    self.tasks[task.index()].stack = taken;
+                }
+            }
+            Op::ListPop { into, empty } => {
+                let t = &mut self.tasks[task.index()];
+                let Some(peer) = t.stack.pop() else { return Next::Goto(empty) };
+                *register(t, into) = i64::from(peer.0);
+            }
+            Op::SetPeer { peer, register: dest, from } => {
+                let value = *register(&mut self.tasks[task.index()], from);
+                if let Some(peer) = self.peer(task, peer) {
+                    *register(&mut self.tasks[peer.index()], dest) = value;
+                }
+            }
+            Op::MailPeer { peer, from } => {
+                let value = *register(&mut self.tasks[task.index()], from);
+                if let Some(peer) = self.peer(task, peer) {
+                    self.tasks[peer.index()].mail.push_back(value);
+                }
+            }
+            Op::MailTake { into, empty } => {
+                let t = &mut self.tasks[task.index()];
+                let Some(value) = t.mail.pop_front() else { return Next::Goto(empty) };
+                *register(t, into) = value;
+            }
+            _ => {}
+        }
+        Next::Done
+    }
+
+    fn begin_wall(&mut self, cpu: CpuId, task: TaskId, amount: Amount) -> Next {
+        let spin = self.amount(task, amount);
+        let c = &mut self.cpus[cpu.index()];
+        let t = &mut self.tasks[task.index()];
+        t.carry = 0;
+        t.until = self.now + c.pending + spin;
+        t.mode = Mode::Wall;
+        t.work_left = 0;
+        t.step = Step::Effect;
+        if spin == 0 {
+            return Next::Done;
+        }
+        t.idle_steps = 0;
+        Next::Stop
+    }
+
+    fn begin_io(&mut self, task: TaskId, object: u32, bytes: u32) -> Next {
+        let socket = matches!(self.object(task, object), Object::Channel(channel) if channel.is_socket());
+        let t = &mut self.tasks[task.index()];
+        t.io_left = bytes;
+        let call = if socket { &self.costs.socket_op } else { &self.costs.pipe_op };
+        let copy = self.costs.copy_kib.draw(&mut t.dice) * u64::from(bytes) / 1024;
+        let work = self.costs.syscall.draw(&mut t.dice) + call.draw(&mut t.dice) + copy;
+        Next::Work(Mode::Kernel, work)
+    }
+
+    /// A system call that costs `beyond` more than entering and leaving the kernel.
+    pub fn kernel_call(&mut self, task: TaskId, beyond: Nanos) -> Next {
+        let work = self.syscall(task) + beyond;
+        Next::Work(Mode::Kernel, work)
+    }
+
+    /// A futex call.
+    pub fn futex_call(&mut self, task: TaskId) -> Next {
+        let futex = self.costs.futex_op.draw(&mut self.tasks[task.index()].dice);
+        self.kernel_call(task, futex)
+    }
+
+    fn syscall(&mut self, task: TaskId) -> Nanos {
+        self.costs.syscall.draw(&mut self.tasks[task.index()].dice)
+    }
+
+    pub fn carry_user_op(&mut self, task: TaskId) {
+        let t = &mut self.tasks[task.index()];
+        t.carry += self.costs.user_op.draw(&mut t.dice) << WORK_SHIFT;
+    }
+
+    pub fn amount(&mut self, task: TaskId, amount: Amount) -> Nanos {
+        let t = &mut self.tasks[task.index()];
+        match amount {
+            Amount::Fixed(ns) => ns,
+            Amount::Drawn(dist) => draw(&self.workloads, t, dist, self.spec.noise),
+            Amount::Reg(reg) => (*register(t, reg)).max(0) as Nanos,
+        }
+    }
+
+    /// The workload-local object as a global one.
+    pub fn object_index(&self, task: TaskId, object: u32) -> u32 {
+        self.bases[self.tasks[task.index()].workload as usize].object + object
+    }
+
+    pub fn object(&mut self, task: TaskId, object: u32) -> &mut Object {
+        let index = self.object_index(task, object) as usize;
+        &mut self.objects[index]
+    }
+
+    /// The task whose id is in the register, if there is one.
+    pub fn peer(&mut self, task: TaskId, reg: u8) -> Option<TaskId> {
+        let id = *register(&mut self.tasks[task.index()], reg);
+        u32::try_from(id).ok().filter(|id| (*id as usize) < self.tasks.len()).map(TaskId)
+    }
+
+    /// Stops the run: the task's program did what the kernel refuses.
+    pub fn fail_program(&mut self, task: TaskId, message: String) -> Next {
+        let (task, step, line) = self.where_is(task);
+        self.failure.get_or_insert(SimError::Program { task, step, line, message });
+        Next::Stop
+    }
+
+    fn fail_livelock(&mut self, task: TaskId) {
+        let (task, step, line) = self.where_is(task);
+        self.failure.get_or_insert(SimError::Livelock { at: self.now, task, step, line });
+    }
+
+    /// Time no longer moves although every step takes its time: name whoever runs.
+    pub fn livelock(&self) -> SimError {
+        let busiest = self.cpus.iter().find_map(|cpu| cpu.curr).unwrap_or_default();
+        let (task, step, line) = self.where_is(busiest);
+        SimError::Livelock { at: self.now, task, step, line }
+    }
+
+    fn where_is(&self, task: TaskId) -> (String, u32, Option<u32>) {
+        let t = &self.tasks[task.index()];
+        let base = self.bases[t.workload as usize].program;
+        let program = &self.workloads[t.workload as usize].programs[(t.program - base) as usize];
+        (program.name.clone(), t.pc, program.line(t.pc))
+    }
+}
+
+/// The task's register; a number beyond the last wraps round, so that no program can panic the engine.
+#[inline]
+pub(crate) fn register(task: &mut Task, reg: u8) -> &mut i64 {
+    &mut task.registers[reg as usize % schedlab_workload::REGISTERS]
+}
+
+fn draw(workloads: &[schedlab_workload::Workload], task: &mut Task, dist: u32, noise: bool) -> Nanos {
+    let Some(dist) = workloads[task.workload as usize].dists.get(dist as usize) else { return 0 };
+    if noise {
+        dist.draw(&mut task.stream)
+    } else {
+        dist.typical()
+    }
+}

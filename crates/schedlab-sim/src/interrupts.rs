@@ -1,0 +1,130 @@
+//! What reaches a CPU from outside its task: ticks, timers, inter-processor interrupts, the end of an idle state.
+
+use std::cmp::Reverse;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_trace::Sink;
+
+use crate::cpu::{Activity, HrTimer};
+use crate::engine::{Engine, Source};
+
+impl<S: Sink> Engine<'_, S> {
+    /// The tick of a CPU that has just become busy (NO_HZ idle: none before).
+    pub fn start_tick(&mut self, cpu: CpuId) {
+        let phase = self.cpus[cpu.index()].tick_phase;
+        let since = self.now.saturating_sub(phase);
+        let next = if self.now < phase { phase } else { phase + (since / self.tick_nsec + 1) * self.tick_nsec };
+        self.set_event(Source::TICK, cpu, next);
+    }
+
+    /// `tick_sched_timer`: the timers that may fire now, `scheduler_tick`, then the balancing softirq.
+    pub fn on_tick(&mut self, cpu: CpuId) {
+        self.progress(cpu);
+        let cost = self.costs.tick.draw(&mut self.cpus[cpu.index()].dice);
+        self.charge(cpu, cost);
+        self.run_hrtimers(cpu);
+        let wish = self.sched.tick(cpu, self.now);
+        self.request_resched(cpu, wish, cpu);
+        if self.sched.balance_due(cpu, self.now) {
+            let moves = self.sched.periodic_balance(cpu, false, self.now);
+            self.apply_moves(cpu, &moves);
+        }
+        if let Some(idle) = self.sched.nohz_kick(cpu, self.now) {
+            self.cpus[idle.index()].nohz_kicked = true;
+            self.kick_idle(idle, cpu);
+        }
+        self.set_event(Source::TICK, cpu, self.now + self.tick_nsec);
+        self.settle(cpu);
+    }
+
+    /// `hrtimer_interrupt`; an idle CPU has to leave its idle state first.
+    pub fn on_hrtimer(&mut self, cpu: CpuId) {
+        match self.cpus[cpu.index()].activity {
+            Activity::Idle => self.leave_idle_state(cpu, 0),
+            Activity::Exiting | Activity::Overhead => {}
+            Activity::Busy => {
+                self.progress(cpu);
+                self.charge_irq(cpu);
+                self.run_hrtimers(cpu);
+                self.settle(cpu);
+            }
+        }
+    }
+
+    pub fn on_resched_ipi(&mut self, cpu: CpuId) {
+        if self.cpus[cpu.index()].activity == Activity::Busy {
+            self.progress(cpu);
+            self.charge_irq(cpu);
+            self.settle(cpu);
+        }
+    }
+
+    /// The wakelist's interrupt (`sched_ttwu_pending`).
+    pub fn on_call_ipi(&mut self, cpu: CpuId) {
+        match self.cpus[cpu.index()].activity {
+            Activity::Idle => self.leave_idle_state(cpu, 0),
+            Activity::Exiting => {}
+            Activity::Overhead | Activity::Busy => {
+                self.progress(cpu);
+                self.charge_irq(cpu);
+                self.drain_wakelist(cpu);
+                self.settle(cpu);
+            }
+        }
+    }
+
+    /// An idle CPU executes again, or has finished the overhead before idling.
+    pub fn on_idle_exit(&mut self, cpu: CpuId) {
+        self.progress(cpu);
+        if self.cpus[cpu.index()].activity == Activity::Exiting {
+            self.drain_wakelist(cpu);
+        }
+        let due = self.cpus[cpu.index()].hrtimers.peek().is_some_and(|timer| timer.0.hard <= self.now);
+        if due {
+            self.charge_irq(cpu);
+            self.run_hrtimers(cpu);
+        }
+        if std::mem::take(&mut self.cpus[cpu.index()].nohz_kicked) {
+            let moves = self.sched.nohz_balance(cpu, self.now);
+            self.apply_moves(cpu, &moves);
+        }
+        if self.sched.nr_running(cpu) > 0 || !self.cpus[cpu.index()].wakelist.is_empty() {
+            self.mark(cpu);
+        } else {
+            self.rest(cpu);
+        }
+    }
+
+    fn charge_irq(&mut self, cpu: CpuId) {
+        let cost = self.costs.irq.draw(&mut self.cpus[cpu.index()].dice);
+        self.charge(cpu, cost);
+    }
+
+    /// Starts a timer of the task on the CPU: it may fire from `soft` on and must by `soft` + the task's timer slack.
+    pub fn start_timer(&mut self, cpu: CpuId, task: TaskId, soft: Nanos) {
+        self.timer_sequence += 1;
+        let slack = self.tasks[task.index()].timer_slack;
+        let timer = HrTimer { hard: soft.saturating_add(slack), sequence: self.timer_sequence, soft, task };
+        self.cpus[cpu.index()].hrtimers.push(Reverse(timer));
+        self.program_timer(cpu);
+    }
+
+    /// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come.
+    fn run_hrtimers(&mut self, cpu: CpuId) {
+        while let Some(Reverse(timer)) = self.cpus[cpu.index()].hrtimers.peek().copied() {
+            if timer.soft > self.now {
+                break;
+            }
+            self.cpus[cpu.index()].hrtimers.pop();
+            self.wake(timer.task, cpu, false);
+        }
+        self.program_timer(cpu);
+    }
+
+    fn program_timer(&mut self, cpu: CpuId) {
+        match self.cpus[cpu.index()].hrtimers.peek().map(|timer| timer.0.hard) {
+            Some(hard) => self.set_event(Source::HRTIMER, cpu, hard.max(self.now)),
+            None => self.events.cancel(self.source(Source::HRTIMER, cpu)),
+        }
+    }
+}

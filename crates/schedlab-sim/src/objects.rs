@@ -1,0 +1,104 @@
+//! What tasks share and wait on.
+
+use std::collections::VecDeque;
+
+use schedlab_model::{Nanos, TaskId};
+use schedlab_workload::ObjectSpec;
+
+use crate::channel::Channel;
+
+/// A shared object's state.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// Pipe or socket.
+    Channel(Channel),
+    /// Futex word.
+    Futex(Futex),
+    /// Mutex.
+    Mutex(Mutex),
+    /// Barrier.
+    Barrier {
+        /// Parties it waits for.
+        parties: u32,
+        /// Who has arrived.
+        waiting: Vec<TaskId>,
+    },
+    /// Semaphore.
+    Semaphore {
+        /// Units.
+        units: u32,
+        /// Who waits.
+        waiting: VecDeque<TaskId>,
+    },
+    /// Condition variable: waiters with the mutex each gave up.
+    Condition(VecDeque<(TaskId, u32)>),
+    /// List of tasks.
+    List(Vec<TaskId>),
+    /// Gate.
+    Gate {
+        /// Whether it lets through.
+        open: bool,
+        /// Who waits.
+        waiting: Vec<TaskId>,
+    },
+    /// Periodic timer: its next expiry, once started.
+    Timer(Option<Nanos>),
+    /// Per-CPU spin locks: holder by CPU.
+    CpuLocks(Vec<Option<TaskId>>),
+}
+
+/// A futex word with at most one waiter.
+#[derive(Clone, Default, Debug)]
+pub struct Futex {
+    /// Posted and not yet consumed.
+    pub posted: bool,
+    /// Who waits.
+    pub waiter: Option<TaskId>,
+}
+
+/// A mutex: futex-based, handed to nobody on release: the first waiter is woken and competes.
+#[derive(Clone, Default, Debug)]
+pub struct Mutex {
+    /// Holder.
+    pub owner: Option<TaskId>,
+    /// Who waits, in order.
+    pub waiting: VecDeque<TaskId>,
+}
+
+impl Object {
+    /// The object at the start of a run.
+    #[must_use]
+    pub fn new(spec: &ObjectSpec, nr_cpus: usize) -> Self {
+        match *spec {
+            ObjectSpec::Pipe { pages, packet } => Object::Channel(Channel::pipe(pages, packet)),
+            ObjectSpec::UnixStream { sndbuf } => Object::Channel(Channel::unix_stream(sndbuf)),
+            ObjectSpec::Futex => Object::Futex(Futex::default()),
+            ObjectSpec::Mutex { .. } => Object::Mutex(Mutex::default()),
+            ObjectSpec::Barrier { parties } => Object::Barrier { parties, waiting: Vec::new() },
+            ObjectSpec::Semaphore { initial } => Object::Semaphore { units: initial, waiting: VecDeque::new() },
+            ObjectSpec::Condition => Object::Condition(VecDeque::new()),
+            ObjectSpec::List => Object::List(Vec::new()),
+            ObjectSpec::Gate => Object::Gate { open: false, waiting: Vec::new() },
+            ObjectSpec::Timer => Object::Timer(None),
+            ObjectSpec::CpuLocks => Object::CpuLocks(vec![None; nr_cpus]),
+        }
+    }
+
+    /// What kind of object, for messages.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Object::Channel(channel) if channel.is_socket() => "socket",
+            Object::Channel(_) => "pipe",
+            Object::Futex(_) => "futex",
+            Object::Mutex(_) => "mutex",
+            Object::Barrier { .. } => "barrier",
+            Object::Semaphore { .. } => "semaphore",
+            Object::Condition(_) => "condition",
+            Object::List(_) => "list",
+            Object::Gate { .. } => "gate",
+            Object::Timer(_) => "timer",
+            Object::CpuLocks(_) => "per-CPU lock",
+        }
+    }
+}
