@@ -2,8 +2,10 @@
 //!
 //! A workload is plain data ([`Workload`]). The simulator and the agent execute the same programs.
 
+mod build;
 mod distribution;
 mod lower;
+mod nearest;
 mod program;
 pub mod verbs;
 mod workload;

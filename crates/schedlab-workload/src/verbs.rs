@@ -94,6 +94,21 @@ pub enum StepKind {
         /// What happens after a miss.
         mode: TimerMode,
     },
+    /// Wait for the next expiry of a timer of this task alone, counted from the start of the run, and report on it.
+    Period {
+        /// The timer's name within the task.
+        timer: String,
+        /// Its period.
+        period: Nanos,
+        /// What happens after a miss.
+        mode: TimerMode,
+        /// Metric that samples how long after the expiry the task ran.
+        latency: Option<String>,
+        /// Metric that samples how much of the period was left; a miss counts as 0.
+        slack: Option<String>,
+        /// Metric that counts expiries that had passed already.
+        misses: Option<String>,
+    },
     /// Read from a pipe or socket.
     Read {
         /// The channel.
@@ -192,4 +207,15 @@ pub struct LowerError {
     pub what: String,
     /// What would be right, or the nearest valid name.
     pub hint: Option<String>,
+}
+
+impl LowerError {
+    pub(crate) fn new(line: u32, what: impl Into<String>) -> Self {
+        LowerError { line, what: what.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
 }

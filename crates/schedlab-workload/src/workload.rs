@@ -177,6 +177,8 @@ pub struct Workload {
     pub tasks: Vec<TaskSpec>,
     /// Shared objects.
     pub objects: Vec<ObjectSpec>,
+    /// What messages call each object; as long as `objects`, or empty.
+    pub object_names: Vec<String>,
     /// Distributions.
     pub dists: Vec<Dist>,
     /// Affinity masks named by [`crate::Op::SetAffinity`].

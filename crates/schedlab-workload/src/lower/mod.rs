@@ -1,0 +1,155 @@
+//! Turns the tree of verbs into a workload: objects and metrics numbered, loops flattened to jumps.
+//!
+//! A tree that ends by itself gets one more task, its main thread: it waits until every task has exited, as
+//! `pthread_join` does, and reports `time`.
+
+mod join;
+mod names;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use crate::build::{Builder, Code};
+use crate::nearest::nearest;
+use crate::verbs::{LowerError, Step, StepKind, Tree, TreeTask};
+use crate::{Op, Policy, ProgramId, TaskSpec, Workload};
+
+/// The workload of a tree.
+pub fn lower(tree: &Tree) -> Result<Workload, LowerError> {
+    let mut out = Lowering::new(tree)?;
+    let done = if tree.ends { Some(join::add_main(&mut out)?) } else { None };
+    for (index, task) in tree.tasks.iter().enumerate() {
+        out.add_task(index, task, done)?;
+    }
+    Ok(out.builder.finish(tree.ends))
+}
+
+/// The state of one lowering.
+pub(crate) struct Lowering<'a> {
+    tree: &'a Tree,
+    builder: Builder,
+    names: names::Names,
+    /// Program of each task that starts by itself, by index in the tree.
+    programs: Vec<ProgramId>,
+    /// Program of each task that is forked: it sets the task's own attributes first.
+    forked: BTreeMap<usize, ProgramId>,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(tree: &'a Tree) -> Result<Self, LowerError> {
+        let mut builder = Builder::new(&tree.name);
+        let names = names::Names::declare(tree, &mut builder)?;
+        let programs = tree.tasks.iter().map(|_| builder.reserve_program()).collect();
+        let mut forked = BTreeMap::new();
+        for target in fork_targets(tree)? {
+            forked.entry(target).or_insert_with(|| builder.reserve_program());
+        }
+        Ok(Lowering { tree, builder, names, programs, forked })
+    }
+
+    fn add_task(&mut self, index: usize, task: &TreeTask, done: Option<u32>) -> Result<(), LowerError> {
+        check_attributes(task)?;
+        let mut spec = TaskSpec { program: self.programs[index], ..task.spec.clone() };
+        let (code, registers) = steps::program(self, task, Code::default(), done, steps::Start::AtZero)?;
+        for reg in registers {
+            spec.registers[usize::from(reg)] = i64::try_from(task.spec.delay).unwrap_or(i64::MAX);
+        }
+        self.builder.fill_program(spec.program, &task.spec.name, code);
+        if spec.count > 0 {
+            self.builder.task(spec);
+        }
+        if let Some(program) = self.forked.get(&index).copied() {
+            let own = self.own_attributes(task);
+            let (code, _) = steps::program(self, task, own, done, steps::Start::Now)?;
+            self.builder.fill_program(program, &task.spec.name, code);
+        }
+        Ok(())
+    }
+
+    /// What a forked task sets for itself, since it inherits its parent's.
+    fn own_attributes(&mut self, task: &TreeTask) -> Code {
+        let mut code = Code::default();
+        code.at(task.line);
+        let spec = &task.spec;
+        code.op(Op::SetPolicy(spec.policy));
+        code.op(Op::SetNice(spec.nice));
+        if let Some(mask) = spec.affinity {
+            code.op(Op::SetAffinity(self.builder.mask(mask)));
+        }
+        if let Some(slice) = spec.slice {
+            code.op(Op::SetSlice(slice));
+        }
+        if spec.delay > 0 {
+            code.op(Op::Sleep(crate::Amount::Fixed(spec.delay)));
+        }
+        code
+    }
+}
+
+/// Indices of the tasks that some step forks.
+fn fork_targets(tree: &Tree) -> Result<Vec<usize>, LowerError> {
+    let mut targets = Vec::new();
+    for task in &tree.tasks {
+        visit(&task.steps, &mut |step| {
+            if let StepKind::Fork { task: name, .. } = &step.kind {
+                targets.push(task_named(tree, name, step.line)?);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(targets)
+}
+
+/// The index of the task of this name.
+fn task_named(tree: &Tree, name: &str, line: u32) -> Result<usize, LowerError> {
+    tree.tasks.iter().position(|task| task.spec.name == name).ok_or_else(|| {
+        let error = LowerError::new(line, format!("no task is called `{name}`"));
+        match nearest(name, tree.tasks.iter().map(|task| task.spec.name.as_str())) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("fork names a task of the same workload"),
+        }
+    })
+}
+
+/// Deepest nesting of loops that a tree may have.
+const MAX_DEPTH: usize = 64;
+
+/// Calls `f` for every step, outer ones first.
+fn visit(steps: &[Step], f: &mut impl FnMut(&Step) -> Result<(), LowerError>) -> Result<(), LowerError> {
+    visit_at(steps, 0, f)
+}
+
+fn visit_at(
+    steps: &[Step],
+    depth: usize,
+    f: &mut impl FnMut(&Step) -> Result<(), LowerError>,
+) -> Result<(), LowerError> {
+    for step in steps {
+        f(step)?;
+        if let StepKind::Loop { body, .. } = &step.kind {
+            if depth >= MAX_DEPTH {
+                return Err(LowerError::new(step.line, format!("loops are nested more than {MAX_DEPTH} deep")));
+            }
+            visit_at(body, depth + 1, f)?;
+        }
+    }
+    Ok(())
+}
+
+/// Ranges of nice and priority.
+fn check_attributes(task: &TreeTask) -> Result<(), LowerError> {
+    steps::check_nice(task.spec.nice, task.line)?;
+    check_policy(task.spec.policy, task.line)
+}
+
+fn check_policy(policy: Policy, line: u32) -> Result<(), LowerError> {
+    match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) if !(1..=99).contains(&priority) => {
+            Err(LowerError::new(line, format!("priority {priority} is outside 1..=99")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

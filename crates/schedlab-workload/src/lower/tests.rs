@@ -1,0 +1,117 @@
+use super::*;
+use crate::verbs::{Length, NamedObject, Times};
+use crate::{Dist, ObjectSpec, TaskKind, TimerMode};
+
+fn step(line: u32, kind: StepKind) -> Step {
+    Step::new(line, kind)
+}
+
+fn run(line: u32) -> Step {
+    step(line, StepKind::Run(Length::Fixed(1000)))
+}
+
+fn task(name: &str, steps: Vec<Step>) -> TreeTask {
+    TreeTask { line: 1, spec: TaskSpec { name: name.into(), ..TaskSpec::default() }, steps }
+}
+
+fn tree(tasks: Vec<TreeTask>) -> Tree {
+    Tree { name: "w".into(), tasks, ..Tree::default() }
+}
+
+#[test]
+fn loops_become_counted_jumps_with_lines() {
+    let body = vec![run(3)];
+    let inner = step(2, StepKind::Loop { times: Times::Count(7), body });
+    let lowered =
+        lower(&tree(vec![task("a", vec![step(1, StepKind::Loop { times: Times::Forever, body: vec![inner] })])]));
+    let program = &lowered.unwrap().programs[0];
+    let run = Op::Run(crate::Amount::Fixed(1000));
+    assert_eq!(program.ops, [Op::Set(0, 7), run, Op::DecJump { reg: 0, to: 1 }, Op::Jump(0)]);
+    assert_eq!(program.lines, [2, 3, 2, 1]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let lock = |name: &str| step(5, StepKind::Lock(name.into()));
+    let sem = |name: &str| step(6, StepKind::SemWait(name.into()));
+    let forever = |body| step(8, StepKind::Loop { times: Times::Forever, body });
+    let fork = |name: &str| step(9, StepKind::Fork { task: name.into(), kind: TaskKind::Thread });
+    let reversed = Dist::Uniform { low: 2, high: 1 };
+    let nested = (0..70).fold(run(1), |inner, _| forever(vec![inner]));
+    let counted = (0..9).fold(run(1), |inner, _| step(4, StepKind::Loop { times: Times::Count(2), body: vec![inner] }));
+    let cases: Vec<(Vec<Step>, &str)> = vec![
+        (vec![lock("m"), sem("m")], "`m` is a mutex, not a semaphore"),
+        (vec![forever(vec![])], "a loop without steps"),
+        (vec![fork("b")], "no task is called `b`"),
+        (vec![step(1, StepKind::SampleEnd("x".into()))], "before any begin"),
+        (vec![step(1, StepKind::Run(Length::Drawn(reversed)))], "above high"),
+        (vec![step(1, StepKind::Nice(20))], "outside -20..=19"),
+        (vec![step(1, StepKind::Read { channel: "c".into(), bytes: 0 })], "0 bytes"),
+        (vec![step(1, StepKind::Affinity(schedlab_model::CpuMask::default()))], "no CPU"),
+        (vec![nested], "nested more than"),
+        (vec![counted], "too many nested loops"),
+        (vec![step(1, StepKind::Policy(Policy::Fifo(0)))], "outside 1..=99"),
+        (
+            vec![step(1, StepKind::Count { metric: "n".into(), count: 1 }), step(2, StepKind::SampleBegin("n".into()))],
+            "cannot be sampled",
+        ),
+    ];
+    for (steps, want) in cases {
+        let error = lower(&tree(vec![task("a", steps)])).unwrap_err();
+        assert!(error.what.contains(want) && error.line > 0, "{error:?} instead of {want}");
+    }
+}
+
+#[test]
+fn an_ending_tree_waits_for_every_task_forked_ones_included() {
+    let child = TreeTask {
+        spec: TaskSpec { name: "child".into(), count: 0, ..TaskSpec::default() },
+        ..task("child", vec![run(1)])
+    };
+    let fork = step(2, StepKind::Fork { task: "child".into(), kind: TaskKind::Thread });
+    let parent = task("parent", vec![step(1, StepKind::Loop { times: Times::Count(3), body: vec![fork] })]);
+    let tree = Tree { ends: true, ..tree(vec![parent, child]) };
+    let workload = lower(&tree).unwrap();
+    assert!(workload.ends);
+    let main = &workload.programs[workload.tasks[0].program as usize];
+    assert_eq!(main.ops[1], Op::Set(1, 4), "one parent and three children");
+    let endless = Tree {
+        ends: true,
+        ..super::tests::tree(vec![task(
+            "a",
+            vec![step(4, StepKind::Loop { times: Times::Forever, body: vec![run(5)] })],
+        )])
+    };
+    assert!(lower(&endless).unwrap_err().what.contains("for ever"));
+}
+
+#[test]
+fn barriers_count_their_parties() {
+    let meet = || vec![step(1, StepKind::Barrier("b".into()))];
+    let three = TreeTask { spec: TaskSpec { name: "t".into(), count: 3, ..TaskSpec::default() }, ..task("t", meet()) };
+    let workload = lower(&tree(vec![three, task("u", meet())])).unwrap();
+    assert_eq!(workload.objects, [ObjectSpec::Barrier { parties: 4 }]);
+    let declared = NamedObject { line: 1, name: "b".into(), spec: ObjectSpec::Barrier { parties: 2 } };
+    let workload = lower(&Tree { objects: vec![declared], ..tree(vec![task("u", meet())]) }).unwrap();
+    assert_eq!(workload.objects, [ObjectSpec::Barrier { parties: 2 }]);
+}
+
+#[test]
+fn own_timers_count_from_the_start_of_the_run_and_from_a_fork() {
+    let period = StepKind::Period {
+        timer: "t".into(),
+        period: 10_000,
+        mode: TimerMode::Absolute,
+        latency: Some("wu_lat".into()),
+        slack: None,
+        misses: None,
+    };
+    let mut only =
+        task("a", vec![step(1, period), step(2, StepKind::Fork { task: "a".into(), kind: TaskKind::Thread })]);
+    only.spec.delay = 500;
+    let workload = lower(&tree(vec![only])).unwrap();
+    assert_eq!(workload.tasks[0].registers[0], 500);
+    assert_eq!(workload.programs[0].ops[0], Op::AddConst(0, 10_000));
+    assert!(workload.programs[1].ops.contains(&Op::Clock(0)), "{:?}", workload.programs[1]);
+    assert_eq!(workload.metrics[0].name, "wu_lat");
+}
