@@ -1,0 +1,67 @@
+"""schedlab: an A/B laboratory for the Linux CPU scheduler. The API is `api.py`; heavy imports wait until used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from schedlab.api import compare, listing, load, report, run
+    from schedlab.comparison import Comparison, MetricComparison
+    from schedlab.errors import ArmError, InputError, OutputError, RunError, ScenarioError, SchedlabError
+    from schedlab.judge import Judgement
+    from schedlab.outcome import Run, Series, Task
+    from schedlab.scenario import Machine, Metric, Scenario, Variant
+
+    __version__: str
+
+__all__ = [
+    "ArmError",
+    "Comparison",
+    "InputError",
+    "Judgement",
+    "Machine",
+    "Metric",
+    "MetricComparison",
+    "OutputError",
+    "Run",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "SchedlabError",
+    "Series",
+    "Task",
+    "Variant",
+    "__version__",
+    "compare",
+    "listing",
+    "load",
+    "report",
+    "run",
+]
+
+_HOMES = {
+    "api": ("compare", "listing", "load", "report", "run"),
+    "comparison": ("Comparison", "MetricComparison"),
+    "errors": ("ArmError", "InputError", "OutputError", "RunError", "ScenarioError", "SchedlabError"),
+    "judge": ("Judgement",),
+    "outcome": ("Run", "Series", "Task"),
+    "scenario": ("Machine", "Metric", "Scenario", "Variant"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module, metadata
+
+    if name == "__version__":
+        try:
+            return metadata.version("schedlab")
+        except metadata.PackageNotFoundError:
+            return "0+source"
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"schedlab.{home}"), name)
+    raise AttributeError(f"module 'schedlab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

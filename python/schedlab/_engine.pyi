@@ -1,0 +1,38 @@
+"""The Rust engine: documents go in and out as JSON text; `engine.py` gives them types."""
+
+class EngineError(Exception):
+    message: str
+    hint: str | None
+    file: str | None
+    line: int | None
+    column: int | None
+    key: str | None
+    exit_code: int
+
+class ScenarioError(EngineError): ...
+class RunError(EngineError): ...
+class Cancelled(EngineError): ...
+
+class Cancel:
+    """Stops the runs that were given it, at their next event batch."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
+
+class Scenario:
+    """A validated scenario; immutable, usable from any thread."""
+
+    def describe(self) -> str: ...
+
+def load(path: str, overrides_json: str | None = None) -> Scenario: ...
+def loads(text: str, name: str) -> Scenario: ...
+def run(
+    scenario: Scenario,
+    variant: str,
+    seed: int,
+    *,
+    trace: str | None = None,
+    cancel: Cancel | None = None,
+    check_determinism: bool = False,
+) -> str: ...
+def listing(kind: str, kernel: str | None = None) -> str: ...

@@ -1,0 +1,63 @@
+"""The `schedlab` command: parse, dispatch, and turn every failure into one message and one exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from schedlab.cli.parser import Options, build_parser
+
+if TYPE_CHECKING:
+    from schedlab.engine import Engine
+
+EXIT_BUG = 3
+EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
+
+
+def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int:
+    """Run one command and return its exit code."""
+    from schedlab.cli.console import Console
+    from schedlab.errors import SchedlabError
+
+    console = Console()
+    try:
+        options = build_parser().parse_args(argv, namespace=Options())
+        console.configure(options)
+        code = _command(options, console, engine)
+        console.flush()
+        return code
+    except SystemExit as e:  # argparse: help, version, usage
+        return e.code if isinstance(e.code, int) else 2
+    except SchedlabError as e:
+        console.error(e)
+        return e.exit_code
+    except KeyboardInterrupt:
+        console.say("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _drop_stdout()
+        return EXIT_PIPE
+    except MemoryError:
+        console.error(SchedlabError("out of memory", hint="fewer --jobs need less"))
+        return EXIT_BUG
+    except Exception as e:
+        if os.environ.get("SCHEDLAB_TRACEBACK"):
+            raise
+        text = f"schedlab itself failed: {type(e).__name__}: {e}"
+        console.error(SchedlabError(text, hint="please report this, with the output under SCHEDLAB_TRACEBACK=1"))
+        return EXIT_BUG
+
+
+def _command(options: Options, console: object, engine: Engine | None) -> int:
+    from importlib import import_module
+
+    module = import_module(f"schedlab.cli.{options.command}")
+    return int(module.execute(options, console, engine))
+
+
+def _drop_stdout() -> None:
+    """The reader went away: what is still buffered must not raise again when Python exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

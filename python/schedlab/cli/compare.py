@@ -1,0 +1,110 @@
+"""`schedlab compare`: run, keep, judge, show."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from pathlib import Path
+
+from schedlab import api
+from schedlab.cli import EXIT_INTERRUPTED
+from schedlab.cli.console import Console
+from schedlab.cli.output import check_paths, show
+from schedlab.cli.parser import Options
+from schedlab.comparison import compare_variants
+from schedlab.engine import Engine, check_arm, native_engine
+from schedlab.errors import OutputError, RunError
+from schedlab.outcome import Failure, Outcome
+from schedlab.scenario import Scenario
+from schedlab.store import Result, Store
+
+
+def execute(options: Options, console: Console, engine: Engine | None) -> int:
+    """Exit code 0, 1, 3 or 130."""
+    check_arm(options.arm or "sim")
+    check_paths(options)
+    engine = engine or native_engine()
+    scenario = api.load(options.scenario, seeds=options.seeds, engine=engine)
+    scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
+    check_arm(scenario.arm)
+    store = Store(options.out or _default_out(scenario.name), api.manifest(scenario))
+    trouble: list[OutputError] = []
+    result, interrupted = _run(options, console, engine, scenario, store, trouble)
+    _tell_failures(result, console)
+    code = 0
+    if result.runs:
+        code = show(compare_variants(result), options, console)
+    _tell_kept(result, store, interrupted, console)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    return 3 if result.failures or trouble else code
+
+
+def _run(
+    options: Options, console: Console, engine: Engine, scenario: Scenario, store: Store, trouble: list[OutputError]
+) -> tuple[Result, bool]:
+    progress = console.progress(len(scenario.seeds) * len(scenario.variants))
+
+    def ended(outcome: Outcome) -> None:
+        progress.step(f"{outcome.variant} seed {outcome.seed}")
+        console.detail(_line(outcome))
+
+    def cannot_keep(error: OutputError) -> None:
+        progress.clear()
+        trouble.append(error)
+        console.error(error)
+        console.say("going on without keeping further runs; the numbers will still be shown")
+
+    try:
+        return api.run_all(
+            engine,
+            scenario,
+            jobs=options.jobs,
+            store=store,
+            traces=options.trace,
+            on_outcome=ended,
+            on_trouble=cannot_keep,
+        )
+    finally:
+        progress.clear()
+
+
+def _line(outcome: Outcome) -> str:
+    who = f"{outcome.variant} seed {outcome.seed}"
+    if isinstance(outcome, Failure):
+        return f"{who}: failed"
+    speed = f"{outcome.sim_s:.3g} s simulated in {outcome.wall_s:.2f} s"
+    return f"{who}: {outcome.switches:,} switches, {outcome.events:,} trace events, {speed}"
+
+
+def _tell_failures(result: Result, console: Console) -> None:
+    """The first failure of each variant in full, the rest by number."""
+    for variant in dict.fromkeys(f.variant for f in result.failures):
+        of_variant = [f for f in result.failures if f.variant == variant]
+        first = of_variant[0]
+        more = f" (and {len(of_variant) - 1} more seeds of it failed)" if len(of_variant) > 1 else ""
+        console.error(RunError(f"{variant} seed {first.seed}: {first.message}{more}", hint=first.hint))
+
+
+def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console) -> None:
+    total = len(result.seeds) * len(result.scenario.variants)
+    kept = len(result.runs)
+    if interrupted:
+        console.say(
+            f"interrupted: {kept} of {total} runs finished and are kept; `schedlab report {store.path}` shows them"
+        )
+    elif kept < total:
+        console.say(f"{kept} of {total} runs finished; `schedlab report {store.path}` shows them again")
+    else:
+        console.say(f"kept in {store.path}; `schedlab report {store.path}` shows it again")
+
+
+def _default_out(name: str) -> Path:
+    """A directory that does not exist yet, named after the scenario and the time."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "scenario"
+    base = Path("schedlab-results") / f"{safe[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path, number = base, 2
+    while path.exists():
+        path, number = base.with_name(f"{base.name}-{number}"), number + 1
+    return path

@@ -1,0 +1,73 @@
+"""A comparison to stdout and files, and the gate over its verdicts: shared by `compare` and `report`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from schedlab.cli.console import Console, colours, write_file
+from schedlab.cli.parser import Options
+from schedlab.comparison import Comparison
+from schedlab.errors import InputError, OutputError
+from schedlab.render import text
+
+EXIT_GATE = 1
+
+
+def check_paths(options: Options) -> None:
+    """Refuse before any run what could not be written after all of them."""
+    for name in (options.html, Path(options.json) if options.json not in (None, "-") else None):
+        if name is None:
+            continue
+        parent = name.parent
+        while not parent.exists() and parent != parent.parent:
+            parent = parent.parent
+        if name.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
+            raise InputError(f"cannot write {name}", hint="it must be a file in a directory that can be written")
+
+
+def show(comparison: Comparison, options: Options, console: Console) -> int:
+    """Print and write everything that was asked for; 1 if the gate says so. Every output is tried."""
+    code = 0
+    for output in (_stdout, _json_file, _html_file):
+        try:
+            output(comparison, options, console)
+        except OutputError as e:
+            console.error(e)
+            code = e.exit_code
+    return code or _gate(comparison, options, console)
+
+
+def _stdout(comparison: Comparison, options: Options, console: Console) -> None:
+    from schedlab.render.document import dump
+
+    if options.json == "-":
+        console.result(dump(comparison.to_json()))
+    else:
+        console.result(text(comparison, options.style, colour=colours(sys.stdout)))
+
+
+def _json_file(comparison: Comparison, options: Options, _: Console) -> None:
+    from schedlab.render.document import dump
+
+    if options.json not in (None, "-"):
+        write_file(Path(options.json), dump(comparison.to_json()) + "\n")
+
+
+def _html_file(comparison: Comparison, options: Options, console: Console) -> None:
+    if options.html is not None:
+        write_file(options.html, comparison.html())
+        console.say(f"page: {options.html}")
+
+
+def _gate(comparison: Comparison, options: Options, console: Console) -> int:
+    """Declared metrics only, if the scenario declares any: a gate is on what someone chose to watch."""
+    if not options.fail_on:
+        return 0
+    judged = comparison.judgements()
+    watched = [(m, j) for m, j in judged if m.declared] or judged
+    failed = [(m, j) for m, j in watched if j.verdict in options.fail_on or j.effect in options.fail_on]
+    for m, j in failed:
+        console.say(f"gate: {m.name} of {j.b} is {j.effect if j.effect in options.fail_on else j.verdict}: {j.reason}")
+    return EXIT_GATE if failed else 0

@@ -1,0 +1,202 @@
+"""What can be typed: every command and flag with its help. Imports nothing heavy, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+STYLES = ("table", "mmtests", "benchstat", "ministat")
+KINDS = ("machines", "kernels", "features", "workloads", "knobs")
+GATES = ("worse", "undecided", "better", "changed", "equivalent")
+
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    a gate asked for with --fail-on failed
+  2    bad input or usage
+  3    some runs failed or could not be kept; the rest is there
+  4    the arm cannot run here
+  130  interrupted; finished runs are kept
+"""
+
+
+class Options(argparse.Namespace):
+    """What was typed, typed. Each command reads the attributes that its parser defines."""
+
+    command: str
+    arm: str | None
+    seeds: int | list[int] | None
+    jobs: int | None
+    quiet: bool
+    verbose: bool
+    progress: bool
+    fail_on: list[str]
+    html: Path | None
+    json: str | None
+    trace: Path | None
+    style: str
+    out: Path | None
+    scenario: str
+    variant: str | None
+    seed: int | None
+    check_determinism: bool
+    kind: str
+    kernel: str | None
+    results: list[Path]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with schedlab's error text and a near name for a mistyped one."""
+
+    def error(self, message: str) -> NoReturn:
+        lines = [f"error: {message}"]
+        if near := self._near(message):
+            lines.append(f"  hint: did you mean `{near}`?")
+        lines.append(f"  hint: `{self.prog} --help` shows what there is")
+        print("\n".join(lines), file=sys.stderr)
+        raise SystemExit(2)
+
+    def _near(self, message: str) -> str | None:
+        from difflib import get_close_matches
+
+        wrong = message.rpartition("unrecognized arguments: ")[2].split()
+        known = [s for action in self._actions for s in action.option_strings]
+        if "invalid choice: " in message:
+            wrong = [message.partition("invalid choice: ")[2].split("'")[1]]
+            known = [str(c) for action in self._actions for c in action.choices or ()]
+        return next((m for w in wrong for m in get_close_matches(w.partition("=")[0], known, 1)), None)
+
+
+def build_parser() -> Parser:
+    """The whole grammar."""
+    parser = Parser(
+        prog="schedlab",
+        description="An A/B laboratory for the Linux CPU scheduler.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _compare(commands)
+    _run(commands)
+    _list(commands)
+    _report(commands)
+    return parser
+
+
+def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "compare", "run every variant of a scenario, judge them against the first, print the table")
+    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    _arm(p)
+    p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
+    p.add_argument("--jobs", type=_positive, metavar="N", help="runs at the same time (default: one per CPU)")
+    _outputs(p)
+    p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run into DIR")
+    p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/NAME-TIME)")
+    _common(p)
+
+
+def _run(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "run", "run one variant with one seed and show its numbers")
+    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    _arm(p)
+    p.add_argument("--variant", metavar="NAME", help="which variant (default: the only one)")
+    p.add_argument("--seed", type=_natural, metavar="N", help="which seed (default: the scenario's first)")
+    p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix chooses the format")
+    p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the run as one JSON document; - is stdout")
+    _common(p)
+
+
+def _list(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "list", "show what exists, a line each")
+    p.add_argument("kind", choices=KINDS, metavar="|".join(KINDS), help="what to list")
+    p.add_argument("--kernel", metavar="VERSION", help="features and knobs of this kernel only")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the list as JSON; - is stdout")
+    _common(p)
+
+
+def _report(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "report", "show a stored result again, or compare two")
+    p.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a directory that `compare` kept runs in")
+    _outputs(p)
+    _common(p)
+
+
+def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _arm(p: Parser) -> None:
+    p.add_argument("--arm", choices=("sim", "host", "vm"), help="what runs it (this version: sim, the simulator)")
+
+
+def _outputs(p: Parser) -> None:
+    p.add_argument("--style", choices=STYLES, default="table", help="the layout of the text (default: table)")
+    p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained page")
+    p.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="every sample and judgement; - is stdout, alone"
+    )
+    p.add_argument(
+        "--fail-on", type=_gates, default=[], metavar="VERDICTS", help=f"exit 1 on any of: {', '.join(GATES)}"
+    )
+
+
+def _common(p: Parser) -> None:
+    p.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
+    p.add_argument("-v", "--verbose", action="store_true", help="a line per run")
+    p.add_argument("--no-progress", dest="progress", action="store_false", help="no progress on stderr")
+
+
+def _positive(text: str) -> int:
+    return _whole(text, 1)
+
+
+def _natural(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _whole(text: str, smallest: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = smallest - 1
+    if not smallest <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number of at least {smallest}")
+    return number
+
+
+def _seeds(text: str) -> int | list[int]:
+    if "," not in text:
+        return _positive(text)
+    seeds = [_natural(part.strip()) for part in text.rstrip(",").split(",")]
+    if len(set(seeds)) < len(seeds):
+        raise argparse.ArgumentTypeError(f"`{text}` names a seed twice")
+    return seeds
+
+
+def _gates(text: str) -> list[str]:
+    gates = [part.strip() for part in text.split(",")]
+    for gate in gates:
+        if gate not in GATES:
+            raise argparse.ArgumentTypeError(f"`{gate}` is no verdict; choose from {', '.join(GATES)}")
+    return gates
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: list[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from schedlab import __version__
+
+        print(f"schedlab {__version__}")
+        parser.exit()

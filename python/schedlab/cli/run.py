@@ -1,0 +1,99 @@
+"""`schedlab run`: one variant, one seed, its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from pathlib import Path
+
+from schedlab import api
+from schedlab.cli.console import Console, write_file
+from schedlab.cli.parser import Options
+from schedlab.engine import ARMS, Engine, check_arm, native_engine
+from schedlab.errors import Cancelled
+from schedlab.outcome import Run
+from schedlab.render.document import dump, run_document
+from schedlab.render.grid import columns, value
+from schedlab.scenario import Scenario
+
+SHOWN_TASKS = 10
+
+
+def execute(options: Options, console: Console, engine: Engine | None) -> int:
+    """Exit code 0; a run that fails raises."""
+    check_arm(options.arm or "sim")
+    engine = engine or native_engine()
+    scenario = api.load(options.scenario, engine=engine)
+    scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
+    check_arm(scenario.arm)
+    variant = api.pick_variant(scenario, options.variant)
+    seed = scenario.seeds[0] if options.seed is None else options.seed
+    run = _interruptible(engine, scenario, variant, seed, options)
+    document = dump(run_document(scenario, scenario.arm, run))
+    if options.json == "-":
+        console.result(document)
+    else:
+        console.result(_text(scenario, run, options.check_determinism))
+    if options.json not in (None, "-"):
+        write_file(Path(options.json), document + "\n")
+    console.say(
+        f"{run.sim_s:.4g} s simulated in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")
+    )
+    return 0
+
+
+def _interruptible(engine: Engine, scenario: Scenario, variant: str, seed: int, options: Options) -> Run:
+    """The engine on a thread, so that the main one hears Ctrl-C and can stop it."""
+    cancel, found = engine.cancel(), list[Run | BaseException]()
+
+    def work() -> None:
+        try:
+            trace = str(options.trace) if options.trace else None
+            check = options.check_determinism
+            found.append(engine.run(scenario, variant, seed, trace=trace, cancel=cancel, check_determinism=check))
+        except BaseException as e:  # raised again below
+            found.append(e)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        cancel.cancel()
+        thread.join()
+        raise
+    outcome = found[0]
+    if isinstance(outcome, Cancelled):
+        raise KeyboardInterrupt
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def _text(scenario: Scenario, run: Run, checked: bool) -> str:
+    where = f"{ARMS[scenario.arm]} {scenario.machine.name}, {scenario.machine.cpus} CPUs"
+    head = [
+        f"{scenario.name}: {where}; {run.variant} = {run.kernel}, seed {run.seed}",
+        f"ended by {run.ended} after {run.sim_s:.6g} s; {run.switches:,} switches, {run.events:,} trace events",
+        f"digest {run.digest}",
+    ]
+    if checked:
+        head.append("deterministic: a second run gave the same trace, event by event")
+    metrics = [["metric", "value", "unit"]]
+    metrics += [[m.name, value(run.metrics.get(m.name)), m.unit] for m in scenario.metrics]
+    blocks = ["\n".join(head), "\n".join(columns(metrics, "<><"))]
+    if run.tasks:
+        blocks.append(_tasks(run))
+    return "\n\n".join(blocks)
+
+
+def _tasks(run: Run) -> str:
+    busiest = sorted(run.tasks, key=lambda t: (-t.cpu_ns, t.pid))[:SHOWN_TASKS]
+    rows = [["task", "pid", "cpu ms", "wait ms", "switches", "migrations"]]
+    for t in busiest:
+        rows.append(
+            [t.name, str(t.pid), value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6), f"{t.switches:,}", f"{t.migrations:,}"]
+        )
+    more = len(run.tasks) - len(busiest)
+    lines = columns(rows, "<>>>>>")
+    return "\n".join([*lines, *([f"and {more} more tasks"] if more else [])])

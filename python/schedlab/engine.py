@@ -1,0 +1,110 @@
+"""The one gate to the Rust engine: JSON becomes typed data, the engine's errors become schedlab's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Protocol
+
+from schedlab.errors import ArmError, Cancelled, InputError, RunError, ScenarioError, SchedlabError
+from schedlab.outcome import Run
+from schedlab.scenario import Scenario
+
+KINDS = ("machines", "kernels", "features", "workloads", "knobs")
+ARMS = {"sim": "simulated"}
+"""The arms of this version, and the word that goes with every figure of each."""
+
+
+class Cancel(Protocol):
+    """Stops the runs that were given it."""
+
+    def cancel(self) -> None: ...
+
+
+class Engine:
+    """The calls that the rest of schedlab makes; `native` is the compiled module, or a stand-in for it in tests."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def load(self, path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
+        """Read and validate a scenario file; `overrides` replaces top-level keys of it."""
+        with self._translated():
+            handle = self._native.load(path, json.dumps(overrides) if overrides else None)
+            return Scenario.from_description(json.loads(handle.describe()), handle)
+
+    def loads(self, text: str, name: str) -> Scenario:
+        """Validate a scenario given as text; `name` is what errors call it."""
+        with self._translated():
+            handle = self._native.loads(text, name)
+            return Scenario.from_description(json.loads(handle.describe()), handle)
+
+    def run(
+        self,
+        scenario: Scenario,
+        variant: str,
+        seed: int,
+        *,
+        trace: str | None = None,
+        cancel: Cancel | None = None,
+        check_determinism: bool = False,
+    ) -> Run:
+        """One run; the GIL is free meanwhile."""
+        with self._translated():
+            text = self._native.run(
+                scenario.handle, variant, seed, trace=trace, cancel=cancel, check_determinism=check_determinism
+            )
+            return Run.from_record(json.loads(text))
+
+    def listing(self, kind: str, kernel: str | None = None) -> list[dict[str, Any]]:
+        """What exists of one kind, as plain rows with at least `id` and `summary`."""
+        with self._translated():
+            rows: list[dict[str, Any]] = json.loads(self._native.listing(kind, kernel))
+            return rows
+
+    def cancel(self) -> Cancel:
+        """A fresh handle to stop runs with."""
+        handle: Cancel = self._native.Cancel()
+        return handle
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        native = self._native
+        kinds = ((native.ScenarioError, ScenarioError), (native.RunError, RunError), (native.Cancelled, Cancelled))
+        try:
+            yield
+        except native.EngineError as e:
+            kind = next((ours for theirs, ours in kinds if isinstance(e, theirs)), None)
+            raise _convert(e, kind or (InputError if e.exit_code == 2 else RunError)) from None
+        except BaseException as e:
+            if type(e).__name__ != "PanicException":
+                raise
+            raise RunError(f"the engine broke off: {e}", hint="this is a bug in schedlab; please report it") from None
+
+
+def _convert(e: Any, kind: type[SchedlabError]) -> SchedlabError:
+    return kind(e.message, hint=e.hint, file=e.file, line=e.line, column=e.column, key=e.key)
+
+
+@cache
+def native_engine() -> Engine:
+    """The compiled engine."""
+    try:
+        from schedlab import _engine
+    except ImportError as e:
+        raise ArmError(f"the simulator is not built: {e}", hint="`make compare` or `pip install .` builds it") from None
+    return Engine(_engine)
+
+
+def check_arm(arm: str) -> None:
+    """Refuse an arm that this version cannot run."""
+    if arm in ARMS:
+        return
+    if arm in ("host", "vm"):
+        raise ArmError(
+            f"the {arm} arm is not part of this version: only the simulator is",
+            hint="leave --arm out, or say --arm sim",
+        )
+    raise InputError(f"there is no arm `{arm}`", hint="the arms are sim, host and vm")

@@ -1,0 +1,82 @@
+"""Every way schedlab can fail, and the one place that turns a failure into text."""
+
+from __future__ import annotations
+
+
+class SchedlabError(Exception):
+    """A failure that a person can act on: what is wrong, where, and what would help."""
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        key: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.file = file
+        self.line = line
+        self.column = column
+        self.key = key
+
+    def where(self) -> str | None:
+        """`file:line:column`, as far as it is known."""
+        if self.file is None:
+            return None
+        parts = [self.file, *(str(n) for n in (self.line, self.column) if n)]
+        return ":".join(parts)
+
+
+class InputError(SchedlabError):
+    """What was asked for makes no sense: usage, names, stored results that cannot be read."""
+
+
+class ScenarioError(SchedlabError):
+    """The scenario file, or a file it names, cannot be accepted."""
+
+
+class RunError(SchedlabError):
+    """A run started and did not end as it should: deadlock, livelock, a violated check."""
+
+    exit_code = 3
+
+
+class OutputError(SchedlabError):
+    """A result could not be written: full disk, no permission."""
+
+    exit_code = 3
+
+
+class ArmError(SchedlabError):
+    """The arm cannot run here."""
+
+    exit_code = 4
+
+
+class Cancelled(SchedlabError):
+    """The run was stopped from outside."""
+
+    exit_code = 130
+
+
+def render(error: SchedlabError, *, colour: bool = False) -> str:
+    """The text a person sees: the message, the place, the hint; one line each."""
+    red, blue, off = ("\x1b[1;31m", "\x1b[1;34m", "\x1b[0m") if colour else ("", "", "")
+    lines = [f"{red}error{off}: {error.message}"]
+    if place := error.where():
+        lines.append(f"  {blue}-->{off} {place}")
+    if error.hint:
+        lines.append(f"  {blue}hint{off}: {error.hint}")
+    return "\n".join(lines)
+
+
+def reason(error: OSError) -> str:
+    """The operating system's words for what went wrong."""
+    return error.strerror or type(error).__name__

@@ -1,0 +1,114 @@
+"""What one run gave: its numbers, or why there are none; both survive a round trip through JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task's share of a run."""
+
+    name: str
+    pid: int
+    cpu_ns: int
+    wait_ns: int
+    switches: int
+    migrations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One sampled metric of one run, reduced to a percentile curve."""
+
+    unit: str
+    count: int
+    mean: float | None
+    max: float | None
+    curve: tuple[tuple[float, float], ...]
+    """(percentile 0..100, value), rising."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One variant with one seed, finished."""
+
+    variant: str
+    seed: int
+    kernel: str
+    engine: str
+    digest: str
+    events: int
+    """Trace events."""
+    handled: int
+    """Engine events."""
+    switches: int
+    sim_s: float
+    wall_s: float
+    ended: str
+    metrics: Mapping[str, float | None]
+    series: Mapping[str, Series]
+    tasks: tuple[Task, ...]
+    record: Mapping[str, Any] = field(repr=False, compare=False)
+    """The whole document as the engine gave it."""
+
+    @classmethod
+    def from_record(cls, d: Mapping[str, Any]) -> Self:
+        return cls(
+            variant=d["variant"],
+            seed=d["seed"],
+            kernel=d["kernel"],
+            engine=d["engine"],
+            digest=d["digest"],
+            events=d["events"],
+            handled=d["handled"],
+            switches=d["switches"],
+            sim_s=d["sim_s"],
+            wall_s=d["wall_s"],
+            ended=d["ended"],
+            metrics=d["metrics"],
+            series={name: _series(s) for name, s in d.get("series", {}).items()},
+            tasks=tuple(_task(t) for t in d.get("tasks", ())),
+            record=d,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One variant with one seed that gave no numbers."""
+
+    variant: str
+    seed: int
+    message: str
+    hint: str | None
+
+    @classmethod
+    def from_record(cls, d: Mapping[str, Any]) -> Self:
+        return cls(d["variant"], d["seed"], d["error"]["message"], d["error"].get("hint"))
+
+
+Outcome = Run | Failure
+
+
+def to_record(outcome: Outcome) -> dict[str, Any]:
+    """One line of a results file."""
+    if isinstance(outcome, Run):
+        return {"status": "ok", **outcome.record}
+    error = {"message": outcome.message, "hint": outcome.hint}
+    return {"status": "failed", "variant": outcome.variant, "seed": outcome.seed, "error": error}
+
+
+def from_record(d: Mapping[str, Any]) -> Outcome:
+    """The inverse of `to_record`."""
+    return Run.from_record(d) if d["status"] == "ok" else Failure.from_record(d)
+
+
+def _series(d: Mapping[str, Any]) -> Series:
+    curve = tuple((float(p), float(v)) for p, v in d["curve"])
+    return Series(d["unit"], d["count"], d.get("mean"), d.get("max"), curve)
+
+
+def _task(d: Mapping[str, Any]) -> Task:
+    return Task(d["name"], d["pid"], d["cpu_ns"], d["wait_ns"], d["switches"], d.get("migrations", 0))

@@ -1,0 +1,187 @@
+"""Vega-Lite specifications as plain dicts: percentile curves, per-seed strips, and the changes of all metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from schedlab.comparison import Comparison, MetricComparison
+from schedlab.statistics import median
+
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3]]
+SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"]
+WIDTH = 560
+_INK = "currentColor"
+_FAINT = "#8888"
+CONFIG: Spec = {
+    "axis": {"labelColor": _INK, "titleColor": _INK, "domainColor": _INK, "tickColor": _INK, "gridColor": _FAINT},
+    "legend": {"labelColor": _INK, "titleColor": _INK, "labelLimit": 320},
+    "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start"},
+    "view": {"stroke": None},
+}
+"""Text takes the page's own colour, so one picture serves light and dark."""
+
+
+def percentile_curve(c: Comparison, series: str) -> Spec | None:
+    """The median over seeds of every percentile, with the range over seeds behind it."""
+    rows = curve_rows(c, series)
+    if not rows:
+        return None
+    unit = next(run.series[series].unit for col in c.columns for run in col.runs.values() if series in run.series)
+    low, high = min(r["low"] for r in rows), max(r["high"] for r in rows)
+    scale = {"type": "log"} if low > 0 and high > 20 * low else {"zero": False}
+    ticks = sorted({r["nines"] for r in rows if r["percentile"] in (50, 90, 99, 99.9, 99.99)})
+    x = {
+        "field": "nines",
+        "type": "quantitative",
+        "title": "percentile",
+        "axis": {"values": ticks, "labelExpr": "format(100 - 100 * pow(10, -datum.value), '.4~f')"},
+    }
+    tip = [{"field": f, "type": "quantitative", "format": ".4~g"} for f in ("percentile", "value", "low", "high")]
+    return {
+        **_head(
+            f"{series}, {c.arm_word}",
+            f"Percentiles of {series} per variant; median and range over {len(c.seeds)} seeds",
+        ),
+        "height": 240,
+        "data": {"values": rows},
+        "encoding": {"x": x, **_variant(c)},
+        "layer": [
+            {
+                "mark": {"type": "area", "opacity": 0.18},
+                "encoding": {
+                    "y": {"field": "low", "type": "quantitative", "title": unit, "scale": scale},
+                    "y2": {"field": "high"},
+                },
+            },
+            {
+                "params": [{"name": "zoom", "select": "interval", "bind": "scales"}],
+                "mark": {"type": "line", "point": {"size": 16}},
+                "encoding": {
+                    "y": {"field": "value", "type": "quantitative"},
+                    "strokeDash": {**_channel(c, DASHES), "legend": None},
+                    "tooltip": [{"field": "variant", "type": "nominal"}, *tip],
+                },
+            },
+        ],
+    }
+
+
+def curve_rows(c: Comparison, series: str) -> list[dict[str, Any]]:
+    """One row per variant and percentile; the maximum has no place on a scale of nines and is left to the tables."""
+    rows = []
+    for column in c.columns:
+        values: dict[float, list[float]] = {}
+        for run in column.runs.values():
+            for percentile, x in run.series[series].curve if series in run.series else ():
+                values.setdefault(percentile, []).append(x)
+        for percentile in sorted(p for p in values if p < 100):
+            at = values[percentile]
+            nines = round(-math.log10(1 - percentile / 100), 6)
+            row = {"variant": column.name, "percentile": percentile, "nines": nines, "value": median(at)}
+            rows.append({**row, "low": min(at), "high": max(at)})
+    return rows
+
+
+def strips(c: Comparison, m: MetricComparison) -> Spec | None:
+    """Every seed as a point, every variant as a row, its median as a tick."""
+    rows = [
+        {"variant": name, "seed": seed, "value": value}
+        for name, values in m.samples.items()
+        for seed, value in zip(c.seeds, values, strict=True)
+        if value is not None and math.isfinite(value)
+    ]
+    if not rows:
+        return None
+    title = f"{m.metric.unit or 'count'}, one point per seed"
+    encoding = {
+        "x": {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}},
+        "y": {"field": "variant", "type": "nominal", "title": None, "sort": _names(c)},
+    }
+    point = {
+        "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.75},
+        "encoding": {
+            **_variant(c, legend=False),
+            "shape": {**_channel(c, SHAPES), "legend": None},
+            "tooltip": [{"field": f} for f in ("variant", "seed", "value")],
+        },
+    }
+    tick = {
+        "mark": {"type": "tick", "thickness": 2, "size": 22, "color": _INK},
+        "encoding": {"x": {"aggregate": "median", "field": "value"}},
+    }
+    return {
+        **_head(f"{m.metric.name}, {c.arm_word}", f"{m.metric.name} of every seed, per variant, with the median"),
+        "height": {"step": 28},
+        "data": {"values": rows},
+        "encoding": encoding,
+        "layer": [point, tick],
+    }
+
+
+def changes(c: Comparison) -> Spec | None:
+    """The change of every metric with its interval: a glance at the whole table."""
+    rows = [
+        {"metric": m.name, "variant": j.b, "low": j.difference.interval.low, "high": j.difference.interval.high,
+         "change": j.difference.estimate, "verdict": j.verdict}
+        for m, j in c.judgements()
+        if j.difference.interval and j.difference.percent
+    ]  # fmt: skip
+    if not rows:
+        return None
+    encoding: Spec = {
+        "y": {"field": "metric", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 260}},
+        "yOffset": {"field": "variant", "sort": _names(c)},
+        **_variant(c),
+        "tooltip": [{"field": f} for f in ("metric", "variant", "verdict", "change", "low", "high")],
+    }
+    x = {"type": "quantitative", "title": f"change in percent of {c.pairs[0][0]}, with its 95% interval"}
+    layers: list[Spec] = [
+        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}}},
+        {
+            "mark": {"type": "point", "filled": True, "size": 50},
+            "encoding": {"x": {"field": "change", **x}, "shape": {**_channel(c, SHAPES), "legend": None}},
+        },
+    ]
+    zero = {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "color": _INK, "strokeDash": [3, 3]},
+            "encoding": {"x": {"field": "zero", "type": "quantitative"}}}  # fmt: skip
+    return {
+        **_head(
+            f"Change of every metric, {c.arm_word}",
+            "Change of every metric against the baseline, with its 95% interval",
+        ),
+        "height": {"step": 22},
+        "data": {"values": rows},
+        "layer": [{"encoding": encoding, "layer": layers}, zero],
+    }
+
+
+def _head(title: str, description: str) -> Spec:
+    return {
+        "$schema": SCHEMA,
+        "title": title,
+        "description": description,
+        "width": WIDTH,
+        "background": None,
+        "config": CONFIG,
+    }
+
+
+def _names(c: Comparison) -> list[str]:
+    return [column.name for column in c.columns]
+
+
+def _channel(c: Comparison, values: Sequence[Any]) -> Spec:
+    names = _names(c)
+    picked = [values[i % len(values)] for i in range(len(names))]
+    return {"field": "variant", "type": "nominal", "scale": {"domain": names, "range": picked}}
+
+
+def _variant(c: Comparison, *, legend: bool = True) -> Spec:
+    shown: Spec = {"title": None, "orient": "top"}
+    return {"color": {**_channel(c, COLOURS), "legend": shown if legend else None}}

@@ -1,0 +1,37 @@
+"""Aligned columns and numbers that fit in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+NOTHING = "-"
+
+
+def value(x: float | None) -> str:
+    """Four significant digits, whole numbers in full with separators."""
+    if x is None:
+        return NOTHING
+    if x == int(x) or abs(x) >= 1000:
+        return f"{x:,.0f}"
+    digits = 4 - len(str(int(abs(x)))) if abs(x) >= 1 else 3
+    shown = f"{x:.{digits}f}"
+    return shown if float(shown) else f"{x:.2e}"
+
+
+def percent(x: float | None) -> str:
+    """A signed percentage: one decimal, two when it is small."""
+    if x is None:
+        return NOTHING
+    if abs(x) >= 1000:
+        return f"{x:+,.0f}%"
+    shown = f"{x:+.1f}%" if abs(x) >= 10 else f"{x:+.2f}%"
+    return shown if float(shown[:-1]) else "0.00%"
+
+
+def columns(rows: Sequence[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
+    """Lines of equal columns; `align` has one `<` or `>` per column. Trailing blanks are cut."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        gap.join(f"{cell:{side}{width}}" for cell, side, width in zip(row, align, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,197 @@
+"""One HTML file without any reference outside it: numbers as tables, pictures as SVG, live where scripts run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from schedlab.comparison import Comparison, MetricComparison
+from schedlab.judge import Judgement
+from schedlab.render import charts
+from schedlab.render.grid import percent, value
+from schedlab.render.table import change, headline, interval, trouble
+from schedlab.scenario import Metric
+
+_HERE = Path(__file__).parent
+EXPORTS = "window.vegaEmbed = vegaEmbed;"
+
+
+def page(c: Comparison) -> str:
+    """The whole document."""
+    import vl_convert
+
+    title = f"{c.scenario.name}: {' and '.join(column.name for column in c.columns)}, {c.arm_word}"
+    script = vl_convert.javascript_bundle(EXPORTS).replace("</script", "<\\/script")
+    body = [
+        _summary(c),
+        _judgements(c),
+        _figure("changes", charts.changes(c)),
+        *_curves(c),
+        *_metrics(c),
+        _provenance(c),
+    ]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>{(_HERE / 'page.css').read_text(encoding='utf-8')}</style></head><body><main>",
+            *body,
+            "</main>",
+            f"<script>{script}</script>",
+            f'<script type="module">{(_HERE / "page.js").read_text(encoding="utf-8")}</script>',
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def _summary(c: Comparison) -> str:
+    lines = [f"<h1>{escape(c.scenario.name)}</h1>"]
+    lines.append(f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(headline(c).split(": ", 1)[1])}</p>')
+    lines += [f"<p><strong>{escape(text)}</strong></p>" for text in trouble(c)]
+    for a, b in c.pairs:
+        of_pair = [(m, j) for m, j in c.judgements() if (j.a, j.b) == (a, b)]
+        items = [_sentence(m, j) for m, j in of_pair if j.effect != "none"]
+        quiet = len(of_pair) - len(items)
+        items += [f"no judged change in {quiet} other metric{'s' * (quiet != 1)}"] if quiet else []
+        lines.append(f"<p>{escape(b)} against {escape(a)}, {escape(c.arm_word)}:</p>")
+        lines.append("<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>")
+    return "\n".join(lines)
+
+
+def _sentence(m: Metric, j: Judgement) -> str:
+    name = escape(m.name)
+    return f'{name} <span class="{j.effect}">{escape(change(j))} {j.effect}</span>, {escape(_interval_words(j))}'
+
+
+def _interval_words(j: Judgement) -> str:
+    return f"95% interval {interval(j)}" if j.difference.interval else j.verdict
+
+
+def _judgements(c: Comparison) -> str:
+    parts = ["<h2>Judgement</h2>"]
+    for a, b in c.pairs:
+        head = ["metric", "unit", "better", f"{a}, median", f"{b}, median", "change", "95% interval", "verdict", "why"]
+        rows = [_cells(m, j) for m, j in c.judgements() if (j.a, j.b) == (a, b)]
+        parts.append(_table(f"{b} against {a}, {c.arm_word}, {len(c.seeds)} seeds", head, rows))
+    return "\n".join(parts)
+
+
+def _cells(m: Metric, j: Judgement) -> list[str]:
+    d = j.difference
+    texts = [m.unit, m.better, value(d.median_a), value(d.median_b), change(j), interval(j)]
+    numbers = "".join(f"<td>{escape(t)}</td>" for t in texts)
+    name = f'<th scope="row" title="{escape(m.help)}">{escape(m.name)}</th>'
+    return [
+        name,
+        numbers,
+        f'<td class="text {j.effect}">{escape(j.verdict)}</td>',
+        f'<td class="text why">{escape(j.reason)}</td>',
+    ]
+
+
+def _curves(c: Comparison) -> Iterable[str]:
+    names = dict.fromkeys(s for col in c.columns for run in col.runs.values() for s in run.series)
+    if names:
+        yield "<h2>Percentiles</h2>"
+    for i, name in enumerate(names):
+        spec = charts.percentile_curve(c, name)
+        if spec is not None:
+            yield _figure(f"curve-{i}", spec)
+            yield _details("Numbers of this picture", _curve_table(c, name))
+
+
+def _curve_table(c: Comparison, series: str) -> str:
+    rows = charts.curve_rows(c, series)
+    names = [column.name for column in c.columns]
+    cells = {(r["variant"], r["percentile"]): r for r in rows}
+    head = ["percentile", *(f"{n}, {what}" for n in names for what in ("median", "lowest", "highest"))]
+    body = []
+    for p in sorted({r["percentile"] for r in rows}):
+        found = [cells.get((n, p), {}) for n in names]
+        numbers = [value(r.get(key)) for r in found for key in ("value", "low", "high")]
+        body.append([f'<th scope="row">{p:g}</th>', *(f"<td>{escape(x)}</td>" for x in numbers)])
+    return _table(f"{series} over seeds, {c.arm_word}", head, body)
+
+
+def _metrics(c: Comparison) -> Iterable[str]:
+    yield "<h2>Every seed</h2>"
+    for i, m in enumerate(c.metrics):
+        yield f"<h3>{escape(m.metric.name)}</h3><p>{escape(m.metric.help)}</p>"
+        yield _figure(f"strip-{i}", charts.strips(c, m))
+        yield _details("Numbers of this picture", _sample_table(c, m))
+
+
+def _sample_table(c: Comparison, m: MetricComparison) -> str:
+    names = list(m.samples)
+    head = ["seed", *names, *(f"{b} against {a}" for a, b in c.pairs)]
+    rows = []
+    for i, seed in enumerate(c.seeds):
+        cells = [value(m.samples[n][i]) for n in names]
+        for a, b in c.pairs:
+            x, y = m.samples[a][i], m.samples[b][i]
+            cells.append(percent(100 * (y - x) / abs(x)) if x and y is not None else "-")
+        rows.append([f'<th scope="row">{seed}</th>', *(f"<td>{escape(t)}</td>" for t in cells)])
+    return _table(f"{m.metric.name} in {m.metric.unit or 'units'}, {c.arm_word}", head, rows)
+
+
+def _provenance(c: Comparison) -> str:
+    machine = c.scenario.machine
+    facts = {
+        "arm": c.arm_word,
+        "machine": f"{machine.name}: {machine.summary}" + ("" if machine.calibrated else " (uncalibrated costs)"),
+        "sources of its costs": "; ".join(machine.sources) or "none named",
+        "kernels": ", ".join(f"{col.name} = {col.kernel}" for col in c.columns),
+        "seeds": ", ".join(map(str, c.seeds)),
+        "scenario": c.scenario.file,
+        "engine": c.engine,
+        **{key: str(text) for key, text in c.provenance.items()},
+        "stored in": str(c.path) if c.path else "not stored",
+    }
+    items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    head = ["seed", *(col.name for col in c.columns)]
+    rows = [
+        [
+            f'<th scope="row">{s}</th>',
+            *(f"<td>{col.runs[s].digest if s in col.runs else '-'}</td>" for col in c.columns),
+        ]
+        for s in c.seeds
+    ]
+    digests = _details(
+        "Digests of the traces", _table("The same scenario, seed and engine give the same digest", head, rows)
+    )
+    method = (
+        "The unit is the seed and differences are paired. A change is the Hodges-Lehmann estimate of the paired ratio; "
+        "its 95% interval is the one that Wilcoxon's signed-rank test does not reject. Equivalent: the interval lies "
+        "within the margin. Each interval stands for itself: among many metrics some leave out 0 by chance."
+    )
+    return f"<h2>Where this comes from</h2><dl>{items}</dl>{digests}<p>{method}</p>"
+
+
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    titles = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    table = f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">{table}</div>'
+
+
+def _details(summary: str, content: str) -> str:
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+
+
+def _figure(name: str, spec: charts.Spec | None) -> str:
+    if spec is None:
+        return ""
+    import vl_convert
+
+    still = vl_convert.vegalite_to_svg(spec)
+    data = json.dumps(spec, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    label = escape(spec["description"])
+    return (
+        f'<figure><div id="{name}" role="img" aria-label="{label}">{still}</div>'
+        f'<script type="application/json" data-chart="{name}">{data}</script></figure>'
+    )

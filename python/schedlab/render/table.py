@@ -1,0 +1,127 @@
+"""The default style: one block per pair of variants, one line per metric, the interval beside every change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schedlab.comparison import Comparison
+from schedlab.judge import DETERMINISTIC, Judgement
+from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.scenario import Metric
+
+_COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
+_WISH = {"lower": "lower is better", "higher": "higher is better", "neither": ""}
+
+
+def render(comparison: Comparison, *, colour: bool = False) -> str:
+    """The whole text, without a final newline."""
+    blocks = [headline(comparison)]
+    blocks += [_block(comparison, a, b, colour) for a, b in comparison.pairs]
+    if not comparison.pairs:
+        blocks.append(_single(comparison))
+    blocks += [notes for notes in (_notes(comparison),) if notes]
+    return "\n\n".join(blocks)
+
+
+def headline(comparison: Comparison) -> str:
+    """What was compared, on what, how often."""
+    s = comparison.scenario
+    machine = s.machine.name if s.machine.calibrated else f"{s.machine.name} (uncalibrated)"
+    kernels = ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
+    count = len(comparison.seeds)
+    return (
+        f"{s.name}: {comparison.arm_word} {machine}, {s.machine.cpus} CPUs, {count} seed{'s' * (count != 1)}; {kernels}"
+    )
+
+
+def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:
+    head = ["metric", "unit", a, b, "change", "95% interval", "verdict", ""]
+    rows, effects = [head], [""]
+    for metric, j in comparison.judgements():
+        if (j.a, j.b) == (a, b):
+            rows.append(_row(metric, j))
+            effects.append(j.effect)
+    lines = columns(rows, "<<>>>><<")
+    if colour:
+        lines = [
+            f"{_COLOURS[e]}{line}\x1b[0m" if _COLOURS.get(e) else line for e, line in zip(effects, lines, strict=True)
+        ]
+    return "\n".join(lines)
+
+
+def _row(metric: Metric, j: Judgement) -> list[str]:
+    d = j.difference
+    return [
+        metric.name,
+        metric.unit,
+        value(d.median_a),
+        value(d.median_b),
+        change(j),
+        interval(j),
+        j.verdict,
+        _WISH[metric.better],
+    ]
+
+
+def change(j: Judgement) -> str:
+    """The estimated change, or `~` where none can be detected."""
+    d = j.difference
+    if d.estimate is None:
+        return NOTHING
+    if not j.detectable:
+        return "~"
+    return percent(d.estimate) if d.percent else f"{d.estimate:+.4g}"
+
+
+def interval(j: Judgement) -> str:
+    """The 95% interval of the change."""
+    d = j.difference
+    if d.interval is None:
+        return NOTHING
+    if d.percent:
+        return f"{percent(d.interval.low)} .. {percent(d.interval.high)}"
+    return f"{d.interval.low:+.4g} .. {d.interval.high:+.4g}"
+
+
+def _single(comparison: Comparison) -> str:
+    """A scenario with one variant: its medians."""
+    column = comparison.columns[0]
+    rows = [["metric", "unit", column.name]]
+    for m in comparison.metrics:
+        from schedlab.statistics import median
+
+        rows.append([m.metric.name, m.metric.unit, value(median(m.samples[column.name]))])
+    return "\n".join(columns(rows, "<<>"))
+
+
+def _notes(comparison: Comparison) -> str:
+    judged = [j for _, j in comparison.judgements()]
+    lines = []
+    if any(change(j) == "~" for j in judged):
+        lines.append("~  no detectable change: the 95% interval of the paired difference holds 0")
+    many = len(comparison.pairs) > 1
+    for metric, j in comparison.judgements():
+        if j.verdict in ("undecided", DETERMINISTIC) or j.difference.missing or not j.difference.percent:
+            name = f"{metric.name} of {j.b}" if many else metric.name
+            lines.append(f"{name}: {j.reason}")
+    return "\n".join([*_grouped(lines), *trouble(comparison)])
+
+
+def _grouped(lines: Sequence[str]) -> list[str]:
+    """Metrics with the same reason share a line."""
+    groups: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, why = line.rpartition(": ") if ": " in line and not line.startswith("~") else ("", "", line)
+        groups.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}" if names[0] else why for why, names in groups.items()]
+
+
+def trouble(comparison: Comparison) -> list[str]:
+    """Runs that are not in the numbers, and why."""
+    lines = []
+    if comparison.failures:
+        count = len(comparison.failures)
+        lines.append(f"{count} run{'s' * (count != 1)} failed and {'is' if count == 1 else 'are'} not in these numbers")
+    if comparison.missing:
+        lines.append(f"interrupted: {comparison.missing} runs are not in these numbers")
+    return lines

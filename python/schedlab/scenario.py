@@ -1,0 +1,96 @@
+"""A validated scenario as plain typed data; the rules of the file itself are the engine's (crate schedlab-scenario)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+Better = Literal["lower", "higher", "neither"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number that every run yields, and how to judge it."""
+
+    name: str
+    of: str
+    stat: str | None
+    unit: str
+    better: Better
+    margin_pct: float
+    """The smallest difference that matters, in percent of the baseline."""
+    help: str
+    declared: bool
+    """The scenario names it; otherwise it is one of its workload's defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the alternatives that are compared: a kernel row and what is changed on it."""
+
+    name: str
+    kernel: str
+    summary: str
+    changes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine that is simulated, and where its numbers come from."""
+
+    name: str
+    summary: str
+    cpus: int
+    calibrated: bool
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What a scenario file says after validation. The first variant is the baseline."""
+
+    name: str
+    file: str
+    machine: Machine
+    duration_ns: int
+    warmup_ns: int
+    noise: bool
+    seeds: tuple[int, ...]
+    arm: str
+    variants: tuple[Variant, ...]
+    metrics: tuple[Metric, ...]
+    workloads: tuple[Mapping[str, Any], ...]
+    description: Mapping[str, Any] = field(repr=False, compare=False)
+    """The whole description as the engine gave it."""
+    handle: Any = field(default=None, repr=False, compare=False)
+    """The engine's own object; None for a scenario that was read back from a stored result."""
+
+    @classmethod
+    def from_description(cls, d: Mapping[str, Any], handle: Any = None) -> Self:
+        machine = d["machine"]
+        return cls(
+            name=d["name"],
+            file=d["file"],
+            machine=Machine(**{**_only(Machine, machine), "sources": tuple(machine.get("sources", ()))}),
+            duration_ns=d["duration_ns"],
+            warmup_ns=d["warmup_ns"],
+            noise=d["noise"],
+            seeds=tuple(d["seeds"]),
+            arm=d["arm"],
+            variants=tuple(Variant(**_only(Variant, v)) for v in d["variants"]),
+            metrics=tuple(Metric(**_only(Metric, m)) for m in d["metrics"]),
+            workloads=tuple(d["workloads"]),
+            description=d,
+            handle=handle,
+        )
+
+    def variant(self, name: str) -> Variant | None:
+        """The variant of that name."""
+        return next((v for v in self.variants if v.name == name), None)
+
+
+def _only(kind: type, d: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that `kind` knows: the engine may say more than this version reads."""
+    names: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return {k: v for k, v in d.items() if k in names}

@@ -1,0 +1,43 @@
+"""What most tests need: an engine without Rust and a scenario file for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fake_engine
+import pytest
+
+from schedlab.cli import main
+from schedlab.engine import Engine
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine(fake_engine)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Write a scenario file into a fresh working directory and give its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(**changes: Any) -> str:
+        (tmp_path / "toy.toml").write_text(json.dumps(changes))
+        return "toy.toml"
+
+    return write
+
+
+@pytest.fixture
+def schedlab(engine: Engine, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """The command line in this process: (exit code, stdout, stderr)."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments, engine)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call

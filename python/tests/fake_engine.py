@@ -1,0 +1,165 @@
+"""A stand-in for the compiled engine: the same calls, exceptions and documents, numbers drawn from the seed.
+
+It lets the Python half be tested for what it does itself: judging, keeping, showing, failing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+METRICS = [
+    ("probe.latency.p50", "probe.latency", "p50", "us", "lower", 5.0, "median wakeup latency of the probe"),
+    ("probe.latency.p99", "probe.latency", "p99", "us", "lower", 5.0, "99th percentile of the same"),
+    ("load.rate", "load.rate", None, "1/s", "higher", 2.0, "rounds of the load per second"),
+    ("sched.switches", "sched.switches", None, "", "neither", 2.0, "context switches"),
+]
+
+
+class EngineError(Exception):
+    def __init__(self, message: str, exit_code: int = 2, **where: Any) -> None:
+        super().__init__(message)
+        self.message, self.exit_code = message, exit_code
+        for name in ("hint", "file", "line", "column", "key"):
+            setattr(self, name, where.get(name))
+
+
+class ScenarioError(EngineError):
+    pass
+
+
+class RunError(EngineError):
+    pass
+
+
+class Cancelled(EngineError):
+    pass
+
+
+class Cancel:
+    def __init__(self) -> None:
+        self.event = threading.Event()
+
+    def cancel(self) -> None:
+        self.event.set()
+
+
+class Scenario:
+    """Understands JSON only: what a description should say beyond the defaults."""
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        self.description = description
+
+    def describe(self) -> str:
+        return json.dumps(self.description)
+
+
+def describe(name: str = "toy", file: str = "toy.toml", **changes: Any) -> dict[str, Any]:
+    keys = ("name", "of", "stat", "unit", "better", "margin_pct", "help")
+    return {
+        "name": name,
+        "file": file,
+        "machine": {"name": "laptop-8", "summary": "8 CPUs", "cpus": 8, "calibrated": True, "sources": ["measured"]},
+        "duration_ns": 10**9,
+        "warmup_ns": 0,
+        "noise": True,
+        "seeds": list(range(1, 11)),
+        "arm": "sim",
+        "variants": [
+            {"name": "cfs", "kernel": "6.1", "summary": "CFS", "changes": {}},
+            {"name": "eevdf", "kernel": "6.12.0", "summary": "EEVDF", "changes": {}},
+        ],
+        "metrics": [{**dict(zip(keys, m, strict=True)), "declared": False} for m in METRICS],
+        "workloads": [{"name": "probe", "use": "cyclictest", "tasks": 1}],
+        **changes,
+    }
+
+
+def load(path: str, overrides_json: str | None = None) -> Scenario:
+    try:
+        text = Path(path).read_text()
+    except OSError as e:
+        raise ScenarioError(f"cannot read the scenario: {e.strerror}", file=path, hint="is the name right?") from None
+    scenario = loads(text, path)
+    overrides = json.loads(overrides_json or "{}")
+    if isinstance(overrides.get("seeds"), int):
+        overrides["seeds"] = list(range(1, overrides["seeds"] + 1))
+    scenario.description.update(overrides)
+    return scenario
+
+
+def loads(text: str, name: str) -> Scenario:
+    try:
+        return Scenario(describe(file=name, **json.loads(text or "{}")))
+    except (ValueError, TypeError):
+        raise ScenarioError("unknown key `grups`", file=name, line=3, column=5, hint="did you mean `groups`?") from None
+
+
+def run(
+    scenario: Scenario,
+    variant: str,
+    seed: int,
+    *,
+    trace: str | None = None,
+    cancel: Cancel | None = None,
+    check_determinism: bool = False,
+) -> str:
+    d = scenario.description
+    behaviour = d.get("behaviour", {}).get(variant, {})
+    if behaviour.get("bug"):
+        raise ValueError("a bug in the stand-in")
+    if seed in behaviour.get("hang_on", []) and cancel is not None:
+        cancel.event.wait()
+    if cancel is not None and cancel.event.is_set():
+        raise Cancelled("cancelled", exit_code=130)
+    if seed in behaviour.get("fail_on", []):
+        raise RunError("deadlock at 12.5 ms: a waits on m, b waits on n", exit_code=3, hint="replay with --seed")
+    if trace is not None:
+        Path(trace).write_text(f"# {variant} {seed}\n")
+    kernel = next(v["kernel"] for v in d["variants"] if v["name"] == variant)
+    return json.dumps(record(variant, seed, kernel, values(seed, behaviour)))
+
+
+def values(seed: int, behaviour: dict[str, Any]) -> dict[str, float | None]:
+    shared, own = random.Random(seed), random.Random(f"{seed} {behaviour}")
+    base = shared.lognormvariate(0, 0.4)
+    noise = behaviour.get("noise", 0.01)
+    factor = behaviour.get("factor", {})
+    found = {}
+    for name, level in (("probe.latency.p50", 4.0), ("probe.latency.p99", 800.0), ("load.rate", 5000.0)):
+        found[name] = level * base * factor.get(name, 1.0) * own.lognormvariate(0, noise)
+    found["sched.switches"] = 1000
+    return {**found, **behaviour.get("fixed", {})}
+
+
+def record(variant: str, seed: int, kernel: str, metrics: dict[str, float | None]) -> dict[str, Any]:
+    p50, p99 = metrics.get("probe.latency.p50") or 1.0, metrics.get("probe.latency.p99") or 2.0
+    curve = [[0, p50 / 2], [50, p50], [90, (p50 + p99) / 2], [99, p99], [99.9, p99 * 2], [100, p99 * 3]]
+    return {
+        "variant": variant,
+        "seed": seed,
+        "kernel": kernel,
+        "engine": "fake 1",
+        "digest": hashlib.md5(f"{variant}{seed}{metrics}".encode()).hexdigest(),
+        "events": 1234,
+        "handled": 5678,
+        "switches": 1000,
+        "sim_s": 1.0,
+        "wall_s": 0.01 * seed,
+        "ended": "duration",
+        "metrics": metrics,
+        "series": {"probe.latency": {"unit": "us", "count": 900, "mean": p50, "max": p99 * 3, "curve": curve}},
+        "tasks": [{"name": "probe", "pid": 100, "cpu_ns": 5000, "wait_ns": 700, "switches": 90, "migrations": 2}],
+        "cpus": [{"busy_ns": 1, "idle_ns": 2, "cost_ns": 3}],
+        "checks": {"one task per CPU": 1000},
+    }
+
+
+def listing(kind: str, kernel: str | None = None) -> str:
+    if kernel == "6.13":
+        raise EngineError("no kernel `6.13`", hint="the nearest is `6.12.0`")
+    return json.dumps([{"id": "laptop-8", "summary": "8 CPUs"}, {"id": "rpi4", "summary": "4 CPUs, no SMT"}])
