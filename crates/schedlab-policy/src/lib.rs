@@ -16,7 +16,7 @@ pub use config::{ConfigError, KernelConfig, PreemptModel};
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
-pub use version::{BuddyOrder, IdleRule, Policy, Protection, Rules, Series, TreeKey, Version, VersionError};
+pub use version::{IdleRule, Policy, Protection, Rules, Series, TreeKey, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

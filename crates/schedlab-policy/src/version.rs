@@ -33,15 +33,6 @@ pub enum Policy {
     Eevdf,
 }
 
-/// Which of two buddies wins when both are close enough to the leftmost entity (`pick_next_entity`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BuddyOrder {
-    /// `last` is tried first and `next` overrides it (up to 5.7).
-    LastThenNext,
-    /// `next` is tried first and excludes `last` (5.11 and later).
-    NextThenLast,
-}
-
 /// Who counts as idle in wakeup preemption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdleRule {
@@ -78,8 +69,6 @@ pub struct Rules {
     pub policy: Policy,
     /// Order of the tree.
     pub tree_key: TreeKey,
-    /// Preference between buddies.
-    pub buddies: BuddyOrder,
     /// Who counts as idle.
     pub idle: IdleRule,
     /// `sched_slice` floors an idle entity beside non-idle ones at idle_min_granularity (6.1, 6.3).
@@ -142,7 +131,6 @@ const CLASSIC_PREEMPT: &[PreemptModel] = &[PreemptModel::None, PreemptModel::Vol
 const CFS: Rules = Rules {
     policy: Policy::Cfs,
     tree_key: TreeKey::Vruntime,
-    buddies: BuddyOrder::NextThenLast,
     idle: IdleRule::TaskThenEntity,
     idle_slice_floor: true,
     idle_sleeper_credit: true,
@@ -192,10 +180,10 @@ impl Version {
     /// The version called `name`, by canonical name or alias.
     pub fn find(name: &str) -> Result<&'static Version, VersionError> {
         let known = |v: &&Version| v.name == name || v.aliases.contains(&name);
-        VERSIONS.iter().find(known).ok_or_else(|| VersionError {
-            name: name.to_string(),
-            nearest: nearest(name, VERSIONS.iter().map(|v| v.name)),
-        })
+        VERSIONS
+            .iter()
+            .find(known)
+            .ok_or_else(|| VersionError { name: name.to_string(), nearest: nearest_versions(name) })
     }
 
     /// The feature switches as this kernel boots with them.
@@ -203,6 +191,24 @@ impl Version {
     pub fn features(&self) -> FeatureSet {
         FeatureSet::defaults(self.series)
     }
+}
+
+/// The names closest to one that does not exist: by release number if it has one, else by spelling.
+fn nearest_versions(name: &str) -> Vec<&'static str> {
+    let Some(wanted) = release(name) else {
+        return nearest(name, VERSIONS.iter().map(|v| v.name));
+    };
+    let mut names: Vec<&'static str> = VERSIONS.iter().map(|v| v.name).collect();
+    names.sort_by_key(|name| release(name).map_or(u64::MAX, |release| release.abs_diff(wanted)));
+    names.truncate(3);
+    names
+}
+
+/// Major, minor and sublevel as one ordered number.
+fn release(name: &str) -> Option<u64> {
+    let mut parts = name.trim_start_matches('v').split(['.', '-']).map(|part| part.parse::<u16>().ok());
+    let (major, minor) = (parts.next()??, parts.next().flatten().unwrap_or(0));
+    Some(u64::from(major) << 32 | u64::from(minor) << 16 | u64::from(parts.next().flatten().unwrap_or(0)))
 }
 
 #[cfg(test)]

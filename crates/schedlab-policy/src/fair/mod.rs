@@ -1,31 +1,76 @@
-//! The fair class (`kernel/sched/fair.c`) at task level: CFS 6.1.192 and EEVDF 6.12.0.
+//! The fair class (`kernel/sched/fair.c`) at task level: CFS as in 6.1.192, EEVDF as in 6.12.0.
+//!
+//! Functions carry the kernel's names. Those that take a queue and an entity work at one level of the hierarchy; those
+//! that take a CPU and a task are the class's interface and would walk up the parents. Left out so far: groups,
+//! bandwidth, PELT, HRTICK, the deadline server.
+
+mod account;
+mod average;
+mod buddies;
+mod cfs_rq;
+mod change;
+mod enqueue;
+mod entity;
+mod explain;
+mod pick;
+mod place;
+mod preempt;
+mod slice;
+mod sums;
+mod task;
+mod tree;
+
+pub use cfs_rq::CfsRq;
+pub use entity::{Entity, EntityId};
+pub use sums::Sums;
 
 use crate::config::KernelConfig;
 use crate::decision::Decision;
-use crate::weight::LoadWeight;
-use crate::{FairPolicy, Resched, TaskAttr};
-use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+use crate::{Policy, Resched, Rules};
+use schedlab_model::{CpuId, Nanos, TaskId};
+use tree::Node;
 
-/// Why an entity is enqueued (`ENQUEUE_*`).
+/// The fair class of one kernel: every task and one queue per CPU.
+///
+/// Resched wishes are level-triggered: a queue remembers what any function asked for since its last pick
+/// ([`Fair::need_resched`]), and functions that return [`Resched`] return that state.
+#[derive(Clone, Debug)]
+pub struct Fair {
+    /// The kernel it belongs to.
+    pub config: KernelConfig,
+    /// Decisions taken with their reasons, if asked for; whoever switched it on drains it.
+    pub decisions: Option<Vec<Decision>>,
+    rules: Rules,
+    eevdf: bool,
+    tick_nsec: Nanos,
+    entities: Vec<Entity>,
+    rqs: Vec<CfsRq>,
+    nodes: Vec<Node>,
+    recency: Vec<task::Recency>,
+}
+
+/// Why an entity is enqueued (`ENQUEUE_*`). None of them: requeued, or moved by the balancer with `migrated`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Enqueue {
     /// ENQUEUE_WAKEUP.
     pub wakeup: bool,
     /// ENQUEUE_MIGRATED: it comes from another CPU's queue.
     pub migrated: bool,
-    /// ENQUEUE_INITIAL: its first enqueue after fork (6.12 and later).
+    /// ENQUEUE_INITIAL: its first enqueue after fork.
     pub initial: bool,
     /// ENQUEUE_DELAYED: it is woken while its dequeue was delayed; it must be queued.
     pub delayed: bool,
 }
 
-/// Why an entity is dequeued (`DEQUEUE_*`).
+/// Why an entity is dequeued (`DEQUEUE_*`). None of them: the balancer takes it away.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Dequeue {
     /// DEQUEUE_SLEEP.
     pub sleep: bool,
     /// DEQUEUE_SPECIAL: a dead, parked or frozen task, never delayed.
     pub special: bool,
+    /// DEQUEUE_SAVE without DEQUEUE_MOVE: it comes back unchanged, the queue's minimum stays.
+    pub save: bool,
 }
 
 /// What is known about a wakeup (`WF_*`).
@@ -37,175 +82,70 @@ pub struct WakeFlags {
     pub fork: bool,
 }
 
-/// A schedulable entity (`struct sched_entity`): a task, later also a group on one CPU.
-#[derive(Clone, Debug, Default)]
-pub struct Entity {
-    /// Weight.
-    pub load: LoadWeight,
-    /// Nice value.
-    pub nice: i8,
-    /// Policy.
-    pub policy: FairPolicy,
-    /// Virtual runtime.
-    pub vruntime: Vruntime,
-    /// Virtual deadline.
-    pub deadline: Vruntime,
-    /// Lag while off the queue; the protection marker while running.
-    pub vlag: i64,
-    /// Request size.
-    pub slice: Nanos,
-    /// Start of the unaccounted run.
-    pub exec_start: Nanos,
-    /// Total time run.
-    pub sum_exec_runtime: Nanos,
-    /// `sum_exec_runtime` when it was last put on the CPU.
-    pub prev_sum_exec_runtime: Nanos,
-    /// Queued or running.
-    pub on_rq: bool,
-    /// Its dequeue is delayed: it sleeps but still competes.
-    pub sched_delayed: bool,
-    /// `deadline` is relative.
-    pub rel_deadline: bool,
-    /// `slice` was asked for.
-    pub custom_slice: bool,
-    /// The CPU whose queue it is on or was last on.
-    pub cpu: CpuId,
-}
-
-/// A runqueue of the fair class (`struct cfs_rq`).
-#[derive(Clone, Debug, Default)]
-pub struct CfsRq {
-    /// Queued entities including the running one and delayed ones.
-    pub nr_running: u32,
-    /// Tasks below, including delayed ones.
-    pub h_nr_running: u32,
-    /// Sum of weights including the running one.
-    pub load: LoadWeight,
-}
-
-/// The sums a checker compares.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Sums {
-    /// Entities, running one included.
-    pub nr_running: u32,
-    /// Sum of weights, running one included, full resolution.
-    pub load: u64,
-    /// `avg_vruntime`: sum of (v - v0) * w without the running one.
-    pub avg_vruntime: i64,
-    /// `avg_load`: sum of w without the running one.
-    pub avg_load: u64,
-}
-
-/// The fair class of one kernel: every task and one queue per CPU.
-pub struct Fair {
-    /// The kernel it belongs to.
-    pub config: KernelConfig,
-    /// Decisions taken, if asked for.
-    pub decisions: Option<Vec<Decision>>,
-    entities: Vec<Entity>,
-    rqs: Vec<CfsRq>,
-}
-
-#[allow(clippy::todo, missing_docs, unused_variables)]
 impl Fair {
+    /// Empty queues for every CPU of the kernel.
+    #[must_use]
     pub fn new(config: KernelConfig) -> Self {
-        todo!()
+        let rules = config.version.rules;
+        Fair {
+            rules,
+            eevdf: rules.policy == Policy::Eevdf,
+            tick_nsec: config.tick_nsec(),
+            entities: Vec::new(),
+            rqs: (0..config.nr_cpus).map(|cpu| CfsRq::new(CpuId(cpu as u32))).collect(),
+            nodes: Vec::new(),
+            recency: Vec::new(),
+            decisions: None,
+            config,
+        }
     }
-    pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
-        todo!()
-    }
+
+    /// A task's entity.
+    #[inline]
+    #[must_use]
     pub fn entity(&self, task: TaskId) -> &Entity {
         &self.entities[task.index()]
     }
+
+    /// A CPU's queue.
+    #[inline]
+    #[must_use]
     pub fn rq(&self, cpu: CpuId) -> &CfsRq {
         &self.rqs[cpu.index()]
     }
-    /// Running task of the CPU.
+
+    /// The running task of a CPU; after it blocked, until the next pick, still that task.
+    #[inline]
+    #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
-        todo!()
+        self.rq(cpu).curr()
     }
-    /// Queued tasks in tree order, without the running one.
-    pub fn queued(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
-        std::iter::empty()
+
+    /// What has been asked of the CPU since its last pick.
+    #[inline]
+    #[must_use]
+    pub fn need_resched(&self, cpu: CpuId) -> Resched {
+        self.rq(cpu).resched
     }
-    /// Queued and running tasks from the least recently run to the most (`rq->cfs_tasks` from its tail).
-    pub fn cfs_tasks(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
-        std::iter::empty()
+
+    /// Forgets it (`clear_tsk_need_resched`); [`Fair::pick_next_task`] does so itself.
+    #[inline]
+    pub fn clear_resched(&mut self, cpu: CpuId) {
+        self.rqs[cpu.index()].resched = Resched::No;
     }
-    /// Every function that returns [`Resched`] includes what accounting asked for since; after others (enqueue,
-    /// dequeue, update_curr), read it here. Clears it.
-    pub fn take_resched(&mut self, cpu: CpuId) -> Resched {
-        todo!()
+
+    #[inline]
+    fn se(&self, id: EntityId) -> &Entity {
+        &self.entities[id.index()]
     }
-    pub fn enqueue_task(&mut self, cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos) {
-        todo!()
+
+    #[inline]
+    fn se_mut(&mut self, id: EntityId) -> &mut Entity {
+        &mut self.entities[id.index()]
     }
-    pub fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
-        todo!()
-    }
-    pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        todo!()
-    }
-    pub fn put_prev(&mut self, cpu: CpuId, now: Nanos) {
-        todo!()
-    }
-    pub fn set_next(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
-        todo!()
-    }
-    pub fn task_tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
-        todo!()
-    }
-    pub fn wakeup_preempt(
-        &mut self,
-        cpu: CpuId,
-        wakee: TaskId,
-        flags: WakeFlags,
-        need_resched: bool,
-        now: Nanos,
-    ) -> Resched {
-        todo!()
-    }
-    pub fn yield_task(&mut self, cpu: CpuId, now: Nanos) {
-        todo!()
-    }
-    pub fn yield_to(&mut self, cpu: CpuId, target: TaskId, now: Nanos) -> bool {
-        todo!()
-    }
-    pub fn task_fork(&mut self, parent_cpu: CpuId, child: TaskId, now: Nanos) -> Resched {
-        todo!()
-    }
-    pub fn migrate_task(&mut self, task: TaskId, from: CpuId, to: CpuId) {
-        todo!()
-    }
-    pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
-        todo!()
-    }
-    pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
-        todo!()
-    }
-    /// `sched_setattr(sched_runtime)`: `None` (0) goes back to the base slice.
-    pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
-        todo!()
-    }
-    pub fn update_curr(&mut self, cpu: CpuId, now: Nanos) {
-        todo!()
-    }
-    /// Accounts exactly `ran` more nanoseconds to the running task.
-    pub fn update_curr_by(&mut self, cpu: CpuId, ran: Nanos) {
-        todo!()
-    }
-    pub fn sums(&self, cpu: CpuId) -> Sums {
-        todo!()
-    }
-    pub fn recompute(&self, cpu: CpuId) -> Sums {
-        todo!()
-    }
-    /// V, the weighted mean vruntime.
-    pub fn avg_vruntime(&self, cpu: CpuId) -> Vruntime {
-        todo!()
-    }
-    /// V - v of a queued task, the saved lag of another.
-    pub fn lag(&self, task: TaskId) -> i64 {
-        todo!()
+
+    #[inline]
+    fn resched_curr(&mut self, rq: usize) {
+        self.rqs[rq].resched = Resched::Full;
     }
 }

@@ -1,0 +1,106 @@
+//! Prints what one operation of the fair class costs, in ns, against the number of queued tasks.
+//!
+//! `cargo run --release -p schedlab-policy --example fair_cost`
+
+use std::time::Instant;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::fair::{Dequeue, Enqueue, Fair, WakeFlags};
+use schedlab_policy::{KernelConfig, Resched, TaskAttr, Version};
+
+const CPU: CpuId = CpuId(0);
+const SLEEP: Dequeue = Dequeue { sleep: true, special: false, save: false };
+const WAKE: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
+
+/// The best of five repetitions.
+fn ns_per_loop(loops: u32, mut body: impl FnMut()) -> f64 {
+    let mut best = f64::MAX;
+    for _ in 0..5 {
+        #[allow(clippy::disallowed_methods)] // a stopwatch around the class, which itself is handed its time
+        let start = Instant::now();
+        (0..loops).for_each(|_| body());
+        best = best.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(loops));
+    }
+    best
+}
+
+fn fair(version: &str, tasks: usize) -> (Fair, Vec<TaskId>) {
+    let version = Version::all().iter().find(|v| v.name == version).expect("a modelled version");
+    let mut fair = Fair::new(KernelConfig::new(version, 1, 1000));
+    let nices = [0, 0, 0, 5, -5];
+    let attr = |i: usize| TaskAttr { nice: if tasks > 2 { nices[i % nices.len()] } else { 0 }, ..TaskAttr::default() };
+    let ids = (0..tasks).map(|i| fair.add_task(&attr(i))).collect();
+    (fair, ids)
+}
+
+/// The current task wakes the other and sleeps: enqueue, preemption check, dequeue, pick.
+fn ping_pong(version: &str) -> f64 {
+    let (mut fair, tasks) = fair(version, 2);
+    let mut now: Nanos = 1;
+    fair.enqueue_task(CPU, tasks[0], WAKE, now);
+    fair.pick_next_task(CPU, now);
+    let mut turn = 0;
+    ns_per_loop(1_000_000, || {
+        now += 1500;
+        let (running, other) = (tasks[turn], tasks[1 - turn]);
+        fair.enqueue_task(CPU, other, WAKE, now);
+        let preempts = fair.wakeup_preempt(CPU, other, WakeFlags::default(), false, now);
+        now += 700;
+        fair.dequeue_task(CPU, running, SLEEP, now);
+        let next = fair.pick_next_task(CPU, now);
+        assert!(preempts <= Resched::Full && next == Some(other));
+        turn = 1 - turn;
+    })
+}
+
+/// The current task sleeps, the next is picked, a sleeper comes back: `queued` stay runnable.
+fn sleep_and_wake(version: &str, queued: usize) -> f64 {
+    let (mut fair, tasks) = fair(version, queued + 1);
+    let mut now: Nanos = 1;
+    for task in &tasks[..queued] {
+        now += 1000;
+        fair.enqueue_task(CPU, *task, WAKE, now);
+    }
+    let mut asleep = tasks[queued];
+    fair.pick_next_task(CPU, now);
+    ns_per_loop(if queued > 10_000 { 200_000 } else { 1_000_000 }, || {
+        now += 20_000;
+        let running = fair.curr(CPU).expect("the queue is not empty");
+        fair.enqueue_task(CPU, asleep, WAKE, now);
+        fair.wakeup_preempt(CPU, asleep, WakeFlags::default(), false, now);
+        now += 1000;
+        let gone = fair.dequeue_task(CPU, running, Dequeue { special: true, ..SLEEP }, now);
+        assert!(gone);
+        asleep = running;
+        fair.pick_next_task(CPU, now);
+    })
+}
+
+/// The tick that lets the next hog run: accounting, pick, put, set.
+fn tick_switch(version: &str, queued: usize) -> f64 {
+    let (mut fair, tasks) = fair(version, queued);
+    let mut now: Nanos = 1;
+    for task in &tasks {
+        now += 1000;
+        fair.enqueue_task(CPU, *task, WAKE, now);
+    }
+    fair.pick_next_task(CPU, now);
+    ns_per_loop(if queued > 10_000 { 200_000 } else { 1_000_000 }, || {
+        now += 4_000_000;
+        fair.task_tick(CPU, now);
+        fair.pick_next_task(CPU, now);
+    })
+}
+
+fn main() {
+    println!("ns per loop, one CPU; best of 5\n");
+    println!("{:<8} {:<32} {:>9} {:>9}", "queued", "loop", "6.1", "6.12.0");
+    let row = |queued: usize, name: &str, cost: &dyn Fn(&str) -> f64| {
+        println!("{queued:<8} {name:<32} {:>9.1} {:>9.1}", cost("6.1"), cost("6.12.0"));
+    };
+    row(2, "ping-pong: wake, sleep, pick", &ping_pong);
+    for queued in [2, 10, 100, 1000, 100_000] {
+        row(queued, "wake one, sleep, pick", &|version| sleep_and_wake(version, queued));
+        row(queued, "tick and switch", &|version| tick_switch(version, queued));
+    }
+}

@@ -1,0 +1,102 @@
+//! A runqueue of the fair class (`struct cfs_rq`): one per CPU; later one per group and CPU.
+
+use super::entity::EntityId;
+use super::tree::Tree;
+use crate::weight::LoadWeight;
+use crate::Resched;
+use schedlab_model::{CpuId, TaskId, Vruntime};
+
+/// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
+/// inside every other sum.
+#[derive(Clone, Debug)]
+pub struct CfsRq {
+    /// Whose it is.
+    pub cpu: CpuId,
+    /// Entities, delayed ones included.
+    pub nr_running: u32,
+    /// Tasks below, delayed ones included.
+    pub h_nr_running: u32,
+    /// Idle entities.
+    pub idle_nr_running: u32,
+    /// SCHED_IDLE tasks below.
+    pub idle_h_nr_running: u32,
+    /// Sum of weights.
+    pub load: LoadWeight,
+    /// Monotonic lower bound of vruntimes; the zero point of keys (v0).
+    pub min_vruntime: Vruntime,
+    /// Sum of (v - v0) * w over the tree.
+    pub avg_vruntime: i64,
+    /// Sum of w over the tree.
+    pub avg_load: i64,
+    pub(super) tree: Tree,
+    pub(super) curr: EntityId,
+    pub(super) next: EntityId,
+    pub(super) last: EntityId,
+    pub(super) skip: EntityId,
+    pub(super) most_recent: EntityId,
+    pub(super) least_recent: EntityId,
+    pub(super) resched: Resched,
+}
+
+impl CfsRq {
+    /// An empty queue (`init_cfs_rq`).
+    pub(super) fn new(cpu: CpuId) -> Self {
+        let nil = EntityId::NIL;
+        CfsRq {
+            cpu,
+            nr_running: 0,
+            h_nr_running: 0,
+            idle_nr_running: 0,
+            idle_h_nr_running: 0,
+            load: LoadWeight::default(),
+            // Close before the wrap, so that every run crosses it.
+            min_vruntime: Vruntime(0).plus(-(1 << 20)),
+            avg_vruntime: 0,
+            avg_load: 0,
+            tree: Tree::default(),
+            curr: nil,
+            next: nil,
+            last: nil,
+            skip: nil,
+            most_recent: nil,
+            least_recent: nil,
+            resched: Resched::No,
+        }
+    }
+
+    /// The running task; after it blocked, until the next pick, still that task.
+    #[inline]
+    #[must_use]
+    pub fn curr(&self) -> Option<TaskId> {
+        self.curr.task()
+    }
+
+    /// The buddies next, last and skip.
+    #[must_use]
+    pub fn buddies(&self) -> [Option<TaskId>; 3] {
+        [self.next.task(), self.last.task(), self.skip.task()]
+    }
+
+    /// Only idle entities are queued, and at least one (`sched_idle_cfs_rq`).
+    #[inline]
+    #[must_use]
+    pub fn is_sched_idle(&self) -> bool {
+        self.nr_running > 0 && self.nr_running == self.idle_nr_running
+    }
+
+    /// A vruntime as distance from v0 (`entity_key`).
+    #[inline]
+    #[must_use]
+    pub fn key(&self, vruntime: Vruntime) -> i64 {
+        vruntime.since(self.min_vruntime)
+    }
+
+    #[inline]
+    pub(super) fn clear_buddies(&mut self, se: EntityId) {
+        for buddy in [&mut self.next, &mut self.last, &mut self.skip] {
+            if *buddy == se {
+                *buddy = EntityId::NIL;
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What happens to a task beside running: fork, migration, yield, and new nice value, policy or slice.
+
+use super::entity::EntityId;
+use super::task::SLICE_RANGE;
+use super::{Dequeue, Enqueue, Fair, WakeFlags};
+use crate::weight::{calc_delta_fair, LoadWeight};
+use crate::{FairPolicy, Resched};
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+impl Fair {
+    /// `task_fork_fair` on the forking CPU, for a child just added. CFS places the child here, relative to this queue;
+    /// with child_runs_first it may swap places with the parent. EEVDF from 6.12 places it at its first enqueue.
+    pub fn task_fork(&mut self, parent_cpu: CpuId, child: TaskId, now: Nanos) -> Resched {
+        let (rq, id) = (parent_cpu.index(), EntityId::of(child));
+        self.se_mut(id).cpu = parent_cpu;
+        if self.rules.fork_places {
+            self.place_child(rq, id, now);
+        }
+        self.rqs[rq].resched
+    }
+
+    fn place_child(&mut self, rq: usize, child: EntityId, now: Nanos) {
+        let curr = self.rqs[rq].curr;
+        if curr.is_some() {
+            self.update_curr_rq(rq, now);
+            self.se_mut(child).vruntime = self.se(curr).vruntime;
+        }
+        self.place_entity_cfs(rq, child, true, now);
+        if self.config.knobs.child_runs_first && curr.is_some() {
+            let (parent_at, child_at) = (self.se(curr).vruntime, self.se(child).vruntime);
+            if parent_at.before(child_at) {
+                self.se_mut(curr).vruntime = child_at;
+                self.se_mut(child).vruntime = parent_at;
+                self.resched_curr(rq);
+            }
+        }
+        self.make_relative(rq, child);
+    }
+
+    /// `migrate_task_rq_fair` and the change of CPU: the task, not queued, belongs to `to` from now on. The vruntime of a
+    /// CFS sleeper becomes relative; that of a task dequeued to be moved, or never run, already is. Lag just travels.
+    pub fn migrate_task(&mut self, task: TaskId, from: CpuId, to: CpuId) {
+        let id = EntityId::of(task);
+        if !self.eevdf && self.se(id).asleep {
+            self.make_relative(from.index(), id);
+        }
+        let se = self.se_mut(id);
+        se.asleep = false;
+        se.cpu = to;
+    }
+
+    /// `yield_task_fair` by the current task of the CPU; the caller reschedules.
+    pub fn yield_task(&mut self, cpu: CpuId, now: Nanos) {
+        let rq = cpu.index();
+        let curr = self.rqs[rq].curr;
+        if curr.is_nil() || self.rqs[rq].h_nr_running == 1 {
+            return;
+        }
+        self.rqs[rq].clear_buddies(curr);
+        if self.eevdf {
+            self.update_curr_rq(rq, now);
+            let se = self.se_mut(curr);
+            se.deadline = se.deadline.plus(calc_delta_fair(se.slice, se.load) as i64);
+            return;
+        }
+        if self.se(curr).policy != FairPolicy::Batch {
+            self.update_curr_rq(rq, now);
+        }
+        self.rqs[rq].skip = curr;
+    }
+
+    /// `yield_to_task_fair`: the current task yields in favour of `target`, queued on the same CPU. Whether it could.
+    pub fn yield_to(&mut self, cpu: CpuId, target: TaskId, now: Nanos) -> bool {
+        let id = EntityId::of(target);
+        if !self.se(id).on_rq || self.se(id).cpu != cpu {
+            return false;
+        }
+        self.set_next_buddy(cpu.index(), id);
+        self.yield_task(cpu, now);
+        true
+    }
+
+    /// `set_user_nice`; values outside -20..=19 change nothing.
+    pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
+        let id = EntityId::of(task);
+        let (cpu, old) = (self.se(id).cpu, self.se(id).nice);
+        if old == nice || !(-20..=19).contains(&nice) {
+            return self.need_resched(cpu);
+        }
+        self.requeue_around(id, now, |fair| {
+            fair.se_mut(id).nice = nice;
+            fair.set_load_weight(id);
+        });
+        self.prio_changed(id, old, now);
+        self.need_resched(cpu)
+    }
+
+    /// `sched_setscheduler` to another fair policy. The kernel's priority stays, so nobody is preempted.
+    pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
+        let id = EntityId::of(task);
+        let cpu = self.se(id).cpu;
+        if self.se(id).policy != policy {
+            self.requeue_around(id, now, |fair| {
+                fair.se_mut(id).policy = policy;
+                fair.refresh_slice(id);
+                fair.set_load_weight(id);
+            });
+        }
+        self.need_resched(cpu)
+    }
+
+    /// `sched_setattr(sched_runtime)`: an own slice, cut to 0.1..100 ms; `None` returns to the base slice. Only NORMAL and
+    /// BATCH tasks of kernels with own slices; nothing happens otherwise.
+    pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
+        let id = EntityId::of(task);
+        let (cpu, wanted) = (self.se(id).cpu, slice.unwrap_or(0));
+        if self.eevdf && self.se(id).policy != FairPolicy::Idle && wanted != self.se(id).slice {
+            let base_slice = self.config.knobs.base_slice;
+            self.requeue_around(id, now, |fair| {
+                let se = fair.se_mut(id);
+                se.custom_slice = wanted > 0;
+                se.slice = if wanted > 0 { wanted.clamp(SLICE_RANGE.0, SLICE_RANGE.1) } else { base_slice };
+                fair.set_load_weight(id);
+            });
+        }
+        self.need_resched(cpu)
+    }
+
+    /// The frame of every attribute change: a queued task leaves (DEQUEUE_SAVE) and comes back (ENQUEUE_RESTORE), a
+    /// running one is put and set again.
+    fn requeue_around(&mut self, id: EntityId, now: Nanos, change: impl FnOnce(&mut Fair)) {
+        let (cpu, task, queued) = (self.se(id).cpu, id.task_id(), self.se(id).on_rq);
+        let running = self.rqs[cpu.index()].curr == id;
+        if queued {
+            self.dequeue_task(cpu, task, Dequeue { save: true, ..Dequeue::default() }, now);
+        }
+        if running {
+            self.put_prev(cpu, now);
+        }
+        change(self);
+        if queued {
+            self.enqueue_task(cpu, task, Enqueue::default(), now);
+        }
+        if running {
+            self.set_next(cpu, task, now);
+        }
+    }
+
+    /// `set_load_weight` on an entity off the queue: EEVDF rescales the saved lag, so that `w * vl` stays.
+    fn set_load_weight(&mut self, id: EntityId) {
+        let eevdf = self.eevdf;
+        let se = self.se_mut(id);
+        let load = LoadWeight::of_task(se.nice, se.policy);
+        if eevdf {
+            se.vlag = se.vlag.wrapping_mul(se.load.weight as i64).wrapping_div(load.weight as i64);
+        }
+        se.load = load;
+    }
+
+    /// The legacy calls name no slice: a task without its own gets the base slice of now.
+    fn refresh_slice(&mut self, id: EntityId) {
+        let base_slice = self.config.knobs.base_slice;
+        let se = self.se_mut(id);
+        if !se.custom_slice && se.policy != FairPolicy::Idle {
+            se.slice = base_slice;
+        }
+    }
+
+    /// `prio_changed_fair`: a running task made less important goes, a queued one may now preempt.
+    fn prio_changed(&mut self, id: EntityId, old_nice: i8, now: Nanos) {
+        let (cpu, on_rq, nice) = (self.se(id).cpu, self.se(id).on_rq, self.se(id).nice);
+        let rq = cpu.index();
+        if !on_rq || self.rqs[rq].nr_running == 1 {
+            return;
+        }
+        if self.rqs[rq].curr != id {
+            self.wakeup_preempt(cpu, id.task_id(), WakeFlags::default(), false, now);
+        } else if nice > old_nice {
+            self.resched_curr(rq);
+        }
+    }
+
+    fn make_relative(&mut self, rq: usize, id: EntityId) {
+        let min = self.rqs[rq].min_vruntime;
+        let se = self.se_mut(id);
+        se.vruntime = super::place::relative(se.vruntime, min);
+    }
+}

@@ -1,0 +1,104 @@
+//! A schedulable entity (`struct sched_entity`): a task; later also a group on one CPU.
+
+use crate::weight::LoadWeight;
+use crate::FairPolicy;
+use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+
+/// An entity of one kernel. A task's is its [`TaskId`]; groups' come after the tasks'.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntityId(pub(super) u32);
+
+impl EntityId {
+    /// No entity. A sentinel instead of an `Option` keeps links at four bytes.
+    pub(super) const NIL: EntityId = EntityId(u32::MAX);
+
+    #[inline]
+    pub(super) fn of(task: TaskId) -> EntityId {
+        EntityId(task.0)
+    }
+
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline]
+    pub(super) fn is_nil(self) -> bool {
+        self == EntityId::NIL
+    }
+
+    #[inline]
+    pub(super) fn is_some(self) -> bool {
+        self != EntityId::NIL
+    }
+
+    /// The task; meaningful only for task entities.
+    #[inline]
+    pub(super) fn task_id(self) -> TaskId {
+        TaskId(self.0)
+    }
+
+    /// The task, unless NIL.
+    #[inline]
+    pub(super) fn task(self) -> Option<TaskId> {
+        self.is_some().then_some(TaskId(self.0))
+    }
+}
+
+/// What the fair class knows of an entity.
+#[derive(Clone, Debug)]
+pub struct Entity {
+    /// Weight.
+    pub load: LoadWeight,
+    /// Virtual runtime; relative to the queue's minimum while a CFS entity is between queues.
+    pub vruntime: Vruntime,
+    /// Virtual deadline; relative to vruntime while `rel_deadline`.
+    pub deadline: Vruntime,
+    /// Virtual lag while off the queue; while running the RUN_TO_PARITY marker, a copy of the deadline.
+    pub vlag: i64,
+    /// Request size.
+    pub slice: Nanos,
+    /// Start of the time not yet accounted; 0 = unknown.
+    pub exec_start: Nanos,
+    /// Total time run.
+    pub sum_exec_runtime: Nanos,
+    /// `sum_exec_runtime` when it was last put on the CPU.
+    pub prev_sum_exec_runtime: Nanos,
+    /// The CPU whose queue it is on or was last on.
+    pub cpu: CpuId,
+    /// Nice value.
+    pub nice: i8,
+    /// Policy.
+    pub policy: FairPolicy,
+    /// Queued or running.
+    pub on_rq: bool,
+    /// Its dequeue is delayed: it sleeps but still competes.
+    pub sched_delayed: bool,
+    /// `deadline` is relative.
+    pub rel_deadline: bool,
+    /// `slice` was asked for (`sched_attr.sched_runtime`).
+    pub custom_slice: bool,
+    /// Dequeued to sleep and not re-homed since: a CFS vruntime is still absolute, on the scale of `cpu`'s queue.
+    pub asleep: bool,
+}
+
+impl Entity {
+    /// `se_is_idle` of a task entity.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.policy == FairPolicy::Idle
+    }
+
+    /// Whether the protection marker of the running entity is intact.
+    #[inline]
+    pub(super) fn marked(&self) -> bool {
+        self.vlag as u64 == self.deadline.0
+    }
+
+    /// Sets the protection marker.
+    #[inline]
+    pub(super) fn mark(&mut self) {
+        self.vlag = self.deadline.0 as i64;
+    }
+}

@@ -1,0 +1,208 @@
+//! Who runs next (`pick_next_entity`, `pick_eevdf`) and the switch to it (`put_prev_entity`, `set_next_entity`).
+//!
+//! CFS 6.1.192: the smallest vruntime, unless a buddy is within wakeup granularity of it.
+//! EEVDF 6.12.0: the earliest deadline among the eligible; the running entity stays while RUN_TO_PARITY protects it,
+//! and loses ties otherwise.
+
+use super::entity::EntityId;
+use super::Fair;
+use crate::decision::Verdict;
+use crate::features::Feature;
+use crate::{Protection, Resched};
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+impl Fair {
+    /// `pick_next_task_fair`: picks and switches to the next task of the CPU. A task picked again is neither put nor set
+    /// (FAIR_GROUP_SCHED builds), so its run goes on. `None`: the queue is empty and nobody is current any more.
+    #[inline]
+    pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        let rq = cpu.index();
+        let picked = self.pick_task_fair(rq, now);
+        let prev = self.rqs[rq].curr;
+        if picked != prev {
+            if prev.is_some() {
+                self.put_prev_entity(rq, prev, now);
+            }
+            if picked.is_some() {
+                self.set_next_entity(rq, picked, now);
+            }
+        }
+        if picked.is_some() && (picked != prev || !self.eevdf) {
+            self.list_move_front(rq, picked);
+        }
+        self.rqs[rq].resched = Resched::No;
+        picked.task()
+    }
+
+    /// The pick alone (`pick_task_fair`): accounts, dequeues delayed entities on the way, switches nothing.
+    pub fn pick_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        self.pick_task_fair(cpu.index(), now).task()
+    }
+
+    /// `put_prev_task_fair`: the current task leaves the CPU, back into the queue if it is still runnable.
+    pub fn put_prev(&mut self, cpu: CpuId, now: Nanos) {
+        let curr = self.rqs[cpu.index()].curr;
+        if curr.is_some() {
+            self.put_prev_entity(cpu.index(), curr, now);
+        }
+    }
+
+    /// `set_next_task_fair`: the task gets the CPU, which must have no current task.
+    pub fn set_next(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
+        let (rq, id) = (cpu.index(), EntityId::of(task));
+        self.set_next_entity(rq, id, now);
+        if self.se(id).on_rq {
+            self.list_move_front(rq, id);
+        }
+    }
+
+    #[inline]
+    fn pick_task_fair(&mut self, rq: usize, now: Nanos) -> EntityId {
+        loop {
+            if self.rqs[rq].nr_running == 0 {
+                return EntityId::NIL;
+            }
+            if self.running(rq).is_some() {
+                self.update_curr_rq(rq, now);
+            }
+            if !self.eevdf {
+                return self.pick_next_entity_cfs(rq, now);
+            }
+            let picked = self.pick_next_entity_eevdf(rq, now);
+            if !self.se(picked).sched_delayed {
+                return picked;
+            }
+            self.finish_delayed_dequeue(rq, picked, now);
+        }
+    }
+
+    /// `pick_next_entity` of CFS, on a queue that is not empty.
+    #[inline]
+    fn pick_next_entity_cfs(&mut self, rq: usize, now: Nanos) -> EntityId {
+        let curr = self.running(rq).unwrap_or(EntityId::NIL);
+        let first = self.rqs[rq].tree.first();
+        let left = self.leftmost_of(first, curr);
+        let q = &self.rqs[rq];
+        let (next, last, skip) = (q.next, q.last, q.skip);
+        let (mut picked, mut rule, mut feature) = (left, "smallest vruntime", None);
+        if skip == left {
+            let second = if left == curr { first } else { self.leftmost_of(q.tree.next(&self.nodes, left), curr) };
+            if second.is_some() && self.near(second, left) {
+                (picked, rule) = (second, "leftmost yielded, second is near");
+            }
+        }
+        if next.is_some() && self.near(next, left) {
+            (picked, rule) = (next, "next buddy is near the leftmost");
+        } else if last.is_some() && self.near(last, left) {
+            (picked, rule, feature) = (last, "last buddy is near the leftmost", Some(Feature::LastBuddy));
+        }
+        if self.decisions.is_some() {
+            let compared = self.vruntimes(rq, ("picked vruntime", picked), ("leftmost vruntime", left));
+            self.explain(rq, now, Verdict::Pick(picked.task_id()), rule, feature, compared);
+        }
+        picked
+    }
+
+    /// The one further left; the first, if there is one, on a tie.
+    #[inline]
+    fn leftmost_of(&self, first: EntityId, curr: EntityId) -> EntityId {
+        let curr_before = || curr.is_some() && self.se(curr).vruntime.before(self.se(first).vruntime);
+        if first.is_nil() || curr_before() {
+            curr
+        } else {
+            first
+        }
+    }
+
+    /// Whether `id` is at most one wakeup granularity right of `left` (`wakeup_preempt_entity(id, left) < 1`).
+    #[inline]
+    fn near(&self, id: EntityId, left: EntityId) -> bool {
+        self.wakeup_preempt_entity(id, left) < 1
+    }
+
+    /// `pick_next_entity` of EEVDF, on a queue that is not empty.
+    #[inline]
+    fn pick_next_entity_eevdf(&mut self, rq: usize, now: Nanos) -> EntityId {
+        let next = self.rqs[rq].next;
+        if next.is_some() && self.config.has(Feature::NextBuddy) && self.entity_eligible(rq, next) {
+            if self.decisions.is_some() {
+                let compared = self.deadlines(rq, ("next deadline", next), ("current deadline", self.rqs[rq].curr));
+                let verdict = Verdict::Pick(next.task_id());
+                self.explain(rq, now, verdict, "next buddy is eligible", Some(Feature::NextBuddy), compared);
+            }
+            return next;
+        }
+        let (picked, rule) = self.pick_eevdf(rq);
+        if self.decisions.is_some() {
+            let feature = (rule == PROTECTED).then_some(Feature::RunToParity);
+            let compared = self.deadlines(rq, ("picked deadline", picked), ("current deadline", self.rqs[rq].curr));
+            self.explain(rq, now, Verdict::Pick(picked.task_id()), rule, feature, compared);
+        }
+        picked
+    }
+
+    /// `pick_eevdf` and the rule that decided.
+    #[inline]
+    pub(super) fn pick_eevdf(&self, rq: usize) -> (EntityId, &'static str) {
+        let q = &self.rqs[rq];
+        let first = q.tree.first();
+        let running = self.running(rq);
+        if q.nr_running == 1 {
+            return (running.unwrap_or(first), "only one");
+        }
+        let average = self.average(rq);
+        let curr = running.filter(|curr| average.eligible(self.se(*curr).vruntime));
+        if let Some(curr) = curr {
+            if self.is_protected(curr) {
+                return (curr, PROTECTED);
+            }
+        }
+        let best = q.tree.first_eligible(&self.nodes, |v| average.eligible(v));
+        match curr {
+            Some(curr) if best.is_nil() => (curr, "only eligible one"),
+            Some(curr) if self.se(curr).deadline.before(self.se(best).deadline) => (curr, "earliest eligible deadline"),
+            // Someone is always at or left of V; an overflow of the sums could still hide everybody.
+            None if best.is_nil() => (running.unwrap_or(first), "nobody eligible"),
+            _ => (best, "earliest eligible deadline"),
+        }
+    }
+
+    #[inline]
+    fn is_protected(&self, curr: EntityId) -> bool {
+        match self.rules.protection {
+            Protection::None => false,
+            Protection::Marker => self.config.has(Feature::RunToParity) && self.se(curr).marked(),
+        }
+    }
+
+    /// `put_prev_entity`.
+    #[inline]
+    pub(super) fn put_prev_entity(&mut self, rq: usize, prev: EntityId, now: Nanos) {
+        if self.se(prev).on_rq {
+            self.update_curr_rq(rq, now);
+            self.tree_insert(rq, prev);
+        }
+        self.rqs[rq].curr = EntityId::NIL;
+    }
+
+    /// `set_next_entity`.
+    #[inline]
+    pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        self.rqs[rq].clear_buddies(id);
+        let queued = self.se(id).on_rq;
+        if queued {
+            self.tree_erase(rq, id);
+        }
+        let mark = queued && self.rules.protection == Protection::Marker;
+        let se = self.se_mut(id);
+        if mark {
+            se.mark();
+        }
+        se.exec_start = now;
+        se.prev_sum_exec_runtime = se.sum_exec_runtime;
+        self.rqs[rq].curr = id;
+    }
+}
+
+/// The rule's name when RUN_TO_PARITY decides.
+const PROTECTED: &str = "protected until parity or slice end";

@@ -1,0 +1,101 @@
+//! Where an entity enters virtual time (`place_entity`).
+//!
+//! CFS 6.1.192: at min_vruntime, one virtual slice later for a fork (START_DEBIT), up to sched_latency earlier for a
+//! sleeper (half of it with GENTLE_FAIR_SLEEPERS), never left of where it was.
+//! EEVDF 6.12.0: at `V - lag`, the saved lag scaled by `(W + w) / W` because joining moves V towards the entity;
+//! deadline `v + slice / w`, half a slice for a fork, or the relative deadline it left with.
+
+use super::entity::EntityId;
+use super::{Enqueue, Fair};
+use crate::features::Feature;
+use crate::weight::calc_delta_fair;
+use schedlab_model::{Nanos, Vruntime};
+
+/// A sleep longer than this (104 days) may have let min_vruntime run past the entity by half the number range.
+const LONG_SLEEP: Nanos = (1 << 63) / 1024;
+
+impl Fair {
+    /// `place_entity` of EEVDF.
+    #[inline]
+    pub(super) fn place_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue) {
+        let average = self.average(rq);
+        let others = self.rqs[rq].nr_running > 0;
+        let (features, base_slice) = (self.config.features, self.config.knobs.base_slice);
+        let se = self.se_mut(id);
+        if !se.custom_slice {
+            se.slice = base_slice;
+        }
+        let lag = if features.has(Feature::PlaceLag) && others && se.vlag != 0 {
+            inflate(se.vlag, average.weight(), se.load.scaled() as i64)
+        } else {
+            0
+        };
+        se.vruntime = average.vruntime().plus(lag.wrapping_neg());
+        if features.has(Feature::PlaceRelDeadline) && se.rel_deadline {
+            se.deadline = se.vruntime.plus(se.deadline.0 as i64);
+            se.rel_deadline = false;
+            return;
+        }
+        let mut vslice = calc_delta_fair(se.slice, se.load);
+        if flags.initial && features.has(Feature::PlaceDeadlineInitial) {
+            vslice /= 2;
+        }
+        se.deadline = se.vruntime.plus(vslice as i64);
+    }
+
+    /// `place_entity` of CFS.
+    pub(super) fn place_entity_cfs(&mut self, rq: usize, id: EntityId, initial: bool, now: Nanos) {
+        let mut base = self.rqs[rq].min_vruntime;
+        if !initial {
+            base = base.plus(-(self.sleeper_credit(id) as i64));
+        } else if self.config.has(Feature::StartDebit) {
+            base = base.plus(self.sched_vslice(rq, id) as i64);
+        }
+        let long = self.rules.long_sleeper && self.is_long_sleeper(id, now);
+        let se = self.se_mut(id);
+        se.vruntime = if long { base } else { se.vruntime.max(base) };
+    }
+
+    /// How far left of min_vruntime a sleeper may come back.
+    fn sleeper_credit(&self, id: EntityId) -> Nanos {
+        let knobs = &self.config.knobs;
+        let idle = self.rules.idle_sleeper_credit && self.se(id).is_idle();
+        let credit = if idle { knobs.min_granularity } else { knobs.latency };
+        credit >> u32::from(self.config.has(Feature::GentleFairSleepers))
+    }
+
+    /// `entity_is_long_sleeper`.
+    fn is_long_sleeper(&self, id: EntityId, now: Nanos) -> bool {
+        let exec_start = self.se(id).exec_start;
+        exec_start != 0 && now.saturating_sub(exec_start) > LONG_SLEEP
+    }
+}
+
+/// The lag to place with so that `lag` remains once the entity's weight counts: `lag * (W + w) / W`, towards zero.
+#[inline]
+fn inflate(lag: i64, queued: i64, joining: i64) -> i64 {
+    lag.wrapping_mul(queued + joining).wrapping_div(queued.max(1))
+}
+
+/// A point in virtual time as distance from another, kept in the same field (`deadline` while `rel_deadline`).
+#[inline]
+pub(super) fn relative(to: Vruntime, from: Vruntime) -> Vruntime {
+    Vruntime(to.since(from) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inflate;
+
+    #[test]
+    fn inflation_truncates_toward_zero() {
+        for (lag, queued, joining, placed) in [
+            (1_000_000, 2048, 1024, 1_500_000),
+            (-3_000_001, 2048, 1024, -4_500_001),
+            (3_000_001, 2048, 1024, 4_500_001),
+            (5, 0, 1024, 5120),
+        ] {
+            assert_eq!(inflate(lag, queued, joining), placed);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Tasks of the class: creation, and the list that remembers who ran most recently (`rq->cfs_tasks`).
+
+use super::entity::{Entity, EntityId};
+use super::tree::Node;
+use super::Fair;
+use crate::weight::LoadWeight;
+use crate::TaskAttr;
+use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+
+/// Shortest and longest slice a task may ask for.
+pub(super) const SLICE_RANGE: (Nanos, Nanos) = (100_000, 100_000_000);
+
+/// Neighbours in the list of runnable tasks of a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recency {
+    older: EntityId,
+    newer: EntityId,
+}
+
+impl Fair {
+    /// A task that exists and is not queued (`__sched_fork`): no lag, vruntime 0 relative to its CPU's queue.
+    pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
+        let slice = if self.eevdf { attr.slice.filter(|slice| *slice > 0) } else { None };
+        let zero = Vruntime(0);
+        self.entities.push(Entity {
+            load: LoadWeight::of_task(attr.nice, attr.policy),
+            vruntime: zero,
+            deadline: zero,
+            vlag: 0,
+            slice: slice.map_or(self.config.knobs.base_slice, |s| s.clamp(SLICE_RANGE.0, SLICE_RANGE.1)),
+            exec_start: 0,
+            sum_exec_runtime: 0,
+            prev_sum_exec_runtime: 0,
+            cpu: attr.cpu,
+            nice: attr.nice.clamp(-20, 19),
+            policy: attr.policy,
+            on_rq: false,
+            sched_delayed: false,
+            rel_deadline: false,
+            custom_slice: slice.is_some(),
+            asleep: false,
+        });
+        self.nodes.push(Node::default());
+        self.recency.push(Recency { older: EntityId::NIL, newer: EntityId::NIL });
+        TaskId(self.entities.len() as u32 - 1)
+    }
+
+    /// Number of tasks ever added.
+    #[must_use]
+    pub fn nr_tasks(&self) -> usize {
+        self.entities.len()
+    }
+
+    /// The queued tasks in tree order, the running one left out.
+    pub fn queued(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        let tree = &self.rq(cpu).tree;
+        let mut at = tree.first();
+        std::iter::from_fn(move || {
+            let task = at.task()?;
+            at = tree.next(&self.nodes, at);
+            Some(task)
+        })
+    }
+
+    /// Queued and running tasks, the least recently run first: the order in which the balancer looks at them.
+    pub fn cfs_tasks(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        let mut at = self.rq(cpu).least_recent;
+        std::iter::from_fn(move || {
+            let task = at.task()?;
+            at = self.recency[at.index()].newer;
+            Some(task)
+        })
+    }
+
+    /// The list's next more recent task after `task`, or the least recent one for `None`.
+    #[must_use]
+    pub fn next_cfs_task(&self, cpu: CpuId, task: Option<TaskId>) -> Option<TaskId> {
+        match task {
+            None => self.rq(cpu).least_recent.task(),
+            Some(task) => self.recency[task.index()].newer.task(),
+        }
+    }
+
+    /// `list_move` to the front: the balancer looks at it last.
+    #[inline]
+    pub(super) fn list_move_front(&mut self, rq: usize, id: EntityId) {
+        if self.rqs[rq].most_recent != id {
+            self.list_del(rq, id);
+            self.list_add(rq, id);
+        }
+    }
+
+    #[inline]
+    pub(super) fn list_add(&mut self, rq: usize, id: EntityId) {
+        let older = std::mem::replace(&mut self.rqs[rq].most_recent, id);
+        self.recency[id.index()] = Recency { older, newer: EntityId::NIL };
+        match older.is_some() {
+            true => self.recency[older.index()].newer = id,
+            false => self.rqs[rq].least_recent = id,
+        }
+    }
+
+    #[inline]
+    pub(super) fn list_del(&mut self, rq: usize, id: EntityId) {
+        let Recency { older, newer } = self.recency[id.index()];
+        match older.is_some() {
+            true => self.recency[older.index()].newer = newer,
+            false => self.rqs[rq].least_recent = newer,
+        }
+        match newer.is_some() {
+            true => self.recency[newer.index()].older = older,
+            false => self.rqs[rq].most_recent = older,
+        }
+    }
+}
