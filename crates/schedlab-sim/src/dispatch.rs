@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::{Moves, Resched};
 use schedlab_trace::{Kind, Sink, TaskState};
 
+use crate::check::OnCpu;
 use crate::cpu::Activity;
 use crate::engine::{Engine, Source};
 use crate::task::{Life, Mode, WORK_SHIFT};
@@ -15,6 +16,7 @@ impl<S: Sink> Engine<'_, S> {
         let i = cpu.index();
         self.cpus[i].marked = false;
         self.cpus[i].need_resched = false;
+        self.checks.picked(cpu, self.now);
         let prev = self.cpus[i].curr;
         if let Some((task, dest)) = self.cpus[i].push_away.take() {
             self.push_away(cpu, task, dest);
@@ -55,6 +57,8 @@ impl<S: Sink> Engine<'_, S> {
             Some(task) => self.leave(cpu, task),
             None => (0, 120, TaskState::Running),
         };
+        let left = prev.map(|task| (task, how(prev_state)));
+        self.checks.switched(cpu, left, next, self.now);
         let (next_pid, next_prio) = next.map_or((0, 120), |task| (self.task(task).pid, self.task(task).prio));
         self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next: next_pid, next_prio });
         self.cpus[cpu.index()].curr = next;
@@ -85,7 +89,6 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     fn enter(&mut self, cpu: CpuId, task: TaskId, from_idle: bool) {
-        self.checks.enter(cpu, task, self.tasks[task.index()].life);
         let c = &mut self.cpus[cpu.index()];
         let t = &mut self.tasks[task.index()];
         t.life = Life::Running;
@@ -264,5 +267,13 @@ impl<S: Sink> Engine<'_, S> {
                 }
             }
         }
+    }
+}
+
+fn how(state: TaskState) -> OnCpu {
+    match state {
+        TaskState::Running => OnCpu::Preempted,
+        TaskState::Dead => OnCpu::Exited,
+        _ => OnCpu::Blocked,
     }
 }

@@ -8,6 +8,7 @@ use schedlab_policy::{PreemptModel, Sched};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Op, Workload};
 
+use crate::check::Finding;
 use crate::cost::{CostTable, CostTables, Dice};
 use crate::cpu::{Activity, Cpu, CpuTime};
 use crate::error::SimError;
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub handled: u64,
     /// Context switches.
     pub switches: u64,
+    /// Most events pending at once, as seen at the checkers' regular looks.
+    pub pending_max: usize,
     /// Per CPU, where the time went.
     pub cpus: Vec<CpuTime>,
     /// How often each checker looked.
@@ -45,7 +48,7 @@ pub struct Outcome {
 
 /// More events than this at one instant mean that time no longer moves.
 const INSTANT_LIMIT: u64 = 20_000_000;
-/// How many events pass between two looks at the cancel flag.
+/// How many events pass between two looks at the cancel flag and at the whole state.
 const CANCEL_EVERY: u64 = 4096;
 
 pub(crate) struct Engine<'a, S: Sink> {
@@ -75,6 +78,7 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub failure: Option<SimError>,
     pub checks: crate::check::Checks,
     pub stop: bool,
+    pub pending_max: usize,
 }
 
 /// Where a workload's programs, objects, metrics and processes begin in the run's flat tables.
@@ -91,12 +95,13 @@ pub fn run<S: Sink>(spec: &RunSpec, sink: &mut S, cancel: &AtomicBool) -> Result
     let mut engine = Engine::new(spec, sink);
     engine.boot();
     let ended = engine.run(cancel)?;
-    engine.settle_accounts()?;
+    engine.look_over()?;
     Ok(Outcome {
         ended,
         now: engine.now,
         handled: engine.handled,
         switches: engine.switches,
+        pending_max: engine.pending_max,
         cpus: engine.cpus.iter().map(|cpu| cpu.time).collect(),
         checks: engine.checks.counts(),
     })
@@ -138,6 +143,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             failure: None,
             checks: crate::check::Checks::new(nr_cpus),
             stop: false,
+            pending_max: 0,
         };
         engine.lay_out();
         engine
@@ -172,7 +178,8 @@ impl<'a, S: Sink> Engine<'a, S> {
                 return Ok(Ended::Completed);
             }
             if self.handled >= next_look {
-                next_look = self.handled + CANCEL_EVERY;
+                // A look costs in proportion to the tasks: the more there are, the rarer it is.
+                next_look = self.handled + CANCEL_EVERY.max(8 * (self.tasks.len() + self.cpus.len()) as u64);
                 if cancel.load(Ordering::Relaxed) {
                     return Err(SimError::Cancelled { at: self.now });
                 }
@@ -204,9 +211,7 @@ impl<'a, S: Sink> Engine<'a, S> {
                 self.schedule(cpu);
             }
             self.marked.clear();
-            if let Some(error) = self.failure.take() {
-                return Err(error);
-            }
+            self.fail_on_finding()?;
         }
     }
 
@@ -331,15 +336,49 @@ fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
 impl<S: Sink> Engine<'_, S> {
     /// The checkers' regular look at the whole state.
     fn look_over(&mut self) -> Result<(), SimError> {
-        self.checks.looks += 1;
-        Ok(())
+        self.pending_max = self.pending_max.max(self.events.len());
+        for cpu in 0..self.cpus.len() {
+            let cpu = CpuId(cpu as u32);
+            self.progress(cpu);
+            let c = &self.cpus[cpu.index()];
+            let found = self.checks.accounts.look(cpu, c.curr.is_some(), c.time, self.now);
+            self.checks.keep(found);
+            let found = self.checks.fair.look(&self.sched, cpu, self.now);
+            self.checks.keep(found);
+            let found = self.stranded(cpu);
+            self.checks.keep(found);
+        }
+        let found = self.lost_wakeup();
+        self.checks.keep(found);
+        self.fail_on_finding()
     }
 
-    /// Accounts every CPU up to the end and holds the sums against the wall clock.
-    fn settle_accounts(&mut self) -> Result<(), SimError> {
-        for cpu in 0..self.cpus.len() {
-            self.progress(CpuId(cpu as u32));
+    /// A CPU that has work and neither runs it nor is about to look.
+    fn stranded(&self, cpu: CpuId) -> Option<Finding> {
+        let c = &self.cpus[cpu.index()];
+        let work = self.sched.nr_running(cpu) > 0 || !c.wakelist.is_empty();
+        let asleep = c.activity == Activity::Idle;
+        (work && asleep).then(|| ("stranded_work", format!("{cpu:?} idles with work on its queue and no wakeup due")))
+    }
+
+    /// A task that was woken must be on a runqueue or on a wakelist until it runs.
+    fn lost_wakeup(&self) -> Option<Finding> {
+        let queued = |task: &TaskId| {
+            let cpu = self.sched.cpu_of(*task);
+            let listed = self.cpus.iter().any(|c| c.wakelist.iter().any(|(waiting, _)| waiting == task));
+            self.sched.fair.entity(*task).on_rq || self.cpus[cpu.index()].curr == Some(*task) || listed
+        };
+        let lost = self.checks.lives.runnable().find(|task| !queued(task))?;
+        Some(("wakeup_ends_in_a_run", format!("{lost:?} was woken and is on no queue")))
+    }
+
+    fn fail_on_finding(&mut self) -> Result<(), SimError> {
+        match self.checks.take() {
+            None => Ok(()),
+            Some((check, message)) => {
+                let (at, event, seed) = (self.now, self.handled, self.spec.seed);
+                Err(SimError::Check { check, at, event, seed, message })
+            }
         }
-        Ok(())
     }
 }

@@ -1,0 +1,11 @@
+//! One run from its specification to its report: engine, metrics, digest and trace file put together.
+
+mod determinism;
+mod run;
+
+pub use determinism::{check_determinism, Verdict};
+pub use run::{run, LabError, Run};
+pub use schedlab_sim::{RunSpec, SimError};
+
+/// The engine's version, part of every result.
+pub const ENGINE: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,72 @@
+//! One exception per kind of error, all with the attributes message, hint, file, line, column, key, exit_code.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use schedlab_lab::LabError;
+
+create_exception!(schedlab, EngineError, PyException, "What the engine refuses or could not finish.");
+create_exception!(schedlab, ScenarioError, EngineError, "A scenario that cannot be read.");
+create_exception!(schedlab, RunError, EngineError, "A run that could not finish.");
+create_exception!(schedlab, Cancelled, EngineError, "A run that was asked to stop.");
+
+/// What every exception carries.
+#[derive(Default)]
+pub struct Details {
+    pub message: String,
+    pub hint: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub column: Option<u32>,
+    pub key: Option<String>,
+    pub exit_code: u8,
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("EngineError", py.get_type::<EngineError>())?;
+    module.add("ScenarioError", py.get_type::<ScenarioError>())?;
+    module.add("RunError", py.get_type::<RunError>())?;
+    module.add("Cancelled", py.get_type::<Cancelled>())
+}
+
+/// An exception of type `E` with the details as attributes.
+pub fn raise<E: pyo3::PyTypeInfo>(py: Python<'_>, details: Details) -> PyErr {
+    let made = py.get_type::<E>().call1((details.message.clone(),)).and_then(|value| {
+        value.setattr("message", details.message)?;
+        value.setattr("hint", details.hint)?;
+        value.setattr("file", details.file)?;
+        value.setattr("line", details.line)?;
+        value.setattr("column", details.column)?;
+        value.setattr("key", details.key)?;
+        value.setattr("exit_code", details.exit_code)?;
+        Ok(PyErr::from_value(value))
+    });
+    made.unwrap_or_else(|error| error)
+}
+
+pub fn scenario(py: Python<'_>, error: schedlab_scenario::ScenarioError) -> PyErr {
+    let details = Details {
+        message: error.to_string(),
+        hint: error.hint,
+        file: error.file,
+        line: error.line,
+        column: error.column,
+        key: error.key,
+        exit_code: 2,
+    };
+    raise::<ScenarioError>(py, details)
+}
+
+pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        LabError::Sim(sim @ schedlab_lab::SimError::Cancelled { .. }) => {
+            raise::<Cancelled>(py, Details { message, hint: Some(sim.hint().into()), exit_code: 130, ..Details::default() })
+        }
+        LabError::Sim(sim) => {
+            raise::<RunError>(py, Details { message, hint: Some(sim.hint().into()), exit_code: 3, ..Details::default() })
+        }
+        LabError::Trace(_) => raise::<RunError>(py, Details { message, exit_code: 3, ..Details::default() }),
+    }
+}

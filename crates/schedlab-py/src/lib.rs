@@ -1,0 +1,21 @@
+//! The Python face of the engine, `schedlab._engine`: glue only. One gate lets the interpreter go while the engine
+//! runs, every error becomes one exception with the same attributes.
+
+mod errors;
+mod run;
+mod scenario;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("ENGINE", schedlab_lab::ENGINE)?;
+    errors::register(module)?;
+    module.add_class::<scenario::Scenario>()?;
+    module.add_class::<run::Cancel>()?;
+    module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::listing, module)?)?;
+    module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    Ok(())
+}

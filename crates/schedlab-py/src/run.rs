@@ -1,0 +1,62 @@
+//! Runs: the interpreter is let go, so that threads run side by side and Ctrl-C reaches the main one.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use schedlab_lab::{LabError, Verdict};
+
+use crate::errors;
+use crate::scenario::Scenario;
+
+/// Asks runs to stop; may be shared by any number of them.
+#[pyclass(frozen, module = "schedlab._engine")]
+#[derive(Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Cancel::default()
+    }
+
+    /// Every run that was given this stops within some thousand events.
+    fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs one variant with one seed and returns the result as a JSON document.
+#[pyfunction]
+#[pyo3(signature = (scenario, variant, seed, *, trace=None, cancel=None, check_determinism=false))]
+pub fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    variant: &str,
+    seed: u64,
+    trace: Option<&str>,
+    cancel: Option<&Cancel>,
+    check_determinism: bool,
+) -> PyResult<String> {
+    let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, error))?;
+    let flag = cancel.map_or_else(Arc::default, |cancel| Arc::clone(&cancel.0));
+    let result = py.detach(|| -> Result<String, LabError> {
+        // The one place where a run meets the wall clock: to say how long it took.
+        #[allow(clippy::disallowed_methods)]
+        let begun = std::time::Instant::now();
+        let run = schedlab_lab::run(&spec, trace.map(Path::new), &flag)?;
+        let mut json = run.to_json();
+        json["variant"] = variant.into();
+        json["wall_s"] = begun.elapsed().as_secs_f64().into();
+        if check_determinism {
+            json["determinism"] = match schedlab_lab::check_determinism(&spec, &flag)? {
+                Verdict::Same => "same".into(),
+                Verdict::Parted(divergence) => divergence.to_string().into(),
+            };
+        }
+        Ok(json.to_string())
+    });
+    result.map_err(|error| errors::lab(py, &error))
+}

@@ -1,0 +1,46 @@
+//! Scenarios: read once, validated, then immutable and shared by all threads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// A validated scenario.
+#[pyclass(frozen, module = "schedlab._engine")]
+pub struct Scenario(pub Arc<schedlab_scenario::Scenario>);
+
+#[pymethods]
+impl Scenario {
+    /// Everything about the scenario, as a JSON document.
+    fn describe(&self) -> String {
+        self.0.describe().to_string()
+    }
+}
+
+/// Reads a scenario file; `overrides` is a JSON object that replaces top-level keys.
+#[pyfunction]
+#[pyo3(signature = (path, overrides=None))]
+pub fn load(py: Python<'_>, path: &str, overrides: Option<&str>) -> PyResult<Scenario> {
+    let loaded = py.detach(|| schedlab_scenario::Scenario::load(Path::new(path), overrides));
+    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, error))
+}
+
+/// Reads a scenario from a string; `name` stands for the file in messages.
+#[pyfunction]
+#[pyo3(signature = (text, name="<scenario>", overrides=None))]
+pub fn loads(py: Python<'_>, text: &str, name: &str, overrides: Option<&str>) -> PyResult<Scenario> {
+    let loaded = py.detach(|| schedlab_scenario::Scenario::parse(text, name, overrides));
+    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, error))
+}
+
+/// What exists: `machines`, `kernels`, `features`, `workloads` or `knobs`, as a JSON list of objects.
+#[pyfunction]
+#[pyo3(signature = (kind, kernel=None))]
+pub fn listing(py: Python<'_>, kind: &str, kernel: Option<&str>) -> PyResult<String> {
+    match schedlab_scenario::listing(kind, kernel) {
+        Ok(list) => Ok(list.to_string()),
+        Err(error) => Err(errors::scenario(py, error)),
+    }
+}

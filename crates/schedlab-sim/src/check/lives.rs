@@ -1,0 +1,133 @@
+//! One task per CPU, legal state transitions, every wakeup ends in a run.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::Finding;
+
+/// How a task left its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnCpu {
+    /// Preempted: it stays runnable.
+    Preempted,
+    /// It waits now (a waker may already have found it).
+    Blocked,
+    /// It is dead.
+    Exited,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    New,
+    /// Woken or preempted at this time, not yet running.
+    Runnable(Nanos),
+    Running(CpuId),
+    Sleeping,
+    Dead,
+}
+
+/// The checker's own record of every task.
+#[derive(Clone, Default, Debug)]
+pub struct Lives {
+    tasks: Vec<State>,
+    /// Woken while still leaving their CPU.
+    early: Vec<TaskId>,
+    pub switches: u64,
+    pub wakeups: u64,
+}
+
+impl Lives {
+    pub fn born(&mut self, task: TaskId) {
+        self.tasks.resize(self.tasks.len().max(task.index() + 1), State::New);
+    }
+
+    #[inline]
+    pub fn woken(&mut self, task: TaskId, now: Nanos) -> Option<Finding> {
+        self.wakeups += 1;
+        let state = &mut self.tasks[task.index()];
+        match *state {
+            State::New | State::Sleeping => *state = State::Runnable(now),
+            // Its CPU is inside schedule().
+            State::Running(_) => self.early.push(task),
+            State::Runnable(_) | State::Dead => return illegal(task, *state, "woken"),
+        }
+        None
+    }
+
+    #[inline]
+    pub fn leave(&mut self, cpu: CpuId, task: TaskId, how: OnCpu) -> Option<Finding> {
+        let state = &mut self.tasks[task.index()];
+        if *state != State::Running(cpu) {
+            return illegal(task, *state, "switched out");
+        }
+        *state = match how {
+            OnCpu::Preempted => State::Runnable(0),
+            OnCpu::Blocked => State::Sleeping,
+            OnCpu::Exited => State::Dead,
+        };
+        if let Some(at) = self.early.iter().position(|early| *early == task) {
+            self.early.swap_remove(at);
+            *state = State::Runnable(0);
+        }
+        None
+    }
+
+    #[inline]
+    pub fn enter(&mut self, cpu: CpuId, task: TaskId) -> Option<Finding> {
+        self.switches += 1;
+        let state = &mut self.tasks[task.index()];
+        if !matches!(*state, State::Runnable(_)) {
+            return illegal(task, *state, "switched in");
+        }
+        *state = State::Running(cpu);
+        None
+    }
+
+    /// Tasks that wait for a CPU by this record.
+    pub fn runnable(&self) -> impl Iterator<Item = TaskId> + '_ {
+        let waiting = |state: &State| matches!(state, State::Runnable(_));
+        self.tasks.iter().enumerate().filter(move |(_, s)| waiting(s)).map(|(i, _)| TaskId(i as u32))
+    }
+}
+
+#[cold]
+fn illegal(task: TaskId, state: State, what: &str) -> Option<Finding> {
+    Some(("legal_transitions", format!("{task:?} was {what} while {state:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: TaskId = TaskId(0);
+    const CPU: CpuId = CpuId(0);
+
+    fn fresh() -> Lives {
+        let mut lives = Lives::default();
+        lives.born(A);
+        lives
+    }
+
+    #[test]
+    fn a_whole_life_is_legal() {
+        let mut lives = fresh();
+        assert_eq!(lives.woken(A, 1), None);
+        assert_eq!(lives.enter(CPU, A), None);
+        assert_eq!(lives.leave(CPU, A, OnCpu::Preempted), None);
+        assert_eq!(lives.enter(CPU, A), None);
+        assert_eq!(lives.woken(A, 2), None);
+        assert_eq!(lives.leave(CPU, A, OnCpu::Blocked), None);
+        assert_eq!(lives.enter(CPU, A), None);
+        assert_eq!(lives.leave(CPU, A, OnCpu::Exited), None);
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_found() {
+        assert!(fresh().enter(CPU, A).is_some(), "ran without a wakeup");
+        let mut lives = fresh();
+        lives.woken(A, 1);
+        assert!(lives.woken(A, 2).is_some(), "woken twice");
+        lives.enter(CPU, A);
+        assert!(lives.enter(CpuId(1), A).is_some(), "on two CPUs");
+        assert!(lives.leave(CpuId(1), A, OnCpu::Blocked).is_some(), "left a CPU it was not on");
+    }
+}

@@ -1,0 +1,96 @@
+//! Checkers: invariants held against every run, outside the code they check, on in release.
+//!
+//! Each keeps its own small record of what the engine told it and compares; none reads the engine's bookkeeping to
+//! decide what that bookkeeping should be. Idle-while-runnable is a metric, not a check: the kernel itself is not
+//! work-conserving.
+
+mod accounts;
+mod fair;
+mod lives;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+pub use accounts::Accounts;
+pub use fair::FairSums;
+pub use lives::{Lives, OnCpu};
+
+/// What a checker found: its name and the finding.
+pub type Finding = (&'static str, String);
+
+/// All checkers of a run.
+#[derive(Clone, Debug)]
+pub struct Checks {
+    /// One task per CPU, legal state transitions, every wakeup ends in a run.
+    pub lives: Lives,
+    /// Time conservation per CPU.
+    pub accounts: Accounts,
+    /// Sums and lag of the fair class.
+    pub fair: FairSums,
+    finding: Option<Finding>,
+}
+
+impl Checks {
+    pub fn new(nr_cpus: usize) -> Self {
+        Checks {
+            lives: Lives::default(),
+            accounts: Accounts::new(nr_cpus),
+            fair: FairSums::new(nr_cpus),
+            finding: None,
+        }
+    }
+
+    pub fn born(&mut self, task: TaskId) {
+        self.lives.born(task);
+    }
+
+    #[inline]
+    pub fn woken(&mut self, task: TaskId, now: Nanos) {
+        let found = self.lives.woken(task, now);
+        self.keep(found);
+    }
+
+    /// A CPU picked; `ran` = the task that now runs there.
+    #[inline]
+    pub fn picked(&mut self, cpu: CpuId, now: Nanos) {
+        self.fair.picked(cpu, now);
+    }
+
+    /// A CPU switches from `prev` to `next`.
+    #[inline]
+    pub fn switched(&mut self, cpu: CpuId, prev: Option<(TaskId, OnCpu)>, next: Option<TaskId>, now: Nanos) {
+        self.accounts.switched(cpu, prev.is_some(), now);
+        if let Some((task, how)) = prev {
+            let found = self.lives.leave(cpu, task, how);
+            self.keep(found);
+        }
+        if let Some(task) = next {
+            let found = self.lives.enter(cpu, task);
+            self.keep(found);
+        }
+    }
+
+    /// The first finding since the last call.
+    #[inline]
+    pub fn take(&mut self) -> Option<Finding> {
+        self.finding.take()
+    }
+
+    /// Keeps a finding; the first one wins.
+    #[inline]
+    pub fn keep(&mut self, found: Option<Finding>) {
+        if found.is_some() && self.finding.is_none() {
+            self.finding = found;
+        }
+    }
+
+    /// How often each checker looked.
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("one_task_per_cpu", self.lives.switches),
+            ("wakeup_ends_in_a_run", self.lives.wakeups),
+            ("time_conservation", self.accounts.looks),
+            ("fair_sums", self.fair.looks),
+            ("lag_bound", self.fair.lags),
+        ]
+    }
+}

@@ -1,0 +1,126 @@
+//! What the engine's tests share: a machine whose costs are all one number, and small workloads.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use schedlab_model::{CpuId, CpuMask, Nanos, Topology, SEC};
+use schedlab_policy::{KernelConfig, Version};
+use schedlab_sim::{Costs, IdleState, Machine, Outcome, RunSpec, SimError};
+use schedlab_trace::{Event, Kind, Sink};
+use schedlab_workload::{Dist, Op, Program, TaskSpec, Workload};
+
+/// A machine on which everything costs `cost` ns.
+pub fn machine(topology: Topology, cost: Nanos) -> Machine {
+    let c = || Dist::Constant(cost);
+    let five = || [c(), c(), c(), c(), c()];
+    Machine {
+        name: "test".into(),
+        summary: String::new(),
+        sources: Vec::new(),
+        calibrated: false,
+        topology: Arc::new(topology),
+        smt_rates: vec![1024, 640],
+        costs: Costs {
+            syscall: c(),
+            switch_thread: c(),
+            switch_process: c(),
+            wakeup: c(),
+            scan_cpu: five(),
+            ipi: five(),
+            irq: c(),
+            tick: c(),
+            timer_program: c(),
+            pipe_op: c(),
+            socket_op: c(),
+            copy_kib: c(),
+            futex_op: c(),
+            fork_process: c(),
+            fork_thread: c(),
+            exit_process: c(),
+            exit_thread: c(),
+            balance_pass: c(),
+            balance_cpu: c(),
+            user_op: c(),
+        },
+        idle_states: vec![IdleState { name: "C1".into(), exit: c(), target_residency: 0, polling: false }],
+        hz: 250,
+    }
+}
+
+/// A flat machine of this many CPUs under one cache.
+pub fn flat(cpus: u32, cost: Nanos) -> Machine {
+    machine(Topology::regular(1, 1, cpus, 1, true).unwrap(), cost)
+}
+
+pub fn kernel(version: &str, nr_cpus: usize, hz: u32) -> KernelConfig {
+    KernelConfig::new(Version::find(version).unwrap(), nr_cpus, hz)
+}
+
+/// A workload of single-program tasks: one `(name, nice, CPU, operations)` each.
+pub fn tasks(list: Vec<(&str, i8, Option<u32>, Vec<Op>)>) -> Workload {
+    let mut workload = Workload { name: "w".into(), ..Workload::default() };
+    for (i, (name, nice, cpu, ops)) in list.into_iter().enumerate() {
+        workload.programs.push(Program { name: name.into(), ops, lines: Vec::new() });
+        workload.tasks.push(TaskSpec {
+            name: name.into(),
+            program: i as u32,
+            nice,
+            process: i as u32,
+            affinity: cpu.map(|cpu| CpuMask::from_iter([CpuId(cpu)])),
+            ..TaskSpec::default()
+        });
+    }
+    workload
+}
+
+pub fn spec(machine: Machine, kernel: KernelConfig, workloads: Vec<Workload>) -> RunSpec {
+    RunSpec {
+        machine: Arc::new(machine),
+        kernel,
+        workloads: Arc::new(workloads),
+        duration: SEC,
+        warmup: 0,
+        seed: 1,
+        noise: false,
+    }
+}
+
+/// Every event of a run, with the names of its tasks.
+#[derive(Default, Debug)]
+pub struct Record {
+    pub events: Vec<Event>,
+    pub names: Vec<(i32, String)>,
+}
+
+impl Sink for Record {
+    fn event(&mut self, event: &Event) {
+        self.events.push(*event);
+    }
+
+    fn name(&mut self, pid: i32, name: &str) {
+        self.names.push((pid, name.into()));
+    }
+}
+
+impl Record {
+    pub fn name(&self, pid: i32) -> &str {
+        self.names.iter().find(|(known, _)| *known == pid).map_or("idle", |(_, name)| name)
+    }
+
+    /// `NAME@ms` for every switch to a task on the CPU, in order.
+    pub fn runs_on(&self, cpu: u32) -> Vec<String> {
+        let on = |event: &&Event| event.cpu == CpuId(cpu);
+        let run = |event: &Event| match event.kind {
+            Kind::Switch { next, .. } if next != 0 => Some(format!("{}{}", self.name(next), event.time / 1_000_000)),
+            _ => None,
+        };
+        self.events.iter().filter(on).filter_map(run).collect()
+    }
+}
+
+pub fn record(spec: &RunSpec) -> (Result<Outcome, SimError>, Record) {
+    let mut record = Record::default();
+    let outcome = schedlab_sim::run(spec, &mut record, &AtomicBool::new(false));
+    (outcome, record)
+}
