@@ -2,12 +2,14 @@
 //!
 //! Driven through one interface ([`Sched`], or [`fair::Fair`] alone) by the simulator and by the replay of real traces.
 
+mod balance;
 mod config;
 pub mod decision;
 pub mod fair;
 mod features;
 mod knobs;
 mod nearest;
+mod placement;
 mod sched;
 mod version;
 pub mod weight;

@@ -1,121 +1,151 @@
 //! One kernel's whole scheduler, core.c's side of it: who is on which CPU, where a wakeup goes, who balances when.
 //!
-//! Policy without time: every call is handed `now`, nothing here knows what an action costs. Left out for now: other
-//! classes than fair, cpusets, CPU hotplug, active balance, NUMA balancing, asymmetric capacities.
+//! Policy without time: every call is handed `now`, nothing here knows what an action costs. Follows kernel/sched/core.c
+//! of 6.1 to 6.12 (`ttwu_do_activate`, `schedule`, `scheduler_tick`). Left out: other classes than fair, cpusets, CPU
+//! hotplug, active balance, NUMA balancing, asymmetric capacities.
+
+mod change;
+pub(crate) mod rq;
+pub(crate) mod task;
+pub(crate) mod types;
 
 use std::sync::Arc;
 
-use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology};
+use schedlab_model::{stream, CpuId, Nanos, Stream, TaskId, Topology};
 
-use crate::fair::Fair;
-use crate::{FairPolicy, KernelConfig, Resched};
+use crate::balance::domains::Domains;
+use crate::balance::nohz::Nohz;
+use crate::balance::BalanceCost;
+use crate::fair::{Dequeue, Enqueue, Fair, WakeFlags};
+use crate::placement::idle_map::IdleMap;
+use crate::placement::load::Utilisation;
+use crate::placement::rules::PlacementRules;
+use crate::placement::scan::Struck;
+use crate::{KernelConfig, Resched};
 
-/// What a task is born with (`struct sched_attr` and its affinity).
-#[derive(Clone, Debug, Default)]
-pub struct TaskAttr {
-    /// Nice value, -20..=19.
-    pub nice: i8,
-    /// Policy.
-    pub policy: FairPolicy,
-    /// latency-nice, -20..=19; ignored by kernels without it.
-    pub latency_nice: i8,
-    /// Own slice (`sched_attr.sched_runtime`); `None` = base slice. Ignored by kernels without it.
-    pub slice: Option<Nanos>,
-    /// CPUs it may use (`cpus_ptr`); `None` = all.
-    pub affinity: Option<CpuMask>,
-    /// The CPU it starts from (`task_cpu`).
-    pub cpu: CpuId,
-}
-
-/// Why a CPU is being chosen for a task (`WF_TTWU`, `WF_FORK`, `WF_EXEC`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WakeKind {
-    /// `try_to_wake_up`.
-    Wakeup {
-        /// The waker is about to sleep (`WF_SYNC`).
-        sync: bool,
-    },
-    /// `wake_up_new_task`.
-    Fork,
-    /// `sched_exec`.
-    Exec,
-}
-
-/// Where a task goes and what finding out took.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Selection {
-    /// The CPU.
-    pub cpu: CpuId,
-    /// CPUs tested on the way, by [`schedlab_model::Distance`] from the CPU that searched (same, smt, llc, node, remote).
-    pub tested: [u32; 5],
-    /// Which rule decided.
-    pub rule: &'static str,
-}
-
-/// What a load-balance call did. Empty vectors own no memory.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Moves {
-    /// Tasks that changed CPU and where they came from; where they went is [`Sched::cpu_of`].
-    pub moved: Vec<(TaskId, CpuId)>,
-    /// CPUs that got work and whether it asks them to reschedule (`attach_tasks`).
-    pub resched: Vec<(CpuId, Resched)>,
-    /// Domains walked (`load_balance` calls).
-    pub passes: u32,
-    /// CPUs whose state was read.
-    pub looked_at: u32,
-}
+use rq::{Jiffies, Rq};
+use task::{Task, Wakee};
+pub use types::{Moves, Selection, TaskAttr, WakeKind};
 
 /// One kernel's scheduler.
+///
+/// Per CPU the caller goes round: [`Sched::block`] or [`Sched::yield_current`] or a reschedule request, then
+/// [`Sched::pick_next_task`], on `None` [`Sched::newidle_balance`] and another pick, on `None` again
+/// [`Sched::idle_enter`]. A wakeup is [`Sched::requeue_delayed`], else [`Sched::select_task_rq`],
+/// [`Sched::queue_remote`], [`Sched::activate`]; then [`Sched::wakeup_preempt`].
+#[derive(Clone, Debug)]
 pub struct Sched {
     /// The fair class.
     pub fair: Fair,
-    topology: Arc<Topology>,
+    pub(crate) topology: Arc<Topology>,
+    pub(crate) rules: PlacementRules,
+    pub(crate) rqs: Vec<Rq>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) idle: IdleMap,
+    pub(crate) util: Utilisation,
+    pub(crate) domains: Domains,
+    pub(crate) nohz: Nohz,
+    pub(crate) balance_cost: BalanceCost,
+    /// Wakeup history of the idle tasks, which wake from interrupts.
+    pub(crate) idle_wakees: Vec<Wakee>,
+    pub(crate) random: Vec<Stream>,
+    pub(crate) struck: Struck,
+    pub(crate) candidates: Vec<TaskId>,
+    tick_nsec: Nanos,
+    distributed: usize,
 }
 
 impl Sched {
-    /// A scheduler with every CPU idle since time 0.
+    /// A scheduler with every CPU idle since time 0. `config.nr_cpus` is set to the machine's.
     #[must_use]
-    pub fn new(config: KernelConfig, topology: Arc<Topology>) -> Self {
-        Sched { fair: Fair::new(config), topology }
+    pub fn new(mut config: KernelConfig, topology: Arc<Topology>) -> Self {
+        let nr_cpus = topology.nr_cpus();
+        config.nr_cpus = nr_cpus;
+        let (tick_nsec, migration_cost) = (config.tick_nsec(), config.knobs.migration_cost);
+        let mut sched = Sched {
+            rules: PlacementRules::of(config.version.series),
+            fair: Fair::new(config),
+            rqs: vec![Rq::new(migration_cost); nr_cpus],
+            tasks: Vec::new(),
+            idle: IdleMap::new(&topology),
+            util: Utilisation::new(nr_cpus),
+            domains: Domains::new(&topology),
+            nohz: Nohz::new(topology.all()),
+            balance_cost: BalanceCost::default(),
+            idle_wakees: vec![Wakee::default(); nr_cpus],
+            random: Vec::new(),
+            struck: Struck::default(),
+            candidates: Vec::new(),
+            tick_nsec,
+            distributed: 0,
+            topology,
+        };
+        sched.set_seed(0);
+        sched
     }
 
-    /// A task that exists but does not run (asleep on `attr.cpu`).
+    /// What the caller will charge for a domain pass and for each CPU it looks at. It stands for the kernel's own
+    /// clock reads during a walk, which gate newidle balance (`max_newidle_lb_cost`).
+    pub fn set_balance_cost(&mut self, per_pass: Nanos, per_cpu: Nanos) {
+        self.balance_cost = BalanceCost { per_pass, per_cpu };
+    }
+
+    /// Seeds the kernel's own random numbers (`sched_rng`, NI_RANDOM).
+    pub fn set_seed(&mut self, seed: u64) {
+        let cpus = self.topology.nr_cpus();
+        self.random = (0..cpus).map(|cpu| stream(seed, &format!("sched_rng/{cpu}"))).collect();
+    }
+
+    /// A task that exists but does not run. Its first enqueue is [`WakeKind::Fork`].
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
-        todo!("{attr:?}")
+        let mut state = Task::new(attr, &self.topology);
+        state.set_affinity(attr.affinity.as_ref(), &self.topology);
+        let task = self.fair.add_task(&state.attr);
+        self.tasks.push(state);
+        task
     }
 
     /// `sched_fork`: a child with the parent's attributes on the parent's CPU, not yet queued. [`Resched`] is for the
     /// parent's CPU (`child_runs_first`). Next: [`Sched::select_task_rq`], [`Sched::activate`], [`Sched::wakeup_preempt`].
     pub fn fork(&mut self, parent: TaskId, now: Nanos) -> (TaskId, Resched) {
-        todo!("{parent} {now}")
-    }
-
-    /// `select_task_rq`: where `task` goes. `waker_cpu` is the CPU that executes the call.
-    pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
-        todo!("{task} {waker_cpu} {kind:?} {now}")
-    }
-
-    /// `ttwu_queue_cond`: whether the wakeup goes through the target's wakelist (and an IPI), so that the target
-    /// enqueues it itself.
-    #[must_use]
-    pub fn queue_remote(&self, task: TaskId, waker_cpu: CpuId, target: CpuId) -> bool {
-        todo!("{task} {waker_cpu} {target}")
+        let mut state = self.tasks[parent.index()].clone();
+        let cpu = state.cpu;
+        state.attr.cpu = cpu;
+        state.wakee = Wakee::default();
+        state.recent_used_cpu = cpu;
+        let child = self.fair.add_task(&state.attr);
+        self.tasks.push(state);
+        (child, self.fair.task_fork(cpu, child, now))
     }
 
     /// Something is (or is no longer) on the CPU's wakelist (`rq.ttwu_pending`): it does not look idle meanwhile.
     pub fn set_ttwu_pending(&mut self, cpu: CpuId, pending: bool) {
-        todo!("{cpu} {pending}")
+        self.rqs[cpu.index()].ttwu_pending = pending;
+        self.refresh_idle(cpu);
     }
 
     /// `ttwu_do_activate` up to the enqueue: re-homes the task if the CPU is not its last one and enqueues it.
     pub fn activate(&mut self, task: TaskId, cpu: CpuId, kind: WakeKind, now: Nanos) {
-        todo!("{task} {cpu} {kind:?} {now}")
+        let wakeup = matches!(kind, WakeKind::Wakeup { .. });
+        let migrated = self.set_task_cpu(task, cpu) && wakeup;
+        let flags = Enqueue { wakeup, migrated, initial: !wakeup, delayed: false };
+        self.fair.enqueue_task(cpu, task, flags, now);
+        self.sync(cpu);
+        if wakeup {
+            let jiffies = self.jiffies(now);
+            self.rqs[cpu.index()].account_idle_spell(now, jiffies);
+        }
     }
 
     /// `ttwu_runnable`: true if the task was still queued (its dequeue was delayed) and is now runnable in place. Then
-    /// no CPU is selected; [`Sched::wakeup_preempt`] follows.
+    /// no CPU is selected; [`Sched::wakeup_preempt`] follows unless the task is the running one.
     pub fn requeue_delayed(&mut self, task: TaskId, now: Nanos) -> bool {
-        todo!("{task} {now}")
+        if !self.fair.entity(task).on_rq {
+            return false;
+        }
+        let cpu = self.tasks[task.index()].cpu;
+        self.fair.enqueue_task(cpu, task, Enqueue { wakeup: true, delayed: true, ..Enqueue::default() }, now);
+        true
     }
 
     /// `wakeup_preempt`: whether the task just queued on `cpu` asks for a reschedule there.
@@ -127,140 +157,153 @@ impl Sched {
         need_resched: bool,
         now: Nanos,
     ) -> Resched {
-        todo!("{cpu} {task} {kind:?} {need_resched} {now}")
+        let flags = WakeFlags { sync: matches!(kind, WakeKind::Wakeup { sync: true }), fork: kind == WakeKind::Fork };
+        self.fair.wakeup_preempt(cpu, task, flags, need_resched, now)
     }
 
     /// `deactivate_task(DEQUEUE_SLEEP)` of the current task of its CPU; `special` = dead, parked or frozen. False: its
     /// dequeue is delayed, it stays queued. Either way [`Sched::pick_next_task`] must follow on that CPU.
     pub fn block(&mut self, task: TaskId, special: bool, now: Nanos) -> bool {
-        todo!("{task} {special} {now}")
+        let cpu = self.tasks[task.index()].cpu;
+        let gone = self.fair.dequeue_task(cpu, task, Dequeue { sleep: true, special, ..Dequeue::default() }, now);
+        self.sync(cpu);
+        gone
     }
 
     /// The next task of the CPU, which becomes current. `None`: nothing is queued; try [`Sched::newidle_balance`],
     /// then pick again or call [`Sched::idle_enter`].
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        todo!("{cpu} {now}")
+        let picked = self.fair.pick_next_task(cpu, now);
+        self.sync(cpu);
+        if picked.is_some() {
+            self.idle_exit(cpu, now);
+            self.util.set_busy(cpu, true, now);
+        }
+        picked
     }
 
     /// `scheduler_tick` of a CPU.
     pub fn tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
-        todo!("{cpu} {now}")
+        match self.fair.curr(cpu) {
+            Some(_) => self.fair.task_tick(cpu, now),
+            None => Resched::No,
+        }
     }
 
     /// `sched_yield` by the current task of the CPU; the caller reschedules.
     pub fn yield_current(&mut self, cpu: CpuId, now: Nanos) {
-        todo!("{cpu} {now}")
+        self.fair.yield_task(cpu, now);
     }
 
-    /// The idle task is switched in.
+    /// The idle task is switched in (and the tick stops).
     pub fn idle_enter(&mut self, cpu: CpuId, now: Nanos) {
-        todo!("{cpu} {now}")
+        self.rqs[cpu.index()].idle = true;
+        self.refresh_idle(cpu);
+        self.util.set_busy(cpu, false, now);
+        self.idle.update_idle_core(cpu);
+        self.nohz_enter_idle(cpu);
     }
 
-    /// The idle task is switched out.
-    pub fn idle_exit(&mut self, cpu: CpuId, now: Nanos) {
-        todo!("{cpu} {now}")
+    /// The idle task is switched out. A pick that finds a task implies it.
+    pub fn idle_exit(&mut self, cpu: CpuId, _now: Nanos) {
+        let rq = &mut self.rqs[cpu.index()];
+        if rq.idle {
+            rq.idle = false;
+            self.refresh_idle(cpu);
+        }
     }
 
-    /// The current task; `None` while idle and between a pick that found nothing and the next.
+    /// The current task; `None` while idle and between a pick that found nothing and the next. A task that blocked is
+    /// current until the pick.
+    #[inline]
     #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
-        todo!("{cpu}")
+        self.fair.curr(cpu)
     }
 
     /// The task's CPU (`task_cpu`): where it is queued, or last was.
+    #[inline]
     #[must_use]
     pub fn cpu_of(&self, task: TaskId) -> CpuId {
-        todo!("{task}")
+        self.tasks[task.index()].cpu
     }
 
     /// Tasks on the CPU, current and delayed ones included (`rq.nr_running`).
+    #[inline]
     #[must_use]
     pub fn nr_running(&self, cpu: CpuId) -> u32 {
-        todo!("{cpu}")
+        self.rqs[cpu.index()].nr_running
     }
 
     /// `idle_cpu`: the idle task runs, nothing is queued, nothing is on its wakelist.
+    #[inline]
     #[must_use]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
-        todo!("{cpu}")
+        self.idle.is_idle(cpu)
     }
 
     /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.
+    #[inline]
     #[must_use]
     pub fn available_idle(&self, cpu: CpuId) -> bool {
         self.is_idle(cpu)
     }
 
-    /// `newidle_balance`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
-    /// [`Sched::idle_enter`].
-    pub fn newidle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
-        todo!("{cpu} {now}")
-    }
-
-    /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), asked at its tick.
+    /// Whether the task may run on the CPU.
     #[must_use]
-    pub fn balance_due(&self, cpu: CpuId, now: Nanos) -> bool {
-        todo!("{cpu} {now}")
+    pub fn allows(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.tasks[task.index()].allows(cpu)
     }
 
-    /// `rebalance_domains` of one CPU; `idle` = it has been idle at the tick.
-    pub fn periodic_balance(&mut self, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
-        todo!("{cpu} {idle} {now}")
-    }
-
-    /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
-    /// [`Sched::nohz_balance`].
-    pub fn nohz_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
-        todo!("{cpu} {now}")
-    }
-
-    /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU whose turn has come, itself last.
-    pub fn nohz_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
-        todo!("{cpu} {now}")
-    }
-
-    /// What the caller will charge for a domain pass and for each CPU it looks at. It stands for the kernel's own
-    /// clock reads during a walk, which gate newidle balance (`max_newidle_lb_cost`).
-    pub fn set_balance_cost(&mut self, per_pass: Nanos, per_cpu: Nanos) {
-        todo!("{per_pass} {per_cpu}")
-    }
-
-    /// Seeds the kernel's own random numbers (`sched_rng`, NI_RANDOM).
-    pub fn set_seed(&mut self, seed: u64) {
-        todo!("{seed}")
-    }
-
-    /// `set_user_nice`. [`Resched`] is for the task's CPU, here and below.
-    pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
-        todo!("{task} {nice} {now}")
-    }
-
-    /// `sched_setscheduler` within the fair class.
-    pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
-        todo!("{task} {policy:?} {now}")
-    }
-
-    /// `sched_setattr(sched_runtime)`; `None` = back to the base slice.
-    pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
-        todo!("{task} {slice:?} {now}")
-    }
-
-    /// `sched_setaffinity`. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
-    /// there with [`Sched::move_task`] (the kernel's stopper).
-    pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
-        todo!("{task} {affinity:?} {now}")
-    }
-
-    /// `move_queued_task`: moves a queued task, taking it off its CPU first if it is running (the caller then picks on
-    /// the old CPU). [`Resched`] is for the new CPU.
-    pub fn move_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> Resched {
-        todo!("{task} {cpu} {now}")
+    /// The root domain's overload flag: true whenever a CPU has two tasks, and possibly for a while after.
+    #[must_use]
+    pub fn overloaded(&self) -> bool {
+        self.domains.overload()
     }
 
     /// The machine.
     #[must_use]
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
+    }
+
+    /// The kernel's tick count.
+    #[inline]
+    pub(crate) fn jiffies(&self, now: Nanos) -> Jiffies {
+        now / self.tick_nsec
+    }
+
+    /// `set_task_cpu` of a task that is not queued; whether the CPU changed.
+    pub(crate) fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) -> bool {
+        let from = std::mem::replace(&mut self.tasks[task.index()].cpu, cpu);
+        if from == cpu {
+            return false;
+        }
+        self.fair.migrate_task(task, from, cpu);
+        true
+    }
+
+    /// Takes over the fair class's count of the CPU's tasks, after anything that may have changed it
+    /// (`add_nr_running`, `sub_nr_running`).
+    #[inline]
+    pub(crate) fn sync(&mut self, cpu: CpuId) {
+        let nr_running = self.fair.rq(cpu).h_nr_running;
+        let before = std::mem::replace(&mut self.rqs[cpu.index()].nr_running, nr_running);
+        if before == nr_running {
+            return;
+        }
+        if (before >= 2) != (nr_running >= 2) {
+            self.domains.count_overloaded(cpu, nr_running >= 2);
+        }
+        self.refresh_idle(cpu);
+    }
+
+    /// Tells the idle masks how the CPU looks now.
+    #[inline]
+    fn refresh_idle(&mut self, cpu: CpuId) {
+        let rq = &self.rqs[cpu.index()];
+        let idle = rq.idle && rq.nr_running == 0 && !rq.ttwu_pending;
+        let only_idle_policy = rq.nr_running > 0 && self.fair.rq(cpu).idle_h_nr_running == rq.nr_running;
+        self.idle.set(cpu, idle, idle || only_idle_policy);
     }
 }

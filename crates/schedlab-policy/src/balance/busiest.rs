@@ -1,0 +1,296 @@
+//! The group and the CPU to pull from, and how much (`find_busiest_group`, `calculate_imbalance`,
+//! `find_busiest_queue`, kernel/sched/fair.c; `sched_balance_find_src_*` in 6.12).
+//!
+//! Read in 6.1.192 and 6.12.0; the differences are [`crate::placement::rules::PlacementRules`]. Left out: misfit and
+//! asymmetric-packing groups, energy-aware early exit, NUMA task preferences (`fbq_type`).
+
+use schedlab_model::CpuId;
+
+use super::stats::{GroupStats, GroupType};
+use super::{CpuIdle, Env, Migrate};
+use crate::features::Feature;
+use crate::placement::load::{cpu_load, CAPACITY_SCALE};
+use crate::sched::types::Moves;
+use crate::Sched;
+
+/// `NUMA_IMBALANCE_MIN`.
+const NUMA_IMBALANCE_MIN: u64 = 2;
+
+/// What is known about a domain once its groups have been looked at (`struct sd_lb_stats`).
+struct DomainStats {
+    local: GroupStats,
+    local_group: usize,
+    busiest: Option<(usize, GroupStats)>,
+    total_load: u64,
+    total_capacity: u64,
+}
+
+impl DomainStats {
+    fn avg_load(&self) -> u64 {
+        self.total_load * CAPACITY_SCALE / self.total_capacity.max(1)
+    }
+}
+
+impl Sched {
+    /// `find_busiest_group`: index of the group to pull from; the amount goes to `env`.
+    pub(super) fn find_busiest_group(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
+        let stats = self.update_sd_lb_stats(env, moves);
+        let (group, busiest) = stats.busiest?;
+        env.imbalance = 0;
+        if self.is_imbalanced(env, &stats, group, &busiest) {
+            self.calculate_imbalance(env, &stats, group, &busiest);
+        }
+        (env.imbalance > 0).then_some(group)
+    }
+
+    /// `update_sd_lb_stats`, with its side effects: overload flag at the top, scan budget at the cache.
+    fn update_sd_lb_stats(&mut self, env: &Env, moves: &mut Moves) -> DomainStats {
+        let domain = self.domains.at(env.this, env.level);
+        let (count, pct) = (domain.groups.len(), domain.imbalance_pct);
+        let local_group = self.domains.local_group(env.this, env.level);
+        let smt_balance = self.rules.smt_balance && env.idle != CpuIdle::Not;
+        moves.looked_at += domain.weight;
+        let considers = |cpu: CpuId| env.considers(cpu);
+        let local = self.group_stats(&domain.groups[local_group], pct, false, considers, env.now);
+        let (total_load, total_capacity) = (local.load, local.capacity());
+        let mut stats = DomainStats { local, local_group, busiest: None, total_load, total_capacity };
+        for step in 1..count {
+            let index = (local_group + step) % count;
+            let group = self.group_stats(&domain.groups[index], pct, smt_balance, considers, env.now);
+            stats.total_load += group.load;
+            stats.total_capacity += group.capacity();
+            if self.is_busier(env, &stats, index, &group) {
+                stats.busiest = Some((index, group));
+            }
+        }
+        if env.level + 1 == self.domains.depth(env.this) {
+            let overload = domain.overloaded > 0;
+            self.domains.set_overload(overload);
+        }
+        self.update_idle_cpu_scan(env);
+        stats
+    }
+
+    /// `update_sd_pick_busiest`.
+    fn is_busier(&self, env: &Env, stats: &DomainStats, index: usize, group: &GroupStats) -> bool {
+        if group.nr_running == 0 {
+            return false;
+        }
+        let Some((chosen, busiest)) = stats.busiest else { return true };
+        if group.kind != busiest.kind {
+            return group.kind > busiest.kind;
+        }
+        let groups = &self.domains.at(env.this, env.level).groups;
+        let more_tasks = group.idle_cpus == busiest.idle_cpus && group.nr_running > busiest.nr_running;
+        let fewer_idle = group.idle_cpus < busiest.idle_cpus || more_tasks;
+        let last_wins = self.rules.last_fully_busy && !groups[chosen].smt;
+        match group.kind {
+            GroupType::Overloaded => group.avg_load > busiest.avg_load,
+            GroupType::Imbalanced => false,
+            GroupType::SmtBalance if group.idle_cpus == 0 && busiest.idle_cpus == 0 => last_wins,
+            GroupType::SmtBalance => fewer_idle,
+            // The kernel never computes avg_load of such groups, so they all tie.
+            GroupType::FullyBusy => last_wins,
+            GroupType::HasSpare if self.rules.smt_balance && groups[chosen].smt != groups[index].smt => {
+                !(groups[index].smt && group.nr_running <= 1)
+            }
+            GroupType::HasSpare => fewer_idle,
+        }
+    }
+
+    /// The tests of `find_busiest_group`, first match wins.
+    fn is_imbalanced(&self, env: &Env, stats: &DomainStats, group: usize, busiest: &GroupStats) -> bool {
+        let (domain, local) = (self.domains.at(env.this, env.level), &stats.local);
+        if busiest.kind == GroupType::Imbalanced {
+            return true;
+        }
+        if local.kind > busiest.kind {
+            return false;
+        }
+        if local.kind == GroupType::Overloaded
+            && (local.avg_load >= busiest.avg_load
+                || local.avg_load >= stats.avg_load()
+                || 100 * busiest.avg_load <= u64::from(domain.imbalance_pct) * local.avg_load)
+        {
+            return false;
+        }
+        if self.prefers_sibling(env)
+            && local.kind == GroupType::HasSpare
+            && self.sibling_imbalance(env, stats, group, busiest) > 1
+        {
+            return true;
+        }
+        if busiest.kind == GroupType::Overloaded {
+            return true;
+        }
+        if env.idle == CpuIdle::Not {
+            return false;
+        }
+        let smt_differs = domain.groups[group].smt != domain.groups[stats.local_group].smt;
+        if busiest.kind == GroupType::SmtBalance && smt_differs {
+            return true;
+        }
+        let even = busiest.weight > 1 && local.idle_cpus <= busiest.idle_cpus + 1;
+        !even && busiest.nr_running != 1
+    }
+
+    /// SD_PREFER_SIBLING of the child domain: every level but NUMA, and there is a child unless this is the lowest.
+    fn prefers_sibling(&self, env: &Env) -> bool {
+        env.level > 0
+    }
+
+    /// By how many tasks the busiest group exceeds the local one; per core from 6.6 on.
+    fn sibling_imbalance(&self, env: &Env, stats: &DomainStats, group: usize, busiest: &GroupStats) -> u64 {
+        let (theirs, ours) = (u64::from(busiest.nr_running), u64::from(stats.local.nr_running));
+        if !self.rules.sibling_imbalance {
+            return theirs.saturating_sub(ours);
+        }
+        if env.idle == CpuIdle::Not {
+            return 0;
+        }
+        let groups = &self.domains.at(env.this, env.level).groups;
+        let their_cores = u64::from(groups[group].cores);
+        let our_cores = u64::from(groups[stats.local_group].cores);
+        if their_cores == our_cores {
+            return theirs.saturating_sub(ours);
+        }
+        let excess = (our_cores * theirs).saturating_sub(their_cores * ours);
+        let rounded = (2 * excess + our_cores + their_cores) / (our_cores + their_cores);
+        if rounded <= 1 && ours == 0 && theirs > 1 {
+            2
+        } else {
+            rounded
+        }
+    }
+
+    /// `calculate_imbalance`.
+    fn calculate_imbalance(&self, env: &mut Env, stats: &DomainStats, group: usize, busiest: &GroupStats) {
+        let domain = self.domains.at(env.this, env.level);
+        let local = &stats.local;
+        if matches!(busiest.kind, GroupType::SmtBalance | GroupType::Imbalanced) {
+            (env.migrate, env.imbalance) = (Migrate::Task, 1);
+            return;
+        }
+        if local.kind == GroupType::HasSpare {
+            if busiest.kind > GroupType::FullyBusy && !domain.shares_llc() {
+                let util = local.util.unwrap_or_else(|| self.group_util(&domain.groups[stats.local_group], env.now));
+                (env.migrate, env.imbalance) = (Migrate::Util, local.capacity().saturating_sub(util));
+                if env.idle != CpuIdle::Not && env.imbalance == 0 {
+                    (env.migrate, env.imbalance) = (Migrate::Task, 1);
+                }
+                return;
+            }
+            env.migrate = Migrate::Task;
+            env.imbalance = if busiest.weight == 1 || self.prefers_sibling(env) {
+                self.sibling_imbalance(env, stats, group, busiest)
+            } else {
+                u64::from(local.idle_cpus.saturating_sub(busiest.idle_cpus))
+            };
+            if domain.is_numa() {
+                env.imbalance = adjust_numa_imbalance(env.imbalance, local.nr_running + 1, domain.imb_numa_nr);
+            }
+            env.imbalance >>= 1;
+            return;
+        }
+        env.migrate = Migrate::Load;
+        env.imbalance = load_imbalance(stats, busiest);
+    }
+
+    /// `update_idle_cpu_scan`: how many CPUs of the cache a wakeup may test from now on.
+    fn update_idle_cpu_scan(&mut self, env: &Env) {
+        if env.idle == CpuIdle::Newly || !self.fair.config.has(Feature::SisUtil) {
+            return;
+        }
+        let domain = self.domains.at(env.this, env.level);
+        let llc = self.idle.llc_of(env.this);
+        let width = self.idle.llc(llc).cpus.len();
+        if domain.weight as usize != width {
+            return;
+        }
+        let sum: u64 = self.idle.llc(llc).cpus.iter().map(|cpu| self.util.of(*cpu, env.now)).sum();
+        self.idle.llc_mut(llc).nr_idle_scan = nr_idle_scan(sum, width as u64, u64::from(domain.imbalance_pct));
+    }
+
+    /// `find_busiest_queue`: the CPU of the group to take tasks from.
+    pub(super) fn find_busiest_queue(&self, env: &Env, group: usize) -> Option<CpuId> {
+        let group = &self.domains.at(env.this, env.level).groups[group];
+        let mut busiest = (None, 0);
+        for &cpu in &group.cpus {
+            let nr_running = self.rqs[cpu.index()].nr_running;
+            if nr_running == 0 || !env.considers(cpu) {
+                continue;
+            }
+            let measure = match env.migrate {
+                Migrate::Task => u64::from(nr_running),
+                Migrate::Util if nr_running <= 1 => continue,
+                Migrate::Util => self.util.of(cpu, env.now),
+                Migrate::Load => {
+                    let load = cpu_load(&self.fair, cpu);
+                    if nr_running == 1 && load > env.imbalance {
+                        continue;
+                    }
+                    load
+                }
+            };
+            if measure > busiest.1 {
+                busiest = (Some(cpu), measure);
+            }
+        }
+        busiest.0
+    }
+}
+
+/// The last part of `calculate_imbalance`: bring both groups to the domain's average.
+fn load_imbalance(stats: &DomainStats, busiest: &GroupStats) -> u64 {
+    let (local, avg) = (stats.local.relative_load(), stats.avg_load());
+    if stats.local.kind < GroupType::Overloaded && (local >= busiest.avg_load || local >= avg) {
+        return 0;
+    }
+    // The local side is positive; the other one wraps in the kernel when the busiest is below average, and then loses.
+    let spare = avg.saturating_sub(local) * stats.local.capacity();
+    let excess = busiest.avg_load.checked_sub(avg).map_or(u64::MAX, |over| over * busiest.capacity());
+    spare.min(excess) / CAPACITY_SCALE
+}
+
+/// `adjust_numa_imbalance`: a pair of communicating tasks may stay on one node while it is nearly empty.
+pub(crate) fn adjust_numa_imbalance(imbalance: u64, dst_running: u32, imb_numa_nr: u32) -> u64 {
+    if dst_running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN {
+        0
+    } else {
+        imbalance
+    }
+}
+
+/// SIS_UTIL: x = sum / W; y = 1024 - min(1024, x^2 pct^2 / (10000 * 1024)); W y / 1024.
+fn nr_idle_scan(sum_util: u64, width: u64, pct: u64) -> u32 {
+    let x = sum_util / width;
+    let used = (x * x * pct * pct / (10_000 * CAPACITY_SCALE)).min(CAPACITY_SCALE);
+    ((CAPACITY_SCALE - used) * width / CAPACITY_SCALE) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scan_budget_shrinks_with_the_square_of_the_load() {
+        // Published floors for caches of 16, 64 and 128 CPUs at 0, 25, 50, 60, 70, 75, 80, 85 percent.
+        for (width, floors) in [
+            (16, [16, 14, 10, 8, 5, 3, 2, 0]),
+            (64, [64, 58, 42, 32, 21, 14, 8, 0]),
+            (128, [128, 117, 84, 65, 42, 29, 16, 1]),
+        ] {
+            for (percent, floor) in [0, 25, 50, 60, 70, 75, 80, 85].into_iter().zip(floors) {
+                let sum = width * (1024 * percent / 100);
+                assert_eq!(nr_idle_scan(sum, width, 117), floor, "{width} CPUs at {percent} %");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lightly_loaded_node_keeps_a_pair() {
+        for (imbalance, running, nr, expected) in [(2, 3, 7, 0), (2, 8, 7, 2), (3, 1, 7, 3), (1, 7, 7, 0)] {
+            assert_eq!(adjust_numa_imbalance(imbalance, running, nr), expected);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Which tasks leave a CPU in a balancing pass (`detach_tasks`, `can_migrate_task`, `task_hot`, `attach_tasks`,
+//! kernel/sched/fair.c 6.1.192 and 6.12.0).
+//!
+//! From the least recently run, at most min(nr_migrate, nr_running) are looked at; an idle puller leaves one; a newidle
+//! pull takes one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel has). A task stays if affinity forbids the
+//! move, if it runs, or if it is cache hot: not SCHED_IDLE, not within a core, and started running less than
+//! migration_cost ago (a next buddy is hot too while the puller is busy), unless the domain has failed more often than
+//! cache_nice_tries. Left out: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
+
+use schedlab_model::{CpuId, TaskId};
+
+use super::{CpuIdle, Env, Migrate};
+use crate::fair::{Dequeue, Enqueue};
+use crate::features::Feature;
+use crate::placement::load::task_load;
+use crate::sched::types::{Moves, WakeKind};
+use crate::{FairPolicy, Resched, Sched};
+
+/// What affinity did to a pass (`LBF_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Pinned {
+    /// Every task looked at was forbidden on the destination.
+    pub all: bool,
+    /// Some were.
+    pub some: bool,
+    /// Another CPU of the destination's group that such a task may use.
+    pub elsewhere: Option<CpuId>,
+}
+
+impl Sched {
+    /// Moves tasks from `src` to `env.dst` until the imbalance is gone; returns how many.
+    pub(super) fn move_tasks(
+        &mut self,
+        env: &mut Env,
+        src: CpuId,
+        loop_max: usize,
+        pinned: &mut Pinned,
+        moves: &mut Moves,
+    ) -> u32 {
+        let first = moves.moved.len();
+        let asked_before = self.fair.need_resched(src);
+        self.detach_tasks(env, src, loop_max, pinned, moves);
+        let moved = moves.moved.len() - first;
+        if moved > 0 {
+            // Charging the running task on the way may have ended its turn.
+            let asked = self.fair.need_resched(src);
+            moves.ask(src, if asked > asked_before { asked } else { Resched::No });
+            self.attach_tasks(env, first, moves);
+        }
+        moved as u32
+    }
+
+    /// `detach_tasks`.
+    fn detach_tasks(&mut self, env: &mut Env, src: CpuId, loop_max: usize, pinned: &mut Pinned, moves: &mut Moves) {
+        if self.rqs[src.index()].nr_running <= 1 {
+            pinned.all = false;
+            return;
+        }
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        candidates.extend(self.fair.cfs_tasks(src).take(loop_max));
+        for &task in &candidates {
+            let keep_one = env.idle != CpuIdle::Not && self.rqs[src.index()].nr_running <= 1;
+            if env.imbalance == 0 || keep_one {
+                break;
+            }
+            if !self.can_migrate_task(env, src, task, pinned) || !self.take_from_imbalance(env, src, task) {
+                continue;
+            }
+            self.fair.dequeue_task(src, task, Dequeue::default(), env.now);
+            self.sync(src);
+            self.set_task_cpu(task, env.dst);
+            moves.moved.push((task, src));
+            if env.idle == CpuIdle::Newly {
+                break;
+            }
+        }
+        self.candidates = candidates;
+    }
+
+    /// Counts the task against the imbalance; false if it is too big for what is left.
+    fn take_from_imbalance(&self, env: &mut Env, src: CpuId, task: TaskId) -> bool {
+        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
+        let amount = match env.migrate {
+            Migrate::Task => 1,
+            Migrate::Load => task_load(&self.fair, task).max(1),
+            Migrate::Util => self.util.of(src, env.now) / u64::from(self.rqs[src.index()].nr_running.max(1)),
+        };
+        if env.migrate == Migrate::Load && amount < 16 && failed == 0 && self.fair.config.has(Feature::LbMin) {
+            return false;
+        }
+        // shr_bound: the more failures, the bigger a task may be.
+        if env.migrate != Migrate::Task && amount >> failed.min(63) > env.imbalance {
+            return false;
+        }
+        env.imbalance = env.imbalance.saturating_sub(amount);
+        true
+    }
+
+    /// `can_migrate_task`.
+    fn can_migrate_task(&self, env: &Env, src: CpuId, task: TaskId, pinned: &mut Pinned) -> bool {
+        let state = &self.tasks[task.index()];
+        if !state.allows(env.dst) {
+            pinned.some = true;
+            if env.idle != CpuIdle::Newly && pinned.elsewhere.is_none() {
+                let group = self.domains.local_group(env.this, env.level);
+                let cpus = &self.domains.at(env.this, env.level).groups[group].cpus;
+                pinned.elsewhere = cpus.iter().copied().find(|cpu| env.considers(*cpu) && state.allows(*cpu));
+            }
+            return false;
+        }
+        pinned.all = false;
+        if self.fair.curr(src) == Some(task) {
+            return false;
+        }
+        let domain = self.domains.at(env.this, env.level);
+        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
+        failed > domain.cache_nice_tries || !self.task_hot(env, domain.is_smt(), src, task)
+    }
+
+    /// `task_hot`.
+    fn task_hot(&self, env: &Env, smt: bool, src: CpuId, task: TaskId) -> bool {
+        let entity = self.fair.entity(task);
+        if entity.policy == FairPolicy::Idle || smt {
+            return false;
+        }
+        let busy_puller = self.rqs[env.dst.index()].nr_running > 0;
+        if busy_puller && self.fair.config.has(Feature::CacheHotBuddy) && self.fair.rq(src).buddies()[0] == Some(task) {
+            return true;
+        }
+        let cost = self.fair.config.knobs.migration_cost as i64;
+        (env.now as i64).wrapping_sub(entity.exec_start as i64) < cost
+    }
+
+    /// `attach_tasks`: the task detached last is queued first.
+    fn attach_tasks(&mut self, env: &Env, first: usize, moves: &mut Moves) {
+        for at in (first..moves.moved.len()).rev() {
+            let (task, _) = moves.moved[at];
+            self.attach_task(task, env.dst, env.idle, env.now, moves);
+        }
+    }
+
+    /// `attach_task`.
+    fn attach_task(&mut self, task: TaskId, cpu: CpuId, idle: CpuIdle, now: u64, moves: &mut Moves) {
+        self.fair.enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
+        self.sync(cpu);
+        // A newidle puller is inside schedule(): it picks next anyway.
+        if idle != CpuIdle::Newly {
+            let asked = self.wakeup_preempt(cpu, task, WakeKind::Wakeup { sync: false }, false, now);
+            moves.ask(cpu, asked);
+        }
+    }
+}
+
+impl Moves {
+    /// Notes that a CPU is asked to reschedule.
+    pub(crate) fn ask(&mut self, cpu: CpuId, resched: Resched) {
+        if resched == Resched::No {
+            return;
+        }
+        match self.resched.iter_mut().find(|(known, _)| *known == cpu) {
+            Some((_, strongest)) => *strongest = resched.max(*strongest),
+            None => self.resched.push((cpu, resched)),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The scheduling domains of a machine: who is balanced against whom, how often and how eagerly.
+//!
+//! kernel/sched/topology.c `sd_init`, 5.10 to 6.12: w = CPUs of the domain; interval w ms (up to 2w), times 16 on a busy
+//! CPU; imbalance_pct 110 (SMT) or 117; cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
+//! (its CPUs at the lowest level), seen from each CPU starting with its own. Domains of equal span are one object here;
+//! what each CPU keeps for itself is [`DomainState`]. Left out: overlapping NUMA domains (one NUMA level spans all
+//! nodes, within reclaim distance), clusters, asymmetric capacities, isolated CPUs.
+
+use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
+
+use crate::sched::rq::Jiffies;
+
+/// Most levels a CPU can have.
+pub(crate) const MAX_LEVELS: usize = 4;
+
+/// One span and its groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Domain {
+    pub level: Level,
+    pub span: CpuMask,
+    pub weight: u32,
+    pub groups: Vec<Group>,
+    pub imbalance_pct: u32,
+    pub cache_nice_tries: u32,
+    /// NUMA only: so many running tasks may stay together (`imb_numa_nr`).
+    pub imb_numa_nr: u32,
+    /// CPUs with at least two tasks.
+    pub overloaded: u32,
+}
+
+/// A group of a domain (`struct sched_group`).
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Its CPUs in ascending order.
+    pub cpus: Vec<CpuId>,
+    pub mask: CpuMask,
+    pub cores: u32,
+    /// Its CPUs are the threads of one core (SD_SHARE_CPUCAPACITY of the child domain).
+    pub smt: bool,
+    /// A lower level could not balance it because of affinity (`sgc->imbalance`).
+    pub imbalance: bool,
+}
+
+/// What a CPU remembers about one of its domains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DomainState {
+    pub last_balance: Jiffies,
+    /// In ms.
+    pub balance_interval: u64,
+    pub nr_balance_failed: u32,
+    pub max_newidle_lb_cost: Nanos,
+    pub last_decay: Jiffies,
+    pub newidle_call: u32,
+    pub newidle_success: u32,
+    pub newidle_ratio: u32,
+}
+
+/// A CPU's way up: its domain and its own group in it, per level.
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    domain: u32,
+    local: u32,
+}
+
+/// Every domain of the machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Domains {
+    domains: Vec<Domain>,
+    links: Vec<[Link; MAX_LEVELS]>,
+    depths: Vec<u8>,
+    states: Vec<[DomainState; MAX_LEVELS]>,
+    overload: bool,
+}
+
+impl Domain {
+    /// SD_SHARE_CPUCAPACITY.
+    pub fn is_smt(&self) -> bool {
+        self.level == Level::Smt
+    }
+
+    /// SD_SHARE_PKG_RESOURCES, later SD_SHARE_LLC.
+    pub fn shares_llc(&self) -> bool {
+        self.level <= Level::Mc
+    }
+
+    /// SD_NUMA.
+    pub fn is_numa(&self) -> bool {
+        self.level == Level::Numa
+    }
+}
+
+impl DomainState {
+    fn new(weight: u32) -> Self {
+        DomainState {
+            last_balance: 0,
+            balance_interval: u64::from(weight),
+            nr_balance_failed: 0,
+            max_newidle_lb_cost: 0,
+            last_decay: 0,
+            newidle_call: 512,
+            newidle_success: 256,
+            newidle_ratio: 512,
+        }
+    }
+}
+
+impl Domains {
+    pub fn new(topology: &Topology) -> Self {
+        let mut domains: Vec<Domain> = Vec::new();
+        let (mut links, mut depths, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        for cpu in topology.all().iter() {
+            let (mut link, mut state) = ([Link::default(); MAX_LEVELS], [DomainState::new(1); MAX_LEVELS]);
+            let levels = topology.domains(cpu);
+            for (at, (level, span)) in levels.iter().take(MAX_LEVELS).enumerate() {
+                let known = domains.iter().rposition(|d| d.level == *level && d.span == *span);
+                let index = known.unwrap_or_else(|| {
+                    domains.push(build(topology, *level, *span));
+                    domains.len() - 1
+                });
+                let local = domains[index].groups.iter().position(|group| group.mask.has(cpu)).unwrap_or(0);
+                link[at] = Link { domain: index as u32, local: local as u32 };
+                state[at] = DomainState::new(domains[index].weight);
+            }
+            links.push(link);
+            states.push(state);
+            depths.push(levels.len().min(MAX_LEVELS) as u8);
+        }
+        Domains { domains, links, depths, states, overload: false }
+    }
+
+    /// How many domains the CPU has.
+    #[inline]
+    pub fn depth(&self, cpu: CpuId) -> usize {
+        usize::from(self.depths[cpu.index()])
+    }
+
+    /// The CPU's domain at `level`, 0 = lowest; `level` is below [`Domains::depth`].
+    #[inline]
+    pub fn at(&self, cpu: CpuId, level: usize) -> &Domain {
+        &self.domains[self.links[cpu.index()][level].domain as usize]
+    }
+
+    /// Index of the CPU's own group in that domain.
+    #[inline]
+    pub fn local_group(&self, cpu: CpuId, level: usize) -> usize {
+        self.links[cpu.index()][level].local as usize
+    }
+
+    /// What the CPU remembers about that domain.
+    #[inline]
+    pub fn state(&self, cpu: CpuId, level: usize) -> &DomainState {
+        &self.states[cpu.index()][level]
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn state_mut(&mut self, cpu: CpuId, level: usize) -> &mut DomainState {
+        &mut self.states[cpu.index()][level]
+    }
+
+    /// The imbalance mark on the CPU's own group one level above `level` (`sd_parent->groups->sgc->imbalance`).
+    pub fn parent_imbalance(&mut self, cpu: CpuId, level: usize) -> Option<&mut bool> {
+        if level + 1 >= self.depth(cpu) {
+            return None;
+        }
+        let Link { domain, local } = self.links[cpu.index()][level + 1];
+        Some(&mut self.domains[domain as usize].groups[local as usize].imbalance)
+    }
+
+    /// The CPU's lowest domain that spans `other` too.
+    pub fn common_level(&self, topology: &Topology, cpu: CpuId, other: CpuId) -> Option<usize> {
+        let (depth, distance) = (self.depth(cpu), topology.distance(cpu, other));
+        // Distances Smt, Llc, Node, Remote are bridged by levels Smt, Mc, Pkg, Numa.
+        (0..depth).find(|level| self.at(cpu, *level).level as usize + 1 >= distance as usize)
+    }
+
+    /// The root domain's overload flag: set at once when a CPU gets its second task, cleared only by a balance pass
+    /// over the highest domain.
+    #[inline]
+    pub fn overload(&self) -> bool {
+        self.overload
+    }
+
+    /// A balance pass over the highest domain has seen whether any CPU has two tasks.
+    pub fn set_overload(&mut self, overload: bool) {
+        self.overload = overload;
+    }
+
+    /// A CPU got its second task, or has fewer than two again (`add_nr_running`).
+    pub fn count_overloaded(&mut self, cpu: CpuId, overloaded: bool) {
+        for level in 0..self.depth(cpu) {
+            let domain = &mut self.domains[self.links[cpu.index()][level].domain as usize];
+            domain.overloaded = if overloaded { domain.overloaded + 1 } else { domain.overloaded - 1 };
+        }
+        self.overload |= overloaded;
+    }
+}
+
+fn build(topology: &Topology, level: Level, span: CpuMask) -> Domain {
+    let groups = groups(topology, level, &span);
+    let (imbalance_pct, cache_nice_tries) = match level {
+        Level::Smt => (110, 0),
+        Level::Mc | Level::Pkg => (117, 1),
+        Level::Numa => (117, 2),
+    };
+    let imb_numa_nr = if level == Level::Numa { imb_numa_nr(topology, &span) } else { 0 };
+    let weight = span.count() as u32;
+    Domain { level, span, weight, groups, imbalance_pct, cache_nice_tries, imb_numa_nr, overloaded: 0 }
+}
+
+/// The child domains of the span, or its CPUs where a CPU has no smaller domain.
+fn groups(topology: &Topology, level: Level, span: &CpuMask) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut covered = CpuMask::default();
+    for cpu in span.iter() {
+        if covered.has(cpu) {
+            continue;
+        }
+        let child = topology.domains(cpu).into_iter().rfind(|(l, _)| *l < level);
+        let mask = child.map_or_else(|| CpuMask::from_iter([cpu]), |(_, mask)| mask);
+        let cpus: Vec<CpuId> = mask.iter().collect();
+        cpus.iter().for_each(|cpu| covered.set(*cpu));
+        let first_of_core = |cpu: &&CpuId| topology.smt(**cpu).lowest() == Some(**cpu);
+        let cores = cpus.iter().filter(first_of_core).count().max(1) as u32;
+        let smt = child.is_some_and(|(l, _)| l == Level::Smt);
+        groups.push(Group { cpus, mask, cores, smt, imbalance: false });
+    }
+    groups
+}
+
+/// How far a NUMA domain may be uneven: an eighth of a node's CPUs, or its number of caches (`build_sched_domains`).
+fn imb_numa_nr(topology: &Topology, span: &CpuMask) -> u32 {
+    let Some(cpu) = span.lowest() else { return 1 };
+    let (node, llc) = (topology.node(cpu).count() as u32, topology.llc(cpu).count() as u32);
+    let caches = node / llc.max(1);
+    let allowed = if caches <= 1 { node >> 3 } else { caches };
+    allowed.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_sockets_with_smt() {
+        let topology = Topology::regular(2, 1, 28, 2, false).unwrap();
+        let domains = Domains::new(&topology);
+        let cpu = CpuId(29);
+        let shape: Vec<(Level, u32, usize, u32)> = (0..domains.depth(cpu))
+            .map(|level| domains.at(cpu, level))
+            .map(|d| (d.level, d.weight, d.groups.len(), d.imb_numa_nr))
+            .collect();
+        assert_eq!(shape, [(Level::Smt, 2, 2, 0), (Level::Mc, 56, 28, 0), (Level::Numa, 112, 2, 7)]);
+        assert_eq!(domains.local_group(cpu, 1), 1);
+        assert_eq!(domains.at(cpu, 2).groups[1].cores, 28);
+        assert!(domains.at(cpu, 1).groups[0].smt && !domains.at(cpu, 2).groups[0].smt);
+        for (other, level) in [(85, Some(0)), (30, Some(1)), (0, Some(2))] {
+            assert_eq!(domains.common_level(&topology, cpu, CpuId(other)), level);
+        }
+    }
+
+    #[test]
+    fn one_cpu_has_nothing_to_balance() {
+        let topology = Topology::regular(1, 1, 1, 1, true).unwrap();
+        assert_eq!(Domains::new(&topology).depth(CpuId(0)), 0);
+    }
+}

@@ -1,0 +1,80 @@
+//! Who pulls work from whom, and when (load balancing, kernel/sched/fair.c 6.1.192 and 6.12.0).
+//!
+//! A pass over one domain ([`pass`]): statistics of its groups ([`stats`]), the busiest one and by how much
+//! ([`busiest`]), tasks taken from one of its CPUs ([`detach`]). Passes are run by a CPU about to go idle ([`newidle`]),
+//! at ticks ([`periodic`]) and by an idle CPU on behalf of the others ([`nohz`]). Left out: active balance (pushing a
+//! running task), misfit tasks, asymmetric packing, NUMA preferences, capacity taken by interrupts or other classes.
+
+pub(crate) mod busiest;
+mod detach;
+pub(crate) mod domains;
+mod newidle;
+pub(crate) mod nohz;
+mod pass;
+mod periodic;
+pub(crate) mod stats;
+
+use schedlab_model::{CpuId, CpuMask, Nanos};
+
+/// In which state the pulling CPU is (`enum cpu_idle_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CpuIdle {
+    /// It runs something.
+    Not,
+    /// It is idle.
+    Idle,
+    /// It is about to go idle.
+    Newly,
+}
+
+/// What an imbalance is counted in (`enum migration_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Migrate {
+    /// Sum of weights.
+    Load,
+    /// Utilisation.
+    Util,
+    /// Tasks.
+    Task,
+}
+
+/// One balancing pass (`struct lb_env`).
+#[derive(Clone, Debug)]
+pub(crate) struct Env {
+    /// The CPU that gets the work.
+    pub dst: CpuId,
+    /// Which of the balancing CPU's domains.
+    pub level: usize,
+    /// The balancing CPU, whose domain and counters are used.
+    pub this: CpuId,
+    pub idle: CpuIdle,
+    pub now: Nanos,
+    /// CPUs no longer considered in this pass, once there are any.
+    pub excluded: Option<CpuMask>,
+    pub migrate: Migrate,
+    pub imbalance: u64,
+}
+
+impl Env {
+    pub fn considers(&self, cpu: CpuId) -> bool {
+        self.excluded.as_ref().is_none_or(|mask| !mask.has(cpu))
+    }
+
+    pub fn exclude(&mut self, cpu: CpuId) {
+        self.excluded.get_or_insert_with(CpuMask::default).set(cpu);
+    }
+}
+
+/// What the caller charges; it stands for the kernel's clock reads during a walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BalanceCost {
+    pub per_pass: Nanos,
+    pub per_cpu: Nanos,
+}
+
+impl Default for BalanceCost {
+    /// Middle of the published ranges: 1-3 us a pass, 30-100 ns a CPU.
+    fn default() -> Self {
+        BalanceCost { per_pass: 1_500, per_cpu: 50 }
+    }
+}

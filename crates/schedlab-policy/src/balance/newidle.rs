@@ -1,0 +1,129 @@
+//! Pulling work at the moment a CPU runs dry (`newidle_balance`; `sched_balance_newidle` from 6.10 on).
+//!
+//! kernel/sched/fair.c 6.1.192 and 6.12.0. Not at all if a wakeup is on its way, no CPU of the machine has two tasks (root
+//! domain's overload flag), or avg_idle is below the lowest domain's max_newidle_lb_cost. Upwards through the domains
+//! while avg_idle covers the time spent so far plus the domain's most expensive pass (decaying by 1/85 a second), until
+//! something is pulled. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last
+//! calls. The time a pass takes is what the caller said it charges ([`Sched::set_balance_cost`]).
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::domains::DomainState;
+use super::CpuIdle;
+use crate::features::Feature;
+use crate::sched::rq::Jiffies;
+use crate::sched::types::Moves;
+use crate::Sched;
+
+impl Sched {
+    /// `newidle_balance`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
+    /// [`Sched::idle_enter`].
+    pub fn newidle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        let mut moves = Moves::default();
+        let rq = &mut self.rqs[cpu.index()];
+        if rq.ttwu_pending || rq.nr_running > 0 {
+            return moves;
+        }
+        rq.stamp_idle(now);
+        if self.domains.depth(cpu) == 0 {
+            return moves;
+        }
+        let jiffies = self.jiffies(now);
+        let mut next_balance = jiffies + u64::from(self.fair.config.hz);
+        let avg_idle = self.rqs[cpu.index()].avg_idle;
+        if !self.domains.overload() || avg_idle < self.domains.state(cpu, 0).max_newidle_lb_cost {
+            next_balance = next_balance.min(self.next_balance_at(cpu, 0));
+        } else {
+            next_balance = next_balance.min(self.walk_newidle(cpu, now, avg_idle, &mut moves));
+        }
+        let rq = &mut self.rqs[cpu.index()];
+        rq.next_balance = rq.next_balance.min(next_balance);
+        if !moves.moved.is_empty() {
+            rq.idle_stamp = 0;
+        }
+        moves
+    }
+
+    /// The walk upwards; returns when the earliest domain visited is next due.
+    fn walk_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, moves: &mut Moves) -> Jiffies {
+        let jiffies = self.jiffies(now);
+        let (mut next_balance, mut spent) = (Jiffies::MAX, 0);
+        for level in 0..self.domains.depth(cpu) {
+            next_balance = next_balance.min(self.next_balance_at(cpu, level));
+            if avg_idle < spent + self.domains.state(cpu, level).max_newidle_lb_cost {
+                break;
+            }
+            let Some(weight) = self.newidle_chance(cpu, level) else { continue };
+            let (passes, looked_at) = (moves.passes, moves.looked_at);
+            let (pulled, go_on) = self.load_balance(cpu, level, CpuIdle::Newly, now, moves);
+            let took = u64::from(moves.passes - passes) * self.balance_cost.per_pass
+                + u64::from(moves.looked_at - looked_at) * self.balance_cost.per_cpu;
+            spent += took;
+            let success = if pulled > 0 { weight } else { 0 };
+            let hz = u64::from(self.fair.config.hz);
+            self.domains.state_mut(cpu, level).note_newidle(took, success, jiffies, hz);
+            if pulled > 0 || !go_on {
+                break;
+            }
+        }
+        let rq = &mut self.rqs[cpu.index()];
+        rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(spent);
+        next_balance
+    }
+
+    /// NI_RANDOM: what a success counts, or `None` if the domain is skipped this time.
+    fn newidle_chance(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
+        if !self.fair.config.has(Feature::NiRandom) {
+            return Some(1);
+        }
+        let dice = (self.random[cpu.index()].next_u64() >> 32) as u32 % 1024;
+        let state = self.domains.state_mut(cpu, level);
+        let weight = 1 + state.newidle_ratio;
+        if dice > weight {
+            state.count_newidle(0);
+            return None;
+        }
+        Some((1024 + weight / 2) / weight)
+    }
+
+    /// When the domain is next due on an idle CPU (`update_next_balance`).
+    fn next_balance_at(&self, cpu: CpuId, level: usize) -> Jiffies {
+        self.domains.state(cpu, level).last_balance + self.balance_interval(cpu, level, false)
+    }
+}
+
+impl DomainState {
+    /// `update_newidle_cost` after a pass.
+    fn note_newidle(&mut self, took: Nanos, success: u32, jiffies: Jiffies, hz: Jiffies) {
+        if took > 0 {
+            self.count_newidle(success);
+        }
+        if took > self.max_newidle_lb_cost {
+            self.max_newidle_lb_cost = took;
+            self.last_decay = jiffies;
+        } else {
+            self.decay_newidle_cost(jiffies, hz);
+        }
+    }
+
+    /// The decay of `update_newidle_cost`; true if it happened.
+    pub(super) fn decay_newidle_cost(&mut self, jiffies: Jiffies, hz: Jiffies) -> bool {
+        let due = jiffies > self.last_decay + hz;
+        if due {
+            self.max_newidle_lb_cost = self.max_newidle_lb_cost * 253 / 256;
+            self.last_decay = jiffies;
+        }
+        due
+    }
+
+    /// `update_newidle_stats`.
+    fn count_newidle(&mut self, success: u32) {
+        self.newidle_call += 1;
+        self.newidle_success += success;
+        if self.newidle_call >= 1024 {
+            self.newidle_ratio = self.newidle_success;
+            self.newidle_call /= 2;
+            self.newidle_success /= 2;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Balancing on behalf of CPUs whose tick is stopped (`nohz_balancer_kick`, `nohz_idle_balance`,
+//! kernel/sched/fair.c 5.15 to 6.12).
+//!
+//! At its tick a busy CPU wakes the first tick-stopped idle CPU, at most once a jiffy and when a balance is due, if it has
+//! two tasks itself or another CPU of its cache is busy too; that one balances for every idle CPU that is due, itself
+//! last. Left out: kicks that only refresh blocked load (load is not decayed by hand here) or only recompute the next
+//! due time (kept up to date when a CPU goes idle), reduced capacity, asymmetric packing and capacities.
+
+use schedlab_model::{CpuId, CpuMask, Nanos};
+
+use crate::sched::rq::Jiffies;
+use crate::sched::types::Moves;
+use crate::Sched;
+
+/// `nohz`: the CPUs without a tick.
+#[derive(Clone, Debug)]
+pub(crate) struct Nohz {
+    idle_cpus: CpuMask,
+    count: u32,
+    next_balance: Jiffies,
+}
+
+impl Nohz {
+    /// Every CPU of the machine has its tick stopped.
+    pub fn new(all: &CpuMask) -> Self {
+        Nohz { idle_cpus: *all, count: all.count() as u32, next_balance: 0 }
+    }
+}
+
+impl Sched {
+    /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
+    /// [`Sched::nohz_balance`].
+    pub fn nohz_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
+        if self.rqs[cpu.index()].idle {
+            return None;
+        }
+        self.nohz_exit_idle(cpu);
+        let jiffies = self.jiffies(now);
+        if self.nohz.count == 0 || jiffies < self.nohz.next_balance {
+            return None;
+        }
+        let llc = self.idle.llc_of(cpu);
+        if self.rqs[cpu.index()].nr_running < 2 && self.idle.llc(llc).nr_busy <= 1 {
+            return None;
+        }
+        self.nohz.next_balance = jiffies + 1;
+        let ilb = self.nohz.idle_cpus.iter().find(|ilb| *ilb != cpu && self.idle.is_idle(*ilb))?;
+        let already = std::mem::replace(&mut self.rqs[ilb.index()].nohz_kicked, true);
+        (!already).then_some(ilb)
+    }
+
+    /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU whose turn has come, itself last.
+    pub fn nohz_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        let mut moves = Moves::default();
+        self.rqs[cpu.index()].nohz_kicked = false;
+        let jiffies = self.jiffies(now);
+        let mut next_balance = None::<Jiffies>;
+        let start = (cpu.index() + 1) % self.topology.nr_cpus();
+        let idle_cpus = self.nohz.idle_cpus;
+        for other in idle_cpus.iter_from(CpuId(start as u32)) {
+            if !self.idle.is_idle(other) {
+                continue;
+            }
+            // Work for this CPU itself: the next kick goes on with the rest.
+            if !self.idle.is_idle(cpu) {
+                return moves;
+            }
+            if jiffies >= self.rqs[other.index()].next_balance {
+                self.rebalance_domains(other, true, now, &mut moves);
+            }
+            let next = self.rqs[other.index()].next_balance;
+            next_balance = Some(next_balance.map_or(next, |earliest| earliest.min(next)));
+        }
+        if let Some(next) = next_balance {
+            self.nohz.next_balance = next;
+        }
+        moves
+    }
+
+    /// `nohz_balance_enter_idle`: the tick stops with the idle task's arrival.
+    pub(crate) fn nohz_enter_idle(&mut self, cpu: CpuId) {
+        let rq = &mut self.rqs[cpu.index()];
+        self.nohz.next_balance = self.nohz.next_balance.min(rq.next_balance);
+        if std::mem::replace(&mut rq.nohz_tick_stopped, true) {
+            return;
+        }
+        self.nohz.idle_cpus.set(cpu);
+        self.nohz.count += 1;
+        let llc = self.idle.llc_of(cpu);
+        self.idle.llc_mut(llc).nr_busy -= 1;
+    }
+
+    /// `nohz_balance_exit_idle`: noticed at the first busy tick, not before.
+    fn nohz_exit_idle(&mut self, cpu: CpuId) {
+        if !std::mem::replace(&mut self.rqs[cpu.index()].nohz_tick_stopped, false) {
+            return;
+        }
+        self.nohz.idle_cpus.clear(cpu);
+        self.nohz.count -= 1;
+        let llc = self.idle.llc_of(cpu);
+        self.idle.llc_mut(llc).nr_busy += 1;
+    }
+}

@@ -1,0 +1,159 @@
+//! One balancing pass over one domain (`load_balance`; `sched_balance_rq` from 6.10 on).
+//!
+//! kernel/sched/fair.c 6.1.192 and 6.12.0, including the retries when affinity pins what should move. Left out: active
+//! balance, so a pass that keeps failing only counts its failures; the lock break every 32 tasks.
+
+use schedlab_model::CpuId;
+
+use super::detach::Pinned;
+use super::{CpuIdle, Env, Migrate};
+use crate::sched::types::Moves;
+use crate::Sched;
+
+/// `MAX_PINNED_INTERVAL`, in ms.
+const MAX_PINNED_INTERVAL: u64 = 512;
+
+/// How a pass ended.
+enum End {
+    /// Tasks moved, or should have and could not.
+    Unbalanced { moved: u32 },
+    /// Nothing to do.
+    Balanced { pinned: bool },
+}
+
+impl Sched {
+    /// `load_balance` of `this` in its domain at `level`; returns how many tasks moved and whether to go on upwards.
+    pub(super) fn load_balance(
+        &mut self,
+        this: CpuId,
+        level: usize,
+        idle: CpuIdle,
+        now: u64,
+        moves: &mut Moves,
+    ) -> (u32, bool) {
+        if !self.should_we_balance(this, level, idle) {
+            self.finish_pass(this, level, idle, &End::Balanced { pinned: false });
+            return (0, false);
+        }
+        moves.passes += 1;
+        if idle == CpuIdle::Newly && self.nothing_to_pull(this, level) {
+            moves.looked_at += self.domains.at(this, level).weight;
+            return (0, true);
+        }
+        let mut env = Env { dst: this, level, this, idle, now, excluded: None, migrate: Migrate::Load, imbalance: 0 };
+        let end = self.run_pass(&mut env, moves);
+        self.finish_pass(this, level, idle, &end);
+        match end {
+            End::Unbalanced { moved } => (moved, true),
+            End::Balanced { .. } => (0, true),
+        }
+    }
+
+    /// Whether a newidle pass would change nothing: no CPU of the domain has a second task, and there is no count of
+    /// failures or mark of pinned tasks that it would clear. It stands for the full walk, which costs the same.
+    fn nothing_to_pull(&mut self, this: CpuId, level: usize) -> bool {
+        if self.domains.at(this, level).overloaded > 0 || self.domains.state(this, level).nr_balance_failed > 0 {
+            return false;
+        }
+        if self.domains.parent_imbalance(this, level).is_some_and(|mark| *mark) {
+            return false;
+        }
+        if level + 1 == self.domains.depth(this) {
+            self.domains.set_overload(false);
+        }
+        true
+    }
+
+    /// Find, move, and find again while every task found is pinned.
+    fn run_pass(&mut self, env: &mut Env, moves: &mut Moves) -> End {
+        loop {
+            let Some(group) = self.find_busiest_group(env, moves) else { return End::Balanced { pinned: false } };
+            let Some(src) = self.find_busiest_queue(env, group) else { return End::Balanced { pinned: false } };
+            if src == env.dst || self.rqs[src.index()].nr_running <= 1 {
+                return End::Unbalanced { moved: 0 };
+            }
+            let mut pinned = Pinned { all: true, ..Pinned::default() };
+            let moved = self.pull_from(env, src, &mut pinned, moves);
+            if pinned.some && env.imbalance > 0 {
+                if let Some(mark) = self.domains.parent_imbalance(env.this, env.level) {
+                    *mark = true;
+                }
+            }
+            if !pinned.all {
+                return End::Unbalanced { moved };
+            }
+            env.exclude(src);
+            if !self.others_left(env) {
+                return End::Balanced { pinned: true };
+            }
+        }
+    }
+
+    /// Moves from one CPU, and what was pinned away from `env.dst` to the other CPUs of its group.
+    fn pull_from(&mut self, env: &mut Env, src: CpuId, pinned: &mut Pinned, moves: &mut Moves) -> u32 {
+        let loop_max = (self.fair.config.knobs.nr_migrate as usize).min(self.rqs[src.index()].nr_running as usize);
+        let mut moved = self.move_tasks(env, src, loop_max, pinned, moves);
+        while env.imbalance > 0 {
+            let Some(other) = pinned.elsewhere.take() else { break };
+            env.exclude(env.dst);
+            env.dst = other;
+            moved += self.move_tasks(env, src, loop_max, pinned, moves);
+        }
+        moved
+    }
+
+    /// Whether a CPU outside the destination's group is still considered.
+    fn others_left(&self, env: &Env) -> bool {
+        let Some(excluded) = &env.excluded else { return true };
+        let domain = self.domains.at(env.this, env.level);
+        let local = &domain.groups[self.domains.local_group(env.this, env.level)].mask;
+        !domain.span.without(excluded).without(local).is_empty()
+    }
+
+    /// Failure counts, the parent's mark and the interval, after a pass.
+    fn finish_pass(&mut self, this: CpuId, level: usize, idle: CpuIdle, end: &End) {
+        if let End::Balanced { pinned: false } = end {
+            if let Some(mark) = self.domains.parent_imbalance(this, level) {
+                *mark = false;
+            }
+        }
+        let weight = u64::from(self.domains.at(this, level).weight);
+        let state = self.domains.state_mut(this, level);
+        match *end {
+            End::Unbalanced { moved } => {
+                state.balance_interval = weight;
+                if moved > 0 {
+                    state.nr_balance_failed = 0;
+                } else if idle != CpuIdle::Newly {
+                    state.nr_balance_failed = state.nr_balance_failed.saturating_add(1);
+                }
+            }
+            End::Balanced { pinned } => {
+                state.nr_balance_failed = 0;
+                let may_grow =
+                    (pinned && state.balance_interval < MAX_PINNED_INTERVAL) || state.balance_interval < 2 * weight;
+                if idle != CpuIdle::Newly && may_grow {
+                    state.balance_interval *= 2;
+                }
+            }
+        }
+    }
+
+    /// `should_we_balance`: periodic balancing is left to the first idle CPU of the group, else to its first CPU.
+    fn should_we_balance(&self, this: CpuId, level: usize, idle: CpuIdle) -> bool {
+        if idle == CpuIdle::Newly {
+            let rq = &self.rqs[this.index()];
+            return rq.nr_running == 0 && !rq.ttwu_pending;
+        }
+        let domain = self.domains.at(this, level);
+        let group = &domain.groups[self.domains.local_group(this, level)].cpus;
+        let mut with_busy_sibling = None;
+        for &cpu in group.iter().filter(|cpu| self.idle.is_idle(**cpu)) {
+            if !self.rules.prefer_idle_core || domain.is_smt() || self.idle.siblings_idle(cpu) {
+                return cpu == this;
+            }
+            with_busy_sibling = with_busy_sibling.or(Some(cpu));
+        }
+        with_busy_sibling.unwrap_or(group[0]) == this
+    }
+}

@@ -1,0 +1,84 @@
+//! Balancing at ticks (`rebalance_domains`; `sched_balance_domains` from 6.10 on).
+//!
+//! kernel/sched/fair.c 5.10 to 6.12. A domain is due every balance_interval ms, 16 times as long less one jiffy on a busy
+//! CPU, at least one jiffy, at most HZ * CPUs / 10; upwards until a domain where another CPU is the one to balance. Left
+//! out: SD_SERIALIZE (two NUMA passes never overlap, since a pass takes no time here).
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::CpuIdle;
+use crate::sched::rq::Jiffies;
+use crate::sched::types::Moves;
+use crate::Sched;
+
+/// `busy_factor`.
+const BUSY_FACTOR: u64 = 16;
+
+impl Sched {
+    /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), asked at its tick.
+    #[must_use]
+    pub fn balance_due(&self, cpu: CpuId, now: Nanos) -> bool {
+        self.domains.depth(cpu) > 0 && self.jiffies(now) >= self.rqs[cpu.index()].next_balance
+    }
+
+    /// `rebalance_domains` of one CPU; `idle` = it has been idle at the tick.
+    pub fn periodic_balance(&mut self, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
+        let mut moves = Moves::default();
+        self.rebalance_domains(cpu, idle, now, &mut moves);
+        moves
+    }
+
+    /// The same, adding to what has moved so far.
+    pub(super) fn rebalance_domains(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
+        let (jiffies, hz) = (self.jiffies(now), u64::from(self.fair.config.hz));
+        let mut idle = if idle { CpuIdle::Idle } else { CpuIdle::Not };
+        let mut next_balance = None::<Jiffies>;
+        let (mut go_on, mut decayed, mut max_cost) = (true, false, 0);
+        for level in 0..self.domains.depth(cpu) {
+            let state = self.domains.state_mut(cpu, level);
+            decayed = state.decay_newidle_cost(jiffies, hz);
+            max_cost += state.max_newidle_lb_cost;
+            if !go_on {
+                if decayed {
+                    continue;
+                }
+                break;
+            }
+            let due = state.last_balance + self.balance_interval(cpu, level, self.counts_as_busy(cpu, idle));
+            if jiffies >= due {
+                let (moved, upwards) = self.load_balance(cpu, level, idle, now, moves);
+                if moved > 0 {
+                    idle = if self.idle.is_idle(cpu) { CpuIdle::Idle } else { CpuIdle::Not };
+                }
+                go_on = upwards;
+                self.domains.state_mut(cpu, level).last_balance = jiffies;
+            }
+            let interval = self.balance_interval(cpu, level, self.counts_as_busy(cpu, idle));
+            let next = self.domains.state(cpu, level).last_balance + interval;
+            next_balance = Some(next_balance.map_or(next, |earliest| earliest.min(next)));
+        }
+        let migration_cost = self.fair.config.knobs.migration_cost;
+        let rq = &mut self.rqs[cpu.index()];
+        if decayed {
+            rq.max_idle_balance_cost = max_cost.max(migration_cost);
+        }
+        if let Some(next) = next_balance {
+            rq.next_balance = next;
+        }
+    }
+
+    /// Not idle, and not only SCHED_IDLE tasks either.
+    fn counts_as_busy(&self, cpu: CpuId, idle: CpuIdle) -> bool {
+        idle != CpuIdle::Idle && !self.idle.is_usable(cpu)
+    }
+
+    /// `get_sd_balance_interval`.
+    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> Jiffies {
+        let hz = u64::from(self.fair.config.hz);
+        let ms = self.domains.state(cpu, level).balance_interval * if busy { BUSY_FACTOR } else { 1 };
+        // msecs_to_jiffies rounds up.
+        let jiffies = (ms * hz).div_ceil(1000).saturating_sub(u64::from(busy));
+        let most = (hz * self.topology.nr_cpus() as u64 / 10).max(1);
+        jiffies.clamp(1, most)
+    }
+}

@@ -1,0 +1,259 @@
+//! Which CPUs look idle, as bit masks per last-level cache, and what each cache's CPUs share (`struct
+//! sched_domain_shared`).
+//!
+//! Kernel: `idle_cpu`, `available_idle_cpu`, `sched_idle_cpu` read three fields of a remote runqueue at every test; here
+//! whoever changes such a field reports it ([`IdleMap::set`]), so that a test is one bit and a search of a whole cache a
+//! few words. Bits are in CPU order within a cache, which is the order of the kernel's scans.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use schedlab_model::{CpuId, Topology};
+
+/// Index of a last-level cache.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct LlcId(u32);
+
+/// What the CPUs of one last-level cache share.
+#[derive(Clone, Debug)]
+pub(crate) struct Llc {
+    /// Its CPUs in ascending order.
+    pub cpus: Vec<CpuId>,
+    /// A core of it was seen wholly idle and no search has failed since (`has_idle_cores`).
+    pub has_idle_cores: bool,
+    /// How many CPUs a search may test (`nr_idle_scan`). Before the first periodic balance: all, as after a long
+    /// idle time (the kernel's very first value is 0).
+    pub nr_idle_scan: u32,
+    /// Time a search took on average, in ns (`avg_scan_cost` of the domain).
+    pub avg_scan_cost: u64,
+    /// CPUs whose tick runs (`nr_busy_cpus`).
+    pub nr_busy: u32,
+    words: Range<usize>,
+}
+
+/// The threads of one core.
+#[derive(Clone, Debug)]
+struct Core {
+    threads: Vec<CpuId>,
+    idle: u32,
+}
+
+/// Where a CPU's bits are.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    llc: LlcId,
+    rank: u32,
+    core: u32,
+    word: u32,
+    bit: u32,
+}
+
+/// Idle state of every CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct IdleMap {
+    slots: Vec<Slot>,
+    llcs: Vec<Llc>,
+    cores: Vec<Core>,
+    idle: Vec<u64>,
+    usable: Vec<u64>,
+    smt: bool,
+}
+
+impl IdleMap {
+    /// Every CPU idle.
+    pub fn new(topology: &Topology) -> Self {
+        let mut map = IdleMap { slots: vec![], llcs: vec![], cores: vec![], idle: vec![], usable: vec![], smt: false };
+        map.add_llcs(topology);
+        map.add_cores(topology);
+        for cpu in topology.all().iter() {
+            map.set(cpu, true, true);
+        }
+        for llc in &mut map.llcs {
+            llc.has_idle_cores = map.smt;
+        }
+        map
+    }
+
+    fn add_llcs(&mut self, topology: &Topology) {
+        let mut numbers = BTreeMap::new();
+        for cpu in topology.all().iter() {
+            let id = *numbers.entry(topology.place(cpu).llc).or_insert(LlcId(self.llcs.len() as u32));
+            if id.0 as usize == self.llcs.len() {
+                let cpus: Vec<CpuId> = topology.llc(cpu).iter().collect();
+                let words = self.idle.len()..self.idle.len() + cpus.len().div_ceil(64);
+                self.idle.resize(words.end, 0);
+                let nr_idle_scan = cpus.len() as u32;
+                self.llcs.push(Llc { cpus, has_idle_cores: false, nr_idle_scan, avg_scan_cost: 0, nr_busy: 0, words });
+            }
+            let llc = &self.llcs[id.0 as usize];
+            let rank = llc.cpus.partition_point(|other| *other < cpu) as u32;
+            let word = llc.words.start as u32 + rank / 64;
+            self.slots.push(Slot { llc: id, rank, core: 0, word, bit: rank % 64 });
+        }
+        self.usable = self.idle.clone();
+    }
+
+    fn add_cores(&mut self, topology: &Topology) {
+        let mut numbers = BTreeMap::new();
+        for cpu in topology.all().iter() {
+            let index = *numbers.entry(topology.place(cpu).core).or_insert(self.cores.len());
+            if index == self.cores.len() {
+                self.cores.push(Core { threads: topology.smt(cpu).iter().collect(), idle: 0 });
+            }
+            self.slots[cpu.index()].core = index as u32;
+        }
+        self.smt = self.cores.iter().any(|core| core.threads.len() > 1);
+    }
+
+    /// Reports a CPU's state: `idle` as `available_idle_cpu`, `usable` = that or `sched_idle_cpu`.
+    #[inline]
+    pub fn set(&mut self, cpu: CpuId, idle: bool, usable: bool) {
+        let slot = self.slots[cpu.index()];
+        let (word, bit) = (slot.word as usize, 1u64 << slot.bit);
+        if (self.idle[word] & bit != 0) != idle {
+            self.idle[word] ^= bit;
+            let count = &mut self.cores[slot.core as usize].idle;
+            *count = if idle { *count + 1 } else { *count - 1 };
+        }
+        if usable {
+            self.usable[word] |= bit;
+        } else {
+            self.usable[word] &= !bit;
+        }
+    }
+
+    /// `available_idle_cpu`.
+    #[inline]
+    pub fn is_idle(&self, cpu: CpuId) -> bool {
+        let slot = self.slots[cpu.index()];
+        self.idle[slot.word as usize] >> slot.bit & 1 == 1
+    }
+
+    /// `available_idle_cpu || sched_idle_cpu`.
+    #[inline]
+    pub fn is_usable(&self, cpu: CpuId) -> bool {
+        let slot = self.slots[cpu.index()];
+        self.usable[slot.word as usize] >> slot.bit & 1 == 1
+    }
+
+    /// Whether any core has more than one thread (`sched_smt_active`).
+    #[inline]
+    pub fn smt_active(&self) -> bool {
+        self.smt
+    }
+
+    /// The CPU's last-level cache.
+    #[inline]
+    pub fn llc_of(&self, cpu: CpuId) -> LlcId {
+        self.slots[cpu.index()].llc
+    }
+
+    /// What the CPUs of the cache share.
+    #[inline]
+    pub fn llc(&self, llc: LlcId) -> &Llc {
+        &self.llcs[llc.0 as usize]
+    }
+
+    /// The same, to change it.
+    pub fn llc_mut(&mut self, llc: LlcId) -> &mut Llc {
+        &mut self.llcs[llc.0 as usize]
+    }
+
+    /// The CPU's position among the CPUs of its cache.
+    #[inline]
+    pub fn rank(&self, cpu: CpuId) -> usize {
+        self.slots[cpu.index()].rank as usize
+    }
+
+    /// The CPU's core, as an index below the number of cores.
+    #[inline]
+    pub fn core_of(&self, cpu: CpuId) -> usize {
+        self.slots[cpu.index()].core as usize
+    }
+
+    /// Number of cores.
+    pub fn nr_cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// The threads of the CPU's core, itself included, in ascending order.
+    #[inline]
+    pub fn threads(&self, cpu: CpuId) -> &[CpuId] {
+        &self.cores[self.core_of(cpu)].threads
+    }
+
+    /// `is_core_idle`: every other thread of the core is idle.
+    pub fn siblings_idle(&self, cpu: CpuId) -> bool {
+        let core = &self.cores[self.core_of(cpu)];
+        core.idle as usize + usize::from(!self.is_idle(cpu)) == core.threads.len()
+    }
+
+    /// `__update_idle_core`: the CPU's idle task is switched in.
+    pub fn update_idle_core(&mut self, cpu: CpuId) {
+        if self.smt && self.siblings_idle(cpu) {
+            let llc = self.llc_of(cpu);
+            self.llc_mut(llc).has_idle_cores = true;
+        }
+    }
+
+    /// The first usable CPU of the cache at rank `from` or after, wrapping round, and its distance from there in CPUs.
+    pub fn next_usable(&self, llc: LlcId, from: usize) -> Option<(CpuId, usize)> {
+        let llc = &self.llcs[llc.0 as usize];
+        let words = &self.usable[llc.words.clone()];
+        let size = llc.cpus.len();
+        let rank = first_set(words, from).or_else(|| first_set(words, 0))?;
+        Some((llc.cpus[rank], if rank >= from { rank - from } else { rank + size - from }))
+    }
+}
+
+/// The first set bit at position `from` or above.
+fn first_set(words: &[u64], from: usize) -> Option<usize> {
+    let mut index = from / 64;
+    let mut word = words.get(index)? & (!0u64 << (from % 64));
+    loop {
+        if word != 0 {
+            return Some(index * 64 + word.trailing_zeros() as usize);
+        }
+        index += 1;
+        word = *words.get(index)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_follow_the_cache_not_the_cpu_numbers() {
+        // 2 sockets of 28 cores of 2 threads, siblings 56 apart: cache 0 is 0-27,56-83.
+        let topology = Topology::regular(2, 1, 28, 2, false).unwrap();
+        let mut map = IdleMap::new(&topology);
+        let llc = map.llc_of(CpuId(56));
+        assert_eq!((llc, map.rank(CpuId(56)), map.llc(llc).cpus.len()), (map.llc_of(CpuId(0)), 28, 56));
+        for cpu in topology.all().iter() {
+            map.set(cpu, false, false);
+        }
+        assert_eq!(map.next_usable(llc, 0), None);
+        map.set(CpuId(83), true, true);
+        map.set(CpuId(28), true, true);
+        assert_eq!(map.next_usable(llc, 3), Some((CpuId(83), 52)));
+        map.set(CpuId(1), false, true);
+        assert_eq!(map.next_usable(llc, 3), Some((CpuId(83), 52)));
+        map.set(CpuId(83), false, false);
+        assert_eq!(map.next_usable(llc, 3), Some((CpuId(1), 54)));
+        assert!(map.is_usable(CpuId(1)) && !map.is_idle(CpuId(1)));
+    }
+
+    #[test]
+    fn idle_core_hint_needs_every_sibling() {
+        let topology = Topology::regular(1, 1, 2, 4, true).unwrap();
+        let mut map = IdleMap::new(&topology);
+        let llc = map.llc_of(CpuId(0));
+        map.llc_mut(llc).has_idle_cores = false;
+        map.set(CpuId(1), false, false);
+        map.update_idle_core(CpuId(0));
+        assert!(!map.llc(llc).has_idle_cores);
+        map.update_idle_core(CpuId(1));
+        assert!(map.llc(llc).has_idle_cores, "the CPU's own state is not asked");
+    }
+}

@@ -1,0 +1,160 @@
+//! The least loaded CPU for a new task or a new image (`find_idlest_cpu`, `find_idlest_group`,
+//! `find_idlest_group_cpu`, kernel/sched/fair.c 5.5 and later; `sched_balance_find_dst_*` in 6.12).
+//!
+//! From the highest domain downwards: the idlest group other than the own one if it is worth it, in it the most recently
+//! idled CPU, else the least loaded; then on from that CPU's next smaller domain. Left out: exit latencies of idle
+//! states (all equal here), NUMA preferences, misfit tasks, core scheduling.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use crate::balance::busiest::adjust_numa_imbalance;
+use crate::balance::stats::{GroupStats, GroupType};
+use crate::placement::load::{cpu_load, CAPACITY_SCALE};
+use crate::sched::types::Tested;
+use crate::Sched;
+
+impl Sched {
+    /// `find_idlest_cpu`, from the highest domain of `cpu`, which has one.
+    pub(super) fn find_idlest_cpu(
+        &mut self,
+        task: TaskId,
+        mut cpu: CpuId,
+        prev: CpuId,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> CpuId {
+        let mut below = self.domains.depth(cpu);
+        let allowed = self.tasks[task.index()].affinity.as_deref();
+        if below == 0 || allowed.is_some_and(|mask| !mask.intersects(&self.domains.at(cpu, below - 1).span)) {
+            return prev;
+        }
+        while below > 0 {
+            let level = below - 1;
+            let found = self.find_idlest_group(task, cpu, level, tested, now);
+            let new = found.map(|group| self.find_idlest_group_cpu(task, cpu, level, group, tested));
+            match new {
+                Some(new) if new != cpu => {
+                    let weight = self.domains.at(cpu, level).weight;
+                    cpu = new;
+                    below = (0..self.domains.depth(cpu)).filter(|l| self.domains.at(cpu, *l).weight < weight).count();
+                }
+                _ => below = level,
+            }
+        }
+        cpu
+    }
+
+    /// `find_idlest_group`: another group than the CPU's own, or `None` to stay.
+    fn find_idlest_group(
+        &self,
+        task: TaskId,
+        cpu: CpuId,
+        level: usize,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> Option<usize> {
+        let domain = self.domains.at(cpu, level);
+        let local_group = self.domains.local_group(cpu, level);
+        let affinity = self.tasks[task.index()].affinity.as_deref();
+        let (mut local, mut idlest) = (None::<GroupStats>, None::<(usize, GroupStats)>);
+        for step in 0..domain.groups.len() {
+            let index = (local_group + step) % domain.groups.len();
+            let group = &domain.groups[index];
+            if affinity.is_some_and(|mask| !mask.intersects(&group.mask)) {
+                continue;
+            }
+            group.cpus.iter().for_each(|cpu| tested.add(&self.topology, *cpu));
+            let stats = self.group_stats_without(group, domain.imbalance_pct, task, now);
+            if index == local_group {
+                local = Some(stats);
+            } else if idlest.is_none_or(|(_, best)| is_idler(&best, &stats)) {
+                idlest = Some((index, stats));
+            }
+        }
+        let (index, idlest) = idlest?;
+        let Some(local) = local else { return Some(index) };
+        let go = match local.kind.cmp(&idlest.kind) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Equal => self.is_worth_it(task, cpu, level, &local, &idlest),
+        };
+        go.then_some(index)
+    }
+
+    /// Groups of the same type: whether the other one is enough better.
+    fn is_worth_it(&self, task: TaskId, cpu: CpuId, level: usize, local: &GroupStats, idlest: &GroupStats) -> bool {
+        let domain = self.domains.at(cpu, level);
+        let pct = u64::from(domain.imbalance_pct);
+        match local.kind {
+            GroupType::Overloaded | GroupType::FullyBusy => {
+                let imbalance = CAPACITY_SCALE * (pct - 100) / 100;
+                let stay_on_node = domain.is_numa() && idlest.avg_load + imbalance >= local.avg_load;
+                !(stay_on_node
+                    || idlest.avg_load >= local.avg_load + imbalance
+                    || 100 * local.avg_load <= pct * idlest.avg_load)
+            }
+            GroupType::Imbalanced | GroupType::SmtBalance => false,
+            GroupType::HasSpare => {
+                if domain.is_numa() {
+                    let group = &domain.groups[self.domains.local_group(cpu, level)];
+                    let usable = self.tasks[task.index()].affinity.as_ref().map(|mask| mask.and(&group.mask).count());
+                    let allowed = usable.map_or(domain.imb_numa_nr, |n| domain.imb_numa_nr.min(n as u32));
+                    let difference = u64::from(local.idle_cpus.abs_diff(idlest.idle_cpus));
+                    if adjust_numa_imbalance(difference, local.nr_running + 1, allowed) == 0 {
+                        return false;
+                    }
+                }
+                local.idle_cpus < idlest.idle_cpus
+            }
+        }
+    }
+
+    /// `find_idlest_group_cpu`.
+    fn find_idlest_group_cpu(
+        &self,
+        task: TaskId,
+        this: CpuId,
+        level: usize,
+        group: usize,
+        tested: &mut Tested,
+    ) -> CpuId {
+        let cpus = &self.domains.at(this, level).groups[group].cpus;
+        if cpus.len() == 1 {
+            return cpus[0];
+        }
+        let (mut latest_idle, mut least_loaded) = (None::<(Nanos, CpuId)>, None::<(u64, CpuId)>);
+        for &cpu in cpus.iter().filter(|cpu| self.tasks[task.index()].allows(**cpu)) {
+            tested.add(&self.topology, cpu);
+            let idle = self.idle.is_idle(cpu);
+            if !idle && self.idle.is_usable(cpu) {
+                return cpu;
+            }
+            if idle {
+                let stamp = self.rqs[cpu.index()].idle_stamp;
+                if latest_idle.is_none_or(|(latest, _)| stamp > latest) {
+                    latest_idle = Some((stamp, cpu));
+                }
+            } else if latest_idle.is_none() {
+                let load = cpu_load(&self.fair, cpu);
+                if least_loaded.is_none_or(|(least, _)| load < least) {
+                    least_loaded = Some((load, cpu));
+                }
+            }
+        }
+        latest_idle.or(least_loaded).map_or(this, |(_, cpu)| cpu)
+    }
+}
+
+/// `update_pick_idlest`: whether `group` is a better choice than `best`.
+fn is_idler(best: &GroupStats, group: &GroupStats) -> bool {
+    if group.kind != best.kind {
+        return group.kind < best.kind;
+    }
+    match group.kind {
+        GroupType::Overloaded | GroupType::FullyBusy => group.avg_load < best.avg_load,
+        GroupType::Imbalanced | GroupType::SmtBalance => false,
+        GroupType::HasSpare => {
+            group.idle_cpus > best.idle_cpus || (group.idle_cpus == best.idle_cpus && group.util < best.util)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a task goes when it wakes, forks or execs (`select_task_rq`, kernel/sched/core.c and fair.c).
+//!
+//! Read in 6.1.192 and 6.12.0: wakeups take the fast path ([`wake_affine`], then [`idle_sibling`]), fork and exec the slow
+//! one ([`idlest`]). Left out: energy-aware placement, asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as
+//! wakers, migration-disabled tasks.
+
+pub(crate) mod idle_map;
+mod idle_sibling;
+pub(crate) mod idlest;
+pub(crate) mod load;
+pub(crate) mod rules;
+pub(crate) mod scan;
+mod wake_affine;
+pub(crate) mod wakee;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use crate::features::Feature;
+use crate::sched::types::{Selection, Tested, WakeKind};
+use crate::Sched;
+
+impl Sched {
+    /// `select_task_rq`: where `task` goes. `waker_cpu` is the CPU that executes the call.
+    pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
+        let mut tested = Tested::new(waker_cpu);
+        let allowed = self.tasks[task.index()].affinity.as_ref();
+        let (cpu, rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
+            Some(only) => (only, "only allowed CPU"),
+            None => match kind {
+                WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, &mut tested, now),
+                WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, &mut tested, now),
+            },
+        };
+        let counts = tested.counts;
+        if self.tasks[task.index()].allows(cpu) {
+            return Selection { cpu, tested: counts, rule };
+        }
+        Selection { cpu: self.select_fallback_rq(task), tested: counts, rule: "fallback: not allowed on the choice" }
+    }
+
+    /// The wakeup half of `select_task_rq_fair`.
+    fn select_for_wakeup(
+        &mut self,
+        task: TaskId,
+        sync: bool,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> (CpuId, &'static str) {
+        let (this, prev) = (tested.from, self.tasks[task.index()].cpu);
+        self.record_wakee(task, this, now);
+        let want_affine = self.tasks[task.index()].allows(this) && !self.wake_wide(task, this);
+        // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
+        let (target, rule) = match self.domains.common_level(&self.topology, this, prev) {
+            Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level),
+            _ => (prev, "prev"),
+        };
+        self.select_idle_sibling(task, prev, target, tested, now).unwrap_or((target, rule))
+    }
+
+    /// The fork and exec half of `select_task_rq_fair`: the highest domain of the searching CPU, downwards.
+    fn select_for_fork(&mut self, task: TaskId, tested: &mut Tested, now: Nanos) -> (CpuId, &'static str) {
+        let (this, prev) = (tested.from, self.tasks[task.index()].cpu);
+        if self.domains.depth(this) == 0 {
+            return (prev, "no domain");
+        }
+        (self.find_idlest_cpu(task, this, prev, tested, now), "idlest group")
+    }
+
+    /// `record_wakee` for whatever runs on the waking CPU, its idle task included.
+    fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) {
+        let (jiffies, hz) = (self.jiffies(now), u64::from(self.fair.config.hz));
+        let waker = match self.fair.curr(this) {
+            Some(curr) => &mut self.tasks[curr.index()].wakee,
+            None => &mut self.idle_wakees[this.index()],
+        };
+        wakee::record(waker, task, jiffies, hz);
+    }
+
+    fn wake_wide(&self, task: TaskId, this: CpuId) -> bool {
+        let waker = match self.fair.curr(this) {
+            Some(curr) => self.tasks[curr.index()].wakee.flips,
+            None => self.idle_wakees[this.index()].flips,
+        };
+        let llc_size = self.idle.llc(self.idle.llc_of(this)).cpus.len() as u32;
+        wakee::is_wide(waker, self.tasks[task.index()].wakee.flips, llc_size)
+    }
+
+    /// `select_fallback_rq`: an allowed CPU of the last CPU's node, else any allowed one.
+    fn select_fallback_rq(&self, task: TaskId) -> CpuId {
+        let task = &self.tasks[task.index()];
+        let Some(mask) = &task.affinity else { return task.cpu };
+        let near = mask.and(self.topology.node(task.cpu)).lowest();
+        near.or_else(|| mask.lowest()).unwrap_or(task.cpu)
+    }
+
+    /// `ttwu_queue_cond`: whether the wakeup goes through the target's wakelist (and an IPI), so that the target
+    /// enqueues it itself. 5.15.135 to 6.12: no shared cache, or another CPU with nothing queued.
+    #[must_use]
+    pub fn queue_remote(&self, task: TaskId, waker_cpu: CpuId, target: CpuId) -> bool {
+        if !self.fair.config.has(Feature::TtwuQueue) || !self.tasks[task.index()].allows(target) {
+            return false;
+        }
+        if !self.topology.share_llc(waker_cpu, target) {
+            return true;
+        }
+        target != waker_cpu && self.rqs[target.index()].nr_running == 0
+    }
+}

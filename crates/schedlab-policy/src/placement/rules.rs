@@ -1,0 +1,47 @@
+//! The placement and balancing rules that differ between kernel versions, one row of data each.
+//!
+//! Read in kernel/sched/fair.c of 6.1.192 (Debian) and 6.12.0 (vanilla); features that exist as switches are not here
+//! but in the feature table. Rows of other versions belong to the issue that brings their exact rules.
+
+use crate::version::Series;
+
+/// Rule choices of one version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PlacementRules {
+    /// `should_we_balance`: above SMT an idle CPU of a wholly idle core goes before one with a busy sibling (6.6+).
+    pub prefer_idle_core: bool,
+    /// `sibling_imbalance`: running tasks are compared per core, and only an idle puller evens them out (6.6+).
+    pub sibling_imbalance: bool,
+    /// `group_smt_balance`: an idle puller takes from an SMT core with more than one task (6.6+).
+    pub smt_balance: bool,
+    /// Of equally busy groups without overload the last wins, unless the choice so far is an SMT core (6.6+).
+    pub last_fully_busy: bool,
+    /// `wake_affine` does not count tasks whose dequeue is delayed (6.12.107+; 6.12.0 counts them).
+    pub affine_skips_delayed: bool,
+}
+
+const OLD: PlacementRules = PlacementRules {
+    prefer_idle_core: false,
+    sibling_imbalance: false,
+    smt_balance: false,
+    last_fully_busy: false,
+    affine_skips_delayed: false,
+};
+
+const CORE_AWARE: PlacementRules = PlacementRules {
+    prefer_idle_core: true,
+    sibling_imbalance: true,
+    smt_balance: true,
+    last_fully_busy: true,
+    affine_skips_delayed: false,
+};
+
+impl PlacementRules {
+    pub fn of(series: Series) -> Self {
+        match series {
+            s if s < Series::V6_6 => OLD,
+            s if s < Series::V6_12_107 => CORE_AWARE,
+            _ => PlacementRules { affine_skips_delayed: true, ..CORE_AWARE },
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The search of one last-level cache for an idle core or CPU (`select_idle_cpu`, `select_idle_core`,
+//! `select_idle_smt`, kernel/sched/fair.c 5.13 and later; identical in 6.1.192 and 6.12.0 without CPU clusters).
+//!
+//! One pass over (cache and affinity) from target + 1, wrapping. With the idle-core hint: the first wholly idle core, else
+//! the first idle thread met on the way; no budget, and a failure clears the hint. Without: the first idle CPU among the
+//! first `budget` CPUs. Budget, SIS_UTIL: `nr_idle_scan` of the target's cache, 0 = give up at once even when the hint is
+//! set; SIS_PROP (off since 5.15): W * wake_avg_idle / avg_scan_cost - 1, at least 3. Left out: CPU clusters, core
+//! scheduling cookies, `vcpu_is_preempted`.
+
+use schedlab_model::{CpuId, Distance, Topology};
+
+use super::idle_map::{IdleMap, LlcId};
+use crate::sched::task::Task;
+use crate::sched::types::Tested;
+
+/// Scratch of the core search, kept so that it allocates once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Struck {
+    seen: Vec<u32>,
+    round: u32,
+}
+
+impl Struck {
+    fn start(&mut self, cores: usize) {
+        self.round = self.round.wrapping_add(1);
+        if self.seen.len() != cores || self.round == 0 {
+            self.seen = vec![0; cores];
+            self.round = 1;
+        }
+    }
+
+    fn strike(&mut self, core: usize) {
+        self.seen[core] = self.round;
+    }
+
+    fn has(&self, core: usize) -> bool {
+        self.seen[core] == self.round
+    }
+}
+
+/// `select_idle_smt`: another usable thread of `prev`'s core.
+pub(crate) fn idle_smt(
+    (map, topology): (&IdleMap, &Topology),
+    task: &Task,
+    prev: CpuId,
+    tested: &mut Tested,
+) -> Option<CpuId> {
+    for &cpu in map.threads(prev) {
+        if cpu == prev || !task.allows(cpu) {
+            continue;
+        }
+        tested.add(topology, cpu);
+        if map.is_usable(cpu) {
+            return Some(cpu);
+        }
+    }
+    None
+}
+
+/// `select_idle_cpu` with the hint set: an idle core, else the first usable thread seen. Clears the hint on failure.
+pub(crate) fn idle_core(
+    (map, topology): (&mut IdleMap, &Topology),
+    struck: &mut Struck,
+    task: &Task,
+    target: CpuId,
+    tested: &mut Tested,
+) -> Option<CpuId> {
+    let llc = map.llc_of(target);
+    let size = map.llc(llc).cpus.len();
+    let start = map.rank(target) + 1;
+    let mut thread = None;
+    struck.start(map.nr_cores());
+    for step in 0..size {
+        let cpu = map.llc(llc).cpus[(start + step) % size];
+        if !task.allows(cpu) || struck.has(map.core_of(cpu)) {
+            continue;
+        }
+        if core_is_idle((map, topology), task, cpu, &mut thread, tested) {
+            return Some(cpu);
+        }
+        struck.strike(map.core_of(cpu));
+    }
+    map.llc_mut(llc).has_idle_cores = false;
+    thread
+}
+
+/// `select_idle_core`: whether every thread of the core is idle; remembers the first usable thread the task may use.
+fn core_is_idle(
+    (map, topology): (&IdleMap, &Topology),
+    task: &Task,
+    core: CpuId,
+    thread: &mut Option<CpuId>,
+    tested: &mut Tested,
+) -> bool {
+    let mut idle = true;
+    for &cpu in map.threads(core) {
+        tested.add(topology, cpu);
+        let may_remember = thread.is_none() && task.allows(cpu);
+        if map.is_idle(cpu) {
+            if may_remember {
+                *thread = Some(cpu);
+            }
+            continue;
+        }
+        idle = false;
+        if thread.is_some() {
+            break;
+        }
+        if may_remember && map.is_usable(cpu) {
+            *thread = Some(cpu);
+            break;
+        }
+    }
+    idle
+}
+
+/// `select_idle_cpu` without the hint: the first usable CPU among the first `budget`. The flag says whether the search
+/// ended without exhausting the budget.
+pub(crate) fn idle_cpu(
+    (map, topology): (&IdleMap, &Topology),
+    task: &Task,
+    target: CpuId,
+    budget: u32,
+    tested: &mut Tested,
+) -> (Option<CpuId>, bool) {
+    let llc = map.llc_of(target);
+    let size = map.llc(llc).cpus.len();
+    let start = (map.rank(target) + 1) % size;
+    if task.affinity.is_some() {
+        return idle_cpu_restricted((map, topology), task, (llc, start), budget, tested);
+    }
+    let budget = budget as usize;
+    match map.next_usable(llc, start) {
+        Some((cpu, steps)) if steps < budget => {
+            count_window((map, topology), llc, start, steps + 1, tested);
+            (Some(cpu), true)
+        }
+        _ => {
+            count_window((map, topology), llc, start, budget.min(size), tested);
+            (None, budget >= size)
+        }
+    }
+}
+
+/// The same, CPU by CPU, for a task that may not use all of them.
+fn idle_cpu_restricted(
+    (map, topology): (&IdleMap, &Topology),
+    task: &Task,
+    (llc, start): (LlcId, usize),
+    mut budget: u32,
+    tested: &mut Tested,
+) -> (Option<CpuId>, bool) {
+    let cpus = &map.llc(llc).cpus;
+    for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
+        if !task.allows(cpu) {
+            continue;
+        }
+        if budget == 0 {
+            return (None, false);
+        }
+        budget -= 1;
+        tested.add(topology, cpu);
+        if map.is_usable(cpu) {
+            return (Some(cpu), true);
+        }
+    }
+    (None, true)
+}
+
+/// Counts `count` CPUs of the cache from rank `start`, wrapping, as tested: all are equally far from the searching CPU
+/// except the threads of its own core.
+fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize, count: usize, tested: &mut Tested) {
+    let from = tested.from;
+    let cpus = &map.llc(llc).cpus;
+    if map.llc_of(from) != llc {
+        let distance = topology.distance(from, cpus[0]);
+        return tested.add_many(distance, count as u32);
+    }
+    let inside = |cpu: CpuId| (map.rank(cpu) + cpus.len() - start) % cpus.len() < count;
+    let mut near = 0;
+    for &cpu in map.threads(from) {
+        if inside(cpu) {
+            near += 1;
+            tested.add(topology, cpu);
+        }
+    }
+    tested.add_many(Distance::Llc, count as u32 - near);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::types::TaskAttr;
+    use proptest::prelude::*;
+    use schedlab_model::{CpuMask, Topology};
+
+    fn machine(shape: u8) -> Topology {
+        match shape {
+            0 => Topology::regular(2, 1, 7, 2, false),
+            1 => Topology::regular(1, 2, 3, 4, true),
+            _ => Topology::regular(2, 2, 5, 1, true),
+        }
+        .unwrap()
+    }
+
+    fn state(map: &mut IdleMap, topology: &Topology, states: &[u8]) {
+        for cpu in topology.all().iter() {
+            let s = states[cpu.index() % states.len()];
+            map.set(cpu, s == 0, s <= 1);
+        }
+    }
+
+    proptest! {
+        /// The word search and the kernel's loop agree on the CPU, the outcome and every count.
+        #[test]
+        fn word_search_equals_the_loop(
+            shape in 0u8..3,
+            states in proptest::collection::vec(0u8..6, 1..60),
+            waker in 0u32..40, target in 0u32..40, budget in 0u32..40,
+        ) {
+            let topology = machine(shape);
+            let n = topology.nr_cpus() as u32;
+            let (waker, target) = (CpuId(waker % n), CpuId(target % n));
+            let mut map = IdleMap::new(&topology);
+            state(&mut map, &topology, &states);
+            let free = Task::new(&TaskAttr::default(), &topology);
+            let mut bound = free.clone();
+            bound.affinity = Some(Box::new(*topology.all()));
+            let (mut a, mut b) = (Tested::new(waker), Tested::new(waker));
+            let fast = idle_cpu((&map, &topology), &free, target, budget, &mut a);
+            let slow = idle_cpu((&map, &topology), &bound, target, budget, &mut b);
+            prop_assert_eq!(fast, slow);
+            prop_assert_eq!(a.counts, b.counts);
+        }
+
+        /// A core search returns an idle core if there is one the task may start on, else a usable allowed thread if
+        /// there is one, and then clears the hint.
+        #[test]
+        fn core_search_is_complete(
+            shape in 0u8..3,
+            states in proptest::collection::vec(0u8..4, 1..60),
+            target in 0u32..40,
+            allowed in proptest::collection::vec(any::<bool>(), 40),
+        ) {
+            let topology = machine(shape);
+            let target = CpuId(target % topology.nr_cpus() as u32);
+            let mut map = IdleMap::new(&topology);
+            state(&mut map, &topology, &states);
+            let mut task = Task::new(&TaskAttr::default(), &topology);
+            let mask: CpuMask = topology.all().iter().filter(|c| allowed[c.index()]).collect();
+            task.set_affinity(Some(&mask), &topology);
+            let llc = map.llc_of(target);
+            map.llc_mut(llc).has_idle_cores = true;
+            let mut tested = Tested::new(target);
+            let found = idle_core((&mut map, &topology), &mut Struck::default(), &task, target, &mut tested);
+            let mine = |cpu: &CpuId| task.allows(*cpu);
+            let cpus: Vec<CpuId> = map.llc(llc).cpus.clone();
+            let core_idle = |cpu: &CpuId| topology.smt(*cpu).iter().all(|t| map.is_idle(t));
+            let any_core = cpus.iter().filter(|c| mine(c)).any(core_idle);
+            let any_thread = cpus.iter().filter(|c| mine(c)).any(|c| map.is_usable(*c));
+            prop_assert_eq!(map.llc(llc).has_idle_cores, any_core);
+            prop_assert_eq!(found.is_some(), any_thread);
+            if let Some(cpu) = found {
+                prop_assert!(mine(&cpu) && map.is_usable(cpu));
+                prop_assert_eq!(any_core, core_idle(&cpu));
+            }
+        }
+    }
+}

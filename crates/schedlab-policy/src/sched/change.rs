@@ -1,0 +1,69 @@
+//! Attribute changes from outside: nice, policy, slice, affinity, and the moves that follow (kernel/sched/core.c,
+//! syscalls.c).
+//!
+//! Left out: `sched_setaffinity`'s wait for the stopper; the caller moves the task when it can.
+
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+
+use crate::fair::{Dequeue, Enqueue};
+use crate::{FairPolicy, Resched, Sched, WakeKind};
+
+impl Sched {
+    /// `set_user_nice`. [`Resched`] is for the task's CPU, here and below.
+    pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
+        let resched = self.fair.set_nice(task, nice, now);
+        self.tasks[task.index()].attr.nice = self.fair.entity(task).nice;
+        resched
+    }
+
+    /// `sched_setscheduler` within the fair class.
+    pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
+        self.tasks[task.index()].attr.policy = policy;
+        let resched = self.fair.set_policy(task, policy, now);
+        // Whether the CPU has SCHED_IDLE tasks only may have changed without its number of tasks.
+        self.refresh_idle(self.cpu_of(task));
+        resched
+    }
+
+    /// `sched_setattr(sched_runtime)`; `None` = back to the base slice.
+    pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
+        self.tasks[task.index()].attr.slice = slice;
+        self.fair.set_slice(task, slice, now)
+    }
+
+    /// `sched_setaffinity`. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
+    /// there with [`Sched::move_task`] (the kernel's stopper). A set without any CPU of the machine changes nothing.
+    pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, _now: Nanos) -> Option<CpuId> {
+        let all = *self.topology.all();
+        let wanted = affinity.map_or(all, |mask| mask.and(&all));
+        if wanted.is_empty() {
+            return None;
+        }
+        self.tasks[task.index()].set_affinity(Some(&wanted), &self.topology);
+        if wanted.has(self.cpu_of(task)) || !self.fair.entity(task).on_rq {
+            return None;
+        }
+        // cpumask_any_and_distribute: the next CPU after the one handed out last.
+        let next = wanted.next_from(self.distributed).or_else(|| wanted.lowest())?;
+        self.distributed = next.index() + 1;
+        Some(next)
+    }
+
+    /// `move_queued_task`: moves a queued task, taking it off its CPU first if it is running (the caller then picks on
+    /// the old CPU). [`Resched`] is for the new CPU.
+    pub fn move_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> Resched {
+        let from = self.cpu_of(task);
+        if from == cpu || !self.fair.entity(task).on_rq {
+            return Resched::No;
+        }
+        if self.curr(from) == Some(task) {
+            self.fair.put_prev(from, now);
+        }
+        self.fair.dequeue_task(from, task, Dequeue::default(), now);
+        self.sync(from);
+        self.set_task_cpu(task, cpu);
+        self.fair.enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
+        self.sync(cpu);
+        self.wakeup_preempt(cpu, task, WakeKind::Wakeup { sync: false }, false, now)
+    }
+}

@@ -1,0 +1,94 @@
+//! What one CPU knows about itself beside its fair queue (`struct rq`).
+
+use schedlab_model::Nanos;
+
+/// Jiffies since the start of the run: ticks of length 1/HZ.
+pub(crate) type Jiffies = u64;
+
+/// `avg_idle` of a CPU at boot; also twice the default migration cost, its ceiling.
+const AVG_IDLE_AT_BOOT: Nanos = 1_000_000;
+
+/// Per-CPU state.
+#[derive(Clone, Debug)]
+pub(crate) struct Rq {
+    /// The idle task is current.
+    pub idle: bool,
+    /// Something is on the wakelist.
+    pub ttwu_pending: bool,
+    /// Copy of the fair class's count; the difference to it is what changed since the last look.
+    pub nr_running: u32,
+    /// When the CPU was last about to go idle; 0 = it was not, or somebody has accounted for it.
+    pub idle_stamp: Nanos,
+    /// Average length of its idle spells, up to twice `max_idle_balance_cost`.
+    pub avg_idle: Nanos,
+    /// The same for SIS_PROP, aged each jiffy (5.14 to 6.6).
+    pub wake_avg_idle: Nanos,
+    /// When `wake_avg_idle` was last aged.
+    pub wake_stamp: Jiffies,
+    /// Most time a newidle balance of this CPU took.
+    pub max_idle_balance_cost: Nanos,
+    /// When a domain of this CPU is next due.
+    pub next_balance: Jiffies,
+    /// Its tick is stopped, as far as nohz balancing knows.
+    pub nohz_tick_stopped: bool,
+    /// Somebody has sent it a nohz balance kick.
+    pub nohz_kicked: bool,
+}
+
+impl Rq {
+    /// A CPU that has been idle for a long time: the machine before the run.
+    pub fn new(migration_cost: Nanos) -> Self {
+        Rq {
+            idle: true,
+            ttwu_pending: false,
+            nr_running: 0,
+            idle_stamp: 1,
+            avg_idle: AVG_IDLE_AT_BOOT.max(2 * migration_cost),
+            wake_avg_idle: AVG_IDLE_AT_BOOT / 2,
+            wake_stamp: 0,
+            max_idle_balance_cost: migration_cost,
+            next_balance: 0,
+            nohz_tick_stopped: true,
+            nohz_kicked: false,
+        }
+    }
+
+    /// `ttwu_do_activate`'s bookkeeping: an idle spell has ended by a wakeup.
+    pub fn account_idle_spell(&mut self, now: Nanos, jiffies: Jiffies) {
+        if self.idle_stamp == 0 {
+            return;
+        }
+        let spell = now.saturating_sub(self.idle_stamp) as i64;
+        // update_avg: an arithmetic shift of the signed difference, which rounds towards minus infinity.
+        let avg = self.avg_idle as i64 + ((spell - self.avg_idle as i64) >> 3);
+        self.avg_idle = (avg.max(0) as Nanos).min(2 * self.max_idle_balance_cost);
+        self.wake_stamp = jiffies;
+        self.wake_avg_idle = self.avg_idle / 2;
+        self.idle_stamp = 0;
+    }
+
+    /// The CPU is about to go idle.
+    pub fn stamp_idle(&mut self, now: Nanos) {
+        self.idle_stamp = now.max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn avg_idle_follows_by_an_eighth_and_is_capped() {
+        let mut rq = Rq::new(500_000);
+        for (stamp, now, expected) in
+            [(1_000, 1_000, 875_000), (2_000, 802_000, 865_625), (5_000, 900_000_000, 1_000_000)]
+        {
+            rq.idle_stamp = stamp;
+            rq.account_idle_spell(now, 7);
+            assert_eq!(rq.avg_idle, expected);
+            assert_eq!((rq.idle_stamp, rq.wake_avg_idle, rq.wake_stamp), (0, expected / 2, 7));
+        }
+        rq.account_idle_spell(1_000_000_000, 8);
+        assert_eq!(rq.wake_stamp, 7, "no spell, no sample");
+    }
+}

@@ -1,0 +1,52 @@
+//! What placement knows about one task (parts of `struct task_struct`).
+
+use schedlab_model::{CpuId, CpuMask, TaskId, Topology};
+
+use super::rq::Jiffies;
+use super::types::TaskAttr;
+
+/// Who wakes whom: the history `wake_wide` judges by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wakee {
+    /// The task it woke last.
+    pub last: Option<TaskId>,
+    /// How often that changed, halved once a second.
+    pub flips: u32,
+    /// When it was last halved.
+    pub decayed: Jiffies,
+}
+
+/// Per-task state.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    /// `task_cpu`.
+    pub cpu: CpuId,
+    /// `cpus_ptr` where it is not all CPUs.
+    pub affinity: Option<Box<CpuMask>>,
+    /// The CPU before the last.
+    pub recent_used_cpu: CpuId,
+    /// Wakeup history.
+    pub wakee: Wakee,
+    /// What `sched_fork` hands to a child; `affinity` and `cpu` are kept above.
+    pub attr: TaskAttr,
+}
+
+impl Task {
+    pub fn new(attr: &TaskAttr, topology: &Topology) -> Self {
+        let cpu = if attr.cpu.index() < topology.nr_cpus() { attr.cpu } else { CpuId(0) };
+        let attr = TaskAttr { affinity: None, cpu, ..attr.clone() };
+        Task { cpu, affinity: None, recent_used_cpu: cpu, wakee: Wakee::default(), attr }
+    }
+
+    /// Whether the task may run on the CPU.
+    #[inline]
+    pub fn allows(&self, cpu: CpuId) -> bool {
+        self.affinity.as_ref().is_none_or(|mask| mask.has(cpu))
+    }
+
+    /// Stores an affinity: all CPUs is stored as none, and so is a set without any CPU (`sched_setaffinity` refuses it).
+    pub fn set_affinity(&mut self, affinity: Option<&CpuMask>, topology: &Topology) {
+        let mask = affinity.map(|mask| mask.and(topology.all()));
+        self.affinity = mask.filter(|mask| !mask.is_empty() && mask != topology.all()).map(Box::new);
+    }
+}
