@@ -1,16 +1,30 @@
 //! Scheduler events, simulated or recorded, and the file formats people have for them.
 //!
-//! One event model ([`Event`]) stands between every reader, every writer, the metrics and the replay.
+//! One event model ([`Event`]) stands between every reader, every writer, the metrics and the replay. Files are opened
+//! with [`open`] and created with [`create`]; both stream, whatever the size of the trace.
 
 mod digest;
 mod display;
 mod divergence;
+mod error;
 mod event;
+mod format;
+mod names;
+mod output;
+mod perfetto;
+mod record;
+#[cfg(test)]
+mod round_trip;
 mod sink;
+mod state;
 #[cfg(test)]
 mod testing;
+mod text;
 
 pub use digest::Digest;
 pub use divergence::{lockstep, Divergence, Recorder};
+pub use error::{Fault, Place, TraceError};
 pub use event::{Event, Kind, TaskState};
+pub use format::{create, open, Format};
+pub use record::{copy, Body, Fields, Flags, Header, Record, TraceReader, TraceWriter, Words};
 pub use sink::{Discard, Sink, Tee};

@@ -62,3 +62,14 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).name(pid, name);
     }
 }
+
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    #[inline]
+    fn event(&mut self, event: &Event) {
+        (**self).event(event);
+    }
+
+    fn name(&mut self, pid: schedlab_model::Pid, name: &str) {
+        (**self).name(pid, name);
+    }
+}

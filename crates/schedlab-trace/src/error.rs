@@ -1,0 +1,79 @@
+//! Why a trace could not be read or written: the file, the place in it, what was found, and what would help.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What went wrong, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{at}: {fault}", .file.display())]
+pub struct TraceError {
+    /// The file.
+    pub file: PathBuf,
+    /// The place in it.
+    pub at: Place,
+    /// What was found there.
+    pub fault: Fault,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A line of text, from 1 (of the uncompressed text).
+    Line(u64),
+    /// A byte offset (of the uncompressed content).
+    Byte(u64),
+}
+
+/// What was found.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The content is not what its format says.
+    #[error("{0}")]
+    Malformed(String),
+    /// The content ends in the middle of something.
+    #[error("the file ends inside {0}")]
+    Truncated(&'static str),
+    /// Events are not in time order.
+    #[error("time goes back from {before} to {after} ns")]
+    Backwards {
+        /// Time of the event before.
+        before: u64,
+        /// Time of this event.
+        after: u64,
+    },
+    /// No reader or writer knows the format.
+    #[error("{0}")]
+    UnknownFormat(String),
+}
+
+impl TraceError {
+    /// What the user can do about it, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self.fault {
+            Fault::Truncated(_) => Some("the recording was cut short: record again, or cut the file at a whole event"),
+            Fault::Backwards { .. } => {
+                Some("sort the trace by time; ftrace, perf script and trace-cmd report already do")
+            }
+            Fault::UnknownFormat(_) => {
+                Some("known suffixes: .ftrace .txt (ftrace text, also with .gz), .pftrace (Perfetto)")
+            }
+            Fault::Io(_) | Fault::Malformed(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::File => Ok(()),
+            Place::Line(line) => write!(f, ":{line}"),
+            Place::Byte(offset) => write!(f, ": byte {offset}"),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! One record of a recorded trace: an [`Event`] with what the file says beyond it, or an event the model has no word for.
+
+use std::fmt;
+
+use schedlab_model::{CpuId, Nanos, Pid};
+
+use crate::{Event, Kind, TraceError};
+
+/// One record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record<'a> {
+    /// When, in ns.
+    pub time: Nanos,
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// Name of the task that ran there, as the file says; `<idle>` for idle.
+    pub comm: &'a str,
+    /// Its pid.
+    pub pid: Pid,
+    /// Context flags.
+    pub flags: Flags,
+    /// What.
+    pub body: Body<'a>,
+}
+
+/// What a record says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Body<'a> {
+    /// An event of the model, with the words it was told in.
+    Event(Kind, Words<'a>),
+    /// Any other event.
+    Other {
+        /// Its name, without the event system.
+        name: &'a str,
+        /// Its text.
+        fields: Fields<'a>,
+    },
+}
+
+/// The words of an event that [`Kind`] reduces or leaves out; empty where the event has none.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Words<'a> {
+    /// `comm`, `prev_comm` or the parent's.
+    pub comm: &'a str,
+    /// `next_comm` or `child_comm`.
+    pub other_comm: &'a str,
+    /// `prev_state` in the kernel's letters (`R+`, `S`, `D|W`, `I` ...).
+    pub prev_state: &'a str,
+}
+
+/// The text of an event, read as `key=value` words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fields<'a>(pub &'a str);
+
+/// ftrace's column of context flags: irqs-off, need-resched, hard/softirq, preempt-depth, migrate-disable; `.` = not set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Flags(pub [u8; 5]);
+
+/// What a trace file says about itself.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Header {
+    /// Kernel release (`uname -r`).
+    pub kernel: Option<String>,
+    /// CPUs of the machine.
+    pub nr_cpus: Option<usize>,
+    /// The metric table that `Sample` and `Count` events index: name and unit.
+    pub metrics: Vec<(String, String)>,
+    /// Further `key value` lines, without the leading `# `.
+    pub comments: Vec<String>,
+}
+
+/// Reads a trace, record by record.
+pub trait TraceReader {
+    /// What the file said before its first record.
+    fn header(&self) -> &Header;
+
+    /// The next record; `None` at the end of the file.
+    fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError>;
+
+    /// Events that the recorder says it lost so far.
+    fn lost(&self) -> u64;
+}
+
+/// Writes a trace as its events come.
+pub trait TraceWriter: crate::Sink + Send {
+    /// Writes a record of another trace, with all of it that this format can hold.
+    fn record(&mut self, record: &Record<'_>) {
+        for (pid, comm) in record.names() {
+            self.name(pid, comm);
+        }
+        if let Some(event) = record.event() {
+            self.event(&event);
+        }
+    }
+
+    /// Writes what is still buffered. The first error of any earlier write is returned here.
+    fn finish(self: Box<Self>) -> Result<(), TraceError>;
+}
+
+/// Copies a whole trace.
+pub fn copy(reader: &mut dyn TraceReader, mut writer: Box<dyn TraceWriter>) -> Result<(), TraceError> {
+    while let Some(record) = reader.next_record()? {
+        writer.record(&record);
+    }
+    writer.finish()
+}
+
+impl<'a> Record<'a> {
+    /// The record as an event of the model, if it is one.
+    #[must_use]
+    pub fn event(&self) -> Option<Event> {
+        match self.body {
+            Body::Event(kind, _) => Some(Event { time: self.time, cpu: self.cpu, kind }),
+            Body::Other { .. } => None,
+        }
+    }
+
+    /// The tasks the event names, idle left out.
+    pub fn names(&self) -> impl Iterator<Item = (Pid, &'a str)> {
+        let (pids, words) = match &self.body {
+            Body::Event(kind, words) => (pids(kind), *words),
+            Body::Other { .. } => ([0, 0], Words::default()),
+        };
+        pids.into_iter().zip([words.comm, words.other_comm]).filter(|(pid, comm)| *pid != 0 && !comm.is_empty())
+    }
+}
+
+/// The pids whose names an event carries.
+pub(crate) fn pids(kind: &Kind) -> [Pid; 2] {
+    match *kind {
+        Kind::Switch { prev, next, .. } => [prev, next],
+        Kind::Fork { parent, child } => [parent, child],
+        Kind::Waking { pid, .. }
+        | Kind::Wakeup { pid, .. }
+        | Kind::WakeupNew { pid, .. }
+        | Kind::Migrate { pid, .. }
+        | Kind::Exit { pid, .. }
+        | Kind::Runtime { pid, .. } => [pid, 0],
+        Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => [0, 0],
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// Every `key=value` word in order; values end at white space.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.0.split_ascii_whitespace().filter_map(|word| word.split_once('='))
+    }
+
+    /// The value of the first word with that key.
+    #[must_use]
+    pub fn get(self, key: &str) -> Option<&'a str> {
+        self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+
+    /// A value as a number: decimal, or hexadecimal after `0x`.
+    #[must_use]
+    pub fn number<T: TryFrom<i128>>(self, key: &str) -> Option<T> {
+        let value = self.get(key)?;
+        let parsed = match value.strip_prefix("0x") {
+            Some(hex) => i128::from(u64::from_str_radix(hex, 16).ok()?),
+            None => value.parse().ok()?,
+        };
+        T::try_from(parsed).ok()
+    }
+}
+
+impl Flags {
+    /// No flag set.
+    pub const NONE: Flags = Flags([b'.'; 5]);
+
+    /// Reads the column; missing letters count as not set. `None` if it is longer or not printable.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Flags> {
+        if text.len() > 5 || !text.bytes().all(|b| b.is_ascii_graphic()) {
+            return None;
+        }
+        let mut flags = Flags::NONE;
+        flags.0[..text.len()].copy_from_slice(text.as_bytes());
+        Some(flags)
+    }
+
+    /// Whether TIF_NEED_RESCHED was set (not the lazy one).
+    #[must_use]
+    pub fn need_resched(self) -> bool {
+        matches!(self.0[1], b'N' | b'n' | b'B' | b'b')
+    }
+
+    /// Whether TIF_NEED_RESCHED_LAZY was set.
+    #[must_use]
+    pub fn need_resched_lazy(self) -> bool {
+        matches!(self.0[1], b'L' | b'l' | b'B' | b'b')
+    }
+}
+
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|letter| fmt::Write::write_char(f, char::from(*letter)))
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Header {
+    /// The rest of the first comment line that begins with the word `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.comments.iter().find_map(|line| match line.split_once(' ') {
+            Some((word, rest)) if word == key => Some(rest.trim()),
+            None if line == key => Some(""),
+            _ => None,
+        })
+    }
+}

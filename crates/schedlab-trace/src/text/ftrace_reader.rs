@@ -1,0 +1,207 @@
+//! ftrace text as `/sys/kernel/tracing/trace` prints it: `comm-pid (tgid) [cpu] flags seconds.fraction: event: fields`.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
+
+use super::body;
+use super::lines::Lines;
+use crate::error::{Fault, TraceError};
+use crate::record::{Flags, Header, Record, TraceReader};
+
+/// More comment lines than this in a row are no trace.
+const COMMENTS_MAX: usize = 10_000;
+
+/// Reads ftrace text.
+pub struct FtraceReader {
+    lines: Lines,
+    header: Header,
+    /// Whether the current line is an event that the header's reading ran into.
+    pending: bool,
+    last: Nanos,
+    lost: u64,
+    line: String,
+}
+
+/// A line up to its body.
+struct Prefix<'a> {
+    comm: &'a str,
+    pid: Pid,
+    cpu: CpuId,
+    flags: Flags,
+    time: Nanos,
+    name: &'a str,
+    body: &'a str,
+}
+
+impl FtraceReader {
+    /// Reads the header. `file` is what errors call the input.
+    pub fn new(input: Box<dyn BufRead + Send>, file: &Path) -> Result<FtraceReader, TraceError> {
+        let lines = Lines::new(input, file);
+        let mut reader =
+            FtraceReader { lines, header: Header::default(), pending: false, last: 0, lost: 0, line: String::new() };
+        reader.read_header()?;
+        Ok(reader)
+    }
+
+    fn read_header(&mut self) -> Result<(), TraceError> {
+        let mut in_tracer_header = false;
+        for _ in 0..COMMENTS_MAX {
+            if !self.lines.advance()? {
+                return Ok(());
+            }
+            let line = self.lines.line();
+            let Some(comment) = line.strip_prefix('#') else {
+                if line.trim().is_empty() {
+                    continue;
+                }
+                self.pending = true;
+                return Ok(());
+            };
+            in_tracer_header |= comment.trim_start().starts_with("tracer:");
+            match in_tracer_header {
+                true => self.header.learn_cpus(comment),
+                false => self.header.learn(comment.trim()),
+            }
+        }
+        Err(self.lines.malformed(format!("{COMMENTS_MAX} comment lines and no event: not a trace")))
+    }
+
+    /// Moves to the next line that is an event and keeps it in `self.line`.
+    fn next_event_line(&mut self) -> Result<bool, TraceError> {
+        for _ in 0..COMMENTS_MAX {
+            if !std::mem::take(&mut self.pending) && !self.lines.advance()? {
+                return Ok(false);
+            }
+            let line = self.lines.line();
+            let text = line.trim_start();
+            if let Some(lost) = lost_events(text) {
+                self.lost = self.lost.saturating_add(lost);
+            } else if !text.is_empty() && !line.starts_with('#') && !text.starts_with("=> ") {
+                self.line.clear();
+                self.line.push_str(&line);
+                return Ok(true);
+            }
+        }
+        Err(self.lines.malformed(format!("{COMMENTS_MAX} lines without an event: not a trace")))
+    }
+}
+
+impl TraceReader for FtraceReader {
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {
+        if !self.next_event_line()? {
+            return Ok(None);
+        }
+        let prefix = prefix(&self.line).map_err(|what| self.lines.malformed(what))?;
+        let body = body::parse(prefix.name, prefix.body).map_err(|what| self.lines.malformed(what))?;
+        let before = std::mem::replace(&mut self.last, prefix.time);
+        if prefix.time < before {
+            return Err(self.lines.fault(Fault::Backwards { before, after: prefix.time }));
+        }
+        let Prefix { comm, pid, cpu, flags, time, .. } = prefix;
+        Ok(Some(Record { time, cpu, comm, pid, flags, body }))
+    }
+}
+
+impl Header {
+    /// A `key value` line above the tracer's own header.
+    pub(super) fn learn(&mut self, comment: &str) {
+        let mut words = comment.split_ascii_whitespace();
+        match words.next() {
+            Some("kernel") => {
+                self.kernel = words.next().map(str::to_owned);
+                if words.next() == Some("cpus") {
+                    self.nr_cpus = words.next().and_then(|count| count.parse().ok());
+                }
+                self.comments.push(comment.to_owned());
+            }
+            Some("metric") => {
+                let name_and_unit = words.nth(1).zip(words.next());
+                self.metrics.extend(name_and_unit.map(|(name, unit)| (name.to_owned(), unit.to_owned())));
+            }
+            Some(_) => self.comments.push(comment.to_owned()),
+            None => {}
+        }
+    }
+
+    /// `# entries-in-buffer/entries-written: 1/1   #P:2`
+    fn learn_cpus(&mut self, comment: &str) {
+        let count = comment.rsplit_once("#P:").and_then(|(_, count)| count.trim().parse().ok());
+        self.nr_cpus = self.nr_cpus.or(count);
+    }
+}
+
+/// `CPU:3 [LOST 123 EVENTS]`, or without a number when the kernel does not know it.
+fn lost_events(line: &str) -> Option<u64> {
+    let count = line.strip_prefix("CPU:")?.split_once("[LOST")?.1;
+    count.split_ascii_whitespace().next()?.parse().ok().or(Some(1))
+}
+
+fn prefix(line: &str) -> Result<Prefix<'_>, String> {
+    let (comm, pid, cpu, rest) = task_and_cpu(line).ok_or("expected 'task-pid [cpu] flags time: event: fields'")?;
+    let cpu = cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS).ok_or("a CPU number no kernel has")?;
+    let (word, after) = word(rest);
+    let (flags, stamp, after) = match word.ends_with(':') {
+        true => (Flags::NONE, word, after),
+        false => {
+            let flags = Flags::parse(word).ok_or_else(|| format!("'{word}' is no column of context flags"))?;
+            let (stamp, after) = self::word(after);
+            (flags, stamp, after)
+        }
+    };
+    let time = timestamp(stamp)?;
+    let (name, body) = event_name(after);
+    Ok(Prefix { comm, pid, cpu: CpuId(cpu), flags, time, name, body })
+}
+
+/// `comm-pid`, an optional `(tgid)`, `[cpu]`. A comm may itself hold such a bracket: the first that fits counts.
+fn task_and_cpu(line: &str) -> Option<(&str, Pid, Option<u32>, &str)> {
+    line.match_indices(" [").find_map(|(open, bracket)| {
+        let (cpu, rest) = line[open + bracket.len()..].split_once(']')?;
+        let digits = !cpu.is_empty() && cpu.bytes().all(|b| b.is_ascii_digit());
+        let mut task = line[..open].trim();
+        if let Some((before, tgid)) = task.rsplit_once('(') {
+            let is_tgid =
+                tgid.strip_suffix(')').is_some_and(|t| t.trim().bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+            task = if is_tgid { before.trim_end() } else { task };
+        }
+        let (comm, pid) = task.rsplit_once('-')?;
+        digits.then_some((comm, pid.parse().ok()?, cpu.parse().ok(), rest))
+    })
+}
+
+/// The first word and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    text.split_once(char::is_whitespace).unwrap_or((text, ""))
+}
+
+/// `seconds.fraction:` in ns.
+pub(super) fn timestamp(stamp: &str) -> Result<Nanos, String> {
+    let parse = || {
+        let (seconds, fraction) = stamp.strip_suffix(':')?.split_once('.')?;
+        let all_digits = !fraction.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit());
+        let scale = 10u64.pow(9u32.checked_sub(u32::try_from(fraction.len()).ok()?)?);
+        let fraction = if all_digits { fraction.parse::<u64>().ok()? * scale } else { return None };
+        seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
+    };
+    parse().ok_or_else(|| format!("'{stamp}' is no time in seconds (trace_clock must be local, global, mono or boot)"))
+}
+
+/// `event: fields`; lines of function tracers have no event name.
+fn event_name(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    match text.split_once(':') {
+        Some((name, body)) if !name.contains(char::is_whitespace) => (name, body.trim_start()),
+        _ => ("", text),
+    }
+}

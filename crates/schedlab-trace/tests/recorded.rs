@@ -1,0 +1,59 @@
+//! Traces recorded from real kernels, where the folder with them stands beside this repository: every line must be
+//! read, and converting must keep every event.
+
+use std::path::{Path, PathBuf};
+
+use schedlab_trace::{copy, create, open, Body, Digest, Header, Sink};
+
+/// The traces, or none with a word about it.
+fn recorded() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        println!("skipped: no recorded traces in ../shared/traces");
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.to_string_lossy().ends_with(".ftrace.gz"));
+    paths.sort();
+    paths
+}
+
+/// What a trace holds: header, digest of its events, number of events the model has no word for.
+fn summary(path: &Path) -> (Header, String, u64) {
+    let mut reader = open(path).unwrap();
+    let (mut digest, mut others) = (Digest::default(), 0);
+    while let Some(record) = reader.next_record().unwrap_or_else(|error| panic!("{error}")) {
+        if let Body::Other { name, fields } = record.body {
+            assert!(["rt", "wk", "wn", "wg", "sw", "cp", "cpr"].contains(&name), "{name}");
+            assert!(name == "cpr" || fields.get("p").is_some() || fields.get("np").is_some(), "{fields:?}");
+            others += 1;
+        }
+        if let Some(event) = record.event() {
+            digest.event(&event);
+        }
+    }
+    assert!(digest.events() > 1000);
+    let header = reader.header().clone();
+    assert!(header.kernel.is_some() && header.get("hz") == Some("250") && header.get("features").is_some());
+    (header, digest.hex(), others)
+}
+
+#[test]
+fn every_recorded_trace_is_read_and_converted_whole() {
+    for path in recorded() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (header, digest, others) = summary(&path);
+        assert_eq!(others > 0, !name.starts_with("6.1."), "{name}: only 6.12 and later were probed");
+        for suffix in ["ftrace", "txt.gz"] {
+            let converted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{suffix}"));
+            copy(&mut *open(&path).unwrap(), create(&converted, &header).unwrap()).unwrap();
+            let (again, digest_again, others_again) = summary(&converted);
+            assert_eq!(
+                (&again.kernel, again.nr_cpus, &again.comments),
+                (&header.kernel, header.nr_cpus, &header.comments)
+            );
+            assert_eq!((digest_again, others_again), (digest.clone(), others), "{name} as {suffix}");
+            std::fs::remove_file(converted).unwrap();
+        }
+    }
+}
