@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fake_engine
 import pytest
 
+import fake_engine
 from schedlab.cli import main
 from schedlab.engine import Engine
 

@@ -50,6 +50,13 @@ class Options(argparse.Namespace):
 class Parser(argparse.ArgumentParser):
     """argparse with schedlab's error text and a near name for a mistyped one."""
 
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+        """Unknown arguments are refused here, where the command's own flags are known, not by the parser above."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         lines = [f"error: {message}"]
         if near := self._near(message):

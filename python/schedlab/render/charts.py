@@ -17,10 +17,10 @@ DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3]]
 SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"]
 WIDTH = 560
 _INK = "currentColor"
-_FAINT = "#8888"
+_FAINT = "#8884"
 CONFIG: Spec = {
     "axis": {"labelColor": _INK, "titleColor": _INK, "domainColor": _INK, "tickColor": _INK, "gridColor": _FAINT},
-    "legend": {"labelColor": _INK, "titleColor": _INK, "labelLimit": 320},
+    "legend": {"labelColor": _INK, "titleColor": _INK, "labelLimit": 320, "symbolOpacity": 1},
     "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start"},
     "view": {"stroke": None},
 }
@@ -55,7 +55,13 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
             {
                 "mark": {"type": "area", "opacity": 0.18},
                 "encoding": {
-                    "y": {"field": "low", "type": "quantitative", "title": unit, "scale": scale},
+                    "y": {
+                        "field": "low",
+                        "type": "quantitative",
+                        "title": unit,
+                        "scale": scale,
+                        "axis": {"tickCount": 5},
+                    },
                     "y2": {"field": "high"},
                 },
             },
@@ -134,18 +140,23 @@ def changes(c: Comparison) -> Spec | None:
     ]  # fmt: skip
     if not rows:
         return None
+    others = [b for _, b in c.pairs]
     encoding: Spec = {
         "y": {"field": "metric", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 260}},
-        "yOffset": {"field": "variant", "sort": _names(c)},
-        **_variant(c),
+        "yOffset": {"field": "variant", "sort": others},
+        **_variant(c, only=others),
         "tooltip": [{"field": f} for f in ("metric", "variant", "verdict", "change", "low", "high")],
     }
-    x = {"type": "quantitative", "title": f"change in percent of {c.pairs[0][0]}, with its 95% interval"}
+    x = {
+        "type": "quantitative",
+        "axis": {"tickCount": 8},
+        "title": f"change in percent of {c.pairs[0][0]}, with its 95% interval",
+    }
     layers: list[Spec] = [
         {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}}},
         {
             "mark": {"type": "point", "filled": True, "size": 50},
-            "encoding": {"x": {"field": "change", **x}, "shape": {**_channel(c, SHAPES), "legend": None}},
+            "encoding": {"x": {"field": "change", **x}, "shape": {**_channel(c, SHAPES, others), "legend": None}},
         },
     ]
     zero = {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "color": _INK, "strokeDash": [3, 3]},
@@ -176,12 +187,13 @@ def _names(c: Comparison) -> list[str]:
     return [column.name for column in c.columns]
 
 
-def _channel(c: Comparison, values: Sequence[Any]) -> Spec:
-    names = _names(c)
-    picked = [values[i % len(values)] for i in range(len(names))]
+def _channel(c: Comparison, values: Sequence[Any], only: Sequence[str] = ()) -> Spec:
+    """A variant looks the same in every picture, also where not all variants are drawn."""
+    looks = {name: values[i % len(values)] for i, name in enumerate(_names(c)) if name in (only or _names(c))}
+    names, picked = list(looks), list(looks.values())
     return {"field": "variant", "type": "nominal", "scale": {"domain": names, "range": picked}}
 
 
-def _variant(c: Comparison, *, legend: bool = True) -> Spec:
+def _variant(c: Comparison, *, legend: bool = True, only: Sequence[str] = ()) -> Spec:
     shown: Spec = {"title": None, "orient": "top"}
-    return {"color": {**_channel(c, COLOURS), "legend": shown if legend else None}}
+    return {"color": {**_channel(c, COLOURS, only), "legend": shown if legend else None}}

@@ -53,14 +53,13 @@ def difference(base: Sequence[float], values: Sequence[float]) -> list[str]:
     m0, m1 = statistics.fmean(base), statistics.fmean(values)
     v0, v1 = statistics.variance(base), statistics.variance(values)
     pooled = math.sqrt(((n0 - 1) * v0 + (n1 - 1) * v1) / (n0 + n1 - 2))
-    critical = float(t.ppf(0.5 + CONFIDENCE / 200, n0 + n1 - 2))
+    critical = round(float(t.ppf(0.5 + CONFIDENCE / 200, n0 + n1 - 2)), 3)  # as many digits as ministat's own table
     error = critical * pooled * math.sqrt(1 / n0 + 1 / n1)
     if abs(m1 - m0) <= error:
         return [f"No difference proven at {CONFIDENCE:.1f}% confidence"]
     lines = [f"Difference at {CONFIDENCE:.1f}% confidence", f"\t{m1 - m0:g} +/- {error:g}"]
     if m0:
-        spread = ((n1 - 1) * v1 + (n0 - 1) * v0 * (m1 / m0) ** 2) * (n1 + n0) / (n1 * n0 * (n1 + n0 - 2))
-        lines.append(f"\t{(m1 - m0) * 100 / m0:g}% +/- {critical * math.sqrt(spread) * 100 / abs(m0):g}%")
+        lines.append(f"\t{(m1 - m0) * 100 / m0:g}% +/- {error * 100 / abs(m0):g}%")
     return [*lines, f"\t(Student's t, pooled s = {pooled:g})"]
 
 

@@ -15,6 +15,7 @@ from schedlab.render.table import change, headline, interval, trouble
 from schedlab.scenario import Metric
 
 _HERE = Path(__file__).parent
+_TEXT, _LEFT = {"metric", "verdict", "why", "seed", "percentile"}, ' class="text"'
 EXPORTS = "window.vegaEmbed = vegaEmbed;"
 
 
@@ -51,7 +52,9 @@ def page(c: Comparison) -> str:
 
 def _summary(c: Comparison) -> str:
     lines = [f"<h1>{escape(c.scenario.name)}</h1>"]
-    lines.append(f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(headline(c).split(": ", 1)[1])}</p>')
+    lines.append(
+        f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(headline(c).split(c.arm_word, 1)[1].strip())}</p>'
+    )
     lines += [f"<p><strong>{escape(text)}</strong></p>" for text in trouble(c)]
     for a, b in c.pairs:
         of_pair = [(m, j) for m, j in c.judgements() if (j.a, j.b) == (a, b)]
@@ -173,7 +176,7 @@ def _provenance(c: Comparison) -> str:
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    titles = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
+    titles = "".join(f'<th scope="col"{_LEFT * (h in _TEXT)}>{escape(h)}</th>' for h in head)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     table = f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">{table}</div>'

@@ -1,0 +1,315 @@
+"""The command line as a user meets it: output, files, exit codes, messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedlab.cli.parser import GATES, KINDS, STYLES, build_parser
+
+Call = Callable[..., tuple[int, str, str]]
+Write = Callable[..., str]
+
+SLOWER = {"eevdf": {"factor": {"probe.latency.p99": 1.3}}}
+HERE = Path(__file__).parent
+
+
+def test_compare_prints_a_judged_table(schedlab: Call, scenario: Write) -> None:
+    code, out, err = schedlab("compare", scenario(behaviour=SLOWER))
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "toy: simulated laptop-8, 8 CPUs, 10 seeds; cfs = 6.1, eevdf = 6.12.0"
+    p99 = next(line for line in lines if line.startswith("probe.latency.p99"))
+    assert "worse" in p99
+    assert "lower is better" in p99
+    assert "+3" in p99 or "+2" in p99
+    p50 = next(line for line in lines if line.startswith("probe.latency.p50"))
+    assert " ~ " in p50
+    assert "equivalent" in p50
+    assert "kept in schedlab-results/toy-" in err
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_names_the_arm_and_every_metric(style: str, schedlab: Call, scenario: Write) -> None:
+    code, out, _ = schedlab("compare", scenario(behaviour=SLOWER), "--style", style, "-q")
+    assert code == 0
+    assert "simulated" in out
+    for metric in ("probe.latency.p50", "probe.latency.p99", "load.rate", "sched.switches"):
+        assert metric in out
+
+
+def test_json_contract(schedlab: Call, scenario: Write) -> None:
+    code, out, _ = schedlab("compare", scenario(behaviour=SLOWER), "--json", "-")
+    assert code == 0
+    d = json.loads(out)
+    assert {"schema", "scenario", "arm", "engine", "seeds", "variants", "metrics", "digests"} <= d.keys()
+    assert d["variants"] == ["cfs", "eevdf"]
+    assert d["seeds"] == list(range(1, 11))
+    p99 = next(m for m in d["metrics"] if m["metric"] == "probe.latency.p99")
+    assert {"metric", "unit", "better", "samples", "comparisons"} <= p99.keys()
+    assert [len(s) for s in p99["samples"].values()] == [10, 10]
+    comparison = p99["comparisons"][0]
+    assert {"a", "b", "delta_pct", "ci_pct", "verdict", "reason"} <= comparison.keys()
+    low, high = comparison["ci_pct"]
+    assert low < comparison["delta_pct"] < high
+    assert comparison["verdict"] == "worse"
+    switches = next(m for m in d["metrics"] if m["metric"] == "sched.switches")["comparisons"][0]
+    assert (switches["verdict"], switches["ci_pct"]) == ("deterministic, n = 1", None)
+    assert set(d["digests"]["cfs"]) == {str(s) for s in range(1, 11)}
+
+
+def test_jobs_change_no_byte(schedlab: Call, scenario: Write) -> None:
+    name = scenario(behaviour=SLOWER)
+    outputs = {schedlab("compare", name, "--json", "-", "--jobs", jobs)[1] for jobs in ("1", "2", "7")}
+    assert len(outputs) == 1
+
+
+def test_seeds_by_number_and_by_name(schedlab: Call, scenario: Write) -> None:
+    name = scenario()
+    assert json.loads(schedlab("compare", name, "--seeds", "3", "--json", "-")[1])["seeds"] == [1, 2, 3]
+    assert json.loads(schedlab("compare", name, "--seeds", "4,2,9", "--json", "-")[1])["seeds"] == [4, 2, 9]
+
+
+def test_report_repeats_what_compare_said(schedlab: Call, scenario: Write) -> None:
+    _, out, _ = schedlab("compare", scenario(behaviour=SLOWER), "--json", "-", "--out", "r")
+    code, again, _ = schedlab("report", "r", "--json", "-")
+    assert code == 0
+    assert again == out
+    assert schedlab("report", "r/results.jsonl", "--json", "-")[1] == out
+
+
+def test_report_compares_two_results(schedlab: Call, scenario: Write) -> None:
+    schedlab("compare", scenario(), "--out", "old")
+    schedlab("compare", scenario(behaviour=SLOWER), "--out", "new", "--seeds", "8")
+    code, out, _ = schedlab("report", "old", "new", "--json", "-")
+    assert code == 0
+    d = json.loads(out)
+    assert d["variants"] == ["old:cfs", "new:cfs", "old:eevdf", "new:eevdf"]
+    assert d["seeds"] == list(range(1, 9))
+    p99 = next(m for m in d["metrics"] if m["metric"] == "probe.latency.p99")["comparisons"]
+    assert [(c["a"], c["b"], c["verdict"]) for c in p99] == [
+        ("old:cfs", "new:cfs", "equivalent"),
+        ("old:eevdf", "new:eevdf", "worse"),
+    ]
+    for style in STYLES:
+        assert "new:eevdf" in schedlab("report", "old", "new", "--style", style)[1]
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"), [("worse", 1), ("better", 0), ("undecided,worse", 1), ("changed", 0), ("equivalent", 1)]
+)
+def test_gates(gate: str, code: int, schedlab: Call, scenario: Write) -> None:
+    found, out, err = schedlab("compare", scenario(behaviour=SLOWER), "--fail-on", gate, "--no-progress")
+    assert found == code
+    assert out
+    assert ("gate: " in err) == bool(code)
+
+
+def test_a_gate_watches_declared_metrics_if_there_are_any(schedlab: Call, scenario: Write) -> None:
+    import fake_engine
+
+    metrics = fake_engine.describe()["metrics"]
+    metrics[0]["declared"] = True
+    assert schedlab("compare", scenario(behaviour=SLOWER, metrics=metrics), "--fail-on", "worse")[0] == 0
+
+
+def test_a_gate_sees_deterministic_differences(schedlab: Call, scenario: Write) -> None:
+    behaviour = {v: {"fixed": {"probe.latency.p50": x}} for v, x in (("cfs", 4.0), ("eevdf", 6.0))}
+    assert schedlab("compare", scenario(behaviour=behaviour), "--fail-on", "worse")[0] == 1
+
+
+def test_failed_runs_leave_the_rest(schedlab: Call, scenario: Write) -> None:
+    name = scenario(behaviour={"eevdf": {"fail_on": [3, 4]}})
+    code, out, err = schedlab("compare", name, "--out", "r")
+    assert code == 3
+    assert "2 runs failed and are not in these numbers" in out
+    assert "eevdf seed 3: deadlock at 12.5 ms" in err
+    assert "and 1 more seed" in err
+    assert "Traceback" not in err
+    d = json.loads(schedlab("report", "r", "--json", "-")[1])
+    assert d["metrics"][0]["samples"]["eevdf"][2] is None
+    assert not d["complete"]
+    assert [f["seed"] for f in d["failures"]] == [3, 4]
+
+
+def test_all_runs_failed(schedlab: Call, scenario: Write) -> None:
+    everything = list(range(1, 11))
+    name = scenario(behaviour={"cfs": {"fail_on": everything}, "eevdf": {"fail_on": everything}})
+    code, out, err = schedlab("compare", name)
+    assert (code, out) == (3, "")
+    assert err.count("error: ") == 2
+
+
+def test_missing_metrics_are_said(schedlab: Call, scenario: Write) -> None:
+    name = scenario(behaviour={"eevdf": {"fixed": {"probe.latency.p99": None}}})
+    code, out, _ = schedlab("compare", name, "--html", "page.html")
+    assert code == 0
+    assert "eevdf has no value in any seed" in out
+
+
+def test_run_shows_one_run(schedlab: Call, scenario: Write) -> None:
+    code, out, _ = schedlab("run", scenario(), "--variant", "eevdf", "--seed", "7", "--trace", "t.ftrace")
+    assert code == 0
+    assert "eevdf = 6.12.0, seed 7" in out
+    assert "simulated" in out
+    assert Path("t.ftrace").read_text() == "# eevdf 7\n"
+    assert "deterministic" in schedlab("run", scenario(), "--variant", "cfs", "--check-determinism")[1]
+
+
+def test_run_json_contract(schedlab: Call, scenario: Write) -> None:
+    d = json.loads(schedlab("run", scenario(), "--variant", "cfs", "--seed", "2", "--json")[1])
+    assert {"schema", "scenario", "arm", "engine", "seeds", "variants", "metrics", "digests"} <= d.keys()
+    assert {"events", "switches", "sim_s", "wall_s", "tasks"} <= d.keys()
+    assert {"name", "cpu_ns", "wait_ns", "switches"} <= d["tasks"][0].keys()
+    assert d["metrics"][0]["samples"] == {"cfs": [pytest.approx(d["metrics"][0]["samples"]["cfs"][0])]}
+
+
+def test_list(schedlab: Call) -> None:
+    assert schedlab("list", "machines") == (0, "laptop-8  8 CPUs\nrpi4      4 CPUs, no SMT\n", "")
+    assert [r["id"] for r in json.loads(schedlab("list", "machines", "--json")[1])] == ["laptop-8", "rpi4"]
+
+
+def test_traces_of_a_comparison(schedlab: Call, scenario: Write) -> None:
+    schedlab("compare", scenario(), "--seeds", "2", "--trace", "traces")
+    assert sorted(p.name for p in Path("traces").iterdir()) == [
+        f"{v}-seed{s}.ftrace" for v in ("cfs", "eevdf") for s in (1, 2)
+    ]
+
+
+BAD = [
+    # arguments, exit code, words on stderr
+    (["compare", "nowhere.toml"], 2, ["nowhere.toml", "is the name right?"]),
+    (["compare", "bad.toml"], 2, ["unknown key `grups`", "bad.toml:3:5", "did you mean `groups`?"]),
+    (["compare", "toy.toml", "--arm", "vm"], 4, ["vm arm is not part of this version", "--arm sim"]),
+    (["compare", "toy.toml", "--arm", "host"], 4, ["host arm"]),
+    (["compare", "toy.toml", "--arm", "moon"], 2, ["invalid choice"]),
+    (["compare", "toy.toml", "--seeds", "0"], 2, ["whole number of at least 1"]),
+    (["compare", "toy.toml", "--seeds", "1,1"], 2, ["names a seed twice"]),
+    (["compare", "toy.toml", "--seeds", "many"], 2, ["`many` is not a whole number"]),
+    (["compare", "toy.toml", "--jobs", "-3"], 2, ["whole number"]),
+    (["compare", "toy.toml", "--style", "bechstat"], 2, ["did you mean `benchstat`?"]),
+    (["compare", "toy.toml", "--fial-on", "worse"], 2, ["did you mean `--fail-on`?"]),
+    (["compare", "toy.toml", "--fail-on", "bad"], 2, ["`bad` is no verdict"]),
+    (["compare", "toy.toml", "--html", "."], 2, ["cannot write ."]),
+    (["compare", "toy.toml", "--json", "bad.toml/x.json"], 2, ["cannot write bad.toml/x.json"]),
+    (["compare", "toy.toml", "--out", "toy.toml/x"], 3, ["cannot keep results in toy.toml/x"]),
+    (["compare"], 2, ["SCENARIO"]),
+    (["run", "toy.toml"], 2, ["several variants", "cfs, eevdf"]),
+    (["run", "toy.toml", "--variant", "eevfd"], 2, ["did you mean `eevdf`?"]),
+    (["run", "toy.toml", "--variant", "eevdf", "--seed", "-1"], 2, ["whole number of at least 0"]),
+    (["list", "machine"], 2, ["did you mean `machines`?"]),
+    (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
+    (["report", "nothing"], 2, ["cannot read a result", "manifest.json"]),
+    (["report", "a", "b", "c"], 2, []),
+    (["explain"], 2, ["invalid choice"]),
+    ([], 2, ["COMMAND"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), BAD, ids=[" ".join(b[0]) or "nothing" for b in BAD])
+def test_bad_input_ends_with_one_message(
+    arguments: list[str], code: int, words: list[str], schedlab: Call, scenario: Write
+) -> None:
+    scenario()
+    Path("bad.toml").write_text("{ not json")
+    found, out, err = schedlab(*arguments)
+    assert (found, out) == (code, "")
+    assert err.startswith("error: ")
+    assert err.count("error: ") == 1
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
+def test_a_bug_is_one_message_too(schedlab: Call, scenario: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SCHEDLAB_TRACEBACK", raising=False)
+    code, _, err = schedlab("compare", scenario(behaviour={"cfs": {"bug": True}}))
+    assert code == 3
+    assert "schedlab itself failed: ValueError: a bug in the stand-in" in err
+    assert "Traceback" not in err
+
+
+def test_colour_only_where_wanted(schedlab: Call, scenario: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = scenario(behaviour=SLOWER)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert "\x1b" not in schedlab("compare", name)[1]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[31m" in schedlab("compare", name)[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in schedlab("compare", name)[1]
+
+
+def test_quiet_and_verbose(schedlab: Call, scenario: Write) -> None:
+    assert schedlab("compare", scenario(), "-q")[2] == ""
+    assert schedlab("compare", scenario(), "-v")[2].count(" switches, ") == 20
+    assert "runs\n" not in schedlab("compare", scenario(), "--no-progress")[2]
+    assert "20/20 runs\n" in schedlab("compare", scenario())[2]
+
+
+def test_an_output_directory_is_never_written_over(schedlab: Call, scenario: Write) -> None:
+    assert schedlab("compare", scenario(), "--out", "r")[0] == 0
+    code, _, err = schedlab("compare", scenario(), "--out", "r")
+    assert code == 2
+    assert "holds a result already" in err
+
+
+@pytest.mark.parametrize("command", ["compare", "run", "list", "report"])
+def test_every_command_has_help_with_the_exit_codes(command: str, schedlab: Call) -> None:
+    code, out, _ = schedlab(command, "--help")
+    assert code == 0
+    assert "130  interrupted" in out
+
+
+def test_choices_are_those_of_the_modules_that_carry_them() -> None:
+    from schedlab import engine, judge, render
+
+    assert STYLES == render.STYLES
+    assert KINDS == engine.KINDS
+    assert {*GATES, judge.DETERMINISTIC} == set(judge.VERDICTS)
+    assert build_parser().prog == "schedlab"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from schedlab.cli import main; main(['--help']); "
+        "print([m for m in ('numpy', 'scipy', 'vl_convert', 'json', 'pandas', 'schedlab._engine') if m in sys.modules])"
+    )
+    done = _python("-c", code)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "toy.toml").write_text("{}")
+    command = f"{sys.executable} {HERE / 'stand_in_cli.py'} compare toy.toml -q --style mmtests | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], cwd=tmp_path, env=_env(), capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert done.returncode in (0, 141)
+
+
+def test_a_full_stdout_is_said(tmp_path: Path) -> None:
+    (tmp_path / "toy.toml").write_text("{}")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, HERE / "stand_in_cli.py", "compare", "toy.toml", "-q"],
+            cwd=tmp_path, env=_env(), stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr == "error: cannot write to stdout: No space left on device\n"
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], env=_env(), capture_output=True, text=True, check=True)
+
+
+def _env() -> dict[str, Any]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
