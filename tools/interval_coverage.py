@@ -1,6 +1,6 @@
 """Measures how often a 95% interval misses the truth, for the interval that schedlab uses and two that it does not.
 
-Prints the table of docs/judging.md: `python tools/interval_coverage.py [TRIALS]`. Seeded, so it prints the same every time.
+Prints the table of docs/judging.md, the same every time: `python tools/interval_coverage.py [TRIALS]`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@ CONFIDENCE = 0.95
 SMALLEST_N = 6
 """With fewer pairs no distribution-free 95% interval exists: 2 / 2**5 is already more than 5%."""
 
+_LARGEST_LOG = 700.0
+"""Ratios past the range of floats are shown as its end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -64,7 +67,7 @@ def paired_difference(a: Sequence[float | None], b: Sequence[float | None]) -> D
     base = abs(_middle(first))
     if min(first) > 0 and min(second) > 0:
         raw = walsh_interval([math.log(y) - math.log(x) for x, y in pairs])
-        shown = Interval(*(100 * math.expm1(v) for v in (raw.estimate, raw.low, raw.high)))
+        shown = Interval(*(100 * math.expm1(min(v, _LARGEST_LOG)) for v in (raw.estimate, raw.low, raw.high)))
     else:
         raw = walsh_interval([y - x for x, y in pairs])
         scale = 100 / base if base else 1.0

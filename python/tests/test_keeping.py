@@ -1,0 +1,131 @@
+"""Nothing that finished is lost: Ctrl-C, kill -9, full disks, torn and foreign files."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Call = Callable[..., tuple[int, str, str]]
+Write = Callable[..., str]
+HERE = Path(__file__).parent
+
+
+def start_and_wait_for(lines: int, *arguments: str) -> subprocess.Popen[str]:
+    """Start a comparison with one job and return once that many runs are told as finished."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
+    command = [sys.executable, str(HERE / "stand_in_cli.py"), "compare", "toy.toml", "-v", "--jobs", "1", *arguments]
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+    assert process.stderr is not None
+    for _ in range(lines):
+        assert select.select([process.stderr], [], [], 60)[0], "no run finished within a minute"
+        process.stderr.readline()
+    return process
+
+
+def test_ctrl_c_keeps_the_finished_seeds_and_says_so(scenario: Write, schedlab: Call) -> None:
+    scenario(behaviour={"cfs": {"hang_on": [4]}})
+    process = start_and_wait_for(6, "--out", "r")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: 6 of 20 runs finished and are kept; `schedlab report r` shows them" in err
+    assert "interrupted: 14 runs are not in these numbers" in out
+    assert "Traceback" not in err
+    d = json.loads(schedlab("report", "r", "--json", "-")[1])
+    samples = d["metrics"][0]["samples"]
+    assert [x is not None for x in samples["cfs"]] == [True] * 3 + [False] * 7
+    assert not d["complete"]
+
+
+def test_ctrl_c_before_anything_finished(scenario: Write) -> None:
+    scenario(behaviour={"cfs": {"hang_on": [1]}})
+    process = start_and_wait_for(0, "--out", "r", "--jobs", "2")
+    while not Path("r/results.jsonl").exists() or not Path("r/results.jsonl").read_text().count("\n"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+def test_kill_keeps_the_finished_seeds(scenario: Write, schedlab: Call) -> None:
+    scenario(behaviour={"eevdf": {"hang_on": [3]}})
+    process = start_and_wait_for(5, "--out", "r")
+    process.kill()
+    process.communicate(timeout=60)
+    with open("r/results.jsonl", "a") as lines:
+        lines.write('{"status": "ok", "variant": "ee')
+    code, out, _ = schedlab("report", "r")
+    assert code == 0
+    assert "interrupted: 15 runs are not in these numbers" in out
+
+
+def test_a_full_disk_is_said_once_and_the_table_still_comes(scenario: Write, schedlab: Call) -> None:
+    scenario()
+    Path("r").mkdir()
+    Path("r/results.jsonl").symlink_to("/dev/full")
+    code, out, err = schedlab("compare", "toy.toml", "--out", "r", "--seeds", "6")
+    assert code == 3
+    assert err.count("No space left on device") == 1
+    assert "going on without keeping" in err
+    assert "equivalent" in out
+
+
+def test_a_page_that_cannot_be_written_leaves_the_table(scenario: Write, schedlab: Call) -> None:
+    scenario()
+    Path("page.html").symlink_to("/dev/full")
+    code, out, err = schedlab("compare", "toy.toml", "--seeds", "6", "--html", "page.html", "--json", "d.json")
+    assert code == 3
+    assert "cannot write page.html: No space left on device" in err
+    assert "equivalent" in out
+    assert json.loads(Path("d.json").read_text())["seeds"] == [1, 2, 3, 4, 5, 6]
+
+
+BROKEN = [
+    # file, content, words
+    ("manifest.json", "", "not a result manifest"),
+    ("manifest.json", "[1]", "not a result manifest"),
+    ("manifest.json", '{"schema": "other"}', "schema schedlab.result/1"),
+    ("manifest.json", '{"schema": "schedlab.result/1", "scenario": {}}', "lacks or misuses"),
+    ("results.jsonl", "{}\n", "not a stored run"),
+    ("results.jsonl", "\x00\x01junk\n", "not a stored run"),
+    ("results.jsonl", "[]\n[]\n", "not a stored run"),
+]
+
+
+@pytest.mark.parametrize(("file", "content", "words"), BROKEN)
+def test_foreign_files_are_named(file: str, content: str, words: str, scenario: Write, schedlab: Call) -> None:
+    scenario()
+    schedlab("compare", "toy.toml", "--out", "r", "--seeds", "2")
+    (Path("r") / file).write_text(content)
+    code, out, err = schedlab("report", "r")
+    assert (code, out) == (2, "")
+    assert words in err
+    assert f"r/{file}" in err
+
+
+def test_two_results_without_a_common_variant(scenario: Write, schedlab: Call) -> None:
+    schedlab("compare", scenario(), "--out", "a", "--seeds", "2")
+    other = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in ("x", "y")]
+    schedlab("compare", scenario(variants=other), "--out", "b", "--seeds", "2")
+    code, _, err = schedlab("report", "a", "b")
+    assert code == 2
+    assert "no variant name in common" in err
+
+
+def test_two_single_variants_are_compared_whatever_their_names(scenario: Write, schedlab: Call) -> None:
+    for directory, name in (("a", "x"), ("b", "y")):
+        variant = [{"name": name, "kernel": "6.1", "summary": "", "changes": {}}]
+        schedlab("compare", scenario(variants=variant), "--out", directory)
+    code, out, _ = schedlab("report", "a", "b")
+    assert code == 0
+    assert "a:x" in out
+    assert "b:y" in out

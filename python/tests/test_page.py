@@ -1,0 +1,159 @@
+"""The HTML page: one file, nothing from outside, every number a table cell, every picture there without scripts."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedlab.engine import Engine
+from schedlab.render import charts
+
+Write = Callable[..., str]
+SLOWER = {"eevdf": {"factor": {"probe.latency.p99": 1.3}}}
+VOID = {"meta", "br", "hr", "img", "link"}
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects elements and text, and checks that tags are closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.headings: list[int] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "script" not in self.open and "style" not in self.open:
+            self.text.append(data)
+
+
+@pytest.fixture
+def comparison(engine: Engine, scenario: Write) -> Any:
+    import schedlab
+
+    return lambda **changes: schedlab.compare(scenario(**changes), engine=engine)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+def test_page_is_whole_and_refers_to_nothing_outside(comparison: Any) -> None:
+    page = comparison(behaviour=SLOWER).html()
+    assert len(page.encode()) < 1_500_000
+    reader = read(page)
+    for tag, attributes in reader.elements:
+        assert tag not in ("link", "iframe", "base")
+        for name in ("src", "href", "xlink:href", "data"):
+            value = attributes.get(name)
+            assert value is None or value.startswith("#"), (tag, name, value)
+    assert "@import" not in page
+    assert "url(http" not in page
+
+
+def test_page_shows_everything_without_scripts(comparison: Any) -> None:
+    c = comparison(behaviour=SLOWER)
+    page = re.sub(r"<script.*?</script>", "", c.html(), flags=re.S)
+    reader = read(page)
+    words = " ".join(reader.text)
+    assert page.count("<svg") == 2 + len(c.metrics)
+    for expected in (
+        "simulated",
+        "worse",
+        "laptop-8",
+        "6.12.0",
+        "fake 1",
+        "deterministic, n = 1",
+        *(m.metric.name for m in c.metrics),
+    ):
+        assert expected in words
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
+    assert len(cells) > len(c.metrics) * len(c.seeds) * 2
+    for digest in (run.digest for column in c.columns for run in column.runs.values()):
+        assert digest in cells
+
+
+def test_page_can_be_read_aloud(comparison: Any) -> None:
+    reader = read(comparison(behaviour=SLOWER).html())
+    assert ("html", {"lang": "en"}) in reader.elements
+    assert reader.headings[0] == 1
+    assert reader.headings.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(reader.headings, reader.headings[1:], strict=False))
+    tags = [tag for tag, _ in reader.elements]
+    assert tags.count("table") == tags.count("caption")
+    assert all(a.get("scope") for tag, a in reader.elements if tag == "th")
+    pictures = [a for tag, a in reader.elements if a.get("role") == "img" and tag == "div"]
+    assert pictures
+    assert all(a.get("aria-label") for a in pictures)
+    assert "prefers-color-scheme: dark" in comparison().html()
+
+
+def test_names_cannot_break_out_of_the_page(comparison: Any) -> None:
+    evil = "</script><script>alert(1)</script>"
+    variants = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in ("a<b>", evil)]
+    page = comparison(name=f"<img src=x>{evil}", variants=variants).html()
+    read(page)
+    assert "alert(1)</script>" not in page
+    assert "<img src=x>" not in page
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 30])
+def test_pictures_compile_for_any_number_of_seeds(seeds: int, comparison: Any) -> None:
+    page = comparison(seeds=list(range(seeds)), behaviour=SLOWER).html()
+    assert len(page.encode()) < 1_500_000
+    for text in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S):
+        assert json.loads(text.replace("<\\/", "</"))["$schema"] == charts.SCHEMA
+
+
+def test_nothing_to_draw_is_no_picture(comparison: Any) -> None:
+    nothing = {"fixed": dict.fromkeys(("probe.latency.p50", "probe.latency.p99", "load.rate", "sched.switches"))}
+    c = comparison(behaviour={"cfs": nothing, "eevdf": nothing})
+    assert charts.changes(c) is None
+    assert charts.strips(c, c.metrics[0]) is None
+    read(c.html())
+
+
+def test_three_variants_keep_their_looks(comparison: Any) -> None:
+    variants = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in "abc"]
+    c = comparison(variants=variants)
+    assert c.pairs == (("a", "b"), ("a", "c"))
+    spec = charts.changes(c)
+    assert spec is not None
+    scale = spec["layer"][0]["encoding"]["color"]["scale"]
+    assert scale == {"domain": ["b", "c"], "range": charts.COLOURS[1:3]}
+
+
+def test_curves_take_the_median_and_the_range_over_seeds(comparison: Any) -> None:
+    rows = charts.curve_rows(comparison(), "probe.latency")
+    assert {r["percentile"] for r in rows} == {0, 50, 90, 99, 99.9}
+    assert all(r["low"] <= r["value"] <= r["high"] for r in rows)
+    assert next(r["nines"] for r in rows if r["percentile"] == 99.9) == 3
+
+
+def test_the_script_of_the_page_is_bundled(comparison: Any) -> None:
+    page = comparison().html()
+    assert "window.vegaEmbed" in page
+    assert (Path(charts.__file__).with_name("page.js").read_text()) in page
