@@ -185,11 +185,6 @@ impl Builder {
         &self.workload.metrics
     }
 
-    /// The id the next program will get.
-    pub fn next_program(&self) -> ProgramId {
-        self.workload.programs.len() as ProgramId
-    }
-
     /// Adds a program.
     pub fn program(&mut self, name: &str, code: Code) -> ProgramId {
         self.workload.programs.push(code.finish(name));

@@ -3,6 +3,7 @@
 //! A workload is plain data ([`Workload`]). The simulator and the agent execute the same programs.
 
 mod build;
+pub mod catalogue;
 mod distribution;
 mod lower;
 mod nearest;

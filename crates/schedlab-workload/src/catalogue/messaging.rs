@@ -1,0 +1,165 @@
+//! The program behind hackbench and `perf bench sched messaging`: groups of senders and receivers behind one gate.
+//!
+//! Main creates every child, waits until each has written one byte to the ready channel, takes the time, wakes all of
+//! them at once by one byte that nobody reads, and reaps them. Creation is not part of the time. What is left out:
+//! the program's own instructions between two system calls.
+
+use super::{BuildError, MetricSpec, Settings};
+use crate::build::{Builder, Code};
+use crate::{ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Workload};
+
+/// One configuration.
+pub(super) struct Messaging {
+    /// `comm` of every task.
+    pub comm: &'static str,
+    /// Groups.
+    pub groups: u32,
+    /// Senders, and receivers, per group.
+    pub fds: u32,
+    /// Messages of each sender to each receiver.
+    pub loops: u32,
+    /// Bytes of a message.
+    pub datasize: u32,
+    /// Pipes instead of sockets.
+    pub pipe: bool,
+    /// Threads instead of processes.
+    pub threads: bool,
+    /// The elapsed time.
+    pub time: MetricSpec,
+}
+
+/// Most tasks of one run: the programs' own tables stay small enough.
+const MAX_TASKS: u64 = 200_000;
+
+// Registers of main.
+const CHILD: u8 = 0;
+const COUNTER: u8 = 1;
+const BEGIN: u8 = 2;
+
+/// What the tasks share.
+struct Shared {
+    ready: ObjectId,
+    wake: ObjectId,
+}
+
+impl Messaging {
+    /// The workload; `groups` is the key that an error about the number of tasks names.
+    pub fn build(&self, settings: &Settings<'_>, groups_key: &str) -> Result<Workload, BuildError> {
+        let tasks = 2 * u64::from(self.groups) * u64::from(self.fds);
+        if tasks > MAX_TASKS {
+            return Err(settings
+                .error(groups_key, format!("{tasks} tasks are more than the {MAX_TASKS} one workload may have"))
+                .expected("fewer groups or fds"));
+        }
+        let mut builder = Builder::new(settings.name);
+        let time = builder.metric(self.time.decl(1));
+        let shared = Shared {
+            ready: builder.object("ready".to_string(), self.channel()),
+            wake: builder.object("wake".to_string(), ObjectSpec::Gate),
+        };
+        let children = self.children(&mut builder, &shared);
+        let program = self.main(&mut builder, &shared, &children, time, settings.repeat);
+        builder.task(TaskSpec { name: self.comm.to_string(), program, ..TaskSpec::default() });
+        Ok(builder.finish(!settings.repeat))
+    }
+
+    fn channel(&self) -> ObjectSpec {
+        match self.pipe {
+            true => ObjectSpec::Pipe { pages: 16, packet: false },
+            false => ObjectSpec::UnixStream { sndbuf: 212_992 },
+        }
+    }
+
+    /// The programs of all children in the order of their creation, each with the word its end is joined on: thread
+    /// ids for threads, nothing for processes.
+    fn children(&self, builder: &mut Builder, shared: &Shared) -> Vec<(ProgramId, Option<ObjectId>)> {
+        let mut children = Vec::new();
+        for group in 0..self.groups {
+            let name = |i| format!("channel {i} of group {group}");
+            let channels: Vec<ObjectId> = (0..self.fds).map(|i| builder.object(name(i), self.channel())).collect();
+            for channel in &channels {
+                let join = self.join_word(builder, group);
+                children.push((self.receiver(builder, shared, *channel, join), join));
+            }
+            let same = (!self.threads).then(|| self.sender(builder, shared, &channels, None));
+            for _ in 0..self.fds {
+                let join = self.join_word(builder, group);
+                let program = same.unwrap_or_else(|| self.sender(builder, shared, &channels, join));
+                children.push((program, join));
+            }
+        }
+        children
+    }
+
+    fn join_word(&self, builder: &mut Builder, group: u32) -> Option<ObjectId> {
+        self.threads.then(|| builder.object(format!("exit of a thread of group {group}"), ObjectSpec::Futex))
+    }
+
+    fn receiver(&self, builder: &mut Builder, shared: &Shared, channel: ObjectId, join: Option<ObjectId>) -> ProgramId {
+        let mut code = start(shared);
+        let messages = u64::from(self.fds) * u64::from(self.loops);
+        code.repeat(COUNTER, messages, |code| code.op(Op::Read { object: channel, bytes: self.datasize }));
+        finish(builder, self.comm, code, join)
+    }
+
+    fn sender(&self, builder: &mut Builder, shared: &Shared, to: &[ObjectId], join: Option<ObjectId>) -> ProgramId {
+        let mut code = start(shared);
+        code.repeat(COUNTER, u64::from(self.loops), |code| {
+            for object in to {
+                code.op(Op::Write { object: *object, bytes: self.datasize });
+            }
+        });
+        finish(builder, self.comm, code, join)
+    }
+
+    fn main(
+        &self,
+        builder: &mut Builder,
+        shared: &Shared,
+        children: &[(ProgramId, Option<ObjectId>)],
+        time: u16,
+        repeat: bool,
+    ) -> ProgramId {
+        let kind = if self.threads { TaskKind::Thread } else { TaskKind::Process };
+        let mut code = Code::default();
+        let again = code.here();
+        for (program, _) in children {
+            code.op(Op::Fork { program: *program, kind, into: CHILD });
+        }
+        let count = children.len() as u64;
+        code.repeat(COUNTER, count, |code| code.op(Op::Read { object: shared.ready, bytes: 1 }));
+        code.op(Op::Clock(BEGIN));
+        code.op(Op::GateOpen(shared.wake));
+        if self.threads {
+            for join in children.iter().filter_map(|(_, join)| *join) {
+                code.op(Op::Wait(join));
+            }
+        } else {
+            code.repeat(COUNTER, count, |code| code.op(Op::Reap));
+        }
+        code.elapsed(COUNTER, BEGIN);
+        code.op(Op::Sample { metric: time, reg: COUNTER });
+        if repeat {
+            code.op(Op::GateClose(shared.wake));
+            code.jump(again);
+        } else {
+            code.op(Op::Finish);
+        }
+        builder.program(self.comm, code)
+    }
+}
+
+/// Every child: report ready, then poll the wake channel.
+fn start(shared: &Shared) -> Code {
+    let mut code = Code::default();
+    code.op(Op::Write { object: shared.ready, bytes: 1 });
+    code.op(Op::GateWait(shared.wake));
+    code
+}
+
+fn finish(builder: &mut Builder, comm: &str, mut code: Code, join: Option<ObjectId>) -> ProgramId {
+    if let Some(join) = join {
+        code.op(Op::Post(join));
+    }
+    builder.program(comm, code)
+}

@@ -1,0 +1,52 @@
+//! A program's metrics as constants.
+
+use crate::{Better, MetricDecl, MetricKind, Unit};
+
+/// A metric that a program may report.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MetricSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, one line.
+    pub help: &'static str,
+    /// Unit as shown.
+    pub unit: Unit,
+    /// Direction.
+    pub better: Better,
+    /// How it is reduced.
+    pub kind: MetricKind,
+    /// Statistics shown by default.
+    pub stats: &'static [&'static str],
+}
+
+impl MetricSpec {
+    /// One value per pass.
+    pub(super) const fn headline(name: &'static str, unit: Unit, better: Better, help: &'static str) -> Self {
+        MetricSpec { name, help, unit, better, kind: MetricKind::Headline, stats: &[] }
+    }
+
+    /// Many samples in microseconds, lower is better.
+    pub(super) const fn latency(name: &'static str, stats: &'static [&'static str], help: &'static str) -> Self {
+        let kind = MetricKind::Samples;
+        MetricSpec { name, help, unit: Unit::Microseconds, better: Better::Lower, kind, stats }
+    }
+
+    /// Operations per second, higher is better.
+    pub(super) const fn rate(name: &'static str, help: &'static str) -> Self {
+        let kind = MetricKind::Rate;
+        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[] }
+    }
+
+    /// The declaration of a workload that reports it, divided by `divide`.
+    pub(super) fn decl(&self, divide: u64) -> MetricDecl {
+        MetricDecl {
+            name: self.name.to_string(),
+            help: self.help.to_string(),
+            unit: self.unit,
+            better: self.better,
+            kind: self.kind,
+            default_stats: self.stats.iter().map(ToString::to_string).collect(),
+            divide,
+        }
+    }
+}

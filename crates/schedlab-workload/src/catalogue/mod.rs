@@ -1,0 +1,109 @@
+//! Benchmarks as task programs, under the real programs' names, options and metrics.
+//!
+//! One file per program. Adding one: a file with its `Entry`, a line in [`all`], its structure in `tests/catalogue.rs`.
+
+mod cyclictest;
+mod hackbench;
+mod hog;
+mod messaging;
+mod metric;
+mod option;
+mod perf_messaging;
+mod perf_pipe;
+mod schbench;
+mod schbench_v1;
+mod stress_ng_cpu;
+mod wake_list;
+
+use crate::nearest::nearest;
+use crate::Workload;
+
+pub use metric::MetricSpec;
+pub(crate) use option::Settings;
+pub use option::{BuildError, OptionKind, OptionSpec, OptionValue, Preset, TimeUnit, Where};
+
+/// When a program comes to an end of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ends {
+    /// Always.
+    Always,
+    /// When one of these options is set.
+    With(&'static [&'static str]),
+    /// Never.
+    Never,
+}
+
+/// A program of the catalogue.
+pub struct Entry {
+    /// Its id.
+    pub id: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Its long options.
+    pub options: &'static [OptionSpec],
+    /// The metrics it may report; which of them depends on the options.
+    pub metrics: &'static [MetricSpec],
+    /// When it ends by itself.
+    pub ends: Ends,
+    /// Builds it.
+    build: fn(&Settings<'_>) -> Result<Workload, BuildError>,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Every program.
+#[must_use]
+pub fn all() -> &'static [&'static Entry] {
+    &[
+        &hackbench::ENTRY,
+        &perf_messaging::ENTRY,
+        &perf_pipe::ENTRY,
+        &schbench::ENTRY,
+        &schbench_v1::ENTRY,
+        &cyclictest::ENTRY,
+        &stress_ng_cpu::ENTRY,
+        &hog::ENTRY,
+    ]
+}
+
+/// The program of this id.
+pub fn find(id: &str) -> Result<&'static Entry, BuildError> {
+    all().iter().copied().find(|entry| entry.id == id).ok_or_else(|| {
+        let ids: Vec<&str> = all().iter().map(|entry| entry.id).collect();
+        let near = nearest(id, ids.iter().copied());
+        BuildError::new("use", format!("there is no workload `{id}`"))
+            .expected(format!("one of {}", ids.join(", ")))
+            .nearest(near)
+    })
+}
+
+/// The workload of a program with these options; the rest take their defaults.
+///
+/// `repeat` restarts a program that ends by itself, for ever and with fresh tasks, as background load.
+pub fn build(
+    id: &str,
+    options: &[(String, OptionValue, Where)],
+    name: &str,
+    repeat: bool,
+    nr_cpus: usize,
+) -> Result<Workload, BuildError> {
+    let entry = find(id)?;
+    let settings = Settings::read(entry, options, name, repeat, nr_cpus)?;
+    let ends = match entry.ends {
+        Ends::Always => true,
+        Ends::With(keys) => keys.iter().any(|key| settings.is_set(key)),
+        Ends::Never => false,
+    };
+    if repeat && !ends {
+        let why = match entry.ends {
+            Ends::With(keys) => format!("{id} ends by itself only with {}", keys.join(" or ")),
+            _ => format!("{id} never ends by itself"),
+        };
+        return Err(BuildError::new("repeat", why).expected("repeat = false, or no repeat"));
+    }
+    (entry.build)(&settings)
+}

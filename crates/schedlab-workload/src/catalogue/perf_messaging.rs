@@ -1,0 +1,41 @@
+//! `perf bench sched messaging` (perf 6.1): hackbench with 20 fds and messages of 100 bytes.
+
+use super::messaging::Messaging;
+use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
+use crate::{Better, Unit, Workload};
+
+const TOTAL_TIME: MetricSpec = MetricSpec::headline(
+    "total_time",
+    Unit::Seconds,
+    Better::Lower,
+    "from the wakeup of all tasks until the last is reaped; creation is not part of it",
+);
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "perf-messaging",
+    summary: "perf bench sched messaging: hackbench with 20 fds and 100-byte messages (perf 6.1)",
+    options: &[
+        OptionSpec::number("group", 10, 1, 5_000, "groups of 20 senders and 20 receivers"),
+        OptionSpec::number("nr_loops", 100, 1, 1_000_000_000, "messages of each sender to each receiver"),
+        OptionSpec::flag("pipe", "pipes instead of sockets"),
+        OptionSpec::flag("thread", "threads instead of processes"),
+    ],
+    metrics: &[TOTAL_TIME],
+    ends: Ends::Always,
+    build,
+};
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let program = Messaging {
+        // perf names the task after collection and benchmark.
+        comm: "sched-messaging",
+        groups: settings.count("group"),
+        fds: 20,
+        loops: settings.count("nr_loops"),
+        datasize: 100,
+        pipe: settings.flag("pipe"),
+        threads: settings.flag("thread"),
+        time: TOTAL_TIME,
+    };
+    program.build(settings, "group")
+}

@@ -1,0 +1,227 @@
+//! schbench, the line of 2016 to 2019 (commit 3d16b23): wakeup latency of workers that a message thread wakes in batches.
+//!
+//! Worker: spin on the wall clock for the CPU time, then message and wait. Message thread: wake all that wait, wait for
+//! a post, sleep for the sleep time plus up to a quarter. `rps` turns the message thread into a generator of requests;
+//! `pipe` is a transfer through shared memory, no pipe.
+
+use schedlab_model::{Nanos, USEC};
+
+use super::wake_list::{memset_cost, WakeList, NOW, STAMP};
+use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
+use crate::build::{Builder, Code};
+use crate::{Amount, Dist, ObjectSpec, Op, ProgramId, Reg, TaskKind, TaskSpec, Workload};
+
+const LATENCY: MetricSpec = MetricSpec::latency(
+    "latency",
+    &["p50", "p99", "p99.9"],
+    "from the start of the batch until the worker ran; with rps: from the request's creation to its end, less its CPU time",
+);
+const TRANSFER: MetricSpec = MetricSpec::rate("transfer", "with pipe: round trips per second of one worker");
+const RPS: MetricSpec = MetricSpec::rate("rps", "with rps: requests completed per second");
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "schbench",
+    summary: "message threads wake batches of workers: wakeup latency (line of 2016-2019)",
+    options: &[
+        OptionSpec::number("message-threads", 2, 1, 10_000, "message threads"),
+        OptionSpec::number("threads", 16, 1, 100_000, "workers of each message thread"),
+        OptionSpec::time("runtime", TimeUnit::Seconds, 30, 1_000_000, "how long to run"),
+        OptionSpec::time(
+            "sleeptime",
+            TimeUnit::Microseconds,
+            30_000,
+            1_000_000_000,
+            "pause of the message thread; 0 with pipe",
+        ),
+        OptionSpec::time(
+            "cputime",
+            TimeUnit::Microseconds,
+            30_000,
+            1_000_000_000,
+            "spin of a worker per loop; 0 with pipe",
+        ),
+        OptionSpec::number("pipe", 0, 0, 1_048_576, "bytes to transfer per loop; 0 = off"),
+        OptionSpec {
+            name: "rps",
+            kind: OptionKind::Number { min: 0, max: 100_000_000 },
+            default: Preset::Number(0),
+            help: "requests per second of all message threads; 0 = off",
+        },
+        OptionSpec::not_modelled("auto", "it is a series of runs"),
+    ],
+    metrics: &[LATENCY, TRANSFER, RPS],
+    ends: Ends::Always,
+    build,
+};
+
+const COMM: &str = "schbench";
+/// Register that receives a child's id.
+const CHILD: Reg = 0;
+const COUNTER: Reg = 1;
+
+/// The options in the program's terms.
+struct Config {
+    workers: u32,
+    sleep: Nanos,
+    spin: Nanos,
+    transfer: Option<Nanos>,
+    /// Requests per second of one message thread.
+    rps: u64,
+}
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let message_threads = settings.count("message-threads");
+    let config = Config::new(settings, message_threads)?;
+    let mut builder = Builder::new(settings.name);
+    let latency = builder.metric(LATENCY.decl(1));
+    let workers = u64::from(message_threads) * u64::from(config.workers);
+    let rps = (config.rps > 0).then(|| builder.metric(RPS.decl(1)));
+    let transfer = (rps.is_none() && config.transfer.is_some()).then(|| builder.metric(TRANSFER.decl(workers)));
+    let mut main = Code::default();
+    for index in 0..message_threads {
+        let program = match rps {
+            Some(rps) => generator(&mut builder, &config, index, latency, rps),
+            None => messenger(&mut builder, &config, index, latency, transfer),
+        };
+        main.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD });
+    }
+    main.op(Op::Sleep(Amount::Fixed(settings.time("runtime"))));
+    if !settings.repeat {
+        main.op(Op::Finish);
+    }
+    let program = builder.program(COMM, main);
+    builder.task(TaskSpec { name: COMM.to_string(), program, ..TaskSpec::default() });
+    Ok(builder.finish(!settings.repeat))
+}
+
+impl Config {
+    fn new(settings: &Settings<'_>, message_threads: u32) -> Result<Self, BuildError> {
+        let bytes = settings.count("pipe");
+        // -p sets both times to 0 unless they are given.
+        let time = |key| if bytes > 0 && !settings.is_given(key) { 0 } else { settings.time(key) };
+        let config = Config {
+            workers: settings.count("threads"),
+            sleep: if bytes > 0 { 0 } else { time("sleeptime") },
+            spin: time("cputime"),
+            transfer: (bytes > 0).then(|| memset_cost(bytes)),
+            rps: u64::from(settings.count("rps")) / u64::from(message_threads),
+        };
+        if u64::from(config.workers) * u64::from(message_threads) > 200_000 {
+            return Err(settings
+                .error("threads", "more than 200000 workers")
+                .expected("fewer threads or message-threads"));
+        }
+        if config.rps > 0 && config.workers < 2 {
+            return Err(settings
+                .error("threads", "rps wakes two thirds of the workers at a time")
+                .expected("2 or more"));
+        }
+        if config.rps == 0 && settings.is_set("rps") {
+            return Err(settings
+                .error("rps", "less than one request per second for each message thread")
+                .expected(format!("{message_threads} or more")));
+        }
+        if config.rps == 0 && config.spin == 0 && config.transfer.is_none() {
+            return Err(settings
+                .error("cputime", "a worker that neither spins nor transfers")
+                .expected("above 0, or pipe"));
+        }
+        Ok(config)
+    }
+
+    /// The wall-clock spin: it ends when more whole microseconds than asked for have passed.
+    fn spin(&self, code: &mut Code) {
+        if self.spin > 0 {
+            code.op(Op::RunWall(Amount::Fixed(self.spin + USEC)));
+        }
+    }
+}
+
+/// A message thread with its workers, in the normal and the pipe mode.
+fn messenger(builder: &mut Builder, config: &Config, index: u32, latency: u16, rate: Option<u16>) -> ProgramId {
+    let list = WakeList::new(builder, index);
+    let mut worker = Code::default();
+    worker.forever(|code| {
+        config.spin(code);
+        if let Some(metric) = rate {
+            code.op(Op::Count { metric, count: 1 });
+        }
+        list.message(code, config.transfer, latency);
+    });
+    let worker = builder.program(COMM, worker);
+    let mut code = Code::default();
+    start(&mut code, worker, config.workers);
+    let pause = (config.sleep > 0).then(|| {
+        let jitter = (config.sleep / USEC / 4).saturating_sub(1) * USEC;
+        builder.amount(Dist::Uniform { low: config.sleep, high: config.sleep + jitter })
+    });
+    list.serve(&mut code, config.transfer, pause);
+    builder.program(COMM, code)
+}
+
+/// A message thread that makes requests: every pause it gives one to each of the next two thirds of the workers.
+fn generator(builder: &mut Builder, config: &Config, index: u32, latency: u16, rate: u16) -> ProgramId {
+    const OWN: Reg = 2;
+    const PEER: Reg = 3;
+    const CREATED: Reg = 4;
+    let worker = request_worker(builder, config, latency, rate);
+    let batch = u64::from(config.workers) * 2 / 3;
+    let pause = (1_000_000 / config.rps.div_ceil(batch)) * USEC;
+    let ring = builder.object(format!("message thread {index} itself"), ObjectSpec::List);
+    let mut code = Code::default();
+    // The ring of workers is this thread's own mailbox; its own id comes from a list that only it uses.
+    let known = code.mark();
+    code.op(Op::ListPush(ring));
+    code.op(Op::ListTake(ring));
+    code.list_pop(OWN, known);
+    code.bind(known);
+    code.repeat(COUNTER, u64::from(config.workers), |code| {
+        code.op(Op::Fork { program: worker, kind: TaskKind::Thread, into: PEER });
+        code.op(Op::MailPeer { peer: OWN, from: PEER });
+    });
+    code.forever(|code| {
+        let none = code.mark();
+        code.op(Op::Sleep(Amount::Fixed(pause)));
+        code.repeat(COUNTER, batch, |code| {
+            code.mail_take(PEER, none);
+            code.op(Op::Clock(CREATED));
+            code.op(Op::MailPeer { peer: PEER, from: CREATED });
+            code.op(Op::PostPeer(PEER));
+            code.op(Op::MailPeer { peer: OWN, from: PEER });
+        });
+        code.bind(none);
+    });
+    builder.program(COMM, code)
+}
+
+/// A worker that serves the requests in its mailbox, oldest first.
+fn request_worker(builder: &mut Builder, config: &Config, latency: u16, rate: u16) -> ProgramId {
+    let mut code = Code::default();
+    let idle = code.mark();
+    let top = code.here();
+    code.mail_take(STAMP, idle);
+    config.spin(&mut code);
+    code.elapsed(NOW, STAMP);
+    code.op(Op::AddConst(NOW, -i64::try_from(config.spin).unwrap_or(i64::MAX)));
+    // What is left below 1 us counts as 1 us.
+    let enough = code.mark();
+    let sample = code.mark();
+    code.jump_below(NOW, 1_000, enough);
+    code.jump(sample);
+    code.bind(enough);
+    code.op(Op::Set(NOW, 1_000));
+    code.bind(sample);
+    code.op(Op::Sample { metric: latency, reg: NOW });
+    code.op(Op::Count { metric: rate, count: 1 });
+    code.jump(top);
+    code.bind(idle);
+    code.op(Op::WaitOwn);
+    code.jump(top);
+    builder.program(COMM, code)
+}
+
+/// Starts the workers.
+fn start(code: &mut Code, worker: ProgramId, workers: u32) {
+    let fork = Op::Fork { program: worker, kind: TaskKind::Thread, into: CHILD };
+    code.repeat(COUNTER, u64::from(workers), |code| code.op(fork));
+}

@@ -1,0 +1,149 @@
+//! schbench 1.0 (2023 to 2025): requests of a short sleep and matrix work under a spin lock per CPU.
+//!
+//! Worker: message and wait (wakeup sample); then the request: sleep, take the lock of the CPU it is on, multiply,
+//! release. Message thread: wake all that wait, wait for a post. The cache footprint counts only through the work.
+
+use schedlab_model::Nanos;
+
+use super::wake_list::{memset_cost, sample_from_1us, WakeList, NOW};
+use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
+use crate::build::{Builder, Code};
+use crate::{Amount, ObjectSpec, Op, ProgramId, Reg, TaskKind, TaskSpec, Workload};
+
+const WAKEUP: MetricSpec =
+    MetricSpec::latency("wakeup_latency", &["p50", "p99"], "from the start of the batch until the worker ran");
+const REQUEST: MetricSpec =
+    MetricSpec::latency("request_latency", &["p50", "p99"], "one request: sleep, wait for the lock, work");
+const RPS: MetricSpec = MetricSpec::rate("average_rps", "requests completed per second, all workers");
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "schbench-1.0",
+    summary: "requests with matrix work under per-CPU locks: wakeup and request latency, rate (1.0)",
+    options: &[
+        OptionSpec::number("message-threads", 1, 1, 10_000, "message threads"),
+        OptionSpec::number("threads", 0, 1, 100_000, "workers of each message thread; default: one per CPU in all")
+            .default(Preset::PerCpu),
+        OptionSpec::time("runtime", TimeUnit::Seconds, 30, 1_000_000, "how long to run"),
+        OptionSpec::number("operations", 5, 0, 1_000_000, "matrix multiplications per request"),
+        OptionSpec::number("cache_footprint", 256, 1, 1_048_576, "KB of the three matrices"),
+        OptionSpec::time("sleep_usec", TimeUnit::Microseconds, 100, 1_000_000_000, "sleep at the start of a request"),
+        OptionSpec::flag("no-locking", "no lock around the work"),
+        OptionSpec::flag("calibrate", "no lock, and the sleep is no part of the request's time"),
+        OptionSpec {
+            name: "pipe",
+            kind: OptionKind::Number { min: 0, max: 1_048_576 },
+            default: Preset::Number(0),
+            help: "bytes to transfer instead of the work; 0 = off",
+        },
+        OptionSpec::not_modelled("rps", "its bursts changed twice within this line"),
+        OptionSpec::not_modelled("auto-rps", "it reads /proc/stat"),
+        OptionSpec::not_modelled("split", "caches have no model"),
+        OptionSpec::not_modelled("message-cpus", "use the scenario's own affinity"),
+        OptionSpec::not_modelled("worker-cpus", "use the scenario's own affinity"),
+        OptionSpec::not_modelled("warmuptime", "use the scenario's warmup"),
+    ],
+    metrics: &[WAKEUP, REQUEST, RPS],
+    ends: Ends::Always,
+    build,
+};
+
+/// Picoseconds of one multiply-add of the naive matrix product: five products of 104 x 104 took about 2.6 ms with
+/// gcc -O2 on a guest of 2 vCPUs.
+const MULTIPLY_ADD_PS: u128 = 462;
+
+/// Register that receives a child's id.
+const CHILD: Reg = 0;
+const COUNTER: Reg = 1;
+/// Register of a worker: start of its request.
+const BEGIN: Reg = 2;
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let message_threads = settings.count("message-threads");
+    let workers = match settings.is_given("threads") {
+        true => settings.count("threads"),
+        false => (settings.nr_cpus as u32).div_ceil(message_threads),
+    };
+    if u64::from(workers) * u64::from(message_threads) > 200_000 {
+        return Err(settings.error("threads", "more than 200000 workers").expected("fewer threads or message-threads"));
+    }
+    let mut builder = Builder::new(settings.name);
+    let metrics = [WAKEUP, REQUEST, RPS].map(|spec| builder.metric(spec.decl(1)));
+    let locks = builder.object("lock of the CPU".to_string(), ObjectSpec::CpuLocks);
+    let mut main = Code::default();
+    for index in 0..message_threads {
+        let list = WakeList::new(&mut builder, index);
+        let transfer = (settings.count("pipe") > 0).then(|| memset_cost(settings.count("pipe")));
+        let worker = worker(&mut builder, settings, &list, locks, metrics);
+        let mut code = Code::default();
+        let fork = Op::Fork { program: worker, kind: TaskKind::Thread, into: CHILD };
+        code.repeat(COUNTER, u64::from(workers), |code| code.op(fork));
+        list.serve(&mut code, transfer, None);
+        let program = builder.program("schbench-msg", code);
+        main.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD });
+    }
+    main.op(Op::Sleep(Amount::Fixed(settings.time("runtime"))));
+    if !settings.repeat {
+        main.op(Op::Finish);
+    }
+    let program = builder.program("schbench", main);
+    builder.task(TaskSpec { name: "schbench".to_string(), program, ..TaskSpec::default() });
+    Ok(builder.finish(!settings.repeat))
+}
+
+fn worker(
+    builder: &mut Builder,
+    settings: &Settings<'_>,
+    list: &WakeList,
+    locks: u32,
+    [wakeup, request, rps]: [u16; 3],
+) -> ProgramId {
+    let calibrate = settings.flag("calibrate");
+    let locked = !calibrate && !settings.flag("no-locking");
+    let sleep = settings.time("sleep_usec");
+    let work = work(settings.number("cache_footprint").unsigned_abs(), settings.number("operations").unsigned_abs());
+    let pipe = settings.count("pipe");
+    let mut code = Code::default();
+    code.forever(|code| {
+        list.message(code, (pipe > 0).then(|| memset_cost(pipe)), wakeup);
+        code.op(Op::Clock(BEGIN));
+        if pipe == 0 {
+            if sleep > 0 {
+                code.op(Op::Sleep(Amount::Fixed(sleep)));
+            }
+            if calibrate {
+                code.op(Op::Clock(BEGIN));
+            }
+            if locked {
+                code.op(Op::CpuLock(locks));
+            }
+            if work > 0 {
+                code.op(Op::Run(Amount::Fixed(work)));
+            }
+            if locked {
+                code.op(Op::CpuUnlock(locks));
+            }
+        }
+        code.op(Op::Count { metric: rps, count: 1 });
+        code.elapsed(NOW, BEGIN);
+        sample_from_1us(code, NOW, request);
+    });
+    builder.program("schbench-worker", code)
+}
+
+/// CPU time of the matrix work of one request: three square matrices of 8-byte numbers fill the footprint.
+fn work(footprint_kb: u64, operations: u64) -> Nanos {
+    let side = u128::from((footprint_kb * 1024 / 3 / 8).isqrt());
+    let total = side.pow(3) * u128::from(operations) * MULTIPLY_ADD_PS / 1000;
+    Nanos::try_from(total).unwrap_or(Nanos::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::work;
+
+    #[test]
+    fn the_default_request_is_the_measured_one() {
+        assert!((2_590_000..2_610_000).contains(&work(256, 5)), "{}", work(256, 5));
+        assert_eq!(work(256, 0), 0);
+    }
+}

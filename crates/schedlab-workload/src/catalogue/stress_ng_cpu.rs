@@ -1,0 +1,151 @@
+//! `stress-ng --cpu` 0.15.06: CPU-bound workers, at full load or at a share of it.
+//!
+//! A part load works for a slice of CPU time, then sleeps for CPU time * (100 - load) / load by the wall clock, less by
+//! how much the last sleep was too long. So contention lowers the share. Every method is modelled as equal bogo ops.
+
+use schedlab_model::{Nanos, MSEC};
+
+use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings, TimeUnit};
+use crate::build::{Builder, Code};
+use crate::{Amount, Dist, Op, TaskKind, TaskSpec, Workload};
+
+const RATE: MetricSpec = MetricSpec::rate("bogo_ops_per_second", "bogo ops per second of real time, all workers");
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "stress-ng-cpu",
+    summary: "stress-ng --cpu: CPU-bound workers, with a load in percent (0.15.06)",
+    options: &[
+        OptionSpec::number("cpu", 0, 0, 100_000, "workers; 0 = one per CPU"),
+        OptionSpec::number("cpu-load", 100, 0, 100, "percent of a CPU; 0 sleeps"),
+        OptionSpec::number("cpu-load-slice", -64, -5_000, 5_000, "busy slice: ms; 0 = random; below 0: bogo ops"),
+        OptionSpec::number(
+            "cpu-ops",
+            0,
+            0,
+            1_000_000_000_000,
+            "end each worker after its share of so many bogo ops; 0 = endless",
+        ),
+        OptionSpec::time("timeout", TimeUnit::Seconds, 0, 1_000_000, "end after this time; 0 = endless"),
+        OptionSpec::not_modelled("cpu-method", "all methods are the same bogo ops here: their rates are normalised"),
+    ],
+    metrics: &[RATE],
+    ends: Ends::With(&["cpu-ops", "timeout"]),
+    build,
+};
+
+/// CPU time of one bogo op: the program scales every method to 1484.5 bogo ops per second of CPU time on its author's
+/// machine (stress-cpu.c, V0.15.06). A virtual machine of 2024 gave 1510 with `--cpu 1 -t 3`.
+const BOGO_OP: Nanos = 673_628;
+/// Bogo ops of one step at full load: a report every 5 ms.
+const STEP: u32 = 8;
+/// The random slice is below half a second; it is made of these.
+const QUANTUM: Nanos = MSEC;
+
+// Registers of a worker.
+const DELAY: u8 = 0;
+const BIAS: u8 = 1;
+const COUNTER: u8 = 2;
+const BEGIN: u8 = 3;
+// Register of main.
+const CHILD: u8 = 0;
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let workers = match settings.count("cpu") {
+        0 => settings.nr_cpus as u32,
+        workers => workers,
+    };
+    let load = settings.number("cpu-load");
+    let ops = settings.number("cpu-ops").unsigned_abs();
+    if ops > 0 && load < 100 {
+        return Err(settings
+            .error("cpu-ops", "cpu-ops with a part load is not modelled: slices do not end with whole bogo ops")
+            .expected("cpu-load = 100, or timeout"));
+    }
+    let mut builder = Builder::new(settings.name);
+    let metric = builder.metric(RATE.decl(1));
+    let code = match load {
+        0 => sleeper(),
+        100 => full(metric, ops / u64::from(workers)),
+        load => part(&mut builder, metric, load.unsigned_abs(), settings.number("cpu-load-slice")),
+    };
+    let program = builder.program("stress-ng-cpu", code);
+    let timeout = if settings.repeat { 0 } else { settings.time("timeout") };
+    let ends = !settings.repeat && (ops > 0 || timeout > 0);
+    let mut main = Code::default();
+    let again = main.here();
+    let fork = Op::Fork { program, kind: TaskKind::Process, into: CHILD };
+    main.repeat(COUNTER, u64::from(workers), |code| code.op(fork));
+    if timeout > 0 {
+        main.op(Op::Sleep(Amount::Fixed(timeout)));
+    } else {
+        main.repeat(COUNTER, u64::from(workers), |code| code.op(Op::Reap));
+    }
+    if ends {
+        main.op(Op::Finish);
+    } else {
+        main.jump(again);
+    }
+    let program = builder.program("stress-ng", main);
+    builder.task(TaskSpec { name: "stress-ng".to_string(), program, ..TaskSpec::default() });
+    Ok(builder.finish(ends))
+}
+
+/// Full load, for ever or for `ops` bogo ops.
+fn full(metric: u16, ops: u64) -> Code {
+    let mut code = Code::default();
+    let step = |code: &mut Code, count: u32| {
+        code.op(Op::Run(Amount::Fixed(BOGO_OP * u64::from(count))));
+        code.op(Op::Count { metric, count });
+    };
+    if ops == 0 {
+        code.forever(|code| step(code, STEP));
+    } else {
+        code.repeat(COUNTER, ops / u64::from(STEP), |code| step(code, STEP));
+        code.repeat(COUNTER, ops % u64::from(STEP), |code| step(code, 1));
+    }
+    code
+}
+
+/// A load of 0: one long sleep.
+fn sleeper() -> Code {
+    let mut code = Code::default();
+    code.forever(|code| code.op(Op::Sleep(Amount::Fixed(86_400 * schedlab_model::SEC))));
+    code
+}
+
+/// A part load, for ever.
+fn part(builder: &mut Builder, metric: u16, load: u64, slice: i64) -> Code {
+    let idle = |busy: Nanos| i64::try_from(busy * (100 - load) / load).unwrap_or(i64::MAX);
+    let mut code = Code::default();
+    let (late, asleep) = (code.mark(), code.mark());
+    let top = code.here();
+    if slice == 0 {
+        let quanta = builder.dist(Dist::Uniform { low: 1, high: 500 });
+        code.op(Op::Set(DELAY, 0));
+        code.op(Op::Draw(COUNTER, quanta));
+        let more = code.here();
+        code.op(Op::Run(Amount::Fixed(QUANTUM)));
+        code.op(Op::AddConst(DELAY, idle(QUANTUM)));
+        code.dec_jump(COUNTER, more);
+        code.op(Op::Count { metric, count: (250 * QUANTUM / BOGO_OP) as u32 });
+    } else {
+        // Slices in ms end with the bogo op during which the time runs out.
+        let wanted = if slice > 0 { (slice.unsigned_abs() * MSEC).div_ceil(BOGO_OP) } else { slice.unsigned_abs() };
+        let busy = wanted * BOGO_OP;
+        code.op(Op::Run(Amount::Fixed(busy)));
+        code.op(Op::Count { metric, count: wanted as u32 });
+        code.op(Op::Set(DELAY, idle(busy)));
+    }
+    code.op(Op::SubReg { into: DELAY, from: BIAS });
+    code.jump_below(DELAY, 0, late);
+    code.op(Op::Clock(BEGIN));
+    code.op(Op::Sleep(Amount::Reg(DELAY)));
+    code.elapsed(BIAS, BEGIN);
+    code.op(Op::SubReg { into: BIAS, from: DELAY });
+    code.jump(asleep);
+    code.bind(late);
+    code.op(Op::Set(BIAS, 0));
+    code.bind(asleep);
+    code.jump(top);
+    code
+}
