@@ -1,1 +1,33 @@
-//! placeholder
+//! Scenario and machine files: what was typed, checked down to the last key, becomes an immutable scenario.
+//!
+//! [`Scenario`] knows every run of a comparison ([`Scenario::run_spec`]). Whatever cannot be used ends in one
+//! [`ScenarioError`] that names file, line, key, what was expected and the nearest valid name.
+
+mod attributes;
+mod describe;
+mod dist;
+mod error;
+mod fits;
+mod keys;
+mod listing;
+mod machine;
+mod metric;
+mod nearest;
+mod overrides;
+mod program;
+mod rt_app;
+mod scenario;
+mod source;
+mod text;
+mod units;
+mod value;
+mod variant;
+mod workload;
+
+pub use error::{Result, ScenarioError};
+pub use keys::{Key, Section, SECTIONS};
+pub use listing::listing;
+pub use machine::preset;
+pub use metric::{Metric, DEFAULT_MARGIN_PCT};
+pub use overrides::{Overrides, Seeds};
+pub use scenario::{Scenario, Variant};

@@ -1,0 +1,126 @@
+//! Scheduling attributes of tasks, as a workload, one of its tasks or a variant writes them.
+
+use schedlab_model::{CpuMask, Nanos, MSEC, SEC, USEC};
+use schedlab_policy::{Series, Version};
+use schedlab_workload::{Policy, TaskSpec};
+
+use crate::error::Result;
+use crate::value::{Table, Value};
+
+/// What one table says; what it leaves out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attributes<'a> {
+    /// Nice value.
+    pub nice: Option<i8>,
+    /// Own slice, with its place for later errors.
+    pub slice: Option<(Nanos, Value<'a>)>,
+    /// latency-nice, with its place for later errors.
+    pub latency_nice: Option<(i8, Value<'a>)>,
+    /// Policy.
+    pub policy: Option<Policy>,
+    /// CPUs.
+    pub cpus: Option<CpuMask>,
+    /// Start delay.
+    pub delay: Option<Nanos>,
+    /// Timer slack.
+    pub timer_slack: Option<Nanos>,
+}
+
+impl<'a> Attributes<'a> {
+    /// Reads those the table has; `skip` are keys that mean something else there (a program's own options).
+    pub fn read(table: &Table<'a>, skip: &[&str], nr_cpus: usize) -> Result<Self> {
+        let get = |key: &str| table.get(key).filter(|_| !skip.contains(&key));
+        let placed_slice = |value: Value<'a>| -> Result<_> { Ok((slice(&value)?, value)) };
+        let placed_nice = |value: Value<'a>| -> Result<_> { Ok((nice(&value)?, value)) };
+        Ok(Attributes {
+            nice: get("nice").map(|value| nice(&value)).transpose()?,
+            slice: get("slice").map(placed_slice).transpose()?,
+            latency_nice: get("latency_nice").map(placed_nice).transpose()?,
+            policy: get("policy").map(|value| policy(&value)).transpose()?,
+            cpus: get("cpus").map(|value| cpus(&value, nr_cpus)).transpose()?,
+            delay: get("delay").map(|value| value.duration(0..=24 * 3600 * SEC)).transpose()?,
+            timer_slack: get("timer-slack").map(|value| value.duration(1..=SEC)).transpose()?,
+        })
+    }
+
+    /// Writes them into a task.
+    pub fn apply(&self, task: &mut TaskSpec) {
+        task.nice = self.nice.unwrap_or(task.nice);
+        task.slice = self.slice.as_ref().map(|slice| slice.0).or(task.slice);
+        task.latency_nice = self.latency_nice.as_ref().map(|nice| nice.0).or(task.latency_nice);
+        task.policy = self.policy.unwrap_or(task.policy);
+        task.affinity = self.cpus.or(task.affinity);
+        task.delay += self.delay.unwrap_or(0);
+        task.timer_slack = self.timer_slack.unwrap_or(task.timer_slack);
+    }
+
+    /// Refuses what the kernel of a variant does not have.
+    pub fn check_kernel(&self, version: &Version, variant: &str) -> Result<()> {
+        if let Some((_, place)) = self.slice.as_ref().filter(|_| !has_slice(version)) {
+            return Err(place.error(no_slice(version, variant)).hint(only_where("slice")));
+        }
+        if let Some((_, place)) = self.latency_nice.as_ref().filter(|_| !has_latency_nice(version)) {
+            let message = format!("kernel {} of variant \"{variant}\" has no latency nice", version.name);
+            let hint = if has_slice(version) {
+                "give the tasks a shorter slice instead".into()
+            } else {
+                only_where("latency_nice")
+            };
+            return Err(place.error(message).hint(hint));
+        }
+        Ok(())
+    }
+}
+
+/// Whether `sched_setattr` takes a slice for fair tasks (`sched_attr::sched_runtime`, 6.12).
+pub(crate) fn has_slice(version: &Version) -> bool {
+    version.series >= Series::V6_12_0
+}
+
+/// The message for a slice where there is none.
+pub(crate) fn no_slice(version: &Version, variant: &str) -> String {
+    format!("kernel {} of variant \"{variant}\" has no slices of tasks (6.12 and later have)", version.name)
+}
+
+/// Whether tasks have a latency nice value, which only the EEVDF series of March 2023 gave them.
+pub(crate) fn has_latency_nice(version: &Version) -> bool {
+    version.series == Series::EevdfRfc
+}
+
+fn only_where(key: &str) -> String {
+    format!("write tasks.WORKLOAD.{key} in the variants whose kernel has it")
+}
+
+/// A nice value.
+pub(crate) fn nice(value: &Value) -> Result<i8> {
+    Ok(value.integer(-20..=19)? as i8)
+}
+
+/// A slice, within what `__setscheduler_params` accepts.
+pub(crate) fn slice(value: &Value) -> Result<Nanos> {
+    value.duration(100 * USEC..=100 * MSEC)
+}
+
+/// A policy of the fair class; the real-time ones are refused by name.
+pub(crate) fn policy(value: &Value) -> Result<Policy> {
+    const FAIR: &[(&str, Policy)] = &[("normal", Policy::Normal), ("batch", Policy::Batch), ("idle", Policy::Idle)];
+    match value.as_string() {
+        Some("other") => Ok(Policy::Normal),
+        Some("fifo" | "rr" | "deadline") => {
+            Err(value.refuse("only the fair class is modelled so far").expected("one of normal, batch, idle"))
+        }
+        _ => value.choice(FAIR),
+    }
+}
+
+/// A CPU list within the machine.
+pub(crate) fn cpus(value: &Value, nr_cpus: usize) -> Result<CpuMask> {
+    const FORM: &str = "a CPU list such as \"0-3,8\"";
+    let text = value.string(FORM)?;
+    let mask = CpuMask::from_list(text).filter(|mask| !mask.is_empty());
+    let mask = mask.ok_or_else(|| value.refuse("no CPU list").expected(FORM))?;
+    if mask.without(&CpuMask::first(nr_cpus)).is_empty() {
+        return Ok(mask);
+    }
+    Err(value.refuse(&format!("the machine has CPUs 0 to {}", nr_cpus - 1)))
+}

@@ -1,0 +1,86 @@
+//! A scenario as JSON, for whatever shows or stores it. The keys are a contract: more may come, none changes.
+
+use schedlab_workload::{Better, Unit};
+use serde_json::{json, Value as Json};
+
+use crate::metric::Metric;
+use crate::scenario::{Scenario, Variant};
+
+impl Scenario {
+    /// Everything about it except the programs.
+    #[must_use]
+    pub fn describe(&self) -> Json {
+        json!({
+            "name": self.name,
+            "summary": self.summary,
+            "file": self.file,
+            "machine": {
+                "name": self.machine.name,
+                "summary": self.machine.summary,
+                "cpus": self.machine.topology.nr_cpus(),
+                "calibrated": self.machine.calibrated,
+                "sources": self.machine.sources,
+            },
+            "duration_ns": self.duration,
+            "warmup_ns": self.warmup,
+            "noise": self.noise,
+            "seeds": self.seeds,
+            "arm": "sim",
+            "variants": self.variants().iter().map(variant).collect::<Vec<_>>(),
+            "metrics": self.metrics().iter().map(metric).collect::<Vec<_>>(),
+            "workloads": self.workloads(),
+        })
+    }
+
+    fn workloads(&self) -> Vec<Json> {
+        let Some(first) = self.variants().first() else { return Vec::new() };
+        let tasks = |workload: &schedlab_workload::Workload| -> u64 {
+            workload.tasks.iter().map(|task| u64::from(task.count)).sum()
+        };
+        let describe = |(workload, uses): (&schedlab_workload::Workload, &String)| json!({ "name": workload.name, "use": uses, "tasks": tasks(workload) });
+        first.workloads.iter().zip(&self.uses).map(describe).collect()
+    }
+}
+
+fn variant(variant: &Variant) -> Json {
+    json!({
+        "name": variant.name,
+        "kernel": variant.kernel.version.name,
+        "summary": variant.kernel.version.summary,
+        "changes": variant.changes,
+    })
+}
+
+fn metric(metric: &Metric) -> Json {
+    json!({
+        "name": metric.name,
+        "of": metric.of,
+        "stat": metric.stat,
+        "unit": unit_name(metric.unit),
+        "better": better_name(metric.better),
+        "margin_pct": metric.margin_pct,
+        "help": metric.help,
+        "declared": metric.declared,
+    })
+}
+
+/// A unit as tables print it; a bare number has none.
+pub(crate) fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Microseconds => "us",
+        Unit::Milliseconds => "ms",
+        Unit::Seconds => "s",
+        Unit::PerSecond => "/s",
+        Unit::Count => "",
+        Unit::Percent => "%",
+    }
+}
+
+/// A direction as files write it.
+pub(crate) fn better_name(better: Better) -> &'static str {
+    match better {
+        Better::Lower => "lower",
+        Better::Higher => "higher",
+        Better::Neither => "neither",
+    }
+}

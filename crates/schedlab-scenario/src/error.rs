@@ -1,0 +1,116 @@
+//! The one error of this crate: where in which file, what is wrong, what was expected, what may have been meant.
+
+use std::fmt;
+
+/// Shorthand of this crate; boxed because the error is much larger than most results.
+pub type Result<T> = std::result::Result<T, Box<ScenarioError>>;
+
+/// Why a scenario or machine file cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ScenarioError {
+    /// The file as the user named it, or what stands for it (`command line`).
+    pub file: Option<String>,
+    /// Line, from 1, if the error has a place in a text.
+    pub line: Option<u32>,
+    /// Column in characters, from 1, if the error has a place in a text.
+    pub column: Option<u32>,
+    /// Dotted key, if it is about one.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What would have been right, unless the message says it.
+    pub expected: Option<String>,
+    /// What to do about it, usually the nearest valid name.
+    pub hint: Option<String>,
+}
+
+impl ScenarioError {
+    /// An error about a key of a file, or about all of it when the key is empty.
+    #[must_use]
+    pub fn new(file: impl Into<String>, key: &str, message: impl Into<String>) -> Box<Self> {
+        let (file, message) = (Some(file.into()), message.into());
+        Box::new(ScenarioError { file, key: some(key), message, ..Default::default() })
+    }
+
+    /// The exit code of the command that meets it: bad input.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        2
+    }
+
+    /// The same error at a place.
+    #[must_use]
+    pub fn at(mut self: Box<Self>, line: u32, column: u32) -> Box<Self> {
+        (self.line, self.column) = (Some(line), Some(column));
+        self
+    }
+
+    /// The same error with what would have been right.
+    #[must_use]
+    pub fn expected(mut self: Box<Self>, expected: impl Into<String>) -> Box<Self> {
+        self.expected = some(expected);
+        self
+    }
+
+    /// The same error with advice.
+    #[must_use]
+    pub fn hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<Self> {
+        self.hint = some(hint);
+        self
+    }
+}
+
+fn some(text: impl Into<String>) -> Option<String> {
+    Some(text.into()).filter(|text| !text.is_empty())
+}
+
+/// `file:line:column: key: message; expected ...`, on one line and without the hint, whatever the input held.
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> = self.file.iter().cloned().collect();
+        if let (Some(file), Some(line), Some(column)) = (parts.first_mut(), self.line, self.column) {
+            *file += &format!(":{line}:{column}");
+        }
+        parts.extend(self.key.clone());
+        parts.push(self.message.clone());
+        let expected = self.expected.as_ref().map_or_else(String::new, |expected| format!("; expected {expected}"));
+        f.write_str(&one_line(&(parts.join(": ") + &expected)))
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// A quotation of what the user wrote that fits into a message: control characters escaped, the middle cut out.
+pub(crate) fn quote(given: &str) -> String {
+    const LONGEST: usize = 60;
+    let shown: String = if given.chars().count() > LONGEST {
+        given.chars().take(LONGEST - 3).chain("...".chars()).collect()
+    } else {
+        given.to_owned()
+    };
+    format!("\"{}\"", one_line(&shown))
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_on_one_line_with_what_is_known() {
+        let bare = ScenarioError::new("a.toml", "", "the file is empty");
+        assert_eq!(bare.to_string(), "a.toml: the file is empty");
+        let placed = ScenarioError::new("a.toml", "seeds", "a\nb").expected("a number").at(3, 9);
+        assert_eq!(placed.to_string(), "a.toml:3:9: seeds: a\\nb; expected a number");
+        assert_eq!(placed.exit_code(), 2);
+    }
+
+    #[test]
+    fn quotations_are_short() {
+        assert_eq!(quote("a\tb"), "\"a\\tb\"");
+        assert_eq!(quote(&"x".repeat(1000)).len(), 62);
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether the workloads, the variants and the machine go together; each by itself is already valid.
+
+use schedlab_model::CpuMask;
+use schedlab_workload::{Op, Policy, Program, Workload};
+
+use crate::attributes::{has_latency_nice, has_slice, no_slice};
+use crate::error::{Result, ScenarioError};
+use crate::variant;
+use crate::workload::Draft;
+
+/// Refuses what a workload needs and the machine or a variant's kernel lacks.
+pub(crate) fn check(draft: &Draft, variants: &[variant::Draft], nr_cpus: usize) -> Result<()> {
+    let workload = &draft.workload;
+    let machine = CpuMask::first(nr_cpus);
+    if let Some(task) = workload.tasks.iter().find(|task| is_real_time(task.policy)) {
+        return Err(real_time(draft.table.error(format!("task {}: {}", task.name, policy_of(task.policy)))));
+    }
+    if let Some(task) = workload.tasks.iter().find(|task| task.cgroup.is_some()) {
+        return Err(draft.table.error(format!("task {} has a cgroup: groups are not modelled yet", task.name)));
+    }
+    let masks = workload.tasks.iter().filter_map(|task| task.affinity.as_ref()).chain(&workload.masks);
+    for mask in masks {
+        if !mask.without(&machine).is_empty() {
+            let message = format!("it uses CPUs {}, the machine has CPUs 0 to {}", mask.to_list(), nr_cpus - 1);
+            return Err(draft.table.error(message).hint("choose a larger machine, or cpus within it"));
+        }
+    }
+    for (program, step, op) in ops(workload) {
+        match op {
+            Op::SetPolicy(policy) if is_real_time(*policy) => {
+                return Err(real_time(at(draft, program, step, policy_of(*policy))));
+            }
+            Op::SetSlice(slice) if *slice > 0 => {
+                if let Some(lacks) = variants.iter().find(|variant| !has_slice(variant.kernel.version)) {
+                    return Err(at(draft, program, step, no_slice(lacks.kernel.version, &lacks.name)));
+                }
+            }
+            _ => {}
+        }
+    }
+    variants.iter().try_for_each(|variant| check_variant(draft, variant))
+}
+
+fn check_variant(draft: &Draft, variant: &variant::Draft) -> Result<()> {
+    let version = variant.kernel.version;
+    draft.attributes.check_kernel(version, &variant.name)?;
+    for task in &draft.workload.tasks {
+        if task.slice.is_some_and(|slice| slice > 0) && !has_slice(version) {
+            return Err(draft.table.error(format!("task {}: {}", task.name, no_slice(version, &variant.name))));
+        }
+        if task.latency_nice.is_some() && !has_latency_nice(version) {
+            let message = format!("task {}: kernel {} has no latency nice", task.name, version.name);
+            return Err(draft.table.error(message));
+        }
+    }
+    Ok(())
+}
+
+fn ops(workload: &Workload) -> impl Iterator<Item = (&Program, u32, &Op)> {
+    let programs = workload.programs.iter();
+    programs.flat_map(|program| program.ops.iter().enumerate().map(move |(step, op)| (program, step as u32, op)))
+}
+
+/// An error at a step's own line, where it has one.
+fn at(draft: &Draft, program: &Program, step: u32, message: String) -> Box<ScenarioError> {
+    let error = draft.table.error(message);
+    let Some(line) = program.line(step) else { return error };
+    let mut error = error.at(line, 1);
+    if draft.file.is_some() {
+        error.file.clone_from(&draft.file);
+    }
+    error
+}
+
+fn is_real_time(policy: Policy) -> bool {
+    matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_))
+}
+
+fn policy_of(policy: Policy) -> String {
+    let name = if matches!(policy, Policy::Fifo(_)) { "SCHED_FIFO" } else { "SCHED_RR" };
+    format!("{name}: only the fair class is modelled so far")
+}
+
+fn real_time(error: Box<ScenarioError>) -> Box<ScenarioError> {
+    error.expected("a policy of the fair class: normal, batch or idle")
+}

@@ -1,0 +1,285 @@
+//! Every key of a scenario or machine file, one line of data each: what the reader accepts is what the page documents.
+
+/// A key.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub form: &'static str,
+    /// What it is when left out; empty when it must be given or simply is not there.
+    pub default: &'static str,
+    /// What it means.
+    pub help: &'static str,
+}
+
+/// A table of the file.
+#[derive(Debug)]
+pub struct Section {
+    /// How messages and the page call it.
+    pub name: &'static str,
+    /// Its keys.
+    pub keys: &'static [Key],
+}
+
+impl Section {
+    /// The names of its keys.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.keys.iter().map(|key| key.name).collect()
+    }
+}
+
+const fn key(name: &'static str, form: &'static str, default: &'static str, help: &'static str) -> Key {
+    Key { name, form, default, help }
+}
+
+/// Every section, in the order of the page.
+pub const SECTIONS: &[&Section] = &[
+    &SCENARIO,
+    &WORKLOAD,
+    &TASK,
+    &OBJECT,
+    &STEP,
+    &VARIANT,
+    &VARIANT_TASK,
+    &METRIC,
+    &MACHINE,
+    &TOPOLOGY,
+    &COSTS,
+    &COST,
+    &IDLE,
+];
+
+/// The file itself.
+pub const SCENARIO: Section = Section {
+    name: "the scenario",
+    keys: &[
+        key("name", "string", "the file's name", "what reports call it"),
+        key("summary", "string", "", "one line about it"),
+        key("machine", "preset, path, \"host\" or table", "", "what it runs on"),
+        key("duration", "duration", "10s", "limit of a run, warm-up included"),
+        key("warmup", "duration", "0s", "samples before this are dropped"),
+        key("seeds", "count or list", "10", "how many runs per variant, or which seeds"),
+        key("noise", "boolean", "true", "whether phases, offsets and costs are drawn at all"),
+        key("workload", "tables", "", "what runs"),
+        key("variant", "tables", "", "which schedulers are compared"),
+        key("metric", "tables", "each workload's own", "what is judged, and how finely"),
+    ],
+};
+
+/// `[[workload]]`.
+pub const WORKLOAD: Section = Section {
+    name: "[[workload]]",
+    keys: &[
+        key("use", "catalogue id", "", "a benchmark; its own options are keys too"),
+        key("rt-app", "path", "", "an rt-app file, relative to the scenario"),
+        key("program", "steps", "", "the steps of one kind of task"),
+        key("task", "tables", "", "several kinds of task, each with a program"),
+        key("object", "tables", "", "pipes, locks and so on that need more than their usual parameters"),
+        key("name", "word", "the id, or the file's name", "prefix of its metrics"),
+        key("repeat", "boolean", "false", "start it again when it ends: as load"),
+        key("count", "1 to 100000", "1", "how many tasks run the program (only with program)"),
+        key("nice", "-20 to 19", "0", "nice value of its tasks"),
+        key("slice", "0.1ms to 100ms", "the base slice", "own slice of its tasks, where the kernel has that"),
+        key("latency_nice", "-20 to 19", "0", "latency nice of its tasks, where the kernel has that"),
+        key("policy", "normal, batch or idle", "normal", "scheduling policy of its tasks"),
+        key("cpus", "CPU list such as \"0-3,8\"", "all", "CPUs its tasks may use"),
+        key("cgroup", "path", "", "refused so far: groups are not modelled yet"),
+        key("delay", "duration", "0s", "when it starts"),
+        key("timer-slack", "duration", "50us", "how late its timers may be"),
+    ],
+};
+
+/// `[[workload.task]]`.
+pub const TASK: Section = Section {
+    name: "[[workload.task]]",
+    keys: &[
+        key("name", "word", "", "its name"),
+        key("program", "steps", "", "what it does"),
+        key("count", "0 to 100000", "1", "how many of it start; 0: only fork starts it"),
+        key("nice", "-20 to 19", "0", "nice value"),
+        key("slice", "0.1ms to 100ms", "the base slice", "own slice"),
+        key("latency_nice", "-20 to 19", "0", "latency nice"),
+        key("policy", "normal, batch or idle", "normal", "scheduling policy"),
+        key("cpus", "CPU list", "all", "CPUs it may use"),
+        key("delay", "duration", "0s", "when it starts"),
+        key("timer-slack", "duration", "50us", "how late its timers may be"),
+        key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
+    ],
+};
+
+/// `[[workload.object]]`.
+pub const OBJECT: Section = Section {
+    name: "[[workload.object]]",
+    keys: &[
+        key("name", "word", "", "how steps call it"),
+        key("kind", "pipe, socket, mutex, barrier, semaphore", "", "what it is"),
+        key("pages", "1 to 65536", "16", "buffers of a pipe, 4 KiB each"),
+        key("packet", "boolean", "false", "a pipe with one message a page"),
+        key("sndbuf", "bytes", "212992", "send buffer of a socket"),
+        key("pi", "boolean", "false", "a mutex with priority inheritance"),
+        key("parties", "1 to 100000", "the tasks that name it", "parties of a barrier"),
+        key("initial", "0 to 1000000", "0", "units of a semaphore at start"),
+    ],
+};
+
+/// A step that is a table; the first key is its verb.
+pub const STEP: Section = Section {
+    name: "a step",
+    keys: &[
+        key("run", "length", "", "consume CPU time in user mode"),
+        key("runtime", "length", "", "stay busy until the wall clock has moved this much"),
+        key("system", "length", "", "consume CPU time in kernel mode"),
+        key("sleep", "length", "", "sleep"),
+        key("timer", "name", "", "wait for the next expiry; with period and mode"),
+        key("period", "length", "", "period of timer"),
+        key("mode", "relative or absolute", "relative", "whether a missed expiry moves the later ones"),
+        key("read", "channel", "", "read bytes from a pipe or socket"),
+        key("write", "channel", "", "write bytes to a pipe or socket"),
+        key("bytes", "1 to 1048576", "1", "size of read and write"),
+        key("wait", "name", "", "wait on a futex word"),
+        key("post", "name", "", "wake its waiter, or the next one to come"),
+        key("lock", "mutex", "", "acquire a mutex"),
+        key("unlock", "mutex", "", "release it"),
+        key("barrier", "name", "", "wait until all parties are there"),
+        key("sem-wait", "semaphore", "", "take a unit"),
+        key("sem-post", "semaphore", "", "give a unit"),
+        key("cond-wait", "condition", "", "wait on a condition; with mutex"),
+        key("mutex", "mutex", "", "the mutex of cond-wait"),
+        key("signal", "condition", "", "wake one waiter"),
+        key("broadcast", "condition", "", "wake all waiters"),
+        key("fork", "task", "", "start a task; with as"),
+        key("as", "process or thread", "process", "kind of the forked task"),
+        key("nice", "-20 to 19", "", "change the own nice value"),
+        key("policy", "normal, batch or idle", "", "change the own policy"),
+        key("cpus", "CPU list", "", "change the own affinity"),
+        key("slice", "0s, or 0.1ms to 100ms", "", "change the own slice; 0s: back to the base slice"),
+        key("loop", "count or \"forever\"", "", "repeat steps; with do"),
+        key("do", "steps", "", "body of loop"),
+        key("begin", "metric", "", "start the clock of a metric"),
+        key("end", "metric", "", "report the time since begin as one sample"),
+        key("count", "metric", "", "report completed operations; with by"),
+        key("by", "1 to 1000000", "1", "how many operations"),
+    ],
+};
+
+/// `[[variant]]`.
+pub const VARIANT: Section = Section {
+    name: "[[variant]]",
+    keys: &[
+        key("name", "word", "", "what tables call it"),
+        key("kernel", "version", "", "the kernel whose scheduler decides"),
+        key("features", "table of booleans", "the kernel's", "feature switches, under their kernel names"),
+        key("knobs", "table", "the kernel's", "tunables, under their kernel names"),
+        key("hz", "100, 250, 300 or 1000", "the machine's", "timer frequency"),
+        key("preempt", "none, voluntary, full or lazy", "the kernel's", "preemption model"),
+        key("tasks", "table", "", "tasks.WORKLOAD: what is different for that workload's tasks"),
+    ],
+};
+
+/// `variant.tasks.WORKLOAD`.
+pub const VARIANT_TASK: Section = Section {
+    name: "variant.tasks.WORKLOAD",
+    keys: &[
+        key("nice", "-20 to 19", "the workload's", "nice value"),
+        key("slice", "0.1ms to 100ms", "the workload's", "own slice"),
+        key("latency_nice", "-20 to 19", "the workload's", "latency nice"),
+        key("policy", "normal, batch or idle", "the workload's", "scheduling policy"),
+    ],
+};
+
+/// `[[metric]]`.
+pub const METRIC: Section = Section {
+    name: "[[metric]]",
+    keys: &[
+        key("of", "WORKLOAD.METRIC or sched.METRIC", "", "what is measured"),
+        key("stat", "mean, min, max or p0 to p100", "", "statistic of a metric with many samples"),
+        key("margin", "percentage", "2%", "smallest difference that matters"),
+        key("better", "lower, higher or neither", "the metric's", "which direction is an improvement"),
+        key("unit", "us, ms or s", "the metric's", "unit of a time as shown"),
+    ],
+};
+
+/// A machine file, or an inline table.
+pub const MACHINE: Section = Section {
+    name: "the machine",
+    keys: &[
+        key("name", "word", "the file's name", "what reports call it"),
+        key("summary", "string", "", "one line about it"),
+        key("base", "preset", "", "a machine that gives whatever is not said here"),
+        key("calibrated", "boolean", "false", "whether its costs were measured on such a machine"),
+        key("hz", "100, 250, 300 or 1000", "250", "timer frequency of its kernel"),
+        key("topology", "table or \"host\"", "", "its CPUs and what they share"),
+        key("costs", "table", "", "what each action costs"),
+        key("idle", "tables", "", "idle states of a CPU, shallowest first"),
+    ],
+};
+
+/// `[topology]`.
+pub const TOPOLOGY: Section = Section {
+    name: "[topology]",
+    keys: &[
+        key("nodes", "1 to 1024", "1", "NUMA nodes, one socket each"),
+        key("llcs-per-node", "1 to 1024", "1", "last-level caches of a node"),
+        key("cores-per-llc", "1 to 1024", "", "cores under a last-level cache"),
+        key("threads-per-core", "1 to 8", "1", "hardware threads of a core"),
+        key("numbering", "threads-last, adjacent or paired-cores", "threads-last", "how CPUs are numbered"),
+        key("smt-rates", "percentages", "100%", "speed of one thread by how many of its core are busy"),
+        key("source", "string", "", "where this comes from"),
+    ],
+};
+
+/// `[costs]`.
+pub const COSTS: Section = Section {
+    name: "[costs]",
+    keys: &[
+        key("syscall", "cost", "", "entering and leaving the kernel once"),
+        key("switch-thread", "cost", "", "switch between threads of one process"),
+        key("switch-process", "cost", "", "switch between processes"),
+        key("wakeup", "cost", "", "waking a task, on the waker's side, without the search for a CPU"),
+        key("scan-cpu", "cost by distance", "", "testing one CPU in the search for an idle one"),
+        key("ipi", "cost by distance", "", "from sending an interrupt to a CPU until its handler starts"),
+        key("irq", "cost", "", "an interrupt handler's own time"),
+        key("tick", "cost", "", "the scheduler tick"),
+        key("timer-program", "cost", "", "programming a timer"),
+        key("pipe-op", "cost", "", "a pipe read or write beyond the syscall, without the copy"),
+        key("socket-op", "cost", "", "a socket send or receive beyond the syscall, without the copy"),
+        key("copy-kib", "cost", "", "copying 1 KiB between user space and a channel"),
+        key("futex-op", "cost", "", "a futex operation that enters the kernel, beyond the syscall"),
+        key("fork-process", "cost", "", "fork of a process, on the parent's side"),
+        key("fork-thread", "cost", "", "clone of a thread, on the parent's side"),
+        key("exit-process", "cost", "", "exit of a process"),
+        key("exit-thread", "cost", "", "exit of a thread"),
+        key("balance-pass", "cost", "", "a load-balance pass, without the CPUs it looks at"),
+        key("balance-cpu", "cost", "", "each CPU that such a pass looks at"),
+        key("user-op", "cost", "", "a user-mode atomic operation or clock read"),
+    ],
+};
+
+/// A cost.
+pub const COST: Section = Section {
+    name: "a cost",
+    keys: &[
+        key("constant", "duration", "", "always the same"),
+        key("quantiles", "table p0 to p100 of durations", "", "its spread: linear between the given quantiles"),
+        key("source", "string", "", "where it comes from"),
+        key("same", "constant or quantiles", "", "within the CPU (a cost by distance)"),
+        key("smt", "constant or quantiles", "", "to another thread of the core"),
+        key("llc", "constant or quantiles", "", "to another core under the last-level cache"),
+        key("node", "constant or quantiles", "", "to another cache of the node"),
+        key("remote", "constant or quantiles", "", "to another node"),
+    ],
+};
+
+/// `[[idle]]`.
+pub const IDLE: Section = Section {
+    name: "[[idle]]",
+    keys: &[
+        key("name", "string", "", "the kernel's name of the state"),
+        key("exit", "constant or quantiles", "", "from the wake event until instructions run again"),
+        key("target-residency", "duration", "0s", "shortest stay for which it is chosen"),
+        key("polling", "boolean", "false", "whether the CPU watches its own flag, so that a waker needs no interrupt"),
+        key("source", "string", "", "where this comes from"),
+    ],
+};

@@ -1,0 +1,119 @@
+//! What exists: machines, kernels, features, knobs, workloads, one JSON object with an id and a summary each.
+
+use schedlab_policy::{Feature, Knob, KnobUnit, Version};
+use schedlab_workload::catalogue::{self, Entry, OptionKind, Preset};
+use serde_json::{json, Value as Json};
+
+use crate::describe::{better_name, unit_name};
+use crate::error::{Result, ScenarioError};
+use crate::machine::{preset, preset_ids, HOST};
+use crate::nearest::suggest;
+use crate::units::show_duration;
+
+const KINDS: [&str; 5] = ["machines", "kernels", "features", "workloads", "knobs"];
+
+/// The list of a kind, as a JSON array; `kernel` narrows features and knobs to those of one version.
+pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
+    let wrong = |key: &str, message: String| ScenarioError::new("command line", key, message);
+    let version = match kernel {
+        Some(name) => Some(Version::find(name).map_err(|e| wrong("kernel", e.to_string()).hint(e.hint()))?),
+        None => None,
+    };
+    let versions: Vec<&Version> = version.map_or_else(|| Version::all().iter().collect(), |version| vec![version]);
+    Ok(match kind {
+        "machines" => machines()?,
+        "kernels" => versions.iter().map(|version| self::kernel(version)).collect(),
+        "features" => Feature::all().iter().filter_map(|info| feature(info, &versions)).collect(),
+        "knobs" => Knob::all().iter().filter_map(|info| knob(info, &versions)).collect(),
+        "workloads" => catalogue::all().iter().map(|entry| workload(entry)).collect(),
+        other => {
+            let error = wrong("list", format!("there is no list of {}", crate::error::quote(other)));
+            return Err(error.hint(suggest(other, KINDS)));
+        }
+    })
+}
+
+fn machines() -> Result<Json> {
+    let mut list = Vec::new();
+    for id in preset_ids() {
+        if let Some(machine) = preset(id) {
+            let machine = machine?;
+            let (cpus, calibrated) = (machine.topology.nr_cpus(), machine.calibrated);
+            list.push(json!({ "id": id, "summary": machine.summary, "cpus": cpus, "calibrated": calibrated }));
+        }
+    }
+    let summary = "this machine's topology with generic costs of a virtual machine: uncalibrated";
+    list.push(json!({ "id": HOST, "summary": summary, "cpus": null, "calibrated": false }));
+    Ok(list.into())
+}
+
+fn kernel(version: &Version) -> Json {
+    let models: Vec<&str> = version.preempt_models.iter().map(|model| model.name()).collect();
+    json!({
+        "id": version.name,
+        "summary": version.summary,
+        "aliases": version.aliases,
+        "preempt": models,
+        "preempt_default": version.preempt_default.name(),
+    })
+}
+
+/// A feature, unless none of the versions has it; defaults by version.
+fn feature(info: &schedlab_policy::FeatureInfo, versions: &[&Version]) -> Option<Json> {
+    let has = |version: &&&Version| info.default_in(version.series).is_some();
+    let defaults: serde_json::Map<String, Json> =
+        versions.iter().filter(has).map(|v| (v.name.to_owned(), info.default_in(v.series).into())).collect();
+    (!defaults.is_empty())
+        .then(|| json!({ "id": info.name, "summary": info.effect, "modelled": info.modelled, "defaults": defaults }))
+}
+
+fn knob(info: &schedlab_policy::KnobInfo, versions: &[&Version]) -> Option<Json> {
+    let having: Vec<&str> = versions.iter().filter(|v| info.exists_in(v.series)).map(|v| v.name).collect();
+    let default = match info.unit {
+        KnobUnit::Nanos => show_duration(info.default).into(),
+        KnobUnit::Number => Json::from(info.default),
+    };
+    (!having.is_empty()).then(|| {
+        json!({
+            "id": info.name,
+            "summary": info.effect,
+            "path": info.path,
+            "default": default,
+            "scaled": info.scaled,
+            "kernels": having,
+        })
+    })
+}
+
+fn workload(entry: &Entry) -> Json {
+    let option = |option: &catalogue::OptionSpec| {
+        json!({
+            "name": option.name,
+            "help": option.help,
+            "expected": option.expected(),
+            "default": default(option.default),
+            "modelled": !matches!(option.kind, OptionKind::NotModelled(_)),
+        })
+    };
+    let metric = |metric: &catalogue::MetricSpec| {
+        let (unit, better) = (unit_name(metric.unit), better_name(metric.better));
+        json!({ "name": metric.name, "unit": unit, "better": better, "help": metric.help, "stats": metric.stats })
+    };
+    json!({
+        "id": entry.id,
+        "summary": entry.summary,
+        "options": entry.options.iter().map(option).collect::<Vec<_>>(),
+        "metrics": entry.metrics.iter().map(metric).collect::<Vec<_>>(),
+    })
+}
+
+fn default(default: Preset) -> Json {
+    match default {
+        Preset::Flag(on) => on.into(),
+        Preset::Number(number) => number.into(),
+        Preset::Time(ns) => show_duration(ns).into(),
+        Preset::Word(word) => word.into(),
+        Preset::PerCpu => "the number of CPUs".into(),
+        Preset::Unset => Json::Null,
+    }
+}

@@ -1,0 +1,89 @@
+//! The `[costs]` of a machine: every action has one, as a distribution with its source.
+
+use schedlab_sim::Costs;
+use schedlab_workload::Dist;
+
+use super::draft::{source, Sources};
+use crate::dist::constant_or_quantiles;
+use crate::error::Result;
+use crate::keys::{COST, COSTS};
+use crate::value::{Table, Value};
+
+const DISTANCES: [&str; 5] = ["same", "smt", "llc", "node", "remote"];
+
+/// Reads the costs; those that are not there are the base's.
+pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources) -> Result<Costs> {
+    let table = machine.get("costs").map(|value| value.table("a table")?.only(&COSTS)).transpose()?;
+    let mut reader = Reader { machine, table, base, sources };
+    Ok(Costs {
+        syscall: reader.one("syscall", |c| &c.syscall)?,
+        switch_thread: reader.one("switch-thread", |c| &c.switch_thread)?,
+        switch_process: reader.one("switch-process", |c| &c.switch_process)?,
+        wakeup: reader.one("wakeup", |c| &c.wakeup)?,
+        scan_cpu: reader.by_distance("scan-cpu", |c| &c.scan_cpu)?,
+        ipi: reader.by_distance("ipi", |c| &c.ipi)?,
+        irq: reader.one("irq", |c| &c.irq)?,
+        tick: reader.one("tick", |c| &c.tick)?,
+        timer_program: reader.one("timer-program", |c| &c.timer_program)?,
+        pipe_op: reader.one("pipe-op", |c| &c.pipe_op)?,
+        socket_op: reader.one("socket-op", |c| &c.socket_op)?,
+        copy_kib: reader.one("copy-kib", |c| &c.copy_kib)?,
+        futex_op: reader.one("futex-op", |c| &c.futex_op)?,
+        fork_process: reader.one("fork-process", |c| &c.fork_process)?,
+        fork_thread: reader.one("fork-thread", |c| &c.fork_thread)?,
+        exit_process: reader.one("exit-process", |c| &c.exit_process)?,
+        exit_thread: reader.one("exit-thread", |c| &c.exit_thread)?,
+        balance_pass: reader.one("balance-pass", |c| &c.balance_pass)?,
+        balance_cpu: reader.one("balance-cpu", |c| &c.balance_cpu)?,
+        user_op: reader.one("user-op", |c| &c.user_op)?,
+    })
+}
+
+struct Reader<'t, 'a> {
+    machine: &'t Table<'a>,
+    table: Option<Table<'a>>,
+    base: Option<&'t Costs>,
+    sources: &'t mut Sources,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn one(&mut self, key: &str, field: fn(&Costs) -> &Dist) -> Result<Dist> {
+        match (self.cost(key)?, self.base) {
+            (Some(table), _) => {
+                let table = table.only_these(&COST.names()[..3], "a cost")?;
+                self.sources.insert(key.to_owned(), source(&table)?);
+                constant_or_quantiles(&table)
+            }
+            (None, Some(base)) => Ok(field(base).clone()),
+            (None, None) => Err(self.missing(key)),
+        }
+    }
+
+    fn by_distance(&mut self, key: &str, field: fn(&Costs) -> &[Dist; 5]) -> Result<[Dist; 5]> {
+        let table = match (self.cost(key)?, self.base) {
+            (Some(table), _) => table,
+            (None, Some(base)) => return Ok(field(base).clone()),
+            (None, None) => return Err(self.missing(key)),
+        };
+        let table = table.only_these(&COST.names()[2..], "a cost by distance")?;
+        self.sources.insert(key.to_owned(), source(&table)?);
+        let mut costs = DISTANCES.map(|_| Dist::Constant(0));
+        for (cost, distance) in costs.iter_mut().zip(DISTANCES) {
+            let value = table.require(distance, "constant or quantiles")?;
+            let table = value.table("constant or quantiles")?.only_these(&COST.names()[..2], "a cost")?;
+            *cost = constant_or_quantiles(&table)?;
+        }
+        Ok(costs)
+    }
+
+    fn cost(&self, key: &str) -> Result<Option<Table<'a>>> {
+        let value: Option<Value> = self.table.as_ref().and_then(|table| table.get(key));
+        value.map(|value| value.table("a table with constant or quantiles, and source")).transpose()
+    }
+
+    fn missing(&self, key: &str) -> Box<crate::ScenarioError> {
+        let message = format!("the key \"costs.{key}\" is missing");
+        let table = self.table.as_ref().unwrap_or(self.machine);
+        table.error(message).expected("every cost, or a base that has them").hint("base = \"laptop-8\"")
+    }
+}

@@ -1,0 +1,118 @@
+//! A machine table becomes a machine: what it does not say comes from its base, or is missing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schedlab_model::{Nanos, SEC};
+use schedlab_sim::{IdleState, Machine};
+
+use super::{costs, preset, topology};
+use crate::dist::constant_or_quantiles;
+use crate::error::Result;
+use crate::keys::{IDLE, MACHINE};
+use crate::value::{Table, Value};
+
+/// Where each number comes from, by what it is about.
+pub(super) type Sources = BTreeMap<String, String>;
+
+/// What is said of a number whose table names no source.
+pub(super) const UNSAID: &str = "no source given";
+
+/// Timer frequencies a kernel can be built with.
+pub(crate) const HZ: &[u32] = &[100, 250, 300, 1000];
+
+/// Reads a machine; `name` is what it is called unless it says so itself.
+pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
+    let table = table.only(&MACHINE)?;
+    let base = table.get("base").map(|value| base(&value)).transpose()?;
+    let mut sources = base.as_ref().map_or_else(Sources::new, |base| split(&base.sources));
+    let own_costs = table.get("costs").is_some();
+    let (topology, smt_rates) = match (table.get("topology"), &base) {
+        (Some(value), _) => topology::read(&value, base.as_ref(), &mut sources)?,
+        (None, Some(base)) => (Arc::clone(&base.topology), base.smt_rates.clone()),
+        (None, None) => return Err(table.error("the key \"topology\" is missing").expected("a table, or a base")),
+    };
+    let costs = costs::read(&table, base.as_ref().map(|base| &base.costs), &mut sources)?;
+    let idle_states = match (table.get("idle"), &base) {
+        (Some(value), _) => idle_states(&value, &mut sources)?,
+        (None, Some(base)) => base.idle_states.clone(),
+        (None, None) => return Err(table.error("the key \"idle\" is missing").expected("at least one idle state")),
+    };
+    let text = |key: &str| table.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
+    Ok(Machine {
+        name: text("name")?.unwrap_or_else(|| name.to_owned()),
+        summary: text("summary")?.or_else(|| base.as_ref().map(|base| base.summary.clone())).unwrap_or_default(),
+        calibrated: match table.get("calibrated") {
+            Some(value) => value.boolean()?,
+            None => base.as_ref().is_some_and(|base| base.calibrated) && !own_costs,
+        },
+        sources: sources.iter().map(|(what, source)| format!("{what}: {source}")).collect(),
+        topology,
+        smt_rates,
+        costs,
+        idle_states,
+        hz: table.get("hz").map(|value| hz(&value)).transpose()?.or(base.map(|base| base.hz)).unwrap_or(250),
+    })
+}
+
+/// A timer frequency.
+pub(crate) fn hz(value: &Value) -> Result<u32> {
+    let valid = value.as_integer().and_then(|number| u32::try_from(number).ok()).filter(|number| HZ.contains(number));
+    valid.ok_or_else(|| value.refuse("no timer frequency of a kernel").expected("one of 100, 250, 300, 1000"))
+}
+
+fn base(value: &Value) -> Result<Machine> {
+    let id = value.string("the id of a preset")?;
+    match preset(id) {
+        Some(machine) => machine,
+        None => Err(value.unknown("preset", id, super::preset_ids().into_iter().chain([super::HOST]))),
+    }
+}
+
+fn split(lines: &[String]) -> Sources {
+    let pair = |line: &String| line.split_once(": ").map(|(what, source)| (what.to_owned(), source.to_owned()));
+    lines.iter().filter_map(pair).collect()
+}
+
+fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
+    const FORM: &str = "at least one [[idle]] table";
+    sources.retain(|what, _| !what.starts_with("idle."));
+    let mut states: Vec<IdleState> = Vec::new();
+    for state in value.array(FORM)? {
+        let table = state.table(FORM)?.only(&IDLE)?;
+        let name = table.require("name", "the kernel's name of the state")?.string("a string")?.to_owned();
+        let exit = table.require("exit", "constant or quantiles")?;
+        let state = IdleState {
+            exit: constant_or_quantiles(
+                &exit.table("constant or quantiles")?.only_these(&["constant", "quantiles"], "exit")?,
+            )?,
+            target_residency: residency(&table, states.last())?,
+            polling: table.get("polling").map(|value| value.boolean()).transpose()?.unwrap_or(false),
+            name,
+        };
+        sources.insert(format!("idle.{}", state.name), source(&table)?);
+        states.push(state);
+    }
+    if states.is_empty() {
+        return Err(value.refuse("no idle state").expected(FORM));
+    }
+    Ok(states)
+}
+
+/// The shortest stay; states are listed shallowest first, which is the order of these.
+fn residency(table: &Table, shallower: Option<&IdleState>) -> Result<Nanos> {
+    let Some(value) = table.get("target-residency") else { return Ok(0) };
+    let residency = value.duration(0..=10 * SEC)?;
+    if shallower.is_some_and(|state| state.target_residency > residency) {
+        return Err(value.refuse("the state before it has a longer one").expected("states ordered shallowest first"));
+    }
+    Ok(residency)
+}
+
+/// The `source` of a table.
+pub(super) fn source(table: &Table) -> Result<String> {
+    Ok(match table.get("source") {
+        Some(value) => value.string("a string")?.to_owned(),
+        None => UNSAID.to_owned(),
+    })
+}

@@ -1,0 +1,63 @@
+//! The running machine's CPUs, read from sysfs; the only place that looks at the system underneath.
+//!
+//! CPUs that are offline are left out and the rest renumbered from 0, as the simulated kernel has no holes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use schedlab_model::{CpuMask, CpuPlace, Topology};
+
+/// The topology below `sys` (`/sys`), or why it cannot be read.
+pub(super) fn topology(sys: &Path) -> Result<Topology, String> {
+    let cpus = sys.join("devices/system/cpu");
+    let online = list(&cpus.join("online"))?;
+    let nodes = nodes(&sys.join("devices/system/node"));
+    let mut numbers = [BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
+    let mut places = Vec::new();
+    for cpu in online.iter() {
+        let dir = cpus.join(format!("cpu{}", cpu.0));
+        let own = CpuMask::from_list(&cpu.0.to_string()).unwrap_or_default();
+        let core = list(&dir.join("topology/thread_siblings_list")).unwrap_or(own);
+        let llc = last_level(&dir.join("cache")).unwrap_or(core);
+        let node = nodes.iter().position(|node| node.has(cpu)).unwrap_or(0) as u32;
+        let socket = fs::read_to_string(dir.join("topology/physical_package_id")).unwrap_or_default();
+        let [cores, llcs, sockets] = &mut numbers;
+        let core = number(cores, (core.to_list(), node));
+        let llc = number(llcs, (llc.to_list(), node));
+        places.push(CpuPlace { core, llc, socket: number(sockets, (socket.trim().to_owned(), 0)), node });
+    }
+    Topology::new(places).map_err(|error| format!("{}: {error}", cpus.display()))
+}
+
+/// Units are numbered in the order in which their first CPU comes.
+fn number(known: &mut BTreeMap<(String, u32), u32>, unit: (String, u32)) -> u32 {
+    let next = known.len() as u32;
+    *known.entry(unit).or_insert(next)
+}
+
+fn list(path: &Path) -> Result<CpuMask, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    CpuMask::from_list(text.trim()).ok_or_else(|| format!("{}: {:?} is no CPU list", path.display(), text.trim()))
+}
+
+/// The CPUs sharing the cache of the highest level (`cpu_llc_shared_mask`).
+fn last_level(caches: &Path) -> Option<CpuMask> {
+    let level = |dir: &Path| fs::read_to_string(dir.join("level")).ok()?.trim().parse::<u32>().ok();
+    let dirs = fs::read_dir(caches).ok()?.flatten().map(|entry| entry.path());
+    let (_, dir) = dirs.filter_map(|dir| Some((level(&dir)?, dir))).max()?;
+    list(&dir.join("shared_cpu_list")).ok()
+}
+
+/// The CPU list of every node, in the order of their numbers; none where the kernel has no NUMA.
+fn nodes(dir: &Path) -> Vec<CpuMask> {
+    let id = |name: &str| name.strip_prefix("node")?.parse::<u32>().ok();
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut nodes: Vec<(u32, CpuMask)> = entries
+        .filter_map(|entry| {
+            Some((id(&entry.file_name().to_string_lossy())?, list(&entry.path().join("cpulist")).ok()?))
+        })
+        .collect();
+    nodes.sort_unstable_by_key(|node| node.0);
+    nodes.into_iter().map(|node| node.1).collect()
+}

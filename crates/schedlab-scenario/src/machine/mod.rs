@@ -1,0 +1,65 @@
+//! Which machine a scenario means: a shipped preset, a file, this very machine, or an inline table.
+
+mod costs;
+mod draft;
+mod host;
+mod presets;
+mod topology;
+
+use std::path::Path;
+
+use schedlab_sim::Machine;
+
+use crate::error::{Result, ScenarioError};
+use crate::nearest::suggest;
+use crate::source::{read, FileText};
+use crate::text::Text;
+use crate::value::{Table, Value};
+
+pub(crate) use draft::hz;
+pub(crate) use presets::{preset_ids, HOST};
+
+/// The machine of a scenario's `machine` key; paths are relative to `dir`.
+pub(crate) fn of_value(value: &Value, dir: &Path) -> Result<Machine> {
+    if let Some(table) = value.as_table() {
+        return draft::machine(table, "inline");
+    }
+    let name = value.string("a preset, a path, \"host\" or a table")?;
+    named(name, dir, |message| value.error(message))
+}
+
+/// The machine somebody names outside of a file, as on a command line.
+pub(crate) fn of_option(name: &str, dir: &Path) -> Result<Machine> {
+    named(name, dir, |message| ScenarioError::new("command line", "machine", message))
+}
+
+/// A preset or `host`, by its id; `None` if there is none of that name.
+#[must_use]
+pub fn preset(id: &str) -> Option<Result<Machine>> {
+    presets::text_of(id).map(|text| parse(&format!("machines/{id}.toml"), text.as_bytes(), id))
+}
+
+fn named(name: &str, dir: &Path, error: impl Fn(String) -> Box<ScenarioError>) -> Result<Machine> {
+    if let Some(machine) = preset(name) {
+        return machine;
+    }
+    if !name.ends_with(".toml") && !name.contains('/') {
+        let known = preset_ids().into_iter().chain([HOST]);
+        let error = error(format!("unknown machine {}", crate::error::quote(name)));
+        return Err(error.expected("a preset, \"host\" or a path that ends in .toml").hint(suggest(name, known)));
+    }
+    let path = dir.join(name);
+    let FileText { name: shown, bytes } =
+        read(&path).map_err(|reason| error(format!("machine file {name}: {reason}")))?;
+    let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    parse(&shown, &bytes, &stem)
+}
+
+fn parse(file: &str, bytes: &[u8], name: &str) -> Result<Machine> {
+    let text = Text::new(file, bytes)?;
+    let document = text.parse()?;
+    draft::machine(Table::root(&text, &document), name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! The shipped machines, embedded so that they are there wherever the program is.
+
+/// The id of the machine that takes its topology from the running system.
+pub(crate) const HOST: &str = "host";
+
+const PRESETS: &[(&str, &str)] = &[
+    ("rpi4", include_str!("../../../../machines/rpi4.toml")),
+    ("laptop-8", include_str!("../../../../machines/laptop-8.toml")),
+    ("xeon-2s28c-smt2", include_str!("../../../../machines/xeon-2s28c-smt2.toml")),
+    ("power9-176", include_str!("../../../../machines/power9-176.toml")),
+    ("power10-480", include_str!("../../../../machines/power10-480.toml")),
+];
+
+/// The ids of the presets, smallest machine first; [`HOST`] is none of them.
+pub(crate) fn preset_ids() -> Vec<&'static str> {
+    PRESETS.iter().map(|(id, _)| *id).collect()
+}
+
+/// The text of a preset or of [`HOST`].
+pub(crate) fn text_of(id: &str) -> Option<&'static str> {
+    if id == HOST {
+        return Some(include_str!("../../../../machines/host.toml"));
+    }
+    PRESETS.iter().find(|(name, _)| *name == id).map(|(_, text)| *text)
+}

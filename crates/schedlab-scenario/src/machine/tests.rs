@@ -1,0 +1,137 @@
+use super::*;
+use schedlab_model::{CpuId, Distance};
+use std::fs;
+
+#[test]
+fn every_preset_loads_and_names_its_sources() {
+    let sizes = [
+        ("rpi4", 4, 4),
+        ("laptop-8", 8, 8),
+        ("xeon-2s28c-smt2", 112, 56),
+        ("power9-176", 176, 8),
+        ("power10-480", 480, 4),
+    ];
+    assert_eq!(preset_ids(), sizes.map(|size| size.0));
+    for (id, cpus, llc) in sizes {
+        let machine = preset(id).unwrap().unwrap();
+        assert_eq!((machine.name.as_str(), machine.topology.nr_cpus()), (id, cpus));
+        assert_eq!(machine.topology.llc(CpuId(0)).count(), llc, "{id}");
+        assert!(!machine.calibrated && !machine.summary.is_empty());
+        assert_eq!(machine.sources.len(), 1 + crate::keys::COSTS.keys.len() + machine.idle_states.len(), "{id}");
+        assert!(machine.sources.iter().all(|line| !line.contains(draft::UNSAID)), "{id}");
+        assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
+    }
+}
+
+#[test]
+fn host_is_this_machine() {
+    let machine = preset(HOST).unwrap();
+    if Path::new("/sys/devices/system/cpu/online").exists() {
+        let machine = machine.unwrap();
+        assert!(machine.topology.nr_cpus() >= 1 && machine.summary.contains("uncalibrated"));
+    }
+}
+
+#[test]
+fn power10_interleaves_the_halves_of_a_core() {
+    let topology = preset("power10-480").unwrap().unwrap().topology;
+    assert_eq!(topology.smt(CpuId(0)).to_list(), "0,2,4,6");
+    assert_eq!(topology.smt(CpuId(9)).to_list(), "9,11,13,15");
+    assert_eq!(topology.distance(CpuId(0), CpuId(1)), Distance::Node);
+    assert_eq!(topology.node(CpuId(0)).to_list(), "0-119");
+}
+
+#[test]
+fn sysfs_is_read_as_the_kernel_writes_it() {
+    let root = std::env::temp_dir().join(format!("schedlab-sysfs-{}", std::process::id()));
+    let write = |path: &str, text: &str| {
+        let path = root.join("devices/system").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("cpu/online", "0-2,4\n");
+    for (cpu, siblings, llc) in [(0, "0,2", "0,2"), (1, "1", "1,4"), (2, "0,2", "0,2"), (4, "4", "1,4")] {
+        write(&format!("cpu/cpu{cpu}/topology/thread_siblings_list"), siblings);
+        write(&format!("cpu/cpu{cpu}/topology/physical_package_id"), "0");
+        write(&format!("cpu/cpu{cpu}/cache/index0/level"), "1");
+        write(&format!("cpu/cpu{cpu}/cache/index0/shared_cpu_list"), siblings);
+        write(&format!("cpu/cpu{cpu}/cache/index3/level"), "3");
+        write(&format!("cpu/cpu{cpu}/cache/index3/shared_cpu_list"), llc);
+    }
+    write("node/node0/cpulist", "0,2\n");
+    write("node/node1/cpulist", "1,4\n");
+    let topology = host::topology(&root).unwrap();
+    fs::remove_dir_all(&root).unwrap();
+    assert_eq!(topology.nr_cpus(), 4);
+    assert_eq!(topology.smt(CpuId(0)).to_list(), "0,2");
+    assert_eq!(topology.llc(CpuId(1)).to_list(), "1,3");
+    assert_eq!(topology.distance(CpuId(0), CpuId(1)), Distance::Remote);
+    assert!(host::topology(&root).unwrap_err().contains("online"));
+}
+
+#[test]
+fn bad_machine_files() {
+    let cases = [
+        ("hz = 250", "m.toml:1:1: the key \"topology\" is missing; expected a table, or a base"),
+        (
+            "topology = { cores-per-llc = 4 }",
+            "m.toml:1:1: the key \"costs.syscall\" is missing; expected every cost, or a base that has them",
+        ),
+        ("base = \"laptop\"", "m.toml:1:8: base: unknown preset \"laptop\""),
+    ];
+    for (text, want) in cases {
+        assert_eq!(parse("m.toml", text.as_bytes(), "m").unwrap_err().to_string(), want, "{text}");
+    }
+    let with_base = [
+        (
+            "[topology]\nnodes = 64\nllcs-per-node = 64\ncores-per-llc = 64\nthreads-per-core = 1",
+            "2:1: topology: 262144 CPUs are more than the 1024 a kernel can have",
+        ),
+        (
+            "[topology]\ncores-per-llc = 0",
+            "3:17: topology.cores-per-llc: 0: out of range; expected a whole number from 1 to 1024",
+        ),
+        (
+            "[topology]\ncores-per-llc = 2\nthreads-per-core = 4",
+            "2:1: topology: the key \"smt-rates\" is missing; expected the speed of one thread by how many of its core are busy",
+        ),
+        (
+            "[topology]\ncores-per-llc = 2\nsmt-rates = [\"90%\"]",
+            "4:14: topology.smt-rates: \"90%\": not possible in this place; expected 1 percentages, the first \"100%\", none above the one before it",
+        ),
+        ("topology = \"moon\"", "2:12: topology: unknown topology \"moon\""),
+        ("hz = 99", "2:6: hz: 99: no timer frequency of a kernel; expected one of 100, 250, 300, 1000"),
+        ("[costs.syscal]", "2:8: costs.syscal: unknown key \"syscal\"; expected a key of [costs]"),
+        (
+            "[costs.syscall]\nconstant = 5",
+            "3:12: costs.syscall.constant: 5: the unit is missing; expected a duration such as \"10ms\" (a number and one of ns us ms s min h)",
+        ),
+        (
+            "[costs.syscall]\nquantiles = { p50 = \"2us\", p0 = \"3us\" }",
+            "3:13: costs.syscall.quantiles: quantiles need at least two (per mille, value) pairs, ascending in both, per mille within 0..=1000",
+        ),
+        (
+            "[costs.syscall]\nsource = \"x\"",
+            "2:1: costs.syscall: neither constant nor quantiles is given; expected one of them",
+        ),
+        (
+            "[costs.ipi]\nsame = { constant = \"0s\" }",
+            "2:1: costs.ipi: the key \"smt\" is missing; expected constant or quantiles",
+        ),
+        ("idle = []", "2:8: idle: an array: no idle state; expected at least one [[idle]] table"),
+    ];
+    for (text, want) in with_base {
+        let text = format!("base = \"laptop-8\"\n{text}\n");
+        let error = parse("m.toml", text.as_bytes(), "m").unwrap_err();
+        assert_eq!(error.to_string(), format!("m.toml:{want}"), "{text}");
+    }
+}
+
+#[test]
+fn what_a_machine_does_not_say_is_its_base() {
+    let text = b"base = \"laptop-8\"\n[topology]\ncores-per-llc = 1\n[costs.tick]\nconstant = \"1us\"\n";
+    let machine = parse("small.toml", text, "small").unwrap();
+    assert_eq!((machine.topology.nr_cpus(), machine.hz, machine.idle_states.len()), (1, 250, 5));
+    assert_eq!(machine.costs.tick, schedlab_workload::Dist::Constant(1000));
+    assert!(machine.sources.contains(&"tick: no source given".to_owned()));
+}

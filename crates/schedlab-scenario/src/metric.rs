@@ -1,0 +1,185 @@
+//! `[[metric]]`: what is judged and how finely. What is not listed comes from the workloads, with the default margin.
+
+use schedlab_metrics::{sched_metrics, SchedMetric, Stat};
+use schedlab_workload::{Better, MetricDecl, MetricKind, Unit, Workload};
+
+use crate::error::Result;
+use crate::keys::METRIC;
+use crate::value::{Table, Value};
+
+/// A metric of the comparison.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Metric {
+    /// `probe.latency.p99`: what results call it.
+    pub name: String,
+    /// `probe.latency`.
+    pub of: String,
+    /// Statistic of a metric with many samples.
+    pub stat: Option<String>,
+    /// Unit as shown.
+    pub unit: Unit,
+    /// Direction.
+    pub better: Better,
+    /// Smallest difference that matters, in percent.
+    pub margin_pct: f64,
+    /// What it means, one line.
+    pub help: String,
+    /// Whether the scenario lists it.
+    pub declared: bool,
+}
+
+/// The margin of metrics that name none.
+///
+/// Two percent is about what the best-behaved of these benchmarks vary between runs of one kernel on a quiet machine;
+/// a smaller margin would call differences worse or better that no real machine could confirm.
+pub const DEFAULT_MARGIN_PCT: f64 = 2.0;
+
+/// Scheduler-wide metrics that every comparison shows.
+const ALWAYS: &[(&str, Option<&str>)] = &[("switches", None), ("migrations", None), ("wakeup_latency", Some("p99"))];
+
+/// The metrics of a scenario: those it lists, then the defaults that it does not. A unit it names is written into the
+/// workload, from which the engine takes it.
+pub(crate) fn read(tables: &[Table], workloads: &mut [Workload]) -> Result<Vec<Metric>> {
+    let mut metrics: Vec<Metric> = Vec::new();
+    for table in tables {
+        let table = table.clone().only(&METRIC)?;
+        let of = table.require("of", "what is measured, such as \"probe.latency\"")?;
+        let metric = declared(&table, &of, workloads)?;
+        if metrics.iter().any(|known| known.name == metric.name) {
+            return Err(of.error(format!("the metric {} is listed twice", metric.name)));
+        }
+        metrics.push(metric);
+    }
+    for metric in defaults(workloads) {
+        if !metrics.iter().any(|known| known.name == metric.name) {
+            metrics.push(metric);
+        }
+    }
+    Ok(metrics)
+}
+
+fn declared(table: &Table, of: &Value, workloads: &mut [Workload]) -> Result<Metric> {
+    let name = of.string("a metric such as \"probe.latency\"")?;
+    let (owner, short) = name.split_once('.').unwrap_or((name, ""));
+    let mut base = if owner == "sched" {
+        let known = sched_metrics().iter().find(|metric| metric.name == name);
+        of_sched(known.ok_or_else(|| unknown(of, name, workloads))?, None)
+    } else {
+        let workload = workloads.iter_mut().find(|workload| workload.name == owner);
+        let decl = workload.and_then(|workload| workload.metrics.iter_mut().find(|decl| decl.name == short));
+        match decl {
+            Some(decl) => {
+                own_unit(table, decl)?;
+                of_decl(owner, decl, None)
+            }
+            None => return Err(unknown(of, name, workloads)),
+        }
+    };
+    if owner == "sched" {
+        if let Some(unit) = table.get("unit") {
+            return Err(unit.error("scheduler-wide metrics have a fixed unit").hint("leave it out"));
+        }
+    }
+    base.stat = stat(table, of, is_sampled(&base.of, workloads))?;
+    if let Some(stat) = &base.stat {
+        base.name = format!("{}.{stat}", base.of);
+    }
+    let directions = [("lower", Better::Lower), ("higher", Better::Higher), ("neither", Better::Neither)];
+    base.better = table.get("better").map(|value| value.choice(&directions)).transpose()?.unwrap_or(base.better);
+    base.margin_pct = table.get("margin").map(|value| value.percent(100.0)).transpose()?.unwrap_or(DEFAULT_MARGIN_PCT);
+    base.declared = true;
+    Ok(base)
+}
+
+fn stat(table: &Table, of: &Value, sampled: bool) -> Result<Option<String>> {
+    let names = || Stat::ALL.iter().map(|(name, _)| *name);
+    match (table.get("stat"), sampled) {
+        (Some(value), true) => {
+            let given = value.string("a statistic such as \"p99\"")?;
+            match Stat::named(given) {
+                Some(_) => Ok(Some(given.to_owned())),
+                None => Err(value.unknown("statistic", given, names())),
+            }
+        }
+        (Some(value), false) => {
+            Err(value.error("this metric is one number, without statistics").hint("leave stat out"))
+        }
+        (None, true) => {
+            let list: Vec<&str> = names().collect();
+            Err(of.error("this metric has many samples").expected(format!("stat, one of {}", list.join(", "))))
+        }
+        (None, false) => Ok(None),
+    }
+}
+
+fn own_unit(table: &Table, decl: &mut MetricDecl) -> Result<()> {
+    let Some(value) = table.get("unit") else { return Ok(()) };
+    const TIMES: [(&str, Unit); 3] = [("us", Unit::Microseconds), ("ms", Unit::Milliseconds), ("s", Unit::Seconds)];
+    let unit = value.choice(&TIMES)?;
+    if !TIMES.iter().any(|(_, time)| *time == decl.unit) {
+        return Err(value.error(format!("{} is no time", decl.name)).hint("leave unit out"));
+    }
+    decl.unit = unit;
+    Ok(())
+}
+
+fn is_sampled(of: &str, workloads: &[Workload]) -> bool {
+    let of_workload = workloads.iter().any(|workload| {
+        workload.metrics.iter().any(|decl| {
+            decl.kind == MetricKind::Samples && of.split_once('.') == Some((workload.name.as_str(), decl.name.as_str()))
+        })
+    });
+    of_workload || sched_metrics().iter().any(|metric| metric.name == of && !metric.stats.is_empty())
+}
+
+fn unknown(of: &Value, name: &str, workloads: &[Workload]) -> Box<crate::ScenarioError> {
+    let own = workloads.iter().flat_map(|w| w.metrics.iter().map(move |decl| format!("{}.{}", w.name, decl.name)));
+    let known: Vec<String> = own.chain(sched_metrics().iter().map(|metric| metric.name.to_owned())).collect();
+    let with_stat =
+        known.iter().find(|full| name.strip_prefix(full.as_str()).is_some_and(|rest| rest.starts_with('.')));
+    let error = of.unknown("metric", name, known.iter().map(String::as_str));
+    match with_stat {
+        Some(full) => error.hint(format!("write of = \"{full}\" and stat = \"{}\"", &name[full.len() + 1..])),
+        None => error,
+    }
+}
+
+fn defaults(workloads: &[Workload]) -> Vec<Metric> {
+    let mut metrics = Vec::new();
+    for workload in workloads {
+        for decl in &workload.metrics {
+            if decl.kind == MetricKind::Samples {
+                metrics.extend(decl.default_stats.iter().map(|stat| of_decl(&workload.name, decl, Some(stat))));
+            } else {
+                metrics.push(of_decl(&workload.name, decl, None));
+            }
+        }
+    }
+    for (short, stat) in ALWAYS {
+        let known = sched_metrics().iter().find(|metric| metric.name.strip_prefix("sched.") == Some(short));
+        metrics.extend(known.map(|metric| of_sched(metric, *stat)));
+    }
+    metrics
+}
+
+fn of_decl(workload: &str, decl: &MetricDecl, stat: Option<&str>) -> Metric {
+    let of = format!("{workload}.{}", decl.name);
+    plain(of, stat, decl.unit, decl.better, &decl.help)
+}
+
+fn of_sched(metric: &SchedMetric, stat: Option<&str>) -> Metric {
+    plain(metric.name.to_owned(), stat, metric.unit, metric.better, metric.help)
+}
+
+fn plain(of: String, stat: Option<&str>, unit: Unit, better: Better, help: &str) -> Metric {
+    Metric {
+        name: stat.map_or_else(|| of.clone(), |stat| format!("{of}.{stat}")),
+        of,
+        stat: stat.map(str::to_owned),
+        unit,
+        better,
+        margin_pct: DEFAULT_MARGIN_PCT,
+        help: help.to_owned(),
+        declared: false,
+    }
+}

@@ -1,0 +1,143 @@
+//! What a command line changes about a scenario.
+
+use schedlab_model::{Nanos, SEC};
+use serde_json::Value as Json;
+
+use crate::error::{quote, Result, ScenarioError};
+use crate::nearest::suggest;
+use crate::units;
+
+/// The changes; `None` leaves the scenario's own.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Overrides {
+    /// Seeds.
+    pub seeds: Option<Seeds>,
+    /// Limit of a run.
+    pub duration: Option<Nanos>,
+    /// Machine: a preset, a path or `host`.
+    pub machine: Option<String>,
+    /// Whether anything is drawn.
+    pub noise: Option<bool>,
+}
+
+/// Which seeds a comparison runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Seeds {
+    /// 1 to this number.
+    Count(u64),
+    /// These.
+    List(Vec<u64>),
+}
+
+/// The most seeds of a comparison.
+pub(crate) const MOST_SEEDS: u64 = 10_000;
+
+/// The longest run.
+pub(crate) const LONGEST_RUN: Nanos = 24 * 3600 * SEC;
+
+impl Seeds {
+    /// The seeds one by one, or what is wrong with them.
+    pub(crate) fn all(&self) -> std::result::Result<Vec<u64>, String> {
+        match self {
+            Seeds::Count(count) if (1..=MOST_SEEDS).contains(count) => Ok((1..=*count).collect()),
+            Seeds::Count(count) => Err(format!("{count} seeds: out of range")),
+            Seeds::List(seeds) => {
+                let mut sorted = seeds.clone();
+                sorted.sort_unstable();
+                match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                    Some(pair) => Err(format!("the seed {} is listed twice", pair[0])),
+                    None if seeds.is_empty() || seeds.len() as u64 > MOST_SEEDS => {
+                        Err(format!("{} seeds: out of range", seeds.len()))
+                    }
+                    None => Ok(seeds.clone()),
+                }
+            }
+        }
+    }
+}
+
+const KEYS: [&str; 4] = ["seeds", "duration", "machine", "noise"];
+
+impl Overrides {
+    /// Reads, if there is anything, `{"seeds": 5 or [1, 2], "duration": "5s", "machine": "laptop-8", "noise": false}`; null and what is
+    /// missing change nothing.
+    pub fn from_json(text: Option<&str>) -> Result<Self> {
+        let Some(text) = text else { return Ok(Overrides::default()) };
+        let json: Json = serde_json::from_str(text).map_err(|error| wrong("", format!("no JSON: {error}")))?;
+        let Json::Object(object) = json else { return Err(wrong("", "no JSON object".into())) };
+        let mut overrides = Overrides::default();
+        for (key, value) in &object {
+            match (key.as_str(), value) {
+                (_, Json::Null) => {}
+                ("seeds", value) => overrides.seeds = Some(seeds(value)?),
+                ("duration", Json::String(text)) => overrides.duration = Some(duration(text)?),
+                ("machine", Json::String(name)) => overrides.machine = Some(name.clone()),
+                ("noise", Json::Bool(noise)) => overrides.noise = Some(*noise),
+                (key, value) if KEYS.contains(&key) => return Err(wrong(key, format!("{value} is not possible here"))),
+                (key, _) => return Err(wrong(key, format!("unknown key {}", quote(key))).hint(suggest(key, KEYS))),
+            }
+        }
+        Ok(overrides)
+    }
+}
+
+fn seeds(value: &Json) -> Result<Seeds> {
+    let form = || wrong("seeds", format!("{value} is not possible here")).expected("a count or a list of numbers");
+    match value {
+        Json::Array(items) => {
+            Ok(Seeds::List(items.iter().map(|item| item.as_u64().ok_or_else(form)).collect::<Result<_>>()?))
+        }
+        other => other.as_u64().map(Seeds::Count).ok_or_else(form),
+    }
+}
+
+fn duration(text: &str) -> Result<Nanos> {
+    units::duration(text).map_err(|(why, hint)| {
+        wrong("duration", format!("{}: {why}", quote(text))).expected(units::DURATION).hint(hint)
+    })
+}
+
+/// An error about the command line.
+pub(crate) fn wrong(key: &str, message: String) -> Box<ScenarioError> {
+    ScenarioError::new("command line", key, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_of_a_command_line() {
+        let all =
+            Overrides::from_json(Some(r#"{"seeds": [3, 1], "duration": "2s", "machine": "rpi4", "noise": null}"#));
+        let want = Overrides {
+            seeds: Some(Seeds::List(vec![3, 1])),
+            duration: Some(2 * SEC),
+            machine: Some("rpi4".into()),
+            noise: None,
+        };
+        assert_eq!(all.unwrap(), want);
+        let bad = [
+            ("[1]", "command line: no JSON object"),
+            ("{\"seeds\": -1}", "command line: seeds: -1 is not possible here; expected a count or a list of numbers"),
+            ("{\"noise\": \"no\"}", "command line: noise: \"no\" is not possible here"),
+            ("{\"sedes\": 1}", "command line: sedes: unknown key \"sedes\""),
+        ];
+        for (text, want) in bad {
+            assert_eq!(Overrides::from_json(Some(text)).unwrap_err().to_string(), want);
+        }
+        assert!(Overrides::from_json(Some("{")).unwrap_err().message.starts_with("no JSON"));
+        assert!(Overrides::from_json(Some("{\"duration\": \"2\"}"))
+            .unwrap_err()
+            .hint
+            .is_some_and(|hint| hint.contains("2ms")));
+    }
+
+    #[test]
+    fn seeds_are_distinct_and_few() {
+        assert_eq!(Seeds::Count(3).all(), Ok(vec![1, 2, 3]));
+        assert_eq!(Seeds::List(vec![7, 7]).all(), Err("the seed 7 is listed twice".into()));
+        assert!(Seeds::Count(0).all().is_err() && Seeds::Count(1 << 40).all().is_err());
+        assert!(Seeds::List(vec![]).all().is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! Task programs written in the scenario: tables of steps become the tree of verbs that all programs are made of.
+
+use schedlab_workload::verbs::{Length, NamedObject, Step, StepKind, Times, Tree, TreeTask};
+use schedlab_workload::{Dist, ObjectSpec, TaskKind, TaskSpec, TimerMode};
+
+use crate::attributes::{self, Attributes};
+use crate::dist::length;
+use crate::error::Result;
+use crate::keys::{OBJECT, TASK, WORKLOAD};
+use crate::value::{Table, Value};
+
+/// Tasks of one kind at most; a run with more is a mistake in the count.
+const MOST_TASKS: i64 = 100_000;
+
+/// The tree of a workload that has `program` or `task`.
+pub(crate) fn tree(workload: &Table, name: &str, nr_cpus: usize) -> Result<Tree> {
+    let mut tree = Tree { name: name.to_owned(), ..Tree::default() };
+    for object in tables(workload, "object")? {
+        tree.objects.push(named_object(&object.only(&OBJECT)?)?);
+    }
+    if let Some(program) = workload.get("program") {
+        let count = count_of(workload, 1..=MOST_TASKS)?;
+        let spec = TaskSpec { name: name.to_owned(), count, ..TaskSpec::default() };
+        tree.tasks.push(TreeTask { line: program.line(), spec, steps: steps(&program, nr_cpus)? });
+    }
+    for table in tables(workload, "task")? {
+        tree.tasks.push(task(&table.only(&TASK)?, nr_cpus)?);
+    }
+    if tree.tasks.is_empty() {
+        return Err(workload.error("no task in it").expected("a program, or [[workload.task]] tables"));
+    }
+    tree.ends = !tree.tasks.iter().any(|task| endless(&task.steps));
+    Ok(tree)
+}
+
+/// A name that can be part of a metric's name: letters, digits, `_` and `-`.
+pub(crate) fn word<'a>(value: &Value<'a>) -> Result<&'a str> {
+    const FORM: &str = "1 to 64 letters, digits, _ or -";
+    let text = value.string(FORM)?;
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
+        return Err(value.refuse("no plain word").expected(FORM));
+    }
+    Ok(text)
+}
+
+fn tables<'a>(workload: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
+    let Some(value) = workload.get(key) else { return Ok(Vec::new()) };
+    let form = format!("[[{}.{key}]] tables", WORKLOAD.name.trim_matches(['[', ']']));
+    value.array(&form)?.iter().map(|item| item.table(&form)).collect()
+}
+
+fn count_of(table: &Table, range: std::ops::RangeInclusive<i64>) -> Result<u32> {
+    Ok(table.get("count").map(|value| value.integer(range)).transpose()?.unwrap_or(1) as u32)
+}
+
+fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
+    let name = word(&table.require("name", "its name")?)?.to_owned();
+    let mut spec = TaskSpec { name, count: count_of(table, 0..=MOST_TASKS)?, ..TaskSpec::default() };
+    spec.process = table.get("process").map(|value| value.integer(0..=1_000_000)).transpose()?.unwrap_or(0) as u32;
+    Attributes::read(table, &[], nr_cpus)?.apply(&mut spec);
+    let program = table.require("program", "an array of steps")?;
+    Ok(TreeTask { line: table.line(), spec, steps: steps(&program, nr_cpus)? })
+}
+
+fn named_object(table: &Table) -> Result<NamedObject> {
+    let name = word(&table.require("name", "its name")?)?.to_owned();
+    let kinds = ["pipe", "socket", "mutex", "barrier", "semaphore"];
+    let kind = table.require("kind", "pipe, socket, mutex, barrier or semaphore")?;
+    let kind = kind.choice(&kinds.map(|kind| (kind, kind)))?;
+    let number = |key: &str, most: i64, default: i64| -> Result<u32> {
+        let value = table.get(key).map(|value| value.integer(i64::from(key != "initial")..=most)).transpose()?;
+        Ok(value.unwrap_or(default) as u32)
+    };
+    let flag = |key: &str| -> Result<bool> { Ok(table.get(key).map(|v| v.boolean()).transpose()?.unwrap_or(false)) };
+    let (spec, keys): (_, &[&str]) = match kind {
+        "pipe" => {
+            (ObjectSpec::Pipe { pages: number("pages", 65536, 16)?, packet: flag("packet")? }, &["pages", "packet"])
+        }
+        "socket" => (ObjectSpec::UnixStream { sndbuf: number("sndbuf", 1 << 30, 212_992)? }, &["sndbuf"]),
+        "mutex" => (ObjectSpec::Mutex { pi: flag("pi")? }, &["pi"]),
+        "barrier" => {
+            let parties = table.require("parties", "how many tasks meet there")?.integer(1..=MOST_TASKS)? as u32;
+            (ObjectSpec::Barrier { parties }, &["parties"])
+        }
+        _ => (ObjectSpec::Semaphore { initial: number("initial", 1_000_000, 0)? }, &["initial"]),
+    };
+    let line = table.line();
+    table.clone().only_these(&[&["name", "kind"], keys].concat(), &format!("a {kind}"))?;
+    Ok(NamedObject { line, name, spec })
+}
+
+fn endless(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match &step.kind {
+        StepKind::Loop { times, body } => *times == Times::Forever || endless(body),
+        _ => false,
+    })
+}
+
+/// Verbs that are tables, each with the keys that go with it.
+const VERBS: &[(&str, &[&str])] = &[
+    ("run", &[]),
+    ("runtime", &[]),
+    ("system", &[]),
+    ("sleep", &[]),
+    ("timer", &["period", "mode"]),
+    ("read", &["bytes"]),
+    ("write", &["bytes"]),
+    ("wait", &[]),
+    ("post", &[]),
+    ("lock", &[]),
+    ("unlock", &[]),
+    ("barrier", &[]),
+    ("sem-wait", &[]),
+    ("sem-post", &[]),
+    ("cond-wait", &["mutex"]),
+    ("signal", &[]),
+    ("broadcast", &[]),
+    ("fork", &["as"]),
+    ("nice", &[]),
+    ("policy", &[]),
+    ("cpus", &[]),
+    ("slice", &[]),
+    ("loop", &["do"]),
+    ("begin", &[]),
+    ("end", &[]),
+    ("count", &["by"]),
+];
+
+const WORDS: &[(&str, StepKind)] = &[("yield", StepKind::Yield), ("exit", StepKind::Exit), ("reap", StepKind::Reap)];
+
+fn steps(value: &Value, nr_cpus: usize) -> Result<Vec<Step>> {
+    let items = value.array("an array of steps")?;
+    if items.is_empty() {
+        return Err(value.refuse("no step in it").expected("at least one step"));
+    }
+    items.iter().map(|item| Ok(Step::new(item.line(), step(item, nr_cpus)?))).collect()
+}
+
+fn step(value: &Value, nr_cpus: usize) -> Result<StepKind> {
+    const FORM: &str = "a step such as { run = \"1ms\" } or \"yield\"";
+    if let Some(name) = value.as_string() {
+        let words = || WORDS.iter().map(|(word, _)| *word);
+        return match WORDS.iter().find(|(word, _)| *word == name) {
+            Some((_, kind)) => Ok(kind.clone()),
+            None if VERBS.iter().any(|(verb, _)| *verb == name) => {
+                Err(value.refuse("this step needs a value").expected(FORM))
+            }
+            None => Err(value.unknown("step", name, words())),
+        };
+    }
+    let table = value.table(FORM)?;
+    let entries = table.entries();
+    let verbs: Vec<_> = VERBS.iter().filter(|(verb, _)| entries.iter().any(|(key, _)| key == verb)).collect();
+    match verbs[..] {
+        [(verb, companions)] => {
+            let table = table.only_these(&[&[*verb], *companions].concat(), &format!("the step {verb}"))?;
+            // The verb is one of the entries.
+            let operand = table.require(verb, FORM)?;
+            verb_step(verb, &operand, &table, nr_cpus)
+        }
+        [] => match entries.first() {
+            Some((key, _)) => {
+                let all = VERBS.iter().map(|(verb, _)| *verb);
+                let error = table.key_error(key, format!("unknown step {}", crate::error::quote(key)));
+                Err(error.expected(FORM).hint(crate::nearest::suggest(key, all)))
+            }
+            None => Err(table.error("an empty step").expected(FORM)),
+        },
+        [first, second, ..] => {
+            let message = format!("\"{}\" and \"{}\" in one step", first.0, second.0);
+            Err(table.error(message).expected("one step per table"))
+        }
+    }
+}
+
+fn verb_step(verb: &str, value: &Value, table: &Table, nr_cpus: usize) -> Result<StepKind> {
+    let name = || word(value).map(str::to_owned);
+    Ok(match verb {
+        "run" => StepKind::Run(amount(value)?),
+        "runtime" => StepKind::Runtime(amount(value)?),
+        "system" => StepKind::System(amount(value)?),
+        "sleep" => StepKind::Sleep(amount(value)?),
+        "timer" => StepKind::Timer {
+            timer: name()?,
+            period: amount(&table.require("period", "the timer's period")?)?,
+            mode: mode(table)?,
+        },
+        "read" => StepKind::Read { channel: name()?, bytes: bytes(table)? },
+        "write" => StepKind::Write { channel: name()?, bytes: bytes(table)? },
+        "wait" => StepKind::Wait(name()?),
+        "post" => StepKind::Post(name()?),
+        "lock" => StepKind::Lock(name()?),
+        "unlock" => StepKind::Unlock(name()?),
+        "barrier" => StepKind::Barrier(name()?),
+        "sem-wait" => StepKind::SemWait(name()?),
+        "sem-post" => StepKind::SemPost(name()?),
+        "cond-wait" => {
+            let mutex = word(&table.require("mutex", "the mutex held")?)?.to_owned();
+            StepKind::CondWait { condition: name()?, mutex }
+        }
+        "signal" => StepKind::Signal(name()?),
+        "broadcast" => StepKind::Broadcast(name()?),
+        "fork" => StepKind::Fork { task: name()?, kind: task_kind(table)? },
+        "nice" => StepKind::Nice(attributes::nice(value)?),
+        "policy" => StepKind::Policy(attributes::policy(value)?),
+        "cpus" => StepKind::Affinity(attributes::cpus(value, nr_cpus)?),
+        "slice" if value.as_string() == Some("0s") => StepKind::Slice(0),
+        "slice" => StepKind::Slice(attributes::slice(value)?),
+        "loop" => {
+            StepKind::Loop { times: times(value)?, body: steps(&table.require("do", "an array of steps")?, nr_cpus)? }
+        }
+        "begin" => StepKind::SampleBegin(name()?),
+        "end" => StepKind::SampleEnd(name()?),
+        _ => {
+            let by = table.get("by").map(|value| value.integer(1..=1_000_000)).transpose()?.unwrap_or(1);
+            StepKind::Count { metric: name()?, count: by as u32 }
+        }
+    })
+}
+
+fn amount(value: &Value) -> Result<Length> {
+    Ok(match length(value)? {
+        Dist::Constant(ns) => Length::Fixed(ns),
+        dist => Length::Drawn(dist),
+    })
+}
+
+fn times(value: &Value) -> Result<Times> {
+    match value.as_string() {
+        Some("forever") => Ok(Times::Forever),
+        Some(other) => Err(value.unknown("count", other, ["forever"]).expected("a count or \"forever\"")),
+        None => Ok(Times::Count(value.integer(0..=i64::from(u32::MAX))? as u32)),
+    }
+}
+
+fn mode(table: &Table) -> Result<TimerMode> {
+    let modes = [("relative", TimerMode::Relative), ("absolute", TimerMode::Absolute)];
+    Ok(table.get("mode").map(|value| value.choice(&modes)).transpose()?.unwrap_or(TimerMode::Relative))
+}
+
+fn task_kind(table: &Table) -> Result<TaskKind> {
+    let kinds = [("process", TaskKind::Process), ("thread", TaskKind::Thread)];
+    Ok(table.get("as").map(|value| value.choice(&kinds)).transpose()?.unwrap_or(TaskKind::Process))
+}
+
+fn bytes(table: &Table) -> Result<u32> {
+    Ok(table.get("bytes").map(|value| value.integer(1..=1 << 20)).transpose()?.unwrap_or(1) as u32)
+}

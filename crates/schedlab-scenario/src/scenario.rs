@@ -1,0 +1,255 @@
+//! The whole scenario: from the text somebody typed to what every run of it needs, immutable and without defaults.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use schedlab_model::{Nanos, MSEC};
+use schedlab_policy::KernelConfig;
+use schedlab_sim::{Machine, RunSpec};
+use schedlab_workload::Workload;
+use serde_json::Value as Json;
+
+use crate::error::{quote, Result, ScenarioError};
+use crate::keys::SCENARIO;
+use crate::metric::{self, Metric};
+use crate::nearest::suggest;
+use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
+use crate::source::{read, FileText};
+use crate::text::Text;
+use crate::value::{Table, Value};
+use crate::{fits, machine, variant, workload};
+
+/// A validated scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What reports call it.
+    pub name: String,
+    /// One line about it, empty if there is none.
+    pub summary: String,
+    /// The file as the user named it.
+    pub file: String,
+    /// What it runs on.
+    pub machine: Arc<Machine>,
+    /// Limit of a run, warm-up included.
+    pub duration: Nanos,
+    /// Samples before this are dropped.
+    pub warmup: Nanos,
+    /// Whether anything is drawn.
+    pub noise: bool,
+    /// The seeds of a comparison.
+    pub seeds: Vec<u64>,
+    variants: Vec<Variant>,
+    metrics: Vec<Metric>,
+    /// Catalogue id, path or `program` of each workload.
+    pub(crate) uses: Vec<String>,
+}
+
+/// One of the schedulers that are compared.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// The kernel: version row, features, knobs, HZ, preemption model.
+    pub kernel: KernelConfig,
+    /// What differs from the kernel's own defaults: `features`, `knobs`, `hz`, `preempt`, `tasks`.
+    pub changes: Json,
+    /// What runs under it; the same programs in every variant, with this one's task attributes.
+    pub workloads: Arc<Vec<Workload>>,
+}
+
+impl Scenario {
+    /// Reads a scenario file. `overrides` is a JSON object, see [`Overrides::from_json`].
+    pub fn load(path: &Path, overrides: Option<&str>) -> Result<Scenario> {
+        let overrides = Overrides::from_json(overrides)?;
+        let FileText { name, bytes } =
+            read(path).map_err(|reason| ScenarioError::new(path.display().to_string(), "", reason))?;
+        let stem = path.file_stem().map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned());
+        let dir = path.parent().unwrap_or(Path::new(""));
+        build(&name, &bytes, &stem, dir, &overrides)
+    }
+
+    /// Reads a scenario from a text that messages call `name`; paths in it are relative to the current directory.
+    pub fn parse(text: &str, name: &str, overrides: Option<&str>) -> Result<Scenario> {
+        let stem = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
+        build(name, text.as_bytes(), &stem, Path::new(""), &Overrides::from_json(overrides)?)
+    }
+
+    /// The variants, in the order of the file.
+    #[must_use]
+    pub fn variants(&self) -> &[Variant] {
+        &self.variants
+    }
+
+    /// The metrics: those the file lists, then the defaults.
+    #[must_use]
+    pub fn metrics(&self) -> &[Metric] {
+        &self.metrics
+    }
+
+    /// Everything that a run of a variant with a seed depends on.
+    pub fn run_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
+        let found = self.variants.iter().find(|known| known.name == variant).ok_or_else(|| {
+            let names = self.variants.iter().map(|known| known.name.as_str());
+            let error =
+                ScenarioError::new(self.file.clone(), "variant", format!("no variant is called {}", quote(variant)));
+            error.hint(suggest(variant, names))
+        })?;
+        Ok(RunSpec {
+            machine: Arc::clone(&self.machine),
+            kernel: found.kernel.clone(),
+            workloads: Arc::clone(&found.workloads),
+            duration: self.duration,
+            warmup: self.warmup,
+            seed,
+            noise: self.noise,
+        })
+    }
+}
+
+fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides) -> Result<Scenario> {
+    let text = Text::new(file, bytes)?;
+    if text.is_blank() {
+        return Err(text
+            .error(0, "", "the file is empty")
+            .expected("a scenario; docs/scenario.md has all of its keys"));
+    }
+    let document = text.parse()?;
+    let root = Table::root(&text, &document).only(&SCENARIO)?;
+    let machine = Arc::new(machine_of(&root, dir, overrides)?);
+    let nr_cpus = machine.topology.nr_cpus();
+    let drafts = workloads(&root, dir, nr_cpus)?;
+    let names: Vec<&str> = drafts.iter().map(|draft| draft.workload.name.as_str()).collect();
+    let variants = variants(&root, &machine, &names)?;
+    drafts.iter().try_for_each(|draft| fits::check(draft, &variants, nr_cpus))?;
+    let (duration, warmup) = times(&root, overrides)?;
+    let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
+    let metrics = metric::read(&tables(&root, "metric")?, &mut plain)?;
+    let string = |key: &str| root.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
+    Ok(Scenario {
+        name: string("name")?.unwrap_or_else(|| stem.to_owned()),
+        summary: string("summary")?.unwrap_or_default(),
+        file: file.to_owned(),
+        duration,
+        warmup,
+        noise: match (overrides.noise, root.get("noise")) {
+            (None, Some(value)) => value.boolean()?,
+            (given, _) => given.unwrap_or(true),
+        },
+        seeds: seeds(&root, overrides)?,
+        metrics,
+        uses: drafts.into_iter().map(|draft| draft.uses).collect(),
+        variants: finish(variants, plain),
+        machine,
+    })
+}
+
+fn machine_of(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine> {
+    match (&overrides.machine, root.get("machine")) {
+        (Some(name), _) => machine::of_option(name, Path::new("")),
+        (None, Some(value)) => machine::of_value(&value, dir),
+        (None, None) => {
+            let error = root.error("the key \"machine\" is missing").expected("a preset, a path, \"host\" or a table");
+            Err(error.hint(format!("presets: {}", machine::preset_ids().join(", "))))
+        }
+    }
+}
+
+/// The tables of an array of tables, empty when there is none.
+fn tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
+    let Some(value) = root.get(key) else { return Ok(Vec::new()) };
+    let form = format!("[[{key}]] tables");
+    value.array(&form)?.iter().map(|item| item.table(&form)).collect()
+}
+
+/// At least one table of a kind.
+fn some_tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
+    let tables = tables(root, key)?;
+    if tables.is_empty() {
+        return Err(root.error(format!("no {key} in it")).expected(format!("at least one [[{key}]] table")));
+    }
+    Ok(tables)
+}
+
+fn workloads<'a>(root: &Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Vec<workload::Draft<'a>>> {
+    let mut drafts: Vec<workload::Draft> = Vec::new();
+    for table in some_tables(root, "workload")? {
+        let draft = workload::read(table, dir, nr_cpus)?;
+        let name = &draft.workload.name;
+        if drafts.iter().any(|known| known.workload.name == *name) {
+            let error = duplicate(&draft.table, "workload", name);
+            return Err(error.hint(format!("give one of them a name: name = \"{name}-2\"")));
+        }
+        drafts.push(draft);
+    }
+    Ok(drafts)
+}
+
+fn variants<'a>(root: &Table<'a>, machine: &Machine, workloads: &[&str]) -> Result<Vec<variant::Draft<'a>>> {
+    let mut drafts: Vec<variant::Draft> = Vec::new();
+    for table in some_tables(root, "variant")? {
+        let draft = variant::read(table.clone(), machine.topology.nr_cpus(), machine.hz, workloads)?;
+        if drafts.iter().any(|known| known.name == draft.name) {
+            return Err(duplicate(&table, "variant", &draft.name));
+        }
+        drafts.push(draft);
+    }
+    Ok(drafts)
+}
+
+fn duplicate(table: &Table, what: &str, name: &str) -> Box<ScenarioError> {
+    table.error(format!("two {what}s are called {}", quote(name)))
+}
+
+fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {
+    let shared = Arc::new(plain);
+    let finish = |draft: variant::Draft| Variant {
+        workloads: if draft.tasks.is_empty() { Arc::clone(&shared) } else { Arc::new(changed(&shared, &draft)) },
+        name: draft.name,
+        kernel: draft.kernel,
+        changes: draft.changes,
+    };
+    drafts.into_iter().map(finish).collect()
+}
+
+fn changed(plain: &[Workload], draft: &variant::Draft) -> Vec<Workload> {
+    let mut workloads = plain.to_vec();
+    for (name, attributes) in &draft.tasks {
+        let tasks = workloads.iter_mut().filter(|workload| workload.name == *name).flat_map(|w| &mut w.tasks);
+        tasks.for_each(|task| attributes.apply(task));
+    }
+    workloads
+}
+
+/// Duration and warm-up.
+fn times(root: &Table, overrides: &Overrides) -> Result<(Nanos, Nanos)> {
+    const USUAL: Nanos = 10_000 * MSEC;
+    let own = root.get("duration").map(|value| value.duration(MSEC..=LONGEST_RUN)).transpose()?.unwrap_or(USUAL);
+    let warmup = root.get("warmup").map(|value| value.duration(0..=LONGEST_RUN)).transpose()?.unwrap_or(0);
+    let duration = overrides.duration.unwrap_or(own);
+    if !(MSEC..=LONGEST_RUN).contains(&duration) {
+        return Err(wrong("duration", "out of range".into()).expected("a duration from 1ms to 24h"));
+    }
+    if warmup >= duration {
+        let message = "the warm-up is as long as the run";
+        let error = match (overrides.duration, root.get("warmup")) {
+            (None, Some(value)) => value.error(message),
+            _ => wrong("duration", message.into()),
+        };
+        return Err(error.expected("a warmup shorter than duration"));
+    }
+    Ok((duration, warmup))
+}
+
+fn seeds(root: &Table, overrides: &Overrides) -> Result<Vec<u64>> {
+    let form = format!("a count or a list of distinct numbers, at most {MOST_SEEDS}");
+    if let Some(seeds) = &overrides.seeds {
+        return seeds.all().map_err(|why| wrong("seeds", why).expected(form));
+    }
+    let Some(value) = root.get("seeds") else { return Ok((1..=10).collect()) };
+    let number = |value: &Value| value.integer(0..=i64::MAX).map(|number| number as u64);
+    let seeds = match value.as_array() {
+        Some(items) => Seeds::List(items.iter().map(number).collect::<Result<_>>()?),
+        None => Seeds::Count(value.integer(1..=MOST_SEEDS as i64)? as u64),
+    };
+    seeds.all().map_err(|why| value.error(why).expected(form))
+}

@@ -1,0 +1,101 @@
+//! A TOML text and the places in it: from bytes to a parsed document, from offsets to lines and columns.
+
+use std::ops::Range;
+
+use toml::de::DeTable;
+use toml::Spanned;
+
+use crate::error::{Result, ScenarioError};
+
+/// The largest file that is read at all; the shipped ones have 1 to 10 KiB.
+const LARGEST: usize = 1 << 20;
+
+/// A text with its name.
+#[derive(Debug)]
+pub(crate) struct Text<'a> {
+    /// How the user calls it.
+    pub name: &'a str,
+    /// What it says.
+    pub text: &'a str,
+}
+
+impl<'a> Text<'a> {
+    /// Reads bytes as text, refusing what no one can have meant as a scenario.
+    pub fn new(name: &'a str, bytes: &'a [u8]) -> Result<Self> {
+        if bytes.len() > LARGEST {
+            let message = format!("the file has {} bytes", bytes.len());
+            return Err(ScenarioError::new(name, "", message).expected(format!("at most {LARGEST}")));
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Text { name, text }),
+            Err(error) => {
+                let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+                let start = Text { name, text: &valid };
+                Err(start.error(valid.len(), "", "the file is not UTF-8 text").expected("a TOML file"))
+            }
+        }
+    }
+
+    /// Whether there is nothing in it but space and comments.
+    pub fn is_blank(&self) -> bool {
+        self.text
+            .trim_start_matches('\u{feff}')
+            .lines()
+            .all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
+    }
+
+    /// Parses it; the first syntax error ends it.
+    pub fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
+        DeTable::parse(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.error(at, "", format!("not valid TOML: {}", error.message().replace('\n', ", ")))
+        })
+    }
+
+    /// An error at an offset.
+    pub fn error(&self, offset: usize, key: &str, message: impl Into<String>) -> Box<ScenarioError> {
+        let (line, column) = self.position(offset);
+        ScenarioError::new(self.name, key, message).at(line, column)
+    }
+
+    /// Line and column of an offset, both from 1; a byte order mark is no column.
+    pub fn position(&self, offset: usize) -> (u32, u32) {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &self.text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
+        (line as u32, column as u32)
+    }
+
+    /// The line of a span's start.
+    pub fn line(&self, span: &Range<usize>) -> u32 {
+        self.position(span.start).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places() {
+        let text = Text { name: "t", text: "a = 1\n\u{e9}\u{e9} = 2\n" };
+        for (offset, place) in [(0, (1, 1)), (4, (1, 5)), (6, (2, 1)), (8, (2, 2)), (9, (2, 2)), (99, (3, 1))] {
+            assert_eq!(text.position(offset), place, "{offset}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        assert!(Text::new("t", b"a = \"\xff\"").unwrap_err().to_string().starts_with("t:1:6: the file is not UTF-8"));
+        let junk = vec![b'x'; 10_000_000];
+        assert_eq!(
+            Text::new("t", &junk).unwrap_err().to_string(),
+            "t: the file has 10000000 bytes; expected at most 1048576"
+        );
+    }
+}

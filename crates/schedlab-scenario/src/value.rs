@@ -1,0 +1,265 @@
+//! Typed access to a parsed document: every value knows its key and place, so that every refusal can name them.
+
+use std::ops::{Range, RangeInclusive};
+
+use schedlab_model::Nanos;
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+use crate::error::{quote, Result, ScenarioError};
+use crate::keys::Section;
+use crate::nearest::suggest;
+use crate::text::Text;
+use crate::units;
+
+/// A value at a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Value<'a> {
+    text: &'a Text<'a>,
+    key: String,
+    span: Range<usize>,
+    value: &'a DeValue<'a>,
+}
+
+/// A table whose keys are all known, or deliberately open.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<'a> {
+    text: &'a Text<'a>,
+    key: String,
+    span: Range<usize>,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// The document's root.
+    pub fn root(text: &'a Text<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
+        Table { text, key: String::new(), span: 0..0, table: document.get_ref() }
+    }
+
+    /// Refuses keys that the section does not list.
+    pub fn only(self, section: &Section) -> Result<Self> {
+        self.only_these(&section.names(), section.name)
+    }
+
+    /// Refuses keys other than these.
+    pub fn only_these(self, valid: &[&str], what: &str) -> Result<Self> {
+        for (name, _) in self.entries() {
+            if !valid.contains(&name) {
+                let error = self.key_error(name, format!("unknown key {}", quote(name)));
+                return Err(error.expected(format!("a key of {what}")).hint(suggest(name, valid.iter().copied())));
+            }
+        }
+        Ok(self)
+    }
+
+    /// The value of a key, if it is there.
+    pub fn get(&self, name: &str) -> Option<Value<'a>> {
+        self.table.iter().find(|(key, _)| key.get_ref() == name).map(|(_, value)| self.value(name, value))
+    }
+
+    /// The value of a key that must be there.
+    pub fn require(&self, name: &str, expected: &str) -> Result<Value<'a>> {
+        self.get(name).ok_or_else(|| self.error(format!("the key \"{name}\" is missing")).expected(expected))
+    }
+
+    /// Keys and values in the order of the text.
+    pub fn entries(&self) -> Vec<(&'a str, Value<'a>)> {
+        let mut entries: Vec<_> = self.table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        entries.into_iter().map(|(key, value)| (&**key.get_ref(), self.value(key.get_ref(), value))).collect()
+    }
+
+    /// The place where a key itself is written.
+    fn key_span(&self, name: &str) -> Range<usize> {
+        self.table.iter().find(|(key, _)| key.get_ref() == name).map_or(self.span.clone(), |(key, _)| key.span())
+    }
+
+    fn value(&self, name: &str, value: &'a Spanned<DeValue<'a>>) -> Value<'a> {
+        let key = if self.key.is_empty() { name.to_owned() } else { format!("{}.{name}", self.key) };
+        // A table made by a header spans the header only, one made by dotted keys nothing: then the key is its place.
+        let span = if value.span().is_empty() { self.key_span(name) } else { value.span() };
+        Value { text: self.text, key, span, value: value.get_ref() }
+    }
+
+    /// An error about the table as a whole.
+    pub fn error(&self, message: impl Into<String>) -> Box<ScenarioError> {
+        self.text.error(self.span.start, &self.key, message)
+    }
+
+    /// An error about one of its keys, at the place of the key.
+    pub fn key_error(&self, name: &str, message: impl Into<String>) -> Box<ScenarioError> {
+        let key = if self.key.is_empty() { name.to_owned() } else { format!("{}.{name}", self.key) };
+        self.text.error(self.key_span(name).start, &key, message)
+    }
+
+    /// Its line.
+    pub fn line(&self) -> u32 {
+        self.text.line(&self.span)
+    }
+}
+
+impl<'a> Value<'a> {
+    /// An error at this value.
+    pub fn error(&self, message: impl Into<String>) -> Box<ScenarioError> {
+        self.text.error(self.span.start, &self.key, message)
+    }
+
+    /// An error that quotes the value and says why it cannot be.
+    pub fn refuse(&self, why: &str) -> Box<ScenarioError> {
+        let shown = match self.value {
+            DeValue::String(string) => quote(string),
+            DeValue::Integer(integer) => integer.to_string(),
+            DeValue::Float(float) => float.to_string(),
+            DeValue::Boolean(boolean) => boolean.to_string(),
+            DeValue::Datetime(_) => "a date".into(),
+            DeValue::Array(_) => "an array".into(),
+            DeValue::Table(_) => "a table".into(),
+        };
+        self.error(if why.is_empty() { format!("{shown} is not possible here") } else { format!("{shown}: {why}") })
+    }
+
+    /// A string.
+    pub fn string(&self, expected: &str) -> Result<&'a str> {
+        match self.value {
+            DeValue::String(string) => Ok(string),
+            _ => Err(self.refuse("").expected(expected)),
+        }
+    }
+
+    /// The string, if it is one.
+    pub fn as_string(&self) -> Option<&'a str> {
+        match self.value {
+            DeValue::String(string) => Some(string),
+            _ => None,
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&self) -> Result<bool> {
+        match self.value {
+            DeValue::Boolean(boolean) => Ok(*boolean),
+            DeValue::String(text) if matches!(&**text, "true" | "false") => {
+                Err(self.refuse("").expected("true or false").hint("leave the quotes out"))
+            }
+            _ => Err(self.refuse("").expected("true or false")),
+        }
+    }
+
+    /// A whole number within a range.
+    pub fn integer(&self, range: RangeInclusive<i64>) -> Result<i64> {
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        match self.value {
+            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+                .ok()
+                .filter(|number| range.contains(number))
+                .ok_or_else(|| self.refuse("out of range").expected(expected)),
+            DeValue::String(text) if text.parse::<i64>().is_ok() => {
+                Err(self.refuse("").expected(expected).hint("leave the quotes out"))
+            }
+            _ => Err(self.refuse("").expected(expected)),
+        }
+    }
+
+    /// The whole number, if it is one and fits.
+    pub fn as_integer(&self) -> Option<i64> {
+        match self.value {
+            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok(),
+            _ => None,
+        }
+    }
+
+    /// A number, whole or decimal, within a range.
+    pub fn number(&self, range: RangeInclusive<f64>) -> Result<f64> {
+        let parsed = match self.value {
+            DeValue::Integer(_) => self.as_integer().map(|integer| integer as f64),
+            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        let expected = format!("a number from {} to {}", range.start(), range.end());
+        parsed.filter(|number| range.contains(number)).ok_or_else(|| self.refuse("").expected(expected))
+    }
+
+    /// A duration within a range.
+    pub fn duration(&self, range: RangeInclusive<Nanos>) -> Result<Nanos> {
+        let text = match self.value {
+            DeValue::String(text) => text,
+            DeValue::Integer(_) | DeValue::Float(_) => {
+                let error = self.refuse("the unit is missing").expected(units::DURATION);
+                return Err(error.hint("write the number and its unit in one string"));
+            }
+            _ => return Err(self.refuse("").expected(units::DURATION)),
+        };
+        let ns = units::duration(text).map_err(|(why, hint)| self.refuse(&why).expected(units::DURATION).hint(hint))?;
+        if range.contains(&ns) {
+            return Ok(ns);
+        }
+        let (low, high) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
+        Err(self.refuse("out of range").expected(format!("a duration from {low} to {high}")))
+    }
+
+    /// A percentage within 0..=most.
+    pub fn percent(&self, most: f64) -> Result<f64> {
+        let text = match self.value {
+            DeValue::String(text) => text,
+            DeValue::Integer(_) | DeValue::Float(_) => {
+                return Err(self.refuse("the % sign is missing").expected(units::PERCENT).hint("write it as a string"))
+            }
+            _ => return Err(self.refuse("").expected(units::PERCENT)),
+        };
+        let value =
+            units::percent(text).map_err(|(why, hint)| self.refuse(&why).expected(units::PERCENT).hint(hint))?;
+        if value > most {
+            return Err(self.refuse("out of range").expected(format!("at most {most}%")));
+        }
+        Ok(value)
+    }
+
+    /// One of some words, with what it stands for.
+    pub fn choice<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
+        let names = || words.iter().map(|(word, _)| *word);
+        let expected = format!("one of {}", names().collect::<Vec<_>>().join(", "));
+        let given = self.string(&expected)?;
+        match words.iter().find(|(word, _)| *word == given) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => Err(self.unknown("value", given, names())),
+        }
+    }
+
+    /// The error for a name that is not among the valid ones.
+    pub fn unknown<'n>(&self, what: &str, given: &str, valid: impl IntoIterator<Item = &'n str>) -> Box<ScenarioError> {
+        self.error(format!("unknown {what} {}", quote(given))).hint(suggest(given, valid))
+    }
+
+    /// An array's values; their key is the array's.
+    pub fn array(&self, expected: &str) -> Result<Vec<Value<'a>>> {
+        self.as_array().ok_or_else(|| self.refuse("").expected(expected))
+    }
+
+    /// The array's values, if it is one.
+    pub fn as_array(&self) -> Option<Vec<Value<'a>>> {
+        let DeValue::Array(array) = self.value else { return None };
+        let value = |item: &'a Spanned<DeValue<'a>>| Value { span: item.span(), value: item.get_ref(), ..self.clone() };
+        Some(array.iter().map(value).collect())
+    }
+
+    /// A table with any keys.
+    pub fn table(&self, expected: &str) -> Result<Table<'a>> {
+        self.as_table().ok_or_else(|| self.refuse("").expected(expected))
+    }
+
+    /// The table, if it is one.
+    pub fn as_table(&self) -> Option<Table<'a>> {
+        let DeValue::Table(table) = self.value else { return None };
+        Some(Table { text: self.text, key: self.key.clone(), span: self.span.clone(), table })
+    }
+
+    /// Its line and column.
+    pub fn position(&self) -> (u32, u32) {
+        self.text.position(self.span.start)
+    }
+
+    /// Its line.
+    pub fn line(&self) -> u32 {
+        self.text.line(&self.span)
+    }
+}

@@ -1,0 +1,151 @@
+//! `[[variant]]`: which kernel decides, what is switched in it, what its tasks ask for differently.
+
+use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobUnit, PreemptModel, Version};
+use serde_json::{json, Map, Value as Json};
+
+use crate::attributes::Attributes;
+use crate::error::{Result, ScenarioError};
+use crate::keys::{VARIANT, VARIANT_TASK};
+use crate::machine::hz;
+use crate::nearest::suggest;
+use crate::program::word;
+use crate::units;
+use crate::value::{Table, Value};
+
+/// A variant before its workloads are known to fit.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    /// Its name.
+    pub name: String,
+    /// The kernel, configured.
+    pub kernel: KernelConfig,
+    /// What differs from the kernel's defaults, as results print it.
+    pub changes: Json,
+    /// Attributes of a workload's tasks, by the workload's name.
+    pub tasks: Vec<(String, Attributes<'a>)>,
+}
+
+/// Reads a variant for a machine of `nr_cpus` whose kernel ticks `machine_hz` times a second.
+pub(crate) fn read<'a>(table: Table<'a>, nr_cpus: usize, machine_hz: u32, workloads: &[&str]) -> Result<Draft<'a>> {
+    let table = table.only(&VARIANT)?;
+    let name = word(&table.require("name", "what tables call it")?)?.to_owned();
+    let version = kernel(&table)?;
+    let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
+    let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(machine_hz));
+    let preempt = preempt(&table, &mut kernel)?;
+    let mut changes = Map::new();
+    changes.insert("features".into(), features(&table, &mut kernel)?.into());
+    changes.insert("knobs".into(), knobs(&table, &mut kernel)?.into());
+    changes.insert("hz".into(), own_hz.map_or(Json::Null, Json::from));
+    changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
+    let (tasks, shown) = tasks(&table, version, &name, workloads)?;
+    changes.insert("tasks".into(), shown.into());
+    Ok(Draft { name, kernel, changes: changes.into(), tasks })
+}
+
+/// The version row a kernel's name stands for.
+fn kernel(table: &Table) -> Result<&'static Version> {
+    let value = table.require("kernel", "a kernel version")?;
+    let name = value.string("a kernel version such as \"6.12.0\"")?;
+    Version::find(name).map_err(|error| value.error(error.to_string()).hint(error.hint()))
+}
+
+fn preempt(table: &Table, kernel: &mut KernelConfig) -> Result<Option<PreemptModel>> {
+    let Some(value) = table.get("preempt") else { return Ok(None) };
+    let text = value.string("a preemption model")?;
+    let model = text.parse::<PreemptModel>().map_err(|error| refused(&value, &error))?;
+    kernel.set_preempt(model).map_err(|error| refused(&value, &error))?;
+    Ok(Some(model))
+}
+
+fn features(table: &Table, kernel: &mut KernelConfig) -> Result<Map<String, Json>> {
+    let mut shown = Map::new();
+    let Some(value) = table.get("features") else { return Ok(shown) };
+    let features = value.table("a table such as { RUN_TO_PARITY = false }")?;
+    for (name, value) in features.entries() {
+        kernel.set_feature(name, value.boolean()?).map_err(|error| refused_key(&features, name, &error))?;
+        shown.insert(name.to_owned(), value.boolean()?.into());
+    }
+    Ok(shown)
+}
+
+fn knobs(table: &Table, kernel: &mut KernelConfig) -> Result<Map<String, Json>> {
+    let mut shown = Map::new();
+    let Some(value) = table.get("knobs") else { return Ok(shown) };
+    let knobs = value.table("a table such as { base_slice = \"3ms\" }")?;
+    for (name, value) in knobs.entries() {
+        let number = match Knob::find(name).map(|info| info.unit) {
+            Some(KnobUnit::Nanos) => value.duration(0..=u64::MAX)?,
+            Some(KnobUnit::Number) => value.integer(0..=i64::MAX)? as u64,
+            None => 0,
+        };
+        kernel.set_knob(name, number).map_err(|error| refused_key(&knobs, name, &error))?;
+        let canonical = Knob::find(name).map_or(name, |info| info.name);
+        if shown.contains_key(canonical) {
+            return Err(knobs.key_error(name, format!("the knob {canonical} is set twice")));
+        }
+        let is_time = Knob::find(name).is_some_and(|info| info.unit == KnobUnit::Nanos);
+        shown.insert(canonical.to_owned(), if is_time { units::show_duration(number).into() } else { number.into() });
+    }
+    Ok(shown)
+}
+
+type Tasks<'a> = (Vec<(String, Attributes<'a>)>, Map<String, Json>);
+
+fn tasks<'a>(table: &Table<'a>, version: &Version, variant: &str, workloads: &[&str]) -> Result<Tasks<'a>> {
+    let (mut tasks, mut shown) = (Vec::new(), Map::new());
+    let Some(value) = table.get("tasks") else { return Ok((tasks, shown)) };
+    let all = value.table("a table: tasks.WORKLOAD.slice and so on")?;
+    for (workload, value) in all.entries() {
+        if !workloads.contains(&workload) {
+            let error = all.key_error(workload, format!("unknown workload {}", crate::error::quote(workload)));
+            return Err(error.expected("the name of a workload").hint(suggest(workload, workloads.iter().copied())));
+        }
+        let own = value.table("a table such as { slice = \"0.1ms\" }")?.only(&VARIANT_TASK)?;
+        let attributes = Attributes::read(&own, &[], usize::MAX)?;
+        attributes.check_kernel(version, variant)?;
+        shown.insert(workload.to_owned(), show(&attributes));
+        tasks.push((workload.to_owned(), attributes));
+    }
+    Ok((tasks, shown))
+}
+
+fn show(attributes: &Attributes) -> Json {
+    let mut shown = Map::new();
+    let mut put = |key: &str, value: Option<Json>| value.map(|value| shown.insert(key.into(), value));
+    put("nice", attributes.nice.map(Json::from));
+    put("slice", attributes.slice.as_ref().map(|slice| json!(units::show_duration(slice.0))));
+    put("latency_nice", attributes.latency_nice.as_ref().map(|nice| json!(nice.0)));
+    put("policy", attributes.policy.map(|policy| json!(format!("{policy:?}").to_lowercase())));
+    shown.into()
+}
+
+fn refused(value: &Value, error: &ConfigError) -> Box<ScenarioError> {
+    value.error(error.to_string()).hint(error.hint().unwrap_or_default())
+}
+
+/// An error about a feature or knob, with the versions that have it when this one does not.
+fn refused_key(table: &Table, name: &str, error: &ConfigError) -> Box<ScenarioError> {
+    let elsewhere: Vec<&str> = match error {
+        ConfigError::UnknownFeature { .. } => {
+            Version::all().iter().filter(|v| has_feature(v, name)).map(|v| v.name).collect()
+        }
+        ConfigError::UnknownKnob { .. } => {
+            Version::all().iter().filter(|v| has_knob(v, name)).map(|v| v.name).collect()
+        }
+        _ => Vec::new(),
+    };
+    let hint = match &elsewhere[..] {
+        [] => error.hint().unwrap_or_default(),
+        versions => format!("kernels that have it: {}", versions.join(", ")),
+    };
+    table.key_error(name, error.to_string()).hint(hint)
+}
+
+fn has_feature(version: &Version, name: &str) -> bool {
+    Feature::find(name).is_some_and(|feature| feature.info().default_in(version.series).is_some())
+}
+
+fn has_knob(version: &Version, name: &str) -> bool {
+    Knob::find(name).is_some_and(|info| info.exists_in(version.series))
+}

@@ -1,0 +1,156 @@
+//! `[[workload]]`: a program of the catalogue, an rt-app file or steps of the scenario's own, ready to run.
+
+use std::path::Path;
+
+use schedlab_workload::catalogue::{self, Entry, OptionValue, Where};
+use schedlab_workload::{lower, Workload};
+
+use crate::attributes::Attributes;
+use crate::error::{quote, Result};
+use crate::keys::WORKLOAD;
+use crate::nearest::suggest;
+use crate::program::{tree, word};
+use crate::rt_app;
+use crate::value::{Table, Value};
+
+/// A workload before it is known to fit the variants.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    /// Where it is written.
+    pub table: Table<'a>,
+    /// What it uses: a catalogue id, a path, or `program`.
+    pub uses: String,
+    /// The file its programs' lines count in, if it is not the scenario.
+    pub file: Option<String>,
+    /// What runs.
+    pub workload: Workload,
+    /// What the table says about its tasks, already applied.
+    pub attributes: Attributes<'a>,
+}
+
+/// Keys that only workloads of the scenario's own steps have.
+const OWN: [&str; 4] = ["program", "task", "object", "count"];
+
+/// Reads a workload for a machine of `nr_cpus`; paths are relative to `dir`.
+pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Draft<'a>> {
+    let (uses, file, mut workload, skip) = match (table.get("use"), table.get("rt-app")) {
+        (Some(_), Some(_)) => return Err(table.key_error("rt-app", "\"use\" and \"rt-app\" in one workload")),
+        (Some(id), None) => {
+            let entry = entry(&id)?;
+            let workload = from_catalogue(&table, entry, nr_cpus)?;
+            (entry.id.to_owned(), None, workload, entry.options.iter().map(|option| option.name).collect())
+        }
+        (None, Some(path)) => {
+            let table = only_common(&table, &["rt-app"], "an rt-app workload")?;
+            let read = rt_app::read(&table, &path, dir, nr_cpus)?;
+            (path.string("a path")?.to_owned(), Some(read.file), read.workload, Vec::new())
+        }
+        (None, None) => ("program".to_owned(), None, from_steps(&table, nr_cpus)?, Vec::new()),
+    };
+    if let Some(cgroup) = table.get("cgroup").filter(|_| !skip.contains(&"cgroup")) {
+        return Err(cgroup.error("control groups are not modelled yet").hint("leave cgroup out"));
+    }
+    let attributes = Attributes::read(&table, &skip, nr_cpus)?;
+    workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
+    Ok(Draft { table, uses, file, workload, attributes })
+}
+
+/// The workload's name: its own, or what it uses.
+pub(crate) fn name_of(table: &Table, default: &str) -> Result<String> {
+    match table.get("name") {
+        Some(value) if value.as_string() == Some("sched") => {
+            Err(value.refuse("the scheduler's own metrics are called that").hint("choose another name"))
+        }
+        Some(value) => Ok(word(&value)?.to_owned()),
+        None => Ok(default.to_owned()),
+    }
+}
+
+/// Whether the workload is to be started again when it ends.
+pub(crate) fn repeat_of(table: &Table) -> Result<bool> {
+    Ok(table.get("repeat").map(|value| value.boolean()).transpose()?.unwrap_or(false))
+}
+
+fn entry(id: &Value) -> Result<&'static Entry> {
+    let given = id.string("the id of a program")?;
+    let known = catalogue::all().iter().find(|entry| entry.id == given);
+    known.copied().ok_or_else(|| id.unknown("workload", given, catalogue::all().iter().map(|entry| entry.id)))
+}
+
+fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Result<Workload> {
+    let is_option = |key: &str| entry.options.iter().any(|option| option.name == key);
+    let common = common_keys(&["use"]);
+    let mut options = Vec::new();
+    for (key, value) in table.entries() {
+        if is_option(key) {
+            options.push((key.to_owned(), option_value(&value)?, place(&value)));
+        } else if !common.contains(&key) {
+            let valid = entry.options.iter().map(|option| option.name).chain(common.iter().copied());
+            let error = table.key_error(key, format!("unknown key {}", quote(key)));
+            let error = error.expected(format!("an option of {} or a key of [[workload]]", entry.id));
+            return Err(error.hint(suggest(key, valid)));
+        }
+    }
+    let repeat = repeat_of(table)?;
+    catalogue::build(entry.id, &options, &name_of(table, entry.id)?, repeat, nr_cpus).map_err(|error| {
+        let key = if table.get(&error.key).is_some() { error.key.as_str() } else { "use" };
+        let located = table.get(key).map_or_else(|| table.error(&error.what), |value| value.error(&error.what));
+        let nearest = error.nearest.as_ref().map(|name| format!("did you mean \"{name}\"?"));
+        located.expected(error.expected.as_str()).hint(nearest.unwrap_or_default())
+    })
+}
+
+fn from_steps(table: &Table, nr_cpus: usize) -> Result<Workload> {
+    if !OWN.iter().any(|key| table.get(key).is_some()) {
+        return Err(table.error("nothing to run in it").expected("one of use, rt-app, program, task"));
+    }
+    let table = only_common(table, &OWN, "[[workload]]")?;
+    if table.get("count").is_some() && table.get("program").is_none() {
+        return Err(table.key_error("count", "count without program").hint("give each [[workload.task]] its count"));
+    }
+    if let Some(repeat) = table.get("repeat").filter(|_| repeat_of(&table).unwrap_or(true)) {
+        repeat.boolean()?;
+        return Err(repeat.error("steps are not repeated from outside").hint("{ loop = \"forever\", do = [...] }"));
+    }
+    let tree = tree(&table, &name_of(&table, "program")?, nr_cpus)?;
+    lower(&tree).map_err(|error| {
+        let located = if error.line > 0 {
+            table.error(error.what.as_str()).at(error.line, 1)
+        } else {
+            table.error(error.what.as_str())
+        };
+        located.hint(error.hint.unwrap_or_default())
+    })
+}
+
+/// The keys of every workload, with those that name what it runs.
+fn common_keys(with: &[&'static str]) -> Vec<&'static str> {
+    let special = |key: &&str| ["use", "rt-app"].contains(key) || OWN.contains(key);
+    let common = WORKLOAD.keys.iter().map(|key| key.name).filter(|key| !special(key));
+    common.chain(with.iter().copied()).collect()
+}
+
+fn only_common<'a>(table: &Table<'a>, with: &[&'static str], what: &str) -> Result<Table<'a>> {
+    table.clone().only_these(&common_keys(with), what)
+}
+
+fn option_value(value: &Value) -> Result<OptionValue> {
+    if let Some(text) = value.as_string() {
+        return Ok(OptionValue::Text(text.to_owned()));
+    }
+    if let Some(number) = value.as_integer() {
+        return Ok(OptionValue::Int(number));
+    }
+    if let Ok(boolean) = value.boolean() {
+        return Ok(OptionValue::Bool(boolean));
+    }
+    value.number(f64::MIN..=f64::MAX).map(OptionValue::Float).map_err(|mut error| {
+        error.expected = Some("a boolean, a number or a string".into());
+        error
+    })
+}
+
+fn place(value: &Value) -> Where {
+    let (line, column) = value.position();
+    Where { line, column }
+}
