@@ -1,0 +1,263 @@
+//! The structure of every catalogue program, executed by the reference interpreter.
+
+#![allow(clippy::unwrap_used)]
+
+mod reference;
+
+use reference::{End, Machine, Outcome};
+use schedlab_model::{MSEC, SEC};
+use schedlab_workload::catalogue::{self, OptionValue, Where};
+use schedlab_workload::{Op, Workload};
+
+fn options(given: &[(&str, OptionValue)]) -> Vec<(String, OptionValue, Where)> {
+    given.iter().map(|(key, value)| ((*key).to_string(), value.clone(), Where { line: 3, column: 1 })).collect()
+}
+
+fn int(value: i64) -> OptionValue {
+    OptionValue::Int(value)
+}
+
+fn on() -> OptionValue {
+    OptionValue::Bool(true)
+}
+
+fn text(value: &str) -> OptionValue {
+    OptionValue::Text(value.to_string())
+}
+
+fn build(id: &str, given: &[(&str, OptionValue)], repeat: bool) -> Workload {
+    catalogue::build(id, &options(given), "w", repeat, 4).unwrap_or_else(|error| panic!("{id}: {error}"))
+}
+
+fn run(workload: &Workload) -> Outcome {
+    Machine::new(workload).run(10 * SEC, 3)
+}
+
+#[test]
+fn messaging_sends_every_message_once_and_reaps_every_task() {
+    let cases: &[(&str, &[(&str, OptionValue)], u64, usize)] = &[
+        ("hackbench", &[], 400_000, 400),
+        ("hackbench", &[("groups", int(2)), ("fds", int(3)), ("loops", int(7)), ("pipe", on())], 2 * 9 * 7, 12),
+        ("hackbench", &[("groups", int(2)), ("fds", int(3)), ("loops", int(700)), ("threads", on())], 2 * 9 * 700, 12),
+        ("hackbench", &[("groups", int(1)), ("datasize", int(65_536)), ("pipe", on())], 400 * 100, 40),
+        ("perf-messaging", &[("group", int(1)), ("nr_loops", int(5))], 400 * 5, 40),
+        ("perf-messaging", &[("group", int(1)), ("thread", on()), ("pipe", on())], 400 * 100, 40),
+    ];
+    for (id, given, messages, tasks) in cases {
+        let workload = build(id, given, false);
+        let out = run(&workload);
+        let channels = 1..workload.objects.len();
+        let sum = |counted: &[u64]| channels.clone().map(|i| counted[i]).sum::<u64>();
+        assert_eq!(out.end, End::Finished, "{id} {given:?}");
+        assert_eq!((sum(&out.written), sum(&out.read)), (*messages, *messages), "{id} {given:?}");
+        assert_eq!((out.written[0], out.read[0]), (*tasks as u64, *tasks as u64), "ready bytes of {id} {given:?}");
+        assert_eq!((out.created, out.exited), (tasks + 1, *tasks), "{id} {given:?}");
+        assert_eq!(out.storms, [*tasks], "{id} {given:?}: one storm wakes all");
+        assert_eq!(out.samples[0].len(), 1);
+    }
+}
+
+#[test]
+fn repeat_starts_again_with_fresh_tasks_behind_a_closed_gate() {
+    let cases: &[(&str, &[(&str, OptionValue)], usize)] = &[
+        ("hackbench", &[("groups", int(1)), ("fds", int(2))], 4),
+        ("hackbench", &[("groups", int(1)), ("fds", int(2)), ("threads", on()), ("pipe", on())], 4),
+        ("perf-messaging", &[("group", int(1)), ("nr_loops", int(1))], 40),
+        ("perf-pipe", &[("loop", int(10))], 1),
+        ("perf-pipe", &[("loop", int(10)), ("threaded", on())], 2),
+    ];
+    for (id, given, children) in cases {
+        let workload = build(id, given, true);
+        assert!(!workload.ends, "{id}");
+        assert!(!workload.programs.iter().any(|program| program.ops.contains(&Op::Finish)), "{id}");
+        let out = run(&workload);
+        assert_eq!(out.end, End::Limit, "{id} {given:?}");
+        assert_eq!(out.samples[0].len(), 3, "{id} {given:?}: three passes");
+        assert_eq!(out.created, 1 + 3 * children, "{id} {given:?}: fresh tasks each pass");
+        assert_eq!(out.alive_max, 1 + children, "{id} {given:?}: the old ones are gone first");
+        assert!(out.storms.iter().all(|woken| woken == children), "{id} {given:?}: {:?}", out.storms);
+    }
+}
+
+#[test]
+fn perf_pipe_makes_its_round_trips_strictly_in_turn() {
+    for threaded in [false, true] {
+        let workload = build("perf-pipe", &[("loop", int(1000)), ("threaded", OptionValue::Bool(threaded))], false);
+        let out = run(&workload);
+        assert_eq!(out.end, End::Finished);
+        assert_eq!((out.written.clone(), out.read.clone()).0[..2], [1000, 1000]);
+        assert_eq!(out.read[..2], [1000, 1000]);
+        assert_eq!(workload.metrics[0].divide, 1000);
+        assert_eq!((out.samples[0].len(), out.samples[1].len()), (1, 1));
+        // The side that answers reads first; the other writes first: one token at a time.
+        let first = |program: usize| {
+            workload.programs[program].ops.iter().find(|op| matches!(op, Op::Read { .. } | Op::Write { .. }))
+        };
+        assert!(matches!(first(0), Some(Op::Read { .. })) && matches!(first(1), Some(Op::Write { .. })));
+    }
+}
+
+#[test]
+fn schbench_wakes_every_worker_of_a_batch_and_ends_after_its_runtime() {
+    let given = [
+        ("message-threads", int(1)),
+        ("threads", int(4)),
+        ("runtime", int(2)),
+        ("cputime", text("1ms")),
+        ("sleeptime", text("4ms")),
+    ];
+    let workload = build("schbench", &given, false);
+    let out = run(&workload);
+    assert_eq!((out.end.clone(), out.now), (End::Finished, 2 * SEC));
+    assert_eq!(out.created, 1 + 1 + 4);
+    assert_eq!(workload.metrics.len(), 1, "only the latency");
+    // With a CPU for each task nobody waits: every sample is below the program's microsecond and dropped.
+    assert!(out.samples[0].is_empty());
+    let defaults = build("schbench", &[], true);
+    assert_eq!((defaults.programs.len(), defaults.ends), (5, false));
+    assert_eq!(Machine::new(&defaults).run(5 * SEC, 1).created, 1 + 2 + 32);
+}
+
+#[test]
+fn schbench_transfers_and_serves_requests() {
+    let out = run(&build(
+        "schbench",
+        &[("message-threads", int(1)), ("threads", int(1)), ("pipe", int(1_048_576)), ("runtime", int(1))],
+        false,
+    ));
+    // Two transfers of 10.5 us each per loop.
+    let loops = out.counts[1];
+    assert!((47_000..48_000).contains(&loops), "{loops} loops in a second");
+    let given = [("threads", int(6)), ("rps", int(800)), ("runtime", int(2)), ("cputime", text("100us"))];
+    let workload = build("schbench", &given, false);
+    let out = run(&workload);
+    // 400 per message thread: batches of 4 every 10 ms, the first after one pause.
+    let served = out.counts[1];
+    assert!((1580..=1600).contains(&served), "{served} requests in 2 s");
+    assert_eq!(out.samples[0].len() as u64, served);
+    assert!(out.samples[0].iter().all(|sample| *sample == 1_000), "nothing queues on free CPUs");
+    assert_eq!(out.created, 1 + 2 + 12);
+}
+
+#[test]
+fn schbench_v1_takes_one_worker_per_cpu_and_samples_wakeups_and_requests() {
+    let workload = build("schbench-1.0", &[("runtime", int(1))], false);
+    let out = run(&workload);
+    assert_eq!(out.created, 1 + 1 + 4, "one message thread, a worker per CPU");
+    let requests = out.counts[2];
+    // 100 us of sleep and 2.6 ms of work per request on 4 workers.
+    assert!((1470..=1490).contains(&requests), "{requests}");
+    assert_eq!(out.samples[1].len() as u64, requests);
+    let unlocked = build("schbench-1.0", &[("no-locking", on())], false);
+    assert!(!unlocked.programs.iter().any(|p| p.ops.iter().any(|op| matches!(op, Op::CpuLock(_)))));
+}
+
+#[test]
+fn cyclictest_keeps_its_intervals_and_ends_with_its_loops_or_duration() {
+    let out = run(&build("cyclictest", &[("loops", int(100)), ("threads", int(2))], false));
+    assert_eq!(out.end, End::Finished);
+    // Thread 1 runs at 1.5 times the interval of thread 0.
+    assert_eq!(out.samples[0].len(), 100 + 66);
+    assert!(out.samples[0].iter().all(|late| *late == 0));
+    let out = run(&build("cyclictest", &[("duration", text("1s")), ("interval", text("10ms"))], false));
+    assert_eq!((out.end, out.now), (End::Finished, SEC));
+    // The recording of a sample takes 3 us, so of an interval of 1 us three expiries are skipped each time.
+    let out = Machine::new(&build("cyclictest", &[("interval", text("1us"))], false)).run(MSEC, 1);
+    assert_eq!(out.end, End::Limit);
+    assert!((300..=350).contains(&out.samples[0].len()), "{}", out.samples[0].len());
+    let smp = build("cyclictest", &[("smp", on())], false);
+    let cpus: Vec<String> = smp.tasks.iter().map(|task| task.affinity.unwrap().to_list()).collect();
+    assert_eq!(cpus, ["0", "1", "2", "3"]);
+    assert!(smp.tasks.iter().all(|task| task.timer_slack == 50_000));
+}
+
+#[test]
+fn stress_ng_keeps_its_load_and_its_ops() {
+    let out = run(&build("stress-ng-cpu", &[("cpu", int(2)), ("cpu-ops", int(1000))], false));
+    assert_eq!((out.end.clone(), out.counts[0]), (End::Finished, 1000));
+    for (load, slice) in [(40, -64), (40, 10), (50, 0), (5, 100), (99, 1)] {
+        let given = [("cpu", int(1)), ("cpu-load", int(load)), ("cpu-load-slice", int(slice)), ("timeout", int(200))];
+        let out = Machine::new(&build("stress-ng-cpu", &given, false)).run(300 * SEC, 1);
+        let share = out.counts[0] as f64 * 673_628.0 / out.now as f64 * 100.0;
+        assert_eq!(out.end, End::Finished);
+        assert!((share / load as f64 - 1.0).abs() < 0.04, "asked for {load} % with slice {slice}, got {share:.1} %");
+    }
+    assert_eq!(run(&build("stress-ng-cpu", &[("cpu-load", int(0))], false)).end, End::Limit);
+}
+
+#[test]
+fn every_program_ends_or_is_endless_by_design() {
+    for entry in catalogue::all() {
+        let workload = build(entry.id, &[], false);
+        let out = Machine::new(&workload).run(40 * SEC, 1);
+        match entry.ends {
+            catalogue::Ends::Always => assert_eq!(out.end, End::Finished, "{}", entry.id),
+            _ => assert_eq!(out.end, End::Limit, "{}", entry.id),
+        }
+        assert_eq!(workload.ends, entry.ends == catalogue::Ends::Always, "{}", entry.id);
+        for decl in &workload.metrics {
+            assert!(entry.metrics.iter().any(|spec| spec.name == decl.name), "{}: {}", entry.id, decl.name);
+        }
+        for program in &workload.programs {
+            let end = program.ops.len() as u32;
+            let labels = program.ops.iter().filter_map(|op| match op {
+                Op::Jump(to) | Op::JumpBelow { to, .. } | Op::DecJump { to, .. } => Some(*to),
+                Op::ListPop { empty, .. } | Op::MailTake { empty, .. } => Some(*empty),
+                _ => None,
+            });
+            assert!(labels.into_iter().all(|to| to <= end), "{} jumps out of {}", entry.id, program.name);
+        }
+        assert_eq!(workload.objects.len(), workload.object_names.len());
+    }
+}
+
+#[test]
+fn option_tables_are_sound() {
+    for entry in catalogue::all() {
+        let mut names: Vec<&str> = entry.options.iter().map(|spec| spec.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), entry.options.len(), "{} has an option twice", entry.id);
+        for spec in entry.options {
+            assert!(
+                !spec.help.is_empty() && !spec.expected().is_empty() && !spec.name.starts_with('-'),
+                "{}",
+                spec.name
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_key_place_and_nearest_name() {
+    let cases: &[(&str, &str, OptionValue, &str, &str)] = &[
+        ("hackbench", "group", int(1), "no option `group`", "did you mean `groups`?"),
+        ("hackbench", "groups", int(0), "cannot be 0", "a whole number from 1 to 100000"),
+        ("hackbench", "groups", text("ten"), "cannot be \"ten\"", "whole number"),
+        ("hackbench", "groups", int(100_000), "more than the 200000", "fewer"),
+        ("hackbench", "pipe", int(1), "cannot be 1", "true or false"),
+        ("hackbench", "inet", on(), "not modelled", ""),
+        ("cyclictest", "interval", text("1h"), "cannot be \"1h\"", "\"1us\""),
+        ("cyclictest", "interval", int(0), "cannot be 0", "from 1us"),
+        ("cyclictest", "policy", text("othr"), "cannot be \"othr\"", "did you mean `other`?"),
+        ("cyclictest", "policy", text("fifo"), "not modelled", "other, normal"),
+        ("schbench", "rps", int(1), "less than one request", "2 or more"),
+        ("schbench", "cputime", int(0), "neither spins nor transfers", "pipe"),
+        ("stress-ng-cpu", "cpu-load", int(101), "cannot be 101", "0 to 100"),
+        ("perf-pipe", "loops", int(1), "no option `loops`", "did you mean `loop`?"),
+        ("hog", "n", int(1), "no option `n`", "one of threads"),
+    ];
+    for (id, key, value, what, hint) in cases {
+        let error = catalogue::build(id, &options(&[(key, value.clone())]), "w", false, 4).unwrap_err();
+        assert!(error.to_string().contains(what), "{id} {key}: {error}");
+        assert!(error.hint().contains(hint), "{id} {key}: {}", error.hint());
+        assert_eq!((error.key.as_str(), error.at.line), (*key, 3), "{id} {key}");
+    }
+    let twice = options(&[("loop", int(1)), ("loop", int(2))]);
+    assert!(catalogue::build("perf-pipe", &twice, "w", false, 4).unwrap_err().what.contains("twice"));
+    let unknown = catalogue::build("hackbensh", &[], "w", false, 4).unwrap_err();
+    assert_eq!(unknown.nearest.as_deref(), Some("hackbench"));
+    let endless = catalogue::build("hog", &[], "w", true, 4).unwrap_err();
+    assert_eq!((endless.key.as_str(), endless.what.contains("never ends")), ("repeat", true));
+    assert!(catalogue::build("cyclictest", &[], "w", true, 4).unwrap_err().what.contains("loops or duration"));
+}
