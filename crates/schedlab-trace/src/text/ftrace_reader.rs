@@ -46,7 +46,6 @@ impl FtraceReader {
     }
 
     fn read_header(&mut self) -> Result<(), TraceError> {
-        let mut in_tracer_header = false;
         for _ in 0..COMMENTS_MAX {
             if !self.lines.advance()? {
                 return Ok(());
@@ -59,10 +58,10 @@ impl FtraceReader {
                 self.pending = true;
                 return Ok(());
             };
-            in_tracer_header |= comment.trim_start().starts_with("tracer:");
-            match in_tracer_header {
-                true => self.header.learn_cpus(comment),
-                false => self.header.learn(comment.trim()),
+            // The legend of the columns is indented by more than one space.
+            match comment.strip_prefix(' ') {
+                Some(words) if !words.starts_with(' ') => self.header.learn(words.trim_end()),
+                _ => {}
             }
         }
         Err(self.lines.malformed(format!("{COMMENTS_MAX} comment lines and no event: not a trace")))
@@ -113,30 +112,31 @@ impl TraceReader for FtraceReader {
 }
 
 impl Header {
-    /// A `key value` line above the tracer's own header.
+    /// A comment line that is no legend: the tracer's own, or `key value`.
     pub(super) fn learn(&mut self, comment: &str) {
         let mut words = comment.split_ascii_whitespace();
         match words.next() {
+            Some("tracer:") | None => return,
+            // entries-in-buffer/entries-written: 1/1   #P:2
+            Some("entries-in-buffer/entries-written:") => {
+                let count = comment.rsplit_once("#P:").and_then(|(_, count)| count.trim().parse().ok());
+                self.nr_cpus = self.nr_cpus.or(count);
+                return;
+            }
+            Some("metric") => {
+                let name_and_unit = words.nth(1).zip(words.next());
+                self.metrics.extend(name_and_unit.map(|(name, unit)| (name.to_owned(), unit.to_owned())));
+                return;
+            }
             Some("kernel") => {
                 self.kernel = words.next().map(str::to_owned);
                 if words.next() == Some("cpus") {
                     self.nr_cpus = words.next().and_then(|count| count.parse().ok());
                 }
-                self.comments.push(comment.to_owned());
             }
-            Some("metric") => {
-                let name_and_unit = words.nth(1).zip(words.next());
-                self.metrics.extend(name_and_unit.map(|(name, unit)| (name.to_owned(), unit.to_owned())));
-            }
-            Some(_) => self.comments.push(comment.to_owned()),
-            None => {}
+            Some(_) => {}
         }
-    }
-
-    /// `# entries-in-buffer/entries-written: 1/1   #P:2`
-    fn learn_cpus(&mut self, comment: &str) {
-        let count = comment.rsplit_once("#P:").and_then(|(_, count)| count.trim().parse().ok());
-        self.nr_cpus = self.nr_cpus.or(count);
+        self.comments.push(comment.to_owned());
     }
 }
 

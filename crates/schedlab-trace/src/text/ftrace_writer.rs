@@ -109,7 +109,9 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
     }
 }
 
+/// Perfetto knows ftrace text by its first line, so that comes before what the file says about its origin.
 fn write_header(out: &mut dyn Write, header: &Header) -> std::io::Result<()> {
+    writeln!(out, "# tracer: nop\n#")?;
     if header.comments.iter().all(|line| !line.starts_with("kernel ")) {
         if let Some(kernel) = &header.kernel {
             writeln!(out, "# kernel {kernel} cpus {}", header.nr_cpus.unwrap_or(1))?;
@@ -120,7 +122,7 @@ fn write_header(out: &mut dyn Write, header: &Header) -> std::io::Result<()> {
         writeln!(out, "# metric {index} {name} {unit}")?;
     }
     let cpus = header.nr_cpus.map(|count| format!("   #P:{count}")).unwrap_or_default();
-    writeln!(out, "# tracer: nop\n#\n# entries-in-buffer/entries-written: 0/0{cpus}\n#")?;
+    writeln!(out, "#\n# entries-in-buffer/entries-written: 0/0{cpus}\n#")?;
     out.write_all(COLUMNS.as_bytes())
 }
 
