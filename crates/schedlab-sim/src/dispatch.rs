@@ -239,6 +239,8 @@ impl<S: Sink> Engine<'_, S> {
         for (task, orig_cpu) in &moves.moved {
             let (pid, prio) = (self.tasks[task.index()].pid, self.tasks[task.index()].prio);
             let dest_cpu = self.sched.cpu_of(*task);
+            self.checks.fair.changed(*orig_cpu, self.now);
+            self.checks.fair.changed(dest_cpu, self.now);
             self.emit(cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });
         }
         for (target, wish) in &moves.resched {

@@ -173,6 +173,7 @@ impl<S: Sink> Engine<'_, S> {
                 self.wake(parent, cpu, true);
             }
         }
+        self.checks.fair.changed(cpu, self.now);
         self.sched.block(task, true, self.now);
         self.mark(cpu);
         Next::Stop
@@ -181,6 +182,7 @@ impl<S: Sink> Engine<'_, S> {
     /// System calls by which a task changes its own attributes.
     fn change(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
         let now = self.now;
+        self.checks.fair.changed(cpu, now);
         let wish = match op {
             Op::SetNice(nice) => {
                 self.tasks[task.index()].prio = 120 + i32::from(nice);

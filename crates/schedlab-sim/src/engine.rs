@@ -48,8 +48,10 @@ pub struct Outcome {
 
 /// More events than this at one instant mean that time no longer moves.
 const INSTANT_LIMIT: u64 = 20_000_000;
-/// How many events pass between two looks at the cancel flag and at the whole state.
-const CANCEL_EVERY: u64 = 4096;
+/// How many events pass between two looks at the cancel flag and at the whole state: few at first, so that a short run
+/// is looked at often, more later.
+const LOOK_MIN: u64 = 64;
+const LOOK_MAX: u64 = 4096;
 
 pub(crate) struct Engine<'a, S: Sink> {
     pub now: Nanos,
@@ -165,7 +167,7 @@ impl<'a, S: Sink> Engine<'a, S> {
     }
 
     fn run(&mut self, cancel: &AtomicBool) -> Result<Ended, SimError> {
-        let mut next_look = CANCEL_EVERY;
+        let mut next_look = LOOK_MIN;
         loop {
             let Some(time) = self.events.next_time() else { return self.nothing_left() };
             self.now = time;
@@ -178,8 +180,7 @@ impl<'a, S: Sink> Engine<'a, S> {
                 return Ok(Ended::Completed);
             }
             if self.handled >= next_look {
-                // A look costs in proportion to the tasks: the more there are, the rarer it is.
-                next_look = self.handled + CANCEL_EVERY.max(8 * (self.tasks.len() + self.cpus.len()) as u64);
+                next_look = self.handled + self.look_interval();
                 if cancel.load(Ordering::Relaxed) {
                     return Err(SimError::Cancelled { at: self.now });
                 }
@@ -353,12 +354,18 @@ impl<S: Sink> Engine<'_, S> {
         self.fail_on_finding()
     }
 
+    /// A look costs in proportion to CPUs and tasks: the more there are, the rarer it is.
+    fn look_interval(&self) -> u64 {
+        let size = 8 * (self.tasks.len() + self.cpus.len()) as u64;
+        (self.handled / 16).clamp(LOOK_MIN, LOOK_MAX).max(size)
+    }
+
     /// A CPU that has work and neither runs it nor is about to look.
     fn stranded(&self, cpu: CpuId) -> Option<Finding> {
         let c = &self.cpus[cpu.index()];
         let work = self.sched.nr_running(cpu) > 0 || !c.wakelist.is_empty();
-        let asleep = c.activity == Activity::Idle;
-        (work && asleep).then(|| ("stranded_work", format!("{cpu:?} idles with work on its queue and no wakeup due")))
+        let asleep = c.activity == Activity::Idle && self.events.due(self.source(Source::CALL, cpu)).is_none();
+        (work && asleep).then(|| ("stranded_work", format!("{cpu:?} idles with {} tasks queued, {} on its wakelist and no interrupt due", self.sched.nr_running(cpu), c.wakelist.len())))
     }
 
     /// A task that was woken must be on a runqueue or on a wakelist until it runs.

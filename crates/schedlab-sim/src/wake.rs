@@ -83,6 +83,7 @@ impl<S: Sink> Engine<'_, S> {
 
     fn preempt_check(&mut self, task: TaskId, cpu: CpuId, waker_cpu: CpuId, kind: WakeKind) {
         self.progress(cpu);
+        self.checks.fair.changed(cpu, self.now);
         let need_resched = self.cpus[cpu.index()].need_resched;
         let wish = self.sched.wakeup_preempt(cpu, task, kind, need_resched, self.now);
         self.request_resched(cpu, wish, waker_cpu);
@@ -139,6 +140,7 @@ impl<S: Sink> Engine<'_, S> {
         t.resumed = true;
         t.mode = crate::task::Mode::Kernel;
         t.work_left = 0;
+        self.checks.fair.changed(cpu, self.now);
         self.sched.block(task, false, self.now);
         self.mark(cpu);
     }

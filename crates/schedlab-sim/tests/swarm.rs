@@ -34,7 +34,7 @@ fn step() -> impl Strategy<Value = Vec<Op>> {
 
 fn program() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(step(), 1..6).prop_map(|steps| {
-        let mut ops = vec![Op::Set(7, 40)];
+        let mut ops = vec![Op::Set(7, 60)];
         ops.extend(steps.into_iter().flatten());
         // A loop must take time whatever its steps are.
         ops.extend([Op::Run(Amount::Fixed(1000)), Op::DecJump { reg: 7, to: 1 }]);
@@ -45,7 +45,7 @@ fn program() -> impl Strategy<Value = Vec<Op>> {
 fn scenario() -> impl Strategy<Value = RunSpec> {
     let shape = (1u32..3, 1u32..3, 1u32..4, 1u32..3, any::<bool>(), 0u64..3000);
     let kernels = (prop_oneof![Just("6.1"), Just("6.12.0")], prop_oneof![Just(100u32), Just(250), Just(1000)]);
-    let programs = prop::collection::vec((program(), 1u32..4, -20i8..20, any::<bool>()), 1..6);
+    let programs = prop::collection::vec((program(), 1u32..7, -20i8..20, any::<bool>()), 1..6);
     (shape, kernels, programs, any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
         |((nodes, llcs, cores, threads, adjacent, cost), (version, hz), programs, seed, noise, full)| {
             let topology = Topology::regular(nodes, llcs, cores, threads, adjacent).unwrap();
@@ -105,6 +105,7 @@ proptest! {
         if let Err(error) = &outcome {
             prop_assert!(false, "{error}");
         }
+        if std::env::var("SWARM_SHOW").is_ok() { let o = outcome.as_ref().unwrap(); eprintln!("{:?} cpus {} handled {} switches {} now {} checks {:?}", spec.kernel.version.name, o.cpus.len(), o.handled, o.switches, o.now, o.checks); }
         let (again, second) = record(&spec);
         prop_assert_eq!(outcome, again);
         prop_assert!(first.events == second.events, "two runs of one specification differ");

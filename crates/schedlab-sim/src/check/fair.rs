@@ -1,7 +1,7 @@
 //! The fair class: incremental sums equal sums recomputed, and lag stays within its bound.
 
 use schedlab_model::{CpuId, Nanos};
-use schedlab_policy::Sched;
+use schedlab_policy::{Policy, Sched};
 
 use super::Finding;
 
@@ -9,6 +9,10 @@ use super::Finding;
 #[derive(Clone, Debug)]
 pub struct FairSums {
     cpus: Vec<Pace>,
+    /// Largest slice seen.
+    slice_max: Nanos,
+    /// Longest time between two picks on any CPU.
+    longest: Nanos,
     pub looks: u64,
     pub lags: u64,
 }
@@ -16,15 +20,15 @@ pub struct FairSums {
 #[derive(Clone, Copy, Default, Debug)]
 struct Pace {
     last_pick: Nanos,
-    /// Longest time between two picks while it had work.
+    /// When a task last joined or left its queue.
+    changed: Nanos,
+    /// Longest time between two picks.
     longest: Nanos,
-    /// Largest slice seen on it.
-    slice_max: Nanos,
 }
 
 impl FairSums {
     pub fn new(nr_cpus: usize) -> Self {
-        FairSums { cpus: vec![Pace::default(); nr_cpus], looks: 0, lags: 0 }
+        FairSums { cpus: vec![Pace::default(); nr_cpus], slice_max: 0, longest: 0, looks: 0, lags: 0 }
     }
 
     #[inline]
@@ -32,6 +36,12 @@ impl FairSums {
         let pace = &mut self.cpus[cpu.index()];
         pace.longest = pace.longest.max(now - pace.last_pick);
         pace.last_pick = now;
+    }
+
+    /// A task joined or left the CPU's queue, or changed its weight or slice.
+    #[inline]
+    pub fn changed(&mut self, cpu: CpuId, now: Nanos) {
+        self.cpus[cpu.index()].changed = now;
     }
 
     /// Looks at one CPU's queue.
@@ -46,14 +56,25 @@ impl FairSums {
 
     /// EEVDF bounds every task's lag, in ns of service, by r_max + q: the largest request plus the longest time
     /// between two picks (ticks and sections that cannot be preempted round requests up).
+    ///
+    /// The theorem is about a steady set of competitors: a task that leaves or joins with lag moves V under the
+    /// others. So it is held against a queue whose set has not changed while each of them could run once.
     fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
-        if sched.fair.config.version.rules.policy != schedlab_policy::Policy::Eevdf {
+        if sched.fair.config.version.rules.policy != Policy::Eevdf {
             return None;
         }
         let pace = &mut self.cpus[cpu.index()];
+        pace.longest = pace.longest.max(now - pace.last_pick);
         let tasks = || sched.fair.queued(cpu);
-        pace.slice_max = tasks().map(|task| sched.fair.entity(task).slice).max().unwrap_or(0).max(pace.slice_max);
-        let bound = pace.slice_max + pace.longest.max(now - pace.last_pick);
+        let slice_max = tasks().map(|task| sched.fair.entity(task).slice).max().unwrap_or(0);
+        self.slice_max = self.slice_max.max(slice_max);
+        // Lag travels with a task that changes CPU, so the slowest CPU bounds all.
+        self.longest = self.longest.max(self.cpus.iter().map(|pace| pace.longest).max().unwrap_or(0));
+        let bound = self.slice_max + self.longest;
+        let settled = self.cpus[cpu.index()].changed + bound * u64::from(sched.nr_running(cpu));
+        if now < settled {
+            return None;
+        }
         for task in tasks() {
             self.lags += 1;
             let entity = sched.fair.entity(task);
