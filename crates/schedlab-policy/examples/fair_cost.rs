@@ -93,6 +93,10 @@ fn tick_switch(version: &str, queued: usize) -> f64 {
 }
 
 fn main() {
+    if let Some(version) = std::env::args().nth(1) {
+        println!("{}", ping_pong(&version));
+        return;
+    }
     println!("ns per loop, one CPU; best of 5\n");
     println!("{:<8} {:<32} {:>9} {:>9}", "queued", "loop", "6.1", "6.12.0");
     let row = |queued: usize, name: &str, cost: &dyn Fn(&str) -> f64| {

@@ -3,12 +3,12 @@
 //! CFS: `v += delta * 1024 / w`, then min_vruntime. EEVDF 6.12.0: also a new deadline when the old one is reached, and
 //! a resched wish if others wait.
 
-use super::entity::EntityId;
-use super::Fair;
+use super::entity::{Entity, EntityId};
+use super::{CfsRq, Fair};
 use crate::decision::Verdict;
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, Nanos, Vruntime};
 
 impl Fair {
     /// Accounts the running task of a CPU up to `now`.
@@ -28,11 +28,12 @@ impl Fair {
     /// `update_curr` of one queue.
     #[inline]
     pub(super) fn update_curr_rq(&mut self, rq: usize, now: Nanos) {
-        let curr = self.rqs[rq].curr;
+        let q = &mut self.rqs[rq];
+        let curr = q.curr;
         if curr.is_nil() {
             return;
         }
-        let se = self.se_mut(curr);
+        let se = &mut self.entities[curr.index()];
         let delta = now.wrapping_sub(se.exec_start);
         if delta as i64 <= 0 {
             return;
@@ -40,16 +41,15 @@ impl Fair {
         se.exec_start = now;
         se.sum_exec_runtime += delta;
         se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.load) as i64);
+        let running = se.on_rq.then_some(se.vruntime);
         if !self.eevdf {
-            self.update_min_vruntime(rq);
+            q.update_min_vruntime(running, q.tree.min_value(&self.nodes));
             return;
         }
-        let expired = self.update_deadline(curr);
-        self.update_min_vruntime(rq);
-        if self.rqs[rq].nr_running == 1 {
-            return;
-        }
-        if expired || self.did_preempt_short(rq, curr) {
+        let expired = se.update_deadline(self.config.knobs.base_slice);
+        let broken = !se.marked();
+        q.update_min_vruntime(running, q.tree.min_value(&self.nodes));
+        if (expired || broken) && q.nr_running != 1 && (expired || self.did_preempt_short(rq, curr)) {
             self.resched_curr(rq);
             self.rqs[rq].clear_buddies(curr);
             if self.decisions.is_some() {
@@ -58,44 +58,18 @@ impl Fair {
         }
     }
 
-    /// `update_min_vruntime`: the smallest vruntime of running and queued entities, if that is further right.
+    /// [`CfsRq::update_min_vruntime`] with whoever runs and waits now.
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, rq: usize) {
-        let q = &self.rqs[rq];
-        let queued = if self.eevdf {
-            q.tree.min_value(&self.nodes)
-        } else {
-            let first = q.tree.first();
-            first.is_some().then(|| self.se(first).vruntime)
-        };
         let running = self.running(rq).map(|curr| self.se(curr).vruntime);
-        let smallest = match (running, queued) {
-            (Some(a), Some(b)) => a.min(b),
-            (Some(v), None) | (None, Some(v)) => v,
-            (None, None) => return,
-        };
-        self.rqs[rq].raise_min_vruntime(smallest);
+        let q = &mut self.rqs[rq];
+        q.update_min_vruntime(running, q.tree.min_value(&self.nodes));
     }
 
-    /// `update_deadline`: a new request once the old one is served. Whether that happened.
-    #[inline]
-    fn update_deadline(&mut self, id: EntityId) -> bool {
-        let base_slice = self.config.knobs.base_slice;
-        let se = self.se_mut(id);
-        if se.vruntime.before(se.deadline) {
-            return false;
-        }
-        if !se.custom_slice {
-            se.slice = base_slice;
-        }
-        se.deadline = se.vruntime.plus(calc_delta_fair(se.slice, se.load) as i64);
-        true
-    }
-
-    /// `did_preempt_short`: the running entity lost its protection and is no longer eligible.
+    /// `did_preempt_short`: the running entity, its protection broken, is no longer eligible.
     #[inline]
     fn did_preempt_short(&self, rq: usize, curr: EntityId) -> bool {
-        self.config.has(Feature::PreemptShort) && !self.se(curr).marked() && !self.entity_eligible(rq, curr)
+        self.config.has(Feature::PreemptShort) && !self.entity_eligible(rq, curr)
     }
 
     #[cold]
@@ -109,5 +83,32 @@ impl Fair {
         let key = |at| self.rqs[rq].key(at);
         let compared = [("vruntime", key(v)), ("deadline", key(d))];
         self.explain(rq, now, Verdict::Expire(curr.task_id()), rule, feature, compared);
+    }
+}
+
+impl CfsRq {
+    /// `update_min_vruntime`: the smallest vruntime of running and queued entities, if that is further right.
+    #[inline]
+    fn update_min_vruntime(&mut self, running: Option<Vruntime>, queued: Option<Vruntime>) {
+        match (running, queued) {
+            (Some(a), Some(b)) => self.raise_min_vruntime(a.min(b)),
+            (Some(v), None) | (None, Some(v)) => self.raise_min_vruntime(v),
+            (None, None) => {}
+        }
+    }
+}
+
+impl Entity {
+    /// `update_deadline`: a new request once the old one is served. Whether that happened.
+    #[inline]
+    fn update_deadline(&mut self, base_slice: Nanos) -> bool {
+        if self.vruntime.before(self.deadline) {
+            return false;
+        }
+        if !self.custom_slice {
+            self.slice = base_slice;
+        }
+        self.deadline = self.vruntime.plus(calc_delta_fair(self.slice, self.load) as i64);
+        true
     }
 }

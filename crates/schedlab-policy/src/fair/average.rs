@@ -40,18 +40,24 @@ impl Average {
     pub fn weight(self) -> i64 {
         self.weight
     }
-
-    /// The running entity or one about to join, added.
-    #[inline]
-    fn with(mut self, se: &Entity) -> Average {
-        let weight = se.load.scaled() as i64;
-        self.sum = self.sum.wrapping_add(se.vruntime.since(self.v0).wrapping_mul(weight));
-        self.weight += weight;
-        self
-    }
 }
 
 impl CfsRq {
+    /// The queue's sums with the running entity added, if it is still queued.
+    #[inline]
+    pub(super) fn average(&self, entities: &[Entity]) -> Average {
+        let (mut sum, mut weight) = (self.avg_vruntime, self.avg_load);
+        if self.curr.is_some() {
+            let curr = &entities[self.curr.index()];
+            if curr.on_rq {
+                let scaled = curr.load.scaled() as i64;
+                sum = sum.wrapping_add(self.key(curr.vruntime).wrapping_mul(scaled));
+                weight += scaled;
+            }
+        }
+        Average { v0: self.min_vruntime, sum, weight }
+    }
+
     /// `avg_vruntime_add`.
     #[inline]
     pub(super) fn avg_vruntime_add(&mut self, se: &Entity) {
@@ -80,15 +86,10 @@ impl CfsRq {
 }
 
 impl Fair {
-    /// The queue's sums with the running entity added, if it is still queued.
+    /// [`CfsRq::average`].
     #[inline]
     pub(super) fn average(&self, rq: usize) -> Average {
-        let q = &self.rqs[rq];
-        let tree = Average { v0: q.min_vruntime, sum: q.avg_vruntime, weight: q.avg_load };
-        match self.running(rq) {
-            Some(curr) => tree.with(self.se(curr)),
-            None => tree,
-        }
+        self.rqs[rq].average(&self.entities)
     }
 
     /// `curr`, if it is still queued.

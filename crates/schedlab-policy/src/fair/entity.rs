@@ -45,8 +45,9 @@ impl EntityId {
     }
 }
 
-/// What the fair class knows of an entity.
+/// What the fair class knows of an entity: two cache lines.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Entity {
     /// Weight.
     pub load: LoadWeight,

@@ -15,6 +15,7 @@ mod explain;
 mod pick;
 mod place;
 mod preempt;
+mod restore;
 mod slice;
 mod sums;
 mod task;
@@ -22,6 +23,7 @@ mod tree;
 
 pub use cfs_rq::CfsRq;
 pub use entity::{Entity, EntityId};
+pub use restore::TaskState;
 pub use sums::Sums;
 
 use crate::config::KernelConfig;

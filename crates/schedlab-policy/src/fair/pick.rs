@@ -4,7 +4,7 @@
 //! EEVDF 6.12.0: the earliest deadline among the eligible; the running entity stays while RUN_TO_PARITY protects it,
 //! and loses ties otherwise.
 
-use super::entity::EntityId;
+use super::entity::{Entity, EntityId};
 use super::Fair;
 use crate::decision::Verdict;
 use crate::features::Feature;
@@ -146,32 +146,31 @@ impl Fair {
     pub(super) fn pick_eevdf(&self, rq: usize) -> (EntityId, &'static str) {
         let q = &self.rqs[rq];
         let first = q.tree.first();
-        let running = self.running(rq);
         if q.nr_running == 1 {
-            return (running.unwrap_or(first), "only one");
+            return (self.running(rq).unwrap_or(first), "only one");
         }
-        let average = self.average(rq);
-        let curr = running.filter(|curr| average.eligible(self.se(*curr).vruntime));
-        if let Some(curr) = curr {
-            if self.is_protected(curr) {
-                return (curr, PROTECTED);
-            }
+        let average = q.average(&self.entities);
+        let curr = q.curr.is_some().then(|| &self.entities[q.curr.index()]);
+        let curr = curr.filter(|curr| curr.on_rq && average.eligible(curr.vruntime));
+        if curr.is_some_and(|curr| self.is_protected(curr)) {
+            return (q.curr, PROTECTED);
         }
         let best = q.tree.first_eligible(&self.nodes, |v| average.eligible(v));
-        match curr {
-            Some(curr) if best.is_nil() => (curr, "only eligible one"),
-            Some(curr) if self.se(curr).deadline.before(self.se(best).deadline) => (curr, "earliest eligible deadline"),
+        if best.is_nil() {
             // Someone is always at or left of V; an overflow of the sums could still hide everybody.
-            None if best.is_nil() => (running.unwrap_or(first), "nobody eligible"),
-            _ => (best, "earliest eligible deadline"),
+            return (self.running(rq).unwrap_or(first), "only eligible one");
+        }
+        match curr {
+            Some(curr) if curr.deadline.before(self.se(best).deadline) => (q.curr, EARLIEST),
+            _ => (best, EARLIEST),
         }
     }
 
     #[inline]
-    fn is_protected(&self, curr: EntityId) -> bool {
+    fn is_protected(&self, curr: &Entity) -> bool {
         match self.rules.protection {
             Protection::None => false,
-            Protection::Marker => self.config.has(Feature::RunToParity) && self.se(curr).marked(),
+            Protection::Marker => self.config.has(Feature::RunToParity) && curr.marked(),
         }
     }
 
@@ -204,5 +203,6 @@ impl Fair {
     }
 }
 
-/// The rule's name when RUN_TO_PARITY decides.
+/// Names of rules.
 const PROTECTED: &str = "protected until parity or slice end";
+const EARLIEST: &str = "earliest eligible deadline";

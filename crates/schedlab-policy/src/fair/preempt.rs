@@ -101,6 +101,10 @@ impl Fair {
     #[inline]
     fn preempts_by_kind(&self, curr: EntityId, wakee: EntityId) -> ByKind {
         let (curr, wakee) = (self.se(curr), self.se(wakee));
+        let both_normal = curr.policy == FairPolicy::Normal && wakee.policy == FairPolicy::Normal;
+        if both_normal && self.config.has(Feature::WakeupPreemption) {
+            return ByKind::Undecided;
+        }
         let (off, not_normal) = (!self.config.has(Feature::WakeupPreemption), wakee.policy != FairPolicy::Normal);
         let entity_level = self.rules.idle != IdleRule::Task;
         let idle_curr = curr.is_idle() && !wakee.is_idle();
