@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use schedlab_metrics::{Metrics, Plan, Report};
 use schedlab_sim::{Ended, Outcome, RunSpec, SimError};
-use schedlab_trace::{Digest, Tee};
+use schedlab_trace::{Digest, Header, Tee};
+use schedlab_workload::Unit;
 
 use crate::ENGINE;
 
@@ -40,22 +41,19 @@ pub enum LabError {
 /// Runs one specification; writes its trace to `trace` if given (the suffix chooses the format).
 pub fn run(spec: &RunSpec, trace: Option<&Path>, cancel: &AtomicBool) -> Result<Run, LabError> {
     let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup);
-    let metrics = Metrics::new(plan);
-    let (outcome, metrics, digest) = match trace {
-        None => {
-            let mut sink = Tee(Digest::default(), metrics);
-            let outcome = schedlab_sim::run(spec, &mut sink, cancel)?;
-            (outcome, sink.1, sink.0)
-        }
+    let header = header(spec, &plan);
+    let mut sink = Tee(Digest::default(), Metrics::new(plan));
+    let outcome = match trace {
+        None => schedlab_sim::run(spec, &mut sink, cancel)?,
         Some(path) => {
-            let about = schedlab_trace::About::simulated(spec.kernel.version.name, spec.machine.topology.nr_cpus());
-            let writer = schedlab_trace::create(path, &about)?;
-            let mut sink = Tee(Digest::default(), Tee(metrics, writer));
-            let outcome = schedlab_sim::run(spec, &mut sink, cancel)?;
-            sink.1 .1.finish()?;
-            (outcome, sink.1 .0, sink.0)
+            let mut writer = schedlab_trace::create(path, &header)?;
+            let outcome = schedlab_sim::run(spec, &mut Tee(&mut sink, &mut *writer), cancel);
+            // What was traced before a run stopped is worth having.
+            writer.finish()?;
+            outcome?
         }
     };
+    let Tee(digest, metrics) = sink;
     Ok(Run {
         kernel: spec.kernel.version.name,
         seed: spec.seed,
@@ -66,15 +64,34 @@ pub fn run(spec: &RunSpec, trace: Option<&Path>, cancel: &AtomicBool) -> Result<
     })
 }
 
+/// What the trace file says about itself.
+fn header(spec: &RunSpec, plan: &Plan) -> Header {
+    let raw_unit = |unit| match unit {
+        Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
+        Unit::PerSecond | Unit::Count | Unit::Percent => "count",
+    };
+    let metric = |entry: &schedlab_metrics::MetricEntry| {
+        (format!("{}.{}", entry.workload, entry.decl.name), raw_unit(entry.decl.unit).to_owned())
+    };
+    Header {
+        kernel: Some(spec.kernel.version.name.to_owned()),
+        nr_cpus: Some(spec.machine.topology.nr_cpus()),
+        metrics: plan.metrics.iter().map(metric).collect(),
+        comments: vec![format!("simulated by schedlab {ENGINE}, machine {}, seed {}", spec.machine.name, spec.seed)],
+    }
+}
+
 impl Run {
     /// The result as JSON: `kernel, seed, engine, digest, events, handled, switches, sim_s, ended, metrics, series, tasks,
     /// cpus, checks`.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let mut json = self.report.to_json();
-        let cpus: Vec<_> = self.outcome.cpus.iter().map(|cpu| {
-            serde_json::json!({ "busy_ns": cpu.busy, "cost_ns": cpu.cost, "idle_ns": cpu.idle })
-        });
+        let cpus = self
+            .outcome
+            .cpus
+            .iter()
+            .map(|cpu| serde_json::json!({ "busy_ns": cpu.busy, "cost_ns": cpu.cost, "idle_ns": cpu.idle }));
         let checks: serde_json::Map<_, _> =
             self.outcome.checks.iter().map(|(name, looks)| ((*name).to_owned(), (*looks).into())).collect();
         let ended = match self.outcome.ended {

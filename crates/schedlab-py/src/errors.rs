@@ -62,12 +62,14 @@ pub fn scenario(py: Python<'_>, error: Box<schedlab_scenario::ScenarioError>) ->
 pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
     let message = error.to_string();
     match error {
-        LabError::Sim(sim @ schedlab_lab::SimError::Cancelled { .. }) => {
-            raise::<Cancelled>(py, Details { message, hint: Some(sim.hint().into()), exit_code: 130, ..Details::default() })
-        }
-        LabError::Sim(sim) => {
-            raise::<RunError>(py, Details { message, hint: Some(sim.hint().into()), exit_code: 3, ..Details::default() })
-        }
+        LabError::Sim(sim @ schedlab_lab::SimError::Cancelled { .. }) => raise::<Cancelled>(
+            py,
+            Details { message, hint: Some(sim.hint().into()), exit_code: 130, ..Details::default() },
+        ),
+        LabError::Sim(sim) => raise::<RunError>(
+            py,
+            Details { message, hint: Some(sim.hint().into()), exit_code: 3, ..Details::default() },
+        ),
         LabError::Trace(_) => raise::<RunError>(py, Details { message, exit_code: 3, ..Details::default() }),
     }
 }
