@@ -1,5 +1,7 @@
 """The Rust engine: documents go in and out as JSON text; `engine.py` gives them types."""
 
+ENGINE: str
+
 class EngineError(Exception):
     message: str
     hint: str | None
@@ -24,8 +26,8 @@ class Scenario:
 
     def describe(self) -> str: ...
 
-def load(path: str, overrides_json: str | None = None) -> Scenario: ...
-def loads(text: str, name: str) -> Scenario: ...
+def load(path: str, overrides: str | None = None) -> Scenario: ...
+def loads(text: str, name: str = "<scenario>", overrides: str | None = None) -> Scenario: ...
 def run(
     scenario: Scenario,
     variant: str,

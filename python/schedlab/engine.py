@@ -56,7 +56,11 @@ class Engine:
             text = self._native.run(
                 scenario.handle, variant, seed, trace=trace, cancel=cancel, check_determinism=check_determinism
             )
-            return Run.from_record(json.loads(text))
+        record = json.loads(text)
+        parted = record.pop("determinism", "same")
+        if parted != "same":
+            raise RunError(f"two runs of {variant} seed {seed} differ: {parted}", hint="this is a bug in schedlab")
+        return Run.from_record(record)
 
     def listing(self, kind: str, kernel: str | None = None) -> list[dict[str, Any]]:
         """What exists of one kind, as plain rows with at least `id` and `summary`."""

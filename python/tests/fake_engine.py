@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+ENGINE = "fake 1"
+
 METRICS = [
     ("probe.latency.p50", "probe.latency", "p50", "us", "lower", 5.0, "median wakeup latency of the probe"),
     ("probe.latency.p99", "probe.latency", "p99", "us", "lower", 5.0, "99th percentile of the same"),
@@ -79,22 +81,20 @@ def describe(name: str = "toy", file: str = "toy.toml", **changes: Any) -> dict[
     }
 
 
-def load(path: str, overrides_json: str | None = None) -> Scenario:
+def load(path: str, overrides: str | None = None) -> Scenario:
     try:
         text = Path(path).read_text()
     except OSError as e:
         raise ScenarioError(f"cannot read the scenario: {e.strerror}", file=path, hint="is the name right?") from None
-    scenario = loads(text, path)
-    overrides = json.loads(overrides_json or "{}")
-    if isinstance(overrides.get("seeds"), int):
-        overrides["seeds"] = list(range(1, overrides["seeds"] + 1))
-    scenario.description.update(overrides)
-    return scenario
+    return loads(text, path, overrides)
 
 
-def loads(text: str, name: str) -> Scenario:
+def loads(text: str, name: str = "<scenario>", overrides: str | None = None) -> Scenario:
+    changes = json.loads(overrides or "{}")
+    if isinstance(changes.get("seeds"), int):
+        changes["seeds"] = list(range(1, changes["seeds"] + 1))
     try:
-        return Scenario(describe(file=name, **json.loads(text or "{}")))
+        return Scenario({**describe(file=name, **json.loads(text or "{}")), **changes})
     except (ValueError, TypeError):
         raise ScenarioError("unknown key `grups`", file=name, line=3, column=5, hint="did you mean `groups`?") from None
 
@@ -121,7 +121,10 @@ def run(
     if trace is not None:
         Path(trace).write_text(f"# {variant} {seed}\n")
     kernel = next(v["kernel"] for v in d["variants"] if v["name"] == variant)
-    return json.dumps(record(variant, seed, kernel, values(seed, behaviour)))
+    found = record(variant, seed, kernel, values(seed, behaviour))
+    if check_determinism:
+        found["determinism"] = behaviour.get("determinism", "same")
+    return json.dumps(found)
 
 
 def values(seed: int, behaviour: dict[str, Any]) -> dict[str, float | None]:
@@ -143,7 +146,7 @@ def record(variant: str, seed: int, kernel: str, metrics: dict[str, float | None
         "variant": variant,
         "seed": seed,
         "kernel": kernel,
-        "engine": "fake 1",
+        "engine": ENGINE,
         "digest": hashlib.md5(f"{variant}{seed}{metrics}".encode()).hexdigest(),
         "events": 1234,
         "handled": 5678,

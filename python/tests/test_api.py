@@ -100,3 +100,18 @@ def test_the_stub_names_what_the_gate_uses() -> None:
         if isinstance(node, ast.FunctionDef):
             named = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
             assert list(getattr(fake_engine, node.name).__annotations__)[: len(named)] == named
+
+
+def test_the_stub_is_true_of_the_compiled_module() -> None:
+    import ast
+    from pathlib import Path
+
+    native = pytest.importorskip("schedlab._engine", reason="the engine is not built")
+    stub = ast.parse(Path(schedlab.__file__).with_name("_engine.pyi").read_text())
+    said = {n.name for n in stub.body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+    assert {n for n in dir(native) if not n.startswith("_")} == {*said, "ENGINE"}
+    for node in stub.body:
+        if isinstance(node, ast.FunctionDef):
+            named = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
+            assert getattr(native, node.name).__text_signature__.replace("*, ", "").count(",") == len(named) - 1
+            assert all(name in getattr(native, node.name).__text_signature__ for name in named)

@@ -163,6 +163,13 @@ def test_run_shows_one_run(schedlab: Call, scenario: Write) -> None:
     assert "deterministic" in schedlab("run", scenario(), "--variant", "cfs", "--check-determinism")[1]
 
 
+def test_two_runs_that_differ_fail(schedlab: Call, scenario: Write) -> None:
+    name = scenario(behaviour={"cfs": {"determinism": "event 17: sched_switch"}})
+    code, _, err = schedlab("run", name, "--variant", "cfs", "--seed", "2", "--check-determinism")
+    assert code == 3
+    assert "two runs of cfs seed 2 differ: event 17" in err
+
+
 def test_run_json_contract(schedlab: Call, scenario: Write) -> None:
     d = json.loads(schedlab("run", scenario(), "--variant", "cfs", "--seed", "2", "--json")[1])
     assert {"schema", "scenario", "arm", "engine", "seeds", "variants", "metrics", "digests"} <= d.keys()
