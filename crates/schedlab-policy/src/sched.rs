@@ -2,7 +2,7 @@
 //!
 //! Policy without time: every call is handed `now`, nothing here knows what an action costs. Follows kernel/sched/core.c
 //! of 6.1 to 6.12 (`ttwu_do_activate`, `schedule`, `scheduler_tick`). Left out: other classes than fair, cpusets, CPU
-//! hotplug, active balance, NUMA balancing, asymmetric capacities.
+//! hotplug, NUMA balancing, asymmetric capacities.
 
 mod change;
 pub(crate) mod rq;
@@ -30,7 +30,7 @@ pub use types::{Moves, Selection, TaskAttr, WakeKind};
 /// One kernel's scheduler.
 ///
 /// Per CPU the caller goes round: [`Sched::block`] or [`Sched::yield_current`] or a reschedule request, then
-/// [`Sched::pick_next_task`], on `None` [`Sched::newidle_balance`] and another pick, on `None` again
+/// [`Sched::active_balance`] and [`Sched::pick_next_task`], on `None` [`Sched::newidle_balance`] and another pick, on `None` again
 /// [`Sched::idle_enter`]. A wakeup is [`Sched::requeue_delayed`], else [`Sched::select_task_rq`],
 /// [`Sched::queue_remote`], [`Sched::activate`]; then [`Sched::wakeup_preempt`].
 #[derive(Clone, Debug)]

@@ -67,15 +67,20 @@ impl Sched {
             if !self.can_migrate_task(env, src, task, pinned) || !self.take_from_imbalance(env, src, task) {
                 continue;
             }
-            self.fair.dequeue_task(src, task, Dequeue::default(), env.now);
-            self.sync(src);
-            self.set_task_cpu(task, env.dst);
-            moves.moved.push((task, src));
+            self.detach_task(env, src, task, moves);
             if env.idle == CpuIdle::Newly {
                 break;
             }
         }
         self.candidates = candidates;
+    }
+
+    /// `detach_task`.
+    pub(super) fn detach_task(&mut self, env: &Env, src: CpuId, task: TaskId, moves: &mut Moves) {
+        self.fair.dequeue_task(src, task, Dequeue::default(), env.now);
+        self.sync(src);
+        self.set_task_cpu(task, env.dst);
+        moves.moved.push((task, src));
     }
 
     /// Counts the task against the imbalance; false if it is too big for what is left.
@@ -133,7 +138,7 @@ impl Sched {
     }
 
     /// `attach_tasks`: the task detached last is queued first.
-    fn attach_tasks(&mut self, env: &Env, first: usize, moves: &mut Moves) {
+    pub(super) fn attach_tasks(&mut self, env: &Env, first: usize, moves: &mut Moves) {
         for at in (first..moves.moved.len()).rev() {
             let (task, _) = moves.moved[at];
             self.attach_task(task, env.dst, env.idle, env.now, moves);

@@ -1,7 +1,7 @@
 //! One balancing pass over one domain (`load_balance`; `sched_balance_rq` from 6.10 on).
 //!
-//! kernel/sched/fair.c 6.1.192 and 6.12.0, including the retries when affinity pins what should move. Left out: active
-//! balance, so a pass that keeps failing only counts its failures; the lock break every 32 tasks.
+//! kernel/sched/fair.c 6.1.192 and 6.12.0, including the retries when affinity pins what should move. Left out: the lock
+//! break every 32 tasks.
 
 use schedlab_model::CpuId;
 
@@ -15,8 +15,8 @@ const MAX_PINNED_INTERVAL: u64 = 512;
 
 /// How a pass ended.
 enum End {
-    /// Tasks moved, or should have and could not.
-    Unbalanced { moved: u32 },
+    /// Tasks moved from `src`, or should have and could not.
+    Unbalanced { moved: u32, src: CpuId },
     /// Nothing to do.
     Balanced { pinned: bool },
 }
@@ -32,7 +32,7 @@ impl Sched {
         moves: &mut Moves,
     ) -> (u32, bool) {
         if !self.should_we_balance(this, level, idle) {
-            self.finish_pass(this, level, idle, &End::Balanced { pinned: false });
+            self.note_balanced(this, level, idle, false);
             return (0, false);
         }
         moves.passes += 1;
@@ -41,11 +41,15 @@ impl Sched {
             return (0, true);
         }
         let mut env = Env { dst: this, level, this, idle, now, excluded: None, migrate: Migrate::Load, imbalance: 0 };
-        let end = self.run_pass(&mut env, moves);
-        self.finish_pass(this, level, idle, &end);
-        match end {
-            End::Unbalanced { moved } => (moved, true),
-            End::Balanced { .. } => (0, true),
+        match self.run_pass(&mut env, moves) {
+            End::Unbalanced { moved, src } => {
+                self.note_unbalanced(&env, moved, src, moves);
+                (moved, true)
+            }
+            End::Balanced { pinned } => {
+                self.note_balanced(this, level, idle, pinned);
+                (0, true)
+            }
         }
     }
 
@@ -70,7 +74,7 @@ impl Sched {
             let Some(group) = self.find_busiest_group(env, moves) else { return End::Balanced { pinned: false } };
             let Some(src) = self.find_busiest_queue(env, group) else { return End::Balanced { pinned: false } };
             if src == env.dst || self.rqs[src.index()].nr_running <= 1 {
-                return End::Unbalanced { moved: 0 };
+                return End::Unbalanced { moved: 0, src };
             }
             let mut pinned = Pinned { all: true, ..Pinned::default() };
             let moved = self.pull_from(env, src, &mut pinned, moves);
@@ -80,7 +84,7 @@ impl Sched {
                 }
             }
             if !pinned.all {
-                return End::Unbalanced { moved };
+                return End::Unbalanced { moved, src };
             }
             env.exclude(src);
             if !self.others_left(env) {
@@ -110,32 +114,40 @@ impl Sched {
         !domain.span.without(excluded).without(local).is_empty()
     }
 
-    /// Failure counts, the parent's mark and the interval, after a pass.
-    fn finish_pass(&mut self, this: CpuId, level: usize, idle: CpuIdle, end: &End) {
-        if let End::Balanced { pinned: false } = end {
+    /// After a pass that found an imbalance: failures are counted (not those of newidle passes, which are frequent), and
+    /// the next pass comes soon.
+    fn note_unbalanced(&mut self, env: &Env, moved: u32, src: CpuId, moves: &mut Moves) {
+        let weight = u64::from(self.domains.at(env.this, env.level).weight);
+        let state = self.domains.state_mut(env.this, env.level);
+        if moved > 0 {
+            state.nr_balance_failed = 0;
+        } else {
+            state.nr_balance_failed = state.nr_balance_failed.saturating_add(u32::from(env.idle != CpuIdle::Newly));
+            if !self.ask_for_push(env, src, moves) {
+                return self.lengthen_interval(env.this, env.level, env.idle, false);
+            }
+        }
+        self.domains.state_mut(env.this, env.level).balance_interval = weight;
+    }
+
+    /// After a pass that found none, or only pinned tasks.
+    fn note_balanced(&mut self, this: CpuId, level: usize, idle: CpuIdle, pinned: bool) {
+        if !pinned {
             if let Some(mark) = self.domains.parent_imbalance(this, level) {
                 *mark = false;
             }
         }
-        let weight = u64::from(self.domains.at(this, level).weight);
+        self.domains.state_mut(this, level).nr_balance_failed = 0;
+        self.lengthen_interval(this, level, idle, pinned);
+    }
+
+    /// The interval doubles up to its maximum; newidle passes, which do not keep to it, leave it.
+    fn lengthen_interval(&mut self, this: CpuId, level: usize, idle: CpuIdle, pinned: bool) {
+        let longest = 2 * u64::from(self.domains.at(this, level).weight);
         let state = self.domains.state_mut(this, level);
-        match *end {
-            End::Unbalanced { moved } => {
-                state.balance_interval = weight;
-                if moved > 0 {
-                    state.nr_balance_failed = 0;
-                } else if idle != CpuIdle::Newly {
-                    state.nr_balance_failed = state.nr_balance_failed.saturating_add(1);
-                }
-            }
-            End::Balanced { pinned } => {
-                state.nr_balance_failed = 0;
-                let may_grow =
-                    (pinned && state.balance_interval < MAX_PINNED_INTERVAL) || state.balance_interval < 2 * weight;
-                if idle != CpuIdle::Newly && may_grow {
-                    state.balance_interval *= 2;
-                }
-            }
+        let may_grow = state.balance_interval < longest || (pinned && state.balance_interval < MAX_PINNED_INTERVAL);
+        if idle != CpuIdle::Newly && may_grow {
+            state.balance_interval *= 2;
         }
     }
 

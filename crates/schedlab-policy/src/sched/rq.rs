@@ -1,6 +1,6 @@
 //! What one CPU knows about itself beside its fair queue (`struct rq`).
 
-use schedlab_model::Nanos;
+use schedlab_model::{CpuId, Nanos};
 
 /// Jiffies since the start of the run: ticks of length 1/HZ.
 pub(crate) type Jiffies = u64;
@@ -33,6 +33,8 @@ pub(crate) struct Rq {
     pub nohz_tick_stopped: bool,
     /// Somebody has sent it a nohz balance kick.
     pub nohz_kicked: bool,
+    /// Its stopper has been asked to push a task there (`active_balance`, `push_cpu`).
+    pub push_cpu: Option<CpuId>,
 }
 
 impl Rq {
@@ -50,6 +52,7 @@ impl Rq {
             next_balance: 0,
             nohz_tick_stopped: true,
             nohz_kicked: false,
+            push_cpu: None,
         }
     }
 

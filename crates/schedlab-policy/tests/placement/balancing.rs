@@ -220,3 +220,44 @@ fn a_successful_pull_leaves_avg_idle_unsampled() {
     lab.wake(sleeper, CpuId(1), SYNC);
     assert_eq!(lab.sched.nr_running(CpuId(1)) + lab.sched.nr_running(CpuId(0)), 4);
 }
+
+#[test]
+fn two_hogs_on_one_core_are_parted_by_a_push() {
+    // Cores (0,1) (2,3) (4,5): both hogs run, so nothing can be pulled; after four failures one is pushed.
+    for version in ["6.1", "6.12.0"] {
+        let mut lab = Lab::new(version, (1, 1, 3, 2));
+        let hogs = [lab.running(0), lab.running(1)];
+        let cores = |lab: &Lab| hogs.map(|hog| lab.sched.cpu_of(hog).0 / 2);
+        for _ in 0..400 {
+            lab.now += 4 * MSEC;
+            for cpu in lab.cpus() {
+                lab.tick(cpu);
+                if !lab.idle[cpu.index()] {
+                    lab.schedule(cpu);
+                }
+            }
+        }
+        let [a, b] = cores(&lab);
+        assert_ne!(a, b, "{version}");
+        assert_eq!(lab.counts().iter().sum::<u32>(), 2);
+    }
+}
+
+#[test]
+fn a_pinned_hog_is_not_pushed() {
+    let mut lab = Lab::new("6.1", (1, 1, 2, 2));
+    let hogs = [lab.pinned(0, "0"), lab.pinned(1, "1")];
+    for hog in hogs {
+        lab.enqueue(hog);
+        let cpu = lab.sched.cpu_of(hog);
+        lab.schedule(cpu);
+    }
+    for _ in 0..400 {
+        lab.now += 4 * MSEC;
+        for cpu in [0, 1].map(CpuId) {
+            lab.tick(cpu);
+            lab.schedule(cpu);
+        }
+    }
+    assert_eq!(hogs.map(|hog| lab.sched.cpu_of(hog).0), [0, 1]);
+}

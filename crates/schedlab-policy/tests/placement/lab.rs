@@ -66,7 +66,9 @@ impl Lab {
 
     /// `schedule()` of the CPU, newidle balance included.
     pub fn schedule(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let pushed = self.sched.active_balance(cpu, self.now);
         let mut next = self.sched.pick_next_task(cpu, self.now);
+        self.settle(&pushed);
         if next.is_none() {
             self.sched.newidle_balance(cpu, self.now);
             next = self.sched.pick_next_task(cpu, self.now);

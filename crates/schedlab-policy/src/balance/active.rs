@@ -1,0 +1,63 @@
+//! Pushing a running task away after pulling has failed for long (`need_active_balance`,
+//! `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.12 to 6.12).
+//!
+//! A periodic or newidle pass that counts in tasks, moved none, and whose domain has failed more than
+//! cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a task
+//! here: the pass asks that CPU to reschedule, and whoever reschedules it calls [`Sched::active_balance`] before the
+//! pick. Left out: the reasons of asymmetric packing, misfit tasks and reduced capacity.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::{CpuIdle, Env, Migrate};
+use crate::sched::types::Moves;
+use crate::{Resched, Sched};
+
+impl Sched {
+    /// What the stopper of `cpu` has to do, if anything: push one task to the CPU that asked. Call at every reschedule,
+    /// before [`Sched::pick_next_task`]; without work it is one branch.
+    #[inline]
+    pub fn active_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        match self.rqs[cpu.index()].push_cpu.take() {
+            Some(dst) => self.push_one(cpu, dst, now),
+            None => Moves::default(),
+        }
+    }
+
+    /// `active_load_balance_cpu_stop`.
+    fn push_one(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
+        let mut moves = Moves::default();
+        let Some(level) = self.domains.common_level(&self.topology, dst, src) else { return moves };
+        self.fair.put_prev(src, now);
+        let movable = |task: &TaskId| self.tasks[task.index()].allows(dst);
+        let Some(task) = self.fair.cfs_tasks(src).find(movable) else { return moves };
+        let idle = CpuIdle::Idle;
+        let env = Env { dst, level, this: dst, idle, now, excluded: None, migrate: Migrate::Task, imbalance: 1 };
+        self.detach_task(&env, src, task, &mut moves);
+        self.attach_tasks(&env, 0, &mut moves);
+        self.domains.state_mut(dst, level).nr_balance_failed = 0;
+        moves
+    }
+
+    /// After a pass that moved nothing: asks `src` to push if it is time. False if its running task may not come, which
+    /// makes the pass count as balanced.
+    pub(super) fn ask_for_push(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> bool {
+        if !self.needs_push(env) {
+            return true;
+        }
+        if self.fair.curr(src).is_some_and(|curr| !self.tasks[curr.index()].allows(env.this)) {
+            return false;
+        }
+        let rq = &mut self.rqs[src.index()];
+        if rq.push_cpu.is_none() {
+            rq.push_cpu = Some(env.this);
+            moves.ask(src, Resched::Full);
+        }
+        true
+    }
+
+    /// `need_active_balance`.
+    fn needs_push(&self, env: &Env) -> bool {
+        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
+        env.migrate == Migrate::Task && failed > self.domains.at(env.this, env.level).cache_nice_tries + 2
+    }
+}
