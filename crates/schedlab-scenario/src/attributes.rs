@@ -57,16 +57,13 @@ impl<'a> Attributes<'a> {
     /// Refuses what the kernel of a variant does not have.
     pub fn check_kernel(&self, version: &Version, variant: &str) -> Result<()> {
         if let Some((_, place)) = self.slice.as_ref().filter(|_| !has_slice(version)) {
-            return Err(place.error(no_slice(version, variant)).hint(only_where("slice")));
+            return Err(place
+                .error(no_slice(version, variant))
+                .hint("write tasks.WORKLOAD.slice in the variants whose kernel has them"));
         }
         if let Some((_, place)) = self.latency_nice.as_ref().filter(|_| !has_latency_nice(version)) {
             let message = format!("kernel {} of variant \"{variant}\" has no latency nice", version.name);
-            let hint = if has_slice(version) {
-                "give the tasks a shorter slice instead".into()
-            } else {
-                only_where("latency_nice")
-            };
-            return Err(place.error(message).hint(hint));
+            return Err(place.error(message).hint("from 6.12 on a shorter slice does that: tasks.WORKLOAD.slice"));
         }
         Ok(())
     }
@@ -85,10 +82,6 @@ pub(crate) fn no_slice(version: &Version, variant: &str) -> String {
 /// Whether tasks have a latency nice value, which only the EEVDF series of March 2023 gave them.
 pub(crate) fn has_latency_nice(version: &Version) -> bool {
     version.series == Series::EevdfRfc
-}
-
-fn only_where(key: &str) -> String {
-    format!("write tasks.WORKLOAD.{key} in the variants whose kernel has it")
 }
 
 /// A nice value.

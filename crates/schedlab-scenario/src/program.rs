@@ -55,7 +55,7 @@ fn count_of(table: &Table, range: std::ops::RangeInclusive<i64>) -> Result<u32> 
 }
 
 fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
-    let name = word(&table.require("name", "its name")?)?.to_owned();
+    let name = word(&table.require("name", "the task's name")?)?.to_owned();
     let mut spec = TaskSpec { name, count: count_of(table, 0..=MOST_TASKS)?, ..TaskSpec::default() };
     spec.process = table.get("process").map(|value| value.integer(0..=1_000_000)).transpose()?.unwrap_or(0) as u32;
     Attributes::read(table, &[], nr_cpus)?.apply(&mut spec);
@@ -64,7 +64,7 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
 }
 
 fn named_object(table: &Table) -> Result<NamedObject> {
-    let name = word(&table.require("name", "its name")?)?.to_owned();
+    let name = word(&table.require("name", "the object's name")?)?.to_owned();
     let kinds = ["pipe", "socket", "mutex", "barrier", "semaphore"];
     let kind = table.require("kind", "pipe, socket, mutex, barrier or semaphore")?;
     let kind = kind.choice(&kinds.map(|kind| (kind, kind)))?;
@@ -132,7 +132,7 @@ const WORDS: &[(&str, StepKind)] = &[("yield", StepKind::Yield), ("exit", StepKi
 fn steps(value: &Value, nr_cpus: usize) -> Result<Vec<Step>> {
     let items = value.array("an array of steps")?;
     if items.is_empty() {
-        return Err(value.refuse("no step in it").expected("at least one step"));
+        return Err(value.error("no step in it").expected("at least one step"));
     }
     items.iter().map(|item| Ok(Step::new(item.line(), step(item, nr_cpus)?))).collect()
 }

@@ -114,7 +114,11 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
             .expected("a scenario; docs/scenario.md has all of its keys"));
     }
     let document = text.parse()?;
-    let root = Table::root(&text, &document).only(&SCENARIO)?;
+    let root = Table::root(&text, &document);
+    if root.get("arm").is_some() {
+        return Err(root.key_error("arm", "only the simulator can run scenarios so far").hint("leave the arm out"));
+    }
+    let root = root.only(&SCENARIO)?;
     let machine = Arc::new(machine_of(&root, dir, overrides)?);
     let nr_cpus = machine.topology.nr_cpus();
     let drafts = workloads(&root, dir, nr_cpus)?;

@@ -50,9 +50,10 @@ pub(crate) fn percent(text: &str) -> Result<f64, (String, String)> {
 
 /// A duration for people: the largest unit in which it is a short exact number.
 pub(crate) fn show_duration(ns: Nanos) -> String {
-    let fits = |scale: Nanos| ns >= scale && ns.is_multiple_of(scale);
+    let fits = |scale: Nanos| ns >= scale && ns % scale == 0;
     match ns {
         0 => "0s".into(),
+        _ if fits(3600 * SEC) => format!("{}h", ns / (3600 * SEC)),
         _ if fits(SEC) => format!("{}s", ns / SEC),
         _ if fits(MSEC) => format!("{}ms", ns / MSEC),
         _ if fits(USEC) => format!("{}us", ns / USEC),

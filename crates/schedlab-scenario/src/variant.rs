@@ -28,7 +28,7 @@ pub(crate) struct Draft<'a> {
 /// Reads a variant for a machine of `nr_cpus` whose kernel ticks `machine_hz` times a second.
 pub(crate) fn read<'a>(table: Table<'a>, nr_cpus: usize, machine_hz: u32, workloads: &[&str]) -> Result<Draft<'a>> {
     let table = table.only(&VARIANT)?;
-    let name = word(&table.require("name", "what tables call it")?)?.to_owned();
+    let name = word(&table.require("name", "the name that results show")?)?.to_owned();
     let version = kernel(&table)?;
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
     let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(machine_hz));
@@ -45,7 +45,7 @@ pub(crate) fn read<'a>(table: Table<'a>, nr_cpus: usize, machine_hz: u32, worklo
 
 /// The version row a kernel's name stands for.
 fn kernel(table: &Table) -> Result<&'static Version> {
-    let value = table.require("kernel", "a kernel version")?;
+    let value = table.require("kernel", "a kernel version such as \"6.12.0\"")?;
     let name = value.string("a kernel version such as \"6.12.0\"")?;
     Version::find(name).map_err(|error| value.error(error.to_string()).hint(error.hint()))
 }

@@ -94,7 +94,7 @@ fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
         states.push(state);
     }
     if states.is_empty() {
-        return Err(value.refuse("no idle state").expected(FORM));
+        return Err(value.error("no idle state").expected(FORM));
     }
     Ok(states)
 }

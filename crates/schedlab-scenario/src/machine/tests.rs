@@ -118,7 +118,7 @@ fn bad_machine_files() {
             "[costs.ipi]\nsame = { constant = \"0s\" }",
             "2:1: costs.ipi: the key \"smt\" is missing; expected constant or quantiles",
         ),
-        ("idle = []", "2:8: idle: an array: no idle state; expected at least one [[idle]] table"),
+        ("idle = []", "2:8: idle: no idle state; expected at least one [[idle]] table"),
     ];
     for (text, want) in with_base {
         let text = format!("base = \"laptop-8\"\n{text}\n");

@@ -74,9 +74,7 @@ fn counted(table: &Table) -> Result<Topology> {
     let impossible = |error: schedlab_model::TopologyError| table.error(error.to_string());
     let regular = Topology::regular(nodes, llcs, cores, threads, adjacent).map_err(impossible)?;
     match numbering {
-        Numbering::PairedCores if (nodes * llcs * cores).is_multiple_of(2) => {
-            paired(&regular, threads).map_err(impossible)
-        }
+        Numbering::PairedCores if (nodes * llcs * cores) % 2 == 0 => paired(&regular, threads).map_err(impossible),
         Numbering::PairedCores => Err(table.error("paired-cores needs an even number of cores")),
         _ => Ok(regular),
     }

@@ -1,0 +1,36 @@
+//! Every scenario in `scenarios/` loads, describes itself and yields runs.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::path::{Path, PathBuf};
+
+use schedlab_scenario::Scenario;
+
+fn shipped() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_scenario_loads() {
+    let files = shipped();
+    assert!(files.len() >= 5);
+    for file in files {
+        let scenario = match Scenario::load(&file, None) {
+            Ok(scenario) => scenario,
+            Err(error) if error.message.contains("rt-app") => continue,
+            Err(error) => panic!("{error}; hint {:?}", error.hint),
+        };
+        assert!(!scenario.summary.is_empty() && !scenario.metrics().is_empty(), "{}", file.display());
+        println!("{:#}", scenario.describe());
+        for variant in scenario.variants() {
+            for seed in &scenario.seeds {
+                let spec = scenario.run_spec(&variant.name, *seed).unwrap();
+                assert_eq!((spec.seed, spec.kernel.version.name), (*seed, variant.kernel.version.name));
+            }
+        }
+    }
+}
