@@ -165,8 +165,13 @@ impl Sched {
     /// dequeue is delayed, it stays queued. Either way [`Sched::pick_next_task`] must follow on that CPU.
     pub fn block(&mut self, task: TaskId, special: bool, now: Nanos) -> bool {
         let cpu = self.tasks[task.index()].cpu;
+        let before = self.only_idle_policy(cpu);
         let gone = self.fair.dequeue_task(cpu, task, Dequeue { sleep: true, special, ..Dequeue::default() }, now);
         self.sync(cpu);
+        if !before && self.only_idle_policy(cpu) {
+            // Pull something better soon.
+            self.rqs[cpu.index()].next_balance = self.jiffies(now);
+        }
         gone
     }
 
@@ -303,7 +308,13 @@ impl Sched {
     fn refresh_idle(&mut self, cpu: CpuId) {
         let rq = &self.rqs[cpu.index()];
         let idle = rq.idle && rq.nr_running == 0 && !rq.ttwu_pending;
-        let only_idle_policy = rq.nr_running > 0 && self.fair.rq(cpu).idle_h_nr_running == rq.nr_running;
-        self.idle.set(cpu, idle, idle || only_idle_policy);
+        self.idle.set(cpu, idle, idle || self.only_idle_policy(cpu));
+    }
+
+    /// `sched_idle_rq`.
+    #[inline]
+    fn only_idle_policy(&self, cpu: CpuId) -> bool {
+        let rq = self.fair.rq(cpu);
+        rq.h_nr_running > 0 && rq.idle_h_nr_running == rq.h_nr_running
     }
 }
