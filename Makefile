@@ -1,0 +1,60 @@
+# The project's commands. `make compare` is the main job; `make test` is what CI runs.
+
+PYTHON ?= python3
+SCENARIO ?= scenarios/eevdf-vs-cfs.toml
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+RUST := $(shell find crates -name '*.rs' -o -name '*.toml') $(wildcard machines/*.toml) Cargo.toml Cargo.lock
+PAGE := out/$(basename $(notdir $(SCENARIO))).html
+
+export VIRTUAL_ENV := $(VENV)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help compare build test lint bench clean prerequisites
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make compare   build, compare CFS and EEVDF on the simulator, print the table; SCENARIO=... ARGS=... for others
+compare: build
+	@$(BIN)/schedlab compare $(SCENARIO) --html $(PAGE) $(ARGS)
+	@echo
+	@echo "report: $(PAGE)"
+
+## make build     the schedlab command in .venv/bin
+build: $(VENV)/built
+
+## make test      install what the tests need and run all of them; SUITES="rust python" for some
+test: $(VENV)/built-for-tests
+	@$(BIN)/python tools/needs.py
+	@$(BIN)/python tools/suites.py $(SUITES)
+
+## make lint      formatters and linters only
+lint: $(VENV)/built-for-tests
+	@$(BIN)/python tools/suites.py lint
+
+## make bench     three ratios: event queue, perf pipe, 480 CPUs
+bench: build
+	@$(BIN)/python tools/bench.py
+
+## make clean     remove everything that was built
+clean:
+	rm -rf target .venv out build python/schedlab/_engine*.so
+
+prerequisites:
+	@sh tools/prerequisites.sh $(PYTHON)
+
+$(VENV)/bin/maturin: | prerequisites
+	@echo "preparing .venv" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet 'maturin>=1.10,<2'
+
+$(VENV)/built: $(VENV)/bin/maturin pyproject.toml $(RUST)
+	@echo "building the engine (release)" >&2
+	@PATH="$(BIN):$$PATH" $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(VENV)/built-for-tests: $(VENV)/built
+	@echo "installing what the tests need into .venv" >&2
+	@PATH="$(BIN):$$PATH" $(BIN)/maturin develop --release --quiet --extras dev
+	@touch $@

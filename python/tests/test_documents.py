@@ -1,0 +1,105 @@
+"""Every path, command, flag and make target that the documents name exists."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli.parser import Parser, build_parser
+
+ROOT = Path(__file__).parents[2]
+TRACKED = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).rstrip("\0").split("\0")
+DOCUMENTS = sorted(name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists())
+TOP = {name.split("/")[0] for name in TRACKED}
+MADE = ("out/", "target/", ".venv/", "schedlab-results/")
+"""Where the project's own commands write."""
+
+
+@cache
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code(name: str) -> list[str]:
+    """Inline code, and the lines of blocks that are not samples of other languages."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text(name), re.M | re.S)
+    lines = [
+        line for language, body in blocks if language in ("", "console", "sh", "make") for line in body.splitlines()
+    ]
+    return [*re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text(name), flags=re.M | re.S)), *lines]
+
+
+@cache
+def subcommands() -> dict[str, Parser]:
+    parser = build_parser()
+    actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return dict(actions[0].choices)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_paths_exist(name: str) -> None:
+    words = [w.strip(".,:;()") for c in code(name) for w in c.split()]
+    paths = {w.rstrip("/") for w in words if "/" in w and w.split("/")[0] in TOP and not w.startswith(MADE)}
+    missing = {p for p in paths if not list(ROOT.glob(p.partition(":")[0]))}
+    assert not missing
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name: str) -> None:
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text(name)) if "://" not in link]
+    assert not {link for link in links if link and not ((ROOT / name).parent / link).exists()}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_make_targets_exist(name: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.M))
+    named = {t for c in code(name) for t in re.findall(r"(?:^|\$ )make ([a-z-]+)", c)}
+    assert not named - targets
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_commands_and_flags_exist(name: str) -> None:
+    wrong = set()
+    for line in code(name):
+        for command, rest in re.findall(r"(?:^|\$ )schedlab ([a-z]+)\b([^|;&]*)", line):
+            if command not in subcommands():
+                wrong.add(command)
+                continue
+            flags = set(re.findall(r"(?<!\S)--[a-z-]+", rest))
+            wrong |= {f"{command} {f}" for f in flags - {*subcommands()[command]._option_string_actions}}
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_crates_exist(name: str) -> None:
+    named = {crate for c in code(name) for crate in re.findall(r"\bschedlab-[a-z]+\b", c)} - {"schedlab-results"}
+    assert not {crate for crate in named if not (ROOT / "crates" / crate).is_dir()}
+
+
+def test_the_readme_names_every_command_and_exit_code() -> None:
+    readme = text("README.md")
+    for command in subcommands():
+        assert f"schedlab {command}" in readme
+    for code_and_meaning in ("| 0 |", "| 1 |", "| 2 |", "| 3 |", "| 4 |", "| 130 |"):
+        assert code_and_meaning in readme
+
+
+def test_every_python_module_opens_with_its_sentence() -> None:
+    import ast
+
+    for path in [*(ROOT / "python/schedlab").rglob("*.py"), *(ROOT / "tools").glob("*.py")]:
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+        assert len(path.read_text().splitlines()) < 450, f"{path}: look for the second idea in it"
+
+
+def test_the_readme_s_python_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("schedlab._engine", reason="the engine is not built")
+    monkeypatch.chdir(ROOT)
+    (program,) = re.findall(r"^```python\n(.*?)^```", text("README.md"), re.M | re.S)
+    exec(program, {})
+    assert len(capsys.readouterr().out.splitlines()) >= 1

@@ -1,0 +1,75 @@
+"""The tools that decide what passes are tested like everything else."""
+
+from __future__ import annotations
+
+import pytest
+
+import console_examples
+import suites
+
+CARGO_OUTPUT = """
+running 3 tests
+skipped: rt-app examples: the package rt-app is not installed
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "expected"),
+    [
+        ("", 0, (1, 0, 0)),
+        ("anything", 1, (0, 1, 0)),
+        (CARGO_OUTPUT, 101, (4, 1, 2)),
+        ("...\nFAILED x\n1 failed, 2 passed, 3 skipped in 1.2s\n", 1, (2, 1, 3)),
+        ("187 passed in 61.00s (0:01:01)\n", 0, (187, 0, 0)),
+        ("5 passed, 1 error in 2s\n", 1, (5, 1, 0)),
+        ("6 passed, 0 failed\n", 0, (6, 0, 0)),
+        ("skipped: README: make: why\n3 passed, 0 failed, 1 skipped\n", 0, (3, 0, 1)),
+        ("3 passed, 0 failed\nthen it crashed\n", 1, (3, 1, 0)),
+    ],
+)
+def test_scores(output: str, code: int, expected: tuple[int, int, int]) -> None:
+    score = suites.count(output, code)
+    assert (score.passed, score.failed, score.skipped) == expected
+
+
+def test_a_hanging_suite_is_ended() -> None:
+    code, output = suites.execute("bash -c 'echo begun; sleep 600'", 1)
+    assert code == 1
+    assert "begun" in output
+    assert "it hangs" in output
+
+
+def test_skips_are_shown() -> None:
+    assert suites.skips(CARGO_OUTPUT) == ["skipped: rt-app examples: the package rt-app is not installed"]
+    assert suites.skips("SKIPPED [1] x.py:3: no pandas\n") == ["skipped: [1] x.py:3: no pandas"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a\nb\n", "a\nc\n", False),
+        ("kept in ...\n", "kept in x/y\n", True),
+        ("a ... c\n", "a b\nc\n", False),
+        ("a\n...\nz\n", "a\nb\nc\nz\n", True),
+        ("a\n...\nz\n", "a\nz\n", True),
+        ("a\n...\n", "b\n", False),
+        ("[1]+ (x)\n", "[1]+ (x)\n", True),
+        ("", "", True),
+        ("", "x\n", False),
+    ],
+)
+def test_wildcards(expected: str, actual: str, same: bool) -> None:
+    assert console_examples.Example("x", expected).matches(actual) == same
+
+
+def test_blocks_and_commands() -> None:
+    first = "<!-- not run: slow -->\n```console\n$ make\n```\n"
+    text = f"{first}\n```console\n$ a b\nout\nmore\n$ c\n```\n```toml\n$ no\n```\n"
+    blocks = list(console_examples.BLOCK.finditer(text))
+    assert [b["why"] for b in blocks] == ["slow", None]
+    found = list(console_examples.examples(blocks[1]["body"]))
+    assert [(e.command, e.expected) for e in found] == [("a b", "out\nmore\n"), ("c", "")]

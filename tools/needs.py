@@ -1,0 +1,55 @@
+"""Installs the Debian packages that tests use where it may, and lists the missing ones where it may not.
+
+Tests that lack one say so and are counted as skipped, so a missing package is never a failure by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Need:
+    """A package, a file that proves it is there, and what is not tested without it."""
+
+    package: str
+    proof: str
+    why: str
+
+
+NEEDS = [
+    Need(
+        "rt-app", "/usr/share/doc/rt-app/examples", "that all rt-app example files are read or refused as they should"
+    ),
+]
+
+
+def main() -> int:
+    missing = [need for need in NEEDS if not Path(need.proof).exists()]
+    if missing and os.geteuid() == 0 and shutil.which("apt-get"):
+        install([need.package for need in missing])
+        missing = [need for need in missing if not Path(need.proof).exists()]
+    for need in missing:
+        print(f"missing: {need.package} (apt-get install {need.package}); without it it is not tested {need.why}")
+    return 0
+
+
+def install(packages: list[str]) -> None:
+    """With one refresh of the package lists if the first try finds nothing; a failure shows as what stays missing."""
+    command = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    print(f"installing {' '.join(packages)}", file=sys.stderr)
+    for attempt in (command, ["apt-get", "update"], command):
+        done = subprocess.run(attempt, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if attempt is command and done.returncode == 0:
+            return
+    print(done.stderr.strip(), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

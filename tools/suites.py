@@ -1,0 +1,177 @@
+"""Runs the test suites one after the other and adds up what they say.
+
+`suites.py [GROUP...]` runs the suites of those groups, all by default. A suite is a row of SUITES; all its output goes
+to out/tests/NAME.log and is shown when it fails. The last line, `N passed, N failed, N skipped`, is what CI reads. A
+test that cannot run here prints a line `skipped: WHAT: WHY`; such lines are shown and counted. Budgets are printed
+beside the times and decide nothing, except that a suite at ten times its budget is taken to hang and is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LOGS = ROOT / "out" / "tests"
+SHOWN_LINES = 120
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One command whose output tells how many tests passed; a command that tells nothing counts as one test."""
+
+    name: str
+    groups: str
+    command: str
+    budget_min: float
+
+
+SUITES = [
+    Suite("rust-format", "lint rust", "cargo fmt --all --check", 0.5),
+    Suite("rust-lint", "lint rust", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 4),
+    Suite("words", "rust", "cargo test -p schedlab-model -p schedlab-trace -p schedlab-metrics", 3),
+    Suite("workloads", "rust", "cargo test -p schedlab-workload -p schedlab-scenario", 3),
+    Suite("policy", "rust", "cargo test -p schedlab-policy", 3),
+    Suite("simulator", "rust", "cargo test -p schedlab-sim -p schedlab-lab", 6),
+    Suite("python-format", "lint python", "ruff format --check python tools", 0.2),
+    Suite("python-lint", "lint python", "ruff check python tools", 0.2),
+    Suite("python-types", "lint python", "mypy --strict python/schedlab", 1),
+    Suite("python", "python", "python -m pytest -p no:cacheprovider", 3),
+    Suite("package", "package", "python tools/check_package.py", 3),
+    Suite("readme", "readme", "python tools/console_examples.py check README.md", 3),
+]
+
+
+@dataclass
+class Score:
+    """What a suite came to."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+
+
+def main(groups: Sequence[str]) -> int:
+    chosen = [s for s in SUITES if not groups or {*groups} & {s.name, *s.groups.split()}]
+    if not chosen:
+        known = sorted({word for s in SUITES for word in (s.name, *s.groups.split())})
+        print(f"no suite is called {' '.join(groups)}; there are {', '.join(known)}")
+        return 2
+    LOGS.mkdir(parents=True, exist_ok=True)
+    total, rows = Score(), []
+    for suite in chosen:
+        score = run(suite)
+        rows.append((suite, score))
+        total.passed, total.failed = total.passed + score.passed, total.failed + score.failed
+        total.skipped, total.seconds = total.skipped + score.skipped, total.seconds + score.seconds
+    summary(rows, total)
+    return 1 if total.failed else 0
+
+
+def run(suite: Suite) -> Score:
+    """Run one suite, log it, show what a person needs to see of it."""
+    began = time.monotonic()
+    code, output = execute(suite.command, suite.budget_min * 600)
+    (LOGS / f"{suite.name}.log").write_text(output)
+    score = count(output, code)
+    score.seconds = time.monotonic() - began
+    verdict = "FAILED" if score.failed else "ok"
+    numbers = f"{score.passed} passed, {score.failed} failed, {score.skipped} skipped"
+    print(f"{suite.name}: {verdict}, {numbers}, {score.seconds:.0f} s")
+    for line in skips(output):
+        print(f"  {line}")
+    if score.failed:
+        print(f"  $ {suite.command}")
+        print("\n".join(f"  | {line}" for line in output.splitlines()[-SHOWN_LINES:]))
+    sys.stdout.flush()
+    return score
+
+
+def execute(command: str, limit_s: float) -> tuple[int, str]:
+    """Exit code and output, with .venv first in the path; a hanging command is ended with all its children."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    process = subprocess.Popen(
+        shlex.split(command),
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, "NO_COLOR": "1", "CARGO_TERM_COLOR": "never"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit_s)
+    except BaseException as e:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        if not isinstance(e, subprocess.TimeoutExpired):
+            raise
+        return 1, f"{output}\nended after {limit_s:.0f} s: it hangs\n"
+    return process.returncode, output
+
+
+CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
+PYTEST = re.compile(r"\b(\d+) (passed|failed|skipped|errors?)\b")
+OWN = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
+SKIP = re.compile(r"^(?:skipped: |SKIPPED )(.*)$", re.M)
+
+
+def count(output: str, code: int) -> Score:
+    """Read what cargo test, pytest or a script of ours says; an exit code that nothing explains is one test."""
+    score = Score()
+    for found in (*CARGO.findall(output), *OWN.findall(output)):
+        passed, failed, skipped = (int(n or 0) for n in found)
+        score.passed, score.failed, score.skipped = (
+            score.passed + passed,
+            score.failed + failed,
+            score.skipped + skipped,
+        )
+    last = output.rstrip().rpartition("\n")[2]
+    if re.match(r"[= ]*\d+ \w+.* in [\d.]+s", last):
+        for number, what in PYTEST.findall(last):
+            field = {"passed": "passed", "skipped": "skipped"}.get(what, "failed")
+            setattr(score, field, getattr(score, field) + int(number))
+    said = len(re.findall(r"^skipped: ", output, re.M)) if CARGO.search(output) else 0
+    score.passed, score.skipped = score.passed - said, score.skipped + said
+    told = score.passed + score.failed + score.skipped > 0
+    if code != 0 and score.failed == 0:
+        score.failed = 1
+    elif not told:
+        score.passed = 1
+    return score
+
+
+def skips(output: str) -> list[str]:
+    """Every test that did not run, and why."""
+    return [f"skipped: {what}" for what in SKIP.findall(output)]
+
+
+def summary(rows: Sequence[tuple[Suite, Score]], total: Score) -> None:
+    head = ("suite", "passed", "failed", "skipped", "time", "budget")
+    lines = [(s.name, c.passed, c.failed, c.skipped, clock(c.seconds), clock(60 * s.budget_min)) for s, c in rows]
+    budget = clock(60 * sum(suite.budget_min for suite, _ in rows))
+    every = ("all", total.passed, total.failed, total.skipped, clock(total.seconds), budget)
+    print()
+    for name, *cells in (head, *lines, every):
+        print(f"{name:<16}" + "".join(f"{cell:>9}" for cell in cells))
+    print(f"\n{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
