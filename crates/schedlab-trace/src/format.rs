@@ -7,8 +7,9 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{Fault, Place, TraceError};
+use crate::input::Input;
 use crate::output::Output;
-use crate::perfetto::PerfettoWriter;
+use crate::perfetto::{PerfettoReader, PerfettoWriter};
 use crate::record::{Header, TraceReader, TraceWriter};
 use crate::text::{FtraceReader, FtraceWriter};
 
@@ -56,15 +57,46 @@ pub fn create(path: &Path, header: &Header) -> Result<Box<dyn TraceWriter>, Trac
 /// Opens a trace, whatever its name: gzip and the format are told by the first bytes.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
     let file = File::open(path).map_err(|error| io(path, error))?;
-    open_stream(Box::new(BufReader::with_capacity(1 << 16, file)), path)
+    open_input(Box::new(BufReader::with_capacity(1 << 16, file)), path)
 }
 
 /// Opens a trace that comes from anywhere; `path` is what errors call it.
-pub(crate) fn open_stream(mut input: Box<dyn BufRead + Send>, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
-    if input.fill_buf().map_err(|error| io(path, error))?.starts_with(&[0x1f, 0x8b]) {
-        input = Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(input)));
+pub(crate) fn open_input(mut input: Box<dyn Input>, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
+    let magic = input.fill_buf().map_err(|error| io(path, error))?;
+    match magic {
+        [] => Err(unknown(path, "the file is empty")),
+        [0x1f, 0x8b, ..] => open_gzip(input, path),
+        magic => match Binary::of(magic) {
+            Some(Binary::Perfetto) => Ok(Box::new(PerfettoReader::new(input, path)?)),
+            None => Ok(Box::new(FtraceReader::new(input, path)?)),
+        },
     }
-    Ok(Box::new(FtraceReader::new(input, path)?))
+}
+
+/// Text streams through gzip; binary formats are read by offset, which a compressed stream does not allow.
+fn open_gzip(input: Box<dyn Input>, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
+    let mut input = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(input));
+    let magic = input.fill_buf().map_err(|error| io(path, error))?;
+    match Binary::of(magic) {
+        Some(_) => Err(unknown(path, "a gzipped binary trace: unpack it with gunzip first")),
+        None => Ok(Box::new(FtraceReader::new(Box::new(input), path)?)),
+    }
+}
+
+/// The binary formats.
+enum Binary {
+    Perfetto,
+}
+
+impl Binary {
+    /// The format that begins like this. A Perfetto trace begins with the key of its first packet, a line feed, and
+    /// its length: the second byte tells it from text that begins with an empty line.
+    fn of(magic: &[u8]) -> Option<Binary> {
+        match magic {
+            [b'\n', length, ..] if !matches!(length, b'\n' | b'\r' | b' ' | b'#') => Some(Binary::Perfetto),
+            _ => None,
+        }
+    }
 }
 
 fn io(path: &Path, error: std::io::Error) -> TraceError {

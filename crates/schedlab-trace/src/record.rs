@@ -1,10 +1,8 @@
 //! One record of a recorded trace: an [`Event`] with what the file says beyond it, or an event the model has no word for.
 
-use std::fmt;
-
 use schedlab_model::{CpuId, Nanos, Pid};
 
-use crate::{Event, Kind, TraceError};
+use crate::{Event, Flags, Kind, TraceError};
 
 /// One record.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,10 +49,6 @@ pub struct Words<'a> {
 /// The text of an event, read as `key=value` words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fields<'a>(pub &'a str);
-
-/// ftrace's column of context flags: irqs-off, need-resched, hard/softirq, preempt-depth, migrate-disable; `.` = not set.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Flags(pub [u8; 5]);
 
 /// What a trace file says about itself.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -161,46 +155,6 @@ impl<'a> Fields<'a> {
             None => value.parse().ok()?,
         };
         T::try_from(parsed).ok()
-    }
-}
-
-impl Flags {
-    /// No flag set.
-    pub const NONE: Flags = Flags([b'.'; 5]);
-
-    /// Reads the column; missing letters count as not set. `None` if it is longer or not printable.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Flags> {
-        if text.len() > 5 || !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return None;
-        }
-        let mut flags = Flags::NONE;
-        flags.0[..text.len()].copy_from_slice(text.as_bytes());
-        Some(flags)
-    }
-
-    /// Whether TIF_NEED_RESCHED was set (not the lazy one).
-    #[must_use]
-    pub fn need_resched(self) -> bool {
-        matches!(self.0[1], b'N' | b'n' | b'B' | b'b')
-    }
-
-    /// Whether TIF_NEED_RESCHED_LAZY was set.
-    #[must_use]
-    pub fn need_resched_lazy(self) -> bool {
-        matches!(self.0[1], b'L' | b'l' | b'B' | b'b')
-    }
-}
-
-impl fmt::Display for Flags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|letter| fmt::Write::write_char(f, char::from(*letter)))
-    }
-}
-
-impl fmt::Debug for Flags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
     }
 }
 

@@ -20,7 +20,7 @@ fn recorded() -> Vec<PathBuf> {
 
 /// What a trace holds: header, digest of its events, number of events the model has no word for.
 fn summary(path: &Path) -> (Header, String, u64) {
-    let mut reader = open(path).unwrap();
+    let mut reader = open(path).unwrap_or_else(|error| panic!("{error}"));
     let (mut digest, mut others) = (Digest::default(), 0);
     while let Some(record) = reader.next_record().unwrap_or_else(|error| panic!("{error}")) {
         if let Body::Other { name, fields } = record.body {
@@ -44,7 +44,7 @@ fn every_recorded_trace_is_read_and_converted_whole() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let (header, digest, others) = summary(&path);
         assert_eq!(others > 0, !name.starts_with("6.1."), "{name}: only 6.12 and later were probed");
-        for suffix in ["ftrace", "txt.gz"] {
+        for suffix in ["ftrace", "txt.gz", "pftrace"] {
             let converted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{suffix}"));
             copy(&mut *open(&path).unwrap(), create(&converted, &header).unwrap()).unwrap();
             let (again, digest_again, others_again) = summary(&converted);

@@ -32,6 +32,8 @@ pub struct FtraceEventBundle {
     pub cpu: Option<u32>,
     #[prost(message, repeated, tag = "2")]
     pub event: Vec<FtraceEvent>,
+    #[prost(bool, optional, tag = "3")]
+    pub lost_events: Option<bool>,
     #[prost(message, optional, tag = "4")]
     pub compact_sched: Option<CompactSched>,
 }
@@ -70,6 +72,8 @@ pub struct FtraceEvent {
     pub timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
+    #[prost(uint32, optional, tag = "5")]
+    pub common_flags: Option<u32>,
     #[prost(message, optional, tag = "4")]
     pub sched_switch: Option<SchedSwitch>,
     #[prost(message, optional, tag = "17")]
@@ -239,4 +243,14 @@ pub struct TrackEvent {
     pub track_uuid: Option<u64>,
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
+}
+
+impl FtraceEventBundle {
+    /// The time of its earliest event.
+    pub fn first_time(&self) -> Option<u64> {
+        let full = self.event.iter().filter_map(|event| event.timestamp);
+        let compact = self.compact_sched.iter();
+        let compact = compact.flat_map(|c| [c.switch_timestamp.first(), c.waking_timestamp.first()]).flatten().copied();
+        full.chain(compact).min()
+    }
 }

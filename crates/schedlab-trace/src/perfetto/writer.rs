@@ -6,6 +6,7 @@
 use schedlab_model::{CpuId, Nanos, Pid};
 
 use super::message::*;
+use super::{HEADER_EVENT, TRACK_BASE};
 use crate::error::TraceError;
 use crate::names::Names;
 use crate::output::Output;
@@ -20,9 +21,6 @@ const SEQUENCE: u32 = 1;
 const STATE_CLEARED: u32 = 1;
 /// TrackEvent::TYPE_COUNTER.
 const COUNTER: i32 = 4;
-/// Track of metric 0.
-const TRACK_BASE: u64 = 0x5ced_1ab0_0000;
-
 /// Writes a Perfetto trace.
 pub struct PerfettoWriter {
     out: Output,
@@ -30,6 +28,8 @@ pub struct PerfettoWriter {
     running: Vec<Pid>,
     bundle: FtraceEventBundle,
     metrics: usize,
+    /// Comment lines of the header, until the first event gives them a time.
+    comments: Vec<String>,
     buffer: Vec<u8>,
 }
 
@@ -42,6 +42,7 @@ impl PerfettoWriter {
             running: Vec::new(),
             bundle: FtraceEventBundle::default(),
             metrics: header.metrics.len(),
+            comments: header.comments.clone(),
             buffer: Vec::new(),
         };
         writer.packet(&TracePacket { system_info: Some(system_info(header)), ..sequenced(STATE_CLEARED) });
@@ -72,6 +73,11 @@ impl PerfettoWriter {
     }
 
     fn push(&mut self, cpu: CpuId, event: FtraceEvent) {
+        for line in std::mem::take(&mut self.comments) {
+            let comment = GenericField { name: Some("line".into()), str_value: Some(line), ..GenericField::default() };
+            let generic = Some(Generic { event_name: Some(HEADER_EVENT.into()), field: vec![comment] });
+            self.push(cpu, FtraceEvent { timestamp: event.timestamp, pid: Some(0), generic, ..FtraceEvent::default() });
+        }
         if self.bundle.cpu != Some(cpu.0) || self.bundle.event.len() == BUNDLE_EVENTS {
             self.flush_bundle();
             self.bundle.cpu = Some(cpu.0);
@@ -132,10 +138,10 @@ impl Sink for PerfettoWriter {
 
 impl TraceWriter for PerfettoWriter {
     fn record(&mut self, record: &Record<'_>) {
-        for (pid, comm) in record.names() {
+        for (pid, comm) in record.names().chain((record.pid != 0).then_some((record.pid, record.comm))) {
             self.name(pid, comm);
         }
-        let message = match &record.body {
+        let mut message = match &record.body {
             Body::Event(kind, words) => {
                 if let Kind::Sample { metric, value, .. } = *kind {
                     self.count_on_track(record.time, metric, value);
@@ -144,6 +150,7 @@ impl TraceWriter for PerfettoWriter {
             }
             Body::Other { name, fields } => other(record.time, record.pid, name, *fields),
         };
+        message.common_flags = Some(u32::from(record.flags.to_bits().0));
         self.push(record.cpu, message);
     }
 
@@ -167,6 +174,7 @@ fn system_info(header: &Header) -> SystemInfo {
     SystemInfo { utsname: Some(utsname), num_cpus: header.nr_cpus.and_then(|count| u32::try_from(count).ok()) }
 }
 
+/// An event without its flags.
 fn of_kind(time: Nanos, pid: Pid, kind: &Kind, words: &Words<'_>) -> FtraceEvent {
     let mut event = FtraceEvent { timestamp: Some(time), pid: u32::try_from(pid).ok(), ..FtraceEvent::default() };
     let comm = || Some(words.comm.to_owned());

@@ -8,7 +8,8 @@ use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
 use super::body;
 use super::lines::Lines;
 use crate::error::{Fault, TraceError};
-use crate::record::{Flags, Header, Record, TraceReader};
+use crate::record::{Header, Record, TraceReader};
+use crate::Flags;
 
 /// More comment lines than this in a row are no trace.
 const COMMENTS_MAX: usize = 10_000;

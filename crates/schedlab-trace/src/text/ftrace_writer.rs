@@ -7,8 +7,8 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use crate::error::TraceError;
 use crate::names::Names;
 use crate::output::Output;
-use crate::record::{pids, Body, Flags, Header, Record, TraceWriter, Words};
-use crate::{Event, Kind, Sink};
+use crate::record::{pids, Body, Header, Record, TraceWriter, Words};
+use crate::{Event, Flags, Kind, Sink};
 
 /// Writes ftrace text.
 pub struct FtraceWriter {

@@ -1,6 +1,6 @@
 //! Text formats, one event a line.
 
-mod body;
+pub mod body;
 mod ftrace_reader;
 mod ftrace_writer;
 mod lines;

@@ -1,0 +1,233 @@
+//! The events of one bundle, full and compact ones together, in time order.
+
+use std::collections::VecDeque;
+
+use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
+
+use super::message::*;
+use super::HEADER_EVENT;
+use crate::record::{pids, Body, Fields, Words};
+use crate::text::body;
+use crate::{state, Kind};
+
+/// One event.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Item {
+    pub time: Nanos,
+    /// The task that ran.
+    pub pid: Pid,
+    /// `common_flags`.
+    pub flags: u8,
+    pub what: What,
+}
+
+/// What an event says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum What {
+    /// An event of the model.
+    Event { kind: Kind, comm: String, other_comm: String, prev_state: String },
+    /// A switch that does not say which task left.
+    Compact { prev_state: i64, next: Running },
+    /// An event without a message of its own, as text.
+    Text { name: String, fields: String },
+}
+
+/// A task on a CPU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Running {
+    pub pid: Pid,
+    pub prio: i32,
+    pub comm: String,
+}
+
+/// Takes a bundle apart. The error says what is wrong with it.
+pub fn expand(bundle: FtraceEventBundle) -> Result<VecDeque<Item>, String> {
+    let mut items = Vec::with_capacity(bundle.event.len());
+    for event in bundle.event {
+        items.extend(full(event)?);
+    }
+    if let Some(compact) = bundle.compact_sched {
+        switches(&compact, &mut items)?;
+        wakings(&compact, &mut items)?;
+    }
+    items.sort_by_key(|item| item.time);
+    Ok(items.into())
+}
+
+impl Item {
+    /// The body of a record; a compact switch must have been completed before.
+    pub fn body(&self) -> Result<Body<'_>, String> {
+        match &self.what {
+            What::Event { kind, comm, other_comm, prev_state } => {
+                Ok(Body::Event(*kind, Words { comm, other_comm, prev_state }))
+            }
+            What::Text { name, fields } => body::parse(name, fields),
+            What::Compact { .. } => Ok(Body::Other { name: "sched_switch", fields: Fields("") }),
+        }
+    }
+
+    /// Makes a compact switch a whole one. False if it is not known what ran before it.
+    pub fn complete(&mut self, running: Option<&Running>) -> bool {
+        let What::Compact { prev_state, next } = &self.what else { return true };
+        let Some(prev) = running else { return false };
+        self.pid = prev.pid;
+        let kind = Kind::Switch {
+            prev: prev.pid,
+            prev_prio: prev.prio,
+            prev_state: state::of_bits(*prev_state),
+            next: next.pid,
+            next_prio: next.prio,
+        };
+        let prev_state = state::letters(*prev_state);
+        self.what = What::Event { kind, comm: prev.comm.clone(), other_comm: next.comm.clone(), prev_state };
+        true
+    }
+
+    /// The task that runs after this event, if it is a switch.
+    pub fn switched_to(&self) -> Option<Running> {
+        match &self.what {
+            What::Compact { next, .. } => Some(next.clone()),
+            What::Event { kind: Kind::Switch { next, next_prio, .. }, other_comm, .. } => {
+                Some(Running { pid: *next, prio: *next_prio, comm: other_comm.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The tasks it names.
+    pub fn names(&self) -> [(Pid, &str); 2] {
+        match &self.what {
+            What::Event { kind, comm, other_comm, .. } => {
+                let [first, second] = pids(kind);
+                [(first, comm), (second, other_comm)]
+            }
+            What::Compact { next, .. } => [(next.pid, &next.comm), (0, "")],
+            What::Text { .. } => [(0, ""); 2],
+        }
+    }
+}
+
+/// An event with a message of its own, or a generic one; `None` for kinds this crate does not read.
+fn full(event: FtraceEvent) -> Result<Option<Item>, String> {
+    let time = event.timestamp.unwrap_or(0);
+    let pid = event.pid.and_then(|pid| Pid::try_from(pid).ok()).unwrap_or(0);
+    let flags = event.common_flags.unwrap_or(0) as u8;
+    let one = |kind, comm: Option<String>| What::Event {
+        kind,
+        comm: comm.unwrap_or_default(),
+        other_comm: String::new(),
+        prev_state: String::new(),
+    };
+    let what = if let Some(switch) = event.sched_switch {
+        full_switch(switch)
+    } else if let Some(fork) = event.sched_process_fork {
+        let kind = Kind::Fork { parent: fork.parent_pid.unwrap_or(0), child: fork.child_pid.unwrap_or(0) };
+        let (comm, other_comm) = (fork.parent_comm.unwrap_or_default(), fork.child_comm.unwrap_or_default());
+        What::Event { kind, comm, other_comm, prev_state: String::new() }
+    } else if let Some(m) = event.sched_waking {
+        let (pid, prio, target_cpu) = wakee(&m)?;
+        one(Kind::Waking { pid, prio, target_cpu }, m.comm)
+    } else if let Some(m) = event.sched_wakeup {
+        let (pid, prio, target_cpu) = wakee(&m)?;
+        one(Kind::Wakeup { pid, prio, target_cpu }, m.comm)
+    } else if let Some(m) = event.sched_wakeup_new {
+        let (pid, prio, target_cpu) = wakee(&m)?;
+        one(Kind::WakeupNew { pid, prio, target_cpu }, m.comm)
+    } else if let Some(m) = event.sched_migrate_task {
+        let (orig_cpu, dest_cpu) = (cpu(m.orig_cpu)?, cpu(m.dest_cpu)?);
+        let (pid, prio) = (m.pid.unwrap_or(0), m.prio.unwrap_or(0));
+        one(Kind::Migrate { pid, prio, orig_cpu, dest_cpu }, m.comm)
+    } else if let Some(m) = event.sched_process_exit {
+        one(Kind::Exit { pid: m.pid.unwrap_or(0), prio: m.prio.unwrap_or(0) }, m.comm)
+    } else if let Some(generic) = event.generic.filter(|generic| generic.event_name.as_deref() != Some(HEADER_EVENT)) {
+        text(generic)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Item { time, pid, flags, what }))
+}
+
+fn full_switch(switch: SchedSwitch) -> What {
+    let bits = switch.prev_state.unwrap_or(0);
+    let kind = Kind::Switch {
+        prev: switch.prev_pid.unwrap_or(0),
+        prev_prio: switch.prev_prio.unwrap_or(0),
+        prev_state: state::of_bits(bits),
+        next: switch.next_pid.unwrap_or(0),
+        next_prio: switch.next_prio.unwrap_or(0),
+    };
+    let (comm, other_comm) = (switch.prev_comm.unwrap_or_default(), switch.next_comm.unwrap_or_default());
+    What::Event { kind, comm, other_comm, prev_state: state::letters(bits) }
+}
+
+fn wakee(message: &SchedWakeup) -> Result<(Pid, i32, CpuId), String> {
+    Ok((message.pid.unwrap_or(0), message.prio.unwrap_or(0), cpu(message.target_cpu)?))
+}
+
+fn cpu(number: Option<i32>) -> Result<CpuId, String> {
+    let number = number.unwrap_or(0);
+    match u32::try_from(number) {
+        Ok(cpu) if (cpu as usize) < MAX_CPUS => Ok(CpuId(cpu)),
+        _ => Err(format!("CPU {number}, which no kernel has")),
+    }
+}
+
+fn text(generic: Generic) -> What {
+    let value = |field: &GenericField| match (&field.str_value, field.int_value, field.uint_value) {
+        (Some(text), _, _) => text.clone(),
+        (_, Some(number), _) => number.to_string(),
+        (_, _, number) => number.unwrap_or(0).to_string(),
+    };
+    let words = generic.field.iter().map(|field| format!("{}={}", field.name.as_deref().unwrap_or(""), value(field)));
+    What::Text { name: generic.event_name.unwrap_or_default(), fields: words.collect::<Vec<_>>().join(" ") }
+}
+
+fn switches(compact: &CompactSched, items: &mut Vec<Item>) -> Result<(), String> {
+    let columns = [
+        compact.switch_prev_state.len(),
+        compact.switch_next_pid.len(),
+        compact.switch_next_prio.len(),
+        compact.switch_next_comm_index.len(),
+    ];
+    equally_long(compact.switch_timestamp.len(), &columns)?;
+    let mut time = 0u64;
+    for (i, delta) in compact.switch_timestamp.iter().enumerate() {
+        time = time.wrapping_add(*delta);
+        let comm = comm(compact, compact.switch_next_comm_index[i])?;
+        let next = Running { pid: compact.switch_next_pid[i], prio: compact.switch_next_prio[i], comm };
+        let what = What::Compact { prev_state: compact.switch_prev_state[i], next };
+        items.push(Item { time, pid: 0, flags: 0, what });
+    }
+    Ok(())
+}
+
+fn wakings(compact: &CompactSched, items: &mut Vec<Item>) -> Result<(), String> {
+    let columns = [
+        compact.waking_pid.len(),
+        compact.waking_target_cpu.len(),
+        compact.waking_prio.len(),
+        compact.waking_comm_index.len(),
+    ];
+    equally_long(compact.waking_timestamp.len(), &columns)?;
+    let mut time = 0u64;
+    for (i, delta) in compact.waking_timestamp.iter().enumerate() {
+        time = time.wrapping_add(*delta);
+        let target_cpu = cpu(Some(compact.waking_target_cpu[i]))?;
+        let kind = Kind::Waking { pid: compact.waking_pid[i], prio: compact.waking_prio[i], target_cpu };
+        let comm = comm(compact, compact.waking_comm_index[i])?;
+        let what = What::Event { kind, comm, other_comm: String::new(), prev_state: String::new() };
+        items.push(Item { time, pid: 0, flags: 0, what });
+    }
+    Ok(())
+}
+
+fn equally_long(length: usize, columns: &[usize]) -> Result<(), String> {
+    match columns.iter().find(|column| **column != length) {
+        Some(column) => Err(format!("compact events with columns of {length} and {column} values")),
+        None => Ok(()),
+    }
+}
+
+fn comm(compact: &CompactSched, index: u32) -> Result<String, String> {
+    compact.intern_table.get(index as usize).cloned().ok_or_else(|| format!("no interned comm {index}"))
+}

@@ -1,0 +1,207 @@
+//! Reads a Perfetto trace in time order.
+//!
+//! Recorded traces hold the CPUs' events in separate bundles, in the order in which buffers were drained. A first pass
+//! notes where each bundle lies and when it begins; the second merges them, holding only those that overlap in time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::path::Path;
+
+use schedlab_model::{CpuId, Nanos, MAX_CPUS};
+
+use super::expand::{expand, Item, Running};
+use super::message::*;
+use super::packets::Packets;
+use crate::error::TraceError;
+use crate::input::{Bytes, Input};
+use crate::names::Names;
+use crate::record::{Header, Record, TraceReader};
+use crate::Flags;
+
+/// Reads a Perfetto trace.
+pub struct PerfettoReader {
+    packets: Packets,
+    header: Header,
+    names: Names,
+    /// Bundles not yet opened, the earliest last.
+    bundles: Vec<BundleAt>,
+    /// Bundles under way: time of the next event, position in the file, slot.
+    heap: BinaryHeap<Reverse<(Nanos, usize, usize)>>,
+    slots: Vec<Bundle>,
+    /// What runs on each CPU, for compact events, which do not say it.
+    running: Vec<Option<Running>>,
+    lost: u64,
+    /// The event last taken, its CPU, time and bundle's offset.
+    item: Option<Item>,
+    cpu: CpuId,
+    time: Nanos,
+    offset: u64,
+}
+
+/// Where a bundle lies.
+struct BundleAt {
+    first: Nanos,
+    order: usize,
+    offset: u64,
+    /// Which packet of a compressed one.
+    inner: usize,
+}
+
+/// A bundle under way.
+#[derive(Default)]
+struct Bundle {
+    order: usize,
+    offset: u64,
+    cpu: u32,
+    items: VecDeque<Item>,
+}
+
+impl PerfettoReader {
+    /// Makes the first pass. `file` is what errors call the input.
+    pub fn new(input: Box<dyn Input>, file: &Path) -> Result<PerfettoReader, TraceError> {
+        let mut reader = PerfettoReader {
+            packets: Packets::new(Bytes::new(input, file)?),
+            header: Header::default(),
+            names: Names::default(),
+            bundles: Vec::new(),
+            heap: BinaryHeap::new(),
+            slots: Vec::new(),
+            running: Vec::new(),
+            lost: 0,
+            item: None,
+            cpu: CpuId(0),
+            time: 0,
+            offset: 0,
+        };
+        while let Some((offset, packets)) = reader.packets.next()? {
+            for (inner, packet) in packets.into_iter().enumerate() {
+                reader.learn(offset, inner, packet)?;
+            }
+        }
+        reader.bundles.sort_by_key(|bundle| Reverse((bundle.first, bundle.order)));
+        Ok(reader)
+    }
+
+    /// Notes what a packet says about the trace, and where it is if it holds events.
+    fn learn(&mut self, offset: u64, inner: usize, packet: TracePacket) -> Result<(), TraceError> {
+        if let Some(info) = packet.system_info {
+            self.header.kernel = info.utsname.and_then(|name| name.release).or(self.header.kernel.take());
+            self.header.nr_cpus = info.num_cpus.map(|count| count as usize).or(self.header.nr_cpus);
+        }
+        for process in packet.process_tree.iter().flat_map(|tree| &tree.processes) {
+            if let (Some(pid), Some(name)) = (process.pid, process.cmdline.first()) {
+                self.names.set(pid, name);
+            }
+        }
+        if let Some(TrackDescriptor { uuid: Some(uuid), name: Some(name), counter: Some(counter) }) =
+            packet.track_descriptor
+        {
+            if uuid == super::TRACK_BASE + self.header.metrics.len() as u64 {
+                self.header.metrics.push((name, counter.unit_name.unwrap_or_default()));
+            }
+        }
+        let Some(bundle) = packet.ftrace_events else { return Ok(()) };
+        if bundle.cpu.unwrap_or(0) as usize >= MAX_CPUS {
+            return Err(self.packets.malformed(offset, "a CPU number no kernel has"));
+        }
+        let generic = bundle.event.iter().filter_map(|event| event.generic.as_ref());
+        for line in generic.filter(|generic| generic.event_name.as_deref() == Some(super::HEADER_EVENT)) {
+            self.header.comments.extend(line.field.iter().filter_map(|field| field.str_value.clone()));
+        }
+        self.lost += u64::from(bundle.lost_events.unwrap_or(false));
+        if let Some(first) = bundle.first_time() {
+            self.bundles.push(BundleAt { first, order: self.bundles.len(), offset, inner });
+        }
+        Ok(())
+    }
+
+    /// Opens every bundle that begins no later than the next event.
+    fn open_due(&mut self) -> Result<(), TraceError> {
+        while let Some(at) = self.bundles.last() {
+            if self.heap.peek().is_some_and(|Reverse((next, _, _))| *next < at.first) {
+                break;
+            }
+            let BundleAt { order, offset, inner, .. } = *at;
+            self.bundles.pop();
+            let bundle = self.packets.at(offset, inner)?.ftrace_events.unwrap_or_default();
+            let cpu = bundle.cpu.unwrap_or(0);
+            let items = expand(bundle).map_err(|what| self.packets.malformed(offset, what))?;
+            if let Some(first) = items.front().map(|item| item.time) {
+                let slot = self.free_slot();
+                self.slots[slot] = Bundle { order, offset, cpu, items };
+                self.heap.push(Reverse((first, order, slot)));
+            }
+        }
+        Ok(())
+    }
+
+    fn free_slot(&mut self) -> usize {
+        match self.slots.iter().position(|bundle| bundle.items.is_empty()) {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(Bundle::default());
+                self.slots.len() - 1
+            }
+        }
+    }
+
+    /// Takes the next event of all bundles into `self.item`.
+    fn take(&mut self) -> Result<bool, TraceError> {
+        self.open_due()?;
+        let Some(Reverse((time, _, slot))) = self.heap.pop() else { return Ok(false) };
+        let bundle = &mut self.slots[slot];
+        self.cpu = CpuId(bundle.cpu);
+        self.time = time;
+        self.offset = bundle.offset;
+        self.item = bundle.items.pop_front();
+        if let Some(next) = bundle.items.front() {
+            self.heap.push(Reverse((next.time.max(time), bundle.order, slot)));
+        }
+        Ok(true)
+    }
+
+    /// Completes a compact switch with what ran before it. False if that is not known: such an event is left out.
+    fn complete(&mut self) -> bool {
+        let Some(item) = &mut self.item else { return false };
+        if self.running.len() <= self.cpu.index() {
+            self.running.resize(self.cpu.index() + 1, None);
+        }
+        let running = &mut self.running[self.cpu.index()];
+        let known = item.complete(running.as_ref());
+        if let Some(next) = item.switched_to() {
+            *running = Some(next);
+        }
+        for (pid, comm) in item.names() {
+            self.names.set(pid, comm);
+        }
+        known
+    }
+}
+
+impl TraceReader for PerfettoReader {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {
+        loop {
+            if !self.take()? {
+                return Ok(None);
+            }
+            if self.complete() {
+                break;
+            }
+            self.lost += 1;
+        }
+        let (time, cpu) = (self.time, self.cpu);
+        let Some(item) = &self.item else { return Ok(None) };
+        let pid = item.pid;
+        let comm = if pid == 0 { "<idle>" } else { self.names.get(pid) };
+        let body = item.body().map_err(|what| self.packets.malformed(self.offset, what))?;
+        Ok(Some(Record { time, cpu, comm, pid, flags: Flags::of_bits(item.flags, 0), body }))
+    }
+}
