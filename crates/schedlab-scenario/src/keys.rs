@@ -119,7 +119,7 @@ pub const OBJECT: Section = Section {
         key("packet", "boolean", "false", "a pipe with one message a page"),
         key("sndbuf", "bytes", "212992", "send buffer of a socket"),
         key("pi", "boolean", "false", "a mutex with priority inheritance"),
-        key("parties", "1 to 100000", "the tasks that name it", "parties of a barrier"),
+        key("parties", "1 to 100000", "", "parties of a barrier; undeclared, the tasks that name it"),
         key("initial", "0 to 1000000", "0", "units of a semaphore at start"),
     ],
 };
@@ -194,7 +194,12 @@ pub const METRIC: Section = Section {
     name: "[[metric]]",
     keys: &[
         key("of", "WORKLOAD.METRIC or sched.METRIC", "", "what is measured"),
-        key("stat", "mean, min, max or p0 to p100", "", "statistic of a metric with many samples"),
+        key(
+            "stat",
+            "p50 p75 p90 p95 p99 p99.5 p99.9 mean min max count",
+            "",
+            "statistic of a metric with many samples",
+        ),
         key("margin", "percentage", "2%", "smallest difference that matters"),
         key("better", "lower, higher or neither", "the metric's", "which direction is an improvement"),
         key("unit", "us, ms or s", "the metric's", "unit of a time as shown"),
