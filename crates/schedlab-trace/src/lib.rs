@@ -11,6 +11,7 @@ mod event;
 mod flags;
 mod format;
 mod input;
+mod item;
 mod names;
 mod output;
 mod perfetto;

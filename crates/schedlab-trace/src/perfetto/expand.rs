@@ -2,34 +2,19 @@
 
 use std::collections::VecDeque;
 
-use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
+use schedlab_model::{CpuId, Pid, MAX_CPUS};
 
 use super::message::*;
 use super::HEADER_EVENT;
-use crate::record::{pids, Body, Fields, Words};
-use crate::text::body;
-use crate::{state, Kind};
+use crate::item::{Item, What};
+use crate::{state, Flags, Kind};
 
-/// One event.
+/// One event of a bundle.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Item {
-    pub time: Nanos,
-    /// The task that ran.
-    pub pid: Pid,
-    /// `common_flags`.
-    pub flags: u8,
-    pub what: What,
-}
-
-/// What an event says.
-#[derive(Clone, PartialEq, Debug)]
-pub enum What {
-    /// An event of the model.
-    Event { kind: Kind, comm: String, other_comm: String, prev_state: String },
-    /// A switch that does not say which task left.
-    Compact { prev_state: i64, next: Running },
-    /// An event without a message of its own, as text.
-    Text { name: String, fields: String },
+pub struct Draft {
+    pub item: Item,
+    /// A compact switch: its state bits, and who runs next. It does not say who left.
+    pub compact: Option<(i64, Running)>,
 }
 
 /// A task on a CPU.
@@ -41,83 +26,56 @@ pub struct Running {
 }
 
 /// Takes a bundle apart. The error says what is wrong with it.
-pub fn expand(bundle: FtraceEventBundle) -> Result<VecDeque<Item>, String> {
-    let mut items = Vec::with_capacity(bundle.event.len());
+pub fn expand(bundle: FtraceEventBundle) -> Result<VecDeque<Draft>, String> {
+    let on = cpu(bundle.cpu.map(|cpu| cpu as i32))?;
+    let mut drafts = Vec::with_capacity(bundle.event.len());
     for event in bundle.event {
-        items.extend(full(event)?);
+        drafts.extend(full(on, event)?.map(|item| Draft { item, compact: None }));
     }
     if let Some(compact) = bundle.compact_sched {
-        switches(&compact, &mut items)?;
-        wakings(&compact, &mut items)?;
+        switches(on, &compact, &mut drafts)?;
+        wakings(on, &compact, &mut drafts)?;
     }
-    items.sort_by_key(|item| item.time);
-    Ok(items.into())
+    drafts.sort_by_key(|draft| draft.item.time);
+    Ok(drafts.into())
 }
 
-impl Item {
-    /// The body of a record; a compact switch must have been completed before.
-    pub fn body(&self) -> Result<Body<'_>, String> {
-        match &self.what {
-            What::Event { kind, comm, other_comm, prev_state } => {
-                Ok(Body::Event(*kind, Words { comm, other_comm, prev_state }))
-            }
-            What::Text { name, fields } => body::parse(name, fields),
-            What::Compact { .. } => Ok(Body::Other { name: "sched_switch", fields: Fields("") }),
-        }
-    }
-
+impl Draft {
     /// Makes a compact switch a whole one. False if it is not known what ran before it.
     pub fn complete(&mut self, running: Option<&Running>) -> bool {
-        let What::Compact { prev_state, next } = &self.what else { return true };
+        let Some((bits, next)) = &self.compact else { return true };
         let Some(prev) = running else { return false };
-        self.pid = prev.pid;
+        self.item.pid = prev.pid;
         let kind = Kind::Switch {
             prev: prev.pid,
             prev_prio: prev.prio,
-            prev_state: state::of_bits(*prev_state),
+            prev_state: state::of_bits(*bits),
             next: next.pid,
             next_prio: next.prio,
         };
-        let prev_state = state::letters(*prev_state);
-        self.what = What::Event { kind, comm: prev.comm.clone(), other_comm: next.comm.clone(), prev_state };
+        let (comm, other_comm) = (prev.comm.clone(), next.comm.clone());
+        self.item.what = What::Event { kind, comm, other_comm, prev_state: state::letters(*bits) };
         true
     }
 
     /// The task that runs after this event, if it is a switch.
     pub fn switched_to(&self) -> Option<Running> {
-        match &self.what {
-            What::Compact { next, .. } => Some(next.clone()),
+        match &self.item.what {
+            _ if self.compact.is_some() => self.compact.as_ref().map(|(_, next)| next.clone()),
             What::Event { kind: Kind::Switch { next, next_prio, .. }, other_comm, .. } => {
                 Some(Running { pid: *next, prio: *next_prio, comm: other_comm.clone() })
             }
             _ => None,
         }
     }
-
-    /// The tasks it names.
-    pub fn names(&self) -> [(Pid, &str); 2] {
-        match &self.what {
-            What::Event { kind, comm, other_comm, .. } => {
-                let [first, second] = pids(kind);
-                [(first, comm), (second, other_comm)]
-            }
-            What::Compact { next, .. } => [(next.pid, &next.comm), (0, "")],
-            What::Text { .. } => [(0, ""); 2],
-        }
-    }
 }
 
 /// An event with a message of its own, or a generic one; `None` for kinds this crate does not read.
-fn full(event: FtraceEvent) -> Result<Option<Item>, String> {
+fn full(on: CpuId, event: FtraceEvent) -> Result<Option<Item>, String> {
     let time = event.timestamp.unwrap_or(0);
     let pid = event.pid.and_then(|pid| Pid::try_from(pid).ok()).unwrap_or(0);
-    let flags = event.common_flags.unwrap_or(0) as u8;
-    let one = |kind, comm: Option<String>| What::Event {
-        kind,
-        comm: comm.unwrap_or_default(),
-        other_comm: String::new(),
-        prev_state: String::new(),
-    };
+    let flags = Flags::of_bits(event.common_flags.unwrap_or(0) as u8, 0);
+    let one = |kind, comm: Option<String>| What::one(kind, comm.unwrap_or_default());
     let what = if let Some(switch) = event.sched_switch {
         full_switch(switch)
     } else if let Some(fork) = event.sched_process_fork {
@@ -144,7 +102,7 @@ fn full(event: FtraceEvent) -> Result<Option<Item>, String> {
     } else {
         return Ok(None);
     };
-    Ok(Some(Item { time, pid, flags, what }))
+    Ok(Some(Item { time, cpu: on, pid, flags, what }))
 }
 
 fn full_switch(switch: SchedSwitch) -> What {
@@ -182,7 +140,7 @@ fn text(generic: Generic) -> What {
     What::Text { name: generic.event_name.unwrap_or_default(), fields: words.collect::<Vec<_>>().join(" ") }
 }
 
-fn switches(compact: &CompactSched, items: &mut Vec<Item>) -> Result<(), String> {
+fn switches(on: CpuId, compact: &CompactSched, drafts: &mut Vec<Draft>) -> Result<(), String> {
     let columns = [
         compact.switch_prev_state.len(),
         compact.switch_next_pid.len(),
@@ -195,13 +153,14 @@ fn switches(compact: &CompactSched, items: &mut Vec<Item>) -> Result<(), String>
         time = time.wrapping_add(*delta);
         let comm = comm(compact, compact.switch_next_comm_index[i])?;
         let next = Running { pid: compact.switch_next_pid[i], prio: compact.switch_next_prio[i], comm };
-        let what = What::Compact { prev_state: compact.switch_prev_state[i], next };
-        items.push(Item { time, pid: 0, flags: 0, what });
+        let what = What::Text { name: String::new(), fields: String::new() };
+        let item = Item { time, cpu: on, pid: 0, flags: Flags::NONE, what };
+        drafts.push(Draft { item, compact: Some((compact.switch_prev_state[i], next)) });
     }
     Ok(())
 }
 
-fn wakings(compact: &CompactSched, items: &mut Vec<Item>) -> Result<(), String> {
+fn wakings(on: CpuId, compact: &CompactSched, drafts: &mut Vec<Draft>) -> Result<(), String> {
     let columns = [
         compact.waking_pid.len(),
         compact.waking_target_cpu.len(),
@@ -215,8 +174,8 @@ fn wakings(compact: &CompactSched, items: &mut Vec<Item>) -> Result<(), String> 
         let target_cpu = cpu(Some(compact.waking_target_cpu[i]))?;
         let kind = Kind::Waking { pid: compact.waking_pid[i], prio: compact.waking_prio[i], target_cpu };
         let comm = comm(compact, compact.waking_comm_index[i])?;
-        let what = What::Event { kind, comm, other_comm: String::new(), prev_state: String::new() };
-        items.push(Item { time, pid: 0, flags: 0, what });
+        let item = Item { time, cpu: on, pid: 0, flags: Flags::NONE, what: What::one(kind, comm) };
+        drafts.push(Draft { item, compact: None });
     }
     Ok(())
 }

@@ -7,16 +7,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::path::Path;
 
-use schedlab_model::{CpuId, Nanos, MAX_CPUS};
+use schedlab_model::{Nanos, MAX_CPUS};
 
-use super::expand::{expand, Item, Running};
+use super::expand::{expand, Draft, Running};
 use super::message::*;
 use super::packets::Packets;
 use crate::error::TraceError;
 use crate::input::{Bytes, Input};
 use crate::names::Names;
 use crate::record::{Header, Record, TraceReader};
-use crate::Flags;
 
 /// Reads a Perfetto trace.
 pub struct PerfettoReader {
@@ -31,10 +30,8 @@ pub struct PerfettoReader {
     /// What runs on each CPU, for compact events, which do not say it.
     running: Vec<Option<Running>>,
     lost: u64,
-    /// The event last taken, its CPU, time and bundle's offset.
-    item: Option<Item>,
-    cpu: CpuId,
-    time: Nanos,
+    /// The event last taken, and its bundle's offset.
+    draft: Option<Draft>,
     offset: u64,
 }
 
@@ -52,8 +49,7 @@ struct BundleAt {
 struct Bundle {
     order: usize,
     offset: u64,
-    cpu: u32,
-    items: VecDeque<Item>,
+    drafts: VecDeque<Draft>,
 }
 
 impl PerfettoReader {
@@ -68,9 +64,7 @@ impl PerfettoReader {
             slots: Vec::new(),
             running: Vec::new(),
             lost: 0,
-            item: None,
-            cpu: CpuId(0),
-            time: 0,
+            draft: None,
             offset: 0,
         };
         while let Some((offset, packets)) = reader.packets.next()? {
@@ -124,11 +118,10 @@ impl PerfettoReader {
             let BundleAt { order, offset, inner, .. } = *at;
             self.bundles.pop();
             let bundle = self.packets.at(offset, inner)?.ftrace_events.unwrap_or_default();
-            let cpu = bundle.cpu.unwrap_or(0);
-            let items = expand(bundle).map_err(|what| self.packets.malformed(offset, what))?;
-            if let Some(first) = items.front().map(|item| item.time) {
+            let drafts = expand(bundle).map_err(|what| self.packets.malformed(offset, what))?;
+            if let Some(first) = drafts.front().map(|draft| draft.item.time) {
                 let slot = self.free_slot();
-                self.slots[slot] = Bundle { order, offset, cpu, items };
+                self.slots[slot] = Bundle { order, offset, drafts };
                 self.heap.push(Reverse((first, order, slot)));
             }
         }
@@ -136,7 +129,7 @@ impl PerfettoReader {
     }
 
     fn free_slot(&mut self) -> usize {
-        match self.slots.iter().position(|bundle| bundle.items.is_empty()) {
+        match self.slots.iter().position(|bundle| bundle.drafts.is_empty()) {
             Some(slot) => slot,
             None => {
                 self.slots.push(Bundle::default());
@@ -145,35 +138,31 @@ impl PerfettoReader {
         }
     }
 
-    /// Takes the next event of all bundles into `self.item`.
-    fn take(&mut self) -> Result<bool, TraceError> {
+    /// Takes the next event of all bundles.
+    fn take(&mut self) -> Result<Option<Draft>, TraceError> {
         self.open_due()?;
-        let Some(Reverse((time, _, slot))) = self.heap.pop() else { return Ok(false) };
+        let Some(Reverse((time, _, slot))) = self.heap.pop() else { return Ok(None) };
         let bundle = &mut self.slots[slot];
-        self.cpu = CpuId(bundle.cpu);
-        self.time = time;
         self.offset = bundle.offset;
-        self.item = bundle.items.pop_front();
-        if let Some(next) = bundle.items.front() {
-            self.heap.push(Reverse((next.time.max(time), bundle.order, slot)));
+        let draft = bundle.drafts.pop_front();
+        if let Some(next) = bundle.drafts.front() {
+            self.heap.push(Reverse((next.item.time.max(time), bundle.order, slot)));
         }
-        Ok(true)
+        Ok(draft)
     }
 
     /// Completes a compact switch with what ran before it. False if that is not known: such an event is left out.
-    fn complete(&mut self) -> bool {
-        let Some(item) = &mut self.item else { return false };
-        if self.running.len() <= self.cpu.index() {
-            self.running.resize(self.cpu.index() + 1, None);
+    fn complete(&mut self, draft: &mut Draft) -> bool {
+        let cpu = draft.item.cpu.index();
+        if self.running.len() <= cpu {
+            self.running.resize(cpu + 1, None);
         }
-        let running = &mut self.running[self.cpu.index()];
-        let known = item.complete(running.as_ref());
-        if let Some(next) = item.switched_to() {
+        let running = &mut self.running[cpu];
+        let known = draft.complete(running.as_ref());
+        if let Some(next) = draft.switched_to() {
             *running = Some(next);
         }
-        for (pid, comm) in item.names() {
-            self.names.set(pid, comm);
-        }
+        draft.item.teach(&mut self.names);
         known
     }
 }
@@ -188,20 +177,14 @@ impl TraceReader for PerfettoReader {
     }
 
     fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {
-        loop {
-            if !self.take()? {
-                return Ok(None);
-            }
-            if self.complete() {
-                break;
+        while let Some(mut draft) = self.take()? {
+            if self.complete(&mut draft) {
+                let draft = self.draft.insert(draft);
+                let record = draft.item.record(&self.names);
+                return record.map(Some).map_err(|what| self.packets.malformed(self.offset, what));
             }
             self.lost += 1;
         }
-        let (time, cpu) = (self.time, self.cpu);
-        let Some(item) = &self.item else { return Ok(None) };
-        let pid = item.pid;
-        let comm = if pid == 0 { "<idle>" } else { self.names.get(pid) };
-        let body = item.body().map_err(|what| self.packets.malformed(self.offset, what))?;
-        Ok(Some(Record { time, cpu, comm, pid, flags: Flags::of_bits(item.flags, 0), body }))
+        Ok(None)
     }
 }

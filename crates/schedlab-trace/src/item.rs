@@ -1,0 +1,61 @@
+//! A record that owns its words: what binary readers decode into before they lend it out.
+
+use schedlab_model::{CpuId, Nanos, Pid};
+
+use crate::names::Names;
+use crate::record::{pids, Body, Record, Words};
+use crate::text::body;
+use crate::{Flags, Kind};
+
+/// One record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Item {
+    pub time: Nanos,
+    pub cpu: CpuId,
+    /// The task that ran.
+    pub pid: Pid,
+    pub flags: Flags,
+    pub what: What,
+}
+
+/// What a record says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum What {
+    /// An event of the model.
+    Event { kind: Kind, comm: String, other_comm: String, prev_state: String },
+    /// Any other event, or one told as text.
+    Text { name: String, fields: String },
+}
+
+impl What {
+    /// An event about one task.
+    pub fn one(kind: Kind, comm: String) -> What {
+        What::Event { kind, comm, other_comm: String::new(), prev_state: String::new() }
+    }
+}
+
+impl Item {
+    /// Lends the record; `names` tells the name of the task that ran. The error says what is wrong with it.
+    pub fn record<'a>(&'a self, names: &'a Names) -> Result<Record<'a>, String> {
+        let comm = if self.pid == 0 { "<idle>" } else { names.get(self.pid) };
+        let body = match &self.what {
+            What::Event { kind, comm, other_comm, prev_state } => {
+                Body::Event(*kind, Words { comm, other_comm, prev_state })
+            }
+            What::Text { name, fields } => body::parse(name, fields)?,
+        };
+        Ok(Record { time: self.time, cpu: self.cpu, comm, pid: self.pid, flags: self.flags, body })
+    }
+
+    /// Notes the names of the tasks it tells.
+    pub fn teach(&self, names: &mut Names) {
+        if let What::Event { kind, comm, other_comm, .. } = &self.what {
+            let [first, second] = pids(kind);
+            for (pid, comm) in [(first, comm), (second, other_comm)] {
+                if !comm.is_empty() {
+                    names.set(pid, comm);
+                }
+            }
+        }
+    }
+}
