@@ -162,7 +162,11 @@ fn machine_of(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine
 fn tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
     let Some(value) = root.get(key) else { return Ok(Vec::new()) };
     let form = format!("[[{key}]] tables");
-    value.array(&form)?.iter().map(|item| item.table(&form)).collect()
+    let items = value.array(&form)?;
+    if items.len() > MOST_TABLES {
+        return Err(value.error(format!("{} {key}s", items.len())).expected(format!("at most {MOST_TABLES}")));
+    }
+    items.iter().map(|item| item.table(&form)).collect()
 }
 
 /// At least one table of a kind.
@@ -174,16 +178,27 @@ fn some_tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
     Ok(tables)
 }
 
+/// More workloads, variants or metrics than this are no comparison that anybody could read.
+const MOST_TABLES: usize = 1000;
+
+/// More tasks than this at the start are beyond any machine's process ids, and soon beyond memory.
+const MOST_TASKS: u64 = 400_000;
+
 fn workloads<'a>(root: &Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Vec<workload::Draft<'a>>> {
     let mut drafts: Vec<workload::Draft> = Vec::new();
     for table in some_tables(root, "workload")? {
-        let draft = workload::read(table, dir, nr_cpus)?;
+        let draft = workload::read(table.clone(), dir, nr_cpus)?;
         let name = &draft.workload.name;
         if drafts.iter().any(|known| known.workload.name == *name) {
             let error = duplicate(&draft.table, "workload", name);
             return Err(error.hint(format!("give one of them a name: name = \"{name}-2\"")));
         }
         drafts.push(draft);
+        let tasks: u64 = drafts.iter().flat_map(|draft| &draft.workload.tasks).map(|task| u64::from(task.count)).sum();
+        if tasks > MOST_TASKS {
+            let error = table.error(format!("with it, {tasks} tasks start"));
+            return Err(error.expected(format!("at most {MOST_TASKS} in all workloads")));
+        }
     }
     Ok(drafts)
 }

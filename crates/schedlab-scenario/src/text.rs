@@ -17,6 +17,8 @@ pub(crate) struct Text<'a> {
     pub name: &'a str,
     /// What it says.
     pub text: &'a str,
+    /// Where each line starts.
+    lines: Vec<usize>,
 }
 
 impl<'a> Text<'a> {
@@ -27,13 +29,18 @@ impl<'a> Text<'a> {
             return Err(ScenarioError::new(name, "", message).expected(format!("at most {LARGEST}")));
         }
         match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Text { name, text }),
+            Ok(text) => Ok(Text::of(name, text)),
             Err(error) => {
                 let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-                let start = Text { name, text: &valid };
+                let start = Text::of(name, &valid);
                 Err(start.error(valid.len(), "", "the file is not UTF-8 text").expected("a TOML file"))
             }
         }
+    }
+
+    fn of(name: &'a str, text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Text { name, text, lines: std::iter::once(0).chain(ends).collect() }
     }
 
     /// Whether there is nothing in it but space and comments.
@@ -64,16 +71,19 @@ impl<'a> Text<'a> {
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
         }
-        let before = &self.text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
-        (line as u32, column as u32)
+        let line = self.line_at(offset);
+        let before = &self.text[self.lines[line as usize - 1]..offset];
+        (line, before.trim_start_matches('\u{feff}').chars().count() as u32 + 1)
+    }
+
+    /// The number of the line an offset is in; the first line starts at 0, so there always is one.
+    fn line_at(&self, offset: usize) -> u32 {
+        self.lines.partition_point(|start| *start <= offset) as u32
     }
 
     /// The line of a span's start.
     pub fn line(&self, span: &Range<usize>) -> u32 {
-        self.position(span.start).0
+        self.line_at(span.start)
     }
 }
 
@@ -83,7 +93,7 @@ mod tests {
 
     #[test]
     fn places() {
-        let text = Text { name: "t", text: "a = 1\n\u{e9}\u{e9} = 2\n" };
+        let text = Text::of("t", "a = 1\n\u{e9}\u{e9} = 2\n");
         for (offset, place) in [(0, (1, 1)), (4, (1, 5)), (6, (2, 1)), (8, (2, 2)), (9, (2, 2)), (99, (3, 1))] {
             assert_eq!(text.position(offset), place, "{offset}");
         }

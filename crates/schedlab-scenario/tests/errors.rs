@@ -63,6 +63,20 @@ fn what_is_no_scenario_at_all_is_refused_at_once() {
         ("deep tables", "a = ".to_owned() + &"{a=".repeat(100_000)),
         ("a deep key", format!("a{} = 1", ".a".repeat(100_000))),
         ("many tables", "[[workload]]\n".repeat(70_000)),
+        ("many workloads", format!("machine = \"rpi4\"\n{}", "[[workload]]\nuse = \"hog\"\n".repeat(20_000))),
+        (
+            "many tasks",
+            format!(
+                "machine = \"rpi4\"\n{}",
+                (0..9)
+                    .map(|n| format!("[[workload]]\nuse = \"cyclictest\"\nname = \"a{n}\"\nthreads = 100000\n"))
+                    .collect::<String>()
+            ),
+        ),
+        (
+            "many steps",
+            format!("machine = \"rpi4\"\nworkload = [{{ program = [{}] }}]\n", "\"yield\",\n".repeat(80_000)),
+        ),
         ("one long string", format!("name = \"{}\"", "y".repeat(1_000_000))),
         ("a NUL", "\0".to_owned()),
     ];
