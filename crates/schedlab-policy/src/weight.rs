@@ -125,3 +125,85 @@ fn bits_above_32(factor: u64) -> u32 {
 fn mul_u64_u32_shr(a: u64, mul: u32, shift: i32) -> u64 {
     ((u128::from(a) * u128::from(mul)) >> shift.max(0)) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn nice(nice: i8) -> LoadWeight {
+        LoadWeight::of_task(nice, FairPolicy::Normal)
+    }
+
+    #[test]
+    fn virtual_time_of_a_millisecond() {
+        for (level, virtual_ns) in [
+            (-20, 11_536),
+            (-10, 107_247),
+            (-5, 328_099),
+            (-1, 801_879),
+            (0, 1_000_000),
+            (1, 1_248_780),
+            (5, 3_056_716),
+            (10, 9_309_090),
+            (19, 68_266_666),
+        ] {
+            assert_eq!(calc_delta_fair(1_000_000, nice(level)), virtual_ns, "nice {level}");
+        }
+        assert_eq!(calc_delta_fair(1_000_000, LoadWeight::of_task(0, FairPolicy::Idle)), 341_333_333);
+        assert_eq!(LoadWeight::of_task(0, FairPolicy::Batch), nice(0));
+    }
+
+    #[test]
+    fn a_share_of_a_summed_weight() {
+        assert_eq!(calc_delta(24_000_000, NICE_0_LOAD, LoadWeight::of_sum(2 * NICE_0_LOAD)), 11_999_994);
+    }
+
+    #[test]
+    fn inverses_are_rounded_but_for_four() {
+        let floored = [56, 45, 29, 23];
+        for (weight, inverse) in WEIGHTS.iter().zip(INVERSES) {
+            let half = if floored.contains(weight) { 0 } else { u64::from(*weight) / 2 };
+            assert_eq!(u64::from(inverse), ((1 << 32) + half) / u64::from(*weight), "weight {weight}");
+        }
+        assert_eq!(u64::from(IDLE_INVERSE), (1 << 32) / u64::from(IDLE_WEIGHT));
+    }
+
+    #[test]
+    fn extreme_weights_have_an_inverse() {
+        for (weight, inverse) in [(0, u32::MAX), (1 << 10, u32::MAX / 2), (u64::MAX, 1), (1 << 20, u32::MAX / 1024)] {
+            assert_eq!(LoadWeight::of_sum(weight).inverse(), inverse, "weight {weight}");
+        }
+    }
+
+    proptest! {
+        /// Against the definition in 128 bits: shift the factor until it fits, multiply, shift back.
+        #[test]
+        fn calc_delta_is_the_shifted_product(
+            delta in 0u64..1 << 40,
+            weight in 1u64..1 << 40,
+            load in 1u64..1 << 45,
+        ) {
+            let load = LoadWeight::of_sum(load);
+            let (mut factor, mut shift) = (u128::from(scale_load_down(weight)), 32u32);
+            let cut = |factor: &mut u128, shift: &mut u32| while *factor >> 32 != 0 {
+                *factor >>= 1;
+                *shift -= 1;
+            };
+            cut(&mut factor, &mut shift);
+            factor *= u128::from(load.inverse());
+            cut(&mut factor, &mut shift);
+            let exact = u128::from(delta) * factor >> shift;
+            prop_assert_eq!(calc_delta(delta, weight, load), exact as u64);
+        }
+
+        /// The fixed point stays within a ten-thousandth of the true quotient, or one unit, for a task's weight.
+        #[test]
+        fn calc_delta_is_close_to_the_quotient(delta in 0u64..1 << 40, level in -20i8..20) {
+            let load = nice(level);
+            let exact = u128::from(delta) * u128::from(NICE_0_LOAD) / u128::from(load.weight);
+            let error = u128::from(calc_delta_fair(delta, load)).abs_diff(exact);
+            prop_assert!(error <= exact / 10_000 + 1, "{error} of {exact}");
+        }
+    }
+}

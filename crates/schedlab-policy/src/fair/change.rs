@@ -87,7 +87,7 @@ impl Fair {
         if old == nice || !(-20..=19).contains(&nice) {
             return self.need_resched(cpu);
         }
-        self.requeue_around(id, now, |fair| {
+        self.requeue_around(id, true, now, |fair| {
             fair.se_mut(id).nice = nice;
             fair.set_load_weight(id);
         });
@@ -100,7 +100,7 @@ impl Fair {
         let id = EntityId::of(task);
         let cpu = self.se(id).cpu;
         if self.se(id).policy != policy {
-            self.requeue_around(id, now, |fair| {
+            self.requeue_around(id, true, now, |fair| {
                 fair.se_mut(id).policy = policy;
                 fair.refresh_slice(id);
                 fair.set_load_weight(id);
@@ -116,7 +116,7 @@ impl Fair {
         let (cpu, wanted) = (self.se(id).cpu, slice.unwrap_or(0));
         if self.eevdf && self.se(id).policy != FairPolicy::Idle && wanted != self.se(id).slice {
             let base_slice = self.config.knobs.base_slice;
-            self.requeue_around(id, now, |fair| {
+            self.requeue_around(id, true, now, |fair| {
                 let se = fair.se_mut(id);
                 se.custom_slice = wanted > 0;
                 se.slice = if wanted > 0 { wanted.clamp(SLICE_RANGE.0, SLICE_RANGE.1) } else { base_slice };
@@ -126,13 +126,25 @@ impl Fair {
         self.need_resched(cpu)
     }
 
+    /// `sched_move_task` to where the task already is, as every exiting task does in kernels with autogroups: it is
+    /// requeued, and a running one reschedules.
+    pub fn requeue_task(&mut self, task: TaskId, now: Nanos) -> Resched {
+        let id = EntityId::of(task);
+        let cpu = self.se(id).cpu;
+        self.requeue_around(id, false, now, |_| {});
+        if self.rqs[cpu.index()].curr == id {
+            self.resched_curr(cpu.index());
+        }
+        self.need_resched(cpu)
+    }
+
     /// The frame of every attribute change: a queued task leaves (DEQUEUE_SAVE) and comes back (ENQUEUE_RESTORE), a
-    /// running one is put and set again.
-    fn requeue_around(&mut self, id: EntityId, now: Nanos, change: impl FnOnce(&mut Fair)) {
+    /// running one is put and set again. `save`: without DEQUEUE_MOVE.
+    fn requeue_around(&mut self, id: EntityId, save: bool, now: Nanos, change: impl FnOnce(&mut Fair)) {
         let (cpu, task, queued) = (self.se(id).cpu, id.task_id(), self.se(id).on_rq);
         let running = self.rqs[cpu.index()].curr == id;
         if queued {
-            self.dequeue_task(cpu, task, Dequeue { save: true, ..Dequeue::default() }, now);
+            self.dequeue_task(cpu, task, Dequeue { save, ..Dequeue::default() }, now);
         }
         if running {
             self.put_prev(cpu, now);

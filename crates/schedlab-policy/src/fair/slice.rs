@@ -7,9 +7,20 @@ use super::entity::EntityId;
 use super::Fair;
 use crate::features::Feature;
 use crate::weight::{calc_delta, calc_delta_fair, LoadWeight};
-use schedlab_model::Nanos;
+use schedlab_model::{Nanos, TaskId};
 
 impl Fair {
+    /// How long the task may run at once (`get_rr_interval`, unrounded): CFS's ideal slice now, EEVDF's request.
+    #[must_use]
+    pub fn slice_of(&self, task: TaskId) -> Nanos {
+        let id = EntityId::of(task);
+        if self.eevdf {
+            self.se(id).slice
+        } else {
+            self.sched_slice(self.se(id).cpu.index(), id)
+        }
+    }
+
     /// `sched_slice`: wall time. An entity that is not queued is counted as if it were.
     pub(super) fn sched_slice(&self, rq: usize, id: EntityId) -> Nanos {
         let (q, se) = (&self.rqs[rq], self.se(id));
