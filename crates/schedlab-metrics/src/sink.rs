@@ -244,7 +244,7 @@ impl Metrics {
         let (now, live, warmup) = (event.time, event.time >= self.plan.warmup, self.plan.warmup);
         let task = self.tasks.at(next);
         let mut elsewhere = None;
-        if task.state == State::Waiting {
+        if task.state == State::Waiting || task.state == State::Waking {
             let waited = now.saturating_sub(task.since);
             if live {
                 self.run_delay.record(waited);
@@ -255,6 +255,11 @@ impl Metrics {
                 }
             }
             match task.cpu.index() {
+                // Without sched_wakeup (perf sched record leaves it out) it was on no runqueue that is known.
+                _ if task.state == State::Waking => {
+                    task.wakeups += u64::from(live);
+                    self.totals.wakeups += u64::from(live);
+                }
                 here if here == cpu => self.cpus[cpu].waiting = self.cpus[cpu].waiting.saturating_sub(1),
                 other => elsewhere = Some(other),
             }

@@ -117,6 +117,13 @@ fn a_waker_that_meets_the_wakee_on_its_way_out_counts_from_waking() {
     check(&report, &[("sched.wakeups", 0.0), ("sched.wakeup_latency.count", 0.0)]);
 }
 
+#[test]
+fn without_sched_wakeup_a_wait_begins_at_waking() {
+    let events = [switch(0, 0, 0, Running, 10), waking(40, 20, 0), switch(100, 0, 10, Sleeping, 20)];
+    let report = reduce(Plan { nr_cpus: 1, ..Plan::default() }, &events, 200);
+    check(&report, &[("sched.wakeups", 1.0), ("sched.wakeup_latency.max", 0.060), ("sched.run_delay.max", 0.060)]);
+}
+
 /// Each case: what happens on two CPUs while CPU 0 runs task 1 from 0 on, the end, CPU time lost and to which cause.
 #[test]
 fn idle_while_runnable_names_its_cause() {

@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::output::Output;
 use crate::perfetto::{PerfettoReader, PerfettoWriter};
 use crate::record::{Header, TraceReader, TraceWriter};
-use crate::text::{FtraceReader, FtraceWriter};
+use crate::text::{FtraceWriter, TextReader};
 
 /// A trace format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ pub(crate) fn open_input(mut input: Box<dyn Input>, path: &Path) -> Result<Box<d
         [0x1f, 0x8b, ..] => open_gzip(input, path),
         magic => match Binary::of(magic) {
             Some(Binary::Perfetto) => Ok(Box::new(PerfettoReader::new(input, path)?)),
-            None => Ok(Box::new(FtraceReader::new(input, path)?)),
+            None => Ok(Box::new(TextReader::new(input, path)?)),
         },
     }
 }
@@ -79,7 +79,7 @@ fn open_gzip(input: Box<dyn Input>, path: &Path) -> Result<Box<dyn TraceReader>,
     let magic = input.fill_buf().map_err(|error| io(path, error))?;
     match Binary::of(magic) {
         Some(_) => Err(unknown(path, "a gzipped binary trace: unpack it with gunzip first")),
-        None => Ok(Box::new(FtraceReader::new(Box::new(input), path)?)),
+        None => Ok(Box::new(TextReader::new(Box::new(input), path)?)),
     }
 }
 

@@ -252,11 +252,37 @@ fn fields_of_unknown_events_are_numbers_when_asked() {
     assert_eq!(fields.get("absent"), None);
 }
 
+/// Each: a line of a tool's output, and the same event as the kernel prints it.
+#[test]
+fn other_tools_lines_are_read() {
+    let kernel_switch = "bash-25 [000]  37.290973: sched_switch: prev_comm=bash prev_pid=25 prev_prio=120 prev_state=R ==> next_comm=memfd:a b next_pid=14 next_prio=98";
+    let kernel_wakeup = "bash-25 [000]  37.290973: sched_wakeup_new: comm=my:prog pid=8 prio=120 target_cpu=001";
+    let cases = [
+        (
+            "cpus=2\nm:      bash-25 [000]  37.290973: sched_switch:         bash:25 [120] R ==> memfd:a b:14 [98]",
+            kernel_switch,
+        ),
+        ("   bash-25 [000]  37.290973: sched_wakeup_new:     my:prog:8 [120] CPU:001", kernel_wakeup),
+        ("   bash-25 [000]  37.290973: sched_wakeup_new:     my:prog:8 [120] success=1 CPU:001", kernel_wakeup),
+        ("   bash    25 [000]  37.290973: sched:sched_wakeup_new: my:prog:8 [120] CPU:001", kernel_wakeup),
+        (
+            "   bash 20/25 [000]  37.290973: sched:sched_wakeup_new: comm=my:prog pid=8 prio=120 target_cpu=001",
+            kernel_wakeup,
+        ),
+    ];
+    for (line, kernel) in cases {
+        let (got, want) = (read(line.as_bytes()).unwrap(), read(kernel.as_bytes()).unwrap());
+        assert_eq!((got.records, got.events.len()), (want.records, 1), "{line}");
+    }
+    let spaced = read(b"my perf-exec 19549 [001] 3596.961540: sched:sched_process_exit: comm=a pid=1 prio=3").unwrap();
+    assert!(spaced.records[0].contains("comm: \"my perf-exec\", pid: 19549"), "{}", spaced.records[0]);
+}
+
 /// Each damaged line, and what the error must say after the file's name.
 #[test]
 fn errors_name_the_line_and_what_is_wrong() {
     let cases = [
-        ("hello", "some.trace:1: expected 'task-pid [cpu] flags time: event: fields'"),
+        ("hello", "some.trace:1: expected 'task-pid [cpu] time: event: fields'"),
         ("a-1 [9999] d..2. 1.0: x: y", "some.trace:1: a CPU number no kernel has"),
         ("a-1 [000] d..2. 99: x: y", "some.trace:1: '99:' is no time in seconds (trace_clock must be local, global, mono or boot)"),
         ("a-1 [000] d..2.......... 1.0: x: y", "some.trace:1: 'd..2..........' is no column of context flags"),

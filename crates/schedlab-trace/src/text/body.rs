@@ -1,7 +1,8 @@
-//! What stands after the event's name in `ftrace` text and in `perf script`: the tracepoints' own print formats.
+//! What stands after the event's name.
 //!
-//! include/trace/events/sched.h prints `comm=%s pid=%d ...`; a comm may hold any character, so it is cut at the LAST
-//! occurrence of the key that follows it.
+//! The tracepoints' own print formats (include/trace/events/sched.h) are `comm=%s pid=%d ...`; a comm may hold any
+//! character, so it is cut at the LAST occurrence of the key that follows it. trace-cmd's and perf's plugins print three
+//! events their own way: `comm:pid [prio] CPU:cpu` and `comm:pid [prio] state ==> comm:pid [prio]`.
 
 use schedlab_model::{CpuId, Pid, MAX_CPUS};
 
@@ -11,9 +12,15 @@ use crate::{state, Kind};
 /// Reads the body of the event `name`. The error says what is wrong with it.
 pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
     let parsed = match name {
-        "sched_switch" => switch(text),
+        "sched_switch" => switch(text).or_else(|| plugin_switch(text)),
         "sched_waking" => {
             task(text, |pid, f| Some(Kind::Waking { pid, prio: f.number("prio")?, target_cpu: cpu(f, "target_cpu")? }))
+        }
+        "sched_wakeup" if !text.starts_with("comm=") => {
+            plugin_wakeup(text, |pid, prio, target_cpu| Kind::Wakeup { pid, prio, target_cpu })
+        }
+        "sched_wakeup_new" if !text.starts_with("comm=") => {
+            plugin_wakeup(text, |pid, prio, target_cpu| Kind::WakeupNew { pid, prio, target_cpu })
         }
         "sched_wakeup" => {
             task(text, |pid, f| Some(Kind::Wakeup { pid, prio: f.number("prio")?, target_cpu: cpu(f, "target_cpu")? }))
@@ -76,6 +83,29 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
         _ => Kind::Scan { pid, tested: fields.number("tested")?, cost: fields.number("cost")? },
     };
     Some(Body::Event(kind, Words::default()))
+}
+
+fn plugin_switch(text: &str) -> Option<Body<'_>> {
+    let (left, right) = cut(text, " ==> ")?;
+    let (comm, prev, prev_prio, prev_state) = plugin_task(left)?;
+    let (other_comm, next, next_prio, _) = plugin_task(right)?;
+    let kind = Kind::Switch { prev, prev_prio, prev_state: state::parse(prev_state)?, next, next_prio };
+    Some(Body::Event(kind, Words { comm, other_comm, prev_state }))
+}
+
+fn plugin_wakeup<'a>(text: &'a str, kind: impl Fn(Pid, i32, CpuId) -> Kind) -> Option<Body<'a>> {
+    let (comm, pid, prio, rest) = plugin_task(text)?;
+    let cpu: u32 = cut(rest, "CPU:")?.1.trim().parse().ok()?;
+    let cpu = Some(cpu).filter(|cpu| (*cpu as usize) < MAX_CPUS).map(CpuId)?;
+    Some(Body::Event(kind(pid, prio, cpu), Words { comm, ..Words::default() }))
+}
+
+/// `comm:pid [prio] rest`
+fn plugin_task(text: &str) -> Option<(&str, Pid, i32, &str)> {
+    let (task, rest) = cut(text, " [")?;
+    let (comm, pid) = task.rsplit_once(':')?;
+    let (prio, rest) = rest.split_once(']')?;
+    Some((comm, pid.parse().ok()?, prio.parse().ok()?, rest.trim()))
 }
 
 /// The text before and after the last `key`.

@@ -1,4 +1,8 @@
-//! ftrace text as `/sys/kernel/tracing/trace` prints it: `comm-pid (tgid) [cpu] flags seconds.fraction: event: fields`.
+//! Reads the text that people have, told apart line by line:
+//!
+//! - ftrace, as `/sys/kernel/tracing/trace` prints it: `comm-pid (tgid) [cpu] flags seconds.fraction: event: fields`
+//! - `trace-cmd report`: the same, without flags, with the name of an instance before it
+//! - `perf script`: `comm pid/tid [cpu] seconds.fraction: system:event: fields`
 
 use std::io::BufRead;
 use std::path::Path;
@@ -14,12 +18,14 @@ use crate::Flags;
 /// More comment lines than this in a row are no trace.
 const COMMENTS_MAX: usize = 10_000;
 
-/// Reads ftrace text.
-pub struct FtraceReader {
+/// Reads a trace in text form.
+pub struct TextReader {
     lines: Lines,
     header: Header,
     /// Whether the current line is an event that the header's reading ran into.
     pending: bool,
+    /// Whether it is the output of trace-cmd report.
+    trace_cmd: bool,
     last: Nanos,
     lost: u64,
     line: String,
@@ -36,12 +42,19 @@ struct Prefix<'a> {
     body: &'a str,
 }
 
-impl FtraceReader {
+impl TextReader {
     /// Reads the header. `file` is what errors call the input.
-    pub fn new(input: Box<dyn BufRead + Send>, file: &Path) -> Result<FtraceReader, TraceError> {
+    pub fn new(input: Box<dyn BufRead + Send>, file: &Path) -> Result<TextReader, TraceError> {
         let lines = Lines::new(input, file);
-        let mut reader =
-            FtraceReader { lines, header: Header::default(), pending: false, last: 0, lost: 0, line: String::new() };
+        let mut reader = TextReader {
+            lines,
+            header: Header::default(),
+            pending: false,
+            trace_cmd: false,
+            last: 0,
+            lost: 0,
+            line: String::new(),
+        };
         reader.read_header()?;
         Ok(reader)
     }
@@ -78,9 +91,13 @@ impl FtraceReader {
             let text = line.trim_start();
             if let Some(lost) = lost_events(text) {
                 self.lost = self.lost.saturating_add(lost);
+            } else if let Some(count) = text.strip_prefix("cpus=") {
+                // The first line of trace-cmd report.
+                self.header.nr_cpus = self.header.nr_cpus.or(count.trim().parse().ok());
+                self.trace_cmd = true;
             } else if !text.is_empty() && !line.starts_with('#') && !text.starts_with("=> ") {
                 self.line.clear();
-                self.line.push_str(&line);
+                self.line.push_str(if self.trace_cmd { without_instance(text) } else { &line });
                 return Ok(true);
             }
         }
@@ -88,7 +105,7 @@ impl FtraceReader {
     }
 }
 
-impl TraceReader for FtraceReader {
+impl TraceReader for TextReader {
     fn lost(&self) -> u64 {
         self.lost
     }
@@ -148,7 +165,7 @@ fn lost_events(line: &str) -> Option<u64> {
 }
 
 fn prefix(line: &str) -> Result<Prefix<'_>, String> {
-    let (comm, pid, cpu, rest) = task_and_cpu(line).ok_or("expected 'task-pid [cpu] flags time: event: fields'")?;
+    let (comm, pid, cpu, rest) = task_and_cpu(line).ok_or("expected 'task-pid [cpu] time: event: fields'")?;
     let cpu = cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS).ok_or("a CPU number no kernel has")?;
     let (word, after) = word(rest);
     let (flags, stamp, after) = match word.ends_with(':') {
@@ -164,20 +181,38 @@ fn prefix(line: &str) -> Result<Prefix<'_>, String> {
     Ok(Prefix { comm, pid, cpu: CpuId(cpu), flags, time, name, body })
 }
 
-/// `comm-pid`, an optional `(tgid)`, `[cpu]`. A comm may itself hold such a bracket: the first that fits counts.
+/// `instance:   comm-pid ...`: the names of instances stand before the tasks'.
+fn without_instance(line: &str) -> &str {
+    match line.split_once(':') {
+        Some((instance, rest)) if !instance.contains(char::is_whitespace) && rest.starts_with("  ") => rest,
+        _ => line,
+    }
+}
+
+/// `comm-pid` or `comm pid/tid`, an optional `(tgid)`, `[cpu]`. A comm may itself hold such a bracket: the first that
+/// fits counts.
 fn task_and_cpu(line: &str) -> Option<(&str, Pid, Option<u32>, &str)> {
     line.match_indices(" [").find_map(|(open, bracket)| {
         let (cpu, rest) = line[open + bracket.len()..].split_once(']')?;
         let digits = !cpu.is_empty() && cpu.bytes().all(|b| b.is_ascii_digit());
-        let mut task = line[..open].trim();
-        if let Some((before, tgid)) = task.rsplit_once('(') {
-            let is_tgid =
-                tgid.strip_suffix(')').is_some_and(|t| t.trim().bytes().all(|b| b.is_ascii_digit() || b == b'-'));
-            task = if is_tgid { before.trim_end() } else { task };
-        }
-        let (comm, pid) = task.rsplit_once('-')?;
-        digits.then_some((comm, pid.parse().ok()?, cpu.parse().ok(), rest))
+        let (comm, pid) = task(line[..open].trim())?;
+        digits.then_some((comm, pid, cpu.parse().ok(), rest))
     })
+}
+
+fn task(text: &str) -> Option<(&str, Pid)> {
+    let is_tgid = |text: &str| text.trim().bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let text = match text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
+        Some((task, tgid)) if is_tgid(tgid) => task.trim_end(),
+        _ => text,
+    };
+    let (comm, pid) = text.rsplit_once('-').unwrap_or((text, ""));
+    if let Ok(pid) = pid.parse() {
+        return Some((comm, pid));
+    }
+    let (comm, pid) = text.rsplit_once(char::is_whitespace)?;
+    let tid = pid.rsplit_once('/').map_or(pid, |(_, tid)| tid);
+    Some((comm.trim_end(), tid.parse().ok()?))
 }
 
 /// The first word and what follows it.
@@ -198,11 +233,12 @@ pub(super) fn timestamp(stamp: &str) -> Result<Nanos, String> {
     parse().ok_or_else(|| format!("'{stamp}' is no time in seconds (trace_clock must be local, global, mono or boot)"))
 }
 
-/// `event: fields`; lines of function tracers have no event name.
+/// `event: fields` or `system:event: fields`; lines of function tracers have no event name.
 fn event_name(text: &str) -> (&str, &str) {
     let text = text.trim();
-    match text.split_once(':') {
-        Some((name, body)) if !name.contains(char::is_whitespace) => (name, body.trim_start()),
-        _ => ("", text),
+    let (first, body) = word(text);
+    match first.strip_suffix(':') {
+        Some(name) => (name.rsplit_once(':').map_or(name, |(_, event)| event), body.trim_start()),
+        None => ("", text),
     }
 }
