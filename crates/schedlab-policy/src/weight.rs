@@ -193,7 +193,7 @@ mod tests {
             cut(&mut factor, &mut shift);
             factor *= u128::from(load.inverse());
             cut(&mut factor, &mut shift);
-            let exact = u128::from(delta) * factor >> shift;
+            let exact = (u128::from(delta) * factor) >> shift;
             prop_assert_eq!(calc_delta(delta, weight, load), exact as u64);
         }
 

@@ -8,7 +8,7 @@ const CPU: CpuId = CpuId(0);
 
 /// Who starts running when, in ms, until `until`: "A0 B12 A24".
 fn trace(version: &str, hz: u32, nices: [i8; 2], until: u64, fork: bool) -> String {
-    let mut fair = Fair::new(KernelConfig::new(Version::find(version).unwrap(), 8, hz));
+    let mut fair = Fair::new(KernelConfig::new(Version::find(version).expect("a modelled version"), 8, hz));
     let tasks = nices.map(|nice| fair.add_task(&TaskAttr { nice, ..TaskAttr::default() }));
     for task in tasks {
         fair.enqueue_task(CPU, task, Enqueue { wakeup: !fork, initial: fork, ..Enqueue::default() }, 0);

@@ -54,9 +54,9 @@ struct Machine {
 
 impl Machine {
     fn new(version: &str, switched: &[&str]) -> Machine {
-        let mut config = KernelConfig::new(Version::find(version).unwrap(), CPUS as usize, 250);
+        let mut config = KernelConfig::new(Version::find(version).expect("a modelled version"), CPUS as usize, 250);
         for name in switched {
-            let on = config.has(Feature::find(name).unwrap());
+            let on = config.has(Feature::find(name).expect("a feature"));
             // A feature of the other version changes nothing here.
             let _ = config.set_feature(name, !on);
         }
@@ -130,7 +130,9 @@ impl Machine {
             let gone = self.fair.dequeue_task(cpu, task, Dequeue { special, ..SLEEP }, self.now);
             assert!(gone || (!special && self.fair.config.has(Feature::DelayDequeue)));
             assert_eq!(gone, !self.fair.entity(task).on_rq);
-            if !gone {
+            if gone {
+                assert!(self.fair.lag(task).abs() <= self.fair.lag_limit(task), "the saved lag is clamped");
+            } else {
                 assert!(owes || !self.fair.eligible(task), "delayed although eligible");
             }
             self.schedule(cpu);
@@ -288,10 +290,6 @@ impl Machine {
             assert_eq!(fair.eligible(task), owed, "{cpu}: eligibility");
             assert_eq!(owed, fair.lag(task) >= 0, "{cpu}: V's rounding makes an entity at V eligible");
         }
-        for task in (0..fair.nr_tasks() as u32).map(TaskId) {
-            let se = fair.entity(task);
-            assert!(se.on_rq || se.vlag.abs() <= fair.lag_limit(task).max(1) + 1 || fair.curr(se.cpu) == Some(task));
-        }
     }
 }
 
@@ -308,8 +306,6 @@ fn play(version: &str, switched: &[&str], steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
-
     #[test]
     fn cfs_agrees_with_brute_force(steps in proptest::collection::vec(step(), 1..250)) {
         play("6.1", &[], &steps);

@@ -13,10 +13,10 @@ const BASE: u64 = 1 << 40;
 
 /// A class with 8 CPUs' tunables and 250 Hz; features as "NAME" or "NO_NAME".
 fn fair(version: &str, features: &[&str]) -> Fair {
-    let mut config = KernelConfig::new(Version::find(version).unwrap(), 8, 250);
+    let mut config = KernelConfig::new(Version::find(version).expect("a modelled version"), 8, 250);
     for feature in features {
         let on = !feature.starts_with("NO_");
-        config.set_feature(feature.trim_start_matches("NO_"), on).unwrap();
+        config.set_feature(feature.trim_start_matches("NO_"), on).expect("a modelled feature");
     }
     let mut fair = Fair::new(config);
     fair.restore_min_vruntime(CPU, Vruntime(BASE));
