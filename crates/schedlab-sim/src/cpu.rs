@@ -76,12 +76,8 @@ pub struct Cpu {
 
 impl Cpu {
     /// Accounts the time up to `now` to what the CPU was doing. `task` is its current task, if it is busy.
-    #[inline]
     pub fn progress(&mut self, now: Nanos, task: Option<&mut Task>) {
         let elapsed = now - self.last;
-        if elapsed == 0 {
-            return;
-        }
         self.last = now;
         match (self.activity, task) {
             (Activity::Idle, _) => self.time.idle += elapsed,

@@ -21,6 +21,8 @@ impl<S: Sink> Engine<'_, S> {
         if let Some((task, dest)) = self.cpus[i].push_away.take() {
             self.push_away(cpu, task, dest);
         }
+        let pushed = self.sched.active_balance(cpu, self.now);
+        self.apply_moves(cpu, &pushed);
         let mut next = self.sched.pick_next_task(cpu, self.now);
         if next.is_none() && self.cpus[i].wakelist.is_empty() {
             let moves = self.sched.newidle_balance(cpu, self.now);
@@ -227,7 +229,14 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     /// Where balancing put tasks: their trace events, its costs, and the reschedules it asks for.
+    #[inline]
     pub fn apply_moves(&mut self, cpu: CpuId, moves: &Moves) {
+        if moves.passes > 0 || !moves.moved.is_empty() || !moves.resched.is_empty() {
+            self.carry_out(cpu, moves);
+        }
+    }
+
+    fn carry_out(&mut self, cpu: CpuId, moves: &Moves) {
         for _ in 0..moves.passes {
             let cost = self.costs.balance_pass.draw(&mut self.cpus[cpu.index()].dice);
             self.charge(cpu, cost);

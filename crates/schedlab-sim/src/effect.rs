@@ -56,8 +56,7 @@ impl<S: Sink> Engine<'_, S> {
         let t = &mut self.tasks[task.index()];
         let Object::Channel(channel) = &mut self.objects[index as usize] else { return Next::Done };
         let resumed = std::mem::take(&mut t.resumed);
-        let outcome: Outcome =
-            if write { channel.write(t.io_left, resumed) } else { channel.read(t.io_left, resumed) };
+        let outcome: Outcome = if write { channel.write(t.io_left, resumed) } else { channel.read(t.io_left, resumed) };
         t.io_left = outcome.left;
         if outcome.left > 0 {
             if write {

@@ -55,6 +55,8 @@ const LOOK_MAX: u64 = 4096;
 
 pub(crate) struct Engine<'a, S: Sink> {
     pub now: Nanos,
+    /// Low bits of a source that hold its CPU.
+    pub cpu_bits: u32,
     pub events: EventQueue,
     pub sched: Sched,
     pub cpus: Vec<Cpu>,
@@ -112,6 +114,7 @@ pub fn run<S: Sink>(spec: &RunSpec, sink: &mut S, cancel: &AtomicBool) -> Result
 impl<'a, S: Sink> Engine<'a, S> {
     fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
         let nr_cpus = spec.machine.topology.nr_cpus();
+        let cpu_bits = nr_cpus.next_power_of_two().trailing_zeros();
         let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
         sched.set_seed(spec.seed);
         let costs = &spec.machine.costs;
@@ -120,7 +123,8 @@ impl<'a, S: Sink> Engine<'a, S> {
         let cpus = (0..nr_cpus).map(|cpu| new_cpu(spec, cpu, tick_nsec)).collect();
         let mut engine = Engine {
             now: 0,
-            events: EventQueue::new(Source::count(nr_cpus)),
+            cpu_bits,
+            events: EventQueue::new(Source::count(cpu_bits)),
             sched,
             cpus,
             tasks: Vec::new(),
@@ -206,7 +210,9 @@ impl<'a, S: Sink> Engine<'a, S> {
             if self.handled - begun > INSTANT_LIMIT {
                 return Err(self.livelock());
             }
-            self.marked.sort_unstable();
+            if self.marked.len() > 1 {
+                self.marked.sort_unstable();
+            }
             for i in 0..self.marked.len() {
                 let cpu = self.marked[i];
                 self.schedule(cpu);
@@ -218,9 +224,8 @@ impl<'a, S: Sink> Engine<'a, S> {
 
     #[inline]
     fn handle(&mut self, source: u32) {
-        let nr_cpus = self.cpus.len() as u32;
-        let cpu = CpuId(source % nr_cpus);
-        match source / nr_cpus {
+        let cpu = CpuId(source & ((1 << self.cpu_bits) - 1));
+        match source >> self.cpu_bits {
             Source::SEGMENT => self.on_segment(cpu),
             Source::TICK => self.on_tick(cpu),
             Source::RESCHED => self.on_resched_ipi(cpu),
@@ -254,6 +259,9 @@ impl<'a, S: Sink> Engine<'a, S> {
     #[inline]
     pub fn progress(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu.index()];
+        if c.last == self.now {
+            return;
+        }
         let task = c.curr.map(|task| &mut self.tasks[task.index()]);
         c.progress(self.now, task);
     }
@@ -270,7 +278,7 @@ impl<'a, S: Sink> Engine<'a, S> {
 
     #[inline]
     pub fn source(&self, kind: u32, cpu: CpuId) -> u32 {
-        kind * self.cpus.len() as u32 + cpu.0
+        (kind << self.cpu_bits) | cpu.0
     }
 
     #[inline]
@@ -305,8 +313,8 @@ impl Source {
     pub const HRTIMER: u32 = 5;
     pub const START: u32 = 6;
 
-    fn count(nr_cpus: usize) -> usize {
-        Source::START as usize * nr_cpus + 1
+    fn count(cpu_bits: u32) -> usize {
+        ((Source::START as usize) << cpu_bits) + 1
     }
 }
 
@@ -365,7 +373,16 @@ impl<S: Sink> Engine<'_, S> {
         let c = &self.cpus[cpu.index()];
         let work = self.sched.nr_running(cpu) > 0 || !c.wakelist.is_empty();
         let asleep = c.activity == Activity::Idle && self.events.due(self.source(Source::CALL, cpu)).is_none();
-        (work && asleep).then(|| ("stranded_work", format!("{cpu:?} idles with {} tasks queued, {} on its wakelist and no interrupt due", self.sched.nr_running(cpu), c.wakelist.len())))
+        (work && asleep).then(|| {
+            (
+                "stranded_work",
+                format!(
+                    "{cpu:?} idles with {} tasks queued, {} on its wakelist and no interrupt due",
+                    self.sched.nr_running(cpu),
+                    c.wakelist.len()
+                ),
+            )
+        })
     }
 
     /// A task that was woken must be on a runqueue or on a wakelist until it runs.

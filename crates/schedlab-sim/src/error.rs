@@ -64,7 +64,9 @@ impl SimError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            SimError::Deadlock { .. } => "every wait needs a task that posts, opens, unlocks or writes; check the order",
+            SimError::Deadlock { .. } => {
+                "every wait needs a task that posts, opens, unlocks or writes; check the order"
+            }
             SimError::Livelock { .. } => "give the loop a step that takes time (run, sleep) or that blocks",
             SimError::Program { .. } => "change the step",
             SimError::Check { .. } => "this is a defect of schedlab: report it with the scenario and the seed",

@@ -114,9 +114,9 @@ impl<S: Sink> Engine<'_, S> {
                 Next::Work(Mode::Kernel, table.draw(&mut self.tasks[task.index()].dice))
             }
             Op::Exit => {
-                let alone = self.tasks[task.index()].parent.is_none_or(|parent| {
-                    self.tasks[parent.index()].process != self.tasks[task.index()].process
-                });
+                let alone = self.tasks[task.index()]
+                    .parent
+                    .is_none_or(|parent| self.tasks[parent.index()].process != self.tasks[task.index()].process);
                 let table = if alone { &self.costs.exit_process } else { &self.costs.exit_thread };
                 Next::Work(Mode::Kernel, table.draw(&mut self.tasks[task.index()].dice))
             }

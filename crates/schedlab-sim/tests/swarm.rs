@@ -50,11 +50,8 @@ fn scenario() -> impl Strategy<Value = RunSpec> {
         |((nodes, llcs, cores, threads, adjacent, cost), (version, hz), programs, seed, noise, full)| {
             let topology = Topology::regular(nodes, llcs, cores, threads, adjacent).unwrap();
             let nr_cpus = topology.nr_cpus();
-            let masks = vec![
-                CpuMask::first(nr_cpus),
-                CpuMask::first(1),
-                CpuMask::from_iter([CpuId(nr_cpus as u32 - 1)]),
-            ];
+            let masks =
+                vec![CpuMask::first(nr_cpus), CpuMask::first(1), CpuMask::from_iter([CpuId(nr_cpus as u32 - 1)])];
             let mut workload = Workload { name: "swarm".into(), masks, ..Workload::default() };
             workload.programs.push(Program {
                 name: "child".into(),
