@@ -1,0 +1,140 @@
+//! A report for people.
+
+use std::fmt;
+
+use crate::report::{Disagreement, Part, Report, Score};
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        head(self, f)?;
+        writeln!(f, "\n  decision              judged    agree    share   95% interval")?;
+        line(f, "contested picks", &self.picks)?;
+        line(f, "preemptions", &self.preemptions)?;
+        for part in self.kinds.iter().chain(&self.cpus).chain(&self.classes) {
+            line(f, &format!("  {}", title(part)), &part.score)?;
+        }
+        writeln!(f, "  baselines")?;
+        line(f, "  picks, FIFO", &self.baselines.fifo)?;
+        line(f, "  picks, lowest pid", &self.baselines.lowest_pid)?;
+        line(f, "  never preempt", &self.baselines.never_preempts)?;
+        foot(self, f)?;
+        self.disagreements.iter().try_for_each(|disagreement| disagreement.fmt(f))
+    }
+}
+
+fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let trace = &report.trace;
+    let kernel = trace.kernel.as_deref().unwrap_or("an unknown kernel");
+    let seconds = trace.span_ns as f64 / 1e9;
+    writeln!(f, "{} records of {kernel}, {} CPUs, {seconds:.3} s", trace.records, trace.cpus)?;
+    match report.recorded_row {
+        Some(row) if row == report.row => writeln!(f, "row {row}, the row of this kernel")?,
+        Some(row) => writeln!(f, "row {}; the row of this kernel is {row}", report.row)?,
+        None => writeln!(f, "row {}; the row of this kernel: row not modelled yet", report.row)?,
+    }
+    if report.recorded_row == Some(report.row) {
+        report.refused.iter().try_for_each(|word| writeln!(f, "warning: {word}"))?;
+    }
+    if trace.lost > 0 {
+        writeln!(f, "warning: the recorder lost {} events; queues were started anew there", trace.lost)?;
+    }
+    Ok(())
+}
+
+fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let steps = &report.vruntime;
+    writeln!(f, "vruntime: {} of {} steps equal to the ns, {} of the values", steps.equal, steps.compared, steps.absolute)?;
+    for step in steps.first.iter().take(3) {
+        let (seconds, off) = (step.time_ns as f64 / 1e9, step.model_step.wrapping_sub(step.kernel_step));
+        writeln!(f, "  {seconds:.6} pid {}: kernel {:+}, model {:+} ({off:+})", step.pid, step.kernel_step, step.model_step)?;
+    }
+    let state = &report.state;
+    if state.vruntime.decisions > 0 {
+        let (v, d) = (&state.vruntime, &state.deadline);
+        writeln!(f, "probed state: {} of {} vruntimes, {} of {} deadlines equal", v.agreed, v.decisions, d.agreed, d.decisions)?;
+    }
+    let share = 100.0 * report.unjudged_share;
+    let warm_up = report.warm_up_ns as f64 / 1e6;
+    writeln!(f, "unjudged: {share:.2}% (after a warm-up of {warm_up} ms with {} decisions)", report.in_warm_up)?;
+    for part in &report.unjudged {
+        writeln!(f, "  {} {}: {}", part.count, part.kind, part.reason)?;
+    }
+    writeln!(f, "no decision: {} preempt checks with need-resched set already", report.not_asked)?;
+    writeln!(f, "tasks: {} seen, state of {} taken from the trace once", report.tasks.seen, report.tasks.taken)?;
+    if report.out_of_step > 0 {
+        writeln!(f, "out of step {} times: the trace had a task where the model had not", report.out_of_step)?;
+    }
+    Ok(())
+}
+
+fn title(part: &Part) -> String {
+    match part.name == part.of {
+        true => part.name.clone(),
+        false => format!("{} {}", part.name, part.of),
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, name: &str, score: &Score) -> fmt::Result {
+    let Score { decisions, agreed, share, low, high } = *score;
+    if decisions == 0 {
+        return writeln!(f, "  {name:<20} {decisions:>7}");
+    }
+    let [share, low, high] = [share, low, high].map(|part| 100.0 * part);
+    writeln!(f, "  {name:<20} {decisions:>7}  {agreed:>7}  {share:>6.2}%  {low:.2}..{high:.2}%")
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Disagreement { cpu, kind, kernel, model, .. } = self;
+        let seconds = self.time_ns as f64 / 1e9;
+        writeln!(f, "\n{seconds:.6} cpu{cpu} {kind}: kernel {kernel}, model {model}")?;
+        if let Some(rule) = self.rule {
+            let feature = self.feature.map(|feature| format!(" [{feature}]")).unwrap_or_default();
+            let numbers: Vec<String> = self.compared.iter().map(|(name, n)| format!("{name} {n}")).collect();
+            writeln!(f, "  rule: {rule}{feature}; {}", numbers.join(", "))?;
+        }
+        let v = self.avg_vruntime.map(|v| format!(", V {v}")).unwrap_or_default();
+        writeln!(f, "  queue from min_vruntime {}{v}:", self.min_vruntime)?;
+        writeln!(f, "    {:<22} nice          v        lag   deadline      slice        ran   kernel's v", "task")?;
+        for task in &self.queue {
+            let name = format!("{}-{}{}", task.name, task.pid, if task.running { " *" } else { "" });
+            let mark = if task.asleep { " asleep" } else if task.known { "" } else { " guessed" };
+            let or_dash = |number: Option<i64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            let from_zero = |v: Option<u64>| or_dash(v.map(|v| v.wrapping_sub(self.min_vruntime) as i64));
+            writeln!(
+                f,
+                "    {name:<22} {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}{mark}",
+                task.nice,
+                task.key,
+                or_dash(task.lag),
+                from_zero(task.deadline),
+                task.slice,
+                task.ran,
+                from_zero(task.kernel_vruntime),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The scores of one trace under several rows, as a table; the recorded kernel's row is marked.
+#[must_use]
+pub fn matrix_table(reports: &[Report]) -> String {
+    let mut text = format!("{:<10} {:>9} {:>9} {:>12} {:>9}\n", "row", "picks", "agree", "preemptions", "agree");
+    for report in reports {
+        let mark = if report.recorded_row == Some(report.row) { " <- recorded" } else { "" };
+        let (picks, preemptions) = (&report.picks, &report.preemptions);
+        text += &format!(
+            "{:<10} {:>9} {:>8.2}% {:>12} {:>8.2}%{mark}\n",
+            report.row,
+            picks.decisions,
+            100.0 * picks.share,
+            preemptions.decisions,
+            100.0 * preemptions.share
+        );
+    }
+    if reports.iter().all(|report| report.recorded_row.is_none()) {
+        text += "the recorded kernel: row not modelled yet\n";
+    }
+    text
+}

@@ -1,0 +1,102 @@
+//! Replay: does a version row decide what a recorded kernel decided?
+//!
+//! A trace is read once, streaming, as operations on runqueues (`reading`). Each row is driven through them
+//! (`model`): at every switch it is asked whom it would run, at every wakeup and accounting whether the running task
+//! must go; then it is put on the kernel's choice. A task's state is taken from the trace at most once; afterwards
+//! vruntimes are compared and never fed back. The method and its limits: docs/models/replay.md.
+
+mod display;
+mod model;
+mod operation;
+mod reading;
+mod report;
+mod settings;
+mod step;
+mod tally;
+mod window;
+
+pub use display::matrix_table;
+pub use report::{
+    Baselines, Disagreement, Part, Queued, Report, Score, StateScores, StepMiss, TaskCounts, TraceInfo, Unjudgeable,
+    VruntimeSteps,
+};
+pub use settings::row_of;
+
+use schedlab_model::{Nanos, MSEC};
+use schedlab_policy::Version;
+use schedlab_trace::{Header, TraceError, TraceReader};
+
+use model::Model;
+use reading::Reading;
+use settings::{has_autogroup, settings, Settings};
+use tally::Tally;
+use window::Window;
+
+/// What to do beside the comparison itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Decisions in the first so many ns of the trace do not count: queues fill with tasks not seen before.
+    pub warm_up: Nanos,
+    /// How many disagreements are described.
+    pub disagreements: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { warm_up: 10 * MSEC, disagreements: 10 }
+    }
+}
+
+/// Replays a trace under one version row.
+pub fn replay(
+    reader: &mut dyn TraceReader,
+    version: &'static Version,
+    options: &Options,
+) -> Result<Report, TraceError> {
+    let mut reports = replay_rows(reader, &[version], options)?;
+    // One row in, one report out.
+    Ok(reports.remove(0))
+}
+
+/// Replays a trace under several rows in one pass.
+pub fn replay_rows(
+    reader: &mut dyn TraceReader,
+    versions: &[&'static Version],
+    options: &Options,
+) -> Result<Vec<Report>, TraceError> {
+    let header = reader.header().clone();
+    let mut window = Window::new(reader);
+    let mut first = window.next()?;
+    let from = window.start() + options.warm_up;
+    let mut rows: Vec<(Model, Vec<String>)> = versions
+        .iter()
+        .map(|version| {
+            let Settings { config, refused } = settings(&header, version);
+            (Model::new(config, Tally { from, limit: options.disagreements, ..Tally::default() }), refused)
+        })
+        .collect();
+    let mut reading = Reading::new(header.nr_cpus.unwrap_or(1), has_autogroup(&header));
+    while let Some(step) = match first.take() {
+        Some(step) => Some(step),
+        None => window.next()?,
+    } {
+        for operation in reading.read(&step, &window) {
+            for (model, _) in &mut rows {
+                model.apply(&operation, step.time);
+            }
+        }
+    }
+    Ok(rows.into_iter().map(|(model, refused)| finish(model, refused, &header, &window, options)).collect())
+}
+
+fn finish(model: Model, refused: Vec<String>, header: &Header, window: &Window<'_>, options: &Options) -> Report {
+    let (records, lost, span_ns) = window.totals();
+    let kernel = header.kernel.clone();
+    let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
+    let trace = TraceInfo { kernel, cpus: model.fair.config.nr_cpus, records, lost, span_ns };
+    let mut tally = model.tally;
+    for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
+        window.name(queued.pid).clone_into(&mut queued.name);
+    }
+    Report::new(trace, model.fair.config.version.name, recorded, refused, options.warm_up, tally)
+}

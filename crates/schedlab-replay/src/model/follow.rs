@@ -1,0 +1,176 @@
+//! Operations that change queues: each is done by the model in the kernel's order, asked for its decision where the
+//! kernel decided something, and then put where the kernel is.
+
+use schedlab_model::{CpuId, Pid};
+use schedlab_policy::fair::{Dequeue, Enqueue, WakeFlags};
+use schedlab_policy::Resched;
+
+use super::Model;
+use crate::operation::{First, Flag, Left};
+use crate::tally::Kind;
+
+impl Model {
+    /// `scheduler_tick`, after its accounting.
+    pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag) {
+        let Some(curr) = self.fair.curr(cpu) else { return };
+        let contested = self.fair.rq(cpu).nr_running > 1;
+        let resched = self.fair.task_tick(cpu, self.clock(cpu)) == Resched::Full;
+        if contested {
+            self.judge_preemption(Kind::Tick, cpu, curr, resched, flag);
+        }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `ttwu_do_activate` and the preempt check.
+    pub(super) fn wake(&mut self, cpu: CpuId, pid: Pid, new: bool, first: Option<First>, flag: Flag) {
+        let Some(id) = self.id(pid) else { return };
+        let asked = self.fair.need_resched(cpu);
+        let now = self.clock(cpu);
+        if self.fair.entity(id).cpu != cpu && !self.fair.entity(id).on_rq {
+            let from = self.fair.entity(id).cpu;
+            self.fair.migrate_task(id, from, cpu);
+            self.members.entry(pid).and_modify(|member| member.rehomed = true);
+        }
+        let was_queued = self.fair.entity(id).on_rq;
+        if !was_queued {
+            self.prime(cpu, id, first);
+            self.take_lag(id, first);
+        }
+        let migrated = self.members.get_mut(&pid).is_some_and(|member| std::mem::take(&mut member.rehomed));
+        let flags = Enqueue { wakeup: !new, migrated: migrated && !new, initial: new, delayed: was_queued };
+        self.fair.enqueue_task(cpu, id, flags, now);
+        self.take_over(pid, first);
+        if !was_queued {
+            self.join(pid);
+        }
+        self.check_preempt(if new { Kind::Fork } else { Kind::Wakeup }, cpu, pid, asked, flag);
+    }
+
+    fn check_preempt(&mut self, kind: Kind, cpu: CpuId, pid: Pid, asked: Resched, flag: Flag) {
+        let (Some(id), Some(curr)) = (self.id(pid), self.fair.curr(cpu)) else { return };
+        if curr == id {
+            return self.fair.clear_resched(cpu);
+        }
+        let now = self.clock(cpu);
+        let before = flag.before || asked == Resched::Full;
+        let flags = WakeFlags { sync: false, fork: kind == Kind::Fork };
+        let resched = self.fair.wakeup_preempt(cpu, id, flags, before, now) == Resched::Full;
+        if self.fair.entity(curr).on_rq {
+            self.judge_preemption(kind, cpu, id, resched, flag);
+            if let (false, Some(after)) = (flag.before, flag.after) {
+                self.fair.follow_preemption(cpu, id, after);
+            }
+        }
+        self.fair.clear_resched(cpu);
+    }
+
+    fn join(&mut self, pid: Pid) {
+        let joined = self.next_order();
+        if let Some(member) = self.members.get_mut(&pid) {
+            member.joined = joined;
+        }
+    }
+
+    /// A waking task is moved (`migrate_task_rq_fair`).
+    pub(super) fn rehome(&mut self, pid: Pid, from: CpuId, to: CpuId) {
+        let Some(id) = self.id(pid) else { return };
+        self.fair.finish_delayed(id);
+        if !self.fair.entity(id).on_rq {
+            self.fair.migrate_task(id, from, to);
+            self.members.entry(pid).and_modify(|member| member.rehomed = true);
+        }
+    }
+
+    /// `detach_task`.
+    pub(super) fn detach(&mut self, pid: Pid, from: CpuId, to: CpuId) {
+        let Some(id) = self.id(pid) else { return };
+        let now = self.clock(from);
+        if self.fair.entity(id).on_rq {
+            self.fair.dequeue_task(from, id, Dequeue::default(), now);
+        }
+        if self.fair.curr(from) == Some(id) {
+            self.fair.put_prev(from, now);
+        }
+        self.fair.migrate_task(id, from, to);
+    }
+
+    /// `attach_task`.
+    pub(super) fn attach(&mut self, pid: Pid, cpu: CpuId, flag: Flag) {
+        let Some(id) = self.id(pid) else { return };
+        let asked = self.fair.need_resched(cpu);
+        self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
+        self.join(pid);
+        self.check_preempt(Kind::Balance, cpu, pid, asked, flag);
+    }
+
+    /// The current task leaves the queue.
+    pub(super) fn block(&mut self, cpu: CpuId, special: bool) {
+        if let Some(curr) = self.fair.curr(cpu).filter(|curr| self.fair.entity(*curr).on_rq) {
+            self.fair.dequeue_task(cpu, curr, Dequeue { sleep: true, special, save: false }, self.clock(cpu));
+        }
+    }
+
+    /// `__schedule`.
+    pub(super) fn switch(&mut self, cpu: CpuId, prev: Pid, left: Left, next: Pid, fair: bool) {
+        if let Some(id) = self.id(prev).filter(|id| self.fair.curr(cpu) != Some(*id)) {
+            self.tally.out_of_step += u64::from(self.fair.curr(cpu).is_some() || self.fair.entity(id).on_rq);
+            self.run_anyway(cpu, prev);
+        }
+        if left != Left::Runnable && self.id(prev).is_some() {
+            self.block(cpu, left == Left::Special);
+        }
+        if fair {
+            self.queue_anyway(cpu, next);
+            self.judge_pick(cpu, next);
+        }
+        let now = self.clock(cpu);
+        self.cpus[cpu.index()].clock = now;
+        self.fair.put_prev(cpu, now);
+        self.join(prev);
+        if let (true, Some(id)) = (fair, self.id(next)) {
+            self.fair.set_next(cpu, id, now);
+        }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `schedule()` that came back to the same task.
+    pub(super) fn repick(&mut self, cpu: CpuId) {
+        if let Some(curr) = self.fair.curr(cpu) {
+            self.judge_pick(cpu, self.pid(curr));
+            self.fair.clear_resched(cpu);
+        }
+    }
+
+    /// The trace says a task runs that the model has elsewhere: the trace is right.
+    pub(super) fn run_anyway(&mut self, cpu: CpuId, pid: Pid) {
+        let now = self.clock(cpu);
+        self.fair.put_prev(cpu, now);
+        self.queue_anyway(cpu, pid);
+        if let Some(id) = self.id(pid) {
+            self.fair.set_next(cpu, id, now);
+        }
+    }
+
+    /// The trace says a task is queued on a CPU where the model has not got it: the trace is right.
+    fn queue_anyway(&mut self, cpu: CpuId, pid: Pid) {
+        let Some(id) = self.id(pid) else { return };
+        let se = self.fair.entity(id);
+        let from = se.cpu;
+        if se.on_rq && from == cpu {
+            if se.sched_delayed {
+                let now = self.clock(cpu);
+                self.fair.enqueue_task(cpu, id, Enqueue { delayed: true, wakeup: true, ..Enqueue::default() }, now);
+            }
+            return;
+        }
+        self.tally.out_of_step += 1;
+        if self.fair.entity(id).on_rq {
+            self.detach(pid, from, cpu);
+        } else if from != cpu {
+            self.fair.migrate_task(id, from, cpu);
+        }
+        let wakeup = self.fair.entity(id).asleep;
+        let now = self.clock(cpu);
+        self.fair.enqueue_task(cpu, id, Enqueue { wakeup, ..Enqueue::default() }, now);
+    }
+}

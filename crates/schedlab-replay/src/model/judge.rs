@@ -1,0 +1,107 @@
+//! Comparing a decision of the model with the kernel's, and what counts as one.
+
+use schedlab_model::{CpuId, Pid, TaskId};
+use schedlab_policy::Resched;
+
+use super::Model;
+use crate::operation::Flag;
+use crate::report::Disagreement;
+use crate::tally::{Kind, Unjudged, Where};
+
+impl Model {
+    /// A pick: `next` is the kernel's. Contested if at least two tasks compete.
+    pub(super) fn judge_pick(&mut self, cpu: CpuId, next: Pid) {
+        let rivals = self.rivals(cpu);
+        let contested = rivals.len() > 1;
+        let (known, nice) = (rivals.iter().all(|id| self.known(*id)), self.nice(next));
+        let fifo = rivals.iter().copied().min_by_key(|id| self.joined(cpu, *id)).map(|id| self.pid(id));
+        let lowest = rivals.iter().map(|id| self.pid(*id)).min();
+        let picked = self.fair.pick_task(cpu, self.clock(cpu)).map(|id| self.pid(id));
+        if !contested {
+            return;
+        }
+        let at = Where { time: self.now, cpu, nice };
+        if !known {
+            return self.tally.unjudged(Kind::Pick, at, Unjudged::State);
+        }
+        self.tally.baselines(at, fifo == Some(next), lowest == Some(next));
+        let agrees = picked == Some(next);
+        self.tally.judged(Kind::Pick, at, agrees);
+        if !agrees {
+            let (kernel, model) = (self.runs(Some(next)), self.runs(picked));
+            self.disagree(Kind::Pick, cpu, kernel, model);
+        }
+    }
+
+    /// Whether the running task must go. `who`: the wakee, or the running task itself.
+    pub(super) fn judge_preemption(&mut self, kind: Kind, cpu: CpuId, who: TaskId, resched: bool, flag: Flag) {
+        let Some(curr) = self.fair.curr(cpu) else { return };
+        let at = Where { time: self.now, cpu, nice: self.fair.entity(who).nice };
+        if flag.before {
+            return self.tally.not_asked(at);
+        }
+        let Some(after) = flag.after else { return self.tally.unjudged(kind, at, Unjudged::Hidden) };
+        if !(self.known(curr) && self.known(who)) {
+            return self.tally.unjudged(kind, at, Unjudged::State);
+        }
+        self.tally.never_preempts(at, !after);
+        self.tally.judged(kind, at, resched == after);
+        if resched != after {
+            let word = |preempts: bool| if preempts { "preempt" } else { "keep" }.to_owned();
+            let (kernel, model) = (word(after), word(resched));
+            self.disagree(kind, cpu, kernel, model);
+        }
+    }
+
+    /// EEVDF ends slices at any accounting; CFS only at the tick.
+    pub(super) fn judge_update(&mut self, cpu: CpuId, flag: Flag) {
+        let contested = self.eevdf && self.fair.rq(cpu).nr_running > 1;
+        if let (true, Some(curr)) = (contested, self.fair.curr(cpu)) {
+            let resched = self.fair.need_resched(cpu) == Resched::Full;
+            self.judge_preemption(Kind::Update, cpu, curr, resched, flag);
+        }
+    }
+
+    /// Everyone who could run now.
+    fn rivals(&self, cpu: CpuId) -> Vec<TaskId> {
+        let running = self.fair.curr(cpu).filter(|curr| self.fair.entity(*curr).on_rq);
+        let awake = |id: &TaskId| !self.fair.entity(*id).sched_delayed;
+        self.fair.queued(cpu).chain(running).filter(awake).collect()
+    }
+
+    fn joined(&self, cpu: CpuId, id: TaskId) -> u64 {
+        match self.fair.curr(cpu) == Some(id) {
+            true => u64::MAX,
+            false => self.members.get(&self.pid(id)).map_or(u64::MAX, |member| member.joined),
+        }
+    }
+
+    fn nice(&self, pid: Pid) -> i8 {
+        self.id(pid).map_or(0, |id| self.fair.entity(id).nice)
+    }
+
+    fn runs(&self, pid: Option<Pid>) -> String {
+        pid.map_or_else(|| "idle".to_owned(), |pid| format!("run {pid}"))
+    }
+
+    fn disagree(&mut self, kind: Kind, cpu: CpuId, kernel: String, model: String) {
+        if !self.tally.wants_disagreement(self.now) {
+            return;
+        }
+        let reason = self.fair.decisions.as_ref().and_then(|all| all.last().copied());
+        let disagreement = Disagreement {
+            time_ns: self.now,
+            cpu: cpu.0,
+            kind: kind.name(),
+            kernel,
+            model,
+            rule: reason.map(|reason| reason.rule),
+            feature: reason.and_then(|reason| reason.feature).map(|feature| feature.info().name),
+            compared: reason.map_or_else(Vec::new, |reason| reason.compared.to_vec()),
+            min_vruntime: self.fair.rq(cpu).min_vruntime.0,
+            avg_vruntime: self.eevdf.then(|| self.fair.avg_vruntime(cpu).0),
+            queue: self.queue(cpu),
+        };
+        self.tally.disagreements.push(disagreement);
+    }
+}

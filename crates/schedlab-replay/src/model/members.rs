@@ -1,0 +1,153 @@
+//! Tasks becoming known, born, reweighted, regrouped and forgotten.
+
+use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
+use schedlab_policy::fair::{Dequeue, Enqueue, TaskState};
+use schedlab_policy::weight::calc_delta_fair;
+use schedlab_policy::{FairPolicy, TaskAttr};
+
+use super::{Member, Model};
+use crate::operation::{First, Weight, Whereabouts};
+
+impl Model {
+    /// A task seen for the first time. Its state is taken from the trace here or at its first wakeup, then never again.
+    pub(super) fn introduce(&mut self, pid: Pid, prio: i32, at: Whereabouts, first: Option<First>) {
+        self.forget(pid);
+        let cpu = match at {
+            Whereabouts::Running(cpu) | Whereabouts::Queued(cpu) | Whereabouts::Asleep(cpu) => cpu,
+        };
+        let nice = (prio - 120).clamp(-20, 19) as i8;
+        let id = self.add(pid, &TaskAttr { nice, cpu, ..TaskAttr::default() });
+        if let Whereabouts::Asleep(_) = at {
+            // Far to the left on any queue and relative to any: its queue alone places it, as a long sleeper.
+            let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.task_state(id) };
+            return self.fair.restore_task(id, state);
+        }
+        self.prime(cpu, id, first);
+        let now = self.clock(cpu);
+        self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
+        self.take_over(pid, first);
+        if let (Whereabouts::Running(cpu), None) = (at, self.fair.curr(cpu)) {
+            self.fair.set_next(cpu, id, now);
+        }
+    }
+
+    pub(super) fn add(&mut self, pid: Pid, attr: &TaskAttr) -> TaskId {
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.fair.recycle(id, attr);
+                self.pids[id.index()] = pid;
+                id
+            }
+            None => {
+                self.pids.push(pid);
+                self.fair.add_task(attr)
+            }
+        };
+        let joined = self.next_order();
+        let shown = super::show::Shown::default();
+        self.members.insert(pid, Member { id, known: false, joined, printed: None, rehomed: false, shown });
+        self.tally.tasks.seen += 1;
+        id
+    }
+
+    /// The first task seen on a queue says where the queue stands in virtual time.
+    pub(super) fn prime(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
+        let Some(vruntime) = first.map(|first| self.first_vruntime(id, first)) else { return };
+        if !std::mem::replace(&mut self.cpus[cpu.index()].primed, true) {
+            self.fair.restore_min_vruntime(cpu, vruntime);
+        }
+    }
+
+    fn first_vruntime(&self, id: TaskId, first: First) -> Vruntime {
+        match first {
+            First::Printed { vruntime, ran } => {
+                Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair.entity(id).load)))
+            }
+            First::Probed(probe) => Vruntime(probe.vruntime),
+        }
+    }
+
+    /// Overwrites the state of a queued task with what the trace shows of it.
+    pub(super) fn take_over(&mut self, pid: Pid, first: Option<First>) {
+        let (Some(first), Some(id)) = (first, self.id(pid)) else { return };
+        let mut state = self.fair.task_state(id);
+        let vruntime = self.first_vruntime(id, first);
+        // Where only vruntime is shown, the deadline keeps its distance.
+        state.deadline = vruntime.plus(state.deadline.since(state.vruntime));
+        state.vruntime = vruntime;
+        if let First::Probed(probe) = first {
+            state.deadline = Vruntime(probe.deadline);
+            state.slice = probe.slice;
+            if probe.lag != 0 {
+                state.vlag = probe.lag;
+            }
+        }
+        self.fair.restore_task(id, state);
+        if matches!(first, First::Probed(probe) if probe.delayed) {
+            self.fair.mark_delayed(id);
+        }
+        if let Some(member) = self.members.get_mut(&pid) {
+            member.known = true;
+            self.tally.tasks.taken += 1;
+        }
+    }
+
+    /// `task_fork_fair`.
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid) {
+        self.forget(child);
+        let parent_member = self.members.get(&parent).cloned();
+        let like = parent_member.as_ref().map(|parent| self.fair.entity(parent.id));
+        let attr = TaskAttr {
+            nice: like.map_or(0, |se| se.nice),
+            policy: like.map_or(FairPolicy::Normal, |se| se.policy),
+            slice: like.filter(|se| se.custom_slice).map(|se| se.slice),
+            cpu,
+            ..TaskAttr::default()
+        };
+        let id = self.add(child, &attr);
+        let now = self.clock(cpu);
+        self.fair.task_fork(cpu, id, now);
+        self.fair.clear_resched(cpu);
+        if let (Some(parent), Some(member)) = (parent_member, self.members.get_mut(&child)) {
+            member.known = parent.known;
+            member.printed = parent.printed;
+        }
+    }
+
+    /// `set_user_nice`, or a change to or from SCHED_IDLE.
+    pub(super) fn reweight(&mut self, pid: Pid, weight: Weight) {
+        let Some(id) = self.id(pid) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        let now = self.clock(cpu);
+        match weight {
+            Weight::Nice(nice) => {
+                self.fair.set_policy(id, FairPolicy::Normal, now);
+                self.fair.set_nice(id, nice, now);
+            }
+            Weight::Idle => drop(self.fair.set_policy(id, FairPolicy::Idle, now)),
+        }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `sched_move_task` to the group the task is in.
+    pub(super) fn regroup(&mut self, cpu: CpuId, pid: Pid) {
+        if let Some(id) = self.id(pid) {
+            self.fair.requeue_task(id, self.clock(cpu));
+            self.fair.clear_resched(cpu);
+        }
+    }
+
+    pub(super) fn forget(&mut self, pid: Pid) {
+        let Some(member) = self.members.remove(&pid) else { return };
+        let (id, cpu) = (member.id, self.fair.entity(member.id).cpu);
+        let now = self.clock(cpu);
+        self.fair.finish_delayed(id);
+        if self.fair.entity(id).on_rq {
+            self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, save: false }, now);
+        }
+        if self.fair.curr(cpu) == Some(id) {
+            self.fair.put_prev(cpu, now);
+        }
+        self.free.push(id);
+    }
+}

@@ -1,0 +1,146 @@
+//! One version row driven through the operations of a trace: what it would have decided, then put on what was decided.
+
+mod compare;
+mod follow;
+mod judge;
+mod members;
+mod show;
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_policy::fair::Fair;
+use schedlab_policy::{KernelConfig, Policy};
+
+use crate::operation::{Operation, Within};
+use crate::tally::Tally;
+
+/// A version row, its tasks and its score.
+pub struct Model {
+    pub fair: Fair,
+    pub tally: Tally,
+    eevdf: bool,
+    members: BTreeMap<Pid, Member>,
+    pids: Vec<Pid>,
+    free: Vec<TaskId>,
+    cpus: Vec<Cpu>,
+    now: Nanos,
+    order: u64,
+}
+
+/// A task of the fair class.
+#[derive(Clone, Debug)]
+struct Member {
+    id: TaskId,
+    /// Its state follows from the trace, not from a guess.
+    known: bool,
+    /// When it joined its queue, for the FIFO baseline.
+    joined: u64,
+    /// vruntime at its last record: the kernel's, the model's.
+    printed: Option<(u64, u64)>,
+    /// It changed CPU while off the queue (`ENQUEUE_MIGRATED`).
+    rehomed: bool,
+    /// Bits of state that the kernel showed last, for people.
+    shown: show::Shown,
+}
+
+#[derive(Clone, Default, Debug)]
+struct Cpu {
+    /// The rq clock as far as runtimes tell it.
+    clock: Nanos,
+    /// The queue's zero point was taken from the first task seen on it.
+    primed: bool,
+}
+
+impl Model {
+    pub fn new(config: KernelConfig, tally: Tally) -> Self {
+        let eevdf = config.version.rules.policy == Policy::Eevdf;
+        let mut fair = Fair::new(config);
+        fair.decisions = Some(Vec::new());
+        let cpus = vec![Cpu::default(); fair.config.nr_cpus];
+        let (members, pids, free) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Model { fair, tally, eevdf, members, pids, free, cpus, now: 0, order: 0 }
+    }
+
+    /// Takes part in an operation at a time of the trace.
+    pub fn apply(&mut self, operation: &Operation, now: Nanos) {
+        self.now = now;
+        match *operation {
+            Operation::Introduce { pid, prio, at, first } => self.introduce(pid, prio, at, first),
+            Operation::Account { cpu, pid, ran, printed, within } => self.account(cpu, pid, ran, printed, within),
+            Operation::Tick { cpu, flag } => self.tick(cpu, flag),
+            Operation::Wake { cpu, pid, new, first, flag } => self.wake(cpu, pid, new, first, flag),
+            Operation::Rehome { pid, from, to } => self.rehome(pid, from, to),
+            Operation::Detach { pid, from, to } => self.detach(pid, from, to),
+            Operation::Attach { pid, cpu, flag } => self.attach(pid, cpu, flag),
+            Operation::Fork { cpu, parent, child } => self.fork(cpu, parent, child),
+            Operation::Block { cpu, special } => self.block(cpu, special),
+            Operation::Switch { cpu, prev, left, next, fair } => self.switch(cpu, prev, left, next, fair),
+            Operation::Repick { cpu } => self.repick(cpu),
+            Operation::Regroup { cpu, pid } => self.regroup(cpu, pid),
+            Operation::Yield { cpu } => self.fair.yield_task(cpu, self.clock(cpu)),
+            Operation::Reweight { pid, weight } => self.reweight(pid, weight),
+            Operation::Forget { pid } => self.forget(pid),
+            Operation::Show(probe) => self.show(&probe),
+            Operation::Lost => self.lose(),
+        }
+        if let Some(decisions) = &mut self.fair.decisions {
+            decisions.clear();
+        }
+    }
+
+    /// `update_curr`.
+    fn account(&mut self, cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within) {
+        let Some(id) = self.members.get(&pid).map(|member| member.id) else { return };
+        if self.fair.curr(cpu) != Some(id) {
+            self.run_anyway(cpu, pid);
+        }
+        self.fair.clear_resched(cpu);
+        self.fair.update_curr_by(cpu, ran);
+        self.cpus[cpu.index()].clock = self.fair.entity(id).exec_start;
+        if let Some(printed) = printed {
+            self.compare_vruntime(pid, printed);
+        }
+        if let Within::Other(flag) = within {
+            self.judge_update(cpu, flag);
+        }
+    }
+
+    /// The clock at which the current task of a CPU was last charged.
+    fn clock(&self, cpu: CpuId) -> Nanos {
+        match self.fair.curr(cpu) {
+            Some(curr) => self.fair.entity(curr).exec_start,
+            None => self.cpus[cpu.index()].clock,
+        }
+    }
+
+    fn id(&self, pid: Pid) -> Option<TaskId> {
+        self.members.get(&pid).map(|member| member.id)
+    }
+
+    fn pid(&self, id: TaskId) -> Pid {
+        self.pids[id.index()]
+    }
+
+    fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    fn known(&self, id: TaskId) -> bool {
+        self.members.get(&self.pid(id)).is_some_and(|member| member.known)
+    }
+
+    /// Events are missing: start again with empty queues.
+    fn lose(&mut self) {
+        let config = self.fair.config.clone();
+        let cpus = self.cpus.len();
+        self.fair = Fair::new(config);
+        self.fair.decisions = Some(Vec::new());
+        self.members.clear();
+        self.pids.clear();
+        self.free.clear();
+        self.cpus = vec![Cpu::default(); cpus];
+        self.tally.out_of_step += 1;
+    }
+}

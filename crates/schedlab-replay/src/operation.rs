@@ -1,0 +1,103 @@
+//! What the kernel did, as a trace shows it: the words between reading a trace and asking a model.
+
+use schedlab_model::{CpuId, Nanos, Pid};
+
+use crate::step::Probe;
+
+/// One operation on the runqueues, in the order of the kernel's locks.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// A task seen for the first time, or again after it was lost.
+    Introduce { pid: Pid, prio: i32, at: Whereabouts, first: Option<First> },
+    /// `update_curr`: `ran` ns were charged to the current task of `cpu`.
+    Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within },
+    /// The scheduler tick, after its accounting.
+    Tick { cpu: CpuId, flag: Flag },
+    /// A wakeup put a task on a queue (or found it there) and asked whether it preempts.
+    Wake { cpu: CpuId, pid: Pid, new: bool, first: Option<First>, flag: Flag },
+    /// A task that is on no queue changes CPU.
+    Rehome { pid: Pid, from: CpuId, to: CpuId },
+    /// The balancer takes a queued task away.
+    Detach { pid: Pid, from: CpuId, to: CpuId },
+    /// The balancer brings it.
+    Attach { pid: Pid, cpu: CpuId, flag: Flag },
+    /// A child is placed on the forking CPU.
+    Fork { cpu: CpuId, parent: Pid, child: Pid },
+    /// The current task leaves the queue, some time before its switch is recorded.
+    Block { cpu: CpuId, special: bool },
+    /// A context switch.
+    Switch { cpu: CpuId, prev: Pid, left: Left, next: Pid, fair: bool },
+    /// `schedule()` chose the running task again.
+    Repick { cpu: CpuId },
+    /// `sched_move_task` on the running task.
+    Regroup { cpu: CpuId, pid: Pid },
+    /// `sched_yield` by the running task.
+    Yield { cpu: CpuId },
+    /// A new weight: nice value, or SCHED_IDLE.
+    Reweight { pid: Pid, weight: Weight },
+    /// A task is gone, or left the fair class.
+    Forget { pid: Pid },
+    /// The kernel shows a task's state.
+    Show(Probe),
+    /// Events are missing: nothing is certain any more.
+    Lost,
+}
+
+/// Where a task is when it is first seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whereabouts {
+    Running(CpuId),
+    Queued(CpuId),
+    Asleep(CpuId),
+}
+
+/// A task's state as the trace shows it for the first time; taken over once, never again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum First {
+    /// vruntime as printed after `ran` ns more.
+    Printed { vruntime: u64, ran: Nanos },
+    /// A probe.
+    Probed(Probe),
+}
+
+/// What an accounting belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Within {
+    /// A wakeup that follows and decides.
+    Wakeup,
+    /// The tick that follows and decides.
+    Tick,
+    /// `schedule()`, or a change that decides by itself.
+    Undecided,
+    /// Anything else.
+    Other(Flag),
+}
+
+/// The need-resched flag of a CPU around a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flag {
+    /// It was set before: the kernel does not ask again.
+    pub before: bool,
+    /// It was set after; `None`: the trace does not show it.
+    pub after: Option<bool>,
+}
+
+/// How a task left the CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// Runnable.
+    Runnable,
+    /// Asleep.
+    Asleep,
+    /// Dead, parked or stopped: never delayed.
+    Special,
+}
+
+/// A task's weight by its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Weight {
+    /// A nice value.
+    Nice(i8),
+    /// SCHED_IDLE.
+    Idle,
+}

@@ -1,0 +1,135 @@
+//! `sched_stat_runtime`: the one record of `update_curr`, and by its surroundings the operation that called it.
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_policy::weight::calc_delta_fair;
+use schedlab_trace::Kind;
+
+use super::ahead::load;
+use super::{is_fair, nice, Place, Reading};
+use crate::operation::{Operation, Weight, Whereabouts, Within};
+use crate::step::Step;
+use crate::window::Window;
+
+impl Reading {
+    pub(super) fn runtime(
+        &mut self,
+        step: &Step,
+        pid: Pid,
+        ran: Nanos,
+        printed: Option<u64>,
+        ahead: &Window<'_>,
+    ) {
+        if !self.tasks.contains_key(&pid) {
+            let Some(cpu) = self.where_it_runs(pid, step, ahead) else { return };
+            self.cpu(cpu).current = Some(pid);
+            self.introduce(pid, None, Whereabouts::Running(cpu), Some(step), ahead);
+        }
+        let Some(task) = self.tasks.get(&pid).filter(|task| is_fair(task.prio)) else { return };
+        let cpu = match task.place {
+            Place::Running(cpu) => cpu,
+            Place::Queued(_) | Place::Off(_) => step.cpu,
+        };
+        let change = match cpu == step.cpu && step.in_task() {
+            true => self.change(cpu, pid, printed, ahead),
+            false => None,
+        };
+        let within = match change {
+            Some(_) => Within::Undecided,
+            None => self.within(step, cpu, ahead),
+        };
+        self.push(Operation::Account { cpu, pid, ran, printed, within });
+        if within == Within::Tick {
+            let flag = self.flag_ahead(cpu, ahead);
+            self.push(Operation::Tick { cpu, flag });
+        }
+        match change {
+            Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
+            Some(Change::Yield) => self.push(Operation::Yield { cpu }),
+            Some(Change::Fork(child)) => self.fork(cpu, pid, child),
+            Some(Change::Reweight(weight)) => self.reweight(pid, weight),
+            None => {}
+        }
+        self.arrive_after(step, ahead);
+    }
+
+    /// A task first seen by a runtime: its own CPU's, or one whose records have not begun.
+    fn where_it_runs(&self, pid: Pid, step: &Step, ahead: &Window<'_>) -> Option<CpuId> {
+        if step.pid == pid {
+            return Some(step.cpu);
+        }
+        let mut later = ahead.ahead().filter(|later| later.pid == pid);
+        later.next().map(|later| later.cpu).filter(|cpu| self.current(*cpu).is_none())
+    }
+
+    fn within(&self, step: &Step, cpu: CpuId, ahead: &Window<'_>) -> Within {
+        let own = cpu == step.cpu;
+        match ahead.next_event_on(step.cpu) {
+            Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. }) => Within::Wakeup,
+            _ if own && step.in_irq() => Within::Tick,
+            Some(Kind::Switch { .. }) if own => Within::Undecided,
+            _ => Within::Other(self.flag_ahead(cpu, ahead)),
+        }
+    }
+
+    /// What a task did to itself when it was charged outside any interrupt and not for a wakeup.
+    fn change(&mut self, cpu: CpuId, pid: Pid, printed: Option<u64>, ahead: &Window<'_>) -> Option<Change> {
+        if matches!(ahead.next_event_on(cpu), Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. })) {
+            return None;
+        }
+        let exiting = self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.exiting));
+        if exiting && self.autogroup {
+            self.cpu(cpu).flag = true;
+            return Some(Change::Regroup);
+        }
+        if std::mem::take(&mut self.cpu(cpu).yields) {
+            return Some(Change::Yield);
+        }
+        match ahead.next_of_task_on(cpu) {
+            Some(Kind::Fork { parent, child }) if parent == pid => Some(Change::Fork(child)),
+            _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),
+        }
+    }
+
+    /// A weight that begins here: the task's vruntime grows by it until the task's next record. Where vruntime is not
+    /// printed, a changed priority at the next switch says so, and the last record before it is taken for the place.
+    fn new_weight(&self, pid: Pid, printed: Option<u64>, ahead: &Window<'_>) -> Option<Weight> {
+        let known = self.tasks.get(&pid)?.weight;
+        let (mut next, mut later_prio) = (None, None);
+        for step in ahead.ahead() {
+            match step.kind() {
+                Some(Kind::Runtime { pid: of, runtime, vruntime }) if of == pid && next.is_none() => {
+                    next = Some((runtime, vruntime, step.flag()));
+                }
+                Some(Kind::Switch { prev, prev_prio, .. }) if prev == pid => {
+                    later_prio = Some(prev_prio);
+                    break;
+                }
+                Some(Kind::Migrate { pid: of, .. }) if of == pid => break,
+                _ => {}
+            }
+        }
+        let by_prio = later_prio.filter(|prio| is_fair(*prio)).map(|prio| Weight::Nice(nice(prio)));
+        match (printed, next) {
+            (Some(from), Some((ran, Some(to), _))) => {
+                let fits = |weight: Weight| to.wrapping_sub(from) == calc_delta_fair(ran, load(weight));
+                let all = (-20..20).map(Weight::Nice).chain([Weight::Idle]);
+                if fits(known) {
+                    return None;
+                }
+                by_prio.into_iter().chain(all).find(|weight| fits(*weight))
+            }
+            (_, Some((_, None, false))) => None,
+            _ => by_prio.filter(|weight| known != Weight::Idle && *weight != known),
+        }
+    }
+}
+
+/// What a task did to itself.
+#[derive(Clone, Copy)]
+enum Change {
+    /// `sched_move_task` of an exiting task.
+    Regroup,
+    Yield,
+    Fork(Pid),
+    Reweight(Weight),
+}

@@ -1,0 +1,142 @@
+//! What only later records show: the outcome of a decision, a task's state and weight when it is first seen.
+
+use schedlab_model::{CpuId, Pid};
+use schedlab_policy::weight::{calc_delta_fair, LoadWeight};
+use schedlab_policy::FairPolicy;
+use schedlab_trace::{Kind, TaskState};
+
+use super::{is_fair, nice, Place, Reading, Task};
+use crate::operation::{First, Flag, Operation, Weight, Whereabouts};
+use crate::step::{Point, Step, What};
+use crate::window::Window;
+
+impl Reading {
+    /// Makes a task known. `prio`: as the record says, else as a later one does.
+    pub(super) fn introduce(
+        &mut self,
+        pid: Pid,
+        prio: Option<i32>,
+        at: Whereabouts,
+        now: Option<&Step>,
+        ahead: &Window<'_>,
+    ) {
+        let prio = prio.or_else(|| prio_ahead(pid, now, ahead)).unwrap_or(120);
+        let (place, queued) = match at {
+            Whereabouts::Running(cpu) => (Place::Running(cpu), true),
+            Whereabouts::Queued(cpu) => (Place::Queued(cpu), true),
+            Whereabouts::Asleep(cpu) => (Place::Off(cpu), false),
+        };
+        let first = if queued { first_state(pid, now, ahead) } else { None };
+        let weight = Weight::Nice(nice(prio));
+        self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false });
+        if is_fair(prio) {
+            self.push(Operation::Introduce { pid, prio, at, first });
+            self.find_idle_policy(pid, now, ahead);
+        }
+    }
+
+    /// A SCHED_IDLE task shows only by how fast its vruntime grows.
+    fn find_idle_policy(&mut self, pid: Pid, now: Option<&Step>, ahead: &Window<'_>) {
+        let idle = load(Weight::Idle);
+        let mut before = None;
+        for step in now.into_iter().chain(ahead.ahead()) {
+            match step.kind() {
+                Some(Kind::Runtime { pid: of, runtime, vruntime: Some(v) }) if of == pid => {
+                    if before.is_some_and(|before: u64| v.wrapping_sub(before) == calc_delta_fair(runtime, idle)) {
+                        self.reweight(pid, Weight::Idle);
+                        return;
+                    }
+                    if before.is_some() {
+                        return;
+                    }
+                    before = Some(v);
+                }
+                Some(Kind::Switch { prev, .. }) if prev == pid => before = None,
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn reweight(&mut self, pid: Pid, weight: Weight) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.weight = weight;
+            if let Weight::Nice(nice) = weight {
+                task.prio = 120 + i32::from(nice);
+            }
+            self.push(Operation::Reweight { pid, weight });
+        }
+    }
+
+    /// A record names a task with a priority it was not known to have.
+    pub(super) fn follow_prio(&mut self, pid: Pid, prio: i32) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        if task.prio == prio || !is_fair(prio) || !is_fair(task.prio) {
+            return;
+        }
+        task.prio = prio;
+        if task.weight != Weight::Idle {
+            self.reweight(pid, Weight::Nice(nice(prio)));
+        }
+    }
+
+    /// The flag around a decision on `cpu` that the next record there shows.
+    pub(super) fn flag_ahead(&self, cpu: CpuId, ahead: &Window<'_>) -> Flag {
+        Flag { before: self.flag_of(cpu), after: self.flag_after(cpu, ahead) }
+    }
+
+    /// Need-resched as the next record on the CPU shows it. A switch clears the flag before it is recorded: a task that
+    /// left while runnable was told to.
+    pub(super) fn flag_after(&self, cpu: CpuId, ahead: &Window<'_>) -> Option<bool> {
+        let step = ahead.next_on(cpu).filter(|step| step.has_flags())?;
+        match step.kind() {
+            Some(Kind::Switch { prev, prev_state, .. }) => {
+                (Some(prev) == self.current(cpu) && prev_state == TaskState::Running).then_some(true)
+            }
+            // It shows the flag after its own decision.
+            Some(Kind::Wakeup { .. }) if step.flag() => None,
+            _ => Some(step.flag()),
+        }
+    }
+}
+
+/// A task's state by the next record that shows it, unless the task moves before.
+pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<First> {
+    for step in now.into_iter().chain(ahead.ahead()) {
+        match step.what {
+            What::Event(Kind::Runtime { pid: of, runtime, vruntime: Some(vruntime) }) if of == pid => {
+                return Some(First::Printed { vruntime, ran: runtime });
+            }
+            What::Event(Kind::Runtime { pid: of, .. }) if of == pid => {}
+            What::Event(Kind::Migrate { pid: of, .. }) if of == pid => return None,
+            What::Event(Kind::Wakeup { pid: of, .. }) if of == pid && now.is_none() => return None,
+            What::Probe(probe) if probe.pid == pid && probe.point != Point::Waking => return Some(First::Probed(probe)),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn prio_ahead(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<i32> {
+    now.into_iter().chain(ahead.ahead()).find_map(|step| match step.kind()? {
+        Kind::Switch { prev, prev_prio, .. } if prev == pid => Some(prev_prio),
+        Kind::Switch { next, next_prio, .. } if next == pid => Some(next_prio),
+        Kind::Waking { pid: of, prio, .. }
+        | Kind::Wakeup { pid: of, prio, .. }
+        | Kind::WakeupNew { pid: of, prio, .. }
+        | Kind::Migrate { pid: of, prio, .. }
+        | Kind::Exit { pid: of, prio }
+            if of == pid =>
+        {
+            Some(prio)
+        }
+        _ => None,
+    })
+}
+
+/// The load weight of a named one.
+pub(super) fn load(weight: Weight) -> LoadWeight {
+    match weight {
+        Weight::Nice(nice) => LoadWeight::of_task(nice, FairPolicy::Normal),
+        Weight::Idle => LoadWeight::of_task(0, FairPolicy::Idle),
+    }
+}

@@ -1,0 +1,90 @@
+//! `sched_migrate_task`: by the balancer and the migration thread, which detach, then attach; or within a wakeup.
+
+use schedlab_model::{CpuId, Pid};
+use schedlab_trace::{Kind, TaskState};
+
+use super::{is_fair, Place, Reading};
+use crate::operation::{Left, Operation, Whereabouts};
+use crate::step::Step;
+use crate::window::Window;
+
+impl Reading {
+    pub(super) fn migrate(
+        &mut self,
+        step: &Step,
+        (pid, prio): (Pid, i32),
+        from: CpuId,
+        to: CpuId,
+        ahead: &Window<'_>,
+    ) {
+        if !self.tasks.contains_key(&pid) {
+            self.introduce(pid, Some(prio), Whereabouts::Queued(from), None, ahead);
+        }
+        self.follow_prio(pid, prio);
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let (place, fair) = (task.place, is_fair(task.prio));
+        self.put(pid, Place::Off(to));
+        if !fair {
+            return;
+        }
+        if let Place::Off(_) = place {
+            self.push(Operation::Rehome { pid, from, to });
+            return;
+        }
+        self.leave_before_pulling(step, to, ahead);
+        self.push(Operation::Detach { pid, from, to });
+        self.cpu(step.cpu).moving.push((pid, to));
+    }
+
+    /// A CPU that pulls a task for itself outside any interrupt is in `schedule()`, and its current task has left the
+    /// queue though its switch is still to come.
+    fn leave_before_pulling(&mut self, step: &Step, to: CpuId, ahead: &Window<'_>) {
+        if to != step.cpu || !step.in_task() || !self.current_is_fair(to) || self.cpu(to).blocked {
+            return;
+        }
+        let current = self.current(to);
+        let left = ahead.ahead().filter(|step| step.cpu == to).find_map(|step| match step.kind()? {
+            Kind::Switch { prev, prev_state, .. } if Some(prev) == current => Some(prev_state),
+            _ => None,
+        });
+        if let Some(state) = left.filter(|state| *state != TaskState::Running) {
+            self.cpu(to).blocked = true;
+            let special = super::switch::left(state) == Left::Special;
+            self.push(Operation::Block { cpu: to, special });
+        }
+    }
+
+    /// What this CPU's code detached is attached by its next record at the latest; before that record, unless it is the
+    /// accounting within the attaching.
+    pub(super) fn arrive_before(&mut self, step: &Step, kind: Kind, ahead: &Window<'_>) {
+        if self.cpu(step.cpu).moving.is_empty() || matches!(kind, Kind::Migrate { .. }) {
+            return;
+        }
+        let moving = std::mem::take(&mut self.cpu(step.cpu).moving);
+        if let Kind::Runtime { pid, .. } = kind {
+            let charged = self.place(pid);
+            if moving.iter().any(|(_, to)| charged == Some(Place::Running(*to))) {
+                self.cpu(step.cpu).moving = moving;
+                return;
+            }
+        }
+        self.arrive(step, moving, ahead);
+    }
+
+    /// The accounting within the attaching is done.
+    pub(super) fn arrive_after(&mut self, step: &Step, ahead: &Window<'_>) {
+        let moving = std::mem::take(&mut self.cpu(step.cpu).moving);
+        self.arrive(step, moving, ahead);
+    }
+
+    fn arrive(&mut self, step: &Step, moving: Vec<(Pid, CpuId)>, ahead: &Window<'_>) {
+        for (pid, to) in moving {
+            self.put(pid, Place::Queued(to));
+            let mut flag = self.flag_ahead(to, ahead);
+            if to == step.cpu && !matches!(step.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
+                flag.after = step.has_flags().then_some(step.flag());
+            }
+            self.push(Operation::Attach { pid, cpu: to, flag });
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! From records to operations: which part of the kernel emitted a record, and what it decided.
+//!
+//! Follows core.c and fair.c: which records an operation emits and in which order is the same in every modelled version,
+//! with three exceptions that are told apart by the records themselves. What was decided is read from the need-resched
+//! flag of the next record on the CPU. Knows nothing of vruntimes except to find a task's weight.
+
+mod account;
+mod ahead;
+mod balance;
+mod switch;
+mod wake;
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuId, Pid};
+use schedlab_trace::Kind;
+
+use crate::operation::{Operation, Weight, Whereabouts};
+use crate::step::{Step, What};
+use crate::window::Window;
+
+/// What is known from the records so far.
+pub struct Reading {
+    cpus: Vec<Cpu>,
+    tasks: BTreeMap<Pid, Task>,
+    operations: Vec<Operation>,
+    /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved to its group once more.
+    autogroup: bool,
+}
+
+/// A CPU.
+#[derive(Clone, Default)]
+struct Cpu {
+    /// The running task; `None` until the first record.
+    current: Option<Pid>,
+    /// Need-resched as last seen.
+    flag: bool,
+    /// Tasks that code on this CPU has detached and not yet attached.
+    moving: Vec<(Pid, CpuId)>,
+    /// The running task already left its queue.
+    blocked: bool,
+    /// The running task entered `sched_yield`.
+    yields: bool,
+}
+
+/// A task.
+#[derive(Clone)]
+struct Task {
+    prio: i32,
+    weight: Weight,
+    place: Place,
+    /// Its state was taken from the trace.
+    taken: bool,
+    exiting: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Running(CpuId),
+    Queued(CpuId),
+    /// On no queue: asleep, being woken, not yet woken for the first time, or between two queues.
+    Off(CpuId),
+}
+
+impl Reading {
+    pub fn new(cpus: usize, autogroup: bool) -> Self {
+        Reading {
+            cpus: vec![Cpu::default(); cpus.max(1)],
+            tasks: BTreeMap::new(),
+            operations: Vec::new(),
+            autogroup,
+        }
+    }
+
+    /// The operations that a record stands for or completes.
+    pub fn read(&mut self, step: &Step, ahead: &Window<'_>) -> std::vec::Drain<'_, Operation> {
+        let needed = step.cpu.index() + 1;
+        if self.cpus.len() < needed {
+            self.cpus.resize(needed, Cpu::default());
+        }
+        self.step(step, ahead);
+        self.operations.drain(..)
+    }
+
+    fn step(&mut self, step: &Step, ahead: &Window<'_>) {
+        let kind = match step.what {
+            What::Event(kind) => kind,
+            What::Probe(probe) => return self.push(Operation::Show(probe)),
+            What::Yield => {
+                self.cpu(step.cpu).yields = true;
+                return;
+            }
+            What::Lost => return self.lost(),
+            What::Other => return,
+        };
+        self.start(step, ahead);
+        self.arrive_before(step, kind, ahead);
+        let before = self.follow_flag(step, kind);
+        match kind {
+            Kind::Runtime { pid, runtime, vruntime } => self.runtime(step, pid, runtime, vruntime, ahead),
+            Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu),
+            Kind::Wakeup { pid, prio, target_cpu } => self.wakeup(step, (pid, prio, target_cpu), before, ahead),
+            Kind::WakeupNew { pid, prio, target_cpu } => self.wakeup_new(step, (pid, prio, target_cpu), ahead),
+            Kind::Migrate { pid, prio, orig_cpu, dest_cpu } => {
+                self.migrate(step, (pid, prio), orig_cpu, dest_cpu, ahead);
+            }
+            Kind::Fork { parent, child } => self.fork(step.cpu, parent, child),
+            Kind::Exit { pid, .. } => self.exit(pid),
+            Kind::Switch { .. } => self.switch(step, kind, ahead),
+            Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => {}
+        }
+    }
+
+    /// The first record on a CPU says who runs there.
+    fn start(&mut self, step: &Step, ahead: &Window<'_>) {
+        if self.cpu(step.cpu).current.is_some() {
+            return;
+        }
+        let pid = match step.kind() {
+            Some(Kind::Switch { prev, .. }) => prev,
+            _ => step.pid,
+        };
+        self.cpu(step.cpu).current = Some(pid);
+        self.cpu(step.cpu).flag = step.flag();
+        if pid != 0 {
+            self.introduce(pid, None, Whereabouts::Running(step.cpu), Some(step), ahead);
+        }
+    }
+
+    /// Keeps up with the need-resched flag of the record's CPU. A flag that clears without a switch was a `schedule()`
+    /// that chose the running task again. Returns the flag as it was.
+    fn follow_flag(&mut self, step: &Step, kind: Kind) -> bool {
+        let (before, now) = (self.cpu(step.cpu).flag, step.flag());
+        if matches!(kind, Kind::Switch { .. }) {
+            return before;
+        }
+        if before && !now && self.current_is_fair(step.cpu) && step.has_flags() {
+            self.push(Operation::Repick { cpu: step.cpu });
+        }
+        self.cpu(step.cpu).flag = now;
+        before
+    }
+
+    fn exit(&mut self, pid: Pid) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.exiting = true;
+        }
+    }
+
+    fn lost(&mut self) {
+        let cpus = self.cpus.len();
+        *self = Reading::new(cpus, self.autogroup);
+        self.push(Operation::Lost);
+    }
+
+    fn push(&mut self, operation: Operation) {
+        self.operations.push(operation);
+    }
+
+    fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
+        let index = cpu.index();
+        if index >= self.cpus.len() {
+            self.cpus.resize(index + 1, Cpu::default());
+        }
+        &mut self.cpus[index]
+    }
+
+    fn flag_of(&self, cpu: CpuId) -> bool {
+        self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.flag)
+    }
+
+    fn current(&self, cpu: CpuId) -> Option<Pid> {
+        self.cpus.get(cpu.index())?.current
+    }
+
+    fn current_is_fair(&self, cpu: CpuId) -> bool {
+        self.current(cpu).and_then(|pid| self.tasks.get(&pid)).is_some_and(|task| is_fair(task.prio))
+    }
+
+    fn place(&self, pid: Pid) -> Option<Place> {
+        self.tasks.get(&pid).map(|task| task.place)
+    }
+
+    fn put(&mut self, pid: Pid, place: Place) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.place = place;
+        }
+    }
+}
+
+/// Whether a kernel priority (0..=139) belongs to the fair class.
+fn is_fair(prio: i32) -> bool {
+    (100..140).contains(&prio)
+}
+
+/// The nice value of a fair priority.
+fn nice(prio: i32) -> i8 {
+    (prio - 120).clamp(-20, 19) as i8
+}
+

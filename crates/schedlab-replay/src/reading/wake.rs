@@ -1,0 +1,82 @@
+//! Wakeups and forks. `sched_wakeup` follows the preempt check and shows its outcome when the target is the CPU that
+//! emitted it; `sched_wakeup_new` precedes it.
+
+use schedlab_model::{CpuId, Pid};
+
+use super::ahead::first_state;
+use super::{is_fair, nice, Place, Reading, Task};
+use crate::operation::{Flag, First, Operation, Weight, Whereabouts};
+use crate::step::Step;
+use crate::window::Window;
+
+impl Reading {
+    pub(super) fn waking(&mut self, pid: Pid, prio: i32, last: CpuId) {
+        if self.tasks.contains_key(&pid) {
+            self.follow_prio(pid, prio);
+            return;
+        }
+        let weight = Weight::Nice(nice(prio));
+        self.tasks.insert(pid, Task { prio, weight, place: Place::Off(last), taken: false, exiting: false });
+        if is_fair(prio) {
+            self.push(Operation::Introduce { pid, prio, at: Whereabouts::Asleep(last), first: None });
+        }
+    }
+
+    pub(super) fn wakeup(
+        &mut self,
+        step: &Step,
+        (pid, prio, cpu): (Pid, i32, CpuId),
+        before: bool,
+        ahead: &Window<'_>,
+    ) {
+        self.waking(pid, prio, cpu);
+        let flag = match cpu == step.cpu {
+            true => Flag { before, after: step.has_flags().then_some(step.flag()) },
+            false => self.flag_ahead(cpu, ahead),
+        };
+        self.wake(pid, cpu, false, flag, ahead);
+    }
+
+    pub(super) fn wakeup_new(&mut self, step: &Step, (pid, prio, cpu): (Pid, i32, CpuId), ahead: &Window<'_>) {
+        if !self.tasks.contains_key(&pid) {
+            // The fork itself was not recorded.
+            self.fork(step.cpu, step.pid, pid);
+        }
+        self.follow_prio(pid, prio);
+        let flag = self.flag_ahead(cpu, ahead);
+        self.wake(pid, cpu, true, flag, ahead);
+    }
+
+    fn wake(&mut self, pid: Pid, cpu: CpuId, new: bool, flag: Flag, ahead: &Window<'_>) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        let first: Option<First> = if task.taken { None } else { first_state(pid, None, ahead) };
+        task.taken |= first.is_some();
+        if let Place::Off(_) = task.place {
+            task.place = Place::Queued(cpu);
+        }
+        let fair = is_fair(task.prio);
+        self.cpu(cpu).flag = flag.after.unwrap_or(flag.before);
+        if fair {
+            self.push(Operation::Wake { cpu, pid, new, first, flag });
+        }
+    }
+
+    /// `task_fork_fair`: at the parent's accounting, or where `sched_process_fork` says that it was.
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid) {
+        if self.tasks.get(&child).is_some_and(|task| task.place == Place::Off(cpu) && !task.exiting) {
+            return;
+        }
+        let task = match self.tasks.get(&parent) {
+            Some(parent) if is_fair(parent.prio) => Task { place: Place::Off(cpu), exiting: false, ..parent.clone() },
+            _ => Task {
+                prio: 120,
+                weight: Weight::Nice(0),
+                place: Place::Off(cpu),
+                taken: false,
+                exiting: false,
+            },
+        };
+        self.tasks.insert(child, task);
+        self.push(Operation::Fork { cpu, parent, child });
+    }
+}

@@ -1,0 +1,141 @@
+//! One record of a trace, owned and reduced to what replay needs.
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
+
+/// A record.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub time: Nanos,
+    pub cpu: CpuId,
+    /// The task that ran there.
+    pub pid: Pid,
+    pub flags: Flags,
+    pub what: What,
+}
+
+/// What it says.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    Event(Kind),
+    /// The scheduler's own state of a task, read by a dynamic probe.
+    Probe(Probe),
+    /// The task enters `sched_yield`.
+    Yield,
+    /// Anything else: only its flags count.
+    Other,
+    /// The recorder lost events before this.
+    Lost,
+}
+
+/// Where in the kernel a probe sits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Point {
+    /// At `sched_waking`, before the wakee is placed.
+    Waking,
+    /// At `sched_wakeup` or `sched_wakeup_new`, after it was placed.
+    Woken,
+    /// At `sched_switch`, the task that enters.
+    Next,
+    /// Elsewhere.
+    Other,
+}
+
+/// A task's entity as a probe read it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Probe {
+    pub point: Point,
+    pub pid: Pid,
+    pub vruntime: u64,
+    pub deadline: u64,
+    pub lag: i64,
+    pub slice: Nanos,
+    pub queued: bool,
+    pub delayed: bool,
+}
+
+impl Step {
+    /// The steps a record stands for: one, or two for a probe at a switch.
+    pub fn of(record: &Record<'_>) -> [Option<Step>; 2] {
+        let step = |what| Some(Step { time: record.time, cpu: record.cpu, pid: record.pid, flags: record.flags, what });
+        match record.body {
+            Body::Event(kind, words) => [step(What::Event(plain_sleep(kind, words.prev_state))), None],
+            Body::Other { name: "sw", fields } => {
+                let next = probe(Point::Next, "n", fields).map(What::Probe);
+                let prev = probe(Point::Other, "p", fields).map(What::Probe);
+                [step(prev.unwrap_or(What::Other)), next.and_then(step)]
+            }
+            Body::Other { name: "", fields } if fields.0.starts_with("sys_sched_yield(") => [step(What::Yield), None],
+            Body::Other { name, fields } => {
+                let point = match name {
+                    "wg" => Some(Point::Waking),
+                    "wk" | "wn" => Some(Point::Woken),
+                    "rt" | "cp" => Some(Point::Other),
+                    _ => None,
+                };
+                let probe = point.and_then(|point| probe(point, "", fields));
+                [step(probe.map_or(What::Other, What::Probe)), None]
+            }
+        }
+    }
+
+    /// The event, if it is one of the model.
+    pub fn kind(&self) -> Option<Kind> {
+        match self.what {
+            What::Event(kind) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// Whether the CPU's need-resched flag was set, lazy or not.
+    pub fn flag(&self) -> bool {
+        self.flags.need_resched() || self.flags.need_resched_lazy()
+    }
+
+    /// Whether it happened in a hardware interrupt.
+    pub fn in_irq(&self) -> bool {
+        matches!(self.flags.0[2], b'h' | b'H')
+    }
+
+    /// Whether it happened in the task itself, in no interrupt.
+    pub fn in_task(&self) -> bool {
+        self.flags.0[2] == b'.'
+    }
+
+    /// Scheduler events are emitted with interrupts off; a record of one without any flag has no column of flags.
+    pub fn has_flags(&self) -> bool {
+        self.flags != Flags::NONE || !matches!(self.what, What::Event(kind) if locked(&kind))
+    }
+}
+
+/// An idle kthread's sleep (`I`) is an ordinary one; the model's word for it also stands for parked tasks.
+fn plain_sleep(kind: Kind, letters: &str) -> Kind {
+    match kind {
+        Kind::Switch { prev, prev_prio, next, next_prio, .. } if letters.starts_with('I') => {
+            Kind::Switch { prev, prev_prio, prev_state: TaskState::Blocked, next, next_prio }
+        }
+        other => other,
+    }
+}
+
+fn locked(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Switch { .. } | Kind::Waking { .. } | Kind::Wakeup { .. } | Kind::WakeupNew { .. } | Kind::Runtime { .. }
+    )
+}
+
+/// The state of one task in a probe's fields, whose names begin with `prefix`.
+fn probe(point: Point, prefix: &str, fields: Fields<'_>) -> Option<Probe> {
+    let named = |name: &str| format!("{prefix}{name}");
+    Some(Probe {
+        point,
+        pid: fields.number(&named("p"))?,
+        vruntime: fields.number(&named("v"))?,
+        deadline: fields.number(&named("d"))?,
+        lag: fields.number(&named("l"))?,
+        slice: fields.number(&named("s"))?,
+        queued: fields.number::<u8>(&named("on"))? != 0,
+        delayed: fields.number::<u8>(&named("sd"))? != 0,
+    })
+}

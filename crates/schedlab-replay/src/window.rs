@@ -1,0 +1,106 @@
+//! The trace with a bounded look ahead: a flag set by a decision shows only in a later record.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::{Kind, TraceError, TraceReader};
+
+use crate::step::{Step, What};
+
+/// How many records are read ahead at most.
+const AHEAD: usize = 1 << 15;
+
+/// The records to come.
+pub struct Window<'r> {
+    reader: &'r mut dyn TraceReader,
+    ahead: VecDeque<Step>,
+    ended: bool,
+    lost: u64,
+    names: BTreeMap<Pid, String>,
+    first: Option<Nanos>,
+    last: Nanos,
+    records: u64,
+}
+
+impl<'r> Window<'r> {
+    pub fn new(reader: &'r mut dyn TraceReader) -> Self {
+        Window {
+            reader,
+            ahead: VecDeque::new(),
+            ended: false,
+            lost: 0,
+            names: BTreeMap::new(),
+            first: None,
+            last: 0,
+            records: 0,
+        }
+    }
+
+    /// The next record; afterwards the look ahead begins behind it.
+    pub fn next(&mut self) -> Result<Option<Step>, TraceError> {
+        while !self.ended && self.ahead.len() <= AHEAD {
+            self.fill()?;
+        }
+        Ok(self.ahead.pop_front())
+    }
+
+    fn fill(&mut self) -> Result<(), TraceError> {
+        let lost = self.reader.lost();
+        let Some(record) = self.reader.next_record()? else {
+            self.ended = true;
+            return Ok(());
+        };
+        for (pid, comm) in record.names() {
+            match self.names.get_mut(&pid) {
+                Some(known) if known == comm => {}
+                Some(known) => comm.clone_into(known),
+                None => drop(self.names.insert(pid, comm.to_owned())),
+            }
+        }
+        let steps = Step::of(&record);
+        self.records += 1;
+        self.first.get_or_insert(record.time);
+        self.last = record.time;
+        if self.reader.lost() > self.lost.max(lost) {
+            self.lost = self.reader.lost();
+            self.ahead.extend(steps[0].map(|step| Step { what: What::Lost, ..step }));
+        }
+        self.ahead.extend(steps.into_iter().flatten());
+        Ok(())
+    }
+
+    /// The records ahead, nearest first.
+    pub fn ahead(&self) -> impl Iterator<Item = &Step> {
+        self.ahead.iter()
+    }
+
+    /// The next record on a CPU. Probes repeat what their event said and are passed over.
+    pub fn next_on(&self, cpu: CpuId) -> Option<&Step> {
+        self.ahead.iter().find(|step| step.cpu == cpu && !matches!(step.what, What::Probe(_)))
+    }
+
+    /// The next scheduler event on a CPU.
+    pub fn next_event_on(&self, cpu: CpuId) -> Option<Kind> {
+        self.ahead.iter().filter(|step| step.cpu == cpu).find_map(Step::kind)
+    }
+
+    /// The next scheduler event on a CPU that no interrupt emitted.
+    pub fn next_of_task_on(&self, cpu: CpuId) -> Option<Kind> {
+        self.ahead.iter().filter(|step| step.cpu == cpu && step.in_task()).find_map(Step::kind)
+    }
+
+    /// The name a task goes by, as last read.
+    pub fn name(&self, pid: Pid) -> &str {
+        self.names.get(&pid).map_or("?", String::as_str)
+    }
+
+    /// Records read, events lost, time from first to last.
+    pub fn totals(&self) -> (u64, u64, Nanos) {
+        (self.records, self.reader.lost(), self.last - self.first.unwrap_or(self.last))
+    }
+
+    /// Time of the first record.
+    pub fn start(&self) -> Nanos {
+        self.first.unwrap_or(0)
+    }
+}
