@@ -51,10 +51,10 @@ $(VENV)/bin/maturin: | prerequisites
 
 $(VENV)/built: $(VENV)/bin/maturin pyproject.toml $(RUST)
 	@echo "building the engine (release)" >&2
-	@PATH="$(BIN):$$PATH" $(BIN)/maturin develop --release --quiet
+	@PATH="$(BIN):$$PATH" $(BIN)/maturin develop --release --quiet >&2
 	@touch $@
 
 $(VENV)/built-for-tests: $(VENV)/built
 	@echo "installing what the tests need into .venv" >&2
-	@PATH="$(BIN):$$PATH" $(BIN)/maturin develop --release --quiet --extras dev
+	@PATH="$(BIN):$$PATH" $(BIN)/maturin develop --release --quiet --extras dev >&2
 	@touch $@

@@ -89,7 +89,9 @@ class Engine:
 
 
 def _convert(e: Any, kind: type[SchedlabError]) -> SchedlabError:
-    return kind(e.message, hint=e.hint, file=e.file, line=e.line, column=e.column, key=e.key)
+    error = kind(e.message, hint=e.hint, file=e.file, line=e.line, column=e.column, key=e.key)
+    error.message = error.message.removeprefix(f"{error.where()}: ")  # the place has a line of its own
+    return error
 
 
 @cache

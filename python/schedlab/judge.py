@@ -78,7 +78,7 @@ def _deterministic(metric: Metric, a: str, b: str, d: Difference) -> str:
 def _no_interval(a: str, b: str, d: Difference) -> str:
     if d.pairs == 0:
         empty = [name for name, middle in ((a, d.median_a), (b, d.median_b)) if middle is None]
-        return f"{' and '.join(empty)} has no value in any seed" if empty else "no seed has a value on both sides"
+        return f"no seed has a value for {' and '.join(empty)}" if empty else "no seed has a value on both sides"
     return f"{d.pairs} seed{'s' * (d.pairs > 1)}: a 95% interval needs at least {SMALLEST_N}" + _missing(d)
 
 

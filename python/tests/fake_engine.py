@@ -96,7 +96,9 @@ def loads(text: str, name: str = "<scenario>", overrides: str | None = None) -> 
     try:
         return Scenario({**describe(file=name, **json.loads(text or "{}")), **changes})
     except (ValueError, TypeError):
-        raise ScenarioError("unknown key `grups`", file=name, line=3, column=5, hint="did you mean `groups`?") from None
+        raise ScenarioError(
+            f"{name}:3:5: unknown key `grups`", file=name, line=3, column=5, hint="did you mean `groups`?"
+        ) from None
 
 
 def run(

@@ -46,7 +46,7 @@ CASES = [
     ("too noisy", WILD, "lower", 5, "undecided", "none", "seeds may"),
     ("identical", list(UP), "lower", 0, "equivalent", "none", "no difference in any seed"),
     ("all constant, moved", [3.0] * 8, "lower", 5, "worse", "worse", "at least"),
-    ("missing everywhere", [None] * 8, "lower", 5, "undecided", "none", "b has no value in any seed"),
+    ("missing everywhere", [None] * 8, "lower", 5, "undecided", "none", "no seed has a value for b"),
     ("too few", [2.0, 2.1, *[None] * 6], "lower", 5, "undecided", "none", "needs at least 6"),
     ("one missing", [None, *TEN[1:]], "lower", 5, "worse", "worse", "1 of 8 seeds has no value"),
 ]

@@ -37,7 +37,7 @@ def test_ctrl_c_keeps_the_finished_seeds_and_says_so(scenario: Write, schedlab: 
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted: 6 of 20 runs finished and are kept; `schedlab report r` shows them" in err
-    assert "interrupted: 14 runs are not in these numbers" in out
+    assert "interrupted: 14 runs not in these numbers" in out
     assert "Traceback" not in err
     d = json.loads(schedlab("report", "r", "--json", "-")[1])
     samples = d["metrics"][0]["samples"]
@@ -65,7 +65,7 @@ def test_kill_keeps_the_finished_seeds(scenario: Write, schedlab: Call) -> None:
         lines.write('{"status": "ok", "variant": "ee')
     code, out, _ = schedlab("report", "r")
     assert code == 0
-    assert "interrupted: 15 runs are not in these numbers" in out
+    assert "interrupted: 15 runs not in these numbers" in out
 
 
 def test_a_full_disk_is_said_once_and_the_table_still_comes(scenario: Write, schedlab: Call) -> None:

@@ -14,6 +14,7 @@ from schedlab.errors import Cancelled
 from schedlab.outcome import Run
 from schedlab.render.document import dump, run_document
 from schedlab.render.grid import columns, value
+from schedlab.render.table import machine_name, plural
 from schedlab.scenario import Scenario
 
 SHOWN_TASKS = 10
@@ -71,7 +72,7 @@ def _interruptible(engine: Engine, scenario: Scenario, variant: str, seed: int, 
 
 
 def _text(scenario: Scenario, run: Run, checked: bool) -> str:
-    where = f"{ARMS[scenario.arm]} {scenario.machine.name}, {scenario.machine.cpus} CPUs"
+    where = f"{ARMS[scenario.arm]} {machine_name(scenario)}, {plural(scenario.machine.cpus, 'CPU')}"
     head = [
         f"{scenario.name}: {where}; {run.variant} = {run.kernel}, seed {run.seed}",
         f"ended by {run.ended} after {run.sim_s:.6g} s; {run.switches:,} switches, {run.events:,} trace events",
@@ -96,4 +97,4 @@ def _tasks(run: Run) -> str:
         )
     more = len(run.tasks) - len(busiest)
     lines = columns(rows, "<>>>>>")
-    return "\n".join([*lines, *([f"and {more} more tasks"] if more else [])])
+    return "\n".join([*lines, *([f"and {plural(more, 'more task')}"] if more else [])])

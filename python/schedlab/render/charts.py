@@ -16,6 +16,7 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3]]
 SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"]
 WIDTH = 560
+NINES_APART = 0.15
 _INK = "currentColor"
 _FAINT = "#8884"
 CONFIG: Spec = {
@@ -35,7 +36,7 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
     unit = next(run.series[series].unit for col in c.columns for run in col.runs.values() if series in run.series)
     low, high = min(r["low"] for r in rows), max(r["high"] for r in rows)
     scale = {"type": "log"} if low > 0 and high > 20 * low else {"zero": False}
-    ticks = sorted({r["nines"] for r in rows if r["percentile"] in (50, 90, 99, 99.9, 99.99)})
+    ticks = [t for t in (0, round(math.log10(2), 6), 1, 2, 3, 4, 5, 6) if t <= max(r["nines"] for r in rows)]
     x = {
         "field": "nines",
         "type": "quantitative",
@@ -79,19 +80,29 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
 
 
 def curve_rows(c: Comparison, series: str) -> list[dict[str, Any]]:
-    """One row per variant and percentile; the maximum has no place on a scale of nines and is left to the tables."""
+    """One row per variant and percentile that all its runs have; the maximum has no place on a scale of nines."""
     rows = []
     for column in c.columns:
-        values: dict[float, list[float]] = {}
-        for run in column.runs.values():
-            for percentile, x in run.series[series].curve if series in run.series else ():
-                values.setdefault(percentile, []).append(x)
-        for percentile in sorted(p for p in values if p < 100):
-            at = values[percentile]
-            nines = round(-math.log10(1 - percentile / 100), 6)
-            row = {"variant": column.name, "percentile": percentile, "nines": nines, "value": median(at)}
+        curves = [dict(run.series[series].curve) for run in column.runs.values() if series in run.series]
+        shared = set.intersection(*(set(curve) for curve in curves)) if curves else set()
+        for percentile in _spread(sorted(p for p in shared if p < 100)):
+            at = [curve[percentile] for curve in curves]
+            row = {"variant": column.name, "percentile": percentile, "nines": _nines(percentile), "value": median(at)}
             rows.append({**row, "low": min(at), "high": max(at)})
     return rows
+
+
+def _spread(percentiles: Sequence[float]) -> list[float]:
+    """As many as can be told apart in a picture."""
+    kept: list[float] = []
+    for p in percentiles:
+        if not kept or _nines(p) - _nines(kept[-1]) >= NINES_APART or p == percentiles[-1]:
+            kept.append(p)
+    return kept
+
+
+def _nines(percentile: float) -> float:
+    return round(-math.log10(1 - percentile / 100), 6)
 
 
 def strips(c: Comparison, m: MetricComparison) -> Spec | None:

@@ -8,14 +8,12 @@ NOTHING = "-"
 
 
 def value(x: float | None) -> str:
-    """Four significant digits, whole numbers in full with separators."""
+    """Four significant digits; whole numbers in full, with separators."""
     if x is None:
         return NOTHING
-    if x == int(x) or abs(x) >= 1000:
+    if x == int(x) or abs(x) >= 999.95:
         return f"{x:,.0f}"
-    digits = 4 - len(str(int(abs(x)))) if abs(x) >= 1 else 3
-    shown = f"{x:.{digits}f}"
-    return shown if float(shown) else f"{x:.2e}"
+    return f"{x:#.4g}"
 
 
 def percent(x: float | None) -> str:

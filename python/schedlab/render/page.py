@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -21,10 +22,7 @@ EXPORTS = "window.vegaEmbed = vegaEmbed;"
 
 def page(c: Comparison) -> str:
     """The whole document."""
-    import vl_convert
-
     title = f"{c.scenario.name}: {' and '.join(column.name for column in c.columns)}, {c.arm_word}"
-    script = vl_convert.javascript_bundle(EXPORTS).replace("</script", "<\\/script")
     body = [
         _summary(c),
         _judgements(c),
@@ -42,12 +40,20 @@ def page(c: Comparison) -> str:
             f"<style>{(_HERE / 'page.css').read_text(encoding='utf-8')}</style></head><body><main>",
             *body,
             "</main>",
-            f"<script>{script}</script>",
+            f"<script>{_script()}</script>",
             f'<script type="module">{(_HERE / "page.js").read_text(encoding="utf-8")}</script>',
             "</body></html>",
             "",
         ]
     )
+
+
+@cache
+def _script() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one piece."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle(EXPORTS)).replace("</script", "<\\/script")
 
 
 def _summary(c: Comparison) -> str:
@@ -117,7 +123,7 @@ def _curve_table(c: Comparison, series: str) -> str:
     for p in sorted({r["percentile"] for r in rows}):
         found = [cells.get((n, p), {}) for n in names]
         numbers = [value(r.get(key)) for r in found for key in ("value", "low", "high")]
-        body.append([f'<th scope="row">{p:g}</th>', *(f"<td>{escape(x)}</td>" for x in numbers)])
+        body.append([f'<th scope="row">{p:.7g}</th>', *(f"<td>{escape(x)}</td>" for x in numbers)])
     return _table(f"{series} over seeds, {c.arm_word}", head, body)
 
 
@@ -147,7 +153,6 @@ def _provenance(c: Comparison) -> str:
     facts = {
         "arm": c.arm_word,
         "machine": f"{machine.name}: {machine.summary}" + ("" if machine.calibrated else " (uncalibrated costs)"),
-        "sources of its costs": "; ".join(machine.sources) or "none named",
         "kernels": ", ".join(f"{col.name} = {col.kernel}" for col in c.columns),
         "seeds": ", ".join(map(str, c.seeds)),
         "scenario": c.scenario.file,
@@ -156,23 +161,24 @@ def _provenance(c: Comparison) -> str:
         "stored in": str(c.path) if c.path else "not stored",
     }
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    head = ["seed", *(col.name for col in c.columns)]
-    rows = [
-        [
-            f'<th scope="row">{s}</th>',
-            *(f"<td>{col.runs[s].digest if s in col.runs else '-'}</td>" for col in c.columns),
-        ]
-        for s in c.seeds
-    ]
-    digests = _details(
-        "Digests of the traces", _table("The same scenario, seed and engine give the same digest", head, rows)
-    )
+    sources = "".join(f"<li>{escape(source)}</li>" for source in machine.sources)
+    costs = _details("Where the machine's numbers come from", f"<ul>{sources}</ul>") if sources else ""
     method = (
         "The unit is the seed and differences are paired. A change is the Hodges-Lehmann estimate of the paired ratio; "
         "its 95% interval is the one that Wilcoxon's signed-rank test does not reject. Equivalent: the interval lies "
         "within the margin. Each interval stands for itself: among many metrics some leave out 0 by chance."
     )
-    return f"<h2>Where this comes from</h2><dl>{items}</dl>{digests}<p>{method}</p>"
+    return f"<h2>Where this comes from</h2><dl>{items}</dl>{costs}{_digests(c)}<p>{method}</p>"
+
+
+def _digests(c: Comparison) -> str:
+    head = ["seed", *(col.name for col in c.columns)]
+    rows = []
+    for seed in c.seeds:
+        found = [col.runs[seed].digest if seed in col.runs else "-" for col in c.columns]
+        rows.append([f'<th scope="row">{seed}</th>', *(f"<td>{digest}</td>" for digest in found)])
+    caption = "The same scenario, seed and engine give the same digest"
+    return _details("Digests of the traces", _table(caption, head, rows))
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -191,7 +197,7 @@ def _figure(name: str, spec: charts.Spec | None) -> str:
         return ""
     import vl_convert
 
-    still = vl_convert.vegalite_to_svg(spec)
+    still = vl_convert.vegalite_to_svg({**spec, "config": {**spec["config"], "aria": False}})  # the label is outside it
     data = json.dumps(spec, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     label = escape(spec["description"])
     return (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from schedlab.comparison import Comparison
 from schedlab.judge import DETERMINISTIC, Judgement
 from schedlab.render.grid import NOTHING, columns, percent, value
-from schedlab.scenario import Metric
+from schedlab.scenario import Metric, Scenario
 
 _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
 _WISH = {"lower": "lower is better", "higher": "higher is better", "neither": ""}
@@ -26,12 +26,21 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
 def headline(comparison: Comparison) -> str:
     """What was compared, on what, how often."""
     s = comparison.scenario
-    machine = s.machine.name if s.machine.calibrated else f"{s.machine.name} (uncalibrated)"
+    machine = machine_name(s)
     kernels = ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
-    count = len(comparison.seeds)
-    return (
-        f"{s.name}: {comparison.arm_word} {machine}, {s.machine.cpus} CPUs, {count} seed{'s' * (count != 1)}; {kernels}"
-    )
+    size = f"{plural(s.machine.cpus, 'CPU')}, {plural(len(comparison.seeds), 'seed')}"
+    return f"{s.name}: {comparison.arm_word} {machine}, {size}; {kernels}"
+
+
+def machine_name(scenario: Scenario) -> str:
+    """The machine, and whether its costs were measured on it."""
+    machine = scenario.machine
+    return machine.name if machine.calibrated else f"{machine.name} (uncalibrated)"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 seed`, `2 seeds`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:
@@ -68,7 +77,7 @@ def change(j: Judgement) -> str:
     d = j.difference
     if d.estimate is None:
         return NOTHING
-    if not j.detectable:
+    if not j.detectable and not d.constant:
         return "~"
     return percent(d.estimate) if d.percent else f"{d.estimate:+.4g}"
 
@@ -98,7 +107,7 @@ def _notes(comparison: Comparison) -> str:
     judged = [j for _, j in comparison.judgements()]
     lines = []
     if any(change(j) == "~" for j in judged):
-        lines.append("~  no detectable change: the 95% interval of the paired difference holds 0")
+        lines.append("~  no detectable change: the 95% interval of the paired difference holds 0, or there is none")
     many = len(comparison.pairs) > 1
     for metric, j in comparison.judgements():
         if j.verdict in ("undecided", DETERMINISTIC) or j.difference.missing or not j.difference.percent:
@@ -120,8 +129,7 @@ def trouble(comparison: Comparison) -> list[str]:
     """Runs that are not in the numbers, and why."""
     lines = []
     if comparison.failures:
-        count = len(comparison.failures)
-        lines.append(f"{count} run{'s' * (count != 1)} failed and {'is' if count == 1 else 'are'} not in these numbers")
+        lines.append(f"{plural(len(comparison.failures), 'run')} failed and not in these numbers")
     if comparison.missing:
-        lines.append(f"interrupted: {comparison.missing} runs are not in these numbers")
+        lines.append(f"interrupted: {plural(comparison.missing, 'run')} not in these numbers")
     return lines
