@@ -73,7 +73,7 @@ pub const WORKLOAD: Section = Section {
     name: "[[workload]]",
     keys: &[
         key("use", "catalogue id", "", "a benchmark; its own options are keys too"),
-        key("rt-app", "path", "", "an rt-app file, relative to the scenario"),
+        key("rt-app", "path, or list of paths", "", "an rt-app file, or the fragments that together are one"),
         key("program", "steps", "", "the steps of one kind of task"),
         key("task", "tables", "", "several kinds of task, each with a program"),
         key("object", "tables", "", "pipes, locks and so on that need more than their usual parameters"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_model::{Nanos, SEC};
+use schedlab_model::{Nanos, Topology, SEC};
 use schedlab_sim::{IdleState, Machine};
 
 use super::{costs, preset, topology};
@@ -41,7 +41,7 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
     let text = |key: &str| table.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
     Ok(Machine {
         name: text("name")?.unwrap_or_else(|| name.to_owned()),
-        summary: text("summary")?.or_else(|| base.as_ref().map(|base| base.summary.clone())).unwrap_or_default(),
+        summary: text("summary")?.or_else(|| base.as_ref().map(|base| like(base, &topology))).unwrap_or_default(),
         calibrated: match table.get("calibrated") {
             Some(value) => value.boolean()?,
             None => base.as_ref().is_some_and(|base| base.calibrated) && !own_costs,
@@ -53,6 +53,13 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
         idle_states,
         hz: table.get("hz").map(|value| hz(&value)).transpose()?.or(base.map(|base| base.hz)).unwrap_or(250),
     })
+}
+
+/// The summary of a machine that only says what differs from another.
+fn like(base: &Machine, topology: &Topology) -> String {
+    let (cpus, known) = (topology.nr_cpus(), base.topology.nr_cpus());
+    let size = if cpus == known { String::new() } else { format!(" with {cpus} instead of {known} CPUs") };
+    format!("like {}{size}", base.name)
 }
 
 /// A timer frequency.

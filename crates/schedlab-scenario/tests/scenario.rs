@@ -1,0 +1,179 @@
+//! What a good scenario becomes: variants, metrics, runs, its description, and the lists of what exists.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use schedlab_scenario::{listing, Scenario, DEFAULT_MARGIN_PCT};
+use serde_json::{json, Value};
+
+const SCENARIO: &str = r#"
+machine = { base = "laptop-8", topology = { cores-per-llc = 2 } }
+duration = "1.5s"
+warmup = "0.5s"
+seeds = [4, 2]
+
+[[workload]]
+use = "hackbench"
+groups = 1
+repeat = true
+nice = 5
+delay = "10ms"
+
+[[workload]]
+use = "cyclictest"
+name = "probe"
+threads = 2
+interval = "1ms"
+cpus = "1"
+
+[[variant]]
+name = "plain"
+kernel = "6.1.192"
+
+[[variant]]
+name = "tuned"
+kernel = "6.12.0"
+hz = 1000
+preempt = "full"
+features = { RUN_TO_PARITY = false, PLACE_LAG = true }
+knobs = { base_slice = "3ms", nr_migrate = 8 }
+tasks.probe = { slice = "0.1ms", nice = -5 }
+
+[[metric]]
+of = "sched.run_delay"
+stat = "max"
+
+[[metric]]
+of = "probe.latency"
+stat = "p99"
+margin = "7.5%"
+unit = "ms"
+better = "neither"
+"#;
+
+fn scenario() -> Scenario {
+    Scenario::parse(SCENARIO, "dir/mine.toml", None).unwrap()
+}
+
+#[test]
+fn what_is_not_said_has_its_default() {
+    let text = "machine = \"rpi4\"\nworkload = [{ use = \"hog\" }]\nvariant = [{ name = \"a\", kernel = \"6.1\" }]\n";
+    let scenario = Scenario::parse(text, "dir/hogs.toml", None).unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.file.as_str()), ("hogs", "dir/hogs.toml"));
+    assert_eq!((scenario.duration, scenario.warmup, scenario.noise), (10_000_000_000, 0, true));
+    assert_eq!(scenario.seeds, (1..=10).collect::<Vec<u64>>());
+    assert!(scenario.metrics().iter().all(|metric| metric.margin_pct == DEFAULT_MARGIN_PCT && !metric.declared));
+}
+
+#[test]
+fn runs_take_everything_from_the_scenario() {
+    let scenario = scenario();
+    let plain = scenario.run_spec("plain", 4).unwrap();
+    assert_eq!((plain.machine.topology.nr_cpus(), plain.machine.hz, plain.seed), (2, 250, 4));
+    assert_eq!((plain.duration, plain.warmup, plain.noise), (1_500_000_000, 500_000_000, true));
+    assert_eq!((plain.kernel.hz, plain.kernel.nr_cpus), (250, 2));
+    let tuned = scenario.run_spec("tuned", 4).unwrap();
+    assert_eq!((tuned.kernel.hz, tuned.kernel.preempt.name()), (1000, "full"));
+    assert_eq!(tuned.kernel.knobs.base_slice, 3_000_000);
+}
+
+#[test]
+fn variants_differ_in_what_their_tasks_ask_for_and_in_nothing_else() {
+    let scenario = scenario();
+    let (plain, tuned) = (&scenario.variants()[0].workloads, &scenario.variants()[1].workloads);
+    let asks = |workloads: &[schedlab_workload::Workload]| {
+        let task = &workloads[1].tasks[0];
+        (task.nice, task.slice, task.affinity.map(|mask| mask.to_list()))
+    };
+    assert_eq!(asks(plain), (0, None, Some("1".into())));
+    assert_eq!(asks(tuned), (-5, Some(100_000), Some("1".into())));
+    assert!(plain[0].tasks.iter().all(|task| task.nice == 5 && task.delay >= 10_000_000));
+    assert_eq!(plain[0], tuned[0]);
+    assert_eq!(plain[1].programs, tuned[1].programs);
+}
+
+#[test]
+fn listed_metrics_come_first_and_replace_their_defaults() {
+    let scenario = scenario();
+    let names: Vec<&str> = scenario.metrics().iter().map(|metric| metric.name.as_str()).collect();
+    assert_eq!(names[..3], ["sched.run_delay.max", "probe.latency.p99", "hackbench.time"]);
+    assert_eq!(names.iter().filter(|name| **name == "probe.latency.p99").count(), 1);
+    for always in ["sched.switches", "sched.migrations", "sched.wakeup_latency.p99"] {
+        assert!(names.contains(&always), "{always}");
+    }
+    let declared = scenario.metrics().iter().filter(|metric| metric.declared).count();
+    assert_eq!(declared, 2);
+}
+
+#[test]
+fn the_description_is_the_contract() {
+    let described = scenario().describe();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let top = [
+        "arm",
+        "duration_ns",
+        "file",
+        "machine",
+        "metrics",
+        "name",
+        "noise",
+        "seeds",
+        "summary",
+        "variants",
+        "warmup_ns",
+        "workloads",
+    ];
+    assert_eq!(keys(&described), top);
+    assert_eq!(keys(&described["machine"]), ["calibrated", "cpus", "name", "sources", "summary"]);
+    assert_eq!(described["machine"]["summary"], "like laptop-8 with 2 instead of 8 CPUs");
+    assert_eq!(described["seeds"], json!([4, 2]));
+    assert_eq!((&described["arm"], &described["name"]), (&json!("sim"), &json!("mine")));
+    let want = json!({
+        "name": "tuned",
+        "kernel": "6.12.0",
+        "summary": described["variants"][1]["summary"],
+        "changes": {
+            "features": { "PLACE_LAG": true, "RUN_TO_PARITY": false },
+            "knobs": { "base_slice_ns": "3ms", "nr_migrate": 8 },
+            "hz": 1000,
+            "preempt": "full",
+            "tasks": { "probe": { "nice": -5, "slice": "100us" } },
+        },
+    });
+    assert_eq!(described["variants"][1], want);
+    assert_eq!(described["variants"][0]["kernel"], "6.1");
+    assert_eq!(described["variants"][0]["changes"]["hz"], Value::Null);
+    let metric = &described["metrics"][1];
+    let want = json!({
+        "name": "probe.latency.p99",
+        "of": "probe.latency",
+        "stat": "p99",
+        "unit": "ms",
+        "better": "neither",
+        "margin_pct": 7.5,
+        "help": metric["help"],
+        "declared": true,
+    });
+    assert_eq!(*metric, want);
+    assert_eq!(described["workloads"][1], json!({ "name": "probe", "use": "cyclictest", "tasks": 2 }));
+}
+
+#[test]
+fn lists_of_what_exists() {
+    for (kind, id) in [
+        ("machines", "power10-480"),
+        ("machines", "host"),
+        ("kernels", "6.12.0"),
+        ("features", "RUN_TO_PARITY"),
+        ("knobs", "base_slice_ns"),
+        ("workloads", "schbench-1.0"),
+    ] {
+        let list = listing(kind, None).unwrap();
+        let rows = list.as_array().unwrap();
+        assert!(rows.iter().all(|row| row["id"].is_string() && !row["summary"].as_str().unwrap().is_empty()), "{kind}");
+        assert!(rows.iter().any(|row| row["id"] == id), "{kind} {id}");
+    }
+    let of_61 = listing("features", Some("6.1")).unwrap();
+    assert!(of_61.as_array().unwrap().iter().all(|row| row["id"] != "RUN_TO_PARITY"));
+    assert_eq!(listing("kernel", None).unwrap_err().hint.unwrap(), "did you mean \"kernels\"?");
+    assert!(listing("knobs", Some("6.2")).unwrap_err().hint.unwrap().contains("6.1"));
+}
