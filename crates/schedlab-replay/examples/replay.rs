@@ -1,4 +1,4 @@
-//! `replay TRACE [--kernel V] [--matrix] [--json]`: replays a trace and prints the report.
+//! `replay TRACE [--kernel V] [--matrix] [--json] [--first N]`: replays a trace and prints the report.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,11 +21,13 @@ fn main() -> ExitCode {
 
 fn run(args: &[String]) -> Result<String, String> {
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
-    let kernel = args.iter().position(|arg| arg == "--kernel").and_then(|at| args.get(at + 1));
-    let path = args.iter().find(|arg| !arg.starts_with("--") && Some(*arg) != kernel);
-    let path = path.ok_or("usage: replay TRACE [--kernel V] [--matrix] [--json]")?;
+    let value = |flag: &str| args.iter().position(|arg| arg == flag).and_then(|at| args.get(at + 1));
+    let (kernel, first) = (value("--kernel"), value("--first"));
+    let path = args.iter().find(|arg| !arg.starts_with("--") && Some(*arg) != kernel && Some(*arg) != first);
+    let path = path.ok_or("usage: replay TRACE [--kernel V] [--matrix] [--json] [--first N]")?;
     let mut reader = schedlab_trace::open(Path::new(path)).map_err(|error| error.to_string())?;
-    let options = Options::default();
+    let disagreements = first.map_or(Ok(10), |number| number.parse()).map_err(|_| "--first takes a number")?;
+    let options = Options { disagreements, ..Options::default() };
     if has("--matrix") {
         let rows: Vec<&'static Version> = Version::all().iter().collect();
         let reports = replay_rows(&mut *reader, &rows, &options).map_err(|error| error.to_string())?;

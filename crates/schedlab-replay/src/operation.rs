@@ -80,6 +80,8 @@ pub struct Flag {
     pub before: bool,
     /// It was set after; `None`: the trace does not show it.
     pub after: Option<bool>,
+    /// Another decision for the CPU falls before the record that shows the flag: set, it may be due to either.
+    pub shared: bool,
 }
 
 /// How a task left the CPU.

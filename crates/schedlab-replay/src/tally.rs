@@ -43,6 +43,8 @@ pub enum Unjudged {
     State,
     /// No record shows the need-resched flag after it.
     Hidden,
+    /// The flag shows only after a later decision, and may be due to that.
+    Shared,
 }
 
 impl Unjudged {
@@ -50,6 +52,7 @@ impl Unjudged {
         match self {
             Unjudged::State => "a task's state was not known yet",
             Unjudged::Hidden => "no record shows the outcome",
+            Unjudged::Shared => "a later decision may have had the outcome that shows",
         }
     }
 }

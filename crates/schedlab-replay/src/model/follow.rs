@@ -52,12 +52,12 @@ impl Model {
             return self.fair.clear_resched(cpu);
         }
         let now = self.clock(cpu);
-        let before = flag.before || asked == Resched::Full;
+        let before = flag.before || asked == Resched::Full || self.cpus[cpu.index()].preempted;
         let flags = WakeFlags { sync: false, fork: kind == Kind::Fork };
         let resched = self.fair.wakeup_preempt(cpu, id, flags, before, now) == Resched::Full;
         if self.fair.entity(curr).on_rq {
             self.judge_preemption(kind, cpu, id, resched, flag);
-            if let (false, Some(after)) = (flag.before, flag.after) {
+            if let (false, Some(after)) = (before || flag.shared && flag.after == Some(true), flag.after) {
                 self.fair.follow_preemption(cpu, id, after);
             }
         }
@@ -131,6 +131,7 @@ impl Model {
             self.fair.set_next(cpu, id, now);
         }
         self.fair.clear_resched(cpu);
+        self.cpus[cpu.index()].preempted = false;
     }
 
     /// `schedule()` that came back to the same task.
@@ -138,6 +139,7 @@ impl Model {
         if let Some(curr) = self.fair.curr(cpu) {
             self.judge_pick(cpu, self.pid(curr));
             self.fair.clear_resched(cpu);
+            self.cpus[cpu.index()].preempted = false;
         }
     }
 

@@ -37,12 +37,20 @@ impl Model {
     pub(super) fn judge_preemption(&mut self, kind: Kind, cpu: CpuId, who: TaskId, resched: bool, flag: Flag) {
         let Some(curr) = self.fair.curr(cpu) else { return };
         let at = Where { time: self.now, cpu, nice: self.fair.entity(who).nice };
-        if flag.before {
+        let preempted = &mut self.cpus[cpu.index()].preempted;
+        if flag.before || *preempted {
+            *preempted &= flag.shared;
             return self.tally.not_asked(at);
         }
         let Some(after) = flag.after else { return self.tally.unjudged(kind, at, Unjudged::Hidden) };
         if !(self.known(curr) && self.known(who)) {
             return self.tally.unjudged(kind, at, Unjudged::State);
+        }
+        if flag.shared && after {
+            if !resched {
+                return self.tally.unjudged(kind, at, Unjudged::Shared);
+            }
+            self.cpus[cpu.index()].preempted = true;
         }
         self.tally.never_preempts(at, !after);
         self.tally.judged(kind, at, resched == after);

@@ -50,6 +50,8 @@ struct Cpu {
     clock: Nanos,
     /// The queue's zero point was taken from the first task seen on it.
     primed: bool,
+    /// The model preempted the running task in a series of decisions whose outcome shows only at its end.
+    preempted: bool,
 }
 
 impl Model {

@@ -5,8 +5,9 @@ use schedlab_policy::weight::calc_delta_fair;
 use schedlab_trace::Kind;
 
 use super::ahead::load;
+use super::switch::left;
 use super::{is_fair, nice, Place, Reading};
-use crate::operation::{Operation, Weight, Whereabouts, Within};
+use crate::operation::{Left, Operation, Weight, Whereabouts, Within};
 use crate::step::Step;
 use crate::window::Window;
 
@@ -45,6 +46,7 @@ impl Reading {
         match change {
             Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
             Some(Change::Yield) => self.push(Operation::Yield { cpu }),
+            Some(Change::Leave(left)) => self.block(cpu, left),
             Some(Change::Fork(child)) => self.fork(cpu, pid, child),
             Some(Change::Reweight(weight)) => self.reweight(pid, weight),
             None => {}
@@ -83,6 +85,9 @@ impl Reading {
         }
         if std::mem::take(&mut self.cpu(cpu).yields) {
             return Some(Change::Yield);
+        }
+        if let Some(left) = leaves(cpu, pid, ahead) {
+            return Some(Change::Leave(left));
         }
         match ahead.next_of_task_on(cpu) {
             Some(Kind::Fork { parent, child }) if parent == pid => Some(Change::Fork(child)),
@@ -124,12 +129,31 @@ impl Reading {
     }
 }
 
+/// Whether a task was charged because it leaves its queue: its switch follows, with nothing in between but what the CPU
+/// pulls for itself meanwhile. That may take long, and other CPUs see the queue without the task.
+fn leaves(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> Option<Left> {
+    let mut pulled = false;
+    for kind in ahead.ahead().filter(|step| step.cpu == cpu).filter_map(Step::kind) {
+        match kind {
+            Kind::Runtime { pid: of, .. } if of != pid || pulled => {}
+            Kind::Migrate { dest_cpu, .. } if dest_cpu == cpu => pulled = true,
+            Kind::Switch { prev, prev_state, .. } if prev == pid => {
+                return Some(left(prev_state)).filter(|left| *left != Left::Runnable);
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// What a task did to itself.
 #[derive(Clone, Copy)]
 enum Change {
     /// `sched_move_task` of an exiting task.
     Regroup,
     Yield,
+    /// It was charged for the last time in `schedule()`.
+    Leave(Left),
     Fork(Pid),
     Reweight(Weight),
 }

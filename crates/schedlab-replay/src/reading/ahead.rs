@@ -81,19 +81,33 @@ impl Reading {
 
     /// The flag around a decision on `cpu` that the next record there shows.
     pub(super) fn flag_ahead(&self, cpu: CpuId, ahead: &Window<'_>) -> Flag {
-        Flag { before: self.flag_of(cpu), after: self.flag_after(cpu, ahead) }
+        let mut flag = Flag { before: self.flag_of(cpu), after: None, shared: false };
+        for step in ahead.ahead() {
+            if step.cpu == cpu && !matches!(step.what, What::Probe(_)) {
+                flag.after = self.flag_shown(cpu, step);
+                // It shows the flag after its own decision.
+                flag.shared |= matches!(step.kind(), Some(Kind::Wakeup { target_cpu, .. }) if target_cpu == cpu);
+                break;
+            }
+            match step.kind() {
+                Some(Kind::Wakeup { target_cpu: to, .. } | Kind::WakeupNew { target_cpu: to, .. }) if to == cpu => {
+                    flag.shared = true;
+                }
+                Some(Kind::Migrate { dest_cpu, .. }) if dest_cpu == cpu => flag.shared = true,
+                _ => {}
+            }
+        }
+        flag
     }
 
-    /// Need-resched as the next record on the CPU shows it. A switch clears the flag before it is recorded: a task that
-    /// left while runnable was told to.
-    pub(super) fn flag_after(&self, cpu: CpuId, ahead: &Window<'_>) -> Option<bool> {
-        let step = ahead.next_on(cpu).filter(|step| step.has_flags())?;
+    /// Need-resched as a record shows it. A switch clears the flag before it is recorded: a task that left while runnable
+    /// was told to.
+    fn flag_shown(&self, cpu: CpuId, step: &Step) -> Option<bool> {
         match step.kind() {
+            _ if !step.has_flags() => None,
             Some(Kind::Switch { prev, prev_state, .. }) => {
                 (Some(prev) == self.current(cpu) && prev_state == TaskState::Running).then_some(true)
             }
-            // It shows the flag after its own decision.
-            Some(Kind::Wakeup { .. }) if step.flag() => None,
             _ => Some(step.flag()),
         }
     }

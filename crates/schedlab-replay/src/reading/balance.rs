@@ -48,9 +48,14 @@ impl Reading {
             _ => None,
         });
         if let Some(state) = left.filter(|state| *state != TaskState::Running) {
-            self.cpu(to).blocked = true;
-            let special = super::switch::left(state) == Left::Special;
-            self.push(Operation::Block { cpu: to, special });
+            self.block(to, super::switch::left(state));
+        }
+    }
+
+    /// The running task leaves the queue ahead of its switch.
+    pub(super) fn block(&mut self, cpu: CpuId, left: Left) {
+        if !std::mem::replace(&mut self.cpu(cpu).blocked, true) {
+            self.push(Operation::Block { cpu, special: left == Left::Special });
         }
     }
 
@@ -82,7 +87,7 @@ impl Reading {
             self.put(pid, Place::Queued(to));
             let mut flag = self.flag_ahead(to, ahead);
             if to == step.cpu && !matches!(step.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
-                flag.after = step.has_flags().then_some(step.flag());
+                (flag.after, flag.shared) = (step.has_flags().then_some(step.flag()), false);
             }
             self.push(Operation::Attach { pid, cpu: to, flag });
         }

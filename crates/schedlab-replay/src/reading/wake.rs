@@ -31,7 +31,7 @@ impl Reading {
     ) {
         self.waking(pid, prio, cpu);
         let flag = match cpu == step.cpu {
-            true => Flag { before, after: step.has_flags().then_some(step.flag()) },
+            true => Flag { before, after: step.has_flags().then_some(step.flag()), shared: false },
             false => self.flag_ahead(cpu, ahead),
         };
         self.wake(pid, cpu, false, flag, ahead);
@@ -55,7 +55,9 @@ impl Reading {
             task.place = Place::Queued(cpu);
         }
         let fair = is_fair(task.prio);
-        self.cpu(cpu).flag = flag.after.unwrap_or(flag.before);
+        if !flag.shared {
+            self.cpu(cpu).flag = flag.after.unwrap_or(flag.before);
+        }
         if fair {
             self.push(Operation::Wake { cpu, pid, new, first, flag });
         }
