@@ -32,7 +32,7 @@ name = "load"
 groups = 1
 pipe = true
 threads = true
-loop = 20
+loops = 20
 repeat = true
 
 [[workload]]
@@ -113,9 +113,8 @@ def test_a_trace_of_unknown_format_is_refused(cli: Cli) -> None:
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda p: p.stem)
 def test_shipped_scenarios_run(path: Path) -> None:
     engine = native_engine()
-    scenario = engine.load(
-        str(path), {"duration": "30ms"} if "warmup" not in path.read_text() else {"duration": "250ms"}
-    )
+    warmup_ns = engine.load(str(path)).warmup_ns
+    scenario = engine.load(str(path), {"duration": f"{warmup_ns + 30_000_000}ns"})
     for variant in scenario.variants:
         run = engine.run(scenario, variant.name, scenario.seeds[0])
         assert run.switches > 0
@@ -149,7 +148,7 @@ BAD_FILES = [
     ("wrong-unit", SMALL.replace("60ms", "60 parsecs").encode(), ["60 parsecs"]),
     ("no-unit", SMALL.replace('"60ms"', "60").encode(), []),
     ("negative", SMALL.replace("seeds = 6", "seeds = -6").encode(), ["seeds"]),
-    ("wrong-type", SMALL.replace("loop = 20", 'loop = "many"').encode(), ["loop"]),
+    ("wrong-type", SMALL.replace("loops = 20", 'loops = "many"').encode(), ["loops"]),
     ("same-names", SMALL.replace('"eevdf"', '"cfs"').encode(), ["cfs"]),
     ("broken-toml", SMALL.replace("[[variant]]", "[[variant").encode(), []),
 ]
