@@ -88,7 +88,6 @@ pub fn scale_load_down(weight: u64) -> u64 {
 }
 
 /// `__calc_delta`: `delta * weight / load`; `weight` is at full resolution and is scaled down here.
-#[inline]
 #[must_use]
 pub fn calc_delta(delta: u64, weight: u64, load: LoadWeight) -> u64 {
     let mut shift = 32;

@@ -28,16 +28,20 @@ impl Fair {
     /// `update_curr` of one queue.
     #[inline]
     pub(super) fn update_curr_rq(&mut self, rq: usize, now: Nanos) {
-        let q = &mut self.rqs[rq];
-        let curr = q.curr;
+        let curr = self.rqs[rq].curr;
         if curr.is_nil() {
             return;
         }
-        let se = &mut self.entities[curr.index()];
-        let delta = now.wrapping_sub(se.exec_start);
-        if delta as i64 <= 0 {
-            return;
+        let delta = now.wrapping_sub(self.entities[curr.index()].exec_start);
+        if delta as i64 > 0 {
+            self.charge(rq, curr, delta, now);
         }
+    }
+
+    /// The part of `update_curr` after its early exits.
+    fn charge(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
+        let q = &mut self.rqs[rq];
+        let se = &mut self.entities[curr.index()];
         se.exec_start = now;
         se.sum_exec_runtime += delta;
         se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.load) as i64);

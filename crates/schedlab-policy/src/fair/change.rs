@@ -12,7 +12,7 @@ impl Fair {
     /// with child_runs_first it may swap places with the parent. EEVDF from 6.12 places it at its first enqueue.
     pub fn task_fork(&mut self, parent_cpu: CpuId, child: TaskId, now: Nanos) -> Resched {
         let (rq, id) = (parent_cpu.index(), EntityId::of(child));
-        self.se_mut(id).cpu = parent_cpu;
+        self.se_mut(id).set_cpu(parent_cpu);
         if self.rules.fork_places {
             self.place_child(rq, id, now);
         }
@@ -46,7 +46,7 @@ impl Fair {
         }
         let se = self.se_mut(id);
         se.asleep = false;
-        se.cpu = to;
+        se.set_cpu(to);
     }
 
     /// `yield_task_fair` by the current task of the CPU; the caller reschedules.
@@ -75,7 +75,7 @@ impl Fair {
         if !self.se(id).on_rq || self.se(id).cpu != cpu {
             return false;
         }
-        self.set_next_buddy(cpu.index(), id);
+        self.set_next_buddy(id);
         self.yield_task(cpu, now);
         true
     }

@@ -65,8 +65,14 @@ pub struct Entity {
     pub sum_exec_runtime: Nanos,
     /// `sum_exec_runtime` when it was last put on the CPU.
     pub prev_sum_exec_runtime: Nanos,
-    /// The CPU whose queue it is on or was last on.
+    /// The CPU it is on or was last on.
     pub cpu: CpuId,
+    /// The queue it is on or was last on: an index, equal to the CPU's number for tasks outside groups.
+    pub(super) cfs_rq: u32,
+    /// The group entity that stands for `cfs_rq` one level up; NIL on a CPU's own queue.
+    pub(super) parent: EntityId,
+    /// The queue a group entity stands for; tasks own none.
+    pub(super) my_q: Option<u32>,
     /// Nice value.
     pub nice: i8,
     /// Policy.
@@ -84,6 +90,20 @@ pub struct Entity {
 }
 
 impl Entity {
+    /// `entity_is_task`.
+    #[inline]
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        self.my_q.is_none()
+    }
+
+    /// Moves the task, not queued, to a CPU's own queue (`set_task_rq`).
+    #[inline]
+    pub(super) fn set_cpu(&mut self, cpu: CpuId) {
+        self.cpu = cpu;
+        self.cfs_rq = cpu.0;
+    }
+
     /// `se_is_idle` of a task entity.
     #[inline]
     #[must_use]

@@ -15,6 +15,7 @@ mod explain;
 mod pick;
 mod place;
 mod preempt;
+mod replay;
 mod restore;
 mod slice;
 mod sums;

@@ -58,7 +58,7 @@ impl Fair {
     fn nominate(&mut self, rq: usize, wakee: EntityId, flags: WakeFlags) -> bool {
         let nominates = self.config.has(Feature::NextBuddy) && !flags.fork && (self.eevdf || self.many_running(rq));
         if nominates {
-            self.set_next_buddy(rq, wakee);
+            self.set_next_buddy(wakee);
         }
         nominates
     }
@@ -91,8 +91,9 @@ impl Fair {
         };
         if preempts {
             self.resched_curr(rq);
-            if !self.eevdf && self.config.has(Feature::LastBuddy) && self.many_running(rq) {
-                self.set_last_buddy(rq, curr);
+            let cares = !self.eevdf && self.config.has(Feature::LastBuddy) && self.many_running(rq);
+            if cares && self.se(curr).is_task() {
+                self.set_last_buddy(curr);
             }
         }
     }
@@ -142,7 +143,7 @@ impl Fair {
     ) -> bool {
         let preempts = self.wakeup_preempt_entity(curr, wakee) == 1;
         if preempts && !already_marked {
-            self.set_next_buddy(rq, wakee);
+            self.set_next_buddy(wakee);
         }
         if self.decisions.is_some() {
             let lead = self.se(curr).vruntime.since(self.se(wakee).vruntime);

@@ -17,10 +17,10 @@ impl Fair {
             return;
         }
         if preempted {
-            self.set_next_buddy(rq, wakee);
+            self.set_next_buddy(wakee);
             let full = u64::from(self.rqs[rq].nr_running) >= self.config.knobs.nr_latency;
             if curr.is_some() && full && self.config.has(Feature::LastBuddy) {
-                self.set_last_buddy(rq, curr);
+                self.set_last_buddy(curr);
             }
             return;
         }

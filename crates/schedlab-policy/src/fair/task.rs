@@ -32,6 +32,9 @@ impl Fair {
             sum_exec_runtime: 0,
             prev_sum_exec_runtime: 0,
             cpu: attr.cpu,
+            cfs_rq: attr.cpu.0,
+            parent: EntityId::NIL,
+            my_q: None,
             nice: attr.nice.clamp(-20, 19),
             policy: attr.policy,
             on_rq: false,
@@ -84,10 +87,20 @@ impl Fair {
     /// `list_move` to the front: the balancer looks at it last.
     #[inline]
     pub(super) fn list_move_front(&mut self, rq: usize, id: EntityId) {
-        if self.rqs[rq].most_recent != id {
-            self.list_del(rq, id);
-            self.list_add(rq, id);
+        let front = self.rqs[rq].most_recent;
+        if front == id {
+            return;
         }
+        // Not in front, so somebody is newer.
+        let Recency { older, newer } = self.recency[id.index()];
+        self.recency[newer.index()].older = older;
+        match older.is_some() {
+            true => self.recency[older.index()].newer = newer,
+            false => self.rqs[rq].least_recent = newer,
+        }
+        self.recency[front.index()].newer = id;
+        self.recency[id.index()] = Recency { older: front, newer: EntityId::NIL };
+        self.rqs[rq].most_recent = id;
     }
 
     #[inline]
