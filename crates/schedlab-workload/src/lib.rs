@@ -8,6 +8,7 @@ mod distribution;
 mod lower;
 mod nearest;
 mod program;
+pub mod rtapp;
 pub mod verbs;
 mod workload;
 

@@ -1,10 +1,14 @@
 //! The valid name nearest to a mistyped one.
 
+/// Names looked at: enough for every table, few enough for any input.
+const MAX_NAMES: usize = 1_000;
+
 /// The name with the smallest edit distance to `typed`, if it is near enough to be meant.
 pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let short: String = typed.chars().take(64).collect();
     let limit = 1 + short.chars().count() / 3;
-    let scored = names.into_iter().map(|name| (distance(&short, name), name));
+    let names = names.into_iter().take(MAX_NAMES).filter(|name| name.len() <= 4 * (short.len() + limit));
+    let scored = names.map(|name| (distance(&short, name), name));
     scored.filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, name)| name)
 }
 

@@ -9,7 +9,10 @@ use schedlab_model::{MSEC, SEC};
 use schedlab_workload::catalogue::{self, OptionValue, Where};
 use schedlab_workload::{Op, Workload};
 
-fn options(given: &[(&str, OptionValue)]) -> Vec<(String, OptionValue, Where)> {
+/// Options as the tables below write them.
+type Given<'a> = &'a [(&'a str, OptionValue)];
+
+fn options(given: Given<'_>) -> Vec<(String, OptionValue, Where)> {
     given.iter().map(|(key, value)| ((*key).to_string(), value.clone(), Where { line: 3, column: 1 })).collect()
 }
 
@@ -25,7 +28,7 @@ fn text(value: &str) -> OptionValue {
     OptionValue::Text(value.to_string())
 }
 
-fn build(id: &str, given: &[(&str, OptionValue)], repeat: bool) -> Workload {
+fn build(id: &str, given: Given<'_>, repeat: bool) -> Workload {
     catalogue::build(id, &options(given), "w", repeat, 4).unwrap_or_else(|error| panic!("{id}: {error}"))
 }
 
@@ -35,7 +38,7 @@ fn run(workload: &Workload) -> Outcome {
 
 #[test]
 fn messaging_sends_every_message_once_and_reaps_every_task() {
-    let cases: &[(&str, &[(&str, OptionValue)], u64, usize)] = &[
+    let cases: &[(&str, Given<'_>, u64, usize)] = &[
         ("hackbench", &[], 400_000, 400),
         ("hackbench", &[("groups", int(2)), ("fds", int(3)), ("loops", int(7)), ("pipe", on())], 2 * 9 * 7, 12),
         ("hackbench", &[("groups", int(2)), ("fds", int(3)), ("loops", int(700)), ("threads", on())], 2 * 9 * 700, 12),
@@ -59,7 +62,7 @@ fn messaging_sends_every_message_once_and_reaps_every_task() {
 
 #[test]
 fn repeat_starts_again_with_fresh_tasks_behind_a_closed_gate() {
-    let cases: &[(&str, &[(&str, OptionValue)], usize)] = &[
+    let cases: &[(&str, Given<'_>, usize)] = &[
         ("hackbench", &[("groups", int(1)), ("fds", int(2))], 4),
         ("hackbench", &[("groups", int(1)), ("fds", int(2)), ("threads", on()), ("pipe", on())], 4),
         ("perf-messaging", &[("group", int(1)), ("nr_loops", int(1))], 40),

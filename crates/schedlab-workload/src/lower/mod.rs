@@ -1,7 +1,7 @@
 //! Turns the tree of verbs into a workload: objects and metrics numbered, loops flattened to jumps.
 //!
 //! A tree that ends by itself gets one more task, its main thread: it waits until every task has exited, as
-//! `pthread_join` does, and reports `time`.
+//! `pthread_join` does, and reports `time`. One with a limit gets a main thread that sleeps until then.
 
 mod join;
 mod names;
@@ -17,16 +17,24 @@ use crate::{Op, Policy, ProgramId, TaskSpec, Workload};
 /// The workload of a tree.
 pub fn lower(tree: &Tree) -> Result<Workload, LowerError> {
     let mut out = Lowering::new(tree)?;
-    let done = if tree.ends { Some(join::add_main(&mut out)?) } else { None };
+    let done = match (tree.limit, tree.ends) {
+        (Some(limit), _) => {
+            join::add_limit(&mut out, limit);
+            None
+        }
+        (None, true) => Some(join::add_main(&mut out)?),
+        (None, false) => None,
+    };
     for (index, task) in tree.tasks.iter().enumerate() {
         out.add_task(index, task, done)?;
     }
-    Ok(out.builder.finish(tree.ends))
+    Ok(out.builder.finish(tree.ends || tree.limit.is_some()))
 }
 
 /// The state of one lowering.
 pub(crate) struct Lowering<'a> {
     tree: &'a Tree,
+    tasks: TaskNames<'a>,
     builder: Builder,
     names: names::Names,
     /// Program of each task that starts by itself, by index in the tree.
@@ -40,11 +48,12 @@ impl<'a> Lowering<'a> {
         let mut builder = Builder::new(&tree.name);
         let names = names::Names::declare(tree, &mut builder)?;
         let programs = tree.tasks.iter().map(|_| builder.reserve_program()).collect();
+        let tasks = TaskNames::of(tree);
         let mut forked = BTreeMap::new();
-        for target in fork_targets(tree)? {
+        for target in fork_targets(tree, &tasks)? {
             forked.entry(target).or_insert_with(|| builder.reserve_program());
         }
-        Ok(Lowering { tree, builder, names, programs, forked })
+        Ok(Lowering { tree, tasks, builder, names, programs, forked })
     }
 
     fn add_task(&mut self, index: usize, task: &TreeTask, done: Option<u32>) -> Result<(), LowerError> {
@@ -87,12 +96,12 @@ impl<'a> Lowering<'a> {
 }
 
 /// Indices of the tasks that some step forks.
-fn fork_targets(tree: &Tree) -> Result<Vec<usize>, LowerError> {
+fn fork_targets(tree: &Tree, tasks: &TaskNames<'_>) -> Result<Vec<usize>, LowerError> {
     let mut targets = Vec::new();
     for task in &tree.tasks {
         visit(&task.steps, &mut |step| {
             if let StepKind::Fork { task: name, .. } = &step.kind {
-                targets.push(task_named(tree, name, step.line)?);
+                targets.push(tasks.find(name, step.line)?);
             }
             Ok(())
         })?;
@@ -100,15 +109,24 @@ fn fork_targets(tree: &Tree) -> Result<Vec<usize>, LowerError> {
     Ok(targets)
 }
 
-/// The index of the task of this name.
-fn task_named(tree: &Tree, name: &str, line: u32) -> Result<usize, LowerError> {
-    tree.tasks.iter().position(|task| task.spec.name == name).ok_or_else(|| {
-        let error = LowerError::new(line, format!("no task is called `{name}`"));
-        match nearest(name, tree.tasks.iter().map(|task| task.spec.name.as_str())) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error.hint("fork names a task of the same workload"),
-        }
-    })
+/// Indices of tasks by name; of equal names the first.
+struct TaskNames<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> TaskNames<'a> {
+    fn of(tree: &'a Tree) -> Self {
+        let tasks = tree.tasks.iter().enumerate().rev();
+        TaskNames(tasks.map(|(index, task)| (task.spec.name.as_str(), index)).collect())
+    }
+
+    fn find(&self, name: &str, line: u32) -> Result<usize, LowerError> {
+        self.0.get(name).copied().ok_or_else(|| {
+            let error = LowerError::new(line, format!("no task is called `{name}`"));
+            match nearest(name, self.0.keys().copied()) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint("fork names a task of the same workload"),
+            }
+        })
+    }
 }
 
 /// Deepest nesting of loops that a tree may have.

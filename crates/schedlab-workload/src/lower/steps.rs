@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::names::Kind;
-use super::{check_policy, task_named, Lowering};
+use super::{check_policy, Lowering};
 use crate::build::Code;
 use crate::verbs::{Length, LowerError, Step, StepKind, Times, TreeTask};
 use crate::{Amount, Dist, Op, Reg, TimerMode};
@@ -93,7 +93,7 @@ impl Steps<'_, '_> {
                 Ok(())
             }
             StepKind::Fork { task, kind } => {
-                let index = task_named(self.out.tree, task, step.line)?;
+                let index = self.out.tasks.find(task, step.line)?;
                 let program = self.out.forked.get(&index).copied().unwrap_or(self.out.programs[index]);
                 let into = self.register(step.line)?;
                 self.code.op(Op::Fork { program, kind: *kind, into });

@@ -1,0 +1,128 @@
+//! Scheduling properties of a task or a phase: policy, priority, slice, CPUs.
+
+use schedlab_model::{CpuId, CpuMask, Nanos, USEC};
+
+use super::json::{short, Json, Member};
+use super::take::{int, text, wrong, Object};
+use super::RtAppError;
+use crate::nearest::nearest;
+use crate::Policy;
+
+/// What an object sets; `None` leaves it as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Props {
+    pub policy: Option<Policy>,
+    pub nice: Option<i8>,
+    pub slice: Option<Nanos>,
+    pub cpus: Option<CpuMask>,
+}
+
+/// Keys of both levels.
+pub(super) const KEYS: [&str; 10] = [
+    "policy",
+    "priority",
+    "dl-runtime",
+    "dl-period",
+    "dl-deadline",
+    "util_min",
+    "util_max",
+    "cpus",
+    "nodes_membind",
+    "taskgroup",
+];
+
+const POLICIES: [&str; 6] = ["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"];
+
+/// Reads the properties of an object.
+pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppError> {
+    for (key, why) in [("nodes_membind", "memory placement"), ("taskgroup", "control groups")] {
+        if let Some(member) = object.get(key)? {
+            return Err(RtAppError::at(member.at, key, format!("{why}: there is no model of it yet")));
+        }
+    }
+    for key in ["util_min", "util_max"] {
+        check_util(object, key)?;
+    }
+    let policy = object.get("policy")?.map(policy_of).transpose()?;
+    for key in ["dl-period", "dl-deadline"] {
+        if let Some(member) = object.get(key)? {
+            return Err(
+                RtAppError::at(member.at, key, "SCHED_DEADLINE has no model").hint("dl-runtime alone is a slice")
+            );
+        }
+    }
+    Ok(Props { policy, nice: nice(object)?, slice: slice(object)?, cpus: cpus(object, nr_cpus)? })
+}
+
+/// The policy a member names; those without a model are refused.
+pub(super) fn policy_of(member: &Member) -> Result<Policy, RtAppError> {
+    let name = text(member)?;
+    match name {
+        "SCHED_OTHER" => Ok(Policy::Normal),
+        "SCHED_BATCH" => Ok(Policy::Batch),
+        "SCHED_IDLE" => Ok(Policy::Idle),
+        _ if POLICIES.contains(&name) => {
+            Err(RtAppError::at(member.at, &member.key, format!("{name}: only the fair class is modelled so far"))
+                .hint("SCHED_OTHER, SCHED_BATCH or SCHED_IDLE"))
+        }
+        _ => {
+            let error = RtAppError::at(member.at, &member.key, format!("unknown policy \"{}\"", short(name)));
+            Err(match nearest(name, POLICIES) {
+                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                None => error.hint(format!("one of {}", POLICIES.join(", "))),
+            })
+        }
+    }
+}
+
+/// `priority` of the fair class is the nice value.
+fn nice(object: &Object<'_>) -> Result<Option<i8>, RtAppError> {
+    let Some((value, at)) = object.int("priority")? else { return Ok(None) };
+    match i8::try_from(value) {
+        Ok(nice) if (-20..=19).contains(&nice) => Ok(Some(nice)),
+        _ => Err(RtAppError::at(at, "priority", format!("nice {value} is outside -20..=19"))),
+    }
+}
+
+/// `dl-runtime` of a task of the fair class is a slice of its own (Linux 6.12), in us; 0 is none.
+fn slice(object: &Object<'_>) -> Result<Option<Nanos>, RtAppError> {
+    let Some((value, at)) = object.int("dl-runtime")? else { return Ok(None) };
+    match u64::try_from(value).ok().and_then(|us| us.checked_mul(USEC)) {
+        Some(slice) => Ok((slice > 0).then_some(slice)),
+        None => Err(RtAppError::at(at, "dl-runtime", format!("a slice of {value} us"))),
+    }
+}
+
+/// Utilisation clamps act through frequency and capacity, which have no model: only those without effect pass.
+fn check_util(object: &Object<'_>, key: &str) -> Result<(), RtAppError> {
+    let Some((value, at)) = object.int(key)? else { return Ok(()) };
+    let neutral = if key == "util_min" { 0 } else { 1024 };
+    if value == neutral || value == -1 {
+        return Ok(());
+    }
+    if !(0..=1024).contains(&value) {
+        return Err(RtAppError::at(at, key, format!("{value} is outside 0..=1024")));
+    }
+    Err(RtAppError::at(at, key, "utilisation clamps: there is no model of frequency yet")
+        .hint(format!("{neutral}, or none")))
+}
+
+fn cpus(object: &Object<'_>, nr_cpus: usize) -> Result<Option<CpuMask>, RtAppError> {
+    let Some(member) = object.get("cpus")? else { return Ok(None) };
+    let Json::Array(items) = &member.value.json else { return Err(wrong(member, "an array of CPUs")) };
+    let mut mask = CpuMask::default();
+    for item in items {
+        let cpu = int(&Member { key: "cpus".to_string(), at: item.at, value: item.clone() })?;
+        match usize::try_from(cpu) {
+            Ok(index) if index < nr_cpus.min(schedlab_model::MAX_CPUS) => mask.set(CpuId(index as u32)),
+            _ => {
+                return Err(RtAppError::at(item.at, "cpus", format!("this machine has no CPU {cpu}"))
+                    .hint(format!("CPUs 0 to {}", nr_cpus.saturating_sub(1))))
+            }
+        }
+    }
+    if mask.is_empty() {
+        return Err(RtAppError::at(member.at, "cpus", "an affinity to no CPU at all"));
+    }
+    Ok(Some(mask))
+}

@@ -1,0 +1,128 @@
+//! One task of the file: its keys checked, its phases and events read.
+
+use schedlab_model::USEC;
+
+use super::event;
+use super::json::{short, Member};
+use super::props::{self, Props};
+use super::take::Object;
+use super::task::{Phase, Task};
+use super::RtAppError;
+use crate::nearest::nearest;
+use crate::verbs::Times;
+
+/// Keys of a task beside those of a phase.
+const TASK_KEYS: [&str; 4] = ["instance", "delay", "phases", "loop"];
+/// Keys that only versions before 1.0 knew.
+const BEFORE_1_0: [&str; 6] = ["exec", "period", "deadline", "lock_order", "resources", "access"];
+
+/// Reads a task.
+pub(super) fn read_task(member: &Member, nr_cpus: usize) -> Result<Task, RtAppError> {
+    let object = Object::inside(member)?;
+    let phases = object.get("phases")?;
+    check_keys(&object, &TASK_KEYS, phases.is_none())?;
+    let (instances, at) = object.int("instance")?.unwrap_or((1, member.at));
+    let instances = u32::try_from(instances)
+        .map_err(|_| RtAppError::at(at, "instance", format!("{instances} instances")).hint("0 or more"))?;
+    let delay = object.int("delay")?.map_or(0, |(micros, _)| u64::try_from(micros).unwrap_or(0));
+    let name = member.key.clone();
+    let (times, phases) = match phases {
+        Some(inner) => {
+            let phases = read_phases(inner, &name, nr_cpus).map_err(|error| error.within("phases"))?;
+            (times(&object, Times::Forever, Times::Count(0))?, phases)
+        }
+        None => {
+            // The task's properties are not set again by its only phase.
+            let phase = Phase { props: Props::default(), ..read_phase(&object, member, &name, nr_cpus)? };
+            let endless = object.get("loop")?.is_none();
+            (if endless { Times::Forever } else { Times::Count(1) }, vec![phase])
+        }
+    };
+    let props = props::read(&object, nr_cpus)?;
+    Ok(Task { name, at: member.at, instances, delay: delay.saturating_mul(USEC), times, props, phases })
+}
+
+fn read_phases(member: &Member, task: &str, nr_cpus: usize) -> Result<Vec<Phase>, RtAppError> {
+    let object = Object::inside(member)?;
+    let read = |inner: &Member| {
+        let object = Object::inside(inner)?;
+        check_keys(&object, &["loop"], true)?;
+        read_phase(&object, inner, task, nr_cpus)
+    };
+    let phases = object.members.iter().map(|inner| read(inner).map_err(|error| error.within(&inner.key)));
+    let phases: Vec<Phase> = phases.collect::<Result<_, _>>()?;
+    match phases.is_empty() {
+        true => Err(RtAppError::at(member.at, "", "no phases").hint("at least one phase with an event")),
+        false => Ok(phases),
+    }
+}
+
+fn read_phase(object: &Object<'_>, member: &Member, task: &str, nr_cpus: usize) -> Result<Phase, RtAppError> {
+    let mut events = Vec::new();
+    for inner in object.members {
+        if let Some(kind) = event::kind_of(&inner.key) {
+            events.push((inner.at, event::read(inner, kind, task)?));
+        }
+    }
+    if events.is_empty() {
+        return Err(RtAppError::at(member.at, "", "no events, so nothing to do").hint(kinds_list()));
+    }
+    let times = times(object, Times::Count(1), Times::Forever)?;
+    Ok(Phase { at: member.at, times, props: props::read(object, nr_cpus)?, events })
+}
+
+/// The number of loops. Below 0 it is for ever.
+fn times(object: &Object<'_>, default: Times, zero: Times) -> Result<Times, RtAppError> {
+    match object.int("loop")? {
+        None => Ok(default),
+        Some((0, _)) => Ok(zero),
+        Some((loops, _)) if loops < 0 => Ok(Times::Forever),
+        Some((loops, at)) => match u32::try_from(loops) {
+            Ok(loops) if i32::try_from(loops).is_ok() => Ok(Times::Count(loops)),
+            _ => Err(RtAppError::at(at, "loop", format!("{loops} loops")).hint(format!("-1 or up to {}", i32::MAX))),
+        },
+    }
+}
+
+/// Refuses keys that rt-app would pass over in silence.
+fn check_keys(object: &Object<'_>, own: &[&'static str], events: bool) -> Result<(), RtAppError> {
+    for member in object.members {
+        let key = member.key.as_str();
+        if own.contains(&key) || props::KEYS.contains(&key) {
+            continue;
+        }
+        match event::kind_of(key) {
+            Some(_) if events => {}
+            Some(_) => {
+                return Err(RtAppError::at(member.at, key, "an event beside \"phases\": rt-app would not run it")
+                    .hint("move it into a phase"))
+            }
+            None => return Err(unknown(member, own)),
+        }
+    }
+    Ok(())
+}
+
+fn unknown(member: &Member, own: &[&'static str]) -> RtAppError {
+    if BEFORE_1_0.contains(&member.key.as_str()) {
+        return before_1_0(member);
+    }
+    let error = RtAppError::at(member.at, &member.key, format!("unknown key \"{}\"", short(&member.key)));
+    let mut names = own.to_vec();
+    names.extend(props::KEYS);
+    names.extend(event::kinds());
+    match nearest(&member.key, names.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+        None => error.hint(kinds_list()),
+    }
+}
+
+/// The error about a key of the grammar before 1.0.
+pub(super) fn before_1_0(member: &Member) -> RtAppError {
+    let what = format!("\"{}\" is of the grammar before rt-app 1.0, which rt-app itself no longer runs", member.key);
+    RtAppError::at(member.at, &member.key, what).hint("run, sleep and timer say the same since 1.0")
+}
+
+fn kinds_list() -> String {
+    format!("an event is one of {}", event::kinds().collect::<Vec<_>>().join(", "))
+}

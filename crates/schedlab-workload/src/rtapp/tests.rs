@@ -1,0 +1,221 @@
+use super::*;
+use crate::{Amount, ObjectSpec, Op, Policy};
+
+fn parse(text: &str) -> Result<RtApp, RtAppError> {
+    read("w", &[Source { name: "f.json", bytes: text.as_bytes() }], 4)
+}
+
+fn workload(text: &str) -> Workload {
+    parse(text).unwrap_or_else(|error| panic!("{}:{}: {}: {error}", error.line, error.column, error.key)).workload
+}
+
+/// The operations of the first task's program, without those that measure.
+fn ops(text: &str) -> Vec<Op> {
+    let program = workload(text).programs.swap_remove(0);
+    let measures = |op: &Op| matches!(op, Op::Clock(_) | Op::SubReg { .. } | Op::Sample { .. });
+    program.ops.into_iter().filter(|op| !measures(op)).collect()
+}
+
+#[test]
+fn events_become_operations() {
+    let run = |ns| Op::Run(Amount::Fixed(ns));
+    let cases: &[(&str, &[Op])] = &[
+        (r#""loop": 1, "run0": 5"#, &[run(5_000), Op::SemPost(0)]),
+        (r#""loop": 1, "runtime": 50"#, &[Op::RunWall(Amount::Fixed(64_000)), Op::SemPost(0)]),
+        (r#""loop": 1, "sleep_a": 7, "yield": """#, &[Op::Sleep(Amount::Fixed(7_000)), Op::Yield, Op::SemPost(0)]),
+        (r#""loop": 1, "sem_post": "s", "sem_wait": "s""#, &[Op::SemPost(1), Op::SemWait(1), Op::SemPost(0)]),
+        (
+            r#""loop": 1, "lock": "m", "sync": {"ref": "c", "mutex": "m"}, "unlock": "m""#,
+            &[Op::Lock(1), Op::CondSignal(2), Op::CondWait { object: 2, mutex: 1 }, Op::Unlock(1), Op::SemPost(0)],
+        ),
+        (
+            r#""loop": 1, "suspend""#,
+            &[Op::Lock(1), Op::CondWait { object: 2, mutex: 1 }, Op::Unlock(1), Op::SemPost(0)],
+        ),
+        (r#""loop": 1, "resume": "t""#, &[Op::Lock(1), Op::CondBroadcast(2), Op::Unlock(1), Op::SemPost(0)]),
+    ];
+    for (events, want) in cases {
+        let got = ops(&format!(r#"{{"tasks": {{"t": {{{events}}}}}}}"#));
+        assert_eq!(&got, want, "{events}");
+    }
+}
+
+#[test]
+fn loops_nest_and_numbers_below_zero_go_on_for_ever() {
+    let cases: &[(&str, &str, bool)] = &[
+        (r#""run": 1"#, "no loop: for ever", false),
+        (r#""loop": 3, "run": 1"#, "three times", true),
+        (r#""loop": -1, "run": 1"#, "for ever", false),
+        (r#""phases": {"p": {"run": 1}}"#, "phases for ever", false),
+        (r#""loop": 2, "phases": {"p": {"loop": 3, "run": 1}, "q": {"run": 1}}"#, "ends", true),
+        (r#""loop": 2, "phases": {"p": {"loop": 0, "run": 1}}"#, "a phase's 0 never ends", false),
+        (r#""loop": 0, "phases": {"p": {"run": 1}}"#, "never runs", true),
+    ];
+    for (task, what, ends) in cases {
+        assert_eq!(workload(&format!(r#"{{"tasks": {{"t": {{{task}}}}}}}"#)).ends, *ends, "{what}");
+    }
+}
+
+#[test]
+fn the_global_duration_ends_the_workload() {
+    let read = parse(r#"{"tasks": {"t": {"run": 1}}, "global": {"duration": 2}}"#).unwrap();
+    assert_eq!(read.duration, Some(2_000_000_000));
+    let main = read.workload.tasks.first().map(|task| &read.workload.programs[task.program as usize]).unwrap();
+    assert_eq!(main.ops, [Op::Sleep(Amount::Fixed(2_000_000_000)), Op::Finish]);
+    assert!(read.workload.ends);
+}
+
+#[test]
+fn calibrated_work_is_whole_loops() {
+    let text = r#"{"tasks": {"t": {"loop": 1, "run": 1000}}, "global": {"calibration": 300}}"#;
+    assert_eq!(ops(text)[0], Op::Run(Amount::Fixed(999_900)));
+}
+
+#[test]
+fn properties_reach_the_task_and_its_phases() {
+    let text = r#"{"tasks": {"t": {"instance": 3, "delay": 10, "priority": -5, "policy": "SCHED_BATCH", "dl-runtime": 700,
+        "cpus": [2], "loop": 2, "phases": {"a": {"cpus": [0, 1], "run": 1}, "b": {"run": 1, "priority": 3}}}}}"#;
+    let workload = workload(text);
+    let task = &workload.tasks[1];
+    assert_eq!((task.count, task.delay, task.nice, task.policy), (3, 10_000, -5, Policy::Batch));
+    assert_eq!((task.slice, task.affinity.unwrap().to_list().as_str()), (Some(700_000), "0-1"));
+    let ops = &workload.programs[task.program as usize].ops;
+    let changes: Vec<&Op> = ops.iter().filter(|op| matches!(op, Op::SetAffinity(_) | Op::SetNice(_))).collect();
+    assert_eq!(changes, [&Op::SetAffinity(0), &Op::SetAffinity(1), &Op::SetNice(3)], "each loop sets both again");
+    assert_eq!([workload.masks[0].to_list(), workload.masks[1].to_list()], ["0-1", "2"]);
+}
+
+#[test]
+fn timers_of_one_thread_are_followed_and_shared_ones_are_objects() {
+    let own = workload(r#"{"tasks": {"t": {"run": 1, "timer": {"ref": "tick", "period": 10}}}}"#);
+    assert!(own.metrics.iter().any(|metric| metric.name == "wu_lat"));
+    assert!(own.objects.is_empty());
+    let timer = r#""run": 1, "timer": {"ref": "tick", "period": 10, "mode": "absolute"}"#;
+    let shared = workload(&format!(r#"{{"tasks": {{"t": {{{timer}}}, "u": {{{timer}}}}}}}"#));
+    assert_eq!(shared.objects, [ObjectSpec::Timer]);
+    assert!(!shared.metrics.iter().any(|metric| metric.name == "wu_lat"));
+    let unique = r#"{"tasks": {"t": {"instance": 12, "run": 1, "timer": {"ref": "unique1", "period": 10}}}}"#;
+    assert!(workload(unique).objects.is_empty(), "each instance has its own");
+}
+
+#[test]
+fn barriers_wait_for_every_instance_of_every_event() {
+    let text = r#"{"tasks": {"t": {"instance": 2, "barrier": "b", "run": 1}, "u": {"barrier": "b", "run": 1}}}"#;
+    assert_eq!(workload(text).objects, [ObjectSpec::Barrier { parties: 3 }]);
+    let pi = r#"{"tasks": {"t": {"lock": "m", "run": 1, "unlock": "m"}}, "global": {"pi_enabled": true}}"#;
+    assert_eq!(workload(pi).objects, [ObjectSpec::Mutex { pi: true }]);
+}
+
+#[test]
+fn repeated_keys_keep_their_order() {
+    let got = ops(r#"{"tasks": {"t": {"loop": 1, "run": 1, "sleep": 2, "run": 3, "sleep": 4}}}"#);
+    let [run, sleep] = [|ns| Op::Run(Amount::Fixed(ns)), |ns| Op::Sleep(Amount::Fixed(ns))];
+    assert_eq!(got[..4], [run(1_000), sleep(2_000), run(3_000), sleep(4_000)]);
+    assert_eq!(workload(r#"{"tasks": {"t": {"run": 1}, "t": {"run": 2}}}"#).tasks.len(), 2);
+}
+
+#[test]
+fn fragments_load_as_a_list_and_later_keys_win() {
+    let source = |name, text: &'static str| Source { name, bytes: text.as_bytes() };
+    let tasks = source("tasks.json", r#"{"tasks": {"t": {"run": 1}, "u": {"run": 2}}, "global": {"duration": 9}}"#);
+    let global = source("global.json", r#"{"global": {"duration": 3}}"#);
+    let replaced = source("t.json", r#"{"tasks": {"t": {"loop": 1, "run": 7}}}"#);
+    let read = |sources: &[Source<'_>]| super::read("w", sources, 4);
+    assert_eq!(read(&[tasks, global]).unwrap().duration, Some(3_000_000_000));
+    assert_eq!(read(&[global, tasks]).unwrap().duration, Some(9_000_000_000));
+    let merged = read(&[tasks, global, replaced]).unwrap().workload;
+    assert_eq!(merged.tasks.len(), 3, "main and two tasks");
+    let alone = read(&[global]).unwrap_err();
+    assert_eq!((alone.file.as_str(), alone.key.as_str()), ("global.json", "tasks"));
+    let broken = source("broken.json", "{\n  \"tasks\" : {\"t\" : {\"rum\" : 1}}\n}");
+    let error = read(&[global, broken]).unwrap_err();
+    assert_eq!(
+        (error.file.as_str(), error.line, error.column, error.key.as_str()),
+        ("broken.json", 2, 21, "tasks.t.rum")
+    );
+    assert_eq!(error.hint.as_deref(), Some("did you mean \"run\"?"));
+}
+
+/// A refused file: its text, the key, what the message says.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("[]", "", "not an object"),
+    (r#"{"task": {}}"#, "task", "unknown section"),
+    (r#"{"tasks": []}"#, "tasks", "an array, not an object"),
+    (r#"{"tasks": {}}"#, "tasks", "no task is started"),
+    (r#"{"tasks": {"t": 1}}"#, "tasks.t", "not an object"),
+    (r#"{"tasks": {"t": {}}}"#, "tasks.t", "no events"),
+    (r#"{"tasks": {"t": {"phases": {}}}}"#, "tasks.t.phases", "no phases"),
+    (r#"{"tasks": {"t": {"phases": {"p": {}}}}}"#, "tasks.t.phases.p", "no events"),
+    (r#"{"tasks": {"t": {"phases": {"p": 1}}}}"#, "tasks.t.phases.p", "not an object"),
+    (r#"{"tasks": {"t": {"run": 1, "phases": {"p": {"run": 1}}}}}"#, "tasks.t.run", "beside"),
+    (r#"{"tasks": {"t": {"run": "1"}}}"#, "tasks.t.run", "a string, not a whole number"),
+    (r#"{"tasks": {"t": {"run": -1}}}"#, "tasks.t.run", "no duration"),
+    (r#"{"tasks": {"t": {"run": 1.5}}}"#, "tasks.t.run", "fraction"),
+    (r#"{"tasks": {"t": {"run"}}}"#, "tasks.t.run", "without a value"),
+    (r#"{"tasks": {"t": {"sleep": false}}}"#, "tasks.t.sleep", "a boolean"),
+    (r#"{"tasks": {"t": {"lock": ["a"]}}}"#, "tasks.t.lock", "an array"),
+    (r#"{"tasks": {"t": {"lock_order": ["a"]}}}"#, "tasks.t.lock_order", "before rt-app 1.0"),
+    (r#"{"tasks": {"t": {"exec": 1, "run": 1}}}"#, "tasks.t.exec", "before rt-app 1.0"),
+    (r#"{"tasks": {"t": {"run": 1, "colour": 1}}}"#, "tasks.t.colour", "unknown key"),
+    (r#"{"tasks": {"t": {"run": 1, "loop": 1, "loop": 2}}}"#, "tasks.t.loop", "given twice"),
+    (r#"{"tasks": {"t": {"mem": 1}}}"#, "tasks.t.mem", "no model"),
+    (r#"{"tasks": {"t": {"memrun": {"type": "read", "size": 1, "count": 1}}}}"#, "tasks.t.memrun", "no model"),
+    (r#"{"tasks": {"t": {"iorun": 1}}}"#, "tasks.t.iorun", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_FIFO"}}}"#, "tasks.t.policy", "only the fair class"),
+    (r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE"}}}"#, "tasks.t.policy", "only the fair class"),
+    (r#"{"tasks": {"t": {"run": 1, "policy": "OTHER"}}}"#, "tasks.t.policy", "unknown policy"),
+    (r#"{"tasks": {"t": {"run": 1, "dl-period": 1}}}"#, "tasks.t.dl-period", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "priority": 20}}}"#, "tasks.t.priority", "outside -20..=19"),
+    (r#"{"tasks": {"t": {"run": 1, "cpus": [4]}}}"#, "tasks.t.cpus", "no CPU 4"),
+    (r#"{"tasks": {"t": {"run": 1, "cpus": []}}}"#, "tasks.t.cpus", "no CPU at all"),
+    (r#"{"tasks": {"t": {"run": 1, "cpus": 1}}}"#, "tasks.t.cpus", "not an array"),
+    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a"}}}"#, "tasks.t.taskgroup", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "nodes_membind": [0]}}}"#, "tasks.t.nodes_membind", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "util_min": 512}}}"#, "tasks.t.util_min", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "util_max": 2000}}}"#, "tasks.t.util_max", "outside 0..=1024"),
+    (r#"{"tasks": {"t": {"run": 1, "instance": -1}}}"#, "tasks.t.instance", "-1 instances"),
+    (r#"{"tasks": {"t": {"run": 1, "instance": 0}}}"#, "tasks", "no task is started"),
+    (r#"{"tasks": {"t": {"run": 1, "instance": 4000000}}}"#, "tasks", "more than 200000"),
+    (r#"{"tasks": {"t": {"run": 1, "loop": 99999999999}}}"#, "tasks.t.loop", "loops"),
+    (r#"{"tasks": {"t": {"timer": {"period": 1, "mode": "odd"}}}}"#, "tasks.t.mode", "unknown mode"),
+    (r#"{"tasks": {"t": {"timer": {"perod": 1}}}}"#, "tasks.t.perod", "unknown key"),
+    (r#"{"tasks": {"t": {"wait": "c"}}}"#, "tasks.t.wait", "not an object"),
+    (r#"{"tasks": {"t": {"wait": {"ref": "c", "mutex": "m"}}}}"#, "tasks.t", "not held here"),
+    (r#"{"tasks": {"t": {"run": 1, "unlock": "m"}}}"#, "tasks.t", "not held here"),
+    (r#"{"tasks": {"t": {"fork": "u"}}}"#, "tasks.t", "no task is called `u`"),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"durations": 1}}"#, "global.durations", "unknown key"),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"duration": "1s"}}"#, "global.duration", "not a whole number"),
+    (
+        r#"{"tasks": {"t": {"run": 1}}, "global": {"default_policy": "SCHED_RR"}}"#,
+        "global.default_policy",
+        "fair class",
+    ),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": "GPU"}}"#, "global.calibration", "names no CPU"),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": -4}}"#, "global.calibration", "ns per loop"),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"log_size": "big"}}"#, "global.log_size", "\"disable\""),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"ftrace": "all"}}"#, "global.ftrace", "list of"),
+    (r#"{"tasks": {"t": {"run": 1}}, "resources": {"m": {"type": "mutx"}}}"#, "resources.m.type", "unknown type"),
+];
+
+#[test]
+fn what_cannot_run_is_refused_with_its_key() {
+    for (text, key, what) in REFUSED {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.key, *key, "{text}: {error}");
+        let said = format!("{error} {}", error.hint.as_deref().unwrap_or_default());
+        assert!(said.contains(what), "{text}: {said}");
+        assert_eq!((error.file.as_str(), error.line), ("f.json", 1), "{text}");
+    }
+}
+
+#[test]
+fn forked_templates_run_with_their_own_properties() {
+    let text =
+        r#"{"tasks": {"t": {"loop": 2, "fork": "u"}, "u": {"instance": 0, "priority": 4, "loop": 1, "run": 9}}}"#;
+    let workload = workload(text);
+    assert!(workload.ends);
+    let child = workload.programs.iter().find(|p| p.name == "u" && p.ops.contains(&Op::SetNice(4))).unwrap();
+    assert!(child.ops.contains(&Op::Run(Amount::Fixed(9_000))));
+    let main = workload.programs.iter().find(|program| program.ops.contains(&Op::Finish)).unwrap();
+    assert!(main.ops.contains(&Op::Set(1, 3)), "main waits for the parent and two children");
+}
