@@ -1,22 +1,66 @@
-//! `rt-app = "file"`: an rt-app file as it is, found relative to the scenario.
+//! `rt-app = "file"`: an rt-app file as it is, or a list of fragments that together are one.
 
 use std::path::Path;
 
-use schedlab_workload::Workload;
+use schedlab_model::Nanos;
+use schedlab_workload::rtapp::{self, Source};
+use schedlab_workload::{Amount, Op, Program, TaskSpec, Workload};
 
-use crate::error::Result;
+use crate::error::{Result, ScenarioError};
+use crate::source::{read as read_file, FileText};
 use crate::value::{Table, Value};
+use crate::workload::{name_of, repeat_of};
 
-/// What an rt-app file became.
+/// What rt-app files became.
 #[derive(Debug)]
 pub(crate) struct RtApp {
-    /// The file as messages call it.
-    pub file: String,
+    /// The files as the scenario names them.
+    pub uses: String,
+    /// The file in whose lines the programs count, if there is just one.
+    pub file: Option<String>,
     /// What runs.
     pub workload: Workload,
 }
 
-/// Reads the file a workload names.
-pub(crate) fn read(_table: &Table, path: &Value, _dir: &Path, _nr_cpus: usize) -> Result<RtApp> {
-    Err(path.error("rt-app files cannot be read yet"))
+/// Reads the files that a workload's `rt-app` names, relative to `dir`.
+pub(crate) fn read(table: &Table, value: &Value, dir: &Path, nr_cpus: usize) -> Result<RtApp> {
+    const FORM: &str = "the path of an rt-app file, or a list of the paths of its fragments";
+    let paths = value.as_array().unwrap_or_else(|| vec![value.clone()]);
+    let names = paths.iter().map(|path| path.string(FORM)).collect::<Result<Vec<&str>>>()?;
+    let Some(first) = names.first() else { return Err(value.error("no file in it").expected(FORM)) };
+    if let Some(repeat) = table.get("repeat").filter(|_| repeat_of(table).unwrap_or(true)) {
+        repeat.boolean()?;
+        return Err(repeat.error("an rt-app file says itself how often it runs").hint("\"loop\" : -1 in its tasks"));
+    }
+    let mut files: Vec<FileText> = Vec::new();
+    for (name, path) in names.iter().zip(&paths) {
+        files.push(read_file(&dir.join(name)).map_err(|reason| path.error(format!("rt-app file {name}: {reason}")))?);
+    }
+    let sources: Vec<Source> = files.iter().map(|file| Source { name: &file.name, bytes: &file.bytes }).collect();
+    let name = name_of(table, &stem(first))?;
+    let app = rtapp::read(&name, &sources, nr_cpus).map_err(|error| {
+        let located = ScenarioError::new(error.file, &error.key, error.what).at(error.line, error.column);
+        located.hint(error.hint.unwrap_or_default())
+    })?;
+    let mut workload = app.workload;
+    if let Some(duration) = app.duration {
+        end_after(&mut workload, duration);
+    }
+    Ok(RtApp { uses: names.join(" "), file: Some(sources[0].name.to_owned()).filter(|_| sources.len() == 1), workload })
+}
+
+/// `global.duration`: as in rt-app, the workload is over then, whatever its tasks do.
+fn end_after(workload: &mut Workload, duration: Nanos) {
+    let program = workload.programs.len() as u32;
+    let ops = vec![Op::Sleep(Amount::Fixed(duration)), Op::Finish];
+    workload.programs.push(Program { name: "rt-app".into(), ops, lines: Vec::new() });
+    workload.tasks.push(TaskSpec { name: "rt-app".into(), program, jitter: false, ..TaskSpec::default() });
+    workload.ends = true;
+}
+
+/// A file's name as the name of a workload.
+fn stem(path: &str) -> String {
+    let stem = Path::new(path).file_stem().map_or_else(|| "rt-app".into(), |stem| stem.to_string_lossy());
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    stem.chars().take(64).map(plain).collect()
 }

@@ -42,8 +42,8 @@ pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<D
         }
         (None, Some(path)) => {
             let table = only_common(&table, &["rt-app"], "an rt-app workload")?;
-            let read = rt_app::read(&table, &path, dir, nr_cpus)?;
-            (path.string("a path")?.to_owned(), Some(read.file), read.workload, Vec::new())
+            let app = rt_app::read(&table, &path, dir, nr_cpus)?;
+            (app.uses, app.file, app.workload, Vec::new())
         }
         (None, None) => ("program".to_owned(), None, from_steps(&table, nr_cpus)?, Vec::new()),
     };

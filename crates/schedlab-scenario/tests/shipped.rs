@@ -21,11 +21,14 @@ fn every_scenario_loads() {
     for file in files {
         let scenario = match Scenario::load(&file, None) {
             Ok(scenario) => scenario,
-            Err(error) if error.message.contains("rt-app") => continue,
+            // The player is a file of Debian's package rt-app, which may not be installed.
+            Err(error) if error.message.contains("/usr/share/doc/rt-app") => {
+                println!("not tested: {error}");
+                continue;
+            }
             Err(error) => panic!("{error}; hint {:?}", error.hint),
         };
         assert!(!scenario.summary.is_empty() && !scenario.metrics().is_empty(), "{}", file.display());
-        println!("{:#}", scenario.describe());
         for variant in scenario.variants() {
             for seed in &scenario.seeds {
                 let spec = scenario.run_spec(&variant.name, *seed).unwrap();

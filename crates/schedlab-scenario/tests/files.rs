@@ -1,0 +1,98 @@
+//! Files that a scenario names: found beside it, refused with the place in the file that is wrong.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::fs;
+use std::path::PathBuf;
+
+use schedlab_scenario::{Result, Scenario};
+
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("schedlab-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+
+    fn scenario(&self, workload: &str, files: &[(&str, &str)]) -> Result<Scenario> {
+        for (name, text) in files {
+            fs::write(self.0.join(name), text).unwrap();
+        }
+        let file = self.0.join("s.toml");
+        let rest = "machine = \"rpi4\"\nvariant = [{ name = \"a\", kernel = \"6.1\" }]\n";
+        fs::write(&file, format!("{rest}workload = [{{ {workload} }}]\n")).unwrap();
+        Scenario::load(&file, None)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const TASK: &str = r#"{ "tasks": { "t": { "loop": -1, "run": 1000, "sleep": 1000 } } }"#;
+
+#[test]
+fn a_file_beside_the_scenario_runs() {
+    let dir = Dir::new("beside");
+    let scenario = dir.scenario("rt-app = \"my app.json\", nice = 3", &[("my app.json", TASK)]).unwrap();
+    let workload = &scenario.variants()[0].workloads[0];
+    assert_eq!((workload.name.as_str(), workload.ends), ("my-app", false));
+    assert!(workload.tasks.iter().all(|task| task.nice == 3));
+    assert_eq!(scenario.describe()["workloads"][0]["use"], "my app.json");
+}
+
+#[test]
+fn its_duration_is_its_end() {
+    let dir = Dir::new("duration");
+    let text = TASK.replace("\"tasks\"", "\"global\": { \"duration\": 2 }, \"tasks\"");
+    let scenario = dir.scenario("rt-app = \"a.json\"", &[("a.json", &text)]).unwrap();
+    assert!(scenario.variants()[0].workloads[0].ends);
+}
+
+#[test]
+fn errors_are_in_its_lines() {
+    let dir = Dir::new("errors");
+    let cases = [
+        ("rt-app = \"a.json\"", "{\n  \"tasks\": { \"t\": { \"rum\": 10 } }\n}", "a.json:2:"),
+        (
+            "rt-app = \"a.json\"",
+            "{\n  \"tasks\": { \"t\": { \"policy\": \"SCHED_FIFO\", \"run\": 10 } }\n}",
+            "a.json:2:",
+        ),
+        ("rt-app = \"a.json\"", "", "a.json:1:"),
+        ("rt-app = \"a.json\"", "{\n{", "a.json:2:"),
+        ("rt-app = [\"a.json\", \"b.json\"]", TASK, "no such file"),
+        ("rt-app = []", TASK, "no file in it"),
+        ("rt-app = 3", TASK, "expected the path of an rt-app file"),
+        ("rt-app = \"a.json\", repeat = true", TASK, "says itself how often"),
+        ("rt-app = \"a.json\", groups = 3", TASK, "unknown key \"groups\""),
+        ("rt-app = \"a.json\", cpus = \"7\"", TASK, "the machine has CPUs 0 to 3"),
+    ];
+    for (workload, file, want) in cases {
+        let error = dir.scenario(workload, &[("a.json", file)]).unwrap_err();
+        assert!(error.to_string().contains(want), "{workload} {file}: {error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+}
+
+#[test]
+fn a_machine_file_beside_the_scenario() {
+    let dir = Dir::new("machine");
+    let scenario = |machine: &str| {
+        fs::write(dir.0.join("box.toml"), machine).unwrap();
+        let file = dir.0.join("s.toml");
+        let text =
+            "machine = \"box.toml\"\nworkload = [{ use = \"hog\" }]\nvariant = [{ name = \"a\", kernel = \"6.1\" }]\n";
+        fs::write(&file, text).unwrap();
+        Scenario::load(&file, None)
+    };
+    let good = scenario("base = \"rpi4\"\nhz = 1000\n").unwrap();
+    assert_eq!((good.machine.name.as_str(), good.machine.hz), ("box", 1000));
+    let error = scenario("base = \"rpi4\"\nhz = \"1000\"\n").unwrap_err();
+    assert!(error.to_string().contains("box.toml:2:6: hz: \"1000\""), "{error}");
+    assert!(scenario("").unwrap_err().to_string().contains("box.toml:1:1: the key \"topology\" is missing"));
+}
