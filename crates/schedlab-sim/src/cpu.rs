@@ -11,12 +11,10 @@ use crate::task::{Task, WORK_SHIFT};
 /// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activity {
-    /// In an idle state.
+    /// In an idle state from `Cpu::idle_from` on; until then, finishing the overhead of getting there.
     Idle,
     /// Leaving an idle state.
     Exiting,
-    /// Kernel work with no task (newidle balance before idling).
-    Overhead,
     /// Running a task.
     Busy,
 }
@@ -60,7 +58,8 @@ pub struct Cpu {
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
     pub idle_state: usize,
-    pub idle_since: Nanos,
+    /// When the idle state begins: later than the switch to idle by the overhead (switch, newidle balance).
+    pub idle_from: Nanos,
     /// Average length of its idle periods (weight 1/8), for the choice of the idle state.
     pub idle_average: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
@@ -80,7 +79,11 @@ impl Cpu {
         let elapsed = now - self.last;
         self.last = now;
         match (self.activity, task) {
-            (Activity::Idle, _) => self.time.idle += elapsed,
+            (Activity::Idle, _) => {
+                let cost = self.idle_from.saturating_sub(now - elapsed).min(elapsed);
+                self.time.cost += cost;
+                self.time.idle += elapsed - cost;
+            }
             (Activity::Busy, Some(task)) => {
                 let done = elapsed * u64::from(self.rate);
                 let cost = done.min(task.cost_left);

@@ -101,7 +101,7 @@ impl<S: Sink> Engine<'_, S> {
         c.pending += table.draw(&mut t.dice);
         if c.activity != Activity::Busy {
             c.activity = Activity::Busy;
-            self.core_changed(cpu);
+            self.core_changed(cpu, true);
         }
         if from_idle {
             self.sched.idle_exit(cpu, self.now);
@@ -164,7 +164,7 @@ impl<S: Sink> Engine<'_, S> {
         let c = &mut self.cpus[cpu.index()];
         match c.activity {
             Activity::Idle => self.kick_idle(cpu, from),
-            Activity::Exiting | Activity::Overhead => {}
+            Activity::Exiting => {}
             Activity::Busy if c.need_resched => {}
             Activity::Busy => {
                 c.need_resched = true;
@@ -182,7 +182,12 @@ impl<S: Sink> Engine<'_, S> {
             return;
         }
         let polling = self.spec.machine.idle_states[self.cpus[cpu.index()].idle_state].polling;
-        let latency = if polling || cpu == from { 0 } else { self.ipi_latency(cpu, from) };
+        let latency = match (cpu == from, polling) {
+            (true, _) => 0,
+            // The store that it polls comes as late as an interrupt would be sent.
+            (false, true) => self.cpus[from.index()].pending,
+            (false, false) => self.ipi_latency(cpu, from),
+        };
         self.leave_idle_state(cpu, latency);
     }
 
@@ -190,24 +195,35 @@ impl<S: Sink> Engine<'_, S> {
     pub fn leave_idle_state(&mut self, cpu: CpuId, latency: Nanos) {
         self.progress(cpu);
         let c = &mut self.cpus[cpu.index()];
-        let slept = self.now - c.idle_since;
-        c.idle_average = (c.idle_average * 7 + slept) / 8;
         c.activity = Activity::Exiting;
-        let exit = self.idle_exits[c.idle_state].draw(&mut c.dice);
-        let due = self.now + latency + exit;
+        let mut due = self.now + latency;
+        match self.now.checked_sub(c.idle_from) {
+            // Still on its way into the idle state: it sees the request when it gets there.
+            None => due = due.max(c.idle_from),
+            Some(slept) => {
+                c.idle_average = (c.idle_average * 7 + slept) / 8;
+                due += self.idle_exits[c.idle_state].draw(&mut c.dice);
+            }
+        }
         self.set_event(Source::IDLE_EXIT, cpu, due);
     }
 
+    /// From now until an interrupt that CPU `from` sends arrives: first `from` spends what it has incurred at this
+    /// instant, so the last of many wakeups is sent last.
     pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
         let distance = self.spec.machine.topology.distance(from, cpu) as usize;
-        self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
+        let sender = &mut self.cpus[from.index()];
+        sender.pending + self.costs.ipi[distance].draw(&mut sender.dice)
     }
 
     fn go_idle(&mut self, cpu: CpuId) {
         self.events.cancel(self.source(Source::TICK, cpu));
+        // The idle task borrows the address space it finds (lazy TLB).
+        let cost = self.costs.switch_thread.draw(&mut self.cpus[cpu.index()].dice);
+        self.charge(cpu, cost);
         self.sched.idle_enter(cpu, self.now);
         self.rest(cpu);
-        self.core_changed(cpu);
+        self.core_changed(cpu, false);
     }
 
     /// Pending overhead first, then into an idle state: the deepest that pays for the time expected until the next
@@ -215,13 +231,8 @@ impl<S: Sink> Engine<'_, S> {
     pub fn rest(&mut self, cpu: CpuId) {
         let now = self.now;
         let c = &mut self.cpus[cpu.index()];
-        let overhead = std::mem::take(&mut c.pending);
-        if overhead > 0 {
-            c.activity = Activity::Overhead;
-            return self.set_event(Source::IDLE_EXIT, cpu, now + overhead);
-        }
         c.activity = Activity::Idle;
-        c.idle_since = now;
+        c.idle_from = now + std::mem::take(&mut c.pending);
         let timer = c.hrtimers.peek().map_or(Nanos::MAX, |timer| timer.0.hard.saturating_sub(now));
         let expected = timer.min(c.idle_average);
         let states = &self.spec.machine.idle_states;
@@ -259,23 +270,23 @@ impl<S: Sink> Engine<'_, S> {
         }
     }
 
-    /// Threads of a core share its execution resources: a change of one changes the rate of all.
-    fn core_changed(&mut self, cpu: CpuId) {
-        if self.spec.machine.smt_rates.len() < 2 {
+    /// Threads of a core share its execution resources: when one becomes busy or idle, the rate of all changes.
+    fn core_changed(&mut self, cpu: CpuId, busy: bool) {
+        let core = &mut self.cores[self.core_of[cpu.index()] as usize];
+        core.busy = if busy { core.busy + 1 } else { core.busy - 1 };
+        if core.threads.len() < 2 {
             return;
         }
-        let topology = std::sync::Arc::clone(&self.spec.machine.topology);
-        let threads = topology.smt(cpu);
-        let busy = threads.iter().filter(|c| self.cpus[c.index()].activity == Activity::Busy).count();
         let rates = &self.spec.machine.smt_rates;
-        let rate = rates[busy.saturating_sub(1).min(rates.len() - 1)].max(1);
-        for thread in threads.iter() {
-            if self.cpus[thread.index()].rate != rate {
-                self.progress(thread);
-                self.cpus[thread.index()].rate = rate;
-                if thread != cpu {
-                    self.settle(thread);
-                }
+        let rate = rates[(core.busy as usize).saturating_sub(1).min(rates.len() - 1)].max(1);
+        if self.cpus[cpu.index()].rate == rate {
+            return;
+        }
+        for thread in std::sync::Arc::clone(&core.threads).iter().copied() {
+            self.progress(thread);
+            self.cpus[thread.index()].rate = rate;
+            if thread != cpu {
+                self.settle(thread);
             }
         }
     }

@@ -60,6 +60,9 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub events: EventQueue,
     pub sched: Sched,
     pub cpus: Vec<Cpu>,
+    pub cores: Vec<Core>,
+    /// Index into `cores`, by CPU.
+    pub core_of: Vec<u32>,
     pub tasks: Vec<Task>,
     pub objects: Vec<Object>,
     pub costs: CostTables,
@@ -83,6 +86,13 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub checks: crate::check::Checks,
     pub stop: bool,
     pub pending_max: usize,
+}
+
+/// A core: its threads and how many of them run a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub threads: Arc<[CpuId]>,
+    pub busy: u32,
 }
 
 /// Where a workload's programs, objects, metrics and processes begin in the run's flat tables.
@@ -121,12 +131,15 @@ impl<'a, S: Sink> Engine<'a, S> {
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
         let tick_nsec = spec.kernel.tick_nsec();
         let cpus = (0..nr_cpus).map(|cpu| new_cpu(spec, cpu, tick_nsec)).collect();
+        let (cores, core_of) = cores(spec);
         let mut engine = Engine {
             now: 0,
             cpu_bits,
             events: EventQueue::new(Source::count(cpu_bits)),
             sched,
             cpus,
+            cores,
+            core_of,
             tasks: Vec::new(),
             objects: Vec::new(),
             costs: CostTables::new(costs, spec.noise),
@@ -318,6 +331,18 @@ impl Source {
     }
 }
 
+fn cores(spec: &RunSpec) -> (Vec<Core>, Vec<u32>) {
+    let topology = &spec.machine.topology;
+    let mut cores: Vec<Core> = Vec::new();
+    let mut core_of = vec![0; topology.nr_cpus()];
+    for first in topology.all().iter().filter(|cpu| topology.smt(*cpu).lowest() == Some(*cpu)) {
+        let threads: Arc<[CpuId]> = topology.smt(first).iter().collect();
+        threads.iter().for_each(|cpu| core_of[cpu.index()] = cores.len() as u32);
+        cores.push(Core { threads, busy: 0 });
+    }
+    (cores, core_of)
+}
+
 fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
     let phase = if spec.noise { stream(spec.seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
     Cpu {
@@ -331,7 +356,7 @@ fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
         process: u32::MAX,
         tick_phase: phase,
         idle_state: 0,
-        idle_since: 0,
+        idle_from: 0,
         idle_average: 1_000_000,
         hrtimers: Default::default(),
         wakelist: Vec::new(),

@@ -41,7 +41,7 @@ impl<S: Sink> Engine<'_, S> {
     pub fn on_hrtimer(&mut self, cpu: CpuId) {
         match self.cpus[cpu.index()].activity {
             Activity::Idle => self.leave_idle_state(cpu, 0),
-            Activity::Exiting | Activity::Overhead => {}
+            Activity::Exiting => {}
             Activity::Busy => {
                 self.progress(cpu);
                 self.charge_irq(cpu);
@@ -64,7 +64,7 @@ impl<S: Sink> Engine<'_, S> {
         match self.cpus[cpu.index()].activity {
             Activity::Idle => self.leave_idle_state(cpu, 0),
             Activity::Exiting => {}
-            Activity::Overhead | Activity::Busy => {
+            Activity::Busy => {
                 self.progress(cpu);
                 self.charge_irq(cpu);
                 self.drain_wakelist(cpu);
@@ -73,12 +73,10 @@ impl<S: Sink> Engine<'_, S> {
         }
     }
 
-    /// An idle CPU executes again, or has finished the overhead before idling.
+    /// An idle CPU executes again.
     pub fn on_idle_exit(&mut self, cpu: CpuId) {
         self.progress(cpu);
-        if self.cpus[cpu.index()].activity == Activity::Exiting {
-            self.drain_wakelist(cpu);
-        }
+        self.drain_wakelist(cpu);
         let due = self.cpus[cpu.index()].hrtimers.peek().is_some_and(|timer| timer.0.hard <= self.now);
         if due {
             self.charge_irq(cpu);

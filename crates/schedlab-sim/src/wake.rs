@@ -100,7 +100,7 @@ impl<S: Sink> Engine<'_, S> {
         match self.cpus[cpu.index()].activity {
             Activity::Idle => self.kick_idle(cpu, waker_cpu),
             Activity::Exiting => {}
-            Activity::Overhead | Activity::Busy => {
+            Activity::Busy => {
                 // A CPU inside schedule() looks at its list as soon as it is through.
                 if self.cpus[cpu.index()].curr != Some(task) {
                     let arrival = self.now + self.ipi_latency(cpu, waker_cpu);
