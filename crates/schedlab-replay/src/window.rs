@@ -74,11 +74,6 @@ impl<'r> Window<'r> {
         self.ahead.iter()
     }
 
-    /// The next record on a CPU. Probes repeat what their event said and are passed over.
-    pub fn next_on(&self, cpu: CpuId) -> Option<&Step> {
-        self.ahead.iter().find(|step| step.cpu == cpu && !matches!(step.what, What::Probe(_)))
-    }
-
     /// The next scheduler event on a CPU.
     pub fn next_event_on(&self, cpu: CpuId) -> Option<Kind> {
         self.ahead.iter().filter(|step| step.cpu == cpu).find_map(Step::kind)

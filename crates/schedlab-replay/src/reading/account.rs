@@ -39,6 +39,9 @@ impl Reading {
             None => self.within(step, cpu, ahead),
         };
         self.push(Operation::Account { cpu, pid, ran, printed, within });
+        if within == Within::Wakeup && cpu != step.cpu {
+            self.cpu(step.cpu).checking = Some((cpu, self.flag_of(cpu)));
+        }
         if within == Within::Tick {
             let flag = self.flag_ahead(cpu, ahead);
             self.push(Operation::Tick { cpu, flag });

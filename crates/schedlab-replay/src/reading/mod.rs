@@ -41,6 +41,8 @@ struct Cpu {
     blocked: bool,
     /// The running task entered `sched_yield`.
     yields: bool,
+    /// Code on this CPU charged the current task of another, where it wakes a task: the flag there before its check.
+    checking: Option<(CpuId, bool)>,
 }
 
 /// A task.

@@ -30,9 +30,13 @@ impl Reading {
         ahead: &Window<'_>,
     ) {
         self.waking(pid, prio, cpu);
-        let flag = match cpu == step.cpu {
-            true => Flag { before, after: step.has_flags().then_some(step.flag()), shared: false },
-            false => self.flag_ahead(cpu, ahead),
+        let flag = match self.cpu(step.cpu).checking.take() {
+            _ if cpu == step.cpu => Flag { before, after: step.has_flags().then_some(step.flag()), shared: false },
+            // The check came before this record, and the other CPU showed its outcome before it.
+            Some((checked, false)) if checked == cpu && self.flag_of(cpu) => {
+                Flag { before: false, after: Some(true), shared: false }
+            }
+            _ => self.flag_ahead(cpu, ahead),
         };
         self.wake(pid, cpu, false, flag, ahead);
     }
