@@ -1,0 +1,116 @@
+"""Prints the three speed ratios of the simulator, with the measured numbers beside each; judges nothing but says the goal.
+
+event queue   events handled per second against a binary heap in a hold model of the same size
+perf pipe     the whole process, against the real benchmark on this machine
+480 CPUs      hackbench on the largest machine: time, memory, and cost per switch against the smallest machine
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PIPE_LOOPS = 1_000_000
+MACHINES = {"rpi4": 1, "laptop-8": 1, "power9-176": 22, "power10-480": 60}
+"""Groups of hackbench on each machine: 40 tasks per 8 CPUs."""
+
+PIPE = """
+machine = "laptop-8"
+duration = "1000s"
+[[workload]]
+use = "perf-pipe"
+loop = {loops}
+[[variant]]
+name = "eevdf"
+kernel = "6.12.0"
+"""
+HACKBENCH = """
+machine = "{machine}"
+duration = "1000s"
+[[workload]]
+use = "hackbench"
+groups = {groups}
+pipe = true
+[[variant]]
+name = "eevdf"
+kernel = "6.12.0"
+"""
+
+
+def main() -> int:
+    print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; a busy machine makes every number worse\n")
+    with tempfile.TemporaryDirectory() as folder:
+        event_queue(Path(folder))
+        perf_pipe(Path(folder))
+        hackbench(Path(folder))
+    return 0
+
+
+def event_queue(folder: Path) -> None:
+    print("event queue: handled per second / std BinaryHeap hold model of the same size; goal at least 0.100")
+    for name, text in (
+        ("perf-pipe", PIPE.format(loops=200_000)),
+        ("hackbench", HACKBENCH.format(machine="laptop-8", groups=4)),
+    ):
+        (folder / f"{name}.toml").write_text(text)
+        command = ["cargo", "run", "--release", "--quiet", "-p", "schedlab-lab", "--example", "events", "--"]
+        done = subprocess.run(
+            [*command, folder / f"{name}.toml", "eevdf"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+        )
+        r = json.loads(done.stdout)
+        speed = f"{r['engine_events_per_s'] / 1e6:.2f} M/s against {r['heap_events_per_s'] / 1e6:.1f} M/s"
+        events = f"{r['events_per_switch']:.2f} events and {r['ns_per_switch']:.0f} ns per switch"
+        print(f"  {name:<12} {r['ratio']:.3f}   {speed}, queue of {r['queue']}; {events}")
+
+
+def perf_pipe(folder: Path) -> None:
+    print(f"\nperf pipe, {PIPE_LOOPS:,} loops: real time / simulator's, whole processes; goal at least 15")
+    simulated, _, _ = simulate(folder, "pipe", PIPE.format(loops=PIPE_LOOPS))
+    perf = shutil.which("perf")
+    if perf is None:
+        print(f"  simulated {simulated:.2f} s; skipped: perf is not installed (apt-get install linux-perf)")
+        return
+    began = time.monotonic()
+    subprocess.run([perf, "bench", "sched", "pipe", "-l", str(PIPE_LOOPS)], stdout=subprocess.DEVNULL, check=True)
+    real = time.monotonic() - began
+    print(f"  {real / simulated:.1f}   real {real:.2f} s, simulated {simulated:.2f} s")
+
+
+def hackbench(folder: Path) -> None:
+    print(
+        "\nhackbench --pipe; goals: under 30 s and 1 GB at 480 CPUs, growth of ns per switch at most that of log(tasks)"
+    )
+    first: tuple[float, int] | None = None
+    for machine, groups in MACHINES.items():
+        wall, megabytes, run = simulate(folder, machine, HACKBENCH.format(machine=machine, groups=groups))
+        cost, tasks = 1e9 * run["wall_s"] / run["switches"], 40 * groups
+        first = first or (cost, tasks)
+        growth = f"x{cost / first[0]:.2f} (log x{math.log(tasks) / math.log(first[1]):.2f})"
+        numbers = f"{wall:6.2f} s  {megabytes:5.0f} MB  {run['switches']:>9,} switches  {cost:5.0f} ns per switch"
+        print(f"  {machine:<12} {groups:>3} groups  {numbers}  {growth}")
+
+
+def simulate(folder: Path, name: str, scenario: str) -> tuple[float, float, dict[str, float]]:
+    """Wall time of the whole process, its peak memory in MB, and the run's document."""
+    file, output = folder / f"{name}.toml", folder / f"{name}.json"
+    file.write_text(scenario)
+    command = [str(Path(sys.executable).with_name("schedlab")), "run", str(file), "--seed", "1", "--quiet"]
+    began = time.monotonic()
+    process = subprocess.Popen([*command, "--json", str(output)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.monotonic() - began
+    if status:
+        sys.exit(f"{name} failed")
+    return wall, usage.ru_maxrss / 1024, json.loads(output.read_text())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
