@@ -22,8 +22,6 @@ pub struct Tree {
     /// Whether the workload has an end of its own: it is finished when all its tasks have exited. Set it for programs
     /// without an endless loop; the run then reports `time`.
     pub ends: bool,
-    /// Finished after this time whatever its tasks do; goes before `ends`.
-    pub limit: Option<Nanos>,
 }
 
 /// An object declared by the user.

@@ -256,6 +256,10 @@ fn what_is_wrong_is_said_with_key_place_and_nearest_name() {
         assert!(error.hint().contains(hint), "{id} {key}: {}", error.hint());
         assert_eq!((error.key.as_str(), error.at.line), (*key, 3), "{id} {key}");
     }
+    let both = options(&[("loops", int(1)), ("duration", int(2))]);
+    assert!(catalogue::build("cyclictest", &both, "w", false, 4).unwrap_err().what.contains("both end"));
+    let both = options(&[("cpu-ops", int(1)), ("timeout", int(2))]);
+    assert!(catalogue::build("stress-ng-cpu", &both, "w", false, 4).unwrap_err().what.contains("both end"));
     let twice = options(&[("loop", int(1)), ("loop", int(2))]);
     assert!(catalogue::build("perf-pipe", &twice, "w", false, 4).unwrap_err().what.contains("twice"));
     let unknown = catalogue::build("hackbensh", &[], "w", false, 4).unwrap_err();
@@ -263,4 +267,28 @@ fn what_is_wrong_is_said_with_key_place_and_nearest_name() {
     let endless = catalogue::build("hog", &[], "w", true, 4).unwrap_err();
     assert_eq!((endless.key.as_str(), endless.what.contains("never ends")), ("repeat", true));
     assert!(catalogue::build("cyclictest", &[], "w", true, 4).unwrap_err().what.contains("loops or duration"));
+}
+
+/// The engine counts the ends it has seen: a workload must not report more than one.
+#[test]
+fn an_end_is_reported_by_one_program_once() {
+    let cases: &[(&str, Given<'_>)] = &[
+        ("hackbench", &[]),
+        ("perf-pipe", &[("threaded", on())]),
+        ("schbench", &[]),
+        ("cyclictest", &[("loops", int(5)), ("threads", int(3)), ("histogram", int(400))]),
+        ("cyclictest", &[("duration", int(5)), ("threads", int(3))]),
+        ("stress-ng-cpu", &[("timeout", int(5))]),
+        ("stress-ng-cpu", &[("cpu-ops", int(5))]),
+    ];
+    for (id, given) in cases {
+        let workload = build(id, given, false);
+        let ends = workload.programs.iter().enumerate().filter(|(_, program)| program.ops.contains(&Op::Finish));
+        let runs: Vec<u32> = ends
+            .map(|(id, _)| {
+                workload.tasks.iter().filter(|task| task.program as usize == id).map(|task| task.count).sum()
+            })
+            .collect();
+        assert_eq!(runs, [1], "{id} {given:?}");
+    }
 }

@@ -58,6 +58,9 @@ const LATE: u8 = 2;
 const COUNTER: u8 = 3;
 
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    if settings.is_set("loops") && settings.is_set("duration") {
+        return Err(settings.error("duration", "loops and duration both end the run").expected("one of the two"));
+    }
     let policy = policy(settings)?;
     let smp = settings.flag("smp");
     let threads = match settings.count("threads") {

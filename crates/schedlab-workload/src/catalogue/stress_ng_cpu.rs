@@ -61,6 +61,9 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
             .error("cpu-ops", "cpu-ops with a part load is not modelled: slices do not end with whole bogo ops")
             .expected("cpu-load = 100, or timeout"));
     }
+    if ops > 0 && settings.is_set("timeout") {
+        return Err(settings.error("timeout", "cpu-ops and timeout both end the run").expected("one of the two"));
+    }
     let mut builder = Builder::new(settings.name);
     let metric = builder.metric(RATE.decl(1));
     let code = match load {

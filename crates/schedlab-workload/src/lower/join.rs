@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_model::Nanos;
-
 use super::{Lowering, MAX_DEPTH};
 use crate::build::Code;
 use crate::verbs::{LowerError, Step, StepKind, Times};
-use crate::{Amount, Better, MetricDecl, MetricKind, ObjectSpec, Op, TaskSpec, Unit};
+use crate::{Better, MetricDecl, MetricKind, ObjectSpec, Op, TaskSpec, Unit};
 
 /// Adds the main thread and returns the semaphore that every task gives before it exits.
 pub(super) fn add_main(out: &mut Lowering<'_>) -> Result<u32, LowerError> {
@@ -32,14 +30,6 @@ pub(super) fn add_main(out: &mut Lowering<'_>) -> Result<u32, LowerError> {
     code.op(Op::Finish);
     add_task(out, code);
     Ok(done)
-}
-
-/// Adds a main thread that sleeps for `limit` and finishes the workload.
-pub(super) fn add_limit(out: &mut Lowering<'_>, limit: Nanos) {
-    let mut code = Code::default();
-    code.op(Op::Sleep(Amount::Fixed(limit)));
-    code.op(Op::Finish);
-    add_task(out, code);
 }
 
 fn add_task(out: &mut Lowering<'_>, code: Code) {

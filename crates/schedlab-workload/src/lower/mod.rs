@@ -1,7 +1,7 @@
 //! Turns the tree of verbs into a workload: objects and metrics numbered, loops flattened to jumps.
 //!
 //! A tree that ends by itself gets one more task, its main thread: it waits until every task has exited, as
-//! `pthread_join` does, and reports `time`. One with a limit gets a main thread that sleeps until then.
+//! `pthread_join` does, and reports `time`.
 
 mod join;
 mod names;
@@ -17,18 +17,11 @@ use crate::{Op, Policy, ProgramId, TaskSpec, Workload};
 /// The workload of a tree.
 pub fn lower(tree: &Tree) -> Result<Workload, LowerError> {
     let mut out = Lowering::new(tree)?;
-    let done = match (tree.limit, tree.ends) {
-        (Some(limit), _) => {
-            join::add_limit(&mut out, limit);
-            None
-        }
-        (None, true) => Some(join::add_main(&mut out)?),
-        (None, false) => None,
-    };
+    let done = if tree.ends { Some(join::add_main(&mut out)?) } else { None };
     for (index, task) in tree.tasks.iter().enumerate() {
         out.add_task(index, task, done)?;
     }
-    Ok(out.builder.finish(tree.ends || tree.limit.is_some()))
+    Ok(out.builder.finish(tree.ends))
 }
 
 /// The state of one lowering.

@@ -33,7 +33,8 @@ pub struct Source<'a> {
 pub struct RtApp {
     /// The workload.
     pub workload: Workload,
-    /// `global.duration`, after which rt-app ends the run; `None` = until all tasks have ended.
+    /// `global.duration`, when rt-app ends the run whatever its tasks do: the caller's to add. `None` = until all tasks
+    /// have ended, which the workload then does by itself unless one is endless.
     pub duration: Option<Nanos>,
 }
 

@@ -63,8 +63,8 @@ pub(super) fn tree(name: &str, sections: &Sections, global: &Global, nr_cpus: us
         objects: objects(&tasks, global),
         metrics: metrics::declarations(tasks_followed),
         tasks: tasks.iter().map(|task| task.verbs(&context)).collect::<Result<_, _>>()?,
-        ends: tasks.iter().all(|task| !task.endless()),
-        limit: global.duration,
+        // With a duration rt-app's main thread sleeps until then, whatever the tasks do.
+        ends: global.duration.is_none() && tasks.iter().all(|task| !task.endless()),
     })
 }
 
