@@ -9,6 +9,8 @@ PAGE := out/$(basename $(notdir $(SCENARIO))).html
 
 export VIRTUAL_ENV := $(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+export PIP_ROOT_USER_ACTION := ignore
 
 .PHONY: help compare build test lint bench clean prerequisites
 
@@ -35,6 +37,7 @@ lint: $(VENV)/built-for-tests
 
 ## make bench     three ratios: event queue, perf pipe, 480 CPUs
 bench: build
+	@$(BIN)/python tools/needs.py bench
 	@$(BIN)/python tools/bench.py
 
 ## make clean     remove everything that was built

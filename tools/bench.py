@@ -1,4 +1,4 @@
-"""Prints the three speed ratios of the simulator, with the measured numbers beside each; judges nothing but says the goal.
+"""Prints the three speed ratios of the simulator, the measured numbers and the goal beside each; judges nothing.
 
 event queue   events handled per second against a binary heap in a hold model of the same size
 perf pipe     the whole process, against the real benchmark on this machine
