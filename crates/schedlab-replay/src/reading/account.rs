@@ -20,6 +20,7 @@ impl Reading {
         printed: Option<u64>,
         ahead: &Window<'_>,
     ) {
+        self.charges = true;
         if !self.tasks.contains_key(&pid) {
             let Some(cpu) = self.where_it_runs(pid, step, ahead) else { return };
             self.cpu(cpu).current = Some(pid);

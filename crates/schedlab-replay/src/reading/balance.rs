@@ -83,7 +83,8 @@ impl Reading {
     }
 
     fn arrive(&mut self, step: &Step, moving: Vec<(Pid, CpuId)>, ahead: &Window<'_>) {
-        for (pid, to) in moving {
+        // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
+        for (pid, to) in moving.into_iter().rev() {
             self.put(pid, Place::Queued(to));
             let mut flag = self.flag_ahead(to, ahead);
             if to == step.cpu && !matches!(step.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {

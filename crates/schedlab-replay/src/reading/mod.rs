@@ -26,6 +26,8 @@ pub struct Reading {
     operations: Vec<Operation>,
     /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved to its group once more.
     autogroup: bool,
+    /// The trace has runtimes.
+    charges: bool,
 }
 
 /// A CPU.
@@ -71,6 +73,7 @@ impl Reading {
             tasks: BTreeMap::new(),
             operations: Vec::new(),
             autogroup,
+            charges: false,
         }
     }
 
