@@ -47,13 +47,21 @@ impl fmt::Display for Kind {
 
 impl fmt::Display for TaskState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.write_str(self.letter())
+    }
+}
+
+impl TaskState {
+    /// The kernel's letter for it.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
             TaskState::Running => "R",
             TaskState::Sleeping => "S",
             TaskState::Blocked => "D",
             TaskState::Dead => "X",
             TaskState::Stopped => "T",
             TaskState::Parked => "I",
-        })
+        }
     }
 }

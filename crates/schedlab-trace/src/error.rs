@@ -61,7 +61,7 @@ impl TraceError {
                 Some("sort the trace by time; ftrace, perf script and trace-cmd report already do")
             }
             Fault::UnknownFormat(_) => {
-                Some("known suffixes: .ftrace .txt (ftrace text, also with .gz), .pftrace (Perfetto)")
+                Some("known: .ftrace .txt (text, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)")
             }
             Fault::Io(_) | Fault::Malformed(_) => None,
         }

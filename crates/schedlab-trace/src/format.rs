@@ -12,6 +12,9 @@ use crate::output::Output;
 use crate::perfetto::{PerfettoReader, PerfettoWriter};
 use crate::record::{Header, TraceReader, TraceWriter};
 use crate::text::{FtraceWriter, TextReader};
+use crate::trace_dat::{TraceDatReader, TraceDatWriter};
+use crate::tracepoint::MAGIC;
+use crate::writer::Writer;
 
 /// A trace format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,14 +23,17 @@ pub enum Format {
     Ftrace,
     /// Perfetto protobuf.
     Perfetto,
+    /// trace-cmd's `trace.dat`.
+    TraceDat,
 }
 
 /// Suffixes by which a file is written; `.gz` may follow those of text.
-const SUFFIXES: [(&str, Format); 4] = [
+const SUFFIXES: [(&str, Format); 5] = [
     (".ftrace", Format::Ftrace),
     (".txt", Format::Ftrace),
     (".pftrace", Format::Perfetto),
     (".perfetto-trace", Format::Perfetto),
+    (".dat", Format::TraceDat),
 ];
 
 impl Format {
@@ -37,7 +43,7 @@ impl Format {
         let (name, gzip) = name.strip_suffix(".gz").map_or((name.as_str(), false), |name| (name, true));
         let known = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix)).map(|(_, format)| *format);
         match known {
-            Some(Format::Perfetto) if gzip => Err(unknown(path, "Perfetto traces are written without .gz")),
+            Some(format) if gzip && format != Format::Ftrace => Err(unknown(path, "only text is written with .gz")),
             Some(format) => Ok(format),
             None => Err(unknown(path, "no trace format has this suffix")),
         }
@@ -49,8 +55,12 @@ pub fn create(path: &Path, header: &Header) -> Result<Box<dyn TraceWriter>, Trac
     let format = Format::of_path(path)?;
     let out = Output::create(path)?;
     Ok(match format {
-        Format::Ftrace => Box::new(FtraceWriter::new(out, header)),
-        Format::Perfetto => Box::new(PerfettoWriter::new(out, header)),
+        Format::Ftrace => Box::new(Writer::new(FtraceWriter::new(out, header))),
+        Format::TraceDat => {
+            let scratch = Box::new(Output::scratch(path)?);
+            Box::new(Writer::new(TraceDatWriter::new(out, header, scratch)))
+        }
+        Format::Perfetto => Box::new(Writer::new(PerfettoWriter::new(out, header))),
     })
 }
 
@@ -67,6 +77,7 @@ pub(crate) fn open_input(mut input: Box<dyn Input>, path: &Path) -> Result<Box<d
         [] => Err(unknown(path, "the file is empty")),
         [0x1f, 0x8b, ..] => open_gzip(input, path),
         magic => match Binary::of(magic) {
+            Some(Binary::TraceDat) => Ok(Box::new(TraceDatReader::new(input, path)?)),
             Some(Binary::Perfetto) => Ok(Box::new(PerfettoReader::new(input, path)?)),
             None => Ok(Box::new(TextReader::new(input, path)?)),
         },
@@ -86,6 +97,7 @@ fn open_gzip(input: Box<dyn Input>, path: &Path) -> Result<Box<dyn TraceReader>,
 /// The binary formats.
 enum Binary {
     Perfetto,
+    TraceDat,
 }
 
 impl Binary {
@@ -93,6 +105,7 @@ impl Binary {
     /// its length: the second byte tells it from text that begins with an empty line.
     fn of(magic: &[u8]) -> Option<Binary> {
         match magic {
+            magic if magic.starts_with(MAGIC) => Some(Binary::TraceDat),
             [b'\n', length, ..] if !matches!(length, b'\n' | b'\r' | b' ' | b'#') => Some(Binary::Perfetto),
             _ => None,
         }

@@ -23,6 +23,9 @@ mod state;
 #[cfg(test)]
 mod testing;
 mod text;
+mod trace_dat;
+mod tracepoint;
+mod writer;
 
 pub use digest::Digest;
 pub use divergence::{lockstep, Divergence, Recorder};

@@ -34,6 +34,17 @@ impl Output {
         Ok(Output::new(to, path))
     }
 
+    /// A file for what must wait, in the same folder. It has no name: it is gone when it is closed.
+    pub fn scratch(path: &Path) -> Result<File, TraceError> {
+        let failed = |error| TraceError { file: path.to_owned(), at: Place::File, fault: Fault::Io(error) };
+        let mut name = path.as_os_str().to_owned();
+        name.push(".scratch");
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(true).open(&name).map_err(failed)?;
+        std::fs::remove_file(&name).map_err(failed)?;
+        Ok(file)
+    }
+
     /// Writes unless an earlier write failed.
     pub fn keep(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
         if self.error.is_none() {

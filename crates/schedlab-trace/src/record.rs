@@ -168,4 +168,41 @@ impl Header {
             _ => None,
         })
     }
+
+    /// What it says as lines of `key value`, those of the metric table included; [`Header::learn`] reads them.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> + '_ {
+        let told = self.comments.iter().any(|line| line.starts_with("kernel "));
+        let cpus = self.nr_cpus.unwrap_or(1);
+        let kernel =
+            self.kernel.iter().filter(move |_| !told).map(move |kernel| format!("kernel {kernel} cpus {cpus}"));
+        let metrics = self.metrics.iter().enumerate().map(|(i, (name, unit))| format!("metric {i} {name} {unit}"));
+        kernel.chain(self.comments.iter().cloned()).chain(metrics)
+    }
+
+    /// A comment line that is no legend: the tracer's own, or `key value`.
+    pub(crate) fn learn(&mut self, comment: &str) {
+        let mut words = comment.split_ascii_whitespace();
+        match words.next() {
+            Some("tracer:") | None => return,
+            // entries-in-buffer/entries-written: 1/1   #P:2
+            Some("entries-in-buffer/entries-written:") => {
+                let count = comment.rsplit_once("#P:").and_then(|(_, count)| count.trim().parse().ok());
+                self.nr_cpus = self.nr_cpus.or(count);
+                return;
+            }
+            Some("metric") => {
+                let name_and_unit = words.nth(1).zip(words.next());
+                self.metrics.extend(name_and_unit.map(|(name, unit)| (name.to_owned(), unit.to_owned())));
+                return;
+            }
+            Some("kernel") => {
+                self.kernel = words.next().map(str::to_owned);
+                if words.next() == Some("cpus") {
+                    self.nr_cpus = words.next().and_then(|count| count.parse().ok());
+                }
+            }
+            Some(_) => {}
+        }
+        self.comments.push(comment.to_owned());
+    }
 }

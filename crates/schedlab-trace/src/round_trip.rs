@@ -11,6 +11,8 @@ use crate::output::Output;
 use crate::perfetto::PerfettoWriter;
 use crate::testing::{any_event, any_trace};
 use crate::text::FtraceWriter;
+use crate::trace_dat::TraceDatWriter;
+use crate::writer::Writer;
 use crate::{
     state, Body, Event, Fault, Fields, Flags, Header, Kind, Place, Record, TraceError, TraceReader, TraceWriter, Words,
 };
@@ -25,20 +27,31 @@ struct Tested {
     task_comm: bool,
     /// The depths in the flags.
     depths: bool,
+    /// The order of events of one instant on different CPUs.
+    total_order: bool,
 }
 
-const FORMATS: [Tested; 2] = [
+const FORMATS: [Tested; 3] = [
     Tested {
         name: "ftrace",
-        make: |out, header| Box::new(FtraceWriter::new(out, header)),
+        make: |out, header| Box::new(Writer::new(FtraceWriter::new(out, header))),
         task_comm: true,
         depths: true,
+        total_order: true,
     },
     Tested {
         name: "perfetto",
-        make: |out, header| Box::new(PerfettoWriter::new(out, header)),
+        make: |out, header| Box::new(Writer::new(PerfettoWriter::new(out, header))),
         task_comm: false,
         depths: false,
+        total_order: true,
+    },
+    Tested {
+        name: "trace.dat",
+        make: |out, header| Box::new(Writer::new(TraceDatWriter::new(out, header, Box::new(Cursor::new(Vec::new()))))),
+        task_comm: false,
+        depths: true,
+        total_order: false,
     },
 ];
 
@@ -109,7 +122,11 @@ fn any_comm() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn simulated_traces_survive(events in any_trace(), comm in "[a-z][a-z0-9/:_-]{0,14}") {
-        for Tested { name, make, .. } in FORMATS {
+        for Tested { name, make, total_order, .. } in FORMATS {
+            let mut events = events.clone();
+            if !total_order {
+                events.sort_by_key(|event| (event.time, event.cpu));
+            }
             let bytes = written(make, &header(), |writer| {
                 (1..10).for_each(|pid| writer.name(pid, &format!("{comm:.12}-{pid}")));
                 events.iter().for_each(|event| writer.event(event));
@@ -151,7 +168,7 @@ proptest! {
         let record = Record { time, cpu, comm, pid, flags, body: Body::Event(kind, words) };
         // The comms of these traces are hostile: a comm that reads like the rest of the line cannot be told from it.
         prop_assume!(!comm.contains("] ") && !comm.contains(" ["));
-        for Tested { name, make, task_comm, depths } in FORMATS {
+        for Tested { name, make, task_comm, depths, .. } in FORMATS {
             let bytes = written(make, &header(), |writer| writer.record(&record));
             let mut input = reader(&bytes).map_err(|e| TestCaseError::fail(format!("{name}: {e}")))?;
             let read = input.next_record().map_err(|e| TestCaseError::fail(format!("{name}: {e}")))?;

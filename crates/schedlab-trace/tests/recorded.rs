@@ -21,18 +21,20 @@ fn recorded() -> Vec<PathBuf> {
 /// What a trace holds: header, digest of its events, number of events the model has no word for.
 fn summary(path: &Path) -> (Header, String, u64) {
     let mut reader = open(path).unwrap_or_else(|error| panic!("{error}"));
-    let (mut digest, mut others) = (Digest::default(), 0);
+    let (mut events, mut others) = (Vec::new(), 0);
     while let Some(record) = reader.next_record().unwrap_or_else(|error| panic!("{error}")) {
         if let Body::Other { name, fields } = record.body {
             assert!(["rt", "wk", "wn", "wg", "sw", "cp", "cpr"].contains(&name), "{name}");
             assert!(name == "cpr" || fields.get("p").is_some() || fields.get("np").is_some(), "{fields:?}");
             others += 1;
         }
-        if let Some(event) = record.event() {
-            digest.event(&event);
-        }
+        events.extend(record.event());
     }
-    assert!(digest.events() > 1000);
+    assert!(events.len() > 1000);
+    // These traces are in microseconds, and trace.dat does not keep the order of one instant on different CPUs.
+    events.sort_by_key(|event| (event.time, event.cpu));
+    let mut digest = Digest::default();
+    events.iter().for_each(|event| digest.event(event));
     let header = reader.header().clone();
     assert!(header.kernel.is_some() && header.get("hz") == Some("250") && header.get("features").is_some());
     (header, digest.hex(), others)
@@ -44,7 +46,11 @@ fn every_recorded_trace_is_read_and_converted_whole() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let (header, digest, others) = summary(&path);
         assert_eq!(others > 0, !name.starts_with("6.1."), "{name}: only 6.12 and later were probed");
-        for suffix in ["ftrace", "txt.gz", "pftrace"] {
+        // Converting one of each kernel's is enough: the events are of the same kinds.
+        if !name.contains("-hack") {
+            continue;
+        }
+        for suffix in ["ftrace", "txt.gz", "pftrace", "dat"] {
             let converted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{suffix}"));
             copy(&mut *open(&path).unwrap(), create(&converted, &header).unwrap()).unwrap();
             let (again, digest_again, others_again) = summary(&converted);

@@ -10,8 +10,9 @@ use super::{HEADER_EVENT, TRACK_BASE};
 use crate::error::TraceError;
 use crate::names::Names;
 use crate::output::Output;
-use crate::record::{pids, Body, Fields, Header, Record, TraceWriter, Words};
-use crate::{state, Event, Kind, Sink};
+use crate::record::{Body, Fields, Header, Record, Words};
+use crate::writer::RecordWriter;
+use crate::{state, Kind};
 
 /// Events of one CPU that share a packet.
 const BUNDLE_EVENTS: usize = 512;
@@ -24,8 +25,6 @@ const COUNTER: i32 = 4;
 /// Writes a Perfetto trace.
 pub struct PerfettoWriter {
     out: Output,
-    names: Names,
-    running: Vec<Pid>,
     bundle: FtraceEventBundle,
     metrics: usize,
     /// Comment lines of the header, until the first event gives them a time.
@@ -38,8 +37,6 @@ impl PerfettoWriter {
     pub fn new(out: Output, header: &Header) -> PerfettoWriter {
         let mut writer = PerfettoWriter {
             out,
-            names: Names::default(),
-            running: Vec::new(),
             bundle: FtraceEventBundle::default(),
             metrics: header.metrics.len(),
             comments: header.comments.clone(),
@@ -96,51 +93,10 @@ impl PerfettoWriter {
             self.packet(&TracePacket { timestamp: Some(time), track_event, ..sequenced(0) });
         }
     }
-
-    fn running(&mut self, cpu: CpuId) -> &mut Pid {
-        if self.running.len() <= cpu.index() {
-            self.running.resize(cpu.index() + 1, 0);
-        }
-        &mut self.running[cpu.index()]
-    }
 }
 
-impl Sink for PerfettoWriter {
-    fn event(&mut self, event: &Event) {
-        let current = *self.running(event.cpu);
-        let pid = match event.kind {
-            Kind::Switch { prev, next, .. } => {
-                *self.running(event.cpu) = next;
-                prev
-            }
-            Kind::Sample { pid, metric, value } => {
-                self.count_on_track(event.time, metric, value);
-                pid
-            }
-            _ => current,
-        };
-        let idle = format!("swapper/{}", event.cpu.0);
-        let [first, second] = pids(&event.kind);
-        let name = |pid| if pid == 0 { idle.as_str() } else { self.names.get(pid) };
-        let words = Words { comm: name(first), other_comm: name(second), prev_state: "" };
-        let message = of_kind(event.time, pid, &event.kind, &words);
-        self.push(event.cpu, message);
-    }
-
-    fn name(&mut self, pid: Pid, name: &str) {
-        if self.names.set(pid, name) {
-            let process = Process { pid: Some(pid), ppid: Some(0), cmdline: vec![name.to_owned()] };
-            let process_tree = Some(ProcessTree { processes: vec![process] });
-            self.packet(&TracePacket { process_tree, ..sequenced(0) });
-        }
-    }
-}
-
-impl TraceWriter for PerfettoWriter {
-    fn record(&mut self, record: &Record<'_>) {
-        for (pid, comm) in record.names().chain((record.pid != 0).then_some((record.pid, record.comm))) {
-            self.name(pid, comm);
-        }
+impl RecordWriter for PerfettoWriter {
+    fn write(&mut self, record: &Record<'_>) {
         let mut message = match &record.body {
             Body::Event(kind, words) => {
                 if let Kind::Sample { metric, value, .. } = *kind {
@@ -154,7 +110,13 @@ impl TraceWriter for PerfettoWriter {
         self.push(record.cpu, message);
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
+    fn named(&mut self, pid: Pid, name: &str) {
+        let process = Process { pid: Some(pid), ppid: Some(0), cmdline: vec![name.to_owned()] };
+        let process_tree = Some(ProcessTree { processes: vec![process] });
+        self.packet(&TracePacket { process_tree, ..sequenced(0) });
+    }
+
+    fn finish(mut self, _names: &Names) -> Result<(), TraceError> {
         self.flush_bundle();
         self.out.finish()
     }

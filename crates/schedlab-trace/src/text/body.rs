@@ -87,7 +87,15 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
 
 fn plugin_switch(text: &str) -> Option<Body<'_>> {
     let (left, right) = cut(text, " ==> ")?;
-    let (comm, prev, prev_prio, prev_state) = plugin_task(left)?;
+    let (comm, prev, prev_prio, letters) = plugin_task(left)?;
+    // The plugins still name the bits from 0x10 on as kernels before 4.14 did.
+    let prev_state = match letters {
+        "Z" => "X",
+        "X" => "Z",
+        "x" => "P",
+        "W" => "I",
+        other => other,
+    };
     let (other_comm, next, next_prio, _) = plugin_task(right)?;
     let kind = Kind::Switch { prev, prev_prio, prev_state: state::parse(prev_state)?, next, next_prio };
     Some(Body::Event(kind, Words { comm, other_comm, prev_state }))

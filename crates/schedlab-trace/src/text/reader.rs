@@ -129,35 +129,6 @@ impl TraceReader for TextReader {
     }
 }
 
-impl Header {
-    /// A comment line that is no legend: the tracer's own, or `key value`.
-    pub(super) fn learn(&mut self, comment: &str) {
-        let mut words = comment.split_ascii_whitespace();
-        match words.next() {
-            Some("tracer:") | None => return,
-            // entries-in-buffer/entries-written: 1/1   #P:2
-            Some("entries-in-buffer/entries-written:") => {
-                let count = comment.rsplit_once("#P:").and_then(|(_, count)| count.trim().parse().ok());
-                self.nr_cpus = self.nr_cpus.or(count);
-                return;
-            }
-            Some("metric") => {
-                let name_and_unit = words.nth(1).zip(words.next());
-                self.metrics.extend(name_and_unit.map(|(name, unit)| (name.to_owned(), unit.to_owned())));
-                return;
-            }
-            Some("kernel") => {
-                self.kernel = words.next().map(str::to_owned);
-                if words.next() == Some("cpus") {
-                    self.nr_cpus = words.next().and_then(|count| count.parse().ok());
-                }
-            }
-            Some(_) => {}
-        }
-        self.comments.push(comment.to_owned());
-    }
-}
-
 /// `CPU:3 [LOST 123 EVENTS]`, or without a number when the kernel does not know it.
 fn lost_events(line: &str) -> Option<u64> {
     let count = line.strip_prefix("CPU:")?.split_once("[LOST")?.1;

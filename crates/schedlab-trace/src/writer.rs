@@ -1,0 +1,108 @@
+//! What every writer does alike: simulated events get the names, the running task and the words that a recorded one
+//! brings along, so that a format only knows how to write records.
+
+use schedlab_model::{CpuId, Pid};
+
+use crate::error::TraceError;
+use crate::names::Names;
+use crate::record::{pids, Body, Record, TraceWriter, Words};
+use crate::{Event, Flags, Kind, Sink};
+
+/// A format that can write records.
+pub trait RecordWriter {
+    /// Writes one record. Errors are kept until the end.
+    fn write(&mut self, record: &Record<'_>);
+
+    /// A task got a name that was not known before.
+    fn named(&mut self, _pid: Pid, _name: &str) {}
+
+    /// Writes what is still buffered; `names` are those of all tasks seen. Returns the first error of all.
+    fn finish(self, names: &Names) -> Result<(), TraceError>;
+}
+
+/// Writes events and records in a format.
+pub struct Writer<F> {
+    format: F,
+    teller: Teller,
+}
+
+/// Knows what a simulated event leaves out.
+#[derive(Default)]
+struct Teller {
+    names: Names,
+    /// What runs on each CPU, and its idle task's name.
+    cpus: Vec<(Pid, String)>,
+}
+
+impl<F: RecordWriter> Writer<F> {
+    pub fn new(format: F) -> Writer<F> {
+        Writer { format, teller: Teller::default() }
+    }
+}
+
+impl<F: RecordWriter> Sink for Writer<F> {
+    fn event(&mut self, event: &Event) {
+        let record = self.teller.record(event);
+        self.format.write(&record);
+        if let Kind::Switch { next, .. } = event.kind {
+            self.teller.cpus[event.cpu.index()].0 = next;
+        }
+    }
+
+    fn name(&mut self, pid: Pid, name: &str) {
+        if self.teller.names.set(pid, name) {
+            self.format.named(pid, name);
+        }
+    }
+}
+
+impl<F: RecordWriter + Send> TraceWriter for Writer<F> {
+    fn record(&mut self, record: &Record<'_>) {
+        record.names().for_each(|(pid, comm)| self.name(pid, comm));
+        if record.pid != 0 && !record.comm.is_empty() {
+            self.name(record.pid, record.comm);
+        }
+        self.format.write(record);
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), TraceError> {
+        self.format.finish(&self.teller.names)
+    }
+}
+
+impl Teller {
+    /// The record of a simulated event.
+    fn record(&mut self, event: &Event) -> Record<'_> {
+        let cpu = event.cpu.index();
+        for number in self.cpus.len()..=cpu {
+            self.cpus.push((0, format!("swapper/{number}")));
+        }
+        let pid = match event.kind {
+            Kind::Switch { prev, .. } => prev,
+            Kind::Sample { pid, .. } | Kind::Count { pid, .. } => pid,
+            _ => self.cpus[cpu].0,
+        };
+        let [first, second] = pids(&event.kind);
+        let prev_state = match event.kind {
+            Kind::Switch { prev_state, .. } => prev_state.letter(),
+            _ => "",
+        };
+        let told = matches!(event.kind, Kind::Switch { .. } | Kind::Fork { .. });
+        let other_comm = if told { self.name(second, event.cpu) } else { "" };
+        let words = match event.kind {
+            Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => Words::default(),
+            _ => Words { comm: self.name(first, event.cpu), other_comm, prev_state },
+        };
+        let comm = if pid == 0 { "<idle>" } else { self.names.get(pid) };
+        let body = Body::Event(event.kind, words);
+        Record { time: event.time, cpu: event.cpu, comm, pid, flags: Flags::NONE, body }
+    }
+
+    fn name(&self, pid: Pid, cpu: CpuId) -> &str {
+        if pid == 0 {
+            &self.cpus[cpu.index()].1
+        } else {
+            self.names.get(pid)
+        }
+    }
+}
