@@ -15,7 +15,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3]]
 SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"]
-WIDTH = 560
+WIDTH = 720
 NINES_APART = 0.15
 _INK = "currentColor"
 _FAINT = "#8884"
@@ -34,6 +34,8 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
     if not rows:
         return None
     unit = next(run.series[series].unit for col in c.columns for run in col.runs.values() if series in run.series)
+    above_zero = [r for r in rows if r["low"] > 0]  # a logarithmic scale is worth more than the points at 0
+    rows = above_zero if 2 * len(above_zero) > len(rows) else rows
     low, high = min(r["low"] for r in rows), max(r["high"] for r in rows)
     scale = {"type": "log"} if low > 0 and high > 20 * low else {"zero": False}
     ticks = [t for t in (0, round(math.log10(2), 6), 1, 2, 3, 4, 5, 6) if t <= max(r["nines"] for r in rows)]
