@@ -35,6 +35,17 @@ def test_scores(output: str, code: int, expected: tuple[int, int, int]) -> None:
     assert (score.passed, score.failed, score.skipped) == expected
 
 
+def test_every_crate_is_in_a_suite() -> None:
+    crates = {path.name for path in (suites.ROOT / "crates").iterdir() if (path / "Cargo.toml").exists()}
+    named = {word for suite in suites.SUITES for word in suite.command.split() if word.startswith("schedlab-")}
+    assert crates - named == {"schedlab-py"}, "the glue has no tests of its own; the Python tests are its tests"
+    assert named <= crates
+
+
+def test_the_budget_of_all_suites_is_half_an_hour() -> None:
+    assert sum(suite.budget_min for suite in suites.SUITES) <= 30
+
+
 def test_a_hanging_suite_is_ended() -> None:
     code, output = suites.execute("bash -c 'echo begun; sleep 600'", 1)
     assert code == 1
