@@ -35,7 +35,11 @@ pub enum Operation {
     Yield { cpu: CpuId },
     /// A new weight: nice value, or SCHED_IDLE.
     Reweight { pid: Pid, weight: Weight },
-    /// A task is gone, or left the fair class.
+    /// A task leaves the fair class (`__sched_setscheduler`, a priority boost).
+    Leave { pid: Pid },
+    /// It comes back.
+    Return { pid: Pid, at: Whereabouts },
+    /// A task is gone.
     Forget { pid: Pid },
     /// The kernel shows a task's state.
     Show(Probe),

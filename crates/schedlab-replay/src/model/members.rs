@@ -45,7 +45,7 @@ impl Model {
         };
         let joined = self.next_order();
         let shown = super::show::Shown::default();
-        self.members.insert(pid, Member { id, known: false, joined, printed: None, rehomed: false, shown });
+        self.members.insert(pid, Member { id, known: false, joined, printed: None, rehomed: false, away: false, shown });
         self.tally.tasks.seen += 1;
         id
     }
@@ -135,6 +135,42 @@ impl Model {
             self.fair.requeue_task(id, self.clock(cpu));
             self.fair.clear_resched(cpu);
         }
+    }
+
+    /// `switched_from_fair`: the task leaves its queue with a relative vruntime. A sleeper is placed first.
+    pub(super) fn leave_class(&mut self, pid: Pid) {
+        let Some(id) = self.id(pid) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        let now = self.clock(cpu);
+        self.fair.finish_delayed(id);
+        if !self.fair.entity(id).on_rq {
+            self.fair.enqueue_task(cpu, id, Enqueue { wakeup: true, ..Enqueue::default() }, now);
+        }
+        self.fair.dequeue_task(cpu, id, Dequeue::default(), now);
+        if self.fair.curr(cpu) == Some(id) {
+            self.cpus[cpu.index()].clock = now;
+            self.fair.put_prev(cpu, now);
+        }
+        self.members.entry(pid).and_modify(|member| member.away = true);
+    }
+
+    /// `switched_to_fair`.
+    pub(super) fn return_to_class(&mut self, pid: Pid, at: Whereabouts) {
+        let Some(member) = self.members.get_mut(&pid).filter(|member| member.away) else { return };
+        member.away = false;
+        let id = member.id;
+        let (cpu, runs) = match at {
+            Whereabouts::Running(cpu) => (cpu, true),
+            Whereabouts::Queued(cpu) => (cpu, false),
+            Whereabouts::Asleep(_) => return,
+        };
+        self.fair.migrate_task(id, self.fair.entity(id).cpu, cpu);
+        let now = self.clock(cpu);
+        self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
+        if runs && self.fair.curr(cpu).is_none() {
+            self.fair.set_next(cpu, id, now);
+        }
+        self.fair.clear_resched(cpu);
     }
 
     pub(super) fn forget(&mut self, pid: Pid) {

@@ -40,6 +40,8 @@ struct Member {
     printed: Option<(u64, u64)>,
     /// It changed CPU while off the queue (`ENQUEUE_MIGRATED`).
     rehomed: bool,
+    /// It is in another scheduling class.
+    away: bool,
     /// Bits of state that the kernel showed last, for people.
     shown: show::Shown,
 }
@@ -82,6 +84,8 @@ impl Model {
             Operation::Regroup { cpu, pid } => self.regroup(cpu, pid),
             Operation::Yield { cpu } => self.fair.yield_task(cpu, self.clock(cpu)),
             Operation::Reweight { pid, weight } => self.reweight(pid, weight),
+            Operation::Leave { pid } => self.leave_class(pid),
+            Operation::Return { pid, at } => self.return_to_class(pid, at),
             Operation::Forget { pid } => self.forget(pid),
             Operation::Show(probe) => self.show(&probe),
             Operation::Lost => self.lose(),
@@ -93,7 +97,7 @@ impl Model {
 
     /// `update_curr`.
     fn account(&mut self, cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within) {
-        let Some(id) = self.members.get(&pid).map(|member| member.id) else { return };
+        let Some(id) = self.id(pid) else { return };
         if self.fair.curr(cpu) != Some(id) {
             self.run_anyway(cpu, pid);
         }
@@ -117,7 +121,7 @@ impl Model {
     }
 
     fn id(&self, pid: Pid) -> Option<TaskId> {
-        self.members.get(&pid).map(|member| member.id)
+        self.members.get(&pid).filter(|member| !member.away).map(|member| member.id)
     }
 
     fn pid(&self, id: TaskId) -> Pid {

@@ -6,7 +6,7 @@ use schedlab_trace::Kind;
 
 use super::ahead::load;
 use super::switch::left;
-use super::{is_fair, nice, Place, Reading};
+use super::{is_fair, nice, Place, Reading, Task};
 use crate::operation::{Left, Operation, Weight, Whereabouts, Within};
 use crate::step::Step;
 use crate::window::Window;
@@ -26,11 +26,17 @@ impl Reading {
             self.cpu(cpu).current = Some(pid);
             self.introduce(pid, None, Whereabouts::Running(cpu), Some(step), ahead);
         }
-        let Some(task) = self.tasks.get(&pid).filter(|task| is_fair(task.prio)) else { return };
+        let Some(task) = self.tasks.get(&pid) else { return };
         let cpu = match task.place {
             Place::Running(cpu) => cpu,
             Place::Queued(_) | Place::Off(_) => step.cpu,
         };
+        if printed == Some(0) {
+            return self.runtime_elsewhere(pid, ahead);
+        }
+        if !task.is_fair() {
+            return;
+        }
         let change = match cpu == step.cpu && step.in_task() {
             true => self.change(cpu, pid, printed, ahead),
             false => None,
@@ -51,11 +57,22 @@ impl Reading {
             Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
             Some(Change::Yield) => self.push(Operation::Yield { cpu }),
             Some(Change::Leave(left)) => self.block(cpu, left),
+            Some(Change::LeaveClass) => self.leave_class(pid),
             Some(Change::Fork(child)) => self.fork(cpu, pid, child),
             Some(Change::Reweight(weight)) => self.reweight(pid, weight),
             None => {}
         }
         self.arrive_after(step, ahead);
+    }
+
+    /// A runtime outside the fair class. It is the last one there if the next is not.
+    fn runtime_elsewhere(&mut self, pid: Pid, ahead: &Window<'_>) {
+        if self.tasks.get(&pid).is_some_and(Task::is_fair) {
+            self.leave_class(pid);
+        }
+        if next_printed(pid, ahead).is_some_and(|printed| printed != 0) {
+            self.return_to_class(pid);
+        }
     }
 
     /// A task first seen by a runtime: its own CPU's, or one whose records have not begun.
@@ -95,6 +112,7 @@ impl Reading {
         }
         match ahead.next_of_task_on(cpu) {
             Some(Kind::Fork { parent, child }) if parent == pid => Some(Change::Fork(child)),
+            _ if next_printed(pid, ahead) == Some(0) => Some(Change::LeaveClass),
             _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),
         }
     }
@@ -150,6 +168,18 @@ fn leaves(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> Option<Left> {
     None
 }
 
+/// vruntime printed at the task's next runtime, if it runs on until then.
+fn next_printed(pid: Pid, ahead: &Window<'_>) -> Option<u64> {
+    for kind in ahead.ahead().filter_map(Step::kind) {
+        match kind {
+            Kind::Runtime { pid: of, vruntime, .. } if of == pid => return vruntime,
+            Kind::Switch { prev, .. } if prev == pid => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// What a task did to itself.
 #[derive(Clone, Copy)]
 enum Change {
@@ -159,5 +189,6 @@ enum Change {
     /// It was charged for the last time in `schedule()`.
     Leave(Left),
     Fork(Pid),
+    LeaveClass,
     Reweight(Weight),
 }

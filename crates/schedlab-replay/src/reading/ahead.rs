@@ -28,7 +28,7 @@ impl Reading {
         };
         let first = if queued { first_state(pid, now, ahead) } else { None };
         let weight = Weight::Nice(nice(prio));
-        self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false });
+        self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false, away: false });
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, prio, at, first });
             self.find_idle_policy(pid, now, ahead);
@@ -54,28 +54,6 @@ impl Reading {
                 Some(Kind::Switch { prev, .. }) if prev == pid => before = None,
                 _ => {}
             }
-        }
-    }
-
-    pub(super) fn reweight(&mut self, pid: Pid, weight: Weight) {
-        if let Some(task) = self.tasks.get_mut(&pid) {
-            task.weight = weight;
-            if let Weight::Nice(nice) = weight {
-                task.prio = 120 + i32::from(nice);
-            }
-            self.push(Operation::Reweight { pid, weight });
-        }
-    }
-
-    /// A record names a task with a priority it was not known to have.
-    pub(super) fn follow_prio(&mut self, pid: Pid, prio: i32) {
-        let Some(task) = self.tasks.get_mut(&pid) else { return };
-        if task.prio == prio || !is_fair(prio) || !is_fair(task.prio) {
-            return;
-        }
-        task.prio = prio;
-        if task.weight != Weight::Idle {
-            self.reweight(pid, Weight::Nice(nice(prio)));
         }
     }
 

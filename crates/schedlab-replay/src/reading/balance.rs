@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, Pid};
 use schedlab_trace::{Kind, TaskState};
 
-use super::{is_fair, Place, Reading};
+use super::{Place, Reading};
 use crate::operation::{Left, Operation, Whereabouts};
 use crate::step::Step;
 use crate::window::Window;
@@ -22,7 +22,7 @@ impl Reading {
         }
         self.follow_prio(pid, prio);
         let Some(task) = self.tasks.get(&pid) else { return };
-        let (place, fair) = (task.place, is_fair(task.prio));
+        let (place, fair) = (task.place, task.is_fair());
         self.put(pid, Place::Off(to));
         if !fair {
             return;

@@ -7,6 +7,7 @@
 mod account;
 mod ahead;
 mod balance;
+mod class;
 mod switch;
 mod wake;
 
@@ -56,6 +57,8 @@ struct Task {
     /// Its state was taken from the trace.
     taken: bool,
     exiting: bool,
+    /// It left the fair class, and a model remembers it.
+    away: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -179,7 +182,7 @@ impl Reading {
     }
 
     fn current_is_fair(&self, cpu: CpuId) -> bool {
-        self.current(cpu).and_then(|pid| self.tasks.get(&pid)).is_some_and(|task| is_fair(task.prio))
+        self.current(cpu).and_then(|pid| self.tasks.get(&pid)).is_some_and(Task::is_fair)
     }
 
     fn place(&self, pid: Pid) -> Option<Place> {
@@ -189,6 +192,21 @@ impl Reading {
     fn put(&mut self, pid: Pid, place: Place) {
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.place = place;
+        }
+    }
+}
+
+impl Task {
+    /// Whether the fair class has it now.
+    fn is_fair(&self) -> bool {
+        is_fair(self.prio) && !self.away
+    }
+
+    fn at(&self) -> Whereabouts {
+        match self.place {
+            Place::Running(cpu) => Whereabouts::Running(cpu),
+            Place::Queued(cpu) => Whereabouts::Queued(cpu),
+            Place::Off(cpu) => Whereabouts::Asleep(cpu),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use schedlab_trace::{Kind, TaskState};
 
-use super::{is_fair, Place, Reading};
+use super::{Place, Reading, Task};
 use crate::operation::{Left, Operation, Whereabouts};
 use crate::step::Step;
 use crate::window::Window;
@@ -19,10 +19,9 @@ impl Reading {
         }
         for (pid, prio) in [(prev, prev_prio), (next, next_prio)] {
             self.follow_prio(pid, prio);
-            self.follow_class(pid, prio);
         }
         let left = left(prev_state);
-        let fair = next != 0 && is_fair(next_prio);
+        let fair = self.tasks.get(&next).is_some_and(Task::is_fair);
         self.push(Operation::Switch { cpu, prev, left, next, fair });
         self.put(prev, if left == Left::Runnable { Place::Queued(cpu) } else { Place::Off(cpu) });
         self.put(next, Place::Running(cpu));
@@ -31,24 +30,6 @@ impl Reading {
         if prev_state == TaskState::Dead {
             self.tasks.remove(&prev);
             self.push(Operation::Forget { pid: prev });
-        }
-    }
-
-    /// A task that left the fair class (a real-time policy, a boost) is not the model's; one that came back is new.
-    fn follow_class(&mut self, pid: i32, prio: i32) {
-        let Some(task) = self.tasks.get_mut(&pid) else { return };
-        let (was, is) = (is_fair(task.prio), is_fair(prio));
-        task.prio = prio;
-        if was && !is {
-            self.push(Operation::Forget { pid });
-        } else if is && !was {
-            task.taken = false;
-            let at = match task.place {
-                Place::Running(cpu) => Whereabouts::Running(cpu),
-                Place::Queued(cpu) => Whereabouts::Queued(cpu),
-                Place::Off(cpu) => Whereabouts::Asleep(cpu),
-            };
-            self.push(Operation::Introduce { pid, prio, at, first: None });
         }
     }
 }

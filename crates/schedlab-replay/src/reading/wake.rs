@@ -16,7 +16,7 @@ impl Reading {
             return;
         }
         let weight = Weight::Nice(nice(prio));
-        self.tasks.insert(pid, Task { prio, weight, place: Place::Off(last), taken: false, exiting: false });
+        self.tasks.insert(pid, Task { prio, weight, place: Place::Off(last), taken: false, exiting: false, away: false });
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, prio, at: Whereabouts::Asleep(last), first: None });
         }
@@ -58,7 +58,7 @@ impl Reading {
         if let Place::Off(_) = task.place {
             task.place = Place::Queued(cpu);
         }
-        let fair = is_fair(task.prio);
+        let fair = task.is_fair();
         if !flag.shared {
             self.cpu(cpu).flag = flag.after.unwrap_or(flag.before);
         }
@@ -73,13 +73,14 @@ impl Reading {
             return;
         }
         let task = match self.tasks.get(&parent) {
-            Some(parent) if is_fair(parent.prio) => Task { place: Place::Off(cpu), exiting: false, ..parent.clone() },
+            Some(parent) if parent.is_fair() => Task { place: Place::Off(cpu), exiting: false, ..parent.clone() },
             _ => Task {
                 prio: 120,
                 weight: Weight::Nice(0),
                 place: Place::Off(cpu),
                 taken: false,
                 exiting: false,
+                away: false,
             },
         };
         self.tasks.insert(child, task);
