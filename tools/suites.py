@@ -37,7 +37,7 @@ class Suite:
 SUITES = [
     Suite("rust-format", "lint rust", "cargo fmt --all --check -- --color never", 0.5),
     Suite("rust-lint", "lint rust", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 3),
-    Suite("words", "rust", "cargo test -p schedlab-model -p schedlab-trace -p schedlab-metrics", 3),
+    Suite("words", "rust", "cargo test -p schedlab-model -p schedlab-trace -p schedlab-metrics", 2),
     Suite("workloads", "rust", "cargo test -p schedlab-workload -p schedlab-scenario", 3),
     Suite("policy", "rust", "cargo test -p schedlab-policy", 3),
     Suite("replay", "rust", "cargo test -p schedlab-replay", 3),
