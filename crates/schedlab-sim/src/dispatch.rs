@@ -262,6 +262,9 @@ impl<S: Sink> Engine<'_, S> {
             self.checks.fair.changed(*orig_cpu, self.now);
             self.checks.fair.changed(dest_cpu, self.now);
             self.emit(cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });
+            // Accounting on the source may have found its running task's slice used up.
+            let wish = self.sched.fair.need_resched(*orig_cpu);
+            self.request_resched(*orig_cpu, wish, cpu);
         }
         for (target, wish) in &moves.resched {
             if *target != cpu || self.cpus[cpu.index()].activity == Activity::Busy {

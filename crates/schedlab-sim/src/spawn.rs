@@ -100,6 +100,8 @@ impl<S: Sink> Engine<'_, S> {
             task.registers = spec.registers;
             self.add(task, &spec.name);
             self.progress(cpu);
+            let wish = self.sched.fair.task_fork(cpu, id, self.now);
+            self.request_resched(cpu, wish, cpu);
             self.wake_new(id, cpu);
             // The shell is not simulated: what its wakeup costs is not charged to anybody.
             self.cpus[cpu.index()].pending = 0;

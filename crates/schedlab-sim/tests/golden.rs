@@ -12,7 +12,12 @@ fn hogs(version: &str, hz: u32, nices: [i8; 2]) -> Vec<String> {
     let hog = || vec![Op::Sleep(Amount::Fixed(0)), Op::Run(Amount::Fixed(SEC))];
     let mut workload = tasks(vec![("A", nices[0], Some(0), hog()), ("B", nices[1], Some(0), hog())]);
     workload.tasks.iter_mut().for_each(|task| task.timer_slack = 0);
-    let mut spec = spec(flat(8, 0), kernel(version, 8, hz), vec![workload]);
+    let mut config = kernel(version, 8, hz);
+    if version == "6.1" {
+        // The traces begin with equal vruntimes; a fork's debit would push the second hog back.
+        config.set_feature("START_DEBIT", false).unwrap();
+    }
+    let mut spec = spec(flat(8, 0), config, vec![workload]);
     spec.duration = 75 * MSEC;
     let (outcome, record) = record(&spec);
     outcome.unwrap();
