@@ -9,12 +9,13 @@ use flate2::bufread::MultiGzDecoder;
 use crate::error::{Fault, Place, TraceError};
 use crate::input::Input;
 use crate::output::Output;
+use crate::perf_data::{PerfDataReader, PerfDataWriter};
 use crate::perfetto::{PerfettoReader, PerfettoWriter};
 use crate::record::{Header, TraceReader, TraceWriter};
 use crate::text::{FtraceWriter, TextReader};
 use crate::trace_dat::{TraceDatReader, TraceDatWriter};
-use crate::tracepoint::MAGIC;
 use crate::writer::Writer;
+use crate::{perf_data, tracepoint};
 
 /// A trace format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,15 +26,18 @@ pub enum Format {
     Perfetto,
     /// trace-cmd's `trace.dat`.
     TraceDat,
+    /// `perf.data`.
+    PerfData,
 }
 
 /// Suffixes by which a file is written; `.gz` may follow those of text.
-const SUFFIXES: [(&str, Format); 5] = [
+const SUFFIXES: [(&str, Format); 6] = [
     (".ftrace", Format::Ftrace),
     (".txt", Format::Ftrace),
     (".pftrace", Format::Perfetto),
     (".perfetto-trace", Format::Perfetto),
     (".dat", Format::TraceDat),
+    (".data", Format::PerfData),
 ];
 
 impl Format {
@@ -56,6 +60,7 @@ pub fn create(path: &Path, header: &Header) -> Result<Box<dyn TraceWriter>, Trac
     let out = Output::create(path)?;
     Ok(match format {
         Format::Ftrace => Box::new(Writer::new(FtraceWriter::new(out, header))),
+        Format::PerfData => Box::new(Writer::new(PerfDataWriter::new(out, header))),
         Format::TraceDat => {
             let scratch = Box::new(Output::scratch(path)?);
             Box::new(Writer::new(TraceDatWriter::new(out, header, scratch)))
@@ -77,6 +82,7 @@ pub(crate) fn open_input(mut input: Box<dyn Input>, path: &Path) -> Result<Box<d
         [] => Err(unknown(path, "the file is empty")),
         [0x1f, 0x8b, ..] => open_gzip(input, path),
         magic => match Binary::of(magic) {
+            Some(Binary::PerfData) => Ok(Box::new(PerfDataReader::new(input, path)?)),
             Some(Binary::TraceDat) => Ok(Box::new(TraceDatReader::new(input, path)?)),
             Some(Binary::Perfetto) => Ok(Box::new(PerfettoReader::new(input, path)?)),
             None => Ok(Box::new(TextReader::new(input, path)?)),
@@ -98,6 +104,7 @@ fn open_gzip(input: Box<dyn Input>, path: &Path) -> Result<Box<dyn TraceReader>,
 enum Binary {
     Perfetto,
     TraceDat,
+    PerfData,
 }
 
 impl Binary {
@@ -105,7 +112,8 @@ impl Binary {
     /// its length: the second byte tells it from text that begins with an empty line.
     fn of(magic: &[u8]) -> Option<Binary> {
         match magic {
-            magic if magic.starts_with(MAGIC) => Some(Binary::TraceDat),
+            magic if magic.starts_with(tracepoint::MAGIC) => Some(Binary::TraceDat),
+            magic if magic.starts_with(perf_data::MAGIC) || magic.starts_with(b"2ELIFREP") => Some(Binary::PerfData),
             [b'\n', length, ..] if !matches!(length, b'\n' | b'\r' | b' ' | b'#') => Some(Binary::Perfetto),
             _ => None,
         }

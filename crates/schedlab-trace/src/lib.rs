@@ -14,6 +14,7 @@ mod input;
 mod item;
 mod names;
 mod output;
+mod perf_data;
 mod perfetto;
 mod record;
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use crate::format::open_input;
-use crate::output::Output;
+use crate::output::{Output, Target};
+use crate::perf_data::PerfDataWriter;
 use crate::perfetto::PerfettoWriter;
 use crate::testing::{any_event, any_trace};
 use crate::text::FtraceWriter;
@@ -31,7 +32,7 @@ struct Tested {
     total_order: bool,
 }
 
-const FORMATS: [Tested; 3] = [
+const FORMATS: [Tested; 4] = [
     Tested {
         name: "ftrace",
         make: |out, header| Box::new(Writer::new(FtraceWriter::new(out, header))),
@@ -53,6 +54,13 @@ const FORMATS: [Tested; 3] = [
         depths: true,
         total_order: false,
     },
+    Tested {
+        name: "perf.data",
+        make: |out, header| Box::new(Writer::new(PerfDataWriter::new(out, header))),
+        task_comm: false,
+        depths: true,
+        total_order: true,
+    },
 ];
 
 /// A file in memory.
@@ -66,6 +74,14 @@ impl Write for Memory {
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Target for Memory {
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let start = offset as usize;
+        self.0.lock().unwrap()[start..start + bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 }

@@ -143,7 +143,7 @@ impl CpuPages {
             self.word((delta as u32) << 5);
             self.word(raw.len() as u32 + 4);
         } else {
-            self.word((delta as u32) << 5 | raw.len() as u32 / 4);
+            self.word(((delta as u32) << 5) | (raw.len() as u32 / 4));
         }
         self.page.extend_from_slice(raw);
         self.last = time;
