@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from schedlab.cli.parser import Parser, build_parser
+from schedlab.engine import Engine
 
 ROOT = Path(__file__).parents[2]
 TRACKED = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).rstrip("\0").split("\0")
@@ -103,3 +105,35 @@ def test_the_readme_s_python_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     (program,) = re.findall(r"^```python\n(.*?)^```", text("README.md"), re.M | re.S)
     exec(program, {})
     assert len(capsys.readouterr().out.splitlines()) >= 1
+
+
+def test_the_documented_keys_are_the_keys(engine: Engine, scenario: Callable[..., str]) -> None:
+    import schedlab
+    from schedlab.render.document import compare_document, run_document
+
+    tables = re.findall(r"\| key \| holds \|\n\|[-|]+\|\n((?:\|.*\n)+)", text("docs/results.md"))
+    documented = [
+        {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.split("|")[1])} for table in tables
+    ]
+    loaded = schedlab.load(scenario(), engine=engine)
+    compared = compare_document(schedlab.compare(loaded, engine=engine))
+    metric = compared["metrics"][0]
+    ran = run_document(loaded, "sim", schedlab.run(loaded, "cfs", 1, engine=engine))
+    assert documented == [
+        set(compared),
+        set(metric),
+        set(metric["comparisons"][0]),
+        set(ran) - set(compared) | {"switches"},
+    ]
+
+
+def test_make_names_what_is_missing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["/bin/sh", ROOT / "tools/prerequisites.sh", "python9"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    for word in ("cargo", "cc", "python9", "apt-get install"):
+        assert word in done.stderr
