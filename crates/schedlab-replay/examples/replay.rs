@@ -1,4 +1,4 @@
-//! `replay TRACE [--kernel V] [--matrix] [--json] [--first N]`: replays a trace and prints the report.
+//! `replay TRACE [--kernel V] [--matrix] [--json] [--first N] [--warm-up MS]`: replays a trace and prints the report.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,12 +22,18 @@ fn main() -> ExitCode {
 fn run(args: &[String]) -> Result<String, String> {
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let value = |flag: &str| args.iter().position(|arg| arg == flag).and_then(|at| args.get(at + 1));
-    let (kernel, first) = (value("--kernel"), value("--first"));
-    let path = args.iter().find(|arg| !arg.starts_with("--") && Some(*arg) != kernel && Some(*arg) != first);
-    let path = path.ok_or("usage: replay TRACE [--kernel V] [--matrix] [--json] [--first N]")?;
+    let number = |flag: &str, default: u64| match value(flag).map(|number| number.parse()) {
+        None => Ok(default),
+        Some(Ok(number)) => Ok(number),
+        Some(Err(_)) => Err(format!("{flag} takes a number")),
+    };
+    let valued = |at: usize| at > 0 && ["--kernel", "--first", "--warm-up"].contains(&args[at - 1].as_str());
+    let mut free = args.iter().enumerate().filter(|(at, arg)| !arg.starts_with("--") && !valued(*at));
+    let path = free.next().map(|(_, arg)| arg);
+    let path = path.ok_or("usage: replay TRACE [--kernel V] [--matrix] [--json] [--first N] [--warm-up MS]")?;
     let mut reader = schedlab_trace::open(Path::new(path)).map_err(|error| error.to_string())?;
-    let disagreements = first.map_or(Ok(10), |number| number.parse()).map_err(|_| "--first takes a number")?;
-    let options = Options { disagreements, ..Options::default() };
+    let (disagreements, warm_up) = (number("--first", 10)? as usize, number("--warm-up", 10)? * 1_000_000);
+    let options = Options { disagreements, warm_up };
     if has("--matrix") {
         let rows: Vec<&'static Version> = Version::all().iter().collect();
         let reports = replay_rows(&mut *reader, &rows, &options).map_err(|error| error.to_string())?;
@@ -36,7 +42,7 @@ fn run(args: &[String]) -> Result<String, String> {
             false => Ok(matrix_table(&reports)),
         };
     }
-    let row = match kernel {
+    let row = match value("--kernel") {
         Some(name) => Version::find(name).map_err(|error| format!("{error}\nhint: {}", error.hint()))?,
         None => {
             let release = reader.header().kernel.clone().ok_or("the trace names no kernel: say --kernel")?;

@@ -53,6 +53,11 @@ fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (v, d) = (&state.vruntime, &state.deadline);
         writeln!(f, "probed state: {} of {} vruntimes, {} of {} deadlines equal", v.agreed, v.decisions, d.agreed, d.decisions)?;
     }
+    for miss in state.first.iter().take(3) {
+        let off = |model: u64, kernel: u64| model.wrapping_sub(kernel) as i64;
+        let (v, d) = (off(miss.model.0, miss.kernel.0), off(miss.model.1, miss.kernel.1));
+        writeln!(f, "  {:.6} pid {}: vruntime off by {v:+}, deadline by {d:+}", miss.time_ns as f64 / 1e9, miss.pid)?;
+    }
     let share = 100.0 * report.unjudged_share;
     let warm_up = report.warm_up_ns as f64 / 1e6;
     writeln!(f, "unjudged: {share:.2}% (after a warm-up of {warm_up} ms with {} decisions)", report.in_warm_up)?;

@@ -17,7 +17,7 @@ mod window;
 
 pub use display::matrix_table;
 pub use report::{
-    Baselines, Disagreement, Part, Queued, Report, Score, StateScores, StepMiss, TaskCounts, TraceInfo, Unjudgeable,
+    Baselines, Disagreement, Part, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo, Unjudgeable,
     VruntimeSteps,
 };
 pub use settings::row_of;

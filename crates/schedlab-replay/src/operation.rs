@@ -60,15 +60,15 @@ pub enum Whereabouts {
 pub enum First {
     /// vruntime as printed after `ran` ns more.
     Printed { vruntime: u64, ran: Nanos },
-    /// A probe.
-    Probed(Probe),
+    /// A probe, `ran` ns later.
+    Probed { probe: Probe, ran: Nanos },
 }
 
 /// What an accounting belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Within {
-    /// A wakeup that follows and decides.
-    Wakeup,
+    /// The wakeup of this task, which follows and decides.
+    Wakeup(Pid),
     /// The tick that follows and decides.
     Tick,
     /// `schedule()`, or a change that decides by itself.

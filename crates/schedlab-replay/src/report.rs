@@ -141,12 +141,27 @@ pub struct StepMiss {
 }
 
 /// State against probes, at wakeups and switches.
-#[derive(Clone, Copy, Serialize, Debug)]
+#[derive(Clone, Serialize, Debug)]
 pub struct StateScores {
     /// vruntime.
     pub vruntime: Score,
     /// Deadline.
     pub deadline: Score,
+    /// The first that differ.
+    pub first: Vec<StateMiss>,
+}
+
+/// A state that differs.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
+pub struct StateMiss {
+    /// When.
+    pub time_ns: Nanos,
+    /// Whose.
+    pub pid: Pid,
+    /// The kernel's vruntime and deadline.
+    pub kernel: (u64, u64),
+    /// The model's.
+    pub model: (u64, u64),
 }
 
 /// Tasks of the fair class.
@@ -284,7 +299,11 @@ impl Report {
                 absolute: tally.steps.absolute,
                 first: tally.steps.first,
             },
-            state: StateScores { vruntime: Score::of(tally.vruntimes), deadline: Score::of(tally.deadlines) },
+            state: StateScores {
+                vruntime: Score::of(tally.vruntimes),
+                deadline: Score::of(tally.deadlines),
+                first: tally.states,
+            },
             tasks: TaskCounts { seen: tally.tasks.seen, taken: tally.tasks.taken },
             out_of_step: tally.out_of_step,
             disagreements: tally.disagreements,

@@ -35,6 +35,8 @@ pub enum Point {
     Waking,
     /// At `sched_wakeup` or `sched_wakeup_new`, after it was placed.
     Woken,
+    /// At `sched_stat_runtime`: up to 6.12 after vruntime has grown, in 7.2 before.
+    Runtime,
     /// At `sched_switch`, the task that enters.
     Next,
     /// Elsewhere.
@@ -70,7 +72,8 @@ impl Step {
                 let point = match name {
                     "wg" => Some(Point::Waking),
                     "wk" | "wn" => Some(Point::Woken),
-                    "rt" | "cp" => Some(Point::Other),
+                    "rt" => Some(Point::Runtime),
+                    "cp" => Some(Point::Other),
                     _ => None,
                 };
                 let probe = point.and_then(|point| probe(point, "", fields));

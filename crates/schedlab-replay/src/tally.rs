@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos};
 
-use crate::report::{Disagreement, StepMiss};
+use crate::report::{Disagreement, StateMiss, StepMiss};
 
 /// What was decided.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -115,6 +115,7 @@ pub struct Tally {
     pub steps: Steps,
     pub vruntimes: Count,
     pub deadlines: Count,
+    pub states: Vec<StateMiss>,
     pub out_of_step: u64,
     pub disagreements: Vec<Disagreement>,
 }
@@ -170,10 +171,14 @@ impl Tally {
         }
     }
 
-    pub fn state(&mut self, now: Nanos, (vruntime, deadline): (bool, bool)) {
-        if now >= self.from {
-            self.vruntimes.add(vruntime);
-            self.deadlines.add(deadline);
+    pub fn state(&mut self, state: StateMiss) {
+        if state.time_ns < self.from {
+            return;
+        }
+        self.vruntimes.add(state.kernel.0 == state.model.0);
+        self.deadlines.add(state.kernel.1 == state.model.1);
+        if state.kernel != state.model && self.states.len() < self.limit {
+            self.states.push(state);
         }
     }
 

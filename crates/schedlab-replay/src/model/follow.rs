@@ -1,7 +1,7 @@
 //! Operations that change queues: each is done by the model in the kernel's order, asked for its decision where the
 //! kernel decided something, and then put where the kernel is.
 
-use schedlab_model::{CpuId, Pid};
+use schedlab_model::{CpuId, Pid, TaskId};
 use schedlab_policy::fair::{Dequeue, Enqueue, WakeFlags};
 use schedlab_policy::Resched;
 
@@ -44,6 +44,17 @@ impl Model {
             self.join(pid);
         }
         self.check_preempt(if new { Kind::Fork } else { Kind::Wakeup }, cpu, pid, asked, flag);
+    }
+
+    /// `ttwu_runnable` of a delayed task: 6.12 requeues it before the running task is charged, in the preempt check.
+    pub(super) fn requeue_uncharged(&mut self, cpu: CpuId, pid: Pid) {
+        let Some(id) = self.id(pid) else { return };
+        let se = self.fair.entity(id);
+        if se.on_rq && se.sched_delayed && se.cpu == cpu {
+            let now = self.clock(cpu);
+            self.fair.enqueue_task(cpu, id, Enqueue { wakeup: true, delayed: true, ..Enqueue::default() }, now);
+            self.join(pid);
+        }
     }
 
     fn check_preempt(&mut self, kind: Kind, cpu: CpuId, pid: Pid, asked: Resched, flag: Flag) {
@@ -103,9 +114,10 @@ impl Model {
         self.check_preempt(Kind::Balance, cpu, pid, asked, flag);
     }
 
-    /// The current task leaves the queue.
+    /// The current task leaves the queue, unless it did already.
     pub(super) fn block(&mut self, cpu: CpuId, special: bool) {
-        if let Some(curr) = self.fair.curr(cpu).filter(|curr| self.fair.entity(*curr).on_rq) {
+        let awake = |curr: &TaskId| self.fair.entity(*curr).on_rq && !self.fair.entity(*curr).sched_delayed;
+        if let Some(curr) = self.fair.curr(cpu).filter(awake) {
             self.fair.dequeue_task(cpu, curr, Dequeue { sleep: true, special, save: false }, self.clock(cpu));
         }
     }

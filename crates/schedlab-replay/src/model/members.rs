@@ -59,12 +59,11 @@ impl Model {
     }
 
     fn first_vruntime(&self, id: TaskId, first: First) -> Vruntime {
-        match first {
-            First::Printed { vruntime, ran } => {
-                Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair.entity(id).load)))
-            }
-            First::Probed(probe) => Vruntime(probe.vruntime),
-        }
+        let (vruntime, ran) = match first {
+            First::Printed { vruntime, ran } => (vruntime, ran),
+            First::Probed { probe, ran } => (probe.vruntime, ran),
+        };
+        Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair.entity(id).load)))
     }
 
     /// Overwrites the state of a queued task with what the trace shows of it.
@@ -75,7 +74,7 @@ impl Model {
         // Where only vruntime is shown, the deadline keeps its distance.
         state.deadline = vruntime.plus(state.deadline.since(state.vruntime));
         state.vruntime = vruntime;
-        if let First::Probed(probe) = first {
+        if let First::Probed { probe, .. } = first {
             state.deadline = Vruntime(probe.deadline);
             state.slice = probe.slice;
             if probe.lag != 0 {
@@ -83,7 +82,7 @@ impl Model {
             }
         }
         self.fair.restore_task(id, state);
-        if matches!(first, First::Probed(probe) if probe.delayed) {
+        if matches!(first, First::Probed { probe, .. } if probe.delayed) {
             self.fair.mark_delayed(id);
         }
         if let Some(member) = self.members.get_mut(&pid) {

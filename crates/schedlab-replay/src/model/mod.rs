@@ -101,6 +101,9 @@ impl Model {
         if self.fair.curr(cpu) != Some(id) {
             self.run_anyway(cpu, pid);
         }
+        if let Within::Wakeup(wakee) = within {
+            self.requeue_uncharged(cpu, wakee);
+        }
         self.fair.clear_resched(cpu);
         self.fair.update_curr_by(cpu, ran);
         self.cpus[cpu.index()].clock = self.fair.entity(id).exec_start;

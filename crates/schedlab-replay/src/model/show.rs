@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, TaskId, Vruntime};
 
 use super::Model;
 use crate::operation::First;
-use crate::report::Queued;
+use crate::report::{Queued, StateMiss};
 use crate::step::{Point, Probe};
 
 /// What the kernel showed of a task last.
@@ -30,14 +30,14 @@ impl Model {
             return;
         }
         if member.known && self.eevdf && matches!(probe.point, Point::Woken | Point::Next) && se.on_rq {
-            let equal = (se.vruntime.0 == probe.vruntime, se.deadline.0 == probe.deadline);
-            self.tally.state(self.now, equal);
+            let (kernel, model) = ((probe.vruntime, probe.deadline), (se.vruntime.0, se.deadline.0));
+            self.tally.state(StateMiss { time_ns: self.now, pid: probe.pid, kernel, model });
         }
     }
 
     /// Lag of a task that is about to be placed, if the trace shows it.
     pub(super) fn take_lag(&mut self, id: TaskId, first: Option<First>) {
-        if let Some(First::Probed(probe)) = first {
+        if let Some(First::Probed { probe, .. }) = first {
             let mut state = self.fair.task_state(id);
             state.slice = probe.slice;
             self.fair.restore_task(id, state);

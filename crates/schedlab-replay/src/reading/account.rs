@@ -46,7 +46,7 @@ impl Reading {
             None => self.within(step, cpu, ahead),
         };
         self.push(Operation::Account { cpu, pid, ran, printed, within });
-        if within == Within::Wakeup && cpu != step.cpu {
+        if matches!(within, Within::Wakeup(_)) && cpu != step.cpu {
             self.cpu(step.cpu).checking = Some((cpu, self.flag_of(cpu)));
         }
         if within == Within::Tick {
@@ -87,7 +87,7 @@ impl Reading {
     fn within(&self, step: &Step, cpu: CpuId, ahead: &Window<'_>) -> Within {
         let own = cpu == step.cpu;
         match ahead.next_event_on(step.cpu) {
-            Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. }) => Within::Wakeup,
+            Some(Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }) => Within::Wakeup(pid),
             _ if own && step.in_irq() => Within::Tick,
             Some(Kind::Switch { .. }) if own => Within::Undecided,
             _ => Within::Other(self.flag_ahead(cpu, ahead)),

@@ -121,19 +121,52 @@ impl Reading {
 
 /// A task's state by the next record that shows it, unless the task moves before.
 pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<First> {
+    let mut charged = 0;
     for step in now.into_iter().chain(ahead.ahead()) {
         match step.what {
-            What::Event(Kind::Runtime { pid: of, runtime, vruntime: Some(vruntime) }) if of == pid => {
-                return Some(First::Printed { vruntime, ran: runtime });
-            }
-            What::Event(Kind::Runtime { pid: of, .. }) if of == pid => {}
+            What::Event(Kind::Runtime { pid: of, runtime, vruntime }) if of == pid => match vruntime {
+                Some(vruntime) => return Some(First::Printed { vruntime, ran: runtime }),
+                None => charged = runtime,
+            },
             What::Event(Kind::Migrate { pid: of, .. }) if of == pid => return None,
             What::Event(Kind::Wakeup { pid: of, .. }) if of == pid && now.is_none() => return None,
-            What::Probe(probe) if probe.pid == pid && probe.point != Point::Waking => return Some(First::Probed(probe)),
+            What::Probe(probe) if probe.pid == pid => match probe.point {
+                Point::Waking => {}
+                Point::Runtime => {
+                    let ran = if charged_before_probe(ahead) { charged } else { 0 };
+                    return Some(First::Probed { probe, ran });
+                }
+                Point::Woken | Point::Next | Point::Other => return Some(First::Probed { probe, ran: 0 }),
+            },
             _ => {}
         }
     }
     None
+}
+
+/// Whether vruntime has grown by the runtime when the probe at `sched_stat_runtime` reads it: two such probes of a
+/// task in one run differ by the later runtime, or else by the earlier one.
+fn charged_before_probe(ahead: &Window<'_>) -> bool {
+    let mut last: Option<(Pid, u64, u64)> = None;
+    let mut charged = None;
+    for step in ahead.ahead() {
+        match step.what {
+            What::Event(Kind::Runtime { pid, runtime, .. }) => charged = Some((pid, runtime)),
+            What::Event(Kind::Switch { .. }) => last = None,
+            What::Probe(probe) if probe.point == Point::Runtime => {
+                let Some((_, runtime)) = charged.filter(|(pid, _)| *pid == probe.pid) else { continue };
+                if let Some((_, v, earlier)) = last.filter(|(pid, ..)| *pid == probe.pid) {
+                    let grown = probe.vruntime.wrapping_sub(v);
+                    if grown == runtime || grown == earlier {
+                        return grown == runtime;
+                    }
+                }
+                last = Some((probe.pid, probe.vruntime, runtime));
+            }
+            _ => {}
+        }
+    }
+    true
 }
 
 fn prio_ahead(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<i32> {
