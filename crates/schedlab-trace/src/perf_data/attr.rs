@@ -50,7 +50,7 @@ impl Attrs {
         (offset, size): (u64, u64),
         attr_size: u64,
     ) -> Result<Attrs, TraceError> {
-        if attr_size < READ_BYTES + 16 || attr_size > 4096 {
+        if !(READ_BYTES + 16..=4096).contains(&attr_size) {
             return Err(bytes.malformed(16, format!("attributes of {attr_size} bytes")));
         }
         bytes.seek(offset, "the attributes")?;

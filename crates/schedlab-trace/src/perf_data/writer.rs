@@ -1,6 +1,6 @@
 //! Writes `perf.data` in file mode, streaming; the sizes in its head are filled in at the end.
 
-use schedlab_model::Pid;
+use schedlab_model::{Nanos, Pid};
 
 use super::attr::sample;
 use super::{
@@ -21,6 +21,8 @@ const ENTRY_BYTES: u64 = ATTR_BYTES + 16;
 const TRACEPOINT: u32 = 2;
 const SAMPLE_TYPE: u64 =
     sample::IDENTIFIER | sample::IP | sample::TID | sample::TIME | sample::CPU | sample::PERIOD | sample::RAW;
+/// Every record ends in who, when, where and which event (attr.sample_id_all); perf finds the task of a name by it.
+const SAMPLE_ID_ALL: u64 = 1 << 18;
 /// Records of one round; a reader holds two rounds.
 const ROUND: u32 = 1024;
 /// Strings are padded to a multiple of this.
@@ -33,6 +35,8 @@ pub struct PerfDataWriter {
     /// Bytes of records so far.
     size: u64,
     in_round: u32,
+    /// Time of the last sample.
+    last: Nanos,
     raw: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -51,7 +55,7 @@ impl PerfDataWriter {
         types.iter().for_each(|event_type| start.extend_from_slice(&sample_id(event_type).to_le_bytes()));
         out.keep(|out| out.write_all(&start));
         let (raw, buffer) = (Vec::new(), Vec::new());
-        PerfDataWriter { out, header: header.clone(), size: 0, in_round: 0, raw, buffer }
+        PerfDataWriter { out, header: header.clone(), size: 0, in_round: 0, last: 0, raw, buffer }
     }
 
     /// Writes the record whose body is in `self.buffer` behind 8 bytes of space.
@@ -74,6 +78,7 @@ impl RecordWriter for PerfDataWriter {
     fn write(&mut self, record: &Record<'_>) {
         let event_type = encode(&record.body, record.flags, record.pid, &mut self.raw);
         self.begin();
+        self.last = record.time;
         let pid = record.pid.to_le_bytes();
         // The raw record and its 32-bit length together fill a multiple of 8 bytes.
         let length = (self.raw.len() + 4).next_multiple_of(8) - 4;
@@ -107,6 +112,10 @@ impl RecordWriter for PerfDataWriter {
         self.buffer.extend_from_slice(&name.as_bytes()[..name.len().min(255)]);
         let padded = (self.buffer.len() + 1).next_multiple_of(8);
         self.buffer.resize(padded, 0);
+        let any_event = sample_id(&event_types()[0]).to_le_bytes();
+        let sample_id: [&[u8]; 5] =
+            [&pid.to_le_bytes(), &pid.to_le_bytes(), &self.last.to_le_bytes(), &[0; 8], &any_event];
+        sample_id.iter().for_each(|part| self.buffer.extend_from_slice(part));
         self.flush(RECORD_COMM);
     }
 
@@ -150,8 +159,8 @@ fn attr(event_type: &EventType) -> Vec<u8> {
     let mut attr = Vec::new();
     attr.extend_from_slice(&TRACEPOINT.to_le_bytes());
     attr.extend_from_slice(&(ATTR_BYTES as u32).to_le_bytes());
-    // config, sample_period, sample_type
-    for number in [sample_id(event_type), 1, SAMPLE_TYPE] {
+    // config, sample_period, sample_type, read_format, flags
+    for number in [sample_id(event_type), 1, SAMPLE_TYPE, 0, SAMPLE_ID_ALL] {
         attr.extend_from_slice(&number.to_le_bytes());
     }
     attr.resize(ATTR_BYTES as usize, 0);
