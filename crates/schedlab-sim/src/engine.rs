@@ -226,11 +226,13 @@ impl<'a, S: Sink> Engine<'a, S> {
             if self.marked.len() > 1 {
                 self.marked.sort_unstable();
             }
-            for i in 0..self.marked.len() {
+            // A schedule() may mark further CPUs: those are for the next round, after the events it made due.
+            let round = self.marked.len();
+            for i in 0..round {
                 let cpu = self.marked[i];
                 self.schedule(cpu);
             }
-            self.marked.clear();
+            self.marked.drain(..round);
             self.fail_on_finding()?;
         }
     }
