@@ -33,16 +33,16 @@ impl Model {
         }
         let was_queued = self.fair.entity(id).on_rq;
         if !was_queued {
-            self.prime(cpu, id, first);
             self.take_lag(id, first);
         }
         let migrated = self.members.get_mut(&pid).is_some_and(|member| std::mem::take(&mut member.rehomed));
         let flags = Enqueue { wakeup: !new, migrated: migrated && !new, initial: new, delayed: was_queued };
         self.fair.enqueue_task(cpu, id, flags, now);
-        self.take_over(pid, first);
         if !was_queued {
+            self.align(cpu, id, first);
             self.join(pid);
         }
+        self.take_over(pid, first);
         self.check_preempt(if new { Kind::Fork } else { Kind::Wakeup }, cpu, pid, asked, flag);
     }
 
@@ -134,6 +134,10 @@ impl Model {
         if fair {
             self.queue_anyway(cpu, next);
             self.judge_pick(cpu, next);
+        } else if next == 0 {
+            // The fair class was asked and found at most sleepers that were still queued, which leave thereby.
+            let runnable = self.fair.pick_task(cpu, self.clock(cpu));
+            self.tally.out_of_step += u64::from(runnable.is_some());
         }
         let now = self.clock(cpu);
         self.cpus[cpu.index()].clock = now;

@@ -51,10 +51,21 @@ impl Model {
     }
 
     /// The first task seen on a queue says where the queue stands in virtual time.
-    pub(super) fn prime(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
+    fn prime(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
         let Some(vruntime) = first.map(|first| self.first_vruntime(id, first)) else { return };
         if !std::mem::replace(&mut self.cpus[cpu.index()].primed, true) {
             self.fair.restore_min_vruntime(cpu, vruntime);
+        }
+    }
+
+    /// The first task placed on a queue that was idle so far: wherever its queue placed it, the trace shows where that was,
+    /// and placing is the same everywhere.
+    pub(super) fn align(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
+        let Some(first) = first else { return };
+        if !std::mem::replace(&mut self.cpus[cpu.index()].primed, true) {
+            let off = self.first_vruntime(id, first).since(self.fair.entity(id).vruntime);
+            let zero = self.fair.rq(cpu).min_vruntime.plus(off);
+            self.fair.restore_min_vruntime(cpu, zero);
         }
     }
 

@@ -8,7 +8,7 @@ use super::ahead::load;
 use super::switch::left;
 use super::{is_fair, nice, Place, Reading, Task};
 use crate::operation::{Left, Operation, Weight, Whereabouts, Within};
-use crate::step::Step;
+use crate::step::{Point, Step, What};
 use crate::window::Window;
 
 impl Reading {
@@ -31,8 +31,9 @@ impl Reading {
             Place::Running(cpu) => cpu,
             Place::Queued(_) | Place::Off(_) => step.cpu,
         };
-        if printed == Some(0) {
-            return self.runtime_elsewhere(pid, ahead);
+        let blocked = self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.blocked);
+        if !blocked && is_outside(pid, printed, ahead.ahead().next()) {
+            return self.runtime_outside(pid, ahead);
         }
         if !task.is_fair() {
             return;
@@ -66,11 +67,11 @@ impl Reading {
     }
 
     /// A runtime outside the fair class. It is the last one there if the next is not.
-    fn runtime_elsewhere(&mut self, pid: Pid, ahead: &Window<'_>) {
+    fn runtime_outside(&mut self, pid: Pid, ahead: &Window<'_>) {
         if self.tasks.get(&pid).is_some_and(Task::is_fair) {
             self.leave_class(pid);
         }
-        if next_printed(pid, ahead).is_some_and(|printed| printed != 0) {
+        if outside_next(pid, ahead) == Some(false) {
             self.return_to_class(pid);
         }
     }
@@ -112,7 +113,7 @@ impl Reading {
         }
         match ahead.next_of_task_on(cpu) {
             Some(Kind::Fork { parent, child }) if parent == pid => Some(Change::Fork(child)),
-            _ if next_printed(pid, ahead) == Some(0) => Some(Change::LeaveClass),
+            _ if outside_next(pid, ahead) == Some(true) => Some(Change::LeaveClass),
             _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),
         }
     }
@@ -168,16 +169,28 @@ fn leaves(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> Option<Left> {
     None
 }
 
-/// vruntime printed at the task's next runtime, if it runs on until then.
-fn next_printed(pid: Pid, ahead: &Window<'_>) -> Option<u64> {
-    for kind in ahead.ahead().filter_map(Step::kind) {
-        match kind {
-            Kind::Runtime { pid: of, vruntime, .. } if of == pid => return vruntime,
-            Kind::Switch { prev, .. } if prev == pid => return None,
+/// Whether the task's next runtime is outside the fair class, if it runs on until then.
+fn outside_next(pid: Pid, ahead: &Window<'_>) -> Option<bool> {
+    let mut steps = ahead.ahead().peekable();
+    while let Some(step) = steps.next() {
+        match step.kind() {
+            Some(Kind::Runtime { pid: of, vruntime, .. }) if of == pid => {
+                return Some(is_outside(pid, vruntime, steps.peek().copied()));
+            }
+            Some(Kind::Switch { prev, .. }) if prev == pid => return None,
             _ => {}
         }
     }
     None
+}
+
+/// Whether a runtime was outside the fair class: it prints vruntime 0, or the probe behind it finds the task on no queue.
+fn is_outside(pid: Pid, printed: Option<u64>, behind: Option<&Step>) -> bool {
+    match (printed, behind.map(|step| step.what)) {
+        (Some(printed), _) => printed == 0,
+        (None, Some(What::Probe(probe))) => probe.point == Point::Runtime && probe.pid == pid && !probe.queued,
+        _ => false,
+    }
 }
 
 /// What a task did to itself.

@@ -27,6 +27,9 @@ impl Reading {
             Whereabouts::Asleep(cpu) => (Place::Off(cpu), false),
         };
         let first = if queued { first_state(pid, now, ahead) } else { None };
+        if let Whereabouts::Running(cpu) | Whereabouts::Queued(cpu) = at {
+            self.cpu(cpu).primed |= first.is_some();
+        }
         let weight = Weight::Nice(nice(prio));
         self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false, away: false });
         if is_fair(prio) {

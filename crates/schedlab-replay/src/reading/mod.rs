@@ -36,6 +36,8 @@ pub struct Reading {
 struct Cpu {
     /// The running task; `None` until the first record.
     current: Option<Pid>,
+    /// The trace has shown where its queue stands in virtual time.
+    primed: bool,
     /// Need-resched as last seen.
     flag: bool,
     /// Tasks that code on this CPU has detached and not yet attached.

@@ -52,9 +52,12 @@ impl Reading {
     }
 
     fn wake(&mut self, pid: Pid, cpu: CpuId, new: bool, flag: Flag, ahead: &Window<'_>) {
+        let primed = self.cpu(cpu).primed;
         let Some(task) = self.tasks.get_mut(&pid) else { return };
-        let first: Option<First> = if task.taken { None } else { first_state(pid, None, ahead) };
+        let first: Option<First> = if task.taken && primed { None } else { first_state(pid, None, ahead) };
         task.taken |= first.is_some();
+        self.cpu(cpu).primed |= first.is_some();
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
         if let Place::Off(_) = task.place {
             task.place = Place::Queued(cpu);
         }
