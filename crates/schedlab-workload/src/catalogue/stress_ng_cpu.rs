@@ -1,7 +1,8 @@
 //! `stress-ng --cpu` 0.15.06: CPU-bound workers, at full load or at a share of it.
 //!
 //! A part load works for a slice of CPU time, then sleeps for CPU time * (100 - load) / load by the wall clock, less by
-//! how much the last sleep was too long. So contention lowers the share. Every method is modelled as equal bogo ops.
+//! how much the last sleep was too long. So contention lowers the share. Every method is modelled as equal bogo ops, and
+//! the CPU time of a slice as that of its work at full rate: where a CPU runs slower (SMT), the share comes out higher.
 
 use schedlab_model::{Nanos, MSEC};
 
@@ -34,7 +35,7 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 /// CPU time of one bogo op: the program scales every method to 1484.5 bogo ops per second of CPU time on its author's
-/// machine (stress-cpu.c, V0.15.06). A virtual machine of 2024 gave 1510 with `--cpu 1 -t 3`.
+/// machine (stress-cpu.c, V0.15.06). A guest of 2 vCPUs gave 1510 with `--cpu 1 -t 3`.
 const BOGO_OP: Nanos = 673_628;
 /// Bogo ops of one step at full load: a report every 5 ms.
 const STEP: u32 = 8;

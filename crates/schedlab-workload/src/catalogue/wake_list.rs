@@ -83,7 +83,7 @@ pub(super) fn sample_from_1us(code: &mut Code, reg: Reg, metric: u16) {
 }
 
 /// CPU time of filling `bytes` of memory in cache: `memset` of glibc 2.36 did 88 to 107 bytes per ns from 512 bytes to
-/// 256 KiB, and 3 ns for 64 bytes, on a guest of 2024 (best of 20 series).
+/// 256 KiB, and 3 ns for 64 bytes, on a guest of 2 vCPUs (best of 20 series).
 pub(super) fn memset_cost(bytes: u32) -> Nanos {
     3 + Nanos::from(bytes) / 100
 }
