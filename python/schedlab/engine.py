@@ -68,6 +68,27 @@ class Engine:
             rows: list[dict[str, Any]] = json.loads(self._native.listing(kind, kernel))
             return rows
 
+    def convert(self, source: str, target: str, *, cancel: Cancel | None = None) -> dict[str, Any]:
+        """Copy a trace into the format of the target's suffix; says what was copied."""
+        with self._translated():
+            copied: dict[str, Any] = json.loads(self._native.convert(source, target, cancel=cancel))
+            return copied
+
+    def replay(
+        self,
+        trace: str,
+        kernel: str | None = None,
+        *,
+        matrix: bool = False,
+        first: int | None = None,
+        cancel: Cancel | None = None,
+    ) -> list[dict[str, Any]]:
+        """Reports of one kernel row, or of every row, on a recorded trace."""
+        with self._translated():
+            text = self._native.replay(trace, kernel, matrix=matrix, first=first, cancel=cancel)
+            reports: list[dict[str, Any]] = json.loads(text)
+            return reports
+
     def cancel(self) -> Cancel:
         """A fresh handle to stop runs with."""
         handle: Cancel = self._native.Cancel()

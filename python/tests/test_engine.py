@@ -177,7 +177,10 @@ def test_ctrl_c_stops_a_run_under_way(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(SMALL.replace("60ms", "3600s").replace("seeds = 6", "seeds = 1"))
     command = [sys.executable, "-m", "schedlab", "run", "long.toml", "--variant", "cfs", "--trace", "t.ftrace"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell job ignores it
+    )  # fmt: skip
     trace = tmp_path / "t.ftrace"
     while not trace.exists() or trace.stat().st_size == 0:
         assert process.poll() is None, process.stderr.read() if process.stderr else ""

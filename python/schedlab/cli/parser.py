@@ -45,6 +45,10 @@ class Options(argparse.Namespace):
     kind: str
     kernel: str | None
     results: list[Path]
+    source: Path
+    target: Path
+    matrix: bool
+    first: int
 
 
 class Parser(argparse.ArgumentParser):
@@ -90,6 +94,8 @@ def build_parser() -> Parser:
     _run(commands)
     _list(commands)
     _report(commands)
+    _replay(commands)
+    _convert(commands)
     return parser
 
 
@@ -129,6 +135,35 @@ def _report(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "report", "show a stored result again, or compare two")
     p.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a directory that `compare` kept runs in")
     _outputs(p)
+    _common(p)
+
+
+def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "replay", "ask a kernel row for every decision in a recorded trace, and count the agreement")
+    p.add_argument("source", type=Path, metavar="TRACE", help="a trace in any format that `convert` reads")
+    rows = p.add_mutually_exclusive_group()
+    rows.add_argument("--kernel", metavar="VERSION", help="which row (default: that of the recorded kernel)")
+    rows.add_argument("--matrix", action="store_true", help="every row, a line each")
+    p.add_argument("--first", type=_natural, default=1, metavar="N", help="show the first N disagreements (default: 1)")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all counts as JSON; - is stdout, alone")
+    p.set_defaults(html=None)
+    _common(p)
+
+
+def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "convert", "write a trace in another format")
+    p.add_argument(
+        "source",
+        type=Path,
+        metavar="IN",
+        help="ftrace, trace-cmd report or perf script text (also gzipped), trace.dat, perf.data, Perfetto",
+    )
+    p.add_argument(
+        "target",
+        type=Path,
+        metavar="OUT",
+        help="its suffix chooses the format: .ftrace .txt (also .gz), .dat, .data, .pftrace",
+    )
     _common(p)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from pathlib import Path
 
 from schedlab import api
 from schedlab.cli.console import Console, write_file
+from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
 from schedlab.engine import ARMS, Engine, check_arm, native_engine
-from schedlab.errors import Cancelled
 from schedlab.outcome import Run
 from schedlab.render.document import dump, run_document
 from schedlab.render.grid import columns, value
@@ -29,7 +28,11 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     check_arm(scenario.arm)
     variant = api.pick_variant(scenario, options.variant)
     seed = scenario.seeds[0] if options.seed is None else options.seed
-    run = _interruptible(engine, scenario, variant, seed, options)
+    trace = str(options.trace) if options.trace else None
+    check = options.check_determinism
+    run = interruptible(
+        engine, lambda cancel: engine.run(scenario, variant, seed, trace=trace, cancel=cancel, check_determinism=check)
+    )
     document = dump(run_document(scenario, scenario.arm, run))
     if options.json == "-":
         console.result(document)
@@ -41,34 +44,6 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         f"{run.sim_s:.4g} s simulated in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")
     )
     return 0
-
-
-def _interruptible(engine: Engine, scenario: Scenario, variant: str, seed: int, options: Options) -> Run:
-    """The engine on a thread, so that the main one hears Ctrl-C and can stop it."""
-    cancel, found = engine.cancel(), list[Run | BaseException]()
-
-    def work() -> None:
-        try:
-            trace = str(options.trace) if options.trace else None
-            check = options.check_determinism
-            found.append(engine.run(scenario, variant, seed, trace=trace, cancel=cancel, check_determinism=check))
-        except BaseException as e:  # raised again below
-            found.append(e)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        cancel.cancel()
-        thread.join()
-        raise
-    outcome = found[0]
-    if isinstance(outcome, Cancelled):
-        raise KeyboardInterrupt
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
 
 
 def _text(scenario: Scenario, run: Run, checked: bool) -> str:

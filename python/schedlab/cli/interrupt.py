@@ -1,0 +1,35 @@
+"""Lets Ctrl-C reach the engine: the work goes to a thread, so that the main one hears it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from schedlab.engine import Cancel, Engine
+from schedlab.errors import Cancelled
+
+T = TypeVar("T")
+
+
+def interruptible(engine: Engine, work: Callable[[Cancel], T]) -> T:
+    """What `work` returns or raises; Ctrl-C asks it to stop, waits for it and is raised again."""
+    cancel, returned, raised = engine.cancel(), list[T](), list[BaseException]()
+
+    def run() -> None:
+        try:
+            returned.append(work(cancel))
+        except BaseException as e:  # raised again below
+            raised.append(e)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        cancel.cancel()
+        thread.join()
+        raise
+    if raised:
+        raise KeyboardInterrupt if isinstance(raised[0], Cancelled) else raised[0]
+    return returned[0]

@@ -1,0 +1,165 @@
+"""A replay's reports as text and as a document: what agreed least comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from schedlab.render.grid import columns
+
+REPLAY_SCHEMA = "schedlab.replay/1"
+
+Report = Mapping[str, Any]
+
+
+def document(trace: str, reports: Sequence[Report]) -> dict[str, Any]:
+    """Everything that was counted; keys may be added, never renamed."""
+    return {"schema": REPLAY_SCHEMA, "file": trace, "reports": list(reports)}
+
+
+def report(trace: str, r: Report) -> str:
+    """One row on one trace."""
+    blocks = [_head(trace, r), _scores(r), "\n".join(_remarks(r))]
+    blocks += [_disagreement(d) for d in r["disagreements"]]
+    return "\n\n".join(blocks)
+
+
+def matrix(trace: str, reports: Sequence[Report]) -> str:
+    """Every row on one trace, the best row first: the recorded kernel's own should be it."""
+    rows = [["row", "picks", "agreed", "share", "preemptions", "agreed", "share", "unjudged", ""]]
+    for r in sorted(reports, key=lambda r: -_both(r)):
+        own = "recorded" if r["row"] == r["recorded_row"] else ""
+        cells = [*_counts(r["picks"]), *_counts(r["preemptions"])]
+        rows.append([r["row"], *cells, _share(r["unjudged_share"]), own])
+    lines = [_trace(trace, reports[0]), "", *columns(rows, "<>>>>>>><")]
+    if not any(r["recorded_row"] for r in reports):
+        lines += ["", "the recorded kernel: row not modelled yet"]
+    return "\n".join(lines)
+
+
+def _head(trace: str, r: Report) -> str:
+    row, own = r["row"], r["recorded_row"]
+    fits = {row: "the row of this kernel", None: "the recorded kernel: row not modelled yet"}
+    lines = [_trace(trace, r), f"row {row}, {fits.get(own, f'while the row of this kernel is {own}')}"]
+    if row == own:
+        lines += [f"warning: {word}" for word in r["refused"]]
+    if lost := r["trace"]["lost"]:
+        lines.append(f"warning: the recorder lost {lost:,} events; queues were started anew there")
+    return "\n".join(lines)
+
+
+def _trace(trace: str, r: Report) -> str:
+    t = r["trace"]
+    kernel = t["kernel"] or "an unknown kernel"
+    cpus = "1 CPU" if t["cpus"] == 1 else f"{t['cpus']} CPUs"
+    return f"{trace}: {kernel}, {cpus}, {t['records']:,} records, {t['span_ns'] / 1e9:.6f} s"
+
+
+def _scores(r: Report) -> str:
+    both = [("preemptions", r["preemptions"]), ("contested picks", r["picks"])]
+    parts = [(_title(part), part["score"]) for group in ("kinds", "cpus", "classes") for part in _divided(r[group])]
+    baselines = [
+        ("picks by FIFO", r["baselines"]["fifo"]),
+        ("picks by lowest pid", r["baselines"]["lowest_pid"]),
+        ("never preempting", r["baselines"]["never_preempts"]),
+    ]
+    rows = [["decisions", "judged", "agreed", "share", "95% interval"]]
+    for label, scores in (("", both), ("of which", parts), ("simple rules instead", baselines)):
+        if not scores:
+            continue
+        rows += [[label, "", "", "", ""]] if label else []
+        indent = "  " if label else ""
+        rows += [[indent + name, *_counts(score), _interval(score)] for name, score in _worst_first(scores)]
+    return "\n".join(columns(rows, "<>>><"))
+
+
+def _divided(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Without a part that is the whole."""
+    sides = [part["of"] for part in parts]
+    return [part for part in parts if sides.count(part["of"]) > 1]
+
+
+def _worst_first(scores: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
+    """What was never judged comes last."""
+    return sorted(scores, key=lambda s: (s[1]["decisions"] == 0, s[1]["share"], -s[1]["decisions"]))
+
+
+def _title(part: Mapping[str, Any]) -> str:
+    name, of = str(part["name"]), str(part["of"])
+    return "picks" if name == of else f"{name} {of}s"
+
+
+def _remarks(r: Report) -> Iterable[str]:
+    warm_up = f"after a warm-up of {r['warm_up_ns'] / 1e6:g} ms with {r['in_warm_up']:,} decisions"
+    yield f"unjudged: {_share(r['unjudged_share'])}, {warm_up}"
+    for part in sorted(r["unjudged"], key=lambda part: -part["count"]):
+        yield f"  {part['count']:,} {part['kind']}: {part['reason']}"
+    steps, state = r["vruntime"], r["state"]
+    if steps["compared"]:
+        yield f"vruntime: {steps['equal']:,} of {steps['compared']:,} steps equal to the nanosecond"
+    for what in ("vruntime", "deadline"):
+        if judged := state[what]["decisions"]:
+            yield f"probed {what}: {state[what]['agreed']:,} of {judged:,} equal to the nanosecond"
+    yield f"tasks: {r['tasks']['seen']:,} seen, the state of {r['tasks']['taken']:,} taken from the trace, once each"
+    if r["out_of_step"]:
+        yield f"out of step {r['out_of_step']:,} times: the trace had a task where the model had not"
+
+
+def _disagreement(d: Mapping[str, Any]) -> str:
+    lines = [f"{d['time_ns'] / 1e9:.6f} s, cpu{d['cpu']}, {d['kind']}: kernel {d['kernel']}, model {d['model']}"]
+    if d["rule"]:
+        feature = f" [{d['feature']}]" if d["feature"] else ""
+        numbers = ", ".join(f"{name} {number}" for name, number in d["compared"])
+        lines.append(f"  rule: {d['rule']}{feature}; {numbers}")
+    if d["avg_vruntime"] is not None:
+        lines.append(f"  V is {_wrapped(d['avg_vruntime'] - d['min_vruntime'])} from the queue's zero point")
+    rows = [["", "task", "nice", "v", "lag", "deadline", "slice", "ran", "kernel's v", ""]]
+    for q in d["queue"]:
+        zero = d["min_vruntime"]
+        cells = [
+            q["key"],
+            q["lag"],
+            _from(q["deadline"], zero),
+            q["slice"],
+            q["ran"],
+            _from(q["kernel_vruntime"], zero),
+        ]
+        mark = "asleep" if q["asleep"] else "" if q["known"] else "guessed"
+        who = f"{q['name']}-{q['pid']}"
+        rows.append([">" if q["running"] else "", who, str(q["nice"]), *map(_or_dash, cells), mark])
+    return "\n".join([*lines, *("  " + line for line in columns(rows, "<<>>>>>>><"))])
+
+
+def _both(r: Report) -> float:
+    scores = (r["picks"], r["preemptions"])
+    judged = sum(s["decisions"] for s in scores)
+    return float(sum(s["agreed"] for s in scores) / judged) if judged else 0.0
+
+
+def _counts(score: Mapping[str, Any]) -> list[str]:
+    judged, agreed = score["decisions"], score["agreed"]
+    return [f"{judged:,}", f"{agreed:,}", _share(agreed / judged) if judged else "-"]
+
+
+def _share(share: float) -> str:
+    """Never rounded up to all, nor down to none."""
+    if share in (0.0, 1.0):
+        return f"{share:.0%}"
+    return f"{min(max(100 * share, 0.01), 99.99):.2f}%"
+
+
+def _interval(score: Mapping[str, Any]) -> str:
+    return f"{100 * score['low']:.2f} to {100 * score['high']:.2f}%" if score["decisions"] else "-"
+
+
+def _from(v: int | None, zero: int) -> int | None:
+    return None if v is None else _wrapped(v - zero)
+
+
+def _wrapped(v: int) -> int:
+    """A difference of two 64-bit counters, as the kernel subtracts them."""
+    return (v + 2**63) % 2**64 - 2**63
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else str(number)

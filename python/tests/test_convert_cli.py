@@ -1,0 +1,134 @@
+"""`schedlab convert` as a user meets it: formats, files that are whole or absent, messages, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("schedlab._engine", reason="the engine is not built")
+
+import traces
+from schedlab.cli import main
+
+Cli = Callable[..., tuple[int, str, str]]
+SUFFIXES = ("ftrace", "txt", "ftrace.gz", "dat", "data", "pftrace")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    traces.write(Path("in.ftrace"))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_there_and_back_again(suffix: str, cli: Cli) -> None:
+    code, out, err = cli("convert", "in.ftrace", f"there.{suffix}")
+    assert (code, out) == (0, "")
+    assert err == f"there.{suffix}: kernel 6.1.0-1-amd64, {traces.RECORDS} records, 1.196000 s\n"
+    assert cli("convert", f"there.{suffix}", "back.ftrace", "-q") == (0, "", "")
+    back = [line for line in Path("back.ftrace").read_text().splitlines() if "sched_" in line]
+    told = [line for line in traces.lines() if "sched_" in line]
+    assert [line.split(": ", 1)[1] for line in back] == [line.split(": ", 1)[1] for line in told]
+
+
+def test_a_file_may_be_converted_in_place(cli: Cli) -> None:
+    assert cli("convert", "in.ftrace", "in.ftrace", "-q") == (0, "", "")
+    assert cli("convert", "in.ftrace", "again.ftrace", "-q") == (0, "", "")
+    assert Path("again.ftrace").read_bytes() == Path("in.ftrace").read_bytes()
+
+
+def test_what_is_no_file_is_written_directly(cli: Cli) -> None:
+    os.mkfifo("pipe.ftrace")
+    reader = subprocess.Popen(["cat", "pipe.ftrace"], stdout=subprocess.PIPE, text=True)
+    assert cli("convert", "in.ftrace", "pipe.ftrace", "-q")[0] == 0
+    text, _ = reader.communicate(timeout=60)
+    assert text.count(" sched_switch: ") == traces.ROUNDS
+    assert Path("pipe.ftrace").is_fifo()
+
+
+BAD = [
+    # files, arguments, exit code, words
+    ({}, ("nowhere.dat", "out.dat"), 2, ["cannot read the trace: No such file or directory", "--> nowhere.dat"]),
+    ({}, ("in.ftrace", "out.trace"), 2, ["no trace format has this suffix", "--> out.trace", "known: .ftrace"]),
+    ({}, ("in.ftrace", "nowhere/out.dat"), 3, ["cannot write the trace: No such file", "--> nowhere/out.dat"]),
+    ({}, ("in.ftrace", "in.ftrace/out.dat"), 3, ["cannot write the trace: Not a directory", "--> in.ftrace/out.dat"]),
+    ({"x.dat": b""}, ("x.dat", "out.dat"), 2, ["the file is empty", "--> x.dat"]),
+    ({"x.ftrace": b"# tracer: nop\nnonsense\n"}, ("x.ftrace", "out.dat"), 2, ["expected", "--> x.ftrace:2"]),
+    ({"x.dat": b"\x17\x08\x44tracing6\0"}, ("x.dat", "out.dat"), 2, ["at byte ", "--> x.dat", "record again"]),
+    ({"x.data": b"PERFILE2" + bytes(20)}, ("x.data", "out.dat"), 2, ["--> x.data"]),
+    ({"x.gz": b"\x1f\x8b\x08\0\0\0\0\0\0\3gibberish"}, ("x.gz", "out.dat"), 2, ["--> x.gz"]),
+]
+
+
+@pytest.mark.parametrize(("files", "arguments", "code", "words"), BAD, ids=[" ".join(b[1]) for b in BAD])
+def test_a_failure_is_one_message_and_leaves_nothing(
+    files: dict[str, bytes], arguments: tuple[str, str], code: int, words: list[str], cli: Cli
+) -> None:
+    for name, content in files.items():
+        Path(name).write_bytes(content)
+    before = sorted(os.listdir())
+    found, out, err = cli("convert", *arguments)
+    assert (found, out) == (code, "")
+    assert err.count("error: ") == 1
+    for word in words:
+        assert word in err
+    assert sorted(os.listdir()) == before
+
+
+def test_a_failure_keeps_the_old_file(cli: Cli) -> None:
+    Path("out.dat").write_text("precious")
+    text = Path("in.ftrace").read_text()
+    Path("torn.ftrace").write_text(text[: len(text) - 40])
+    code, _, err = cli("convert", "torn.ftrace", "out.dat")
+    assert (code, Path("out.dat").read_text()) == (2, "precious")
+    assert f"--> torn.ftrace:{text.count(chr(10))}" in err
+    assert sorted(os.listdir()) == ["in.ftrace", "out.dat", "torn.ftrace"]
+
+
+def test_a_full_disk_is_said(cli: Cli) -> None:
+    if not os.access("/dev/full", os.W_OK):
+        pytest.skip("there is no /dev/full")
+    os.symlink("/dev/full", "full.ftrace")
+    code, _, err = cli("convert", "in.ftrace", "full.ftrace")
+    assert code == 3
+    assert "cannot write the trace: No space left on device" in err
+
+
+def test_ctrl_c_stops_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "endless.ftrace")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "schedlab", "convert", "endless.ftrace", "out.dat"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    asked = False
+    try:
+        with open(tmp_path / "endless.ftrace", "w") as trace:
+            trace.write(traces.HEAD)
+            while not asked or process.poll() is None:
+                trace.write("\n".join(traces.lines()) + "\n")
+                trace.flush()
+                if not asked and list(tmp_path.glob(".part*")):
+                    process.send_signal(signal.SIGINT)
+                    asked = True
+    except BrokenPipeError:
+        pass
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err == "interrupted\n"
+    assert os.listdir(tmp_path) == ["endless.ftrace"]
