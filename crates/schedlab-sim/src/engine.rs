@@ -15,7 +15,7 @@ use crate::error::SimError;
 use crate::objects::Object;
 use crate::queue::{EventQueue, Phase};
 use crate::spawn::Start;
-use crate::task::Task;
+use crate::task::{Mode, Task};
 use crate::RunSpec;
 
 /// How a run ended.
@@ -395,21 +395,28 @@ impl<S: Sink> Engine<'_, S> {
         (self.handled / 16).clamp(LOOK_MIN, LOOK_MAX).max(size)
     }
 
-    /// A CPU that has work and neither runs it nor is about to look.
+    /// A CPU that stands still with work to do: idle with tasks queued and no interrupt due, or busy with a segment
+    /// that has no end.
     fn stranded(&self, cpu: CpuId) -> Option<Finding> {
         let c = &self.cpus[cpu.index()];
-        let work = self.sched.nr_running(cpu) > 0 || !c.wakelist.is_empty();
-        let asleep = c.activity == Activity::Idle && self.events.due(self.source(Source::CALL, cpu)).is_none();
-        (work && asleep).then(|| {
-            (
-                "stranded_work",
-                format!(
-                    "{cpu:?} idles with {} tasks queued, {} on its wakelist and no interrupt due",
-                    self.sched.nr_running(cpu),
-                    c.wakelist.len()
-                ),
-            )
-        })
+        let due = |kind| self.events.due(self.source(kind, cpu)).is_some();
+        let (queued, listed) = (self.sched.nr_running(cpu), c.wakelist.len());
+        let found = match (c.activity, c.curr) {
+            (Activity::Idle, _) if (queued > 0 || listed > 0) && !due(Source::CALL) => {
+                format!("{cpu:?} idles with {queued} tasks queued, {listed} on its wakelist and no interrupt due")
+            }
+            (Activity::Exiting, _) if !due(Source::IDLE_EXIT) => format!("{cpu:?} leaves its idle state for ever"),
+            (Activity::Busy, Some(task)) if !due(Source::SEGMENT) => {
+                let t = &self.tasks[task.index()];
+                // A spinner waits for the holder of its lock.
+                if t.mode == Mode::Spin && t.cost_left == 0 {
+                    return None;
+                }
+                format!("{cpu:?} runs {task:?} for ever: {:?}", t.mode)
+            }
+            _ => return None,
+        };
+        Some(("stranded_work", found))
     }
 
     /// A task that was woken must be on a runqueue or on a wakelist until it runs.
