@@ -1,0 +1,145 @@
+//! Locks, futexes, semaphores, barriers, conditions and gates of the reference interpreter.
+
+use schedlab_workload::Op;
+
+use super::{Flow, Machine, Object, State};
+
+impl Machine<'_> {
+    pub fn lock(&mut self, id: usize, mutex: u32) -> bool {
+        let Object::Mutex { owner, waiting } = &mut self.objects[mutex as usize] else { panic!("mutex") };
+        assert_ne!(*owner, Some(id), "a task locks what it holds");
+        if owner.is_some() {
+            waiting.push_back(id);
+            return false;
+        }
+        *owner = Some(id);
+        true
+    }
+
+    fn unlock(&mut self, id: usize, mutex: u32) {
+        let Object::Mutex { owner, waiting } = &mut self.objects[mutex as usize] else { panic!("mutex") };
+        assert_eq!(*owner, Some(id), "a task unlocks what it does not hold");
+        *owner = None;
+        if let Some(next) = waiting.pop_front() {
+            self.wake(next);
+        }
+    }
+
+    pub fn sync_op(&mut self, id: usize, op: Op) -> Flow {
+        match op {
+            Op::Wait(object) => match &mut self.objects[object as usize] {
+                Object::Futex { posted, .. } if *posted => {
+                    *posted = false;
+                    Flow::Next
+                }
+                Object::Futex { waiter, .. } => {
+                    assert!(waiter.is_none(), "two waiters on one futex");
+                    *waiter = Some(id);
+                    Flow::BlockPast("futex")
+                }
+                _ => panic!("futex"),
+            },
+            Op::Post(object) => {
+                let Object::Futex { posted, waiter } = &mut self.objects[object as usize] else { panic!("futex") };
+                match waiter.take() {
+                    Some(other) => self.wake(other),
+                    None => *posted = true,
+                }
+                Flow::Next
+            }
+            Op::WaitOwn => {
+                if std::mem::take(&mut self.tasks[id].posted) {
+                    return Flow::Next;
+                }
+                Flow::BlockPast("own futex")
+            }
+            Op::PostPeer(reg) => {
+                let other = self.tasks[id].regs[usize::from(reg)] as usize;
+                if self.tasks[other].state == State::Waiting("own futex") {
+                    self.wake(other);
+                } else {
+                    self.tasks[other].posted = true;
+                }
+                Flow::Next
+            }
+            Op::GateWait(_) | Op::GateOpen(_) | Op::GateClose(_) => self.gate_op(id, op),
+            Op::Lock(mutex) => match self.lock(id, mutex) {
+                true => Flow::Next,
+                false => Flow::Block("mutex"),
+            },
+            Op::Unlock(mutex) => {
+                self.unlock(id, mutex);
+                Flow::Next
+            }
+            Op::CpuLock(_) | Op::CpuUnlock(_) => Flow::Next,
+            Op::Barrier(object) => {
+                let Object::Barrier { parties, waiting } = &mut self.objects[object as usize] else {
+                    panic!("barrier")
+                };
+                if waiting.len() + 1 < *parties {
+                    waiting.push(id);
+                    return Flow::BlockPast("barrier");
+                }
+                std::mem::take(waiting).into_iter().for_each(|other| self.wake(other));
+                Flow::Next
+            }
+            Op::SemWait(object) => {
+                let Object::Semaphore { units, waiting } = &mut self.objects[object as usize] else { panic!("sem") };
+                if *units == 0 {
+                    waiting.push_back(id);
+                    return Flow::Block("semaphore");
+                }
+                *units -= 1;
+                Flow::Next
+            }
+            Op::SemPost(object) => {
+                let Object::Semaphore { units, waiting } = &mut self.objects[object as usize] else { panic!("sem") };
+                *units += 1;
+                if let Some(other) = waiting.pop_front() {
+                    self.wake(other);
+                }
+                Flow::Next
+            }
+            Op::CondWait { object, mutex } => {
+                self.unlock(id, mutex);
+                let Object::Condition(waiting) = &mut self.objects[object as usize] else { panic!("condition") };
+                waiting.push_back(id);
+                self.tasks[id].relock = Some(mutex);
+                Flow::Block("condition")
+            }
+            Op::CondSignal(object) => {
+                let Object::Condition(waiting) = &mut self.objects[object as usize] else { panic!("condition") };
+                if let Some(other) = waiting.pop_front() {
+                    self.wake(other);
+                }
+                Flow::Next
+            }
+            Op::CondBroadcast(object) => {
+                let Object::Condition(waiting) = &mut self.objects[object as usize] else { panic!("condition") };
+                std::mem::take(waiting).into_iter().for_each(|other| self.wake(other));
+                Flow::Next
+            }
+            other => panic!("the reference interpreter does not know {other:?}"),
+        }
+    }
+
+    fn gate_op(&mut self, id: usize, op: Op) -> Flow {
+        let (Op::GateWait(object) | Op::GateOpen(object) | Op::GateClose(object)) = op else { unreachable!() };
+        let Object::Gate { open, waiting } = &mut self.objects[object as usize] else { panic!("gate") };
+        match op {
+            Op::GateWait(_) if *open => {}
+            Op::GateWait(_) => {
+                waiting.push(id);
+                return Flow::BlockPast("gate");
+            }
+            Op::GateOpen(_) => {
+                *open = true;
+                let woken = std::mem::take(waiting);
+                self.out.storms.push(woken.len());
+                woken.into_iter().for_each(|other| self.wake(other));
+            }
+            _ => *open = false,
+        }
+        Flow::Next
+    }
+}
