@@ -92,25 +92,34 @@ impl Model {
         }
     }
 
-    /// `detach_task`.
+    /// `detach_task`. A sleeper is moved only where its dequeue was delayed; where it was not, it changes CPU.
     pub(super) fn detach(&mut self, pid: Pid, from: CpuId, to: CpuId) {
         let Some(id) = self.id(pid) else { return };
-        let now = self.clock(from);
-        if self.fair.entity(id).on_rq {
-            self.fair.dequeue_task(from, id, Dequeue::default(), now);
+        if !self.fair.entity(id).on_rq {
+            return self.rehome(pid, from, to);
         }
+        let now = self.clock(from);
+        self.fair.dequeue_task(from, id, Dequeue::default(), now);
         if self.fair.curr(from) == Some(id) {
             self.fair.put_prev(from, now);
         }
         self.fair.migrate_task(id, from, to);
+        self.members.entry(pid).and_modify(|member| member.moving = true);
     }
 
-    /// `attach_task`.
+    /// `attach_task`. An idle CPU picks at once, which ends delayed dequeues.
     pub(super) fn attach(&mut self, pid: Pid, cpu: CpuId, flag: Flag) {
-        let Some(id) = self.id(pid) else { return };
+        let Some(member) = self.members.get_mut(&pid) else { return };
+        let id = member.id;
+        if !std::mem::take(&mut member.moving) {
+            return;
+        }
         let asked = self.fair.need_resched(cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
         self.join(pid);
+        if self.fair.curr(cpu).is_none() && self.fair.queued(cpu).all(|id| self.fair.entity(id).sched_delayed) {
+            self.fair.pick_task(cpu, self.clock(cpu));
+        }
         self.check_preempt(Kind::Balance, cpu, pid, asked, flag);
     }
 
@@ -184,6 +193,7 @@ impl Model {
         self.tally.out_of_step += 1;
         if self.fair.entity(id).on_rq {
             self.detach(pid, from, cpu);
+            self.members.entry(pid).and_modify(|member| member.moving = false);
         } else if from != cpu {
             self.fair.migrate_task(id, from, cpu);
         }

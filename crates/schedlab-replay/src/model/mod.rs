@@ -40,6 +40,8 @@ struct Member {
     printed: Option<(u64, u64)>,
     /// It changed CPU while off the queue (`ENQUEUE_MIGRATED`).
     rehomed: bool,
+    /// The balancer has it.
+    moving: bool,
     /// It is in another scheduling class.
     away: bool,
     /// Bits of state that the kernel showed last, for people.

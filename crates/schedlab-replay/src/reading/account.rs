@@ -97,11 +97,14 @@ impl Reading {
 
     /// What a task did to itself when it was charged outside any interrupt and not for a wakeup.
     fn change(&mut self, cpu: CpuId, pid: Pid, printed: Option<u64>, ahead: &Window<'_>) -> Option<Change> {
-        if matches!(ahead.next_event_on(cpu), Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. })) {
+        let next = ahead.next_event_on(cpu);
+        if matches!(next, Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. })) {
             return None;
         }
-        let exiting = self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.exiting));
-        if exiting && self.autogroup {
+        // A charge right before a switch is `schedule()`'s own.
+        let exiting = |task: &mut Task| std::mem::take(&mut task.exiting);
+        let switches = matches!(next, Some(Kind::Switch { .. }));
+        if self.autogroup && !switches && self.tasks.get_mut(&pid).is_some_and(exiting) {
             self.cpu(cpu).flag = true;
             return Some(Change::Regroup);
         }

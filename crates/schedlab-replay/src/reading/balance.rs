@@ -22,18 +22,20 @@ impl Reading {
         }
         self.follow_prio(pid, prio);
         let Some(task) = self.tasks.get(&pid) else { return };
-        let (place, fair) = (task.place, task.is_fair());
+        let (place, waking, fair) = (task.place, task.waking, task.is_fair());
         self.put(pid, Place::Off(to));
         if !fair {
             return;
         }
-        if let Place::Off(_) = place {
-            self.push(Operation::Rehome { pid, from, to });
-            return;
-        }
+        let becomes = match place {
+            Place::Off(_) if waking => return self.push(Operation::Rehome { pid, from, to }),
+            // Asleep and yet moved: its dequeue was delayed.
+            Place::Off(_) => Place::Off(to),
+            Place::Queued(_) | Place::Running(_) => Place::Queued(to),
+        };
         self.leave_before_pulling(step, to, ahead);
         self.push(Operation::Detach { pid, from, to });
-        self.cpu(step.cpu).moving.push((pid, to));
+        self.cpu(step.cpu).moving.push((pid, to, becomes));
     }
 
     /// A CPU that pulls a task for itself outside any interrupt is in `schedule()`, and its current task has left the
@@ -68,7 +70,7 @@ impl Reading {
         let moving = std::mem::take(&mut self.cpu(step.cpu).moving);
         if let Kind::Runtime { pid, .. } = kind {
             let charged = self.place(pid);
-            if moving.iter().any(|(_, to)| charged == Some(Place::Running(*to))) {
+            if moving.iter().any(|(_, to, _)| charged == Some(Place::Running(*to))) {
                 self.cpu(step.cpu).moving = moving;
                 return;
             }
@@ -82,10 +84,10 @@ impl Reading {
         self.arrive(step, moving, ahead);
     }
 
-    fn arrive(&mut self, step: &Step, moving: Vec<(Pid, CpuId)>, ahead: &Window<'_>) {
+    fn arrive(&mut self, step: &Step, moving: Vec<(Pid, CpuId, Place)>, ahead: &Window<'_>) {
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
-        for (pid, to) in moving.into_iter().rev() {
-            self.put(pid, Place::Queued(to));
+        for (pid, to, becomes) in moving.into_iter().rev() {
+            self.put(pid, becomes);
             let mut flag = self.flag_ahead(to, ahead);
             if to == step.cpu && !matches!(step.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
                 (flag.after, flag.shared) = (step.has_flags().then_some(step.flag()), false);

@@ -40,8 +40,8 @@ struct Cpu {
     primed: bool,
     /// Need-resched as last seen.
     flag: bool,
-    /// Tasks that code on this CPU has detached and not yet attached.
-    moving: Vec<(Pid, CpuId)>,
+    /// Tasks that code on this CPU has detached and not yet attached: where they go, and where that leaves them.
+    moving: Vec<(Pid, CpuId, Place)>,
     /// The running task already left its queue.
     blocked: bool,
     /// The running task entered `sched_yield`.
@@ -59,6 +59,8 @@ struct Task {
     /// Its state was taken from the trace.
     taken: bool,
     exiting: bool,
+    /// Its wakeup has begun and not ended.
+    waking: bool,
     /// It left the fair class, and a model remembers it.
     away: bool,
 }
@@ -118,6 +120,22 @@ impl Reading {
             Kind::Exit { pid, .. } => self.exit(pid),
             Kind::Switch { .. } => self.switch(step, kind, ahead),
             Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => {}
+        }
+        self.repick_before_next(step, ahead);
+    }
+
+    /// The flag will clear without a switch: `schedule()` runs now, before other CPUs go on.
+    fn repick_before_next(&mut self, step: &Step, ahead: &Window<'_>) {
+        if !self.flag_of(step.cpu) || !step.flag() || !self.current_is_fair(step.cpu) {
+            return;
+        }
+        let next = ahead.ahead().find(|next| next.cpu == step.cpu && next.kind().is_some());
+        let clears = |next: &Step| {
+            next.has_flags() && !next.flag() && !matches!(next.kind(), Some(Kind::Switch { .. } | Kind::Fork { .. }))
+        };
+        if next.is_some_and(clears) {
+            self.push(Operation::Repick { cpu: step.cpu });
+            self.cpu(step.cpu).flag = false;
         }
     }
 

@@ -11,12 +11,14 @@ use crate::window::Window;
 
 impl Reading {
     pub(super) fn waking(&mut self, pid: Pid, prio: i32, last: CpuId) {
-        if self.tasks.contains_key(&pid) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.waking = true;
             self.follow_prio(pid, prio);
             return;
         }
-        let weight = Weight::Nice(nice(prio));
-        self.tasks.insert(pid, Task { prio, weight, place: Place::Off(last), taken: false, exiting: false, away: false });
+        let (weight, place) = (Weight::Nice(nice(prio)), Place::Off(last));
+        let task = Task { prio, weight, place, taken: false, exiting: false, waking: true, away: false };
+        self.tasks.insert(pid, task);
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, prio, at: Whereabouts::Asleep(last), first: None });
         }
@@ -58,6 +60,7 @@ impl Reading {
         task.taken |= first.is_some();
         self.cpu(cpu).primed |= first.is_some();
         let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.waking = false;
         if let Place::Off(_) = task.place {
             task.place = Place::Queued(cpu);
         }
@@ -76,13 +79,14 @@ impl Reading {
             return;
         }
         let task = match self.tasks.get(&parent) {
-            Some(parent) if parent.is_fair() => Task { place: Place::Off(cpu), exiting: false, ..parent.clone() },
+            Some(parent) if parent.is_fair() => Task { place: Place::Off(cpu), exiting: false, waking: true, ..parent.clone() },
             _ => Task {
                 prio: 120,
                 weight: Weight::Nice(0),
                 place: Place::Off(cpu),
                 taken: false,
                 exiting: false,
+                waking: false,
                 away: false,
             },
         };
