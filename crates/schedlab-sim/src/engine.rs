@@ -77,7 +77,8 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub sink: &'a mut S,
     pub tick_nsec: Nanos,
     pub preemptible: bool,
-    pub unfinished: u32,
+    /// Workloads with an end of their own that have not reached it.
+    pub unfinished: Vec<bool>,
     pub alive: u32,
     pub timer_sequence: u64,
     pub handled: u64,
@@ -154,7 +155,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             sink,
             tick_nsec,
             preemptible: matches!(spec.kernel.preempt, PreemptModel::Full),
-            unfinished: spec.workloads.iter().filter(|w| w.ends).count() as u32,
+            unfinished: spec.workloads.iter().map(|w| w.ends).collect(),
             alive: 0,
             timer_sequence: 0,
             handled: 0,

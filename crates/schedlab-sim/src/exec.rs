@@ -164,8 +164,9 @@ impl<S: Sink> Engine<'_, S> {
                 self.emit(cpu, Kind::Count { pid, metric, count: u64::from(count) });
             }
             Op::Finish => {
-                self.unfinished = self.unfinished.saturating_sub(1);
-                self.stop |= self.unfinished == 0;
+                if std::mem::take(&mut self.unfinished[t.workload as usize]) {
+                    self.stop |= !self.unfinished.contains(&true);
+                }
             }
             _ => return self.pass_on(task, op),
         }

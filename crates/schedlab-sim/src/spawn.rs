@@ -209,7 +209,9 @@ impl<S: Sink> Engine<'_, S> {
                     _ => None,
                 };
                 let held = holder.map_or(String::new(), |task| format!(", held by task {}", task.0 + 1));
-                format!("{} {local}{held}", self.objects[index as usize].kind())
+                let name = workload.object_names.get(local as usize).filter(|name| !name.is_empty());
+                let name = name.map_or_else(|| local.to_string(), |name| format!("\"{name}\""));
+                format!("{} {name}{held}", self.objects[index as usize].kind())
             }
             Wait::Own => "its own futex word".into(),
             Wait::Child => "a child's exit".into(),

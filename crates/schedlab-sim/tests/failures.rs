@@ -22,9 +22,10 @@ fn a_deadlock_names_who_waits_on_what() {
         ("b", 0, None, vec![Op::Lock(1), Op::Sleep(Amount::Fixed(MSEC)), Op::Lock(0)]),
     ]);
     workload.objects = vec![ObjectSpec::Mutex { pi: false }, ObjectSpec::Mutex { pi: false }];
+    workload.object_names = vec![String::new(), "outer".into()];
     let message = failure(workload);
     assert!(message.starts_with("deadlock at 0.001"), "{message}");
-    assert!(message.contains("w/a (task 1) waits on mutex 1, held by task 2"), "{message}");
+    assert!(message.contains("w/a (task 1) waits on mutex \"outer\", held by task 2"), "{message}");
     assert!(message.contains("w/b (task 2) waits on mutex 0, held by task 1"), "{message}");
 }
 
