@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::weight::calc_delta_fair;
-use schedlab_trace::Kind;
+use schedlab_trace::{Kind, TaskState};
 
 use super::ahead::load;
 use super::switch::left;
@@ -39,7 +39,7 @@ impl Reading {
             return;
         }
         let change = match cpu == step.cpu && step.in_task() {
-            true => self.change(cpu, pid, printed, ahead),
+            true => self.change(step, pid, printed, ahead),
             false => None,
         };
         let within = match change {
@@ -96,7 +96,8 @@ impl Reading {
     }
 
     /// What a task did to itself when it was charged outside any interrupt and not for a wakeup.
-    fn change(&mut self, cpu: CpuId, pid: Pid, printed: Option<u64>, ahead: &Window<'_>) -> Option<Change> {
+    fn change(&mut self, step: &Step, pid: Pid, printed: Option<u64>, ahead: &Window<'_>) -> Option<Change> {
+        let cpu = step.cpu;
         let next = ahead.next_event_on(cpu);
         if matches!(next, Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. })) {
             return None;
@@ -108,7 +109,7 @@ impl Reading {
             self.cpu(cpu).flag = true;
             return Some(Change::Regroup);
         }
-        if std::mem::take(&mut self.cpu(cpu).yields) {
+        if std::mem::take(&mut self.cpu(cpu).yields) || self.yields(step, pid, ahead) {
             return Some(Change::Yield);
         }
         if let Some(left) = leaves(cpu, pid, ahead) {
@@ -119,6 +120,14 @@ impl Reading {
             _ if outside_next(pid, ahead) == Some(true) => Some(Change::LeaveClass),
             _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),
         }
+    }
+
+    /// `sched_yield` without its record: the task is switched out runnable though nothing told it to go, and it was not
+    /// woken on its way to sleep.
+    fn yields(&self, step: &Step, pid: Pid, ahead: &Window<'_>) -> bool {
+        let runnable = |kind| matches!(kind, Kind::Switch { prev, prev_state: TaskState::Running, .. } if prev == pid);
+        let untold = step.has_flags() && !step.flag() && self.tasks.get(&pid).is_some_and(|task| !task.woken);
+        untold && ahead.next_event_on(step.cpu).is_some_and(runnable)
     }
 
     /// A weight that begins here: the task's vruntime grows by it until the task's next record. Where vruntime is not

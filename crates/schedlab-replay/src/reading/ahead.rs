@@ -31,7 +31,7 @@ impl Reading {
             self.cpu(cpu).primed |= first.is_some();
         }
         let weight = Weight::Nice(nice(prio));
-        self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false, waking: false, away: false });
+        self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false, waking: false, woken: false, away: false });
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, prio, at, first });
             self.find_idle_policy(pid, now, ahead);

@@ -61,6 +61,8 @@ struct Task {
     exiting: bool,
     /// Its wakeup has begun and not ended.
     waking: bool,
+    /// It was woken while it had the CPU: it may call `schedule()` and stay runnable.
+    woken: bool,
     /// It left the fair class, and a model remembers it.
     away: bool,
 }

@@ -23,6 +23,9 @@ impl Reading {
         let left = left(prev_state);
         let fair = self.tasks.get(&next).is_some_and(Task::is_fair);
         self.push(Operation::Switch { cpu, prev, left, next, fair });
+        if let Some(task) = self.tasks.get_mut(&prev) {
+            task.woken = false;
+        }
         self.put(prev, if left == Left::Runnable { Place::Queued(cpu) } else { Place::Off(cpu) });
         self.put(next, Place::Running(cpu));
         let view = self.cpu(cpu);

@@ -17,7 +17,7 @@ impl Reading {
             return;
         }
         let (weight, place) = (Weight::Nice(nice(prio)), Place::Off(last));
-        let task = Task { prio, weight, place, taken: false, exiting: false, waking: true, away: false };
+        let task = Task { prio, weight, place, taken: false, exiting: false, waking: true, woken: false, away: false };
         self.tasks.insert(pid, task);
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, prio, at: Whereabouts::Asleep(last), first: None });
@@ -61,8 +61,10 @@ impl Reading {
         self.cpu(cpu).primed |= first.is_some();
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.waking = false;
-        if let Place::Off(_) = task.place {
-            task.place = Place::Queued(cpu);
+        match task.place {
+            Place::Off(_) => task.place = Place::Queued(cpu),
+            Place::Running(_) => task.woken = true,
+            Place::Queued(_) => {}
         }
         let fair = task.is_fair();
         if !flag.shared {
@@ -79,14 +81,15 @@ impl Reading {
             return;
         }
         let task = match self.tasks.get(&parent) {
-            Some(parent) if parent.is_fair() => Task { place: Place::Off(cpu), exiting: false, waking: true, ..parent.clone() },
+            Some(parent) if parent.is_fair() => Task { place: Place::Off(cpu), exiting: false, waking: true, woken: false, ..parent.clone() },
             _ => Task {
                 prio: 120,
                 weight: Weight::Nice(0),
                 place: Place::Off(cpu),
                 taken: false,
                 exiting: false,
-                waking: false,
+                waking: true,
+                woken: false,
                 away: false,
             },
         };
