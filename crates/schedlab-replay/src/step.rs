@@ -105,6 +105,11 @@ impl Step {
         self.flags.0[2] == b'.'
     }
 
+    /// How many locks and other bars to preemption were held, where the kernel counts them.
+    pub fn depth(&self) -> Option<u8> {
+        self.flags.0[3].is_ascii_hexdigit().then_some(self.flags.0[3])
+    }
+
     /// Scheduler events are emitted with interrupts off; a record of one without any flag has no column of flags.
     pub fn has_flags(&self) -> bool {
         self.flags != Flags::NONE || !matches!(self.what, What::Event(kind) if locked(&kind))

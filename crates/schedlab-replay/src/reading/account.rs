@@ -56,7 +56,10 @@ impl Reading {
         }
         match change {
             Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
-            Some(Change::Yield) => self.push(Operation::Yield { cpu }),
+            Some(Change::Yield) => {
+                self.cpu(cpu).yielded = true;
+                self.push(Operation::Yield { cpu });
+            }
             Some(Change::Leave(left)) => self.block(cpu, left),
             Some(Change::LeaveClass) => self.leave_class(pid),
             Some(Change::Fork(child)) => self.fork(cpu, pid, child),
@@ -122,9 +125,13 @@ impl Reading {
         }
     }
 
-    /// `sched_yield` without its record: the task is switched out runnable though nothing told it to go, and it was not
-    /// woken on its way to sleep.
+    /// `sched_yield` without its record: it alone charges a task with nothing but the runqueue locked. Where the kernel
+    /// does not count locks: the task is switched out runnable though nothing told it to go, and was not woken on its
+    /// way to sleep.
     fn yields(&self, step: &Step, pid: Pid, ahead: &Window<'_>) -> bool {
+        if let Some(depth) = step.depth() {
+            return depth == b'1';
+        }
         let runnable = |kind| matches!(kind, Kind::Switch { prev, prev_state: TaskState::Running, .. } if prev == pid);
         let untold = step.has_flags() && !step.flag() && self.tasks.get(&pid).is_some_and(|task| !task.woken);
         untold && ahead.next_event_on(step.cpu).is_some_and(runnable)

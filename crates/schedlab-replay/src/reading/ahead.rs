@@ -113,7 +113,8 @@ impl Reading {
         match step.kind() {
             _ if !step.has_flags() => None,
             Some(Kind::Switch { prev, prev_state, .. }) => {
-                let uncharged = self.charges && !self.cpus[cpu.index()].blocked;
+                let view = self.cpus.get(cpu.index()).filter(|view| !view.yielded)?;
+                let uncharged = self.charges && !view.blocked;
                 let told = prev_state == TaskState::Running || uncharged;
                 (Some(prev) == self.current(cpu) && told).then_some(true)
             }

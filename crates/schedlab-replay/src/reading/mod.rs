@@ -46,6 +46,8 @@ struct Cpu {
     blocked: bool,
     /// The running task entered `sched_yield`.
     yields: bool,
+    /// It has yielded: its switch says nothing about the flag.
+    yielded: bool,
     /// Code on this CPU charged the current task of another, where it wakes a task: the flag there before its check.
     checking: Option<(CpuId, bool)>,
 }
@@ -110,6 +112,9 @@ impl Reading {
         self.start(step, ahead);
         self.arrive_before(step, kind, ahead);
         let before = self.follow_flag(step, kind);
+        if step.in_task() && !matches!(kind, Kind::Switch { .. }) {
+            self.cpu(step.cpu).yielded = false;
+        }
         match kind {
             Kind::Runtime { pid, runtime, vruntime } => self.runtime(step, pid, runtime, vruntime, ahead),
             Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu),

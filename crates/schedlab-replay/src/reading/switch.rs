@@ -2,7 +2,7 @@
 
 use schedlab_trace::{Kind, TaskState};
 
-use super::{Place, Reading, Task};
+use super::{Cpu, Place, Reading, Task};
 use crate::operation::{Left, Operation, Whereabouts};
 use crate::step::Step;
 use crate::window::Window;
@@ -29,7 +29,7 @@ impl Reading {
         self.put(prev, if left == Left::Runnable { Place::Queued(cpu) } else { Place::Off(cpu) });
         self.put(next, Place::Running(cpu));
         let view = self.cpu(cpu);
-        (view.current, view.flag, view.blocked, view.yields) = (Some(next), false, false, false);
+        *view = Cpu { current: Some(next), primed: view.primed, ..Cpu::default() };
         if prev_state == TaskState::Dead {
             self.tasks.remove(&prev);
             self.push(Operation::Forget { pid: prev });
