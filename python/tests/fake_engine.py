@@ -34,6 +34,10 @@ class ScenarioError(EngineError):
     pass
 
 
+class TraceFileError(EngineError):
+    pass
+
+
 class RunError(EngineError):
     pass
 
@@ -168,3 +172,19 @@ def listing(kind: str, kernel: str | None = None) -> str:
     if kernel == "6.13":
         raise EngineError("no kernel `6.13`", hint="the nearest is `6.12.0`")
     return json.dumps([{"id": "laptop-8", "summary": "8 CPUs"}, {"id": "rpi4", "summary": "4 CPUs, no SMT"}])
+
+
+def convert(source: str, target: str, *, cancel: Cancel | None = None) -> str:
+    raise NotImplementedError("traces are for the compiled engine")
+
+
+def replay(
+    trace: str,
+    kernel: str | None = None,
+    *,
+    matrix: bool = False,
+    first: int | None = None,
+    warm_up_ms: int | None = None,
+    cancel: Cancel | None = None,
+) -> str:
+    raise NotImplementedError("traces are for the compiled engine")

@@ -126,8 +126,9 @@ def test_disagreements_are_shown_with_the_queue() -> None:
     }  # fmt: skip
     shown = agreement._disagreement(
         {
-            "time_ns": 1_500_000_000, "cpu": 1, "kind": "pick", "kernel": "a-1", "model": "b-2", "rule": "leftmost",
-            "feature": "LAST_BUDDY", "compared": [["gran", 4]], "min_vruntime": 10, "avg_vruntime": 9, "queue": [queued],
+            "time_ns": 1_500_000_000, "cpu": 1, "kind": "pick", "kernel": "a-1", "model": "b-2", "queue": [queued],
+            "rule": "leftmost", "feature": "LAST_BUDDY", "compared": [["gran", 4]], "min_vruntime": 10,
+            "avg_vruntime": 9,
         }
     )  # fmt: skip
     lines = shown.splitlines()

@@ -1,4 +1,4 @@
-"""A small trace in the kernel's own words: three tasks on one CPU of a 6.1 kernel, for tests of `convert` and `replay`."""
+"""A small trace in the kernel's own words: two tasks on one CPU of a 6.1 kernel."""
 
 from __future__ import annotations
 

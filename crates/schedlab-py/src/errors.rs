@@ -4,9 +4,13 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use schedlab_lab::LabError;
+use schedlab_trace::{Fault, Place, TraceError};
+
+use crate::traces::TraceFailure;
 
 create_exception!(schedlab, EngineError, PyException, "What the engine refuses or could not finish.");
 create_exception!(schedlab, ScenarioError, EngineError, "A scenario that cannot be read.");
+create_exception!(schedlab, TraceFileError, EngineError, "A trace that cannot be read or replayed.");
 create_exception!(schedlab, RunError, EngineError, "A run that could not finish.");
 create_exception!(schedlab, Cancelled, EngineError, "A run that was asked to stop.");
 
@@ -26,6 +30,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("EngineError", py.get_type::<EngineError>())?;
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
+    module.add("TraceFileError", py.get_type::<TraceFileError>())?;
     module.add("RunError", py.get_type::<RunError>())?;
     module.add("Cancelled", py.get_type::<Cancelled>())
 }
@@ -72,4 +77,46 @@ pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
         ),
         LabError::Trace(_) => raise::<RunError>(py, Details { message, exit_code: 3, ..Details::default() }),
     }
+}
+
+pub fn trace(py: Python<'_>, failure: &TraceFailure) -> PyErr {
+    match failure {
+        TraceFailure::Input(error) if TraceFailure::is_stopped(error) => raise::<Cancelled>(
+            py,
+            Details { message: "stopped before the end of the trace".into(), exit_code: 130, ..Details::default() },
+        ),
+        TraceFailure::Input(error) => raise::<TraceFileError>(py, place("read", error, 2)),
+        TraceFailure::Output(error) => raise::<RunError>(py, place("write", error, 3)),
+        TraceFailure::Kernel { message, hint } => raise::<TraceFileError>(
+            py,
+            Details { message: message.clone(), hint: Some(hint.clone()), exit_code: 2, ..Details::default() },
+        ),
+    }
+}
+
+/// A line has an attribute of its own, an offset stands before what was found there.
+fn place(doing: &str, error: &TraceError, exit_code: u8) -> Details {
+    let (line, offset) = match error.at {
+        Place::File => (None, None),
+        Place::Line(line) => (u32::try_from(line).ok(), None),
+        Place::Byte(offset) => (None, Some(offset)),
+    };
+    let fault = match &error.fault {
+        Fault::Io(io) => format!("cannot {doing} the trace: {}", reason(io)),
+        fault => fault.to_string(),
+    };
+    Details {
+        message: offset.map_or(String::new(), |offset| format!("at byte {offset}: ")) + &fault,
+        hint: error.hint().map(str::to_owned),
+        file: Some(error.file.display().to_string()),
+        line,
+        exit_code,
+        ..Details::default()
+    }
+}
+
+/// The operating system's words without its number.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }

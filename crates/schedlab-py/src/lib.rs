@@ -1,9 +1,12 @@
 //! The Python face of the engine, `schedlab._engine`: glue only. One gate lets the interpreter go while the engine
 //! runs, every error becomes one exception with the same attributes.
 
+mod convert;
 mod errors;
+mod replay;
 mod run;
 mod scenario;
+mod traces;
 
 use pyo3::prelude::*;
 
@@ -17,5 +20,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::listing, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     Ok(())
 }

@@ -15,6 +15,13 @@ use crate::scenario::Scenario;
 #[derive(Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
+impl Cancel {
+    /// What a run watches.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
 #[pymethods]
 impl Cancel {
     #[new]
@@ -41,7 +48,7 @@ pub fn run(
     check_determinism: bool,
 ) -> PyResult<String> {
     let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, error))?;
-    let flag = cancel.map_or_else(Arc::default, |cancel| Arc::clone(&cancel.0));
+    let flag = cancel.map_or_else(Arc::default, Cancel::flag);
     let result = py.detach(|| -> Result<String, LabError> {
         // The one place where a run meets the wall clock: to say how long it took.
         #[allow(clippy::disallowed_methods)]

@@ -23,12 +23,13 @@ def interruptible(engine: Engine, work: Callable[[Cancel], T]) -> T:
             raised.append(e)
 
     thread = threading.Thread(target=run, daemon=True)
-    thread.start()
     try:
+        thread.start()
         thread.join()
     except KeyboardInterrupt:
         cancel.cancel()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
         raise
     if raised:
         raise KeyboardInterrupt if isinstance(raised[0], Cancelled) else raised[0]

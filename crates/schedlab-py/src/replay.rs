@@ -1,0 +1,61 @@
+//! Replay of recorded traces under version rows.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use schedlab_policy::Version;
+use schedlab_replay::{replay_rows, row_of, Options};
+use schedlab_trace::TraceReader;
+
+use crate::errors;
+use crate::run::Cancel;
+use crate::traces::{Stoppable, TraceFailure};
+
+/// Replays a trace under one row (by default the recorded kernel's), or under every row, and returns the reports as a
+/// JSON list. `warm_up_ms` and `first` stand for the replay's own defaults where they are `None`.
+#[pyfunction]
+#[pyo3(signature = (trace, kernel=None, *, matrix=false, first=None, warm_up_ms=None, cancel=None))]
+pub fn replay(
+    py: Python<'_>,
+    trace: &str,
+    kernel: Option<&str>,
+    matrix: bool,
+    first: Option<usize>,
+    warm_up_ms: Option<u64>,
+    cancel: Option<&Cancel>,
+) -> PyResult<String> {
+    let flag = cancel.map_or_else(Arc::default, Cancel::flag);
+    let usual = Options::default();
+    let options = Options {
+        disagreements: first.unwrap_or(usual.disagreements),
+        warm_up: warm_up_ms.map_or(usual.warm_up, |ms| ms.saturating_mul(1_000_000)),
+    };
+    let reports = py.detach(|| -> Result<String, TraceFailure> {
+        let named = kernel.map(find).transpose()?;
+        let mut reader = Stoppable::open(Path::new(trace), flag).map_err(TraceFailure::Input)?;
+        let rows = match (matrix, named) {
+            (true, _) => Version::all().iter().collect(),
+            (false, Some(row)) => vec![row],
+            (false, None) => vec![recorded_row(&reader)?],
+        };
+        let reports = replay_rows(&mut reader, &rows, &options).map_err(TraceFailure::Input)?;
+        // Reports are plain data with string keys: they always serialise.
+        Ok(serde_json::to_string(&reports).unwrap_or_default())
+    });
+    reports.map_err(|failure| errors::trace(py, &failure))
+}
+
+fn find(name: &str) -> Result<&'static Version, TraceFailure> {
+    Version::find(name).map_err(|error| TraceFailure::Kernel { message: error.to_string(), hint: error.hint() })
+}
+
+fn recorded_row(reader: &Stoppable) -> Result<&'static Version, TraceFailure> {
+    let rows: Vec<&str> = Version::all().iter().map(|row| row.name).collect();
+    let hint = format!("choose a row with --kernel: {}", rows.join(", "));
+    let Some(release) = reader.header().kernel.clone() else {
+        return Err(TraceFailure::Kernel { message: "the trace does not say which kernel it is of".into(), hint });
+    };
+    let message = format!("kernel {release}: row not modelled yet");
+    row_of(&release).ok_or(TraceFailure::Kernel { message, hint })
+}
