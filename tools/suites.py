@@ -35,16 +35,16 @@ class Suite:
 
 
 SUITES = [
-    Suite("rust-format", "lint rust", "cargo fmt --all --check -- --color never", 0.5),
-    Suite("rust-lint", "lint rust", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 3),
+    Suite("rust-format", "lint", "cargo fmt --all --check -- --color never", 0.5),
+    Suite("rust-lint", "lint", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 3),
     Suite("words", "rust", "cargo test -p schedlab-model -p schedlab-trace -p schedlab-metrics", 2),
     Suite("workloads", "rust", "cargo test -p schedlab-workload -p schedlab-scenario", 3),
     Suite("policy", "rust", "cargo test -p schedlab-policy", 3),
     Suite("replay", "rust", "cargo test -p schedlab-replay", 3),
     Suite("simulator", "rust", "cargo test -p schedlab-sim -p schedlab-lab", 5),
-    Suite("python-format", "lint python", "ruff format --check python tools", 0.2),
-    Suite("python-lint", "lint python", "ruff check python tools", 0.2),
-    Suite("python-types", "lint python", "mypy --strict python/schedlab", 1),
+    Suite("python-format", "lint", "ruff format --check python tools", 0.2),
+    Suite("python-lint", "lint", "ruff check python tools", 0.2),
+    Suite("python-types", "lint", "mypy --strict python/schedlab", 1),
     Suite("python", "python", "python -m pytest -p no:cacheprovider", 3),
     Suite("package", "package", "python tools/check_package.py", 3),
     Suite("readme", "readme", "python tools/console_examples.py check README.md", 3),

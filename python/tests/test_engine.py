@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -182,9 +183,13 @@ def test_ctrl_c_stops_a_run_under_way(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell job ignores it
     )  # fmt: skip
     trace = tmp_path / "t.ftrace"
-    while not trace.exists() or trace.stat().st_size == 0:
-        assert process.poll() is None, process.stderr.read() if process.stderr else ""
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        while not trace.exists() or trace.stat().st_size == 0:
+            assert process.poll() is None, process.stderr.read() if process.stderr else ""
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert err == "interrupted\n"

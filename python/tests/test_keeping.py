@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,15 @@ def start_and_wait_for(lines: int, *arguments: str) -> subprocess.Popen[str]:
     return process
 
 
+def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Ctrl-C; what it printed until it ended, which it must."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+
 def hear_ctrl_c() -> None:
     """A shell starts background jobs, and so perhaps these tests, with SIGINT ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -38,8 +48,7 @@ def hear_ctrl_c() -> None:
 def test_ctrl_c_keeps_the_finished_seeds_and_says_so(scenario: Write, schedlab: Call) -> None:
     scenario(behaviour={"cfs": {"hang_on": [4]}})
     process = start_and_wait_for(6, "--out", "r")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = interrupt(process)
     assert process.returncode == 130
     assert "interrupted: 6 of 20 runs finished and are kept; `schedlab report r` shows them" in err
     assert "interrupted: 14 runs not in these numbers" in out
@@ -55,8 +64,8 @@ def test_ctrl_c_before_anything_finished(scenario: Write) -> None:
     process = start_and_wait_for(0, "--out", "r", "--jobs", "2")
     while not Path("r/results.jsonl").exists() or not Path("r/results.jsonl").read_text().count("\n"):
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+        time.sleep(0.01)
+    _, err = interrupt(process)
     assert process.returncode == 130
     assert "Traceback" not in err
 
