@@ -15,21 +15,25 @@ T = TypeVar("T")
 def interruptible(engine: Engine, work: Callable[[Cancel], T]) -> T:
     """What `work` returns or raises; Ctrl-C asks it to stop, waits for it and is raised again."""
     cancel, returned, raised = engine.cancel(), list[T](), list[BaseException]()
+    # Not Thread.join: once interrupted, CPython 3.11's takes the thread for ended (bpo-45274).
+    ended = threading.Event()
 
     def run() -> None:
         try:
             returned.append(work(cancel))
         except BaseException as e:  # raised again below
             raised.append(e)
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=run, daemon=True)
     try:
         thread.start()
-        thread.join()
+        ended.wait()
     except KeyboardInterrupt:
         cancel.cancel()
         if thread.ident is not None:
-            thread.join()
+            ended.wait()
         raise
     if raised:
         raise KeyboardInterrupt if isinstance(raised[0], Cancelled) else raised[0]
