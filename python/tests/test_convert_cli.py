@@ -107,9 +107,8 @@ def test_a_full_disk_is_said(cli: Cli) -> None:
 
 def test_ctrl_c_stops_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "endless.ftrace")
-    traces.write(tmp_path / "head")
-    feed = "exec > endless.ftrace; cat head; while sed 1,/NOP/d head; do :; done"
-    feeder = subprocess.Popen(["sh", "-c", feed], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    feed = f"exec {sys.executable} {traces.__file__} >endless.ftrace 2>/dev/null"
+    feeder = subprocess.Popen(["sh", "-c", feed], cwd=tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "schedlab", "convert", "endless.ftrace", "out.dat"],
         cwd=tmp_path,
@@ -128,4 +127,4 @@ def test_ctrl_c_stops_at_once_and_leaves_nothing(tmp_path: Path) -> None:
         feeder.kill()
         feeder.wait()
     assert (process.returncode, err) == (130, "interrupted\n")
-    assert sorted(os.listdir(tmp_path)) == ["endless.ftrace", "head"]
+    assert sorted(os.listdir(tmp_path)) == ["endless.ftrace"]

@@ -20,11 +20,11 @@ ROUNDS = 300
 RECORDS = 3 * ROUNDS
 
 
-def lines() -> Iterator[str]:
+def lines(rounds: int = ROUNDS) -> Iterator[str]:
     """Two hogs that alternate by the tick; each round accounts 4 ms, then switches."""
     vruntime = {101: 50_000_000, 102: 50_000_000}
     runs, waits = 101, 102
-    for number in range(ROUNDS):
+    for number in range(rounds):
         time = 10_000_000_000 + 4_000_000 * number
         vruntime[runs] += 4_000_000
         prefix = f"         hog-{runs}     [000] {{flags}} {time // 10**9}.{time % 10**9:09d}: "
@@ -43,3 +43,9 @@ def lines() -> Iterator[str]:
 def write(path: Path) -> str:
     path.write_text(HEAD + "\n".join(lines()) + "\n")
     return str(path)
+
+
+if __name__ == "__main__":
+    print(HEAD)
+    for line in lines(10**9):
+        print(line)

@@ -11,6 +11,9 @@ from schedlab.errors import Cancelled
 
 T = TypeVar("T")
 
+GRACE_S = 5.0
+"""The engine stops within milliseconds, unless it waits for a pipe that nobody writes to."""
+
 
 def interruptible(engine: Engine, work: Callable[[Cancel], T]) -> T:
     """What `work` returns or raises; Ctrl-C asks it to stop, waits for it and is raised again."""
@@ -33,7 +36,7 @@ def interruptible(engine: Engine, work: Callable[[Cancel], T]) -> T:
     except KeyboardInterrupt:
         cancel.cancel()
         if thread.ident is not None:
-            ended.wait()
+            ended.wait(GRACE_S)
         raise
     if raised:
         raise KeyboardInterrupt if isinstance(raised[0], Cancelled) else raised[0]
