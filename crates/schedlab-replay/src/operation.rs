@@ -21,8 +21,8 @@ pub enum Operation {
     Detach { pid: Pid, from: CpuId, to: CpuId },
     /// The balancer brings it.
     Attach { pid: Pid, cpu: CpuId, flag: Flag },
-    /// A child is placed on the forking CPU.
-    Fork { cpu: CpuId, parent: Pid, child: Pid },
+    /// A child is placed on the forking CPU; `sure`: at this time.
+    Fork { cpu: CpuId, parent: Pid, child: Pid, sure: bool },
     /// The current task leaves the queue, some time before its switch is recorded.
     Block { cpu: CpuId, special: bool },
     /// A context switch.

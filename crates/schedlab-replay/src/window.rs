@@ -70,7 +70,7 @@ impl<'r> Window<'r> {
     }
 
     /// The records ahead, nearest first.
-    pub fn ahead(&self) -> impl Iterator<Item = &Step> {
+    pub fn ahead(&self) -> impl Iterator<Item = &Step> + Clone {
         self.ahead.iter()
     }
 

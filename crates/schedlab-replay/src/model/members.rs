@@ -103,7 +103,7 @@ impl Model {
     }
 
     /// `task_fork_fair`.
-    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid) {
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, sure: bool) {
         self.forget(child);
         let parent_member = self.members.get(&parent).cloned();
         let like = parent_member.as_ref().map(|parent| self.fair.entity(parent.id));
@@ -119,7 +119,7 @@ impl Model {
         self.fair.task_fork(cpu, id, now);
         self.fair.clear_resched(cpu);
         if let (Some(parent), Some(member)) = (parent_member, self.members.get_mut(&child)) {
-            member.known = parent.known;
+            member.known = parent.known && (sure || !self.fair.config.version.rules.fork_places);
             member.printed = parent.printed;
         }
     }

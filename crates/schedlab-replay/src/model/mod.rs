@@ -79,7 +79,7 @@ impl Model {
             Operation::Rehome { pid, from, to } => self.rehome(pid, from, to),
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),
             Operation::Attach { pid, cpu, flag } => self.attach(pid, cpu, flag),
-            Operation::Fork { cpu, parent, child } => self.fork(cpu, parent, child),
+            Operation::Fork { cpu, parent, child, sure } => self.fork(cpu, parent, child, sure),
             Operation::Block { cpu, special } => self.block(cpu, special),
             Operation::Switch { cpu, prev, left, next, fair } => self.switch(cpu, prev, left, next, fair),
             Operation::Repick { cpu } => self.repick(cpu),

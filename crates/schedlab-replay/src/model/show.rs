@@ -29,6 +29,9 @@ impl Model {
             }
             return;
         }
+        if !member.known && matches!(probe.point, Point::Woken | Point::Next) {
+            return self.take_over(probe.pid, Some(First::Probed { probe: *probe, ran: 0 }));
+        }
         if member.known && self.eevdf && matches!(probe.point, Point::Woken | Point::Next) && se.on_rq {
             let (kernel, model) = ((probe.vruntime, probe.deadline), (se.vruntime.0, se.deadline.0));
             self.tally.state(StateMiss { time_ns: self.now, pid: probe.pid, kernel, model });

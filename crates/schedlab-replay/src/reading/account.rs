@@ -42,6 +42,7 @@ impl Reading {
             true => self.change(step, pid, printed, ahead),
             false => None,
         };
+        self.cpu(cpu).charged = step.time;
         let within = match change {
             Some(_) => Within::Undecided,
             None => self.within(step, cpu, ahead),
@@ -62,7 +63,7 @@ impl Reading {
             }
             Some(Change::Leave(left)) => self.block(cpu, left),
             Some(Change::LeaveClass) => self.leave_class(pid),
-            Some(Change::Fork(child)) => self.fork(cpu, pid, child),
+            Some(Change::Fork(child)) => self.fork(cpu, pid, child, true),
             Some(Change::Reweight(weight)) => self.reweight(pid, weight),
             None => {}
         }
@@ -118,11 +119,22 @@ impl Reading {
         if let Some(left) = leaves(cpu, pid, ahead) {
             return Some(Change::Leave(left));
         }
+        if self.regroups(step, ahead) {
+            self.cpu(cpu).flag = true;
+            return Some(Change::Regroup);
+        }
         match ahead.next_of_task_on(cpu) {
             Some(Kind::Fork { parent, child }) if parent == pid => Some(Change::Fork(child)),
             _ if outside_next(pid, ahead) == Some(true) => Some(Change::LeaveClass),
             _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),
         }
+    }
+
+    /// `setsid`: it moves the task to a group of its own with its signal lock held, and reschedules.
+    fn regroups(&self, step: &Step, ahead: &Window<'_>) -> bool {
+        let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu && next.kind().is_some());
+        let told_by = |next: &Step| next.flag() && next.in_task();
+        self.autogroup && step.depth() == Some(b'3') && !step.flag() && own.next().is_some_and(told_by)
     }
 
     /// `sched_yield` without its record: it alone charges a task with nothing but the runqueue locked. Where the kernel

@@ -1,12 +1,12 @@
 //! What only later records show: the outcome of a decision, a task's state and weight when it is first seen.
 
-use schedlab_model::{CpuId, Pid};
+use schedlab_model::Pid;
 use schedlab_policy::weight::{calc_delta_fair, LoadWeight};
 use schedlab_policy::FairPolicy;
-use schedlab_trace::{Kind, TaskState};
+use schedlab_trace::Kind;
 
 use super::{is_fair, nice, Place, Reading, Task};
-use crate::operation::{First, Flag, Operation, Weight, Whereabouts};
+use crate::operation::{First, Operation, Weight, Whereabouts};
 use crate::step::{Point, Step, What};
 use crate::window::Window;
 
@@ -57,68 +57,6 @@ impl Reading {
                 Some(Kind::Switch { prev, .. }) if prev == pid => before = None,
                 _ => {}
             }
-        }
-    }
-
-    /// The flag around a decision on `cpu` that the next record there shows.
-    pub(super) fn flag_ahead(&self, cpu: CpuId, ahead: &Window<'_>) -> Flag {
-        let mut flag = Flag { before: self.flag_of(cpu), after: None, shared: false };
-        let mut shown_clear = false;
-        for step in ahead.ahead() {
-            if step.cpu != cpu {
-                let decides = self.decides_for(cpu, step);
-                if shown_clear && decides {
-                    break;
-                }
-                flag.shared |= decides;
-                continue;
-            }
-            if matches!(step.what, What::Probe(_)) {
-                continue;
-            }
-            if shown_clear {
-                // A record's flags are read before its time is taken, and a virtual CPU may be stopped in between: a
-                // flag that nothing set between two records was set before the first.
-                if step.flag() && !self.decides_for(cpu, step) {
-                    (flag.after, flag.shared) = (Some(true), true);
-                }
-                break;
-            }
-            flag.after = self.flag_shown(cpu, step);
-            let decides = self.decides_for(cpu, step);
-            // It shows the flag after its own decision.
-            flag.shared |= decides && matches!(step.kind(), Some(Kind::Wakeup { .. }));
-            if flag.after != Some(false) || decides {
-                break;
-            }
-            shown_clear = true;
-        }
-        flag
-    }
-
-    /// Whether a record tells of a decision for the CPU, or of one about to be made.
-    fn decides_for(&self, cpu: CpuId, step: &Step) -> bool {
-        match step.kind() {
-            Some(Kind::Wakeup { target_cpu: to, .. } | Kind::WakeupNew { target_cpu: to, .. }) => to == cpu,
-            Some(Kind::Migrate { dest_cpu, .. }) => dest_cpu == cpu,
-            Some(Kind::Runtime { pid, .. }) => Some(pid) == self.current(cpu) && (step.cpu != cpu || step.in_irq()),
-            _ => false,
-        }
-    }
-
-    /// Need-resched as a record shows it. A switch clears the flag before it is recorded: a task that left while runnable
-    /// was told to; so was one that left without being charged, as only a flag set by a check makes `schedule()` skip
-    /// its clock.
-    fn flag_shown(&self, cpu: CpuId, step: &Step) -> Option<bool> {
-        match step.kind() {
-            _ if !step.has_flags() => None,
-            Some(Kind::Switch { prev, prev_state, .. }) => {
-                let view = self.cpus.get(cpu.index()).filter(|view| !view.yielded)?;
-                let uncharged = self.charges && !view.blocked;
-                let told = prev_state == TaskState::Running || uncharged;
-                (Some(prev) == self.current(cpu) && told).then_some(true)
-            }
-            _ => Some(step.flag()),
         }
     }
 }

@@ -86,12 +86,14 @@ impl Reading {
 
     fn arrive(&mut self, step: &Step, moving: Vec<(Pid, CpuId, Place)>, ahead: &Window<'_>) {
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
-        for (pid, to, becomes) in moving.into_iter().rev() {
+        let mut arriving = moving.into_iter().rev().peekable();
+        while let Some((pid, to, becomes)) = arriving.next() {
             self.put(pid, becomes);
             let mut flag = self.flag_ahead(to, ahead);
             if to == step.cpu && !matches!(step.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
                 (flag.after, flag.shared) = (step.has_flags().then_some(step.flag()), false);
             }
+            flag.shared |= arriving.peek().is_some_and(|(_, next, _)| *next == to);
             self.push(Operation::Attach { pid, cpu: to, flag });
         }
     }

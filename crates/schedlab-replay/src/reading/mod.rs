@@ -8,12 +8,13 @@ mod account;
 mod ahead;
 mod balance;
 mod class;
+mod flag;
 mod switch;
 mod wake;
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuId, Pid};
+use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
 use crate::operation::{Operation, Weight, Whereabouts};
@@ -29,6 +30,7 @@ pub struct Reading {
     autogroup: bool,
     /// The trace has runtimes.
     charges: bool,
+    now: Nanos,
 }
 
 /// A CPU.
@@ -38,10 +40,14 @@ struct Cpu {
     current: Option<Pid>,
     /// The trace has shown where its queue stands in virtual time.
     primed: bool,
+    /// When its running task was charged last.
+    charged: Nanos,
     /// Need-resched as last seen.
     flag: bool,
     /// Tasks that code on this CPU has detached and not yet attached: where they go, and where that leaves them.
     moving: Vec<(Pid, CpuId, Place)>,
+    /// Its last record was an interrupt's.
+    interrupted: bool,
     /// The running task already left its queue.
     blocked: bool,
     /// The running task entered `sched_yield`.
@@ -85,6 +91,7 @@ impl Reading {
             operations: Vec::new(),
             autogroup,
             charges: false,
+            now: 0,
         }
     }
 
@@ -111,10 +118,12 @@ impl Reading {
         };
         self.start(step, ahead);
         self.arrive_before(step, kind, ahead);
-        let before = self.follow_flag(step, kind);
+        self.now = step.time;
+        let before = self.follow_flag(step, kind, ahead);
         if step.in_task() && !matches!(kind, Kind::Switch { .. }) {
             self.cpu(step.cpu).yielded = false;
         }
+        let interrupted = std::mem::replace(&mut self.cpu(step.cpu).interrupted, !step.in_task());
         match kind {
             Kind::Runtime { pid, runtime, vruntime } => self.runtime(step, pid, runtime, vruntime, ahead),
             Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu),
@@ -123,27 +132,14 @@ impl Reading {
             Kind::Migrate { pid, prio, orig_cpu, dest_cpu } => {
                 self.migrate(step, (pid, prio), orig_cpu, dest_cpu, ahead);
             }
-            Kind::Fork { parent, child } => self.fork(step.cpu, parent, child),
+            Kind::Fork { parent, child } => {
+                self.fork(step.cpu, parent, child, !interrupted);
+            }
             Kind::Exit { pid, .. } => self.exit(pid),
             Kind::Switch { .. } => self.switch(step, kind, ahead),
             Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => {}
         }
         self.repick_before_next(step, ahead);
-    }
-
-    /// The flag will clear without a switch: `schedule()` runs now, before other CPUs go on.
-    fn repick_before_next(&mut self, step: &Step, ahead: &Window<'_>) {
-        if !self.flag_of(step.cpu) || !step.flag() || !self.current_is_fair(step.cpu) {
-            return;
-        }
-        let next = ahead.ahead().find(|next| next.cpu == step.cpu && next.kind().is_some());
-        let clears = |next: &Step| {
-            next.has_flags() && !next.flag() && !matches!(next.kind(), Some(Kind::Switch { .. } | Kind::Fork { .. }))
-        };
-        if next.is_some_and(clears) {
-            self.push(Operation::Repick { cpu: step.cpu });
-            self.cpu(step.cpu).flag = false;
-        }
     }
 
     /// The first record on a CPU says who runs there.
@@ -160,20 +156,6 @@ impl Reading {
         if pid != 0 {
             self.introduce(pid, None, Whereabouts::Running(step.cpu), Some(step), ahead);
         }
-    }
-
-    /// Keeps up with the need-resched flag of the record's CPU. A flag that clears without a switch was a `schedule()`
-    /// that chose the running task again. Returns the flag as it was.
-    fn follow_flag(&mut self, step: &Step, kind: Kind) -> bool {
-        let (before, now) = (self.cpu(step.cpu).flag, step.flag());
-        if matches!(kind, Kind::Switch { .. }) {
-            return before;
-        }
-        if before && !now && self.current_is_fair(step.cpu) && step.has_flags() {
-            self.push(Operation::Repick { cpu: step.cpu });
-        }
-        self.cpu(step.cpu).flag = now;
-        before
     }
 
     fn exit(&mut self, pid: Pid) {
@@ -198,10 +180,6 @@ impl Reading {
             self.cpus.resize(index + 1, Cpu::default());
         }
         &mut self.cpus[index]
-    }
-
-    fn flag_of(&self, cpu: CpuId) -> bool {
-        self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.flag)
     }
 
     fn current(&self, cpu: CpuId) -> Option<Pid> {

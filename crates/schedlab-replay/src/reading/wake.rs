@@ -46,7 +46,7 @@ impl Reading {
     pub(super) fn wakeup_new(&mut self, step: &Step, (pid, prio, cpu): (Pid, i32, CpuId), ahead: &Window<'_>) {
         if !self.tasks.contains_key(&pid) {
             // The fork itself was not recorded.
-            self.fork(step.cpu, step.pid, pid);
+            self.fork(step.cpu, step.pid, pid, false);
         }
         self.follow_prio(pid, prio);
         let flag = self.flag_ahead(cpu, ahead);
@@ -76,7 +76,8 @@ impl Reading {
     }
 
     /// `task_fork_fair`: at the parent's accounting, or where `sched_process_fork` says that it was.
-    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid) {
+    /// Without a charge (the clock stood still) and after interrupts it is not `sure` when that was.
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, sure: bool) {
         if self.tasks.get(&child).is_some_and(|task| task.place == Place::Off(cpu) && !task.exiting) {
             return;
         }
@@ -94,6 +95,6 @@ impl Reading {
             },
         };
         self.tasks.insert(child, task);
-        self.push(Operation::Fork { cpu, parent, child });
+        self.push(Operation::Fork { cpu, parent, child, sure });
     }
 }
