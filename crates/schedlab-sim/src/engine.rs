@@ -127,7 +127,7 @@ impl<'a, S: Sink> Engine<'a, S> {
         let nr_cpus = spec.machine.topology.nr_cpus();
         let cpu_bits = nr_cpus.next_power_of_two().trailing_zeros();
         let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
-        sched.set_seed(spec.seed);
+        sched.set_seed(if spec.noise { spec.seed } else { 0 });
         let costs = &spec.machine.costs;
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
         let tick_nsec = spec.kernel.tick_nsec();
