@@ -48,9 +48,12 @@ pub struct Cpu {
     pub last: Nanos,
     /// Execution rate in 1/1024.
     pub rate: u32,
-    /// Overhead incurred and not yet charged to a segment, ns.
+    /// Overhead incurred and not yet charged to a segment, ns of work at rate 1.
     pub pending: Nanos,
     pub need_resched: bool,
+    /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
+    /// a flag by itself.
+    pub resched_seen: bool,
     /// Will reschedule at the end of this instant.
     pub marked: bool,
     /// The address space last used.
@@ -99,6 +102,12 @@ impl Cpu {
             }
             _ => self.time.cost += elapsed,
         }
+    }
+
+    /// How long the pending overhead takes at the current rate; it is spent.
+    pub fn spend_pending(&mut self) -> Nanos {
+        let work = std::mem::take(&mut self.pending) << WORK_SHIFT;
+        self.wall(work)
     }
 
     /// How long this much work takes at the current rate, rounded up, ns.

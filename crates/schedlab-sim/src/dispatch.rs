@@ -16,6 +16,7 @@ impl<S: Sink> Engine<'_, S> {
         let i = cpu.index();
         self.cpus[i].marked = false;
         self.cpus[i].need_resched = false;
+        self.cpus[i].resched_seen = false;
         self.checks.picked(cpu, self.now);
         let prev = self.cpus[i].curr;
         if let Some((task, dest)) = self.cpus[i].push_away.take() {
@@ -85,7 +86,7 @@ impl<S: Sink> Engine<'_, S> {
         };
         if state != TaskState::Running {
             // Overhead the task incurred before it blocked is the CPU's to finish.
-            c.pending += c.wall(std::mem::take(&mut t.cost_left));
+            c.pending += std::mem::take(&mut t.cost_left) >> WORK_SHIFT;
         }
         (t.pid, t.prio, state)
     }
@@ -123,7 +124,7 @@ impl<S: Sink> Engine<'_, S> {
         let Some(task) = c.curr else { return };
         let t = &mut self.tasks[task.index()];
         t.cost_left += std::mem::take(&mut c.pending) << WORK_SHIFT;
-        let preempt_here = c.need_resched && (self.preemptible || t.mode != Mode::Kernel);
+        let preempt_here = c.resched_seen && (self.preemptible || t.mode != Mode::Kernel);
         let end = if preempt_here {
             if t.cost_left == 0 {
                 return self.mark(cpu);
@@ -147,7 +148,7 @@ impl<S: Sink> Engine<'_, S> {
         let c = &self.cpus[cpu.index()];
         let Some(task) = c.curr else { return };
         let t = &self.tasks[task.index()];
-        if c.need_resched && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
+        if c.resched_seen && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
             return self.mark(cpu);
         }
         if t.segment_done(self.now) || t.mode == Mode::Spin {
@@ -185,7 +186,7 @@ impl<S: Sink> Engine<'_, S> {
         let latency = match (cpu == from, polling) {
             (true, _) => 0,
             // The store that it polls comes as late as an interrupt would be sent.
-            (false, true) => self.cpus[from.index()].pending,
+            (false, true) => self.sending_delay(from),
             (false, false) => self.ipi_latency(cpu, from),
         };
         self.leave_idle_state(cpu, latency);
@@ -212,8 +213,13 @@ impl<S: Sink> Engine<'_, S> {
     /// instant, so the last of many wakeups is sent last.
     pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
         let distance = self.spec.machine.topology.distance(from, cpu) as usize;
-        let sender = &mut self.cpus[from.index()];
-        sender.pending + self.costs.ipi[distance].draw(&mut sender.dice)
+        self.sending_delay(from) + self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
+    }
+
+    /// How long the CPU is still busy with what it has incurred at this instant.
+    fn sending_delay(&self, from: CpuId) -> Nanos {
+        let c = &self.cpus[from.index()];
+        c.wall(c.pending << WORK_SHIFT)
     }
 
     fn go_idle(&mut self, cpu: CpuId) {
@@ -232,7 +238,7 @@ impl<S: Sink> Engine<'_, S> {
         let now = self.now;
         let c = &mut self.cpus[cpu.index()];
         c.activity = Activity::Idle;
-        c.idle_from = now + std::mem::take(&mut c.pending);
+        c.idle_from = now + c.spend_pending();
         let timer = c.hrtimers.peek().map_or(Nanos::MAX, |timer| timer.0.hard.saturating_sub(now));
         let expected = timer.min(c.idle_average);
         let states = &self.spec.machine.idle_states;

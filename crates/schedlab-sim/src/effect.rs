@@ -123,7 +123,7 @@ impl<S: Sink> Engine<'_, S> {
 
     /// A timer whose latest time has passed fires at once: the call returns without blocking.
     fn sleep_until(&mut self, cpu: CpuId, task: TaskId, soft: Nanos) -> Next {
-        if soft + self.tasks[task.index()].timer_slack <= self.now {
+        if soft.saturating_add(self.tasks[task.index()].timer_slack) <= self.now {
             return Next::Done;
         }
         self.start_timer(cpu, task, soft);
@@ -135,7 +135,7 @@ impl<S: Sink> Engine<'_, S> {
         let period = self.amount(task, period);
         let now = self.now;
         let Object::Timer(last) = self.object(task, object) else { return Next::Done };
-        let next = last.unwrap_or(now) + period;
+        let next = last.unwrap_or(now).saturating_add(period);
         let missed = next <= now;
         *last = Some(if missed && mode == TimerMode::Relative { now } else { next });
         if missed {
@@ -159,7 +159,7 @@ impl<S: Sink> Engine<'_, S> {
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         let t = &mut self.tasks[task.index()];
-        let (pid, prio, parent) = (t.pid, t.prio, t.parent);
+        let (pid, prio, parent, process) = (t.pid, t.prio, t.parent, t.process);
         t.life = Life::Dead;
         self.emit(cpu, schedlab_trace::Kind::Exit { pid, prio });
         self.alive -= 1;
@@ -167,9 +167,11 @@ impl<S: Sink> Engine<'_, S> {
             let p = &mut self.tasks[parent.index()];
             p.children -= 1;
             p.zombies += 1;
+            // A process wakes its parent by signal, synchronously; a thread its joiner by futex.
+            let sync = p.process != process;
             if p.life == Life::Sleeping && p.wait == Wait::Child {
                 p.wait = Wait::Nothing;
-                self.wake(parent, cpu, true);
+                self.wake(parent, cpu, sync);
             }
         }
         self.checks.fair.changed(cpu, self.now);

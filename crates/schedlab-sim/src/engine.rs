@@ -355,6 +355,7 @@ fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
         rate: spec.machine.smt_rates.first().copied().unwrap_or(1024).max(1),
         pending: 0,
         need_resched: false,
+        resched_seen: false,
         marked: false,
         process: u32::MAX,
         tick_phase: phase,
@@ -403,6 +404,7 @@ impl<S: Sink> Engine<'_, S> {
         let due = |kind| self.events.due(self.source(kind, cpu)).is_some();
         let (queued, listed) = (self.sched.nr_running(cpu), c.wakelist.len());
         let found = match (c.activity, c.curr) {
+            _ if c.marked => format!("{cpu:?} kept its mark through an instant"),
             (Activity::Idle, _) if (queued > 0 || listed > 0) && !due(Source::CALL) => {
                 format!("{cpu:?} idles with {queued} tasks queued, {listed} on its wakelist and no interrupt due")
             }

@@ -9,6 +9,8 @@ use crate::error::SimError;
 use crate::objects::Object;
 use crate::task::{Mode, Step, Task, WORK_SHIFT};
 
+/// Longest step, 13 days: beyond any run, and far from overflow as work or as a time.
+const AMOUNT_MAX: Nanos = 1 << 50;
 /// Steps without time before a program counts as stuck.
 const IDLE_STEPS: u32 = 1_000_000;
 
@@ -36,11 +38,12 @@ impl<S: Sink> Engine<'_, S> {
                     self.begin(cpu, task, op)
                 }
                 Step::Effect => {
-                    // The call is over unless it blocks again: back in user mode.
-                    t.mode = Mode::User;
+                    // A call is over unless it blocks again: back in user mode.
+                    let called = std::mem::replace(&mut t.mode, Mode::User) == Mode::Kernel;
                     let next = self.effect(cpu, task, op);
-                    if self.cpus[cpu.index()].need_resched && matches!(next, Next::Done) {
+                    if called && self.cpus[cpu.index()].need_resched && matches!(next, Next::Done) {
                         // exit_to_user_mode: the overhead so far is spent first, then schedule() (see settle).
+                        self.cpus[cpu.index()].resched_seen = true;
                         let t = &mut self.tasks[task.index()];
                         t.pc += 1;
                         t.step = Step::Fetch;
@@ -220,7 +223,7 @@ impl<S: Sink> Engine<'_, S> {
         let c = &mut self.cpus[cpu.index()];
         let t = &mut self.tasks[task.index()];
         t.carry = 0;
-        t.until = self.now + c.pending + spin;
+        t.until = self.now + c.wall(c.pending << WORK_SHIFT) + spin;
         t.mode = Mode::Wall;
         t.work_left = 0;
         t.step = Step::Effect;
@@ -264,11 +267,12 @@ impl<S: Sink> Engine<'_, S> {
 
     pub fn amount(&mut self, task: TaskId, amount: Amount) -> Nanos {
         let t = &mut self.tasks[task.index()];
-        match amount {
+        let ns = match amount {
             Amount::Fixed(ns) => ns,
             Amount::Drawn(dist) => draw(&self.workloads, t, dist, self.spec.noise),
             Amount::Reg(reg) => (*register(t, reg)).max(0) as Nanos,
-        }
+        };
+        ns.min(AMOUNT_MAX)
     }
 
     /// The workload-local object as a global one.

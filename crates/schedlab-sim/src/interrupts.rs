@@ -34,7 +34,7 @@ impl<S: Sink> Engine<'_, S> {
             self.kick_idle(idle, cpu);
         }
         self.set_event(Source::TICK, cpu, self.now + self.tick_nsec);
-        self.settle(cpu);
+        self.interrupted(cpu);
     }
 
     /// `hrtimer_interrupt`; an idle CPU has to leave its idle state first.
@@ -46,7 +46,7 @@ impl<S: Sink> Engine<'_, S> {
                 self.progress(cpu);
                 self.charge_irq(cpu);
                 self.run_hrtimers(cpu);
-                self.settle(cpu);
+                self.interrupted(cpu);
             }
         }
     }
@@ -55,7 +55,7 @@ impl<S: Sink> Engine<'_, S> {
         if self.cpus[cpu.index()].activity == Activity::Busy {
             self.progress(cpu);
             self.charge_irq(cpu);
-            self.settle(cpu);
+            self.interrupted(cpu);
         }
     }
 
@@ -68,7 +68,7 @@ impl<S: Sink> Engine<'_, S> {
                 self.progress(cpu);
                 self.charge_irq(cpu);
                 self.drain_wakelist(cpu);
-                self.settle(cpu);
+                self.interrupted(cpu);
             }
         }
     }
@@ -86,11 +86,24 @@ impl<S: Sink> Engine<'_, S> {
             let moves = self.sched.nohz_balance(cpu, self.now);
             self.apply_moves(cpu, &moves);
         }
-        if self.sched.nr_running(cpu) > 0 || !self.cpus[cpu.index()].wakelist.is_empty() {
-            self.mark(cpu);
-        } else {
-            self.rest(cpu);
+        let c = &mut self.cpus[cpu.index()];
+        if self.sched.nr_running(cpu) == 0 && c.wakelist.is_empty() {
+            return self.rest(cpu);
         }
+        // Interrupt and wakeups come before schedule(), as on a busy CPU.
+        let overhead = c.spend_pending();
+        if overhead > 0 {
+            self.set_event(Source::IDLE_EXIT, cpu, self.now + overhead);
+        } else {
+            self.mark(cpu);
+        }
+    }
+
+    /// The end of an interrupt on a busy CPU (`irqentry_exit`): a resched flag set by now is seen.
+    pub fn interrupted(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        c.resched_seen = c.need_resched;
+        self.settle(cpu);
     }
 
     fn charge_irq(&mut self, cpu: CpuId) {

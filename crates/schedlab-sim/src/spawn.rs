@@ -105,6 +105,7 @@ impl<S: Sink> Engine<'_, S> {
             self.wake_new(id, cpu);
             // The shell is not simulated: what its wakeup costs is not charged to anybody.
             self.cpus[cpu.index()].pending = 0;
+            self.interrupted(cpu);
         }
         self.arm_start();
     }

@@ -57,8 +57,10 @@ impl FairSums {
     /// EEVDF bounds every task's lag, in ns of service, by r_max + q: the largest request plus the longest time
     /// between two picks (ticks and sections that cannot be preempted round requests up).
     ///
-    /// The theorem is about a steady set of competitors: a task that leaves or joins with lag moves V under the
-    /// others. So it is held against a queue whose set has not changed while each of them could run once.
+    /// The theorem is about a steady set of competitors that start without lag. Whoever joins may bring as much as the
+    /// kernel's clamp allows, and moves V under the others; positive lag is served first. So the bound is held against
+    /// a queue whose set has not changed while everybody's clamp and request could be served; until then, and for
+    /// negative lag, which only V's own progress heals, the clamp is the bound where it is larger.
     fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
         if sched.fair.config.version.rules.policy != Policy::Eevdf {
             return None;
@@ -71,7 +73,9 @@ impl FairSums {
         // Lag travels with a task that changes CPU, so the slowest CPU bounds all.
         self.longest = self.longest.max(self.cpus.iter().map(|pace| pace.longest).max().unwrap_or(0));
         let bound = self.slice_max + self.longest;
-        let settled = self.cpus[cpu.index()].changed + bound * u64::from(sched.nr_running(cpu));
+        // update_entity_lag's clamp, as service.
+        let clamp = (2 * self.slice_max).max(sched.fair.config.tick_nsec());
+        let settled = self.cpus[cpu.index()].changed + (bound + clamp) * u64::from(sched.nr_running(cpu));
         if now < settled {
             return None;
         }
@@ -79,8 +83,9 @@ impl FairSums {
             self.lags += 1;
             let entity = sched.fair.entity(task);
             let service = i128::from(sched.fair.lag(task)) * i128::from(entity.load.weight >> 10) / 1024;
-            if service.unsigned_abs() > u128::from(bound) {
-                let message = format!("{task:?} on {cpu:?}: lag {service} ns of service is beyond {bound} ns");
+            let limit = if service < 0 { bound.max(clamp) } else { bound };
+            if service.unsigned_abs() > u128::from(limit) {
+                let message = format!("{task:?} on {cpu:?}: lag {service} ns of service is beyond {limit} ns");
                 return Some(("lag_bound", message));
             }
         }

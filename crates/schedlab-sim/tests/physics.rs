@@ -1,0 +1,107 @@
+//! Who pays what, and when a request to reschedule takes effect.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use schedlab_model::{Nanos, Topology, MSEC, SEC, USEC};
+use schedlab_sim::Machine;
+use schedlab_trace::Kind;
+use schedlab_workload::{Amount, Dist, Op};
+use support::{flat, kernel, machine, record, spec, tasks, Record};
+
+/// When the task of that name was last woken before `from`, and when it ran next.
+fn wakeups(record: &Record, name: &str) -> Vec<(Nanos, Nanos)> {
+    let pid = record.names.iter().find(|(_, known)| known == name).unwrap().0;
+    let mut woken = None;
+    let mut found = Vec::new();
+    for event in &record.events {
+        match event.kind {
+            Kind::Waking { pid: wakee, .. } if wakee == pid => woken = Some(event.time),
+            Kind::Switch { next, .. } if next == pid => found.extend(woken.take().map(|at| (at, event.time))),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn a_wakeup_from_idle_takes_interrupt_and_wakeup_before_the_switch() {
+    let sleeper = vec![Op::Sleep(Amount::Fixed(MSEC)), Op::Run(Amount::Fixed(USEC)), Op::Jump(0)];
+    let spec = spec(flat(1, 1000), kernel("6.12.0", 1, 250), vec![tasks(vec![("s", 0, None, sleeper)])]);
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    let found = wakeups(&record, "s");
+    assert!(found.len() > 500, "{}", found.len());
+    // Interrupt, wakeup and the test of one CPU cost 1 us each.
+    assert!(found.iter().all(|(woken, ran)| ran - woken == 3000), "{:?}", &found[..3]);
+}
+
+#[test]
+fn a_running_task_notices_a_remote_request_only_by_the_interrupt() {
+    let slow_ipi = |mut machine: Machine| {
+        machine.costs.ipi.iter_mut().for_each(|ipi| *ipi = Dist::Constant(MSEC));
+        machine
+    };
+    for burst in [SEC, 100 * USEC, 7 * USEC] {
+        let hog = vec![Op::Run(Amount::Fixed(burst)), Op::Jump(0)];
+        // The wakee's timer is on CPU 1, where it last slept; affinity brings it to the hog's CPU.
+        let wakee = vec![Op::SetAffinity(0), Op::Wait(0), Op::Run(Amount::Fixed(10 * USEC)), Op::Jump(1)];
+        let waker = vec![Op::Sleep(Amount::Fixed(20 * MSEC)), Op::Post(0), Op::Jump(0)];
+        let mut workload =
+            tasks(vec![("hog", 0, Some(0), hog), ("wakee", -20, Some(0), wakee), ("waker", 0, Some(1), waker)]);
+        workload.objects = vec![schedlab_workload::ObjectSpec::Futex];
+        workload.masks = vec![schedlab_model::CpuMask::first(1)];
+        let mut spec = spec(slow_ipi(flat(2, 100)), kernel("6.12.0", 2, 100), vec![workload]);
+        spec.duration = 200 * MSEC;
+        let (outcome, record) = record(&spec);
+        outcome.unwrap();
+        let found = wakeups(&record, "wakee");
+        assert!(!found.is_empty());
+        for (woken, ran) in found {
+            // A tick is an interrupt as well.
+            let tick = woken / (10 * MSEC) != ran / (10 * MSEC);
+            assert!(ran - woken >= MSEC || tick, "burst {burst}: ran {} ns after it was woken", ran - woken);
+        }
+    }
+}
+
+#[test]
+fn a_task_that_starts_on_a_busy_cpu_is_compared_at_once() {
+    let hog = |ops| vec![Op::Run(Amount::Fixed(SEC)), ops];
+    let mut workload = tasks(vec![("hog", 19, None, hog(Op::Exit)), ("late", -20, None, hog(Op::Exit))]);
+    workload.tasks[1].delay = 50 * MSEC + 500 * USEC;
+    let mut spec = spec(flat(1, 100), kernel("6.12.0", 1, 100), vec![workload]);
+    spec.duration = 100 * MSEC;
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    let first = record.events.iter().find(|e| matches!(e.kind, Kind::Switch { next: 2, .. })).unwrap();
+    assert!(first.time < 50 * MSEC + 510 * USEC, "{}", first.time);
+}
+
+#[test]
+fn two_threads_of_a_core_share_it() {
+    let busy = |threads: u32| {
+        let hog = || vec![Op::Run(Amount::Fixed(100 * MSEC)), Op::Exit];
+        let list = (0..threads).map(|cpu| (["a", "b"][cpu as usize], 0, Some(cpu), hog())).collect();
+        let smt = machine(Topology::regular(1, 1, 1, 2, true).unwrap(), 0);
+        record(&spec(smt, kernel("6.12.0", 2, 250), vec![tasks(list)])).0.unwrap().now
+    };
+    assert_eq!(busy(1), 100 * MSEC);
+    // The preset gives each of two busy threads 640/1024 of the core.
+    assert_eq!(busy(2), 160 * MSEC);
+}
+
+#[test]
+fn lag_is_held_against_its_bound_where_hogs_compete() {
+    let hog = |ns: u64| vec![Op::Run(Amount::Fixed(ns)), Op::Jump(0)];
+    let nices = [-20, -10, -5, 0, 0, 3, 10, 19];
+    let list = nices.iter().enumerate().map(|(i, nice)| (["a", "b"][i % 2], *nice, Some(0), hog(77_777))).collect();
+    let mut workload = tasks(list);
+    workload.tasks[3].slice = Some(100 * USEC);
+    workload.tasks[4].slice = Some(20 * MSEC);
+    let mut spec = spec(flat(1, 500), kernel("6.12.0", 1, 250), vec![workload]);
+    spec.duration = 5 * SEC;
+    let outcome = record(&spec).0.unwrap();
+    let looks = outcome.checks.iter().find(|(check, _)| *check == "lag_bound").unwrap().1;
+    assert!(looks > 100, "the bound was looked at {looks} times");
+}
