@@ -217,11 +217,19 @@ impl KernelConfig {
             return Err(ConfigError::KnobRange { name: info.name, version, value, range: info.range });
         }
         self.knobs.put(info.knob, value);
-        if info.knob == Knob::TunableScaling {
+        let sysctl = self.version.rules.sysctl_updates_nr_latency
+            && matches!(info.knob, Knob::Latency | Knob::MinGranularity | Knob::WakeupGranularity);
+        if sysctl || info.knob == Knob::TunableScaling {
             self.normalized.unscale_from(&self.knobs, self.scaling_factor());
             self.knobs.nr_latency = self.knobs.latency.div_ceil(self.knobs.min_granularity.max(1));
         }
         Ok(())
+    }
+
+    /// base_slice before scaling (`normalized_sysctl_sched_base_slice`).
+    #[must_use]
+    pub fn normalized_base_slice(&self) -> Nanos {
+        self.normalized.base_slice
     }
 
     /// Chooses the preemption model.

@@ -42,16 +42,16 @@ features! {
     GentleFairSleepers GENTLE_FAIR_SLEEPERS true b"TTTTT------" "halve the credit of a sleeper";
     StartDebit START_DEBIT true b"TTTTT------" "place a new task one slice to the right";
     PlaceLag PLACE_LAG true b"-----TTTTTT" "keep the lag over sleep and migration";
-    PlaceFudge PLACE_FUDGE false b"-----T-----" "place short slices at zero lag";
-    PlaceBonus PLACE_BONUS false b"-----F-----" "move a sleeper left by half a slice";
-    MinimalVa MINIMAL_VA false b"-----F-----" "measure vruntimes from V instead of the minimum";
+    PlaceFudge PLACE_FUDGE true b"-----T-----" "place short slices at zero lag";
+    PlaceBonus PLACE_BONUS true b"-----F-----" "move a sleeper left by half a slice";
+    MinimalVa MINIMAL_VA true b"-----F-----" "measure vruntimes from V instead of the minimum";
     PlaceDeadlineInitial PLACE_DEADLINE_INITIAL true b"-----TTTTTT" "a new task's first slice is half as long";
     PlaceRelDeadline PLACE_REL_DEADLINE true b"-------TTTT" "keep the relative deadline over a requeue";
     RunToParity RUN_TO_PARITY true b"------TTTTT" "let the running task reach parity or its slice";
     PreemptShort PREEMPT_SHORT true b"-------TTTT" "a shorter slice may break that protection";
     NextBuddy NEXT_BUDDY true b"FFFFFFFFFFF" "prefer the task woken last";
     LastBuddy LAST_BUDDY true b"TTTTT------" "prefer the task preempted last";
-    PickBuddy PICK_BUDDY false b"--------TTT" "honour the next buddy when picking";
+    PickBuddy PICK_BUDDY true b"--------TTT" "honour the next buddy when picking";
     CacheHotBuddy CACHE_HOT_BUDDY true b"TTTTTTTTTTT" "the balancer treats buddies as cache hot";
     DelayDequeue DELAY_DEQUEUE true b"-------TTTT" "a sleeper that owes service stays queued";
     DelayZero DELAY_ZERO true b"-------TTTT" "such a sleeper never comes back with credit";
@@ -59,7 +59,7 @@ features! {
     WakeupPreemption WAKEUP_PREEMPTION true b"TTTTTTTTTTT" "a wakeup may preempt at all";
     Hrtick HRTICK false b"FFFFFFFFFFT" "a timer at the exact end of the slice";
     HrtickDl HRTICK_DL false b"--FFFFFFFFT" "the same for SCHED_DEADLINE";
-    DoubleTick DOUBLE_TICK false b"FFFFFFFF---" "test at the tick although the timer is armed";
+    DoubleTick DOUBLE_TICK false b"FFFFFFFFF--" "test at the tick although the timer is armed";
     NontaskCapacity NONTASK_CAPACITY false b"TTTTTTTTTTT" "interrupts reduce a CPU's capacity";
     TtwuQueue TTWU_QUEUE true b"TTTTTTTTTTT" "queue a remote wakeup by interrupt";
     SisAvgCpu SIS_AVG_CPU false b"FF---------" "skip the idle search when idle time is short";
@@ -73,7 +73,7 @@ features! {
     WaBias WA_BIAS true b"TTTTTTTTTTT" "wake_affine: bias the comparison by the domain's imbalance";
     UtilEst UTIL_EST false b"TTTTTTTTTTT" "estimate utilisation over sleeps";
     UtilEstFastup UTIL_EST_FASTUP false b"-TTTTTT----" "let the estimate rise at once";
-    RtPushIpi RT_PUSH_IPI false b"TTTFTTTFTTF" "real-time push by interrupt";
+    RtPushIpi RT_PUSH_IPI false b"TTTFTTTTFTF" "real-time push by interrupt";
     RtRuntimeShare RT_RUNTIME_SHARE false b"TTFFFFFFFFF" "real-time groups borrow between CPUs";
     WarnDoubleClock WARN_DOUBLE_CLOCK false b"FFFFFFFFFFF" "debugging aid";
     LatencyWarn LATENCY_WARN false b"--FFFFFFFFF" "debugging aid";

@@ -18,7 +18,10 @@ pub use config::{ConfigError, KernelConfig, PreemptModel};
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
-pub use version::{IdleRule, Policy, Protection, Rules, Series, TreeKey, Version, VersionError};
+pub use version::{
+    Averaging, DelayedLag, HrtickRule, IdleRule, LagLimit, Policy, Protection, Rules, Series, SliceSource, TreeKey,
+    Version, VersionError, WakeupRule, YieldRule, ZeroPoint,
+};
 
 /// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

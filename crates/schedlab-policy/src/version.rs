@@ -4,8 +4,9 @@
 //! follows. Code asks a row for a rule; it never compares version names.
 
 use crate::config::PreemptModel;
-use crate::features::FeatureSet;
+use crate::features::{Feature, FeatureSet};
 use crate::nearest::nearest;
+use crate::weight::FIXEDPOINT_SHIFT;
 
 /// The columns of the feature and knob tables, oldest first. A column is not yet a version: only [`Version::all`] is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -53,13 +54,103 @@ pub enum TreeKey {
     Deadline,
 }
 
-/// How a running entity is protected from an earlier deadline.
+/// How a running entity is protected from an earlier deadline, and when it is asked to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protection {
-    /// Not at all.
+    /// Not at all. CFS compares run and slice at the tick; the 2023 series picks anew at every tick.
     None,
-    /// RUN_TO_PARITY by `vlag == deadline`, set when the entity is put on the CPU (6.6 to 6.12).
+    /// RUN_TO_PARITY by `vlag == deadline`, set when the entity is put on the CPU; a used-up slice ends the turn, and
+    /// where PREEMPT_SHORT exists a broken marker does once the entity is not eligible (6.6 to 6.12).
     Marker,
+    /// `vprot`, the shortest slice among those who wait; beyond it every accounting asks to reschedule (6.18 and later).
+    Vprot {
+        /// Also when a running task is only requeued, not just when it is picked (6.18).
+        renewed_by_requeue: bool,
+    },
+}
+
+/// The zero point of vruntimes (v0).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZeroPoint {
+    /// `min_vruntime`: the smallest vruntime, never moving left.
+    Minimum,
+    /// `zero_vruntime`: V, moved whenever V is computed (6.12 stable, 7.x).
+    Average,
+}
+
+/// Weights in the sums that make V.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Averaging {
+    /// How far weights are shifted down.
+    pub shift: u32,
+    /// Eligibility is compared in 128 bits.
+    pub wide: bool,
+    /// V is rounded towards v0 instead of down (2023 series).
+    pub truncates: bool,
+}
+
+/// The bound of the lag an entity keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LagLimit {
+    /// Twice its own slice, or a tick if that is longer.
+    OwnSlice,
+    /// The longest slice on the queue and a tick (7.x).
+    LongestSlice,
+}
+
+/// What happens to the lag of an entity whose dequeue is delayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelayedLag {
+    /// Looked at when it wakes: credit is dropped (6.12 to 6.18).
+    Dropped,
+    /// Saved when the delay begins, from then on it can only heal; a wakeup places the entity by it (7.x).
+    Heals,
+}
+
+/// Where a task's slice comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SliceSource {
+    /// base_slice for everybody. CFS computes its own.
+    Base,
+    /// base_slice scaled by latency-nice, taken when that is set (2023 series).
+    LatencyNice,
+    /// base_slice or `sched_attr.sched_runtime` (6.12 and later).
+    Custom,
+}
+
+/// Whether a woken task preempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WakeupRule {
+    /// CFS: the lead in vruntime against wakeup_granularity.
+    Granularity,
+    /// Whoever would be picked.
+    Pick,
+    /// As before, after a shorter slice that deserves the CPU broke the marker (6.12).
+    BreakMarker,
+    /// As before, a shorter slice looks through the protection (6.18).
+    Unprotected,
+    /// As before, but forks never preempt and delayed entities met on the way leave (7.x).
+    Requeue,
+}
+
+/// What `sched_yield` does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum YieldRule {
+    /// Sets the skip buddy (CFS).
+    Skip,
+    /// Asks for one more slice: the deadline moves (up to 6.12.0).
+    LaterDeadline,
+    /// An eligible task gives up the rest of its request: its vruntime moves to the deadline.
+    ForfeitRequest,
+}
+
+/// When the slice-end timer (HRTICK) fires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HrtickRule {
+    /// When the slice, counted from the pick, is used up.
+    Slice,
+    /// When the deadline is reached (7.x).
+    Deadline,
 }
 
 /// The rules of `kernel/sched/fair.c` that differ between versions. Rules that only one row has so far are not here.
@@ -79,10 +170,44 @@ pub struct Rules {
     pub tick_slice_cap: bool,
     /// An entity asleep for 104 days is placed without comparing vruntimes (stable backport).
     pub long_sleeper: bool,
+    /// Picking an entity forgets it as a buddy even if it runs already (up to 5.11).
+    pub pick_clears_buddies: bool,
+    /// Writing latency or granularity recomputes `sched_nr_latency` (sysctls, up to 5.12).
+    pub sysctl_updates_nr_latency: bool,
+    /// A nice change of the only task still asks to reschedule (5.2).
+    pub prio_changed_alone: bool,
     /// Protection of the running entity.
     pub protection: Protection,
-    /// `task_fork_fair` places the child on the forking CPU (up to 6.6).
+    /// `task_fork_fair` charges the parent and places the child on the forking CPU (up to 6.6).
     pub fork_places: bool,
+    /// The first enqueue after fork is known as such (6.12 and later): half a slice.
+    pub initial_enqueue: bool,
+    /// v0.
+    pub zero: ZeroPoint,
+    /// Sums.
+    pub averaging: Averaging,
+    /// Bound of lag.
+    pub lag_limit: LagLimit,
+    /// Lag of delayed entities.
+    pub delayed_lag: DelayedLag,
+    /// Slices.
+    pub slice: SliceSource,
+    /// Wakeup preemption.
+    pub wakeup: WakeupRule,
+    /// An idle entity preempted by another loses its protection (6.12 stable and later).
+    pub idle_loses_protection: bool,
+    /// A slice that ends asks to reschedule; without it the tick picks anew (2023 series).
+    pub expiry_reschedules: bool,
+    /// The feature that lets the pick honour the next buddy.
+    pub buddy_feature: Feature,
+    /// `sched_yield`.
+    pub yields: YieldRule,
+    /// A new weight rescales a relative deadline too (6.14 and later).
+    pub reweight_deadline: bool,
+    /// Fair decisions reschedule lazily under `preempt=lazy` (6.13 and later).
+    pub lazy: bool,
+    /// HRTICK.
+    pub hrtick: HrtickRule,
 }
 
 /// One kernel version.
@@ -127,7 +252,14 @@ impl VersionError {
 }
 
 const CLASSIC_PREEMPT: &[PreemptModel] = &[PreemptModel::None, PreemptModel::Voluntary, PreemptModel::Full];
+const LAZY_PREEMPT: &[PreemptModel] =
+    &[PreemptModel::None, PreemptModel::Voluntary, PreemptModel::Full, PreemptModel::Lazy];
+/// Where the architecture supports it, 7.x is built with these two only.
+const NEW_PREEMPT: &[PreemptModel] = &[PreemptModel::Full, PreemptModel::Lazy];
 
+const SCALED: Averaging = Averaging { shift: FIXEDPOINT_SHIFT, wide: false, truncates: false };
+
+/// 6.1; the fields that only EEVDF reads are as in its first version.
 const CFS: Rules = Rules {
     policy: Policy::Cfs,
     tree_key: TreeKey::Vruntime,
@@ -136,20 +268,119 @@ const CFS: Rules = Rules {
     idle_sleeper_credit: true,
     tick_slice_cap: false,
     long_sleeper: true,
+    pick_clears_buddies: false,
+    sysctl_updates_nr_latency: false,
+    prio_changed_alone: false,
     protection: Protection::None,
     fork_places: true,
+    initial_enqueue: false,
+    zero: ZeroPoint::Minimum,
+    averaging: SCALED,
+    lag_limit: LagLimit::OwnSlice,
+    delayed_lag: DelayedLag::Dropped,
+    slice: SliceSource::Base,
+    wakeup: WakeupRule::Granularity,
+    idle_loses_protection: false,
+    expiry_reschedules: false,
+    buddy_feature: Feature::NextBuddy,
+    yields: YieldRule::Skip,
+    reweight_deadline: false,
+    lazy: false,
+    hrtick: HrtickRule::Slice,
 };
 
-const EEVDF: Rules = Rules {
+const CFS_6_3: Rules = Rules { tick_slice_cap: true, ..CFS };
+
+const CFS_5_13: Rules =
+    Rules { idle: IdleRule::Task, idle_slice_floor: false, idle_sleeper_credit: false, long_sleeper: false, ..CFS };
+
+const CFS_5_7: Rules = Rules { pick_clears_buddies: true, sysctl_updates_nr_latency: true, ..CFS_5_13 };
+
+const CFS_5_2: Rules = Rules { prio_changed_alone: true, ..CFS_5_7 };
+
+const EEVDF_RFC: Rules = Rules {
     policy: Policy::Eevdf,
-    tree_key: TreeKey::Deadline,
-    idle: IdleRule::Entity,
-    protection: Protection::Marker,
-    fork_places: false,
+    averaging: Averaging { truncates: true, ..SCALED },
+    slice: SliceSource::LatencyNice,
+    wakeup: WakeupRule::Pick,
+    yields: YieldRule::LaterDeadline,
     ..CFS
 };
 
-static VERSIONS: [Version; 2] = [
+const EEVDF_6_6: Rules = Rules {
+    averaging: SCALED,
+    slice: SliceSource::Base,
+    protection: Protection::Marker,
+    expiry_reschedules: true,
+    ..EEVDF_RFC
+};
+
+const EEVDF_6_12: Rules = Rules {
+    tree_key: TreeKey::Deadline,
+    idle: IdleRule::Entity,
+    fork_places: false,
+    initial_enqueue: true,
+    slice: SliceSource::Custom,
+    wakeup: WakeupRule::BreakMarker,
+    ..EEVDF_6_6
+};
+
+const EEVDF_6_12_STABLE: Rules = Rules {
+    zero: ZeroPoint::Average,
+    idle_loses_protection: true,
+    buddy_feature: Feature::PickBuddy,
+    yields: YieldRule::ForfeitRequest,
+    ..EEVDF_6_12
+};
+
+const EEVDF_6_18: Rules = Rules {
+    zero: ZeroPoint::Minimum,
+    protection: Protection::Vprot { renewed_by_requeue: true },
+    wakeup: WakeupRule::Unprotected,
+    reweight_deadline: true,
+    lazy: true,
+    ..EEVDF_6_12_STABLE
+};
+
+const EEVDF_7: Rules = Rules {
+    zero: ZeroPoint::Average,
+    averaging: Averaging { shift: 0, wide: true, truncates: false },
+    lag_limit: LagLimit::LongestSlice,
+    delayed_lag: DelayedLag::Heals,
+    protection: Protection::Vprot { renewed_by_requeue: false },
+    wakeup: WakeupRule::Requeue,
+    hrtick: HrtickRule::Deadline,
+    ..EEVDF_6_18
+};
+
+static VERSIONS: [Version; 11] = [
+    Version {
+        name: "5.2",
+        aliases: &["5.2.1"],
+        summary: "CFS as in 5.2.1: the period counts the queue's own entities, slices have no floor",
+        series: Series::V5_2,
+        rules: CFS_5_2,
+        preempt_models: CLASSIC_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "5.7",
+        aliases: &["5.7.14"],
+        summary: "CFS as in 5.7.14: as 5.2, but a nice change of a lone task no longer reschedules",
+        series: Series::V5_7,
+        rules: CFS_5_7,
+        preempt_models: CLASSIC_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "5.13",
+        aliases: &[],
+        summary: "CFS as in 5.13 (between 5.11 and 5.14.2): ALT_PERIOD and BASE_SLICE, knobs in debugfs",
+        series: Series::V5_13,
+        rules: CFS_5_13,
+        preempt_models: CLASSIC_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
     Version {
         name: "6.1",
         aliases: &["6.1.192"],
@@ -160,13 +391,68 @@ static VERSIONS: [Version; 2] = [
         preempt_default: PreemptModel::Voluntary,
     },
     Version {
+        name: "6.3",
+        aliases: &["6.3.8"],
+        summary: "CFS as in 6.3.8: the tick caps slices at sched_latency",
+        series: Series::V6_3,
+        rules: CFS_6_3,
+        preempt_models: CLASSIC_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "eevdf-rfc",
+        aliases: &[],
+        summary: "the EEVDF series of March 2023 on 6.3: latency-nice, PLACE_FUDGE, PLACE_BONUS, a pick at every tick",
+        series: Series::EevdfRfc,
+        rules: EEVDF_RFC,
+        preempt_models: CLASSIC_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "6.6",
+        aliases: &["6.6.0"],
+        summary: "EEVDF as in 6.6.0: RUN_TO_PARITY, one slice for all, tree by vruntime",
+        series: Series::V6_6,
+        rules: EEVDF_6_6,
+        preempt_models: CLASSIC_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
         name: "6.12.0",
         aliases: &[],
         summary: "EEVDF as in vanilla 6.12.0: delayed dequeue, custom slices, PREEMPT_SHORT",
         series: Series::V6_12_0,
-        rules: EEVDF,
+        rules: EEVDF_6_12,
         preempt_models: CLASSIC_PREEMPT,
         preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "6.12.107",
+        aliases: &["6.12"],
+        summary:
+            "EEVDF as in Debian 6.12.107: zero_vruntime, PICK_BUDDY, 0.70 ms base slice, yield gives up the request",
+        series: Series::V6_12_107,
+        rules: EEVDF_6_12_STABLE,
+        preempt_models: CLASSIC_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "6.18",
+        aliases: &["6.18.2"],
+        summary: "EEVDF as in 6.18.2: protection by shortest slice (vprot), lazy rescheduling",
+        series: Series::V6_18,
+        rules: EEVDF_6_18,
+        preempt_models: LAZY_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "7.2",
+        aliases: &["7.2.13"],
+        summary: "EEVDF as in Debian 7.2.13: full-resolution weights, lag that heals while delayed, lazy by default",
+        series: Series::V7_2,
+        rules: EEVDF_7,
+        preempt_models: NEW_PREEMPT,
+        preempt_default: PreemptModel::Lazy,
     },
 ];
 
@@ -218,8 +504,10 @@ mod tests {
     #[test]
     fn names_are_found_or_answered_with_the_nearest() {
         assert_eq!(Version::find("6.1").unwrap().name, "6.1");
-        assert_eq!(Version::find("6.1.192").unwrap().name, "6.1");
-        for (wrong, nearest) in [("6.12", "6.12.0"), ("6.12.107", "6.12.0"), ("6.2", "6.1"), ("v6.1", "6.1")] {
+        for (alias, name) in [("6.1.192", "6.1"), ("6.12", "6.12.107"), ("7.2.13", "7.2")] {
+            assert_eq!(Version::find(alias).unwrap().name, name);
+        }
+        for (wrong, nearest) in [("6.12.108", "6.12.107"), ("6.2", "6.1"), ("v6.1", "6.1"), ("7.1", "7.2")] {
             assert_eq!(Version::find(wrong).unwrap_err().nearest[0], nearest, "{wrong}");
         }
         assert!(Version::find("").unwrap_err().hint().contains("6.12.0"));

@@ -17,7 +17,7 @@ fn trace(version: &str, hz: u32, nices: [i8; 2], until: u64, fork: bool) -> Stri
     let mut starts = vec![start(&tasks, running, 0)];
     let tick = fair.config.tick_nsec();
     for now in (tick..=until * MSEC).step_by(tick as usize) {
-        if fair.task_tick(CPU, now) == Resched::Full {
+        if fair.task_tick(CPU, now) != Resched::No {
             let next = fair.pick_next_task(CPU, now);
             if next != running {
                 running = next;
@@ -40,6 +40,18 @@ fn two_hogs() {
         ("6.1", 1000, [0, 0], "A0 B12 A24 B36"),
         ("6.1", 250, [0, 5], "A0 B20 A28 B48 A56"),
         ("6.1", 1000, [0, 5], "A0 B19 A26 B45 A51 B70"),
+        ("eevdf-rfc", 250, [0, 0], "A0 B4 A8 B12 A16"),
+        ("eevdf-rfc", 1000, [0, 0], "A0 B1 A2 B3 A4 B5"),
+        ("eevdf-rfc", 250, [0, 5], "A0 B4 A8 B20 A24 B36"),
+        ("eevdf-rfc", 1000, [0, 5], "A0 B1 A2 B5 A6 B9"),
+        ("6.6", 250, [0, 0], "A0 B4 A12 B20 A28"),
+        ("6.6", 1000, [0, 0], "A0 B3 A9 B15 A21 B27"),
+        ("6.6", 250, [0, 5], "A0 B4 A8 B20 A24 B36"),
+        ("6.6", 1000, [0, 5], "A0 B3 A7 B19 A23 B35"),
+        ("6.18", 250, [0, 0], "A0 B4 A8 B12 A16"),
+        ("6.18", 1000, [0, 0], "A0 B3 A6 B9 A12"),
+        ("6.18", 250, [0, 5], "A0 B4 A8 B20 A24 B36"),
+        ("6.18", 1000, [0, 5], "A0 B3 A6 B13 A16 B25"),
         ("6.12.0", 250, [0, 0], "A0 B4 A8 B12 A16"),
         ("6.12.0", 1000, [0, 0], "A0 B3 A6 B9 A12"),
         ("6.12.0", 250, [0, 5], "A0 B4 A8 B20 A24 B36"),

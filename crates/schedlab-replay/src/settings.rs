@@ -7,8 +7,14 @@ use schedlab_trace::Header;
 const HZ: u32 = 250;
 
 /// Header lines that are knobs; the rest of the line is the value.
-const KNOBS: [&str; 6] =
-    ["base_slice_ns", "latency_ns", "min_granularity_ns", "wakeup_granularity_ns", "idle_min_granularity_ns", "migration_cost_ns"];
+const KNOBS: [&str; 6] = [
+    "base_slice_ns",
+    "latency_ns",
+    "min_granularity_ns",
+    "wakeup_granularity_ns",
+    "idle_min_granularity_ns",
+    "migration_cost_ns",
+];
 
 /// A row configured as the header says, and what the row does not have.
 pub struct Settings {
@@ -78,8 +84,9 @@ mod tests {
             ("6.1.0-56-cloud-amd64", Some("6.1")),
             ("6.1.192", Some("6.1")),
             ("6.12.0", Some("6.12.0")),
-            ("6.12.999+deb13-cloud-amd64", None),
-            ("5.2", None),
+            ("6.12.999+deb13-cloud-amd64", Some("6.12.107")),
+            ("5.2", Some("5.2")),
+            ("4.19", None),
             ("", None),
             ("mainline", None),
         ] {

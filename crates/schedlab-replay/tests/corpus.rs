@@ -24,9 +24,8 @@ const FLOORS: [Floor; 6] = [
     Floor { trace: "6.1.192-1cpu-hogs", row: "6.1", picks: 9950, preemptions: 9950, judged: 4100, state: 9990 },
     Floor { trace: "6.1.192-1cpu-nice", row: "6.1", picks: 9950, preemptions: 9950, judged: 4400, state: 9990 },
     Floor { trace: "6.1.192-2cpu-hack", row: "6.1", picks: 9900, preemptions: 9900, judged: 4800, state: 9900 },
-    // No row for 6.12.107 yet; these loads do not touch what tells it from 6.12.0.
-    Floor { trace: "6.12.107-1cpu-hack", row: "6.12.0", picks: 9950, preemptions: 9950, judged: 400, state: 9900 },
-    Floor { trace: "6.12.107-2cpu-hack", row: "6.12.0", picks: 9900, preemptions: 9900, judged: 1400, state: 9000 },
+    Floor { trace: "6.12.107-1cpu-hack", row: "6.12.107", picks: 9950, preemptions: 9950, judged: 400, state: 9900 },
+    Floor { trace: "6.12.107-2cpu-hack", row: "6.12.107", picks: 9900, preemptions: 9900, judged: 1400, state: 9000 },
 ];
 
 fn path(trace: &str) -> PathBuf {
@@ -72,8 +71,11 @@ fn the_row_of_the_recorded_kernel_wins() {
         let recorded = reader.header().kernel.as_deref().and_then(row_of).map_or(floor.row, |row| row.name);
         let reports = replay_rows(&mut *reader, &rows, &Options::default()).unwrap();
         let key = |score: Score| (score.share * 1e6) as u64;
-        let best = reports.iter().max_by_key(|report| key(report.picks) + key(report.preemptions)).unwrap();
-        assert_eq!(best.row, recorded, "{}", schedlab_replay::matrix_table(&reports));
+        let total = |report: &Report| key(report.picks) + key(report.preemptions);
+        // Rows that differ only where this load does not go may tie with it; none may beat it.
+        let best = reports.iter().map(total).max();
+        let own = reports.iter().find(|report| report.row == recorded).map(total);
+        assert_eq!(own, best, "{}", schedlab_replay::matrix_table(&reports));
     }
 }
 

@@ -1,13 +1,15 @@
 //! Charging the running entity for the time it ran (`update_curr`), and what follows from it at once.
 //!
-//! CFS: `v += delta * 1024 / w`, then min_vruntime. EEVDF 6.12.0: also a new deadline when the old one is reached, and
-//! a resched wish if others wait.
+//! CFS: `v += delta * 1024 / w`, then min_vruntime. EEVDF: also a new deadline when the old one is reached and, except in
+//! the 2023 series, a resched wish if others wait: then, or when the protection of the running entity is over.
 
 use super::entity::{Entity, EntityId};
+use super::tree::Node;
 use super::{CfsRq, Fair};
 use crate::decision::Verdict;
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
+use crate::{Protection, TreeKey, ZeroPoint};
 use schedlab_model::{CpuId, Nanos, Vruntime};
 
 impl Fair {
@@ -47,14 +49,21 @@ impl Fair {
         se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.load) as i64);
         let running = se.on_rq.then_some(se.vruntime);
         if !self.eevdf {
-            q.update_min_vruntime(running, q.tree.min_value(&self.nodes));
+            q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, TreeKey::Vruntime));
             return;
         }
         let expired = se.update_deadline(self.config.knobs.base_slice);
-        let broken = !se.marked();
-        q.update_min_vruntime(running, q.tree.min_value(&self.nodes));
-        if (expired || broken) && q.nr_running != 1 && (expired || self.did_preempt_short(rq, curr)) {
-            self.resched_curr(rq);
+        match self.rules.zero {
+            ZeroPoint::Minimum if self.config.has(Feature::MinimalVa) => self.zero_to_average(rq),
+            ZeroPoint::Minimum => {
+                let key = self.rules.tree_key;
+                q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, key));
+            }
+            ZeroPoint::Average if expired => self.zero_to_average(rq),
+            ZeroPoint::Average => {}
+        }
+        if self.rqs[rq].nr_running != 1 && self.rules.expiry_reschedules && (expired || self.exposed(rq, curr)) {
+            self.resched_curr_lazy(rq);
             self.rqs[rq].clear_buddies(curr);
             if self.decisions.is_some() {
                 self.explain_expiry(rq, curr, expired, now);
@@ -65,23 +74,45 @@ impl Fair {
     /// [`CfsRq::update_min_vruntime`] with whoever runs and waits now.
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, rq: usize) {
+        if self.rules.zero == ZeroPoint::Average {
+            return;
+        }
+        if self.config.has(Feature::MinimalVa) {
+            return self.zero_to_average(rq);
+        }
         let running = self.running(rq).map(|curr| self.se(curr).vruntime);
         let q = &mut self.rqs[rq];
-        q.update_min_vruntime(running, q.tree.min_value(&self.nodes));
+        q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, self.rules.tree_key));
     }
 
-    /// `did_preempt_short`: the running entity, its protection broken, is no longer eligible.
+    /// v0 moves to V, in either direction (MINIMAL_VA, `zero_vruntime`).
+    #[cold]
+    fn zero_to_average(&mut self, rq: usize) {
+        let v = self.average(rq).vruntime();
+        let q = &mut self.rqs[rq];
+        q.move_zero(v.since(q.min_vruntime));
+    }
+
+    /// Whether the running entity, its slice not used up, lost its protection. By marker: only once it is not eligible
+    /// either (`did_preempt_short`).
     #[inline]
-    fn did_preempt_short(&self, rq: usize, curr: EntityId) -> bool {
-        self.config.has(Feature::PreemptShort) && !self.entity_eligible(rq, curr)
+    fn exposed(&self, rq: usize, curr: EntityId) -> bool {
+        let se = &self.entities[curr.index()];
+        match self.rules.protection {
+            Protection::None => false,
+            Protection::Marker => {
+                !se.marked() && self.config.has(Feature::PreemptShort) && !self.entity_eligible(rq, curr)
+            }
+            Protection::Vprot { .. } => !se.before_vprot(),
+        }
     }
 
     #[cold]
     fn explain_expiry(&mut self, rq: usize, curr: EntityId, expired: bool, now: Nanos) {
-        let (rule, feature) = if expired {
-            ("slice used up", None)
-        } else {
-            ("protection broken and no longer eligible", Some(Feature::PreemptShort))
+        let (rule, feature) = match self.rules.protection {
+            _ if expired => ("slice used up", None),
+            Protection::Vprot { .. } => ("protection is over", Some(Feature::RunToParity)),
+            _ => ("protection broken and no longer eligible", Some(Feature::PreemptShort)),
         };
         let (v, d) = (self.se(curr).vruntime, self.se(curr).deadline);
         let key = |at| self.rqs[rq].key(at);
@@ -102,10 +133,19 @@ impl CfsRq {
     }
 }
 
+/// The smallest vruntime in the tree, if it has any node.
+#[inline]
+fn queued_minimum(q: &CfsRq, entities: &[Entity], nodes: &[Node], key: TreeKey) -> Option<Vruntime> {
+    match key {
+        TreeKey::Deadline => q.tree.min_value(nodes),
+        TreeKey::Vruntime => q.tree.first().is_some().then(|| entities[q.tree.first().index()].vruntime),
+    }
+}
+
 impl Entity {
     /// `update_deadline`: a new request once the old one is served. Whether that happened.
     #[inline]
-    fn update_deadline(&mut self, base_slice: Nanos) -> bool {
+    pub(super) fn update_deadline(&mut self, base_slice: Nanos) -> bool {
         if self.vruntime.before(self.deadline) {
             return false;
         }

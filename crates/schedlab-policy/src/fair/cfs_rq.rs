@@ -3,7 +3,7 @@
 use super::entity::EntityId;
 use super::tree::Tree;
 use crate::weight::LoadWeight;
-use crate::Resched;
+use crate::{Averaging, Resched};
 use schedlab_model::{CpuId, TaskId, Vruntime};
 
 /// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
@@ -22,12 +22,15 @@ pub struct CfsRq {
     pub idle_h_nr_running: u32,
     /// Sum of weights.
     pub load: LoadWeight,
-    /// Monotonic lower bound of vruntimes; the zero point of keys (v0).
+    /// The zero point of keys (v0): a monotonic lower bound of vruntimes, or `zero_vruntime`, V when last computed.
     pub min_vruntime: Vruntime,
     /// Sum of (v - v0) * w over the tree.
     pub avg_vruntime: i64,
     /// Sum of w over the tree.
     pub avg_load: i64,
+    /// Sum of slice * w over the tree (2023 series).
+    pub(super) avg_slice: u64,
+    pub(super) averaging: Averaging,
     pub(super) tree: Tree,
     pub(super) curr: EntityId,
     pub(super) next: EntityId,
@@ -40,7 +43,7 @@ pub struct CfsRq {
 
 impl CfsRq {
     /// An empty queue (`init_cfs_rq`).
-    pub(super) fn new(cpu: CpuId) -> Self {
+    pub(super) fn new(cpu: CpuId, averaging: Averaging) -> Self {
         let nil = EntityId::NIL;
         CfsRq {
             cpu,
@@ -53,6 +56,8 @@ impl CfsRq {
             min_vruntime: Vruntime(0).plus(-(1 << 20)),
             avg_vruntime: 0,
             avg_load: 0,
+            avg_slice: 0,
+            averaging,
             tree: Tree::default(),
             curr: nil,
             next: nil,

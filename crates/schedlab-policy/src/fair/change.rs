@@ -1,15 +1,16 @@
 //! What happens to a task beside running: fork, migration, yield, and new nice value, policy or slice.
 
-use super::entity::EntityId;
-use super::task::SLICE_RANGE;
+use super::entity::{Entity, EntityId};
+use super::task::{latency_slice, SLICE_RANGE};
 use super::{Dequeue, Enqueue, Fair, WakeFlags};
 use crate::weight::{calc_delta_fair, LoadWeight};
-use crate::{FairPolicy, Resched};
-use schedlab_model::{CpuId, Nanos, TaskId};
+use crate::{FairPolicy, Resched, SliceSource, YieldRule, ZeroPoint};
+use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 impl Fair {
     /// `task_fork_fair` on the forking CPU, for a child just added. CFS places the child here, relative to this queue;
-    /// with child_runs_first it may swap places with the parent. EEVDF from 6.12 places it at its first enqueue.
+    /// with child_runs_first it may swap places with the parent. EEVDF places it at its first enqueue; up to 6.6 the
+    /// forking CPU still charges the parent.
     pub fn task_fork(&mut self, parent_cpu: CpuId, child: TaskId, now: Nanos) -> Resched {
         let (rq, id) = (parent_cpu.index(), EntityId::of(child));
         self.se_mut(id).set_cpu(parent_cpu);
@@ -24,6 +25,10 @@ impl Fair {
         if curr.is_some() {
             self.update_curr_rq(rq, now);
             self.se_mut(child).vruntime = self.se(curr).vruntime;
+        }
+        if self.eevdf {
+            // Its first enqueue places it again, as any other.
+            return;
         }
         self.place_entity_cfs(rq, child, true, now);
         if self.config.knobs.child_runs_first && curr.is_some() {
@@ -59,14 +64,30 @@ impl Fair {
         self.rqs[rq].clear_buddies(curr);
         if self.eevdf {
             self.update_curr_rq(rq, now);
-            let se = self.se_mut(curr);
-            se.deadline = se.deadline.plus(calc_delta_fair(se.slice, se.load) as i64);
-            return;
+            return self.yield_eevdf(rq, curr);
         }
         if self.se(curr).policy != FairPolicy::Batch {
             self.update_curr_rq(rq, now);
         }
         self.rqs[rq].skip = curr;
+    }
+
+    fn yield_eevdf(&mut self, rq: usize, curr: EntityId) {
+        if self.rules.yields == YieldRule::LaterDeadline {
+            let se = self.se_mut(curr);
+            se.deadline = se.deadline.plus(calc_delta_fair(se.slice, se.load) as i64);
+        } else if self.entity_eligible(rq, curr) {
+            let base_slice = self.config.knobs.base_slice;
+            let se = self.se_mut(curr);
+            se.vruntime = se.deadline;
+            se.update_deadline(base_slice);
+            match self.rules.zero {
+                ZeroPoint::Minimum => self.update_min_vruntime(rq),
+                ZeroPoint::Average => {
+                    self.avg_vruntime_moving(rq);
+                }
+            }
+        }
     }
 
     /// `yield_to_task_fair`: the current task yields in favour of `target`, queued on the same CPU. Whether it could.
@@ -114,13 +135,30 @@ impl Fair {
     pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
         let id = EntityId::of(task);
         let (cpu, wanted) = (self.se(id).cpu, slice.unwrap_or(0));
-        if self.eevdf && self.se(id).policy != FairPolicy::Idle && wanted != self.se(id).slice {
+        let custom = self.rules.slice == SliceSource::Custom;
+        if custom && self.se(id).policy != FairPolicy::Idle && wanted != self.se(id).slice {
             let base_slice = self.config.knobs.base_slice;
             self.requeue_around(id, true, now, |fair| {
                 let se = fair.se_mut(id);
                 se.custom_slice = wanted > 0;
                 se.slice = if wanted > 0 { wanted.clamp(SLICE_RANGE.0, SLICE_RANGE.1) } else { base_slice };
                 fair.set_load_weight(id);
+            });
+        }
+        self.need_resched(cpu)
+    }
+
+    /// `sched_setattr(sched_latency_nice)`: the slice it means, from the base slice of now. Nothing happens in kernels
+    /// without it, or outside -20..=19.
+    pub fn set_latency_nice(&mut self, task: TaskId, latency_nice: i8, now: Nanos) -> Resched {
+        let id = EntityId::of(task);
+        let cpu = self.se(id).cpu;
+        let known = self.rules.slice == SliceSource::LatencyNice && (-20..=19).contains(&latency_nice);
+        if known && self.se(id).latency_nice != latency_nice {
+            let slice = latency_slice(self.config.knobs.base_slice, latency_nice);
+            self.requeue_around(id, true, now, |fair| {
+                let se = fair.se_mut(id);
+                (se.latency_nice, se.slice) = (latency_nice, slice);
             });
         }
         self.need_resched(cpu)
@@ -154,17 +192,26 @@ impl Fair {
             self.enqueue_task(cpu, task, Enqueue::default(), now);
         }
         if running {
-            self.set_next(cpu, task, now);
+            self.set_next_entity(cpu.index(), id, false, now);
+            if queued {
+                self.list_move_front(cpu.index(), id);
+            }
         }
     }
 
-    /// `set_load_weight` on an entity off the queue: EEVDF rescales the saved lag, so that `w * vl` stays.
+    /// `set_load_weight` on an entity off the queue: EEVDF rescales the saved lag, so that `w * vl` stays; from 6.14 on
+    /// a relative deadline likewise.
     fn set_load_weight(&mut self, id: EntityId) {
-        let eevdf = self.eevdf;
+        let (eevdf, deadline_too) = (self.eevdf, self.rules.reweight_deadline);
         let se = self.se_mut(id);
         let load = LoadWeight::of_task(se.nice, se.policy);
+        let rescaled =
+            |from: i64, se: &Entity| from.wrapping_mul(se.load.weight as i64).wrapping_div(load.weight as i64);
         if eevdf {
-            se.vlag = se.vlag.wrapping_mul(se.load.weight as i64).wrapping_div(load.weight as i64);
+            se.vlag = rescaled(se.vlag, se);
+        }
+        if deadline_too && se.rel_deadline {
+            se.deadline = Vruntime(rescaled(se.deadline.0 as i64, se) as u64);
         }
         se.load = load;
     }
@@ -182,7 +229,7 @@ impl Fair {
     fn prio_changed(&mut self, id: EntityId, old_nice: i8, now: Nanos) {
         let (cpu, on_rq, nice) = (self.se(id).cpu, self.se(id).on_rq, self.se(id).nice);
         let rq = cpu.index();
-        if !on_rq || self.rqs[rq].nr_running == 1 {
+        if !on_rq || self.rqs[rq].nr_running == 1 && !self.rules.prio_changed_alone {
             return;
         }
         if self.rqs[rq].curr != id {

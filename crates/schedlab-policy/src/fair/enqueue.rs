@@ -5,6 +5,7 @@ use super::place::relative;
 use super::{Dequeue, Enqueue, Fair};
 use crate::decision::Verdict;
 use crate::features::Feature;
+use crate::{DelayedLag, TreeKey};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
@@ -15,7 +16,7 @@ impl Fair {
         let (rq, id) = (cpu.index(), EntityId::of(task));
         if self.se(id).on_rq {
             if self.se(id).sched_delayed {
-                self.requeue_delayed_entity(rq, id);
+                self.requeue_delayed_entity(rq, id, now);
             }
             return;
         }
@@ -95,6 +96,7 @@ impl Fair {
     /// `enqueue_entity` of EEVDF: every enqueue places.
     #[inline]
     fn enqueue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
+        let flags = Enqueue { initial: flags.initial && self.rules.initial_enqueue, ..flags };
         let curr = self.rqs[rq].curr == id;
         if curr {
             self.place_entity_eevdf(rq, id, flags);
@@ -181,6 +183,9 @@ impl Fair {
         if q.next == id {
             q.next = EntityId::NIL;
         }
+        if self.rules.delayed_lag == DelayedLag::Heals {
+            self.update_entity_lag(rq, id);
+        }
         self.se_mut(id).sched_delayed = true;
         if self.decisions.is_some() {
             let v = self.average(rq).vruntime();
@@ -190,26 +195,36 @@ impl Fair {
         }
     }
 
-    /// `requeue_delayed_entity`: a wakeup met a delayed entity. Credit gained meanwhile is dropped (DELAY_ZERO) by
-    /// placing it anew. 6.12 does not charge the running entity first.
-    fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId) {
-        if self.config.has(Feature::DelayZero) {
+    /// `requeue_delayed_entity`: a wakeup met a delayed entity. Up to 6.18 credit gained meanwhile is dropped
+    /// (DELAY_ZERO) by placing it anew, and the running entity is not charged first. 7.x charges it, and places the
+    /// entity by its healed lag wherever that differs from where it stands.
+    fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        if self.rules.delayed_lag == DelayedLag::Heals {
+            self.update_curr_rq(rq, now);
+            if self.update_entity_lag(rq, id) {
+                self.replace_delayed(rq, id);
+            }
+        } else if self.config.has(Feature::DelayZero) {
             self.update_entity_lag(rq, id);
             if self.se(id).vlag > 0 {
-                let queued = self.rqs[rq].curr != id;
-                self.rqs[rq].nr_running -= 1;
-                if queued {
-                    self.tree_erase(rq, id);
-                }
                 self.se_mut(id).vlag = 0;
-                self.place_entity_eevdf(rq, id, Enqueue::default());
-                if queued {
-                    self.tree_insert(rq, id);
-                }
-                self.rqs[rq].nr_running += 1;
+                self.replace_delayed(rq, id);
             }
         }
         self.se_mut(id).sched_delayed = false;
+    }
+
+    fn replace_delayed(&mut self, rq: usize, id: EntityId) {
+        let queued = self.rqs[rq].curr != id;
+        self.rqs[rq].nr_running -= 1;
+        if queued {
+            self.tree_erase(rq, id);
+        }
+        self.place_entity_eevdf(rq, id, Enqueue::default());
+        if queued {
+            self.tree_insert(rq, id);
+        }
+        self.rqs[rq].nr_running += 1;
     }
 
     /// `__enqueue_entity`.
@@ -218,7 +233,11 @@ impl Fair {
         let (se, q) = (&self.entities[id.index()], &mut self.rqs[rq]);
         if self.eevdf {
             q.avg_vruntime_add(se);
-            q.tree.insert(&mut self.nodes, id, se.deadline, se.vruntime, se.slice);
+            let (key, value) = match self.rules.tree_key {
+                TreeKey::Deadline => (se.deadline, se.vruntime),
+                TreeKey::Vruntime => (se.vruntime, se.deadline),
+            };
+            q.tree.insert(&mut self.nodes, id, key, value, se.slice);
         } else {
             q.tree.insert(&mut self.nodes, id, se.vruntime, se.vruntime, se.slice);
         }

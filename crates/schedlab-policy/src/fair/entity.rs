@@ -55,8 +55,10 @@ pub struct Entity {
     pub vruntime: Vruntime,
     /// Virtual deadline; relative to vruntime while `rel_deadline`.
     pub deadline: Vruntime,
-    /// Virtual lag while off the queue; while running the RUN_TO_PARITY marker, a copy of the deadline.
+    /// Virtual lag while off the queue; while running the RUN_TO_PARITY marker, a copy of the deadline (to 6.12).
     pub vlag: i64,
+    /// Up to where the running entity is protected (6.18 and later).
+    pub vprot: Vruntime,
     /// Request size.
     pub slice: Nanos,
     /// Start of the time not yet accounted; 0 = unknown.
@@ -75,6 +77,8 @@ pub struct Entity {
     pub(super) my_q: Option<u32>,
     /// Nice value.
     pub nice: i8,
+    /// latency-nice value (2023 series).
+    pub latency_nice: i8,
     /// Policy.
     pub policy: FairPolicy,
     /// Queued or running.
@@ -83,7 +87,7 @@ pub struct Entity {
     pub sched_delayed: bool,
     /// `deadline` is relative.
     pub rel_deadline: bool,
-    /// `slice` was asked for (`sched_attr.sched_runtime`).
+    /// `slice` is its own (`sched_attr.sched_runtime`, latency-nice), not base_slice.
     pub custom_slice: bool,
     /// Dequeued to sleep and not re-homed since: a CFS vruntime is still absolute, on the scale of `cpu`'s queue.
     pub asleep: bool,

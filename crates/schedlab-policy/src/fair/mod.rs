@@ -1,8 +1,8 @@
-//! The fair class (`kernel/sched/fair.c`) at task level: CFS as in 6.1.192, EEVDF as in 6.12.0.
+//! The fair class (`kernel/sched/fair.c`) at task level: CFS from 5.2 to 6.3, EEVDF from its first posting to 7.2.
 //!
 //! Functions carry the kernel's names. Those that take a queue and an entity work at one level of the hierarchy; those
 //! that take a CPU and a task are the class's interface and would walk up the parents. Left out so far: groups,
-//! bandwidth, PELT, HRTICK, the deadline server.
+//! bandwidth, PELT, the deadline server. Which version does what is a row of data ([`crate::Rules`]).
 
 mod account;
 mod average;
@@ -12,11 +12,14 @@ mod change;
 mod enqueue;
 mod entity;
 mod explain;
+mod hrtick;
 mod pick;
 mod place;
 mod preempt;
+mod protect;
 mod replay;
 mod restore;
+mod search;
 mod slice;
 mod sums;
 mod task;
@@ -24,10 +27,11 @@ mod tree;
 
 pub use cfs_rq::CfsRq;
 pub use entity::{Entity, EntityId};
+pub use hrtick::Hrtick;
 pub use restore::TaskState;
 pub use sums::Sums;
 
-use crate::config::KernelConfig;
+use crate::config::{KernelConfig, PreemptModel};
 use crate::decision::Decision;
 use crate::{Policy, Resched, Rules};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -95,7 +99,7 @@ impl Fair {
             eevdf: rules.policy == Policy::Eevdf,
             tick_nsec: config.tick_nsec(),
             entities: Vec::new(),
-            rqs: (0..config.nr_cpus).map(|cpu| CfsRq::new(CpuId(cpu as u32))).collect(),
+            rqs: (0..config.nr_cpus).map(|cpu| CfsRq::new(CpuId(cpu as u32), rules.averaging)).collect(),
             nodes: Vec::new(),
             recency: Vec::new(),
             decisions: None,
@@ -150,5 +154,14 @@ impl Fair {
     #[inline]
     fn resched_curr(&mut self, rq: usize) {
         self.rqs[rq].resched = Resched::Full;
+    }
+
+    /// `resched_curr_lazy`; kernels without it reschedule fully.
+    #[inline]
+    fn resched_curr_lazy(&mut self, rq: usize) {
+        let lazy = self.rules.lazy && self.config.preempt == PreemptModel::Lazy;
+        let wish = if lazy { Resched::Lazy } else { Resched::Full };
+        let asked = &mut self.rqs[rq].resched;
+        *asked = wish.max(*asked);
     }
 }

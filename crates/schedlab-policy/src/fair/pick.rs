@@ -1,14 +1,16 @@
 //! Who runs next (`pick_next_entity`, `pick_eevdf`) and the switch to it (`put_prev_entity`, `set_next_entity`).
 //!
-//! CFS 6.1.192: the smallest vruntime, unless a buddy is within wakeup granularity of it.
-//! EEVDF 6.12.0: the earliest deadline among the eligible; the running entity stays while RUN_TO_PARITY protects it,
-//! and loses ties otherwise.
+//! CFS: the smallest vruntime, unless a buddy is within wakeup granularity of it.
+//! EEVDF: the earliest deadline among the eligible; the running entity stays while RUN_TO_PARITY protects it, and loses
+//! ties otherwise. 6.6 and the 2023 series search a tree sorted by vruntime (`search`), with ties of their own.
 
-use super::entity::{Entity, EntityId};
+use super::average::Average;
+use super::entity::EntityId;
+use super::search::{pick_6_6, pick_rfc, Running};
 use super::Fair;
 use crate::decision::Verdict;
 use crate::features::Feature;
-use crate::{Protection, Resched};
+use crate::{Protection, Resched, TreeKey};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
@@ -24,8 +26,10 @@ impl Fair {
                 self.put_prev_entity(rq, prev, now);
             }
             if picked.is_some() {
-                self.set_next_entity(rq, picked, now);
+                self.set_next_entity(rq, picked, true, now);
             }
+        } else if self.rules.pick_clears_buddies && picked.is_some() {
+            self.rqs[rq].clear_buddies(picked);
         }
         if picked.is_some() && (picked != prev || !self.eevdf) {
             self.list_move_front(rq, picked);
@@ -50,7 +54,7 @@ impl Fair {
     /// `set_next_task_fair`: the task gets the CPU, which must have no current task.
     pub fn set_next(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
         let (rq, id) = (cpu.index(), EntityId::of(task));
-        self.set_next_entity(rq, id, now);
+        self.set_next_entity(rq, id, true, now);
         if self.se(id).on_rq {
             self.list_move_front(rq, id);
         }
@@ -68,7 +72,7 @@ impl Fair {
             if !self.eevdf {
                 return self.pick_next_entity_cfs(rq, now);
             }
-            let picked = self.pick_next_entity_eevdf(rq, now);
+            let picked = self.pick_next_entity_eevdf(rq, true, now);
             if !self.se(picked).sched_delayed {
                 return picked;
             }
@@ -120,19 +124,20 @@ impl Fair {
         self.wakeup_preempt_entity(id, left) < 1
     }
 
-    /// `pick_next_entity` of EEVDF, on a queue that is not empty.
+    /// `pick_next_entity` of EEVDF, on a queue that is not empty; without `protect` neither the running entity's
+    /// protection nor the next buddy counts.
     #[inline]
-    fn pick_next_entity_eevdf(&mut self, rq: usize, now: Nanos) -> EntityId {
-        let next = self.rqs[rq].next;
-        if next.is_some() && self.config.has(Feature::NextBuddy) && self.entity_eligible(rq, next) {
+    pub(super) fn pick_next_entity_eevdf(&mut self, rq: usize, protect: bool, now: Nanos) -> EntityId {
+        let (next, feature) = (self.rqs[rq].next, self.rules.buddy_feature);
+        if next.is_some() && protect && self.config.has(feature) && self.entity_eligible(rq, next) {
             if self.decisions.is_some() {
                 let compared = self.deadlines(rq, ("next deadline", next), ("current deadline", self.rqs[rq].curr));
                 let verdict = Verdict::Pick(next.task_id());
-                self.explain(rq, now, verdict, "next buddy is eligible", Some(Feature::NextBuddy), compared);
+                self.explain(rq, now, verdict, "next buddy is eligible", Some(feature), compared);
             }
             return next;
         }
-        let (picked, rule) = self.pick_eevdf(rq);
+        let (picked, rule) = self.pick_eevdf(rq, protect);
         if self.decisions.is_some() {
             let feature = (rule == PROTECTED).then_some(Feature::RunToParity);
             let compared = self.deadlines(rq, ("picked deadline", picked), ("current deadline", self.rqs[rq].curr));
@@ -143,7 +148,7 @@ impl Fair {
 
     /// `pick_eevdf` and the rule that decided.
     #[inline]
-    pub(super) fn pick_eevdf(&self, rq: usize) -> (EntityId, &'static str) {
+    pub(super) fn pick_eevdf(&self, rq: usize, protect: bool) -> (EntityId, &'static str) {
         let q = &self.rqs[rq];
         let first = q.tree.first();
         if q.nr_running == 1 {
@@ -152,8 +157,16 @@ impl Fair {
         let average = q.average(&self.entities);
         let curr = q.curr.is_some().then(|| &self.entities[q.curr.index()]);
         let curr = curr.filter(|curr| curr.on_rq && average.eligible(curr.vruntime));
-        if curr.is_some_and(|curr| self.is_protected(curr)) {
+        if protect && curr.is_some_and(|curr| self.is_protected(curr)) {
             return (q.curr, PROTECTED);
+        }
+        if self.rules.tree_key == TreeKey::Vruntime {
+            let found = self.search_by_vruntime(rq, curr.map(|curr| (q.curr, curr.deadline)), average);
+            return if found.is_some() {
+                (found, EARLIEST)
+            } else {
+                (first, "nobody eligible was found: the leftmost")
+            };
         }
         let best = q.tree.first_eligible(&self.nodes, |v| average.eligible(v));
         if best.is_nil() {
@@ -166,11 +179,11 @@ impl Fair {
         }
     }
 
-    #[inline]
-    fn is_protected(&self, curr: &Entity) -> bool {
+    fn search_by_vruntime(&self, rq: usize, running: Running, average: Average) -> EntityId {
+        let tree = &self.rqs[rq].tree;
         match self.rules.protection {
-            Protection::None => false,
-            Protection::Marker => self.config.has(Feature::RunToParity) && curr.marked(),
+            Protection::None => pick_rfc(tree, &self.nodes, running, |v| average.eligible(v)),
+            _ => pick_6_6(tree, &self.nodes, running, |v| average.eligible(v)),
         }
     }
 
@@ -184,19 +197,16 @@ impl Fair {
         self.rqs[rq].curr = EntityId::NIL;
     }
 
-    /// `set_next_entity`.
+    /// `set_next_entity`; `first`: picked, not merely requeued while it runs.
     #[inline]
-    pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
+    pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
         self.rqs[rq].clear_buddies(id);
         let queued = self.se(id).on_rq;
         if queued {
             self.tree_erase(rq, id);
+            self.set_protect_slice(rq, id, first);
         }
-        let mark = queued && self.rules.protection == Protection::Marker;
         let se = self.se_mut(id);
-        if mark {
-            se.mark();
-        }
         se.exec_start = now;
         se.prev_sum_exec_runtime = se.sum_exec_runtime;
         self.rqs[rq].curr = id;

@@ -2,8 +2,9 @@
 //!
 //! CFS 6.1.192: at min_vruntime, one virtual slice later for a fork (START_DEBIT), up to sched_latency earlier for a
 //! sleeper (half of it with GENTLE_FAIR_SLEEPERS), never left of where it was.
-//! EEVDF 6.12.0: at `V - lag`, the saved lag scaled by `(W + w) / W` because joining moves V towards the entity;
-//! deadline `v + slice / w`, half a slice for a fork, or the relative deadline it left with.
+//! EEVDF: at `V - lag`, the saved lag scaled by `(W + w) / W` because joining moves V towards the entity;
+//! deadline `v + slice / w`, half a slice for a fork, or the relative deadline it left with. The 2023 series forgives a
+//! shorter than average slice one slice of lag (PLACE_FUDGE) and may move a sleeper left by half a slice (PLACE_BONUS).
 
 use super::entity::EntityId;
 use super::{Enqueue, Fair};
@@ -18,29 +19,42 @@ impl Fair {
     /// `place_entity` of EEVDF.
     #[inline]
     pub(super) fn place_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue) {
-        let average = self.average(rq);
-        let others = self.rqs[rq].nr_running > 0;
+        let (v, queued) = self.avg_vruntime_moving(rq);
         let (features, base_slice) = (self.config.features, self.config.knobs.base_slice);
-        let se = self.se_mut(id);
+        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id.index()]);
         if !se.custom_slice {
             se.slice = base_slice;
         }
-        let lag = if features.has(Feature::PlaceLag) && others && se.vlag != 0 {
-            inflate(se.vlag, average.weight(), se.load.scaled() as i64)
-        } else {
-            0
-        };
-        se.vruntime = average.vruntime().plus(lag.wrapping_neg());
+        let mut vslice = calc_delta_fair(se.slice, se.load);
+        let mut lag = 0;
+        if features.has(Feature::PlaceLag) && q.nr_running > 0 {
+            lag = se.vlag;
+            if features.has(Feature::PlaceFudge) && q.avg_slice > se.slice.wrapping_mul(q.avg_load as u64) {
+                lag = lag.wrapping_add(vslice as i64).min(0);
+            }
+            if lag != 0 {
+                let joining = q.avg_weight(se.load);
+                lag = inflate(lag, queued, joining);
+                // Joining moves V more than half way; v0 stays near it (7.x).
+                if q.averaging.wide && joining > queued.max(1) {
+                    q.move_zero(lag.wrapping_neg());
+                }
+            }
+        }
+        let stale = se.vruntime;
+        se.vruntime = v.plus(lag.wrapping_neg());
         if features.has(Feature::PlaceRelDeadline) && se.rel_deadline {
             se.deadline = se.vruntime.plus(se.deadline.0 as i64);
             se.rel_deadline = false;
             return;
         }
-        let mut vslice = calc_delta_fair(se.slice, se.load);
         if flags.initial && features.has(Feature::PlaceDeadlineInitial) {
             vslice /= 2;
         }
         se.deadline = se.vruntime.plus(vslice as i64);
+        if features.has(Feature::PlaceBonus) && flags.wakeup && !flags.migrated && stale.before(se.vruntime) {
+            se.vruntime = stale.max(se.vruntime.plus(-((se.slice / 2) as i64)));
+        }
     }
 
     /// `place_entity` of CFS.

@@ -1,9 +1,9 @@
 //! Whether the running task must go: at a wakeup (`check_preempt_wakeup`) and at the tick (`task_tick_fair`).
 //!
-//! CFS 6.1.192: a wakee preempts when it is more than wakeup_granularity (in its virtual time) behind the running
+//! CFS: a wakee preempts when it is more than wakeup_granularity (in its virtual time) behind the running
 //! entity; the tick preempts when the ideal slice is used up, or when the leftmost is a whole slice behind.
-//! EEVDF 6.12.0: a wakee preempts when it would be picked now; a shorter slice first breaks the runner's protection
-//! (PREEMPT_SHORT). Its tick only accounts: slice ends are found there.
+//! EEVDF: a wakee preempts when it would be picked now; a shorter slice is not held off by the runner's protection
+//! (PREEMPT_SHORT, 6.12 and later). Its tick only accounts, slice ends are found there; that of the 2023 series picks.
 
 use super::entity::EntityId;
 use super::explain::Compared;
@@ -11,7 +11,7 @@ use super::{Fair, WakeFlags};
 use crate::decision::Verdict;
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
-use crate::{FairPolicy, IdleRule, Resched};
+use crate::{FairPolicy, IdleRule, Resched, WakeupRule};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
@@ -33,21 +33,27 @@ impl Fair {
         } else if curr != id {
             let marked = self.nominate(rq, id, flags);
             if !need_resched && self.rqs[rq].resched != Resched::Full {
-                self.check_preempt_wakeup(rq, curr, id, marked, now);
+                self.check_preempt_wakeup(rq, (curr, id), flags, marked, now);
             }
         }
         self.rqs[rq].resched
     }
 
-    /// `task_tick_fair` for the current task of the CPU.
+    /// `task_tick_fair` for the current task of the CPU; before it, `sched_tick` turns a lazy wish into a full one.
     #[inline]
     pub fn task_tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
         let rq = cpu.index();
         let curr = self.rqs[rq].curr;
+        if self.rqs[rq].resched == Resched::Lazy {
+            self.resched_curr(rq);
+        }
         if curr.is_some() {
             self.update_curr_rq(rq, now);
-            if !self.eevdf && self.rqs[rq].nr_running > 1 {
-                self.check_preempt_tick(rq, curr, now);
+            if !self.rules.expiry_reschedules && self.rqs[rq].nr_running > 1 {
+                match self.eevdf {
+                    true => self.pick_at_tick(rq, curr, now),
+                    false => self.check_preempt_tick(rq, curr, now),
+                }
             }
         }
         self.rqs[rq].resched
@@ -56,7 +62,10 @@ impl Fair {
     /// NEXT_BUDDY: the wakee becomes the next buddy whatever follows.
     #[inline]
     fn nominate(&mut self, rq: usize, wakee: EntityId, flags: WakeFlags) -> bool {
-        let nominates = self.config.has(Feature::NextBuddy) && !flags.fork && (self.eevdf || self.many_running(rq));
+        let nominates = self.config.has(Feature::NextBuddy)
+            && !flags.fork
+            && self.rules.wakeup != WakeupRule::Requeue
+            && (self.eevdf || self.many_running(rq));
         if nominates {
             self.set_next_buddy(wakee);
         }
@@ -70,31 +79,39 @@ impl Fair {
     }
 
     #[inline]
-    fn check_preempt_wakeup(&mut self, rq: usize, curr: EntityId, wakee: EntityId, marked: bool, now: Nanos) {
-        let preempts = match self.preempts_by_kind(curr, wakee) {
+    fn check_preempt_wakeup(
+        &mut self,
+        rq: usize,
+        (curr, wakee): (EntityId, EntityId),
+        flags: WakeFlags,
+        marked: bool,
+        now: Nanos,
+    ) {
+        match self.preempts_by_kind(curr, wakee) {
             ByKind::Preempts(rule) => {
                 self.explain_wakeup(rq, wakee, true, rule, None, now);
-                true
-            }
-            ByKind::Keeps(rule, feature) => {
-                self.explain_wakeup(rq, wakee, false, rule, feature, now);
-                false
-            }
-            ByKind::Undecided => {
-                self.update_curr_rq(rq, now);
-                if self.eevdf {
-                    self.wakee_is_picked(rq, curr, wakee, now)
-                } else {
-                    self.wakee_is_far_behind(rq, curr, wakee, marked, now)
+                if self.rules.idle_loses_protection {
+                    self.lose_protection(rq, curr);
                 }
             }
-        };
-        if preempts {
-            self.resched_curr(rq);
-            let cares = !self.eevdf && self.config.has(Feature::LastBuddy) && self.many_running(rq);
-            if cares && self.se(curr).is_task() {
-                self.set_last_buddy(curr);
+            ByKind::Keeps(rule, feature) => return self.explain_wakeup(rq, wakee, false, rule, feature, now),
+            ByKind::Undecided => {
+                self.update_curr_rq(rq, now);
+                let preempts = match self.rules.wakeup {
+                    WakeupRule::Granularity => self.wakee_is_far_behind(rq, curr, wakee, marked, now),
+                    WakeupRule::Pick | WakeupRule::BreakMarker => self.wakee_is_picked(rq, curr, wakee, now),
+                    WakeupRule::Unprotected => self.wakee_is_picked_unprotected(rq, curr, wakee, now),
+                    WakeupRule::Requeue => self.wakee_is_next(rq, curr, wakee, flags, now),
+                };
+                if !preempts {
+                    return;
+                }
             }
+        }
+        self.resched_curr_lazy(rq);
+        let cares = !self.eevdf && self.config.has(Feature::LastBuddy) && self.many_running(rq);
+        if cares && self.se(curr).is_task() {
+            self.set_last_buddy(curr);
         }
     }
 
@@ -153,19 +170,133 @@ impl Fair {
         preempts
     }
 
-    /// EEVDF's comparison, after accounting.
+    /// EEVDF's comparison up to 6.12, after accounting.
     fn wakee_is_picked(&mut self, rq: usize, curr: EntityId, wakee: EntityId, now: Nanos) -> bool {
-        let short = self.do_preempt_short(rq, curr, wakee);
-        if short && self.se(curr).marked() {
-            self.se_mut(curr).vlag = self.se(curr).vlag.wrapping_add(1);
+        let short = self.rules.wakeup == WakeupRule::BreakMarker && self.do_preempt_short(rq, curr, wakee);
+        if short {
+            self.cancel_protect_slice(curr);
         }
-        let (picked, rule) = self.pick_eevdf(rq);
+        let (picked, rule) = self.pick_eevdf(rq, true);
+        self.explain_pick_of(rq, wakee, picked, rule, short, now);
+        picked == wakee
+    }
+
+    /// 6.18's: a shorter slice looks through the protection, and bounds it if that was not enough.
+    fn wakee_is_picked_unprotected(&mut self, rq: usize, curr: EntityId, wakee: EntityId, now: Nanos) -> bool {
+        let short = self.is_short(curr, wakee);
+        let (picked, rule) = self.pick_eevdf(rq, !short);
+        self.explain_pick_of(rq, wakee, picked, rule, short, now);
+        if short && picked == wakee {
+            self.cancel_protect_slice(curr);
+        } else if short && self.config.has(Feature::RunToParity) {
+            self.update_protect_slice(rq, curr);
+        }
+        picked == wakee
+    }
+
+    /// 7.x's: the pick may take delayed entities off the queue on its way.
+    fn wakee_is_next(&mut self, rq: usize, curr: EntityId, wakee: EntityId, flags: WakeFlags, now: Nanos) -> bool {
+        let short = self.is_short(curr, wakee);
+        if !short && flags.fork {
+            self.explain_wakeup(rq, wakee, false, "a new task does not preempt", None, now);
+            return false;
+        }
+        if !short && self.config.has(Feature::NextBuddy) && self.set_preempt_buddy(rq, wakee) && flags.sync {
+            return self.preempt_sync(rq, curr, wakee, now);
+        }
+        let (picked, rule) = loop {
+            let next = self.rqs[rq].next;
+            let buddy = !short && next.is_some() && self.config.has(Feature::PickBuddy);
+            let (picked, rule) = match buddy && self.entity_eligible(rq, next) {
+                true => (next, "next buddy is eligible"),
+                false => self.pick_eevdf(rq, !short),
+            };
+            if !self.se(picked).sched_delayed {
+                break (picked, rule);
+            }
+            self.finish_delayed_dequeue(rq, picked, now);
+        };
+        self.explain_pick_of(rq, wakee, picked, rule, short, now);
+        if picked == wakee {
+            if short {
+                self.lose_protection(rq, curr);
+            }
+            return true;
+        }
+        if self.config.has(Feature::RunToParity) {
+            self.update_protect_slice(rq, curr);
+        }
+        false
+    }
+
+    /// PREEMPT_SHORT from 6.18 on.
+    #[inline]
+    fn is_short(&self, curr: EntityId, wakee: EntityId) -> bool {
+        self.config.has(Feature::PreemptShort) && self.se(wakee).slice < self.se(curr).slice
+    }
+
+    /// The wakee becomes the next buddy unless the one there has an earlier deadline (`set_preempt_buddy`).
+    fn set_preempt_buddy(&mut self, rq: usize, wakee: EntityId) -> bool {
+        let next = self.rqs[rq].next;
+        if next.is_some() && self.se(next).deadline.before(self.se(wakee).deadline) {
+            return false;
+        }
+        self.set_next_buddy(wakee);
+        true
+    }
+
+    /// `preempt_sync`: the waker says it will sleep; it is preempted only after it ran a while. The time since the charge
+    /// just made is what the kernel compares, so only a charge of the same instant counts.
+    fn preempt_sync(&mut self, rq: usize, curr: EntityId, wakee: EntityId, now: Nanos) -> bool {
+        let (current, woken) = (self.se(curr), self.se(wakee));
+        let ran = now.saturating_sub(current.exec_start);
+        let threshold = self.config.knobs.migration_cost;
+        let preempts = woken.deadline.before(current.deadline) && ran >= threshold;
+        if self.decisions.is_some() {
+            let compared = [("ran", ran as i64), ("migration cost", threshold as i64)];
+            let feature = Some(Feature::NextBuddy);
+            self.explain_wakeup_numbers(rq, wakee, preempts, "waker is about to sleep", feature, compared, now);
+        }
+        preempts
+    }
+
+    /// Protection ends for good: somebody else is going to run.
+    fn lose_protection(&mut self, rq: usize, curr: EntityId) {
+        self.cancel_protect_slice(curr);
+        if self.rules.wakeup == WakeupRule::Requeue {
+            self.rqs[rq].clear_buddies(curr);
+        }
+    }
+
+    #[inline]
+    fn explain_pick_of(
+        &mut self,
+        rq: usize,
+        wakee: EntityId,
+        picked: EntityId,
+        rule: &'static str,
+        short: bool,
+        now: Nanos,
+    ) {
         if self.decisions.is_some() {
             let compared = self.deadlines(rq, ("wakee deadline", wakee), ("picked deadline", picked));
             let feature = short.then_some(Feature::PreemptShort);
             self.explain_wakeup_numbers(rq, wakee, picked == wakee, rule, feature, compared, now);
         }
-        picked == wakee
+    }
+
+    /// The tick of the 2023 series: whoever would be picked now runs.
+    fn pick_at_tick(&mut self, rq: usize, curr: EntityId, now: Nanos) {
+        let (picked, rule) = self.pick_eevdf(rq, true);
+        if picked == curr {
+            return;
+        }
+        self.resched_curr(rq);
+        self.rqs[rq].clear_buddies(curr);
+        if self.decisions.is_some() {
+            let numbers = self.deadlines(rq, ("current deadline", curr), ("picked deadline", picked));
+            self.explain_tick(rq, curr, rule, numbers, now);
+        }
     }
 
     /// `do_preempt_short`: the wakee's slice is shorter, and it deserves the CPU by deadline or eligibility.

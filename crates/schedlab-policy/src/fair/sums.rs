@@ -1,6 +1,5 @@
 //! What checkers and reports read: a queue's sums, kept and recomputed, V, lags.
 
-use super::average::{entity_lag, lag_limit};
 use super::entity::EntityId;
 use super::Fair;
 use schedlab_model::{CpuId, TaskId, Vruntime};
@@ -16,7 +15,7 @@ pub struct Sums {
     pub load: u64,
     /// Sum of (v - v0) * w without the running one; 0 under CFS.
     pub avg_vruntime: i64,
-    /// Sum of scaled-down w without the running one; 0 under CFS.
+    /// Sum of w, as the version takes weights, without the running one; 0 under CFS.
     pub avg_load: i64,
 }
 
@@ -45,7 +44,7 @@ impl Fair {
             sums.idle_nr_running += u32::from(se.is_idle());
             sums.load += se.load.weight;
             if self.eevdf && q.curr != id {
-                let weight = se.load.scaled() as i64;
+                let weight = q.avg_weight(se.load);
                 sums.avg_vruntime = sums.avg_vruntime.wrapping_add(q.key(se.vruntime).wrapping_mul(weight));
                 sums.avg_load += weight;
             }
@@ -75,7 +74,7 @@ impl Fair {
     pub fn clamped_lag(&self, task: TaskId) -> i64 {
         let se = self.entity(task);
         if self.eevdf && se.on_rq {
-            entity_lag(self.avg_vruntime(se.cpu), se, self.tick_nsec)
+            self.entity_lag(se.cpu.index(), EntityId::of(task), self.avg_vruntime(se.cpu))
         } else {
             self.lag(task)
         }
@@ -84,7 +83,7 @@ impl Fair {
     /// The bound of [`Fair::clamped_lag`].
     #[must_use]
     pub fn lag_limit(&self, task: TaskId) -> i64 {
-        lag_limit(self.entity(task), self.tick_nsec)
+        self.entity_lag_limit(self.entity(task).cpu.index(), EntityId::of(task))
     }
 
     /// Whether a queued task is owed service.

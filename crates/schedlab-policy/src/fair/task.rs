@@ -4,7 +4,7 @@ use super::entity::{Entity, EntityId};
 use super::tree::Node;
 use super::Fair;
 use crate::weight::LoadWeight;
-use crate::TaskAttr;
+use crate::{FairPolicy, SliceSource, TaskAttr};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// Shortest and longest slice a task may ask for.
@@ -17,17 +17,23 @@ pub(super) struct Recency {
     newer: EntityId,
 }
 
+/// `set_latency_fair`: the slice a latency-nice value means; it reads the table of nice weights.
+pub(super) fn latency_slice(base_slice: Nanos, latency_nice: i8) -> Nanos {
+    (base_slice << 10) / LoadWeight::of_task(latency_nice, FairPolicy::Normal).scaled()
+}
+
 impl Fair {
     /// A task that exists and is not queued (`__sched_fork`): no lag, vruntime 0 relative to its CPU's queue.
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
-        let slice = if self.eevdf { attr.slice.filter(|slice| *slice > 0) } else { None };
+        let own = self.own_slice(attr);
         let zero = Vruntime(0);
         self.entities.push(Entity {
             load: LoadWeight::of_task(attr.nice, attr.policy),
             vruntime: zero,
             deadline: zero,
             vlag: 0,
-            slice: slice.map_or(self.config.knobs.base_slice, |s| s.clamp(SLICE_RANGE.0, SLICE_RANGE.1)),
+            vprot: zero,
+            slice: own.unwrap_or(self.config.knobs.base_slice),
             exec_start: 0,
             sum_exec_runtime: 0,
             prev_sum_exec_runtime: 0,
@@ -36,16 +42,28 @@ impl Fair {
             parent: EntityId::NIL,
             my_q: None,
             nice: attr.nice.clamp(-20, 19),
+            latency_nice: attr.latency_nice.clamp(-20, 19),
             policy: attr.policy,
             on_rq: false,
             sched_delayed: false,
             rel_deadline: false,
-            custom_slice: slice.is_some(),
+            custom_slice: own.is_some(),
             asleep: false,
         });
         self.nodes.push(Node::default());
         self.recency.push(Recency { older: EntityId::NIL, newer: EntityId::NIL });
         TaskId(self.entities.len() as u32 - 1)
+    }
+
+    /// The slice a task keeps whatever base_slice becomes.
+    fn own_slice(&self, attr: &TaskAttr) -> Option<Nanos> {
+        match self.rules.slice {
+            SliceSource::Base => None,
+            SliceSource::LatencyNice => Some(latency_slice(self.config.knobs.base_slice, attr.latency_nice)),
+            SliceSource::Custom => {
+                attr.slice.filter(|slice| *slice > 0).map(|slice| slice.clamp(SLICE_RANGE.0, SLICE_RANGE.1))
+            }
+        }
     }
 
     /// Number of tasks ever added.
@@ -124,5 +142,26 @@ impl Fair {
             true => self.recency[newer.index()].older = older,
             false => self.rqs[rq].most_recent = older,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::latency_slice;
+
+    #[test]
+    fn slices_of_latency_nice() {
+        for (latency_nice, slice) in [
+            (-20, 34_609),
+            (-10, 321_742),
+            (-5, 984_299),
+            (0, 3_000_000),
+            (5, 9_170_149),
+            (10, 27_927_272),
+            (19, 204_800_000),
+        ] {
+            assert_eq!(latency_slice(3_000_000, latency_nice), slice, "{latency_nice}");
+        }
+        assert_eq!(latency_slice(750_000, 19), 51_200_000);
     }
 }

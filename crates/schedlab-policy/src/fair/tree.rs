@@ -10,7 +10,7 @@ use schedlab_model::{Nanos, Vruntime};
 /// A tree's handle; the nodes are in an array that all trees of a kernel share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tree {
-    root: EntityId,
+    pub(super) root: EntityId,
     first: EntityId,
     len: u32,
 }
@@ -19,14 +19,15 @@ pub(super) struct Tree {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Node {
-    key: Vruntime,
-    value: Vruntime,
-    min_value: Vruntime,
+    pub(super) key: Vruntime,
+    pub(super) value: Vruntime,
+    pub(super) min_value: Vruntime,
     slice: Nanos,
     min_slice: Nanos,
+    max_slice: Nanos,
     parent: EntityId,
-    left: EntityId,
-    right: EntityId,
+    pub(super) left: EntityId,
+    pub(super) right: EntityId,
     red: bool,
 }
 
@@ -34,7 +35,8 @@ impl Default for Node {
     fn default() -> Self {
         let (zero, nil) = (Vruntime(0), EntityId::NIL);
         let (key, value, min_value) = (zero, zero, zero);
-        Node { key, value, min_value, slice: 0, min_slice: 0, parent: nil, left: nil, right: nil, red: false }
+        let (parent, left, right) = (nil, nil, nil);
+        Node { key, value, min_value, slice: 0, min_slice: 0, max_slice: 0, parent, left, right, red: false }
     }
 }
 
@@ -57,17 +59,19 @@ impl Tree {
         let (mut parent, mut link, mut leftmost, mut left) = (EntityId::NIL, self.root, true, false);
         while link.is_some() {
             let node = &mut nodes[link.index()];
-            // Minima only shrink on the way of an insertion, so they are updated on the way down.
+            // Minima only shrink and maxima only grow on the way of an insertion, so they are updated on the way down.
             node.min_value = node.min_value.min(value);
             node.min_slice = node.min_slice.min(slice);
+            node.max_slice = node.max_slice.max(slice);
             parent = link;
             left = key.before(node.key);
             leftmost &= left;
             link = if left { node.left } else { node.right };
         }
         let nil = EntityId::NIL;
+        let (min_value, min_slice, max_slice) = (value, slice, slice);
         nodes[id.index()] =
-            Node { key, value, min_value: value, slice, min_slice: slice, parent, left: nil, right: nil, red: true };
+            Node { key, value, min_value, slice, min_slice, max_slice, parent, left: nil, right: nil, red: true };
         self.len += 1;
         if leftmost {
             self.first = id;
@@ -112,6 +116,26 @@ impl Tree {
     #[inline]
     pub fn min_value(&self, nodes: &[Node]) -> Option<Vruntime> {
         self.root.is_some().then(|| nodes[self.root.index()].min_value)
+    }
+
+    /// The shortest slice in the tree; the largest number if it is empty.
+    #[inline]
+    pub fn min_slice(&self, nodes: &[Node]) -> Nanos {
+        if self.root.is_some() {
+            nodes[self.root.index()].min_slice
+        } else {
+            Nanos::MAX
+        }
+    }
+
+    /// The longest slice in the tree, or 0.
+    #[inline]
+    pub fn max_slice(&self, nodes: &[Node]) -> Nanos {
+        if self.root.is_some() {
+            nodes[self.root.index()].max_slice
+        } else {
+            0
+        }
     }
 
     /// The first node in order whose value passes `eligible`, found by pruning on subtree minima: `eligible` must hold
@@ -180,6 +204,7 @@ impl Tree {
         // The subtree as a whole is unchanged, so the risen node takes over its minima.
         nodes[rises.index()].min_value = nodes[top.index()].min_value;
         nodes[rises.index()].min_slice = nodes[top.index()].min_slice;
+        nodes[rises.index()].max_slice = nodes[top.index()].max_slice;
         recompute(nodes, top);
     }
 
@@ -363,17 +388,20 @@ fn next(nodes: &[Node], id: EntityId) -> EntityId {
 #[inline]
 fn recompute(nodes: &mut [Node], id: EntityId) -> bool {
     let node = &nodes[id.index()];
-    let (mut value, mut slice) = (node.value, node.slice);
+    let (mut value, mut shortest, mut longest) = (node.value, node.slice, node.slice);
     for child in [node.left, node.right] {
         if child.is_some() {
-            value = value.min(nodes[child.index()].min_value);
-            slice = slice.min(nodes[child.index()].min_slice);
+            let child = &nodes[child.index()];
+            value = value.min(child.min_value);
+            shortest = shortest.min(child.min_slice);
+            longest = longest.max(child.max_slice);
         }
     }
     let node = &mut nodes[id.index()];
-    let changed = node.min_value != value || node.min_slice != slice;
+    let changed = node.min_value != value || node.min_slice != shortest || node.max_slice != longest;
     node.min_value = value;
-    node.min_slice = slice;
+    node.min_slice = shortest;
+    node.max_slice = longest;
     changed
 }
 
@@ -403,8 +431,10 @@ mod tests {
         let right = audit(nodes, node.right, id, order);
         assert_eq!(left, right, "black heights differ");
         let below = [node.left, node.right].into_iter().filter(|c| c.is_some()).map(|c| &nodes[c.index()]);
-        let minima = below.fold((node.value, node.slice), |(v, s), c| (v.min(c.min_value), s.min(c.min_slice)));
-        assert_eq!((node.min_value, node.min_slice), minima, "stale minima");
+        let minima = below.fold((node.value, node.slice, node.slice), |(v, s, l), c| {
+            (v.min(c.min_value), s.min(c.min_slice), l.max(c.max_slice))
+        });
+        assert_eq!((node.min_value, node.min_slice, node.max_slice), minima, "stale minima");
         left + usize::from(!node.red)
     }
 

@@ -14,7 +14,7 @@ impl Model {
     pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag) {
         let Some(curr) = self.fair.curr(cpu) else { return };
         let contested = self.fair.rq(cpu).nr_running > 1;
-        let resched = self.fair.task_tick(cpu, self.clock(cpu)) == Resched::Full;
+        let resched = self.fair.task_tick(cpu, self.clock(cpu)) != Resched::No;
         if contested {
             self.judge_preemption(Kind::Tick, cpu, curr, resched, flag);
         }
@@ -65,7 +65,7 @@ impl Model {
         let now = self.clock(cpu);
         let before = flag.before || asked == Resched::Full || self.cpus[cpu.index()].preempted;
         let flags = WakeFlags { sync: false, fork: kind == Kind::Fork };
-        let resched = self.fair.wakeup_preempt(cpu, id, flags, before, now) == Resched::Full;
+        let resched = self.fair.wakeup_preempt(cpu, id, flags, before, now) != Resched::No;
         if self.fair.entity(curr).on_rq {
             self.judge_preemption(kind, cpu, id, resched, flag);
             if let (false, Some(after)) = (before || flag.shared && flag.after == Some(true), flag.after) {

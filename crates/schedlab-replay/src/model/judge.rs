@@ -65,7 +65,7 @@ impl Model {
     pub(super) fn judge_update(&mut self, cpu: CpuId, flag: Flag) {
         let contested = self.eevdf && self.fair.rq(cpu).nr_running > 1;
         if let (true, Some(curr)) = (contested, self.fair.curr(cpu)) {
-            let resched = self.fair.need_resched(cpu) == Resched::Full;
+            let resched = self.fair.need_resched(cpu) != Resched::No;
             self.judge_preemption(Kind::Update, cpu, curr, resched, flag);
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::Fair;
-use schedlab_policy::{KernelConfig, Policy};
+use schedlab_policy::{DelayedLag, KernelConfig, Policy};
 
 use crate::operation::{Operation, Within};
 use crate::tally::Tally;
@@ -103,7 +103,8 @@ impl Model {
         if self.fair.curr(cpu) != Some(id) {
             self.run_anyway(cpu, pid);
         }
-        if let Within::Wakeup(wakee) = within {
+        let heals = self.fair.config.version.rules.delayed_lag == DelayedLag::Heals;
+        if let (Within::Wakeup(wakee), false) = (within, heals) {
             self.requeue_uncharged(cpu, wakee);
         }
         self.fair.clear_resched(cpu);

@@ -1,0 +1,62 @@
+//! When the slice-end timer should fire (HRTICK: `hrtick_start_fair`, `task_tick_fair` with `queued`).
+//!
+//! Up to 6.18 when the slice, counted from the pick, is used up; 7.x when the deadline is reached:
+//! `(d - v) * w / 1024`. Simplified: 7.x stretches that by the share of time interrupts take.
+
+use super::entity::EntityId;
+use super::Fair;
+use crate::weight::NICE_0_LOAD;
+use crate::{HrtickRule, Resched};
+use schedlab_model::{CpuId, Nanos, USEC};
+
+/// What the timer of a CPU should do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hrtick {
+    /// Nobody competes: no timer.
+    Off,
+    /// Fire after so long, then call [`Fair::hrtick_expired`].
+    After(Nanos),
+    /// The slice is over already: reschedule.
+    Now,
+}
+
+/// `hrtick_start`: a shorter timer is not worth its interrupt.
+const SHORTEST: Nanos = 10 * USEC;
+
+impl Fair {
+    /// `hrtick_start_fair`, to be asked at every pick and after enqueues and dequeues (`hrtick_update`).
+    #[must_use]
+    pub fn hrtick(&self, cpu: CpuId) -> Hrtick {
+        let q = self.rq(cpu);
+        if q.curr.is_nil() || q.h_nr_running <= 1 {
+            return Hrtick::Off;
+        }
+        match self.slice_left(cpu.index(), q.curr) {
+            left if left < 0 => Hrtick::Now,
+            left => Hrtick::After(SHORTEST.max(left as Nanos)),
+        }
+    }
+
+    /// The timer fired: its tick reschedules whatever is left of the slice.
+    pub fn hrtick_expired(&mut self, cpu: CpuId, now: Nanos) -> Resched {
+        let rq = cpu.index();
+        if self.rqs[rq].curr.is_some() {
+            self.update_curr_rq(rq, now);
+            match self.rules.hrtick {
+                HrtickRule::Slice => self.resched_curr_lazy(rq),
+                HrtickRule::Deadline => self.resched_curr(rq),
+            }
+        }
+        self.rqs[rq].resched
+    }
+
+    fn slice_left(&self, rq: usize, curr: EntityId) -> i64 {
+        let se = self.se(curr);
+        if self.rules.hrtick == HrtickRule::Deadline {
+            let left = i128::from(se.deadline.since(se.vruntime)) * i128::from(se.load.weight);
+            return left.div_euclid(i128::from(NICE_0_LOAD)).clamp(-1, i128::from(i64::MAX)) as i64;
+        }
+        let slice = if self.eevdf { se.slice } else { self.sched_slice(rq, curr) };
+        (slice as i64).wrapping_sub((se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64)
+    }
+}
