@@ -49,6 +49,13 @@ class Options(argparse.Namespace):
     target: Path
     matrix: bool
     first: int
+    workload: list[str]
+    cpus: int | None
+    memory: int
+    time_limit: int
+    probes: bool
+    records: int
+    append: str
 
 
 class Parser(argparse.ArgumentParser):
@@ -96,6 +103,7 @@ def build_parser() -> Parser:
     _report(commands)
     _replay(commands)
     _convert(commands)
+    _record(commands)
     return parser
 
 
@@ -164,6 +172,29 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="OUT",
         help="its suffix chooses the format: .ftrace .txt (also .gz), .dat, .data, .pftrace",
     )
+    _common(p)
+
+
+def _record(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "record", "record what the scheduler of a real kernel does with a workload")
+    p.add_argument(
+        "--kernel",
+        required=True,
+        metavar="KERNEL",
+        help="an image file; a Debian kernel by version, suite or package (6.1, trixie, linux-image-...); `running`",
+    )
+    p.add_argument("--cpus", type=_positive, metavar="N", help="CPUs of the virtual machine (default: 1)")
+    p.add_argument("--out", type=Path, metavar="FILE", help="the trace; its suffix chooses the format")
+    p.add_argument("--records", type=_natural, default=0, metavar="N", help="keep the first N records only")
+    p.add_argument("--no-probes", dest="probes", action="store_false", help="do not read the scheduler's own state")
+    p.add_argument(
+        "--memory", type=_positive, default=1536, metavar="MB", help="of the virtual machine (default: 1536)"
+    )
+    p.add_argument(
+        "--time-limit", type=_positive, default=300, metavar="S", help="end a guest that hangs (default: 300)"
+    )
+    p.add_argument("--append", default="", metavar="WORDS", help="more words for the kernel's command line")
+    p.add_argument("workload", nargs="+", metavar="WORKLOAD", help="after --: a command, or one line for the shell")
     _common(p)
 
 

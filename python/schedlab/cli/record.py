@@ -1,0 +1,51 @@
+"""`schedlab record`: a scheduler trace of a real kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schedlab.cli.console import Console
+from schedlab.cli.parser import Options
+from schedlab.engine import Engine, native_engine
+from schedlab.errors import InputError
+from schedlab.record import Order, record
+
+EXIT_WORKLOAD = 3
+
+
+def execute(options: Options, console: Console, engine: Engine | None) -> int:
+    """Exit code 0, or 3 if the workload failed; its trace is written all the same."""
+    order = _order(options)
+    done = record(order, engine or native_engine(), console.detail)
+    counts = done.counts
+    cpus = "1 CPU" if counts["cpus"] == 1 else f"{counts['cpus']} CPUs"
+    probed = ", state probes" if done.probes else ""
+    span = f"{counts['span_ns'] / 1e9:.6f} s"
+    console.result(f"{done.out}: {counts['kernel']}, {cpus}, {counts['records']:,} records{probed}, {span}")
+    if done.cut:
+        console.say("the trace ends where a buffer was full; --memory makes them larger, --records takes fewer")
+    if done.exit_code:
+        console.say(f"the workload ended with exit code {done.exit_code}")
+        for line in done.console[-8:]:
+            console.say(f"  | {line}")
+        return EXIT_WORKLOAD
+    return 0
+
+
+def _order(options: Options) -> Order:
+    kernel = str(options.kernel)
+    if kernel == "running" and options.cpus is not None:
+        raise InputError("the running kernel has the CPUs that it has", hint="leave --cpus out")
+    cpus = options.cpus or 1
+    name = "running" if kernel == "running" else f"{Path(kernel).name}-{cpus}cpu"
+    return Order(
+        kernel=kernel,
+        workload=tuple(options.workload),
+        out=options.out or Path(f"{name}.ftrace.gz"),
+        cpus=cpus,
+        memory_mb=options.memory,
+        time_limit_s=options.time_limit,
+        probes=options.probes,
+        records=options.records,
+        append=options.append,
+    )

@@ -1,0 +1,210 @@
+"""Kernels from Debian's archive: looked up and downloaded with apt, unpacked into a cache, never installed.
+
+apt gets its own list of sources, lists and cache below the cache directory; the system's stay as they are. The archive
+is the one the system itself uses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlab.errors import ArmError, InputError, OutputError, RunError, reason
+
+SUITES = ("bookworm", "bookworm-backports", "trixie", "sid")
+METAPACKAGE = "linux-image-cloud-amd64"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+LISTS_AGE_S = 14 * 24 * 3600
+IMAGES = ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz", "lib/modules/*/vmlinuz")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An unpacked kernel."""
+
+    name: str
+    version: str
+    image: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A version of a package that the archive has."""
+
+    package: str
+    version: str
+    suite: str
+
+
+def kernel(name: str) -> Package:
+    """The newest kernel that fits: `6.1`, `6.12.107`, `trixie`, or the name of a package."""
+    apt = Apt(cache_directory())
+    candidate = apt.best(name)
+    return apt.unpacked(*apt.image_package(candidate))
+
+
+def cache_directory() -> Path:
+    """Where downloaded kernels stay."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "schedlab" / "kernels"
+
+
+class Apt:
+    """apt with a state of its own."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+        self._state = cache / "apt"
+        self._sources = self._state / "sources.list"
+        missing = [tool for tool in ("apt-get", "apt-cache", "dpkg") if not shutil.which(tool)]
+        if missing:
+            raise ArmError(f"{missing[0]} is not here: Debian's kernels come through apt", hint="name a kernel image")
+
+    def best(self, name: str) -> Candidate:
+        """The newest version that fits; the lists are fetched when they are old or do not have it."""
+        fresh = self._lists_are_fresh()
+        if not fresh:
+            self._update()
+        found = choose(name, self._candidates(name))
+        if found is None and fresh:
+            self._update()
+            found = choose(name, self._candidates(name))
+        if found is not None:
+            return found
+        have = sorted({c.version for c in self._candidates(METAPACKAGE)})
+        hint = f"the archive has {', '.join(have)}" if have else "is the archive within reach?"
+        raise InputError(f"there is no kernel `{name}`: no image file, and nothing in Debian's archive", hint=hint)
+
+    def image_package(self, candidate: Candidate) -> tuple[str, str]:
+        """Name and version of the package that holds the image: dependencies are followed to it."""
+        name, version = candidate.package, candidate.version
+        for _ in range(4):
+            following = next_package(name, self._run("apt-cache", "show", f"{name}={version}"))
+            if following is None:
+                break
+            name, version = following
+        return name, version
+
+    def unpacked(self, name: str, version: str) -> Package:
+        """Download and unpack once."""
+        folder = self._cache / f"{name}_{version}"
+        if not folder.is_dir():
+            self._fetch(name, version, folder)
+        for pattern in IMAGES:
+            for image in sorted(folder.glob(pattern)):
+                return Package(name, version, image)
+        raise RunError(f"{name} {version} holds no kernel image")
+
+    def _fetch(self, name: str, version: str, folder: Path) -> None:
+        part = folder.with_name(folder.name + f".part{os.getpid()}")
+        try:
+            part.mkdir(parents=True)
+            self._run("apt-get", "download", f"{name}={version}", cwd=part)
+            for archive in part.glob("*.deb"):
+                self._run("dpkg", "-x", archive.name, ".", cwd=part, plain=True)
+                archive.unlink()
+            part.rename(folder)
+        except OSError as e:
+            raise OutputError(f"cannot keep the kernel in {folder}: {reason(e)}") from None
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    def _candidates(self, name: str) -> list[Candidate]:
+        package = name if name.startswith("linux-") else METAPACKAGE
+        return parse_madison(self._run("apt-cache", "madison", package))
+
+    def _lists_are_fresh(self) -> bool:
+        stamp = self._state / "updated"
+        return stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_AGE_S
+
+    def _update(self) -> None:
+        """A suite that is gone is no reason to fail: what is looked for may be in another."""
+        signed = f" [signed-by={KEYRING}]" if KEYRING.exists() else ""
+        lines = [f"deb{signed} {uri} {suite} main\n" for uri, suite in sources(archive_uris())]
+        try:
+            for folder in ("lists/partial", "archives/partial"):
+                (self._state / folder).mkdir(parents=True, exist_ok=True)
+            self._sources.write_text("".join(lines))
+            self._run("apt-get", "update", failing=True)
+            (self._state / "updated").touch()
+        except OSError as e:
+            raise OutputError(f"cannot keep package lists in {self._state}: {reason(e)}") from None
+
+    def _run(self, tool: str, *words: str, cwd: Path | None = None, plain: bool = False, failing: bool = False) -> str:
+        options = {
+            "Dir::Etc::sourcelist": self._sources,
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::State::lists": self._state / "lists",
+            "Dir::Cache": self._state,
+            "Acquire::Languages": "none",
+            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+            "APT::Sandbox::User": "",
+        }
+        ours = [] if plain else [f"-o{key}={value}" for key, value in options.items()]
+        done = subprocess.run(
+            [tool, *ours, *words], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+        )
+        if done.returncode and not failing:
+            said = [line for line in done.stderr.splitlines() if line.strip()]
+            raise RunError(f"{tool} {words[0]} failed: {said[-1] if said else 'it did not say why'}")
+        return done.stdout
+
+
+def archive_uris() -> list[str]:
+    """The Debian archives that the system's own sources name."""
+    done = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Identifier: Packages", "Origin: Debian"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    uris = list(dict.fromkeys(done.stdout.split()))
+    if not uris:
+        raise ArmError("the system's package sources name no Debian archive", hint="name a kernel image instead")
+    return uris
+
+
+def sources(uris: Sequence[str]) -> list[tuple[str, str]]:
+    """Every suite with the archive it is in; security updates are in an archive of their own."""
+    plain = [uri for uri in uris if "security" not in uri]
+    security = [uri for uri in uris if "security" in uri]
+    rows = [(uri, suite) for uri in plain[:1] for suite in SUITES]
+    stable = [suite for suite in SUITES if suite != "sid" and not suite.endswith("-backports")]
+    return rows + [(uri, f"{suite}-security") for uri in security[:1] for suite in stable]
+
+
+def parse_madison(text: str) -> list[Candidate]:
+    """`package | version | uri suite/component arch Packages`, newest first."""
+    found = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 3 and cells[2].endswith(" Packages"):
+            suite = cells[2].split()[1].partition("/")[0]
+            found.append(Candidate(cells[0], cells[1], suite))
+    return found
+
+
+def choose(name: str, candidates: Sequence[Candidate]) -> Candidate | None:
+    """The newest that fits: by package, by suite (with its security updates), or by the beginning of its version."""
+    for c in candidates:
+        by_suite = c.suite in (name, f"{name}-security")
+        by_version = re.match(rf"{re.escape(name)}(?![0-9])", c.version) is not None
+        if c.package == name or by_suite or by_version:
+            return c
+    return None
+
+
+def next_package(name: str, shown: str) -> tuple[str, str] | None:
+    """The package of the same kernel that `name` depends on for its image; None if it has the image itself."""
+    depends = next((line[9:] for line in shown.splitlines() if line.startswith("Depends: ")), "")
+    # A metapackage depends on the image of a version; since 7.0 that depends on a package with the binary.
+    for following in re.finditer(r"(linux-(?:image|binary)-[0-9][^ ,]*) \(= ([^)]+)\)", depends):
+        if following[1] != name:
+            return following[1], following[2]
+    return None

@@ -1,0 +1,156 @@
+"""Boots the guest and watches it: whatever happens, it ends, and the last words of its console say how."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlab.errors import ArmError, RunError
+
+QEMU = "qemu-system-x86_64"
+PR_SET_PDEATHSIG = 1
+SHOWN_LINES = 12
+BOOT_SHARE = 0.5
+"""A guest that has not reached its init after this share of the time never will."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What QEMU is to be."""
+
+    image: Path
+    cpus: int
+    memory_mb: int
+    append: str = ""
+
+    def accelerator(self) -> list[str]:
+        """One CPU counts instructions, which makes its time repeatable; several run on a thread each."""
+        single = ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off"]
+        return single if self.cpus == 1 else ["-accel", "tcg,thread=multi"]
+
+    def command(self, initramfs: Path, trace: Path) -> list[str]:
+        # EPYC boots every kernel from 6.1 to 7.2; `max` makes QEMU 7.2 panic 6.12.
+        return [
+            QEMU, "-machine", "q35", *self.accelerator(), "-cpu", "EPYC", "-smp", str(self.cpus),
+            "-m", str(self.memory_mb), "-nodefaults", "-display", "none", "-no-reboot",
+            "-serial", "stdio", "-serial", f"file:{trace}",
+            "-kernel", str(self.image), "-initrd", str(initramfs), "-append", self.arguments(),
+        ]  # fmt: skip
+
+    def arguments(self) -> str:
+        """The kernel's command line: without groups per session and without threads that compete after boot."""
+        words = "console=ttyS0 quiet panic=-1 noautogroup cryptomgr.notests"
+        return f"{words} {self.append}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Booted:
+    """How a guest that did all it was asked to do ended."""
+
+    exit_code: int
+    probes: bool
+    console: list[str]
+
+
+def boot(machine: Machine, initramfs: Path, trace: Path, limit_s: float, tell: Callable[[str], None]) -> Booted:
+    """Run the guest to its end. No QEMU outlives this call, nor this process."""
+    if not shutil.which(QEMU):
+        raise ArmError(f"{QEMU} is not here", hint="apt-get install qemu-system-x86")
+    console = Console(tell)
+    process = subprocess.Popen(
+        machine.command(initramfs, trace),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=_die_with_parent,
+    )
+    listener = threading.Thread(target=console.listen, args=(process,), daemon=True)
+    listener.start()
+    began, hung = time.monotonic(), False
+    try:
+        while process.poll() is None and not hung:
+            spent = time.monotonic() - began
+            hung = spent > limit_s * (1 if console.step else BOOT_SHARE)
+            time.sleep(0.05)
+    finally:
+        _end(process)
+        listener.join(5)
+    return console.verdict(hung, process.returncode, time.monotonic() - began)
+
+
+class Console:
+    """What the guest says, and what that means."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self.lines: list[str] = []
+        self.step = ""
+        """The last step that the guest's init has named."""
+        self._code: int | None = None
+        self._probes = False
+
+    def listen(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None  # opened with a pipe
+        for raw in process.stdout:
+            self.line(raw.decode(errors="replace"))
+
+    def line(self, text: str) -> None:
+        # The kernel prints a terminal's codes at the start.
+        line = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc", "", text).strip()
+        if not line:
+            return
+        self.lines.append(line)
+        if not line.startswith("schedlab: "):
+            return
+        self.step = line.removeprefix("schedlab: ")
+        self._tell(f"guest: {self.step}")
+        if ended := re.fullmatch(r"workload ended with (\d+)", self.step):
+            self._code = int(ended[1])
+        self._probes |= self.step == "with probes"
+
+    def verdict(self, hung: bool, qemu_code: int | None, spent_s: float) -> Booted:
+        """The guest's end, or an error with its last words."""
+        if self.step == "sent" and self._code is not None and not hung:
+            return Booted(self._code, self._probes, self.lines)
+        panic = next((line for line in self.lines if "Kernel panic" in line), None)
+        if panic:
+            what = f"the guest's {panic[panic.index('Kernel panic') :]}"
+        elif self.step.startswith("failed: "):
+            what = f"the guest cannot record: {self.step.removeprefix('failed: ')}"
+        elif hung and not self.step:
+            what = f"the guest did not reach its init within {spent_s:.0f} s"
+        elif hung:
+            what = f"the guest was still at `{self.step}` after {spent_s:.0f} s"
+        elif not self.lines:
+            what = f"QEMU ended with {qemu_code} and without a word"
+        else:
+            what = f"the guest stopped at `{self.step or 'boot'}`; QEMU ended with {qemu_code}"
+        said = "".join(f"\n  | {line}" for line in self.lines[-SHOWN_LINES:])
+        hint = (
+            "a longer --time-limit may help" if hung and self.step else "--append ignore_loglevel shows more of a boot"
+        )
+        raise RunError(what + (f"; its console ended with{said}" if said else ""), hint=hint)
+
+
+def _die_with_parent() -> None:
+    """In the child: the kernel kills it when this process ends, however that happens."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()

@@ -1,0 +1,143 @@
+"""From an order to a trace file: boot or listen, take what was recorded, put its header on, write it whole."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schedlab.engine import Engine
+from schedlab.errors import OutputError, RunError, reason
+from schedlab.record import initramfs, kernels, programs, running
+from schedlab.record.events import EVENTS
+from schedlab.record.qemu import Machine, boot
+from schedlab.record.text import Whole, whole
+
+HERE = Path(__file__).parent
+BUFFER_SHARE = 0.25
+"""Of the guest's memory, for the trace buffers of all CPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be recorded."""
+
+    kernel: str
+    workload: tuple[str, ...]
+    out: Path
+    cpus: int = 1
+    memory_mb: int = 1536
+    time_limit_s: float = 300.0
+    probes: bool = True
+    records: int = 0
+    """Only so many, from the start; 0 is all."""
+    append: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was recorded."""
+
+    out: Path
+    counts: dict[str, Any]
+    """Kernel, CPUs, records, events, lost, span_ns."""
+    exit_code: int
+    """The workload's."""
+    probes: bool
+    cut: bool
+    """The buffer was full before the workload ended."""
+    console: list[str]
+
+
+Teller = Callable[[str], None]
+
+
+def record(order: Order, engine: Engine, tell: Teller = lambda _: None) -> Recording:
+    """Record as ordered; `tell` hears of every step."""
+    with tempfile.TemporaryDirectory(prefix="schedlab-record-") as folder:
+        try:
+            taken = (
+                _running(order, Path(folder), tell)
+                if order.kernel == kernels.RUNNING
+                else _guest(order, Path(folder), tell)
+            )
+        except OSError as e:
+            raise OutputError(f"cannot record: {reason(e)}", file=e.filename and str(e.filename)) from None
+        counts = engine.convert(str(taken.trace), str(order.out))
+    return Recording(order.out, counts, taken.exit_code, taken.probes, taken.cut, taken.console)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A trace as text with its header, before it gets the format and the name that were asked for."""
+
+    trace: Path
+    exit_code: int
+    probes: bool
+    cut: bool
+    console: list[str]
+
+
+def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
+    kernel = kernels.find(order.kernel)
+    line = programs.shell_line(order.workload)
+    machine = Machine(kernel.image, order.cpus, order.memory_mb, order.append)
+    tell(f"{kernel.source}, sha256 {kernel.sha256}")
+    (folder / "initramfs").write_bytes(
+        initramfs.build(programs.files(line, programs.find_busybox()), _texts(order, line))
+    )
+    raw = folder / "raw.gz"
+    booted = boot(machine, folder / "initramfs", raw, order.time_limit_s, tell)
+    head = [
+        f"image {kernel.source}",
+        f"image_sha256 {kernel.sha256}",
+        f"recorded_by schedlab {_version()} in QEMU {' '.join(machine.accelerator())} -cpu EPYC",
+        f"workload {line}",
+    ]
+    found = _finished(raw, folder, head)
+    return Taken(found.path, booted.exit_code, booted.probes, found.cut, booted.console)
+
+
+def _texts(order: Order, line: str) -> dict[str, str]:
+    """The guest's own files."""
+    settings = {
+        "BUFFER_KB": int(order.memory_mb * 1024 * BUFFER_SHARE / order.cpus),
+        "PROBES": int(order.probes),
+        "RECORDS": order.records + HEADER_LINES if order.records else 0,
+        "EVENTS": f'"{" ".join(EVENTS)}"',
+    }
+    return {
+        "init": (HERE / "init.sh").read_text(),
+        "schedlab/header": (HERE / "header.sh").read_text(),
+        "schedlab/probes": (HERE / "probes.sh").read_text(),
+        "schedlab/settings": "".join(f"{key}={value}\n" for key, value in settings.items()),
+        "schedlab/workload": line + "\n",
+    }
+
+
+HEADER_LINES = 12
+"""The kernel's own comment lines before the first record of a trace."""
+
+
+def _running(order: Order, folder: Path, tell: Teller) -> Taken:
+    line = programs.shell_line(order.workload)
+    ran = running.record(line, folder, tell)
+    head = [f"recorded_by schedlab {_version()} through {ran.through}", f"workload {line}"]
+    found = _finished(ran.raw, folder, head, order.records)
+    return Taken(found.path, ran.exit_code, False, found.cut, [])
+
+
+def _finished(raw: Path, folder: Path, head: Iterable[str], records: int = 0) -> Whole:
+    try:
+        return whole(raw, folder / "trace.ftrace", head, records)
+    except (EOFError, gzip.BadGzipFile) as e:
+        raise RunError(f"the trace did not come through whole: {e}", hint="this is a bug in schedlab") from None
+
+
+def _version() -> str:
+    import schedlab
+
+    return schedlab.__version__

@@ -1,0 +1,116 @@
+"""Records the kernel that runs this: through a tracefs instance of its own, or perf where only that is permitted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlab.errors import ArmError, RunError, reason
+from schedlab.record.events import EVENTS
+
+TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+BUFFER_KB = 65536
+HEADER = Path(__file__).with_name("header.sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A raw text, and how the workload ended."""
+
+    raw: Path
+    exit_code: int
+    through: str
+
+
+def record(line: str, folder: Path, tell: Callable[[str], None]) -> Ran:
+    """Run a shell line while the whole system is recorded."""
+    header = subprocess.run(["sh", str(HEADER)], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    why = "there is no tracefs"
+    for tracefs in TRACEFS:
+        try:
+            return _through_tracefs(tracefs, line, folder / "raw", header, tell)
+        except OSError as e:
+            why = f"{tracefs}: {reason(e)}"
+    tell(f"tracefs is not permitted ({why}); trying perf")
+    return _through_perf(line, folder, header, why)
+
+
+def _through_tracefs(tracefs: Path, line: str, raw: Path, header: str, tell: Callable[[str], None]) -> Ran:
+    with _instance(tracefs) as instance:
+        for name, value in (("tracing_on", "0"), ("trace_clock", "mono"), ("buffer_size_kb", str(BUFFER_KB))):
+            (instance / name).write_text(value)
+        (instance / "options/overwrite").write_text("0")
+        for event in EVENTS:
+            switch = instance / "events" / event / "enable"
+            if switch.exists() or event.startswith("sched/"):
+                switch.write_text("1")
+            else:
+                tell(f"no event {event}")
+        (instance / "tracing_on").write_text("1")
+        try:
+            code = _run(line)
+        finally:
+            (instance / "tracing_on").write_text("0")
+        with raw.open("wb") as to:
+            to.write(header.encode())
+            to.writelines(_dropped(instance))
+            with (instance / "trace").open("rb") as text:
+                shutil.copyfileobj(text, to, 1 << 20)
+    return Ran(raw, code, "tracefs")
+
+
+@contextmanager
+def _instance(tracefs: Path) -> Iterator[Path]:
+    """Buffers and switches of our own, gone afterwards."""
+    instance = tracefs / "instances" / f"schedlab-{os.getpid()}"
+    instance.mkdir()
+    try:
+        yield instance
+    finally:
+        try:
+            (instance / "tracing_on").write_text("0")
+            (instance / "events/enable").write_text("0")
+        finally:
+            instance.rmdir()
+
+
+def _dropped(instance: Path) -> Iterator[bytes]:
+    for stats in sorted(instance.glob("per_cpu/cpu*/stats")):
+        for line in stats.read_text().splitlines():
+            if line.startswith("dropped events: ") and not line.endswith(" 0"):
+                yield f"# dropped {stats.parent.name.removeprefix('cpu')} {line.split()[-1]}\n".encode()
+
+
+def _through_perf(line: str, folder: Path, header: str, why: str) -> Ran:
+    if not shutil.which("perf"):
+        raise ArmError(f"this kernel cannot be recorded: {why}, and perf is not here", hint="run as root")
+    data, raw = folder / "perf.data", folder / "raw"
+    done = subprocess.run(
+        ["perf", "sched", "record", "-o", str(data), "--", "sh", "-c", line],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if not data.exists():
+        said = done.stderr.strip().splitlines()
+        raise ArmError(
+            f"this kernel cannot be recorded: {why}; perf: {said[0] if said else 'no word'}", hint="run as root"
+        )
+    shown = subprocess.run(
+        ["perf", "script", "-i", str(data), "--ns", "-F", "comm,tid,cpu,time,event,trace"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
+    if shown.returncode:
+        raise RunError(f"perf script failed: {shown.stderr.decode(errors='replace').strip()[:200]}")
+    raw.write_bytes(header.encode() + shown.stdout)
+    return Ran(raw, done.returncode, "perf sched record")
+
+
+def _run(line: str) -> int:
+    return subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode

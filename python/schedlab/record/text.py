@@ -1,0 +1,65 @@
+"""Puts a header on a recorded text and ends it where the first of the CPUs' buffers was full.
+
+A full buffer takes nothing more, while those of other CPUs go on: after that, events are missing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+RECORD = re.compile(rb"^.{16}-\d+ +(?:\(.{7}\) )?\[(\d+)\] \S+ +(\d+\.\d+): ")
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A text in which nothing is missing."""
+
+    path: Path
+    cut: bool
+    """It ends before the recording did, because a buffer was full."""
+
+
+def whole(raw: Path, out: Path, head: Iterable[str], records: int = 0) -> Whole:
+    """Copy `raw` (gzip or plain) to `out` behind comment lines; `records` limits how many, 0 does not."""
+    end = _end(raw)
+    with _open(raw) as text, out.open("wb") as to:
+        to.writelines(f"# {words}\n".encode() for words in head)
+        written = 0
+        for line, stamp in _stamped(text):
+            if stamp is not None:
+                if (end is not None and stamp > end) or (records and written == records):
+                    break
+                written += 1
+            to.write(line)
+    return Whole(out, end is not None)
+
+
+def _end(raw: Path) -> float | None:
+    """The time of the last event of the CPU whose buffer was full first."""
+    full: dict[int, float] = {}
+    with _open(raw) as text:
+        for line in text:
+            if dropped := re.match(rb"# dropped (\d+) ", line):
+                full[int(dropped[1])] = 0.0
+            elif full and (record := RECORD.match(line)) and int(record[1]) in full:
+                full[int(record[1])] = float(record[2])
+            elif not full and not line.startswith(b"#"):
+                return None
+    return min(full.values(), default=None)
+
+
+def _stamped(text: Iterable[bytes]) -> Iterator[tuple[bytes, float | None]]:
+    for line in text:
+        record = None if line.startswith(b"#") else RECORD.match(line)
+        yield line, float(record[2]) if record else None
+
+
+def _open(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if zipped else path.open("rb")  # type: ignore[return-value]
