@@ -68,6 +68,8 @@ pub struct Cpu {
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
     /// Tasks queued on it by remote CPUs, with the waker's sync hint.
     pub wakelist: Vec<(TaskId, bool)>,
+    /// Tasks that were woken while still leaving this CPU and whose wakers wait for that: task, waker's CPU, sync.
+    pub leaving: Vec<(TaskId, CpuId, bool)>,
     /// Its current task may no longer run here and goes there at the next schedule().
     pub push_away: Option<(TaskId, CpuId)>,
     /// Asked to balance for the idle CPUs when it wakes.

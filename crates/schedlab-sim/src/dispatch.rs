@@ -40,6 +40,7 @@ impl<S: Sink> Engine<'_, S> {
         } else {
             self.switch(cpu, prev, next);
         }
+        self.place_those_who_left(cpu);
         if !self.cpus[i].wakelist.is_empty() && self.events.due(self.source(Source::CALL, cpu)).is_none() {
             self.set_event(Source::CALL, cpu, self.now);
         }
@@ -241,7 +242,7 @@ impl<S: Sink> Engine<'_, S> {
         c.idle_from = now + c.spend_pending();
         let timer = c.hrtimers.peek().map_or(Nanos::MAX, |timer| timer.0.hard.saturating_sub(now));
         let expected = timer.min(c.idle_average);
-        let states = &self.spec.machine.idle_states;
+        let states = &self.spec.machine.idle_states[..self.idle_allowed];
         c.idle_state = states.iter().rposition(|state| state.target_residency <= expected).unwrap_or(0);
     }
 

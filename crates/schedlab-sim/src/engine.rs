@@ -67,6 +67,8 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub objects: Vec<Object>,
     pub costs: CostTables,
     pub idle_exits: Vec<CostTable>,
+    /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
+    pub idle_allowed: usize,
     pub code: Vec<Vec<Op>>,
     pub bases: Vec<Bases>,
     pub workloads: Arc<Vec<Workload>>,
@@ -144,6 +146,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             tasks: Vec::new(),
             objects: Vec::new(),
             costs: CostTables::new(costs, spec.noise),
+            idle_allowed: idle_allowed(spec),
             idle_exits: spec.machine.idle_states.iter().map(|s| CostTable::new(&s.exit, spec.noise)).collect(),
             code: Vec::new(),
             bases: Vec::new(),
@@ -346,6 +349,12 @@ fn cores(spec: &RunSpec) -> (Vec<Core>, Vec<u32>) {
     (cores, core_of)
 }
 
+/// `cpuidle_governor_latency_req`: the shallowest state is always allowed.
+fn idle_allowed(spec: &RunSpec) -> usize {
+    let limit = spec.workloads.iter().filter_map(|w| w.idle_latency_limit).min().unwrap_or(Nanos::MAX);
+    spec.machine.idle_states.iter().take_while(|state| state.exit.typical() <= limit).count().max(1)
+}
+
 fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
     let phase = if spec.noise { stream(spec.seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
     Cpu {
@@ -364,6 +373,7 @@ fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
         idle_average: 1_000_000,
         hrtimers: Default::default(),
         wakelist: Vec::new(),
+        leaving: Vec::new(),
         push_away: None,
         nohz_kicked: false,
         dice: Dice::new(stream(spec.seed, &format!("cost/cpu/{cpu}"))),

@@ -22,18 +22,41 @@ impl<S: Sink> Engine<'_, S> {
         self.tasks[task.index()].life = Life::Runnable;
         let kind = WakeKind::Wakeup { sync };
         if self.cpus[last.index()].curr == Some(task) {
-            // It is still inside schedule() there: its CPU enqueues it when it is through (p->on_cpu).
-            self.put_on_wakelist(task, last, waker_cpu, sync);
+            // It is still inside schedule() there (p->on_cpu): its CPU enqueues it when it is through, or the waker
+            // waits until then.
+            if self.sched.queue_remote(task, waker_cpu, last) {
+                self.put_on_wakelist(task, last, waker_cpu, sync);
+            } else {
+                self.cpus[last.index()].leaving.push((task, waker_cpu, sync));
+            }
         } else if self.sched.requeue_delayed(task, self.now) {
             self.finish_wakeup(task, last, waker_cpu, kind);
         } else {
-            let cpu = self.place(task, last, waker_cpu, kind);
-            if self.sched.queue_remote(task, waker_cpu, cpu) {
-                self.put_on_wakelist(task, cpu, waker_cpu, sync);
+            self.place_and_enqueue(task, last, waker_cpu, sync);
+        }
+    }
+
+    fn place_and_enqueue(&mut self, task: TaskId, last: CpuId, waker_cpu: CpuId, sync: bool) {
+        let kind = WakeKind::Wakeup { sync };
+        let cpu = self.place(task, last, waker_cpu, kind);
+        if self.sched.queue_remote(task, waker_cpu, cpu) {
+            self.put_on_wakelist(task, cpu, waker_cpu, sync);
+        } else {
+            self.sched.activate(task, cpu, kind, self.now);
+            self.finish_wakeup(task, cpu, waker_cpu, kind);
+        }
+    }
+
+    /// The CPU is through schedule(): wakers that waited for a task to leave it go on.
+    pub fn place_those_who_left(&mut self, cpu: CpuId) {
+        while let Some((task, waker_cpu, sync)) = self.cpus[cpu.index()].leaving.pop() {
+            if self.sched.requeue_delayed(task, self.now) {
+                self.finish_wakeup(task, cpu, waker_cpu, WakeKind::Wakeup { sync });
             } else {
-                self.sched.activate(task, cpu, kind, self.now);
-                self.finish_wakeup(task, cpu, waker_cpu, kind);
+                self.place_and_enqueue(task, cpu, waker_cpu, sync);
             }
+            // The waker returns from its call only now.
+            self.interrupted(waker_cpu);
         }
     }
 

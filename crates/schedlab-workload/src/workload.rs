@@ -186,6 +186,8 @@ pub struct Workload {
     pub masks: Vec<CpuMask>,
     /// Metrics it reports.
     pub metrics: Vec<MetricDecl>,
+    /// PM QoS (`/dev/cpu_dma_latency`): while it runs, no CPU enters an idle state with a longer exit latency, ns.
+    pub idle_latency_limit: Option<Nanos>,
     /// Whether it reaches an end of its own ([`crate::Op::Finish`]).
     pub ends: bool,
 }

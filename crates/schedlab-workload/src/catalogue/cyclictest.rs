@@ -1,7 +1,8 @@
 //! cyclictest of rt-tests 2.4: threads that sleep to absolute times and sample how late they ran.
 //!
 //! Each thread: sleep until `next`; latency = now - next; `next` moves on by the interval, over all that have passed.
-//! Left out: the main thread, which looks at the counters every 10 ms, and the write to /dev/cpu_dma_latency.
+//! Unless told otherwise it forbids every idle state that takes time to leave (0 us in /dev/cpu_dma_latency).
+//! Left out: the main thread, which looks at the counters every 10 ms.
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 
@@ -37,6 +38,7 @@ pub(super) const ENTRY: Entry = Entry {
             default: Preset::Word("other"),
             help: "scheduling policy of the threads",
         },
+        OptionSpec::flag("default-system", "leave /dev/cpu_dma_latency alone: CPUs may idle deeply"),
         OptionSpec::flag("smp", "one thread per CPU, each pinned to its own"),
         OptionSpec::number("histogram", 0, 0, 1_000_000, "as in the program, makes the distance 0"),
         OptionSpec::not_modelled("priority", "the real-time class has no model"),
@@ -98,7 +100,9 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         let program = builder.program("cyclictest", code);
         builder.task(TaskSpec { name: "cyclictest".to_string(), program, jitter: false, ..TaskSpec::default() });
     }
-    Ok(builder.finish(!settings.repeat && (loops > 0 || duration > 0)))
+    let mut workload = builder.finish(!settings.repeat && (loops > 0 || duration > 0));
+    workload.idle_latency_limit = (!settings.flag("default-system")).then_some(0);
+    Ok(workload)
 }
 
 fn policy(settings: &Settings<'_>) -> Result<Policy, BuildError> {
