@@ -60,7 +60,7 @@ def record(order: Order, engine: Engine, tell: Teller = lambda _: None) -> Recor
     with tempfile.TemporaryDirectory(prefix="schedlab-record-") as folder:
         try:
             taken = (
-                _running(order, Path(folder), tell)
+                _running(order, Path(folder), tell, engine)
                 if order.kernel == kernels.RUNNING
                 else _guest(order, Path(folder), tell)
             )
@@ -122,9 +122,9 @@ HEADER_LINES = 12
 """The kernel's own comment lines before the first record of a trace."""
 
 
-def _running(order: Order, folder: Path, tell: Teller) -> Taken:
+def _running(order: Order, folder: Path, tell: Teller, engine: Engine) -> Taken:
     line = programs.shell_line(order.workload)
-    ran = running.record(line, folder, tell)
+    ran = running.record(line, folder, tell, engine)
     head = [f"recorded_by schedlab {_version()} through {ran.through}", f"workload {line}"]
     found = _finished(ran.raw, folder, head, order.records)
     return Taken(found.path, ran.exit_code, False, found.cut, [])
@@ -132,9 +132,12 @@ def _running(order: Order, folder: Path, tell: Teller) -> Taken:
 
 def _finished(raw: Path, folder: Path, head: Iterable[str], records: int = 0) -> Whole:
     try:
-        return whole(raw, folder / "trace.ftrace", head, records)
+        found = whole(raw, folder / "trace.ftrace", head, records)
     except (EOFError, gzip.BadGzipFile) as e:
         raise RunError(f"the trace did not come through whole: {e}", hint="this is a bug in schedlab") from None
+    if found.records == 0:
+        raise RunError("nothing was recorded", hint="did the workload run at all?")
+    return found
 
 
 def _version() -> str:

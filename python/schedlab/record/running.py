@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlab.errors import ArmError, RunError, reason
+from schedlab.engine import Engine
+from schedlab.errors import ArmError, reason
 from schedlab.record.events import EVENTS
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -27,7 +28,7 @@ class Ran:
     through: str
 
 
-def record(line: str, folder: Path, tell: Callable[[str], None]) -> Ran:
+def record(line: str, folder: Path, tell: Callable[[str], None], engine: Engine) -> Ran:
     """Run a shell line while the whole system is recorded."""
     header = subprocess.run(["sh", str(HEADER)], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
     why = "there is no tracefs"
@@ -37,7 +38,7 @@ def record(line: str, folder: Path, tell: Callable[[str], None]) -> Ran:
         except OSError as e:
             why = f"{tracefs}: {reason(e)}"
     tell(f"tracefs is not permitted ({why}); trying perf")
-    return _through_perf(line, folder, header, why)
+    return _through_perf(line, folder, header, why, engine)
 
 
 def _through_tracefs(tracefs: Path, line: str, raw: Path, header: str, tell: Callable[[str], None]) -> Ran:
@@ -86,7 +87,7 @@ def _dropped(instance: Path) -> Iterator[bytes]:
                 yield f"# dropped {stats.parent.name.removeprefix('cpu')} {line.split()[-1]}\n".encode()
 
 
-def _through_perf(line: str, folder: Path, header: str, why: str) -> Ran:
+def _through_perf(line: str, folder: Path, header: str, why: str, engine: Engine) -> Ran:
     if not shutil.which("perf"):
         raise ArmError(f"this kernel cannot be recorded: {why}, and perf is not here", hint="run as root")
     data, raw = folder / "perf.data", folder / "raw"
@@ -101,14 +102,8 @@ def _through_perf(line: str, folder: Path, header: str, why: str) -> Ran:
         raise ArmError(
             f"this kernel cannot be recorded: {why}; perf: {said[0] if said else 'no word'}", hint="run as root"
         )
-    shown = subprocess.run(
-        ["perf", "script", "-i", str(data), "--ns", "-F", "comm,tid,cpu,time,event,trace"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-    )
-    if shown.returncode:
-        raise RunError(f"perf script failed: {shown.stderr.decode(errors='replace').strip()[:200]}")
-    raw.write_bytes(header.encode() + shown.stdout)
+    engine.convert(str(data), str(folder / "perf.ftrace"))
+    raw.write_bytes(header.encode() + (folder / "perf.ftrace").read_bytes())
     return Ran(raw, done.returncode, "perf sched record")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -20,23 +20,23 @@ class Whole:
     """A text in which nothing is missing."""
 
     path: Path
+    records: int
     cut: bool
     """It ends before the recording did, because a buffer was full."""
 
 
 def whole(raw: Path, out: Path, head: Iterable[str], records: int = 0) -> Whole:
     """Copy `raw` (gzip or plain) to `out` behind comment lines; `records` limits how many, 0 does not."""
-    end = _end(raw)
+    end, written = _end(raw), 0
     with _open(raw) as text, out.open("wb") as to:
         to.writelines(f"# {words}\n".encode() for words in head)
-        written = 0
-        for line, stamp in _stamped(text):
-            if stamp is not None:
-                if (end is not None and stamp > end) or (records and written == records):
+        for line in text:
+            if not line.startswith(b"#"):
+                if (records and written == records) or (end is not None and _stamp(line) > end):
                     break
                 written += 1
             to.write(line)
-    return Whole(out, end is not None)
+    return Whole(out, written, end is not None)
 
 
 def _end(raw: Path) -> float | None:
@@ -53,10 +53,9 @@ def _end(raw: Path) -> float | None:
     return min(full.values(), default=None)
 
 
-def _stamped(text: Iterable[bytes]) -> Iterator[tuple[bytes, float | None]]:
-    for line in text:
-        record = None if line.startswith(b"#") else RECORD.match(line)
-        yield line, float(record[2]) if record else None
+def _stamp(line: bytes) -> float:
+    record = RECORD.match(line)
+    return float(record[2]) if record else 0.0
 
 
 def _open(path: Path) -> IO[bytes]:
