@@ -99,9 +99,6 @@ def run_all(
 
     A store that cannot be written is reported once to `on_trouble` and the runs go on in memory.
     """
-    check_arm(scenario.arm)
-    folder = _folder(traces)
-    runner = Runner(engine, scenario, plan(scenario, scenario.seeds, folder), jobs or default_jobs())
     outcomes: list[Outcome] = []
     keeping = store
 
@@ -121,13 +118,16 @@ def run_all(
 
     interrupted = False
     try:
-        for outcome in runner.outcomes():
-            take(outcome)
-    except KeyboardInterrupt:
-        interrupted = True
-        runner.stop()
-        for outcome in runner.finished():
-            take(outcome)
+        check_arm(scenario.arm)
+        runner = Runner(engine, scenario, plan(scenario, scenario.seeds, _folder(traces)), jobs or default_jobs())
+        try:
+            for outcome in runner.outcomes():
+                take(outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+            runner.stop()
+            for outcome in runner.finished():
+                take(outcome)
     finally:
         if store:
             store.close()

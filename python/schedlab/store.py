@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -53,17 +54,23 @@ class Result:
 
 
 class Store:
-    """A result directory that is being written: `manifest.json` once, then a line per run."""
+    """A result directory that is being written: `manifest.json` once, then a line per run.
+
+    A directory in which no run was kept yet is no result: a start that failed or was killed may be repeated.
+    """
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
+        text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if (path / "manifest.json").exists():
-                raise InputError(f"{path} holds a result already", hint="choose another directory with --out")
-            text = json.dumps({"schema": SCHEMA, **manifest}, indent=1)
-            (path / "manifest.json").write_text(text + "\n", encoding="utf-8")
             self._lines = (path / "results.jsonl").open("a", encoding="utf-8")
+            try:
+                _claim(self._lines.fileno(), path)
+                _replace(path / "manifest.json", text)
+            except BaseException:
+                self._lines.close()
+                raise
         except OSError as e:
             raise OutputError(
                 f"cannot keep results in {path}: {reason(e)}", hint="choose another directory with --out"
@@ -83,6 +90,33 @@ class Store:
             self._lines.close()
         except OSError:
             pass  # a line that could not be written was reported when it was appended
+
+
+def _claim(lines: int, path: Path) -> None:
+    """Refuse a directory with a result in it, or one that another process is about to fill."""
+    hint = "choose another directory with --out"
+    try:
+        fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"another schedlab keeps its results in {path}", hint=hint) from None
+    except OSError:
+        pass  # some network file systems have no locks
+    if os.fstat(lines).st_size and (path / "manifest.json").exists():
+        raise InputError(f"{path} holds a result already", hint=hint)
+
+
+def _replace(file: Path, text: str) -> None:
+    """The whole text under this name, on the disk, or what was there before."""
+    part = file.with_name(file.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(file)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def read(path: Path) -> Result:

@@ -31,9 +31,9 @@ def start_and_wait_for(lines: int, *arguments: str) -> subprocess.Popen[str]:
     return process
 
 
-def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+def interrupt(process: subprocess.Popen[str], how: signal.Signals = signal.SIGINT) -> tuple[str, str]:
     """Ctrl-C; what it printed until it ended, which it must."""
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     try:
         return process.communicate(timeout=60)
     finally:
@@ -57,6 +57,15 @@ def test_ctrl_c_keeps_the_finished_seeds_and_says_so(scenario: Write, schedlab: 
     samples = d["metrics"][0]["samples"]
     assert [x is not None for x in samples["cfs"]] == [True] * 3 + [False] * 7
     assert not d["complete"]
+
+
+def test_sigterm_is_like_ctrl_c(scenario: Write, schedlab: Call) -> None:
+    scenario(behaviour={"cfs": {"hang_on": [4]}})
+    process = start_and_wait_for(6, "--out", "r")
+    _, err = interrupt(process, signal.SIGTERM)
+    assert process.returncode == 130
+    assert "interrupted: 6 of 20 runs finished and are kept; `schedlab report r` shows them" in err
+    assert "Traceback" not in err
 
 
 def test_ctrl_c_before_anything_finished(scenario: Write) -> None:
@@ -91,6 +100,55 @@ def test_a_full_disk_is_said_once_and_the_table_still_comes(scenario: Write, sch
     assert err.count("No space left on device") == 1
     assert "going on without keeping" in err
     assert "equivalent" in out
+
+
+def break_the_manifest() -> None:
+    Path("r/manifest.json.part").symlink_to("/dev/full")
+
+
+def break_the_lines() -> None:
+    Path("r/results.jsonl").mkdir()
+
+
+def mend() -> None:
+    Path("r/manifest.json.part").unlink(missing_ok=True)
+    if Path("r/results.jsonl").is_dir():
+        Path("r/results.jsonl").rmdir()
+
+
+@pytest.mark.parametrize("break_it", [break_the_manifest, break_the_lines])
+def test_a_start_that_failed_does_not_block_its_own_directory(
+    break_it: Callable[[], None], scenario: Write, schedlab: Call
+) -> None:
+    scenario()
+    Path("r").mkdir()
+    break_it()
+    code, _, err = schedlab("compare", "toy.toml", "--out", "r", "--seeds", "2")
+    assert (code, err.count("cannot keep results in r")) == (3, 1)
+    assert not Path("r/manifest.json").exists()
+    mend()
+    assert schedlab("compare", "toy.toml", "--out", "r", "--seeds", "2")[0] == 0
+    assert schedlab("report", "r")[0] == 0
+
+
+def test_a_start_that_kept_nothing_may_be_repeated_and_one_under_way_not(scenario: Write, schedlab: Call) -> None:
+    scenario(behaviour={"cfs": {"hang_on": [1]}})
+    Path("file").touch()
+    assert schedlab("compare", "toy.toml", "--out", "q", "--trace", "file/traces")[0] == 3
+    process = start_and_wait_for(0, "--out", "r")
+    while not Path("r/manifest.json").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    try:
+        code, _, err = schedlab("compare", "toy.toml", "--out", "r")
+        assert code == 2
+        assert "another schedlab keeps its results in r" in err
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+    scenario()
+    for directory in ("q", "r"):
+        assert schedlab("compare", "toy.toml", "--out", directory, "--seeds", "2")[0] == 0
 
 
 def test_a_page_that_cannot_be_written_leaves_the_table(scenario: Write, schedlab: Call) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from schedlab.cli.parser import Options, build_parser
@@ -26,7 +28,8 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
     try:
         options = build_parser().parse_args(argv, namespace=Options())
         console.configure(options)
-        code = _command(options, console, engine)
+        with _sigterm_like_ctrl_c():
+            code = _command(options, console, engine)
         console.flush()
         return code
     except SystemExit as e:  # argparse: help, version, usage
@@ -56,6 +59,22 @@ def _command(options: Options, console: object, engine: Engine | None) -> int:
 
     module = import_module(f"schedlab.cli.{options.command}")
     return int(module.execute(options, console, engine))
+
+
+@contextmanager
+def _sigterm_like_ctrl_c() -> Iterator[None]:
+    """CI and containers stop a command with SIGTERM; it keeps what finished, as after Ctrl-C."""
+    try:
+        before = signal.getsignal(signal.SIGTERM)
+        if before is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # not the main thread: whoever started it decides
+        before = None
+    try:
+        yield
+    finally:
+        if before is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _drop_stdout() -> None:
