@@ -8,7 +8,7 @@ use crate::step::Probe;
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     /// A task seen for the first time, or again after it was lost.
-    Introduce { pid: Pid, prio: i32, at: Whereabouts, first: Option<First> },
+    Introduce { pid: Pid, weight: Weight, at: Whereabouts, first: Option<First> },
     /// `update_curr`: `ran` ns were charged to the current task of `cpu`.
     Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within },
     /// The scheduler tick, after its accounting.
@@ -27,8 +27,8 @@ pub enum Operation {
     Block { cpu: CpuId, special: bool },
     /// A context switch.
     Switch { cpu: CpuId, prev: Pid, left: Left, next: Pid, fair: bool },
-    /// `schedule()` chose the running task again.
-    Repick { cpu: CpuId },
+    /// `schedule()` chose the running task again; `sure`: from the queue as it stands.
+    Repick { cpu: CpuId, sure: bool },
     /// `sched_move_task` on the running task.
     Regroup { cpu: CpuId, pid: Pid },
     /// `sched_yield` by the running task.

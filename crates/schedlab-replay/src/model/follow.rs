@@ -142,7 +142,7 @@ impl Model {
         }
         if fair {
             self.queue_anyway(cpu, next);
-            self.judge_pick(cpu, next);
+            self.judge_pick(cpu, next, true);
         } else if next == 0 {
             // The fair class was asked and found at most sleepers that were still queued, which leave thereby.
             let runnable = self.fair.pick_task(cpu, self.clock(cpu));
@@ -160,9 +160,9 @@ impl Model {
     }
 
     /// `schedule()` that came back to the same task.
-    pub(super) fn repick(&mut self, cpu: CpuId) {
+    pub(super) fn repick(&mut self, cpu: CpuId, sure: bool) {
         if let Some(curr) = self.fair.curr(cpu) {
-            self.judge_pick(cpu, self.pid(curr));
+            self.judge_pick(cpu, self.pid(curr), sure);
             self.fair.clear_resched(cpu);
             self.cpus[cpu.index()].preempted = false;
         }

@@ -9,8 +9,8 @@ use crate::report::Disagreement;
 use crate::tally::{Kind, Unjudged, Where};
 
 impl Model {
-    /// A pick: `next` is the kernel's. Contested if at least two tasks compete.
-    pub(super) fn judge_pick(&mut self, cpu: CpuId, next: Pid) {
+    /// A pick: `next` is the kernel's. Contested if at least two tasks compete. `sure`: they did when it was made.
+    pub(super) fn judge_pick(&mut self, cpu: CpuId, next: Pid, sure: bool) {
         let rivals = self.rivals(cpu);
         let contested = rivals.len() > 1;
         let (known, nice) = (rivals.iter().all(|id| self.known(*id)), self.nice(next));
@@ -21,8 +21,9 @@ impl Model {
             return;
         }
         let at = Where { time: self.now, cpu, nice };
-        if !known {
-            return self.tally.unjudged(Kind::Pick, at, Unjudged::State);
+        if !(known && sure) {
+            let why = if sure { Unjudged::State } else { Unjudged::Time };
+            return self.tally.unjudged(Kind::Pick, at, why);
         }
         self.tally.baselines(at, fifo == Some(next), lowest == Some(next));
         let agrees = picked == Some(next);

@@ -10,13 +10,16 @@ use crate::operation::{First, Weight, Whereabouts};
 
 impl Model {
     /// A task seen for the first time. Its state is taken from the trace here or at its first wakeup, then never again.
-    pub(super) fn introduce(&mut self, pid: Pid, prio: i32, at: Whereabouts, first: Option<First>) {
+    pub(super) fn introduce(&mut self, pid: Pid, weight: Weight, at: Whereabouts, first: Option<First>) {
         self.forget(pid);
         let cpu = match at {
             Whereabouts::Running(cpu) | Whereabouts::Queued(cpu) | Whereabouts::Asleep(cpu) => cpu,
         };
-        let nice = (prio - 120).clamp(-20, 19) as i8;
-        let id = self.add(pid, &TaskAttr { nice, cpu, ..TaskAttr::default() });
+        let (nice, policy) = match weight {
+            Weight::Nice(nice) => (nice, FairPolicy::Normal),
+            Weight::Idle => (0, FairPolicy::Idle),
+        };
+        let id = self.add(pid, &TaskAttr { nice, policy, cpu, ..TaskAttr::default() });
         if let Whereabouts::Asleep(_) = at {
             // Far to the left on any queue and relative to any: its queue alone places it, as a long sleeper.
             let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.task_state(id) };

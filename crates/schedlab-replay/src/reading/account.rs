@@ -1,15 +1,17 @@
 //! `sched_stat_runtime`: the one record of `update_curr`, and by its surroundings the operation that called it.
 
-use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::weight::calc_delta_fair;
+use schedlab_model::{CpuId, Nanos, Pid, USEC};
 use schedlab_trace::{Kind, TaskState};
 
-use super::ahead::load;
+use super::ahead::weight_of;
 use super::switch::left;
 use super::{is_fair, nice, Place, Reading, Task};
 use crate::operation::{Left, Operation, Weight, Whereabouts, Within};
 use crate::step::{Point, Step, What};
 use crate::window::Window;
+
+/// An interrupt within this time came before the next lines of code.
+const AT_ONCE: Nanos = 10 * USEC;
 
 impl Reading {
     pub(super) fn runtime(
@@ -43,10 +45,13 @@ impl Reading {
             false => None,
         };
         self.cpu(cpu).charged = step.time;
+        let arriving = self.cpu(step.cpu).moving.iter().any(|(_, to, _)| *to == cpu);
         let within = match change {
-            Some(_) => Within::Undecided,
-            None => self.within(step, cpu, ahead),
+            None if !arriving => self.within(step, cpu, ahead),
+            _ => Within::Undecided,
         };
+        let told = cpu == step.cpu && step.in_task() && step.flag();
+        self.cpu(cpu).schedules = told && change.is_none() && !matches!(within, Within::Wakeup(_));
         self.push(Operation::Account { cpu, pid, ran, printed, within });
         if matches!(within, Within::Wakeup(_)) && cpu != step.cpu {
             self.cpu(step.cpu).checking = Some((cpu, self.flag_of(cpu)));
@@ -58,10 +63,19 @@ impl Reading {
         match change {
             Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
             Some(Change::Yield) => {
-                self.cpu(cpu).yielded = true;
                 self.push(Operation::Yield { cpu });
+                match gives_way(step, pid, ahead) {
+                    true => self.cpu(cpu).yielded = true,
+                    // Nobody else was worth it.
+                    false => self.push(Operation::Repick { cpu, sure: true }),
+                }
             }
-            Some(Change::Leave(left)) => self.block(cpu, left),
+            Some(Change::Leave(weight, left)) => {
+                if let Some(weight) = weight {
+                    self.reweight(pid, weight);
+                }
+                self.block(cpu, left);
+            }
             Some(Change::LeaveClass) => self.leave_class(pid),
             Some(Change::Fork(child)) => self.fork(cpu, pid, child, true),
             Some(Change::Reweight(weight)) => self.reweight(pid, weight),
@@ -117,7 +131,7 @@ impl Reading {
             return Some(Change::Yield);
         }
         if let Some(left) = leaves(cpu, pid, ahead) {
-            return Some(Change::Leave(left));
+            return Some(Change::Leave(self.new_weight(pid, printed, ahead), left));
         }
         if self.regroups(step, ahead) {
             self.cpu(cpu).flag = true;
@@ -170,12 +184,8 @@ impl Reading {
         let by_prio = later_prio.filter(|prio| is_fair(*prio)).map(|prio| Weight::Nice(nice(prio)));
         match (printed, next) {
             (Some(from), Some((ran, Some(to), _))) => {
-                let fits = |weight: Weight| to.wrapping_sub(from) == calc_delta_fair(ran, load(weight));
-                let all = (-20..20).map(Weight::Nice).chain([Weight::Idle]);
-                if fits(known) {
-                    return None;
-                }
-                by_prio.into_iter().chain(all).find(|weight| fits(*weight))
+                // EEVDF places the task anew as well: no weight fits then.
+                weight_of(to.wrapping_sub(from), ran, known).or(by_prio).filter(|weight| *weight != known)
             }
             (_, Some((_, None, false))) => None,
             _ => by_prio.filter(|weight| known != Weight::Idle && *weight != known),
@@ -187,8 +197,11 @@ impl Reading {
 /// pulls for itself meanwhile. That may take long, and other CPUs see the queue without the task.
 fn leaves(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> Option<Left> {
     let mut pulled = false;
-    for kind in ahead.ahead().filter(|step| step.cpu == cpu).filter_map(Step::kind) {
+    for step in ahead.ahead().filter(|step| step.cpu == cpu) {
+        let Some(kind) = step.kind() else { continue };
         match kind {
+            // Interrupts are off until the switch.
+            _ if !step.in_task() => return None,
             Kind::Runtime { pid: of, .. } if of != pid || pulled => {}
             Kind::Migrate { dest_cpu, .. } if dest_cpu == cpu => pulled = true,
             Kind::Switch { prev, prev_state, .. } if prev == pid => {
@@ -198,6 +211,15 @@ fn leaves(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> Option<Left> {
         }
     }
     None
+}
+
+/// Whether the switch of a task that yields is the yield's own: `schedule()` follows at once, but for an interrupt that
+/// comes at once.
+fn gives_way(step: &Step, pid: Pid, ahead: &Window<'_>) -> bool {
+    let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu && next.kind().is_some());
+    let at_once = |next: &&Step| next.in_task() || next.time - step.time < AT_ONCE;
+    let next = own.find(|next| next.in_task() || !at_once(next));
+    next.and_then(Step::kind).is_some_and(|kind| matches!(kind, Kind::Switch { prev, .. } if prev == pid))
 }
 
 /// Whether the task's next runtime is outside the fair class, if it runs on until then.
@@ -230,8 +252,8 @@ enum Change {
     /// `sched_move_task` of an exiting task.
     Regroup,
     Yield,
-    /// It was charged for the last time in `schedule()`.
-    Leave(Left),
+    /// It was charged for the last time, in `schedule()` or where its weight changed right before.
+    Leave(Option<Weight>, Left),
     Fork(Pid),
     LeaveClass,
     Reweight(Weight),

@@ -1,6 +1,6 @@
 //! What only later records show: the outcome of a decision, a task's state and weight when it is first seen.
 
-use schedlab_model::Pid;
+use schedlab_model::{Nanos, Pid};
 use schedlab_policy::weight::{calc_delta_fair, LoadWeight};
 use schedlab_policy::FairPolicy;
 use schedlab_trace::Kind;
@@ -30,35 +30,31 @@ impl Reading {
         if let Whereabouts::Running(cpu) | Whereabouts::Queued(cpu) = at {
             self.cpu(cpu).primed |= first.is_some();
         }
-        let weight = Weight::Nice(nice(prio));
+        let weight = first_weight(pid, Weight::Nice(nice(prio)), now, ahead);
         self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false, waking: false, woken: false, away: false });
         if is_fair(prio) {
-            self.push(Operation::Introduce { pid, prio, at, first });
-            self.find_idle_policy(pid, now, ahead);
+            self.push(Operation::Introduce { pid, weight, at, first });
         }
     }
+}
 
-    /// A SCHED_IDLE task shows only by how fast its vruntime grows.
-    fn find_idle_policy(&mut self, pid: Pid, now: Option<&Step>, ahead: &Window<'_>) {
-        let idle = load(Weight::Idle);
-        let mut before = None;
-        for step in now.into_iter().chain(ahead.ahead()) {
-            match step.kind() {
-                Some(Kind::Runtime { pid: of, runtime, vruntime: Some(v) }) if of == pid => {
-                    if before.is_some_and(|before: u64| v.wrapping_sub(before) == calc_delta_fair(runtime, idle)) {
-                        self.reweight(pid, Weight::Idle);
-                        return;
-                    }
-                    if before.is_some() {
-                        return;
-                    }
-                    before = Some(v);
+/// Where vruntime is printed, the weight is what it grows by: SCHED_IDLE shows in nothing else, and the first record with
+/// a priority may come after a change of it.
+fn first_weight(pid: Pid, guess: Weight, now: Option<&Step>, ahead: &Window<'_>) -> Weight {
+    let mut before: Option<u64> = None;
+    for step in now.into_iter().chain(ahead.ahead()) {
+        match step.kind() {
+            Some(Kind::Runtime { pid: of, runtime, vruntime }) if of == pid => {
+                let Some(v) = vruntime else { return guess };
+                if let Some(from) = before.replace(v) {
+                    return weight_of(v.wrapping_sub(from), runtime, guess).unwrap_or(guess);
                 }
-                Some(Kind::Switch { prev, .. }) if prev == pid => before = None,
-                _ => {}
             }
+            Some(Kind::Switch { prev, .. }) if prev == pid => before = None,
+            _ => {}
         }
     }
+    guess
 }
 
 /// A task's state by the next record that shows it, unless the task moves before.
@@ -128,8 +124,14 @@ fn prio_ahead(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<i32> {
     })
 }
 
+/// The weight by which vruntime grows so much in a time; the first guess if it fits.
+pub(super) fn weight_of(grown: u64, ran: Nanos, guess: Weight) -> Option<Weight> {
+    let all = (-20..20).map(Weight::Nice).chain([Weight::Idle]);
+    [guess].into_iter().chain(all).find(|weight| grown == calc_delta_fair(ran, load(*weight)))
+}
+
 /// The load weight of a named one.
-pub(super) fn load(weight: Weight) -> LoadWeight {
+fn load(weight: Weight) -> LoadWeight {
     match weight {
         Weight::Nice(nice) => LoadWeight::of_task(nice, FairPolicy::Normal),
         Weight::Idle => LoadWeight::of_task(0, FairPolicy::Idle),

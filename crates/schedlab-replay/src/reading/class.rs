@@ -17,8 +17,9 @@ impl Reading {
             (_, true) if task.away => self.return_to_class(pid),
             (false, true) => {
                 task.taken = false;
-                let at = task.at();
-                self.push(Operation::Introduce { pid, prio, at, first: None });
+                task.weight = Weight::Nice(nice(prio));
+                let (at, weight) = (task.at(), task.weight);
+                self.push(Operation::Introduce { pid, weight, at, first: None });
             }
             _ => {}
         }

@@ -65,6 +65,11 @@ impl Reading {
         }
     }
 
+    /// Whether a record tells of a change to the CPU's queue.
+    fn touches(&self, cpu: CpuId, step: &Step) -> bool {
+        self.decides_for(cpu, step) || matches!(step.kind(), Some(Kind::Migrate { orig_cpu, .. }) if orig_cpu == cpu)
+    }
+
     /// Need-resched as a record shows it. A switch clears the flag before it is recorded: a task that left while runnable
     /// was told to; so was one that left without being charged though the clock goes on, as only a flag set by a check
     /// makes `schedule()` skip its clock.
@@ -93,24 +98,36 @@ impl Reading {
         if before && !now && step.has_flags() && self.current_is_fair(step.cpu) {
             now = self.was_set(step.cpu, ahead.ahead());
             if !now {
-                self.push(Operation::Repick { cpu: step.cpu });
+                self.push(Operation::Repick { cpu: step.cpu, sure: false });
             }
         }
         self.cpu(step.cpu).flag = now;
         before
     }
 
-    /// The flag will clear without a switch: `schedule()` runs now, before other CPUs go on.
+    /// The flag will clear without a switch: `schedule()` runs now, if this record is its own charge or if the queue
+    /// stays as it is until the next. (Else nobody knows before which of the changes it runs.)
     pub(super) fn repick_before_next(&mut self, step: &Step, ahead: &Window<'_>) {
         let cpu = step.cpu;
         if !self.flag_of(cpu) || !step.flag() || !self.current_is_fair(cpu) {
             return;
         }
+        let charges = self.cpu(cpu).schedules;
+        let (mut touched, mut decided) = (false, false);
         let mut rest = ahead.ahead();
-        let Some(next) = rest.by_ref().find(|next| next.cpu == cpu && next.kind().is_some()) else { return };
+        let own = |next: &&Step| {
+            let own = next.cpu == cpu && next.kind().is_some();
+            touched |= !own && self.touches(cpu, next);
+            decided |= !own && self.decides_for(cpu, next);
+            own
+        };
+        let Some(next) = rest.by_ref().find(own) else { return };
         let kept = matches!(next.kind(), Some(Kind::Switch { .. } | Kind::Fork { .. }));
-        if next.has_flags() && !next.flag() && !kept && !self.was_set(cpu, rest) {
-            self.push(Operation::Repick { cpu });
+        let clears = next.has_flags() && !next.flag() && !self.was_set(cpu, rest);
+        // It cleared and was set again.
+        let set_again = charges && decided && next.flag();
+        if !kept && (clears && (charges || !touched) || set_again) {
+            self.push(Operation::Repick { cpu, sure: true });
             self.cpu(cpu).flag = false;
         }
     }

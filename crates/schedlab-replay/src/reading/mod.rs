@@ -48,6 +48,8 @@ struct Cpu {
     moving: Vec<(Pid, CpuId, Place)>,
     /// Its last record was an interrupt's.
     interrupted: bool,
+    /// This record is a charge that only `schedule()` can have made.
+    schedules: bool,
     /// The running task already left its queue.
     blocked: bool,
     /// The running task entered `sched_yield`.
@@ -119,6 +121,7 @@ impl Reading {
         self.start(step, ahead);
         self.arrive_before(step, kind, ahead);
         self.now = step.time;
+        self.cpu(step.cpu).schedules = false;
         let before = self.follow_flag(step, kind, ahead);
         if step.in_task() && !matches!(kind, Kind::Switch { .. }) {
             self.cpu(step.cpu).yielded = false;

@@ -20,7 +20,7 @@ impl Reading {
         let task = Task { prio, weight, place, taken: false, exiting: false, waking: true, woken: false, away: false };
         self.tasks.insert(pid, task);
         if is_fair(prio) {
-            self.push(Operation::Introduce { pid, prio, at: Whereabouts::Asleep(last), first: None });
+            self.push(Operation::Introduce { pid, weight, at: Whereabouts::Asleep(last), first: None });
         }
     }
 
@@ -68,7 +68,7 @@ impl Reading {
         }
         let fair = task.is_fair();
         if !flag.shared {
-            self.cpu(cpu).flag = flag.after.unwrap_or(flag.before);
+            self.cpu(cpu).flag = flag.before || flag.after == Some(true);
         }
         if fair {
             self.push(Operation::Wake { cpu, pid, new, first, flag });
