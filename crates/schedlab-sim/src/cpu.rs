@@ -51,6 +51,8 @@ pub struct Cpu {
     /// Overhead incurred and not yet charged to a segment, ns of work at rate 1.
     pub pending: Nanos,
     pub need_resched: bool,
+    /// TIF_NEED_RESCHED_LAZY.
+    pub need_resched_lazy: bool,
     /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
     /// a flag by itself.
     pub resched_seen: bool,

@@ -16,6 +16,7 @@ impl<S: Sink> Engine<'_, S> {
         let i = cpu.index();
         self.cpus[i].marked = false;
         self.cpus[i].need_resched = false;
+        self.cpus[i].need_resched_lazy = false;
         self.cpus[i].resched_seen = false;
         self.checks.picked(cpu, self.now);
         let prev = self.cpus[i].curr;
@@ -41,6 +42,7 @@ impl<S: Sink> Engine<'_, S> {
             self.switch(cpu, prev, next);
         }
         self.place_those_who_left(cpu);
+        self.arm_hrtick(cpu);
         if !self.cpus[i].wakelist.is_empty() && self.events.due(self.source(Source::CALL, cpu)).is_none() {
             self.set_event(Source::CALL, cpu, self.now);
         }
@@ -168,6 +170,8 @@ impl<S: Sink> Engine<'_, S> {
             Activity::Idle => self.kick_idle(cpu, from),
             Activity::Exiting => {}
             Activity::Busy if c.need_resched => {}
+            // No interrupt: noticed at the next return to user mode, or made a full request by the next tick.
+            Activity::Busy if wish == Resched::Lazy => c.need_resched_lazy = true,
             Activity::Busy => {
                 c.need_resched = true;
                 if cpu != from {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use schedlab_model::{stream, CpuId, Nanos, Stream, TaskId};
-use schedlab_policy::{PreemptModel, Sched};
+use schedlab_policy::{Feature, PreemptModel, Sched};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Op, Workload};
 
@@ -78,7 +78,9 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub spec: &'a RunSpec,
     pub sink: &'a mut S,
     pub tick_nsec: Nanos,
+    /// The kernel can be preempted by a full resched flag.
     pub preemptible: bool,
+    pub hrtick: bool,
     /// Workloads with an end of their own that have not reached it.
     pub unfinished: Vec<bool>,
     pub alive: u32,
@@ -157,7 +159,8 @@ impl<'a, S: Sink> Engine<'a, S> {
             spec,
             sink,
             tick_nsec,
-            preemptible: matches!(spec.kernel.preempt, PreemptModel::Full),
+            preemptible: matches!(spec.kernel.preempt, PreemptModel::Full | PreemptModel::Lazy),
+            hrtick: spec.kernel.has(Feature::Hrtick),
             unfinished: spec.workloads.iter().map(|w| w.ends).collect(),
             alive: 0,
             timer_sequence: 0,
@@ -251,6 +254,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             Source::CALL => self.on_call_ipi(cpu),
             Source::IDLE_EXIT => self.on_idle_exit(cpu),
             Source::HRTIMER => self.on_hrtimer(cpu),
+            Source::HRTICK => self.on_hrtick(cpu),
             _ => self.on_start(),
         }
     }
@@ -312,7 +316,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             Source::TICK => Phase::Tick,
             Source::RESCHED | Source::CALL => Phase::Ipi,
             Source::IDLE_EXIT => Phase::IdleExit,
-            Source::HRTIMER => Phase::Timer,
+            Source::HRTIMER | Source::HRTICK => Phase::Timer,
             _ => Phase::Control,
         };
         let source = self.source(kind, cpu);
@@ -330,7 +334,8 @@ impl Source {
     pub const CALL: u32 = 3;
     pub const IDLE_EXIT: u32 = 4;
     pub const HRTIMER: u32 = 5;
-    pub const START: u32 = 6;
+    pub const HRTICK: u32 = 6;
+    pub const START: u32 = 7;
 
     fn count(cpu_bits: u32) -> usize {
         ((Source::START as usize) << cpu_bits) + 1
@@ -364,6 +369,7 @@ fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
         rate: spec.machine.smt_rates.first().copied().unwrap_or(1024).max(1),
         pending: 0,
         need_resched: false,
+        need_resched_lazy: false,
         resched_seen: false,
         marked: false,
         process: u32::MAX,

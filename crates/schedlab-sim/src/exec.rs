@@ -41,7 +41,8 @@ impl<S: Sink> Engine<'_, S> {
                     // A call is over unless it blocks again: back in user mode.
                     let called = std::mem::replace(&mut t.mode, Mode::User) == Mode::Kernel;
                     let next = self.effect(cpu, task, op);
-                    if called && self.cpus[cpu.index()].need_resched && matches!(next, Next::Done) {
+                    let c = &self.cpus[cpu.index()];
+                    if called && (c.need_resched || c.need_resched_lazy) && matches!(next, Next::Done) {
                         // exit_to_user_mode: the overhead so far is spent first, then schedule() (see settle).
                         self.cpus[cpu.index()].resched_seen = true;
                         let t = &mut self.tasks[task.index()];

@@ -3,10 +3,13 @@
 use std::cmp::Reverse;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::fair::Hrtick;
+use schedlab_policy::Resched;
 use schedlab_trace::Sink;
 
 use crate::cpu::{Activity, HrTimer};
 use crate::engine::{Engine, Source};
+use crate::task::Mode;
 
 impl<S: Sink> Engine<'_, S> {
     /// The tick of a CPU that has just become busy (NO_HZ idle: none before).
@@ -23,6 +26,9 @@ impl<S: Sink> Engine<'_, S> {
         let cost = self.costs.tick.draw(&mut self.cpus[cpu.index()].dice);
         self.charge(cpu, cost);
         self.run_hrtimers(cpu);
+        // sched_tick first makes a pending lazy request a full one.
+        let c = &mut self.cpus[cpu.index()];
+        c.need_resched |= std::mem::take(&mut c.need_resched_lazy);
         let wish = self.sched.tick(cpu, self.now);
         self.request_resched(cpu, wish, cpu);
         if self.sched.balance_due(cpu, self.now) {
@@ -102,8 +108,32 @@ impl<S: Sink> Engine<'_, S> {
     /// The end of an interrupt on a busy CPU (`irqentry_exit`): a resched flag set by now is seen.
     pub fn interrupted(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu.index()];
-        c.resched_seen = c.need_resched;
+        let in_user = c.curr.is_some_and(|task| self.tasks[task.index()].mode != Mode::Kernel);
+        c.resched_seen = c.need_resched || c.need_resched_lazy && in_user;
         self.settle(cpu);
+    }
+
+    /// `hrtick_start_fair`, `hrtick_update`: the slice-end timer of a CPU after its queue or its task has changed.
+    pub fn arm_hrtick(&mut self, cpu: CpuId) {
+        if !self.hrtick {
+            return;
+        }
+        match self.sched.fair.hrtick(cpu) {
+            Hrtick::Off => self.events.cancel(self.source(Source::HRTICK, cpu)),
+            Hrtick::Now => self.request_resched(cpu, Resched::Full, cpu),
+            Hrtick::After(left) => self.set_event(Source::HRTICK, cpu, self.now + left),
+        }
+    }
+
+    /// `hrtick`: the slice has ended.
+    pub fn on_hrtick(&mut self, cpu: CpuId) {
+        if self.cpus[cpu.index()].activity == Activity::Busy {
+            self.progress(cpu);
+            self.charge_irq(cpu);
+            let wish = self.sched.fair.hrtick_expired(cpu, self.now);
+            self.request_resched(cpu, wish, cpu);
+            self.interrupted(cpu);
+        }
     }
 
     fn charge_irq(&mut self, cpu: CpuId) {

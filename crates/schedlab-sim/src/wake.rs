@@ -110,6 +110,7 @@ impl<S: Sink> Engine<'_, S> {
         let need_resched = self.cpus[cpu.index()].need_resched;
         let wish = self.sched.wakeup_preempt(cpu, task, kind, need_resched, self.now);
         self.request_resched(cpu, wish, waker_cpu);
+        self.arm_hrtick(cpu);
     }
 
     /// `ttwu_queue_wakelist`: the target enqueues it itself, after an interrupt unless it polls.

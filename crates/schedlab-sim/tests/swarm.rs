@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
+use schedlab_policy::Version;
 use schedlab_sim::RunSpec;
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 use support::{kernel, machine, record};
@@ -44,10 +45,11 @@ fn program() -> impl Strategy<Value = Vec<Op>> {
 
 fn scenario() -> impl Strategy<Value = RunSpec> {
     let shape = (1u32..3, 1u32..3, 1u32..4, 1u32..3, any::<bool>(), 0u64..3000);
-    let kernels = (prop_oneof![Just("6.1"), Just("6.12.0")], prop_oneof![Just(100u32), Just(250), Just(1000)]);
+    let versions: Vec<&'static Version> = Version::all().iter().collect();
+    let kernels = (prop::sample::select(versions), prop_oneof![Just(100u32), Just(250), Just(1000)]);
     let programs = prop::collection::vec((program(), 1u32..7, -20i8..20, any::<bool>()), 1..6);
-    (shape, kernels, programs, any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
-        |((nodes, llcs, cores, threads, adjacent, cost), (version, hz), programs, seed, noise, full)| {
+    (shape, kernels, programs, any::<u64>(), any::<bool>(), any::<prop::sample::Index>()).prop_map(
+        |((nodes, llcs, cores, threads, adjacent, cost), (version, hz), programs, seed, noise, model)| {
             let topology = Topology::regular(nodes, llcs, cores, threads, adjacent).unwrap();
             let nr_cpus = topology.nr_cpus();
             let masks =
@@ -76,10 +78,8 @@ fn scenario() -> impl Strategy<Value = RunSpec> {
                     ..TaskSpec::default()
                 });
             }
-            let mut config = kernel(version, nr_cpus, hz);
-            if full {
-                config.set_preempt(schedlab_policy::PreemptModel::Full).unwrap();
-            }
+            let mut config = kernel(version.name, nr_cpus, hz);
+            config.set_preempt(*model.get(version.preempt_models)).unwrap();
             RunSpec {
                 machine: Arc::new(machine(topology, cost)),
                 kernel: config,

@@ -61,6 +61,9 @@ impl FairSums {
     /// kernel's clamp allows, and moves V under the others; positive lag is served first. So the bound is held against
     /// a queue whose set has not changed while everybody's clamp and request could be served; until then, and for
     /// negative lag, which only V's own progress heals, the clamp is the bound where it is larger.
+    ///
+    /// Picks happen only every q, and a request shorter than that overshoots. While a task is owed service, each of
+    /// the n - 1 others may overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
     fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
         if sched.fair.config.version.rules.policy != Policy::Eevdf {
             return None;
@@ -79,11 +82,14 @@ impl FairSums {
         if now < settled {
             return None;
         }
+        let load = sched.fair.rq(cpu).load.weight.max(1);
         for task in tasks() {
             self.lags += 1;
             let entity = sched.fair.entity(task);
             let service = i128::from(sched.fair.lag(task)) * i128::from(entity.load.weight >> 10) / 1024;
-            let limit = if service < 0 { bound.max(clamp) } else { bound };
+            let share = u128::from(entity.load.weight) * u128::from(self.longest) / u128::from(load);
+            let overshoot = (share * u128::from(sched.nr_running(cpu).saturating_sub(1))) as u64;
+            let limit = if service < 0 { bound.max(clamp) } else { bound + overshoot };
             if service.unsigned_abs() > u128::from(limit) {
                 let message = format!("{task:?} on {cpu:?}: lag {service} ns of service is beyond {limit} ns");
                 return Some(("lag_bound", message));
