@@ -216,9 +216,9 @@ fn leaves(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> Option<Left> {
 /// Whether the switch of a task that yields is the yield's own: `schedule()` follows at once, but for an interrupt that
 /// comes at once.
 fn gives_way(step: &Step, pid: Pid, ahead: &Window<'_>) -> bool {
-    let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu && next.kind().is_some());
+    let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu && next.kind().is_some()).peekable();
     let at_once = |next: &&Step| next.in_task() || next.time - step.time < AT_ONCE;
-    let next = own.find(|next| next.in_task() || !at_once(next));
+    let next = own.peek().copied().filter(at_once).and_then(|_| own.find(|next| next.in_task()));
     next.and_then(Step::kind).is_some_and(|kind| matches!(kind, Kind::Switch { prev, .. } if prev == pid))
 }
 
