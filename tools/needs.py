@@ -27,6 +27,8 @@ NEEDS = [
     Need(
         "rt-app", "/usr/share/doc/rt-app/examples", "that every rt-app example file is read or refused as it should be"
     ),
+    Need("busybox-static", "/usr/share/doc/busybox-static", "that the guest of `schedlab record` has what it needs"),
+    Need("qemu-system-x86", "/usr/bin/qemu-system-x86_64", "that QEMU takes the command line of `schedlab record`"),
     Need("linux-perf", "/usr/bin/perf", "how much faster the simulated perf pipe is than the real one", "bench"),
 ]
 

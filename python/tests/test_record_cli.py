@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -16,10 +17,10 @@ import pytest
 
 import traces
 from schedlab.cli import main
-from schedlab.errors import ArmError, InputError
+from schedlab.errors import ArmError, InputError, RunError
 from schedlab.record import debian, initramfs, programs, running, text
 from schedlab.record.debian import Candidate
-from schedlab.record.qemu import Machine
+from schedlab.record.qemu import QEMU, Machine, boot
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -370,3 +371,25 @@ def test_the_running_kernel(through: str, cli: Cli, monkeypatch: pytest.MonkeyPa
     assert any(line.startswith("# recorded_by schedlab ") and line.endswith(f" through {through}") for line in lines)
     assert sum(" sched_switch: " in line and "comm=sleep" in line for line in lines) >= 4
     assert not list(Path("/sys/kernel/tracing/instances").glob(f"schedlab-{os.getpid()}"))
+
+
+def test_qemu_takes_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which(QEMU):
+        pytest.skip(f"{QEMU} is not installed (qemu-system-x86)")
+    for name in ("image", "initramfs"):
+        (tmp_path / name).write_text("neither a kernel nor an archive")
+    for cpus in (1, 2):
+        with pytest.raises(RunError, match=r"(?i)kernel"):
+            boot(Machine(tmp_path / "image", cpus, 64), tmp_path / "initramfs", tmp_path / "trace", 60, lambda _: None)
+
+
+def test_a_guest_has_what_a_workload_needs() -> None:
+    try:
+        busybox = programs.find_busybox()
+    except ArmError as e:
+        pytest.skip(e.message)
+    found = programs.files("/usr/bin/env | cat", busybox)
+    assert any(name.startswith("lib") and "libc.so" in name for name in found)
+    entries = _entries(gzip.decompress(initramfs.build(found, {"init": "#!/bin/busybox sh\n"})))
+    assert entries["bin/busybox"][1] == busybox.read_bytes()
+    assert "usr/bin/env" in entries
