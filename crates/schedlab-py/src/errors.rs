@@ -50,8 +50,7 @@ pub fn raise<E: pyo3::PyTypeInfo>(py: Python<'_>, details: Details) -> PyErr {
     made.unwrap_or_else(|error| error)
 }
 
-pub fn scenario(py: Python<'_>, error: Box<schedlab_scenario::ScenarioError>) -> PyErr {
-    let error = *error;
+pub fn scenario(py: Python<'_>, error: schedlab_scenario::ScenarioError) -> PyErr {
     let details = Details {
         message: error.to_string(),
         hint: error.hint,

@@ -47,7 +47,7 @@ pub fn run(
     cancel: Option<&Cancel>,
     check_determinism: bool,
 ) -> PyResult<String> {
-    let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, error))?;
+    let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
     let flag = cancel.map_or_else(Arc::default, Cancel::flag);
     let result = py.detach(|| -> Result<String, LabError> {
         // The one place where a run meets the wall clock: to say how long it took.

@@ -24,7 +24,7 @@ impl Scenario {
 #[pyo3(signature = (path, overrides=None))]
 pub fn load(py: Python<'_>, path: &str, overrides: Option<&str>) -> PyResult<Scenario> {
     let loaded = py.detach(|| schedlab_scenario::Scenario::load(Path::new(path), overrides));
-    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, error))
+    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, *error))
 }
 
 /// Reads a scenario from a string; `name` stands for the file in messages.
@@ -32,7 +32,7 @@ pub fn load(py: Python<'_>, path: &str, overrides: Option<&str>) -> PyResult<Sce
 #[pyo3(signature = (text, name="<scenario>", overrides=None))]
 pub fn loads(py: Python<'_>, text: &str, name: &str, overrides: Option<&str>) -> PyResult<Scenario> {
     let loaded = py.detach(|| schedlab_scenario::Scenario::parse(text, name, overrides));
-    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, error))
+    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, *error))
 }
 
 /// What exists: `machines`, `kernels`, `features`, `workloads` or `knobs`, as a JSON list of objects.
@@ -41,6 +41,6 @@ pub fn loads(py: Python<'_>, text: &str, name: &str, overrides: Option<&str>) ->
 pub fn listing(py: Python<'_>, kind: &str, kernel: Option<&str>) -> PyResult<String> {
     match schedlab_scenario::listing(kind, kernel) {
         Ok(list) => Ok(list.to_string()),
-        Err(error) => Err(errors::scenario(py, error)),
+        Err(error) => Err(errors::scenario(py, *error)),
     }
 }
