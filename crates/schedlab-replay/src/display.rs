@@ -43,15 +43,27 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let steps = &report.vruntime;
-    writeln!(f, "vruntime: {} of {} steps equal to the ns, {} of the values", steps.equal, steps.compared, steps.absolute)?;
+    writeln!(
+        f,
+        "vruntime: {} of {} steps equal to the ns, {} of the values",
+        steps.equal, steps.compared, steps.absolute
+    )?;
     for step in steps.first.iter().take(3) {
         let (seconds, off) = (step.time_ns as f64 / 1e9, step.model_step.wrapping_sub(step.kernel_step));
-        writeln!(f, "  {seconds:.6} pid {}: kernel {:+}, model {:+} ({off:+})", step.pid, step.kernel_step, step.model_step)?;
+        writeln!(
+            f,
+            "  {seconds:.6} pid {}: kernel {:+}, model {:+} ({off:+})",
+            step.pid, step.kernel_step, step.model_step
+        )?;
     }
     let state = &report.state;
     if state.vruntime.decisions > 0 {
         let (v, d) = (&state.vruntime, &state.deadline);
-        writeln!(f, "probed state: {} of {} vruntimes, {} of {} deadlines equal", v.agreed, v.decisions, d.agreed, d.decisions)?;
+        writeln!(
+            f,
+            "probed state: {} of {} vruntimes, {} of {} deadlines equal",
+            v.agreed, v.decisions, d.agreed, d.decisions
+        )?;
     }
     for miss in state.first.iter().take(3) {
         let off = |model: u64, kernel: u64| model.wrapping_sub(kernel) as i64;
@@ -103,7 +115,13 @@ impl fmt::Display for Disagreement {
         writeln!(f, "    {:<22} nice          v        lag   deadline      slice        ran   kernel's v", "task")?;
         for task in &self.queue {
             let name = format!("{}-{}{}", task.name, task.pid, if task.running { " *" } else { "" });
-            let mark = if task.asleep { " asleep" } else if task.known { "" } else { " guessed" };
+            let mark = if task.asleep {
+                " asleep"
+            } else if task.known {
+                ""
+            } else {
+                " guessed"
+            };
             let or_dash = |number: Option<i64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
             let from_zero = |v: Option<u64>| or_dash(v.map(|v| v.wrapping_sub(self.min_vruntime) as i64));
             writeln!(

@@ -17,8 +17,8 @@ mod window;
 
 pub use display::matrix_table;
 pub use report::{
-    Baselines, Disagreement, Part, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo, Unjudgeable,
-    VruntimeSteps,
+    Baselines, Disagreement, Part, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo,
+    Unjudgeable, VruntimeSteps,
 };
 pub use settings::row_of;
 

@@ -3,6 +3,8 @@
 //! The traces in `corpus/` are cut from recordings in QEMU (autogroup off): hackbench; two hogs beside cyclictest and
 //! stress-ng's switch; hogs of nice 0, 5 and 12 beside sleepers; hackbench on two CPUs.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 
 use schedlab_policy::Version;

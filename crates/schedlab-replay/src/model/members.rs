@@ -48,7 +48,10 @@ impl Model {
         };
         let joined = self.next_order();
         let shown = super::show::Shown::default();
-        self.members.insert(pid, Member { id, known: false, joined, printed: None, rehomed: false, moving: false, away: false, shown });
+        self.members.insert(
+            pid,
+            Member { id, known: false, joined, printed: None, rehomed: false, moving: false, away: false, shown },
+        );
         self.tally.tasks.seen += 1;
         id
     }

@@ -14,14 +14,7 @@ use crate::window::Window;
 const AT_ONCE: Nanos = 10 * USEC;
 
 impl Reading {
-    pub(super) fn runtime(
-        &mut self,
-        step: &Step,
-        pid: Pid,
-        ran: Nanos,
-        printed: Option<u64>,
-        ahead: &Window<'_>,
-    ) {
+    pub(super) fn runtime(&mut self, step: &Step, pid: Pid, ran: Nanos, printed: Option<u64>, ahead: &Window<'_>) {
         self.charges = true;
         if !self.tasks.contains_key(&pid) {
             let Some(cpu) = self.where_it_runs(pid, step, ahead) else { return };

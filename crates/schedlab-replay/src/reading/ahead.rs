@@ -31,7 +31,19 @@ impl Reading {
             self.cpu(cpu).primed |= first.is_some();
         }
         let weight = first_weight(pid, Weight::Nice(nice(prio)), now, ahead);
-        self.tasks.insert(pid, Task { prio, weight, place, taken: first.is_some(), exiting: false, waking: false, woken: false, away: false });
+        self.tasks.insert(
+            pid,
+            Task {
+                prio,
+                weight,
+                place,
+                taken: first.is_some(),
+                exiting: false,
+                waking: false,
+                woken: false,
+                away: false,
+            },
+        );
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, weight, at, first });
         }

@@ -9,14 +9,7 @@ use crate::step::Step;
 use crate::window::Window;
 
 impl Reading {
-    pub(super) fn migrate(
-        &mut self,
-        step: &Step,
-        (pid, prio): (Pid, i32),
-        from: CpuId,
-        to: CpuId,
-        ahead: &Window<'_>,
-    ) {
+    pub(super) fn migrate(&mut self, step: &Step, (pid, prio): (Pid, i32), from: CpuId, to: CpuId, ahead: &Window<'_>) {
         if !self.tasks.contains_key(&pid) {
             self.introduce(pid, Some(prio), Whereabouts::Queued(from), None, ahead);
         }

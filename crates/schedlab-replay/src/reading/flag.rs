@@ -32,7 +32,7 @@ impl Reading {
                 flag.after = self.flag_shown(cpu, step);
                 // It shows the flag after its own decision.
                 flag.shared |= decides && matches!(step.kind(), Some(Kind::Wakeup { .. }));
-                if flag.after == Some(false) && !decides && self.was_set(cpu, rest) {
+                if flag.after == Some(false) && self.was_set(cpu, step, rest) {
                     (flag.after, flag.shared) = (Some(true), true);
                 }
                 break;
@@ -43,7 +43,10 @@ impl Reading {
 
     /// Whether the records behind one that shows no flag show that it was set already: the next one has it, and nothing
     /// in between could have set it.
-    fn was_set<'a>(&self, cpu: CpuId, rest: impl Iterator<Item = &'a Step>) -> bool {
+    fn was_set<'a>(&self, cpu: CpuId, clear: &Step, rest: impl Iterator<Item = &'a Step>) -> bool {
+        if self.decides_for(cpu, clear) {
+            return false;
+        }
         for step in rest {
             if self.decides_for(cpu, step) {
                 return false;
@@ -96,7 +99,7 @@ impl Reading {
         }
         let mut now = step.flag();
         if before && !now && step.has_flags() && self.current_is_fair(step.cpu) {
-            now = self.was_set(step.cpu, ahead.ahead());
+            now = self.was_set(step.cpu, step, ahead.ahead());
             if !now {
                 self.push(Operation::Repick { cpu: step.cpu, sure: false });
             }
@@ -123,7 +126,7 @@ impl Reading {
         };
         let Some(next) = rest.by_ref().find(own) else { return };
         let kept = matches!(next.kind(), Some(Kind::Switch { .. } | Kind::Fork { .. }));
-        let clears = next.has_flags() && !next.flag() && !self.was_set(cpu, rest);
+        let clears = next.has_flags() && !next.flag() && !self.was_set(cpu, next, rest);
         // It cleared and was set again.
         let set_again = charges && decided && next.flag();
         if !kept && (clears && (charges || !touched) || set_again) {

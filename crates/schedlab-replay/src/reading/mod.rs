@@ -228,4 +228,3 @@ fn is_fair(prio: i32) -> bool {
 fn nice(prio: i32) -> i8 {
     (prio - 120).clamp(-20, 19) as i8
 }
-

@@ -5,7 +5,7 @@ use schedlab_model::{CpuId, Pid};
 
 use super::ahead::first_state;
 use super::{is_fair, nice, Place, Reading, Task};
-use crate::operation::{Flag, First, Operation, Weight, Whereabouts};
+use crate::operation::{First, Flag, Operation, Weight, Whereabouts};
 use crate::step::Step;
 use crate::window::Window;
 
@@ -82,7 +82,9 @@ impl Reading {
             return;
         }
         let task = match self.tasks.get(&parent) {
-            Some(parent) if parent.is_fair() => Task { place: Place::Off(cpu), exiting: false, waking: true, woken: false, ..parent.clone() },
+            Some(parent) if parent.is_fair() => {
+                Task { place: Place::Off(cpu), exiting: false, waking: true, woken: false, ..parent.clone() }
+            }
             _ => Task {
                 prio: 120,
                 weight: Weight::Nice(0),

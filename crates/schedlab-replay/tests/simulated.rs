@@ -1,0 +1,45 @@
+//! A trace recorded from the fair class itself must replay without a single difference.
+
+mod support;
+
+use proptest::prelude::*;
+use schedlab_policy::Version;
+use schedlab_replay::{replay, Options, Report};
+
+fn replayed(row: &str, cpus: usize, steps: usize, seed: u64) -> Report {
+    let version = Version::find(row).unwrap();
+    let mut trace = support::generate(version, cpus, steps, seed);
+    replay(&mut trace, version, &Options { warm_up: 0, ..Options::default() }).unwrap()
+}
+
+/// Nothing differs.
+fn check(report: &Report) -> Result<(), TestCaseError> {
+    let (picks, preemptions, steps) = (report.picks, report.preemptions, &report.vruntime);
+    prop_assert_eq!(picks.agreed, picks.decisions, "{}", report);
+    prop_assert_eq!(preemptions.agreed, preemptions.decisions, "{}", report);
+    prop_assert_eq!(steps.equal, steps.compared, "{}", report);
+    prop_assert_eq!(report.out_of_step, 0, "{}", report);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_the_class_decided_is_found_again(cpus in 1usize..4, seed: u64, eevdf: bool) {
+        check(&replayed(if eevdf { "6.12.0" } else { "6.1" }, cpus, 400, seed))?;
+    }
+}
+
+#[test]
+fn a_long_run_has_every_kind_of_decision() {
+    for row in ["6.1", "6.12.0"] {
+        let report = replayed(row, 3, 20_000, 1);
+        check(&report).unwrap();
+        assert!(report.picks.decisions > 3000 && report.preemptions.decisions > 2000, "{report}");
+        assert!(report.unjudged_share < 0.05, "{report}");
+        for kind in ["wakeup", "fork", "tick", "balance"] {
+            assert!(report.kinds.iter().any(|part| part.name == kind && part.score.decisions > 30), "{kind}: {report}");
+        }
+    }
+}
