@@ -53,16 +53,29 @@ impl Fair {
             return;
         }
         let expired = se.update_deadline(self.config.knobs.base_slice);
-        match self.rules.zero {
-            ZeroPoint::Minimum if self.config.has(Feature::MinimalVa) => self.zero_to_average(rq),
-            ZeroPoint::Minimum => {
-                let key = self.rules.tree_key;
-                q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, key));
-            }
-            ZeroPoint::Average if expired => self.zero_to_average(rq),
-            ZeroPoint::Average => {}
+        let exposed = match self.rules.protection {
+            Protection::None => false,
+            Protection::Marker => !se.marked(),
+            Protection::Vprot { .. } => !se.before_vprot(),
+        };
+        if self.rules.zero == ZeroPoint::Minimum && !self.rfc {
+            q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, self.rules.tree_key));
+        } else if expired || self.rfc {
+            self.update_zero(rq);
         }
-        if self.rqs[rq].nr_running != 1 && self.rules.expiry_reschedules && (expired || self.exposed(rq, curr)) {
+        if (expired || exposed) && self.rqs[rq].nr_running != 1 {
+            self.end_turn(rq, curr, expired, now);
+        }
+    }
+
+    /// What a used-up slice or the end of protection means while others wait. A broken marker ends the turn only once the
+    /// entity is not eligible either (`did_preempt_short`).
+    #[inline]
+    fn end_turn(&mut self, rq: usize, curr: EntityId, expired: bool, now: Nanos) {
+        let ends = expired
+            || self.rules.protection != Protection::Marker
+            || self.config.has(Feature::PreemptShort) && !self.entity_eligible(rq, curr);
+        if ends && self.rules.expiry_reschedules {
             self.resched_curr_lazy(rq);
             self.rqs[rq].clear_buddies(curr);
             if self.decisions.is_some() {
@@ -74,37 +87,23 @@ impl Fair {
     /// [`CfsRq::update_min_vruntime`] with whoever runs and waits now.
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, rq: usize) {
-        if self.rules.zero == ZeroPoint::Average {
-            return;
-        }
-        if self.config.has(Feature::MinimalVa) {
-            return self.zero_to_average(rq);
+        if self.rules.zero == ZeroPoint::Average || self.rfc && self.config.has(Feature::MinimalVa) {
+            return self.update_zero(rq);
         }
         let running = self.running(rq).map(|curr| self.se(curr).vruntime);
         let q = &mut self.rqs[rq];
         q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, self.rules.tree_key));
     }
 
-    /// v0 moves to V, in either direction (MINIMAL_VA, `zero_vruntime`).
-    #[cold]
-    fn zero_to_average(&mut self, rq: usize) {
+    /// v0 where it is not simply the minimum: V after a new deadline (`zero_vruntime`), or always (MINIMAL_VA).
+    #[inline(never)]
+    fn update_zero(&mut self, rq: usize) {
+        if self.rules.zero == ZeroPoint::Minimum && !self.config.has(Feature::MinimalVa) {
+            return self.update_min_vruntime(rq);
+        }
         let v = self.average(rq).vruntime();
         let q = &mut self.rqs[rq];
         q.move_zero(v.since(q.min_vruntime));
-    }
-
-    /// Whether the running entity, its slice not used up, lost its protection. By marker: only once it is not eligible
-    /// either (`did_preempt_short`).
-    #[inline]
-    fn exposed(&self, rq: usize, curr: EntityId) -> bool {
-        let se = &self.entities[curr.index()];
-        match self.rules.protection {
-            Protection::None => false,
-            Protection::Marker => {
-                !se.marked() && self.config.has(Feature::PreemptShort) && !self.entity_eligible(rq, curr)
-            }
-            Protection::Vprot { .. } => !se.before_vprot(),
-        }
     }
 
     #[cold]

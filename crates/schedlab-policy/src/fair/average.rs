@@ -74,7 +74,9 @@ impl CfsRq {
     pub(super) fn avg_vruntime_add(&mut self, se: &Entity) {
         let weight = self.avg_weight(se.load);
         self.avg_vruntime = self.avg_vruntime.wrapping_add(self.key(se.vruntime).wrapping_mul(weight));
-        self.avg_slice = self.avg_slice.wrapping_add(se.slice.wrapping_mul(weight as u64));
+        if self.averaging.truncates {
+            self.avg_slice = self.avg_slice.wrapping_add(se.slice.wrapping_mul(weight as u64));
+        }
         self.avg_load += weight;
     }
 
@@ -83,7 +85,9 @@ impl CfsRq {
     pub(super) fn avg_vruntime_sub(&mut self, se: &Entity) {
         let weight = self.avg_weight(se.load);
         self.avg_vruntime = self.avg_vruntime.wrapping_sub(self.key(se.vruntime).wrapping_mul(weight));
-        self.avg_slice = self.avg_slice.wrapping_sub(se.slice.wrapping_mul(weight as u64));
+        if self.averaging.truncates {
+            self.avg_slice = self.avg_slice.wrapping_sub(se.slice.wrapping_mul(weight as u64));
+        }
         self.avg_load -= weight;
     }
 
@@ -141,15 +145,13 @@ impl Fair {
     pub(super) fn update_entity_lag(&mut self, rq: usize, id: EntityId) -> bool {
         let (v, _) = self.avg_vruntime_moving(rq);
         let mut vlag = self.entity_lag(rq, id, v);
-        let heals = self.rules.delayed_lag == DelayedLag::Heals;
-        let clip = self.config.has(Feature::DelayZero);
-        let se = self.se_mut(id);
-        if heals && se.sched_delayed {
-            vlag = vlag.max(se.vlag);
-            if clip {
+        if self.rules.delayed_lag == DelayedLag::Heals && self.se(id).sched_delayed {
+            vlag = vlag.max(self.se(id).vlag);
+            if self.config.has(Feature::DelayZero) {
                 vlag = vlag.min(0);
             }
         }
+        let se = self.se_mut(id);
         se.vlag = vlag;
         v.plus(vlag.wrapping_neg()) != se.vruntime
     }

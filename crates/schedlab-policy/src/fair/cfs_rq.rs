@@ -43,7 +43,7 @@ pub struct CfsRq {
 
 impl CfsRq {
     /// An empty queue (`init_cfs_rq`).
-    pub(super) fn new(cpu: CpuId, averaging: Averaging) -> Self {
+    pub(super) fn new(cpu: CpuId, averaging: Averaging, slices: bool) -> Self {
         let nil = EntityId::NIL;
         CfsRq {
             cpu,
@@ -58,7 +58,7 @@ impl CfsRq {
             avg_load: 0,
             avg_slice: 0,
             averaging,
-            tree: Tree::default(),
+            tree: Tree::new(slices),
             curr: nil,
             next: nil,
             last: nil,

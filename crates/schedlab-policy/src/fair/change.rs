@@ -4,7 +4,7 @@ use super::entity::{Entity, EntityId};
 use super::task::{latency_slice, SLICE_RANGE};
 use super::{Dequeue, Enqueue, Fair, WakeFlags};
 use crate::weight::{calc_delta_fair, LoadWeight};
-use crate::{FairPolicy, Resched, SliceSource, YieldRule, ZeroPoint};
+use crate::{FairPolicy, Resched, SliceSource, YieldRule};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 impl Fair {
@@ -81,12 +81,7 @@ impl Fair {
             let se = self.se_mut(curr);
             se.vruntime = se.deadline;
             se.update_deadline(base_slice);
-            match self.rules.zero {
-                ZeroPoint::Minimum => self.update_min_vruntime(rq),
-                ZeroPoint::Average => {
-                    self.avg_vruntime_moving(rq);
-                }
-            }
+            self.update_min_vruntime(rq);
         }
     }
 

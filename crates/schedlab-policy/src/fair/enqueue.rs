@@ -5,7 +5,7 @@ use super::place::relative;
 use super::{Dequeue, Enqueue, Fair};
 use crate::decision::Verdict;
 use crate::features::Feature;
-use crate::{DelayedLag, TreeKey};
+use crate::{DelayedLag, TreeKey, ZeroPoint};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
@@ -154,7 +154,7 @@ impl Fair {
             se.rel_deadline = true;
         }
         self.leave(rq, id, flags);
-        if !flags.save {
+        if !flags.save && self.rules.zero == ZeroPoint::Minimum {
             self.update_min_vruntime(rq);
         }
     }

@@ -33,7 +33,7 @@ pub use sums::Sums;
 
 use crate::config::{KernelConfig, PreemptModel};
 use crate::decision::Decision;
-use crate::{Policy, Resched, Rules};
+use crate::{Policy, Protection, Resched, Rules, SliceSource};
 use schedlab_model::{CpuId, Nanos, TaskId};
 use tree::Node;
 
@@ -49,6 +49,8 @@ pub struct Fair {
     pub decisions: Option<Vec<Decision>>,
     rules: Rules,
     eevdf: bool,
+    /// The row has the features that only the 2023 series had.
+    rfc: bool,
     tick_nsec: Nanos,
     entities: Vec<Entity>,
     rqs: Vec<CfsRq>,
@@ -94,12 +96,14 @@ impl Fair {
     #[must_use]
     pub fn new(config: KernelConfig) -> Self {
         let rules = config.version.rules;
+        let slices = matches!(rules.protection, Protection::Vprot { .. });
         Fair {
             rules,
             eevdf: rules.policy == Policy::Eevdf,
+            rfc: rules.slice == SliceSource::LatencyNice,
             tick_nsec: config.tick_nsec(),
             entities: Vec::new(),
-            rqs: (0..config.nr_cpus).map(|cpu| CfsRq::new(CpuId(cpu as u32), rules.averaging)).collect(),
+            rqs: (0..config.nr_cpus).map(|cpu| CfsRq::new(CpuId(cpu as u32), rules.averaging, slices)).collect(),
             nodes: Vec::new(),
             recency: Vec::new(),
             decisions: None,

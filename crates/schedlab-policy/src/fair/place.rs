@@ -6,8 +6,8 @@
 //! deadline `v + slice / w`, half a slice for a fork, or the relative deadline it left with. The 2023 series forgives a
 //! shorter than average slice one slice of lag (PLACE_FUDGE) and may move a sleeper left by half a slice (PLACE_BONUS).
 
-use super::entity::EntityId;
-use super::{Enqueue, Fair};
+use super::entity::{Entity, EntityId};
+use super::{CfsRq, Enqueue, Fair};
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
 use schedlab_model::{Nanos, Vruntime};
@@ -21,17 +21,14 @@ impl Fair {
     pub(super) fn place_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue) {
         let (v, queued) = self.avg_vruntime_moving(rq);
         let (features, base_slice) = (self.config.features, self.config.knobs.base_slice);
+        let rfc = self.rfc;
         let (q, se) = (&mut self.rqs[rq], &mut self.entities[id.index()]);
         if !se.custom_slice {
             se.slice = base_slice;
         }
-        let mut vslice = calc_delta_fair(se.slice, se.load);
         let mut lag = 0;
         if features.has(Feature::PlaceLag) && q.nr_running > 0 {
-            lag = se.vlag;
-            if features.has(Feature::PlaceFudge) && q.avg_slice > se.slice.wrapping_mul(q.avg_load as u64) {
-                lag = lag.wrapping_add(vslice as i64).min(0);
-            }
+            lag = if rfc && features.has(Feature::PlaceFudge) { fudged(q, se) } else { se.vlag };
             if lag != 0 {
                 let joining = q.avg_weight(se.load);
                 lag = inflate(lag, queued, joining);
@@ -43,16 +40,17 @@ impl Fair {
         }
         let stale = se.vruntime;
         se.vruntime = v.plus(lag.wrapping_neg());
-        if features.has(Feature::PlaceRelDeadline) && se.rel_deadline {
+        if se.rel_deadline && features.has(Feature::PlaceRelDeadline) {
             se.deadline = se.vruntime.plus(se.deadline.0 as i64);
             se.rel_deadline = false;
             return;
         }
+        let mut vslice = calc_delta_fair(se.slice, se.load);
         if flags.initial && features.has(Feature::PlaceDeadlineInitial) {
             vslice /= 2;
         }
         se.deadline = se.vruntime.plus(vslice as i64);
-        if features.has(Feature::PlaceBonus) && flags.wakeup && !flags.migrated && stale.before(se.vruntime) {
+        if rfc && features.has(Feature::PlaceBonus) && flags.wakeup && !flags.migrated && stale.before(se.vruntime) {
             se.vruntime = stale.max(se.vruntime.plus(-((se.slice / 2) as i64)));
         }
     }
@@ -82,6 +80,16 @@ impl Fair {
     fn is_long_sleeper(&self, id: EntityId, now: Nanos) -> bool {
         let exec_start = self.se(id).exec_start;
         exec_start != 0 && now.saturating_sub(exec_start) > LONG_SLEEP
+    }
+}
+
+/// PLACE_FUDGE: an entity whose slice is shorter than the queue's average is forgiven a slice of lag, and brings no credit.
+#[cold]
+fn fudged(q: &CfsRq, se: &Entity) -> i64 {
+    if q.avg_slice > se.slice.wrapping_mul(q.avg_load as u64) {
+        se.vlag.wrapping_add(calc_delta_fair(se.slice, se.load) as i64).min(0)
+    } else {
+        se.vlag
     }
 }
 

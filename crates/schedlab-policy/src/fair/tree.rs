@@ -13,6 +13,8 @@ pub(super) struct Tree {
     pub(super) root: EntityId,
     first: EntityId,
     len: u32,
+    /// Shortest and longest slices are kept (6.18 and later read them).
+    slices: bool,
 }
 
 /// One entity's place in a tree: 64 bytes, one cache line.
@@ -40,13 +42,12 @@ impl Default for Node {
     }
 }
 
-impl Default for Tree {
-    fn default() -> Self {
-        Tree { root: EntityId::NIL, first: EntityId::NIL, len: 0 }
-    }
-}
-
 impl Tree {
+    /// An empty tree.
+    pub fn new(slices: bool) -> Self {
+        Tree { root: EntityId::NIL, first: EntityId::NIL, len: 0, slices }
+    }
+
     /// The leftmost node, or NIL (`rb_first_cached`).
     #[inline]
     pub fn first(&self) -> EntityId {
@@ -61,8 +62,10 @@ impl Tree {
             let node = &mut nodes[link.index()];
             // Minima only shrink and maxima only grow on the way of an insertion, so they are updated on the way down.
             node.min_value = node.min_value.min(value);
-            node.min_slice = node.min_slice.min(slice);
-            node.max_slice = node.max_slice.max(slice);
+            if self.slices {
+                node.min_slice = node.min_slice.min(slice);
+                node.max_slice = node.max_slice.max(slice);
+            }
             parent = link;
             left = key.before(node.key);
             leftmost &= left;
@@ -203,9 +206,11 @@ impl Tree {
         self.replace_child(nodes, parent, top, rises);
         // The subtree as a whole is unchanged, so the risen node takes over its minima.
         nodes[rises.index()].min_value = nodes[top.index()].min_value;
-        nodes[rises.index()].min_slice = nodes[top.index()].min_slice;
-        nodes[rises.index()].max_slice = nodes[top.index()].max_slice;
-        recompute(nodes, top);
+        if self.slices {
+            nodes[rises.index()].min_slice = nodes[top.index()].min_slice;
+            nodes[rises.index()].max_slice = nodes[top.index()].max_slice;
+        }
+        recompute(nodes, top, self.slices);
     }
 
     /// Restores the colours after a red node got the red parent `parent` (`__rb_insert`).
@@ -255,7 +260,7 @@ impl Tree {
         } else {
             self.erase_with_two_children(nodes, id, &gone)
         };
-        propagate(nodes, refresh);
+        propagate(nodes, refresh, self.slices);
         if rebalance.is_some() {
             self.erase_fixup(nodes, rebalance);
         }
@@ -304,10 +309,10 @@ impl Tree {
         // would end the walk up.
         let mut at = from;
         while at != heir {
-            recompute(nodes, at);
+            recompute(nodes, at, self.slices);
             at = nodes[at.index()].parent;
         }
-        recompute(nodes, heir);
+        recompute(nodes, heir, self.slices);
         (gone.parent, if orphan.is_nil() && !heir_was_red { from } else { EntityId::NIL })
     }
 
@@ -384,31 +389,45 @@ fn next(nodes: &[Node], id: EntityId) -> EntityId {
     at
 }
 
-/// Sets a node's minima from itself and its children; whether they changed.
+/// Sets what a node knows of its subtree from itself and its children; whether that changed.
 #[inline]
-fn recompute(nodes: &mut [Node], id: EntityId) -> bool {
+fn recompute(nodes: &mut [Node], id: EntityId, slices: bool) -> bool {
     let node = &nodes[id.index()];
-    let (mut value, mut shortest, mut longest) = (node.value, node.slice, node.slice);
+    let mut value = node.value;
     for child in [node.left, node.right] {
         if child.is_some() {
-            let child = &nodes[child.index()];
-            value = value.min(child.min_value);
-            shortest = shortest.min(child.min_slice);
-            longest = longest.max(child.max_slice);
+            value = value.min(nodes[child.index()].min_value);
         }
     }
     let node = &mut nodes[id.index()];
-    let changed = node.min_value != value || node.min_slice != shortest || node.max_slice != longest;
+    let changed = node.min_value != value;
     node.min_value = value;
+    if slices {
+        return recompute_slices(nodes, id) || changed;
+    }
+    changed
+}
+
+fn recompute_slices(nodes: &mut [Node], id: EntityId) -> bool {
+    let node = &nodes[id.index()];
+    let (mut shortest, mut longest) = (node.slice, node.slice);
+    for child in [node.left, node.right] {
+        if child.is_some() {
+            shortest = shortest.min(nodes[child.index()].min_slice);
+            longest = longest.max(nodes[child.index()].max_slice);
+        }
+    }
+    let node = &mut nodes[id.index()];
+    let changed = node.min_slice != shortest || node.max_slice != longest;
     node.min_slice = shortest;
     node.max_slice = longest;
     changed
 }
 
-/// Recomputes minima from a node upwards until they no longer change.
+/// Recomputes from a node upwards until nothing changes any more.
 #[inline]
-fn propagate(nodes: &mut [Node], mut id: EntityId) {
-    while id.is_some() && recompute(nodes, id) {
+fn propagate(nodes: &mut [Node], mut id: EntityId, slices: bool) {
+    while id.is_some() && recompute(nodes, id, slices) {
         id = nodes[id.index()].parent;
     }
 }
@@ -442,7 +461,7 @@ mod tests {
         #[test]
         fn behaves_as_a_stable_sorted_list(steps in proptest::collection::vec((0u32..40, 0u64..12, 0u64..9), 1..300)) {
             let mut nodes = vec![Node::default(); 40];
-            let mut tree = Tree::default();
+            let mut tree = Tree::new(true);
             let mut list: Vec<(u64, EntityId, u64)> = Vec::new();
             for (id, key, value) in steps {
                 let id = EntityId(id);
