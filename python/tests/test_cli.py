@@ -170,6 +170,12 @@ def test_two_runs_that_differ_fail(schedlab: Call, scenario: Write) -> None:
     assert "two runs of cfs seed 2 differ: event 17" in err
 
 
+def test_a_seed_is_any_u64(schedlab: Call, scenario: Write) -> None:
+    largest = str(2**64 - 1)
+    code, out, _ = schedlab("run", scenario(), "--variant", "cfs", "--seed", largest, "--json", "-")
+    assert (code, json.loads(out)["seeds"]) == (0, [2**64 - 1])
+
+
 def test_run_json_contract(schedlab: Call, scenario: Write) -> None:
     d = json.loads(schedlab("run", scenario(), "--variant", "cfs", "--seed", "2", "--json")[1])
     assert {"schema", "scenario", "arm", "engine", "seeds", "variants", "metrics", "digests"} <= d.keys()
@@ -197,7 +203,9 @@ BAD = [
     (["compare", "toy.toml", "--arm", "vm"], 4, ["vm arm is not part of this version", "--arm sim"]),
     (["compare", "toy.toml", "--arm", "host"], 4, ["host arm"]),
     (["compare", "toy.toml", "--arm", "moon"], 2, ["invalid choice"]),
-    (["compare", "toy.toml", "--seeds", "0"], 2, ["whole number of at least 1"]),
+    (["compare", "toy.toml", "--seeds", "0"], 2, ["`0` is not a whole number from 1 to 10000"]),
+    (["compare", "toy.toml", "--jobs", "0"], 2, ["`0` is not a whole number from 1 to 4096"]),
+    (["run", "toy.toml", "--seed", "18446744073709551616"], 2, ["whole number from 0 to 18446744073709551615"]),
     (["compare", "toy.toml", "--seeds", "1,1"], 2, ["names a seed twice"]),
     (["compare", "toy.toml", "--seeds", "many"], 2, ["`many` is not a whole number"]),
     (["compare", "toy.toml", "--jobs", "-3"], 2, ["whole number"]),
@@ -210,7 +218,11 @@ BAD = [
     (["compare"], 2, ["SCENARIO"]),
     (["run", "toy.toml"], 2, ["several variants", "cfs, eevdf"]),
     (["run", "toy.toml", "--variant", "eevfd"], 2, ["did you mean `eevdf`?"]),
-    (["run", "toy.toml", "--variant", "eevdf", "--seed", "-1"], 2, ["whole number of at least 0"]),
+    (
+        ["run", "toy.toml", "--variant", "eevdf", "--seed", "-1"],
+        2,
+        ["`-1` is not a whole number from 0 to 18446744073709551615"],
+    ),
     (["list", "machine"], 2, ["did you mean `machines`?"]),
     (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
     (["report", "nothing"], 2, ["cannot read a result", "manifest.json"]),
@@ -231,6 +243,7 @@ def test_bad_input_ends_with_one_message(
     assert err.startswith("error: ")
     assert err.count("error: ") == 1
     assert "Traceback" not in err
+    assert not any(f"did you mean `{argument}`" in err for argument in arguments)
     for word in words:
         assert word in err
 

@@ -10,6 +10,8 @@ from typing import NoReturn
 STYLES = ("table", "mmtests", "benchstat", "ministat")
 KINDS = ("machines", "kernels", "features", "workloads", "knobs")
 GATES = ("worse", "undecided", "better", "changed", "equivalent")
+MOST_SEEDS = 10_000
+MOST_JOBS = 4096
 
 EXIT_CODES = """\
 exit codes:
@@ -79,8 +81,10 @@ class Parser(argparse.ArgumentParser):
     def _near(self, message: str) -> str | None:
         from difflib import get_close_matches
 
-        wrong = message.rpartition("unrecognized arguments: ")[2].split()
-        known = [s for action in self._actions for s in action.option_strings]
+        wrong, known = list[str](), list[str]()
+        if "unrecognized arguments: " in message:
+            wrong = message.rpartition("unrecognized arguments: ")[2].split()
+            known = [s for action in self._actions for s in action.option_strings]
         if "invalid choice: " in message:
             wrong = [message.partition("invalid choice: ")[2].split("'")[1]]
             known = [str(c) for action in self._actions for c in action.choices or ()]
@@ -112,7 +116,7 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
     _arm(p)
     p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
-    p.add_argument("--jobs", type=_positive, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     _outputs(p)
     p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run into DIR")
     p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/NAME-TIME)")
@@ -124,7 +128,7 @@ def _run(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
     _arm(p)
     p.add_argument("--variant", metavar="NAME", help="which variant (default: the only one)")
-    p.add_argument("--seed", type=_natural, metavar="N", help="which seed (default: the scenario's first)")
+    p.add_argument("--seed", type=_seed, metavar="N", help="which seed (default: the scenario's first)")
     p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix chooses the format")
     p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the run as one JSON document; - is stdout")
@@ -229,28 +233,28 @@ def _common(p: Parser) -> None:
     p.add_argument("--no-progress", dest="progress", action="store_false", help="no progress on stderr")
 
 
-def _positive(text: str) -> int:
-    return _whole(text, 1)
+def _jobs(text: str) -> int:
+    return _whole(text, 1, MOST_JOBS)
 
 
 def _natural(text: str) -> int:
-    return _whole(text, 0)
+    return _whole(text, 0, 2**63 - 1)
 
 
-def _whole(text: str, smallest: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = smallest - 1
-    if not smallest <= number < 2**63:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number of at least {smallest}")
-    return number
+def _seed(text: str) -> int:
+    return _whole(text, 0, 2**64 - 1)
+
+
+def _whole(text: str, smallest: int, largest: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and smallest <= int(text) <= largest):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from {smallest} to {largest}")
+    return int(text)
 
 
 def _seeds(text: str) -> int | list[int]:
     if "," not in text:
-        return _positive(text)
-    seeds = [_natural(part.strip()) for part in text.rstrip(",").split(",")]
+        return _whole(text, 1, MOST_SEEDS)
+    seeds = [_seed(part.strip()) for part in text.rstrip(",").split(",")]
     if len(set(seeds)) < len(seeds):
         raise argparse.ArgumentTypeError(f"`{text}` names a seed twice")
     return seeds
