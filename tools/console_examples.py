@@ -4,7 +4,8 @@
     console_examples.py update FILE...    write what comes out into the file
 
 An example is a block marked `console`: lines that start with `$ ` are commands, the lines below each are its standard
-output. `...` stands for anything within a line, and on a line of its own for any number of lines. A block after the
+output. A block in which no command shows any output proves nothing and is refused: mark it `text`, or say why it is not
+run. `...` stands for anything within a line, and on a line of its own for any number of lines. A block after the
 comment `<!-- not run: WHY -->` counts as skipped. Commands run in the project's folder, with .venv/bin in the path.
 """
 
@@ -47,6 +48,12 @@ def main(mode: str, files: list[str]) -> int:
             if block["why"]:
                 skipped += 1
                 print(f"skipped: {name}: {block['body'].splitlines()[0]}: {block['why']}")
+                continue
+            if mode == "check" and not any(example.expected.strip() for example in examples(block["body"])):
+                failed += 1
+                print(
+                    f"{name}: {(block['body'].splitlines() or ['an empty block'])[0]}: the example shows no output; mark it `text` or show some"
+                )
                 continue
             body = ""
             for example in examples(block["body"]):

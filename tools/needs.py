@@ -20,7 +20,7 @@ class Need:
     package: str
     proof: str
     why: str
-    use: str = "test"
+    uses: str = "test"
 
 
 NEEDS = [
@@ -29,12 +29,19 @@ NEEDS = [
     ),
     Need("busybox-static", "/usr/share/doc/busybox-static", "that the guest of `schedlab record` has what it needs"),
     Need("qemu-system-x86", "/usr/bin/qemu-system-x86_64", "that QEMU takes the command line of `schedlab record`"),
-    Need("linux-perf", "/usr/bin/perf", "how much faster the simulated perf pipe is than the real one", "bench"),
+    Need(
+        "linux-perf",
+        "/usr/bin/perf",
+        "that perf reads our perf.data, and how much faster the simulated perf pipe is than the real one",
+        "test bench",
+    ),
+    Need("trace-cmd", "/usr/bin/trace-cmd", "that trace-cmd reads our trace.dat"),
+    Need("nodejs", "/usr/bin/node", "that the script of the page runs"),
 ]
 
 
 def main(use: str) -> int:
-    needs = [need for need in NEEDS if need.use == use]
+    needs = [need for need in NEEDS if use in need.uses.split()]
     missing = [need for need in needs if not Path(need.proof).exists()]
     if missing and os.geteuid() == 0 and shutil.which("apt-get"):
         install([need.package for need in missing])

@@ -125,7 +125,9 @@ def execute(command: str, limit_s: float) -> tuple[int, str]:
 CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 PYTEST = re.compile(r"\b(\d+) (passed|failed|skipped|errors?)\b")
 OWN = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
-SKIP = re.compile(r"^(?:skipped: |SKIPPED )(.*)$", re.M)
+SKIP = re.compile(r"^(?:skipped: |NOT RUN: |SKIPPED )(.*)$", re.M)
+RUST_SKIP = re.compile(r"^(?:test \S+ \.\.\. )?(?:skipped|NOT RUN): (.*)$", re.M)
+"""The harness may have begun the line with the test's name."""
 
 
 def count(output: str, code: int) -> Score:
@@ -143,7 +145,7 @@ def count(output: str, code: int) -> Score:
         for number, what in PYTEST.findall(last):
             field = {"passed": "passed", "skipped": "skipped"}.get(what, "failed")
             setattr(score, field, getattr(score, field) + int(number))
-    said = len(re.findall(r"^skipped: ", output, re.M)) if CARGO.search(output) else 0
+    said = len(RUST_SKIP.findall(output)) if CARGO.search(output) else 0
     score.passed, score.skipped = score.passed - said, score.skipped + said
     told = score.passed + score.failed + score.skipped > 0
     if code != 0 and score.failed == 0:
@@ -155,7 +157,8 @@ def count(output: str, code: int) -> Score:
 
 def skips(output: str) -> list[str]:
     """Every test that did not run, and why."""
-    return [f"skipped: {what}" for what in SKIP.findall(output)]
+    found = (RUST_SKIP if CARGO.search(output) else SKIP).findall(output)
+    return [f"skipped: {what}" for what in found]
 
 
 def summary(rows: Sequence[tuple[Suite, Score]], total: Score) -> None:

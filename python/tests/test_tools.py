@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import console_examples
+import needs
 import suites
 
 CARGO_OUTPUT = """
 running 3 tests
 skipped: rt-app examples: the package rt-app is not installed
+NOT RUN: the program itself: rt-app cannot be started
+test trace_cmd ... skipped: trace.dat: no trace-cmd
 test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
 test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
@@ -21,7 +26,7 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
     [
         ("", 0, (1, 0, 0)),
         ("anything", 1, (0, 1, 0)),
-        (CARGO_OUTPUT, 101, (4, 1, 2)),
+        (CARGO_OUTPUT, 101, (2, 1, 4)),
         ("...\nFAILED x\n1 failed, 2 passed, 3 skipped in 1.2s\n", 1, (2, 1, 3)),
         ("187 passed in 61.00s (0:01:01)\n", 0, (187, 0, 0)),
         ("5 passed, 1 error in 2s\n", 1, (5, 1, 0)),
@@ -54,8 +59,19 @@ def test_a_hanging_suite_is_ended() -> None:
 
 
 def test_skips_are_shown() -> None:
-    assert suites.skips(CARGO_OUTPUT) == ["skipped: rt-app examples: the package rt-app is not installed"]
+    assert suites.skips(CARGO_OUTPUT) == [
+        "skipped: rt-app examples: the package rt-app is not installed",
+        "skipped: the program itself: rt-app cannot be started",
+        "skipped: trace.dat: no trace-cmd",
+    ]
     assert suites.skips("SKIPPED [1] x.py:3: no pandas\n") == ["skipped: [1] x.py:3: no pandas"]
+
+
+def test_every_program_that_tests_start_is_a_need() -> None:
+    assert {need.package for need in needs.NEEDS if "test" in need.uses.split()} >= {
+        "rt-app", "linux-perf", "trace-cmd", "nodejs"
+    }  # fmt: skip
+    assert [need.package for need in needs.NEEDS if "bench" in need.uses.split()] == ["linux-perf"]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +91,24 @@ def test_skips_are_shown() -> None:
 )
 def test_wildcards(expected: str, actual: str, same: bool) -> None:
     assert console_examples.Example("x", expected).matches(actual) == same
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        ("$ echo hello\nhello\n", 0, "1 passed, 0 failed, 0 skipped"),
+        ("$ true\n$ echo hello\nhello\n", 0, "2 passed, 0 failed, 0 skipped"),
+        ("$ true\n", 1, "the example shows no output"),
+        ("", 1, "the example shows no output"),
+    ],
+)
+def test_an_example_without_output_is_refused(
+    body: str, code: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```console\n{body}```\n")
+    assert console_examples.main("check", [str(page)]) == code
+    assert words in capsys.readouterr().out
 
 
 def test_blocks_and_commands() -> None:
