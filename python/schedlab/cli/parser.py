@@ -237,6 +237,10 @@ def _jobs(text: str) -> int:
     return _whole(text, 1, MOST_JOBS)
 
 
+def _positive(text: str) -> int:
+    return _whole(text, 1, 2**63 - 1)
+
+
 def _natural(text: str) -> int:
     return _whole(text, 0, 2**63 - 1)
 
