@@ -51,9 +51,8 @@ def main(mode: str, files: list[str]) -> int:
                 continue
             if mode == "check" and not any(example.expected.strip() for example in examples(block["body"])):
                 failed += 1
-                print(
-                    f"{name}: {(block['body'].splitlines() or ['an empty block'])[0]}: the example shows no output; mark it `text` or show some"
-                )
+                first = (block["body"].splitlines() or ["an empty block"])[0]
+                print(f"{name}: {first}: the example shows no output; mark it `text` or show some")
                 continue
             body = ""
             for example in examples(block["body"]):
