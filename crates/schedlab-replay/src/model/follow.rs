@@ -39,7 +39,7 @@ impl Model {
         let flags = Enqueue { wakeup: !new, migrated: migrated && !new, initial: new, delayed: was_queued };
         self.fair.enqueue_task(cpu, id, flags, now);
         if !was_queued {
-            self.align(cpu, id, first);
+            self.align(cpu, id, first, new || migrated);
             self.join(pid);
         }
         self.take_over(pid, first);

@@ -56,7 +56,7 @@ impl Model {
         id
     }
 
-    /// The first task seen on a queue says where the queue stands in virtual time.
+    /// The first task seen on a queue says about where the queue stands in virtual time.
     fn prime(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
         let Some(vruntime) = first.map(|first| self.first_vruntime(id, first)) else { return };
         if !std::mem::replace(&mut self.cpus[cpu.index()].primed, true) {
@@ -64,11 +64,15 @@ impl Model {
         }
     }
 
-    /// The first task placed on a queue that was idle so far: wherever its queue placed it, the trace shows where that was,
-    /// and placing is the same everywhere.
-    pub(super) fn align(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
+    /// A task placed on a queue whose place in virtual time is not known: the trace shows where the task was placed, and
+    /// placing is the same everywhere. A task that `arrives` with a relative vruntime settles it; a sleeper may have
+    /// come back where it was.
+    pub(super) fn align(&mut self, cpu: CpuId, id: TaskId, first: Option<First>, arrives: bool) {
         let Some(first) = first else { return };
-        if !std::mem::replace(&mut self.cpus[cpu.index()].primed, true) {
+        let (alone, queue) = (self.fair.rq(cpu).nr_running == 1, &mut self.cpus[cpu.index()]);
+        let guess = !std::mem::replace(&mut queue.primed, true);
+        let settles = arrives && (alone || !self.eevdf) && !std::mem::replace(&mut queue.settled, true);
+        if guess || settles {
             let off = self.first_vruntime(id, first).since(self.fair.entity(id).vruntime);
             let zero = self.fair.rq(cpu).min_vruntime.plus(off);
             self.fair.restore_min_vruntime(cpu, zero);

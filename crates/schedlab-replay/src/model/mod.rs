@@ -52,8 +52,10 @@ struct Member {
 struct Cpu {
     /// The rq clock as far as runtimes tell it.
     clock: Nanos,
-    /// The queue's zero point was taken from the first task seen on it.
+    /// The queue's zero point was guessed from the first task seen on it.
     primed: bool,
+    /// It follows from a task that arrived.
+    settled: bool,
     /// The model preempted the running task in a series of decisions whose outcome shows only at its end.
     preempted: bool,
 }

@@ -27,23 +27,9 @@ impl Reading {
             Whereabouts::Asleep(cpu) => (Place::Off(cpu), false),
         };
         let first = if queued { first_state(pid, now, ahead) } else { None };
-        if let Whereabouts::Running(cpu) | Whereabouts::Queued(cpu) = at {
-            self.cpu(cpu).primed |= first.is_some();
-        }
         let weight = first_weight(pid, Weight::Nice(nice(prio)), now, ahead);
-        self.tasks.insert(
-            pid,
-            Task {
-                prio,
-                weight,
-                place,
-                taken: first.is_some(),
-                exiting: false,
-                waking: false,
-                woken: false,
-                away: false,
-            },
-        );
+        let task = Task { taken: first.is_some(), ..Task::new(prio, weight, place) };
+        self.tasks.insert(pid, task);
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, weight, at, first });
         }

@@ -21,7 +21,7 @@ impl Reading {
             return;
         }
         let becomes = match place {
-            Place::Off(_) if waking => return self.push(Operation::Rehome { pid, from, to }),
+            Place::Off(_) if waking => return self.rehome(pid, from, to),
             // Asleep and yet moved: its dequeue was delayed.
             Place::Off(_) => Place::Off(to),
             Place::Queued(_) | Place::Running(_) => Place::Queued(to),
@@ -29,6 +29,14 @@ impl Reading {
         self.leave_before_pulling(step, to, ahead);
         self.push(Operation::Detach { pid, from, to });
         self.cpu(step.cpu).moving.push((pid, to, becomes));
+    }
+
+    /// Within a wakeup.
+    fn rehome(&mut self, pid: Pid, from: CpuId, to: CpuId) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.moved = true;
+        }
+        self.push(Operation::Rehome { pid, from, to });
     }
 
     /// A CPU that pulls a task for itself outside any interrupt is in `schedule()`, and its current task has left the

@@ -38,7 +38,7 @@ pub struct Reading {
 struct Cpu {
     /// The running task; `None` until the first record.
     current: Option<Pid>,
-    /// The trace has shown where its queue stands in virtual time.
+    /// An arriving task has shown where its queue stands in virtual time.
     primed: bool,
     /// When its running task was charged last.
     charged: Nanos,
@@ -73,6 +73,8 @@ struct Task {
     waking: bool,
     /// It was woken while it had the CPU: it may call `schedule()` and stay runnable.
     woken: bool,
+    /// It changed CPU within its wakeup.
+    moved: bool,
     /// It left the fair class, and a model remembers it.
     away: bool,
 }
@@ -205,6 +207,11 @@ impl Reading {
 }
 
 impl Task {
+    fn new(prio: i32, weight: Weight, place: Place) -> Self {
+        let (taken, exiting, waking, woken, moved, away) = (false, false, false, false, false, false);
+        Task { prio, weight, place, taken, exiting, waking, woken, moved, away }
+    }
+
     /// Whether the fair class has it now.
     fn is_fair(&self) -> bool {
         is_fair(self.prio) && !self.away

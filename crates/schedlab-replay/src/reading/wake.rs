@@ -17,7 +17,7 @@ impl Reading {
             return;
         }
         let (weight, place) = (Weight::Nice(nice(prio)), Place::Off(last));
-        let task = Task { prio, weight, place, taken: false, exiting: false, waking: true, woken: false, away: false };
+        let task = Task { waking: true, ..Task::new(prio, weight, place) };
         self.tasks.insert(pid, task);
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, weight, at: Whereabouts::Asleep(last), first: None });
@@ -56,9 +56,12 @@ impl Reading {
     fn wake(&mut self, pid: Pid, cpu: CpuId, new: bool, flag: Flag, ahead: &Window<'_>) {
         let primed = self.cpu(cpu).primed;
         let Some(task) = self.tasks.get_mut(&pid) else { return };
-        let first: Option<First> = if task.taken && primed { None } else { first_state(pid, None, ahead) };
+        // Whoever brings a vruntime relative to the queue shows where the queue stands.
+        let arrives = new || std::mem::take(&mut task.moved);
+        let wanted = !task.taken || arrives && !primed;
+        let first: Option<First> = if wanted { first_state(pid, None, ahead) } else { None };
         task.taken |= first.is_some();
-        self.cpu(cpu).primed |= first.is_some();
+        self.cpu(cpu).primed |= arrives && first.is_some();
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.waking = false;
         match task.place {
@@ -81,21 +84,14 @@ impl Reading {
         if self.tasks.get(&child).is_some_and(|task| task.place == Place::Off(cpu) && !task.exiting) {
             return;
         }
-        let task = match self.tasks.get(&parent) {
-            Some(parent) if parent.is_fair() => {
-                Task { place: Place::Off(cpu), exiting: false, waking: true, woken: false, ..parent.clone() }
-            }
-            _ => Task {
-                prio: 120,
-                weight: Weight::Nice(0),
-                place: Place::Off(cpu),
-                taken: false,
-                exiting: false,
-                waking: true,
-                woken: false,
-                away: false,
-            },
-        };
+        let place = Place::Off(cpu);
+        let like = self.tasks.get(&parent).filter(|parent| parent.is_fair());
+        let task = like.map_or(Task::new(120, Weight::Nice(0), place), |parent| Task {
+            taken: parent.taken,
+            ..Task::new(parent.prio, parent.weight, place)
+        });
+        // It is as good as waking: its first wakeup may take it to another CPU.
+        let task = Task { waking: true, ..task };
         self.tasks.insert(child, task);
         self.push(Operation::Fork { cpu, parent, child, sure });
     }
