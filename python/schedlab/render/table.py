@@ -9,6 +9,7 @@ from schedlab.judge import DETERMINISTIC, Judgement
 from schedlab.render.grid import NOTHING, columns, percent, value
 from schedlab.scenario import Metric, Scenario
 
+ESTIMAND = "change, interval  of the pseudo-median (Hodges-Lehmann) of the seeds' log ratios"
 _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
 _WISH = {"lower": "lower is better", "higher": "higher is better", "neither": ""}
 
@@ -108,6 +109,8 @@ def _notes(comparison: Comparison) -> str:
     lines = []
     if any(change(j) == "~" for j in judged):
         lines.append("~  no detectable change: the 95% interval of the paired difference holds 0, or there is none")
+    if any(j.difference.interval is not None and j.difference.percent for j in judged):
+        lines.append(ESTIMAND)
     many = len(comparison.pairs) > 1
     for metric, j in comparison.judgements():
         if j.verdict in ("undecided", DETERMINISTIC) or j.difference.missing or not j.difference.percent:
@@ -120,7 +123,9 @@ def _grouped(lines: Sequence[str]) -> list[str]:
     """Metrics with the same reason share a line."""
     groups: dict[str, list[str]] = {}
     for line in lines:
-        name, _, why = line.rpartition(": ") if ": " in line and not line.startswith("~") else ("", "", line)
+        name, _, why = (
+            line.rpartition(": ") if ": " in line and not line.startswith(("~", ESTIMAND)) else ("", "", line)
+        )
         groups.setdefault(why, []).append(name)
     return [f"{', '.join(names)}: {why}" if names[0] else why for why, names in groups.items()]
 
