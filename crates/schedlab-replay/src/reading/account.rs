@@ -123,7 +123,7 @@ impl Reading {
         if std::mem::take(&mut self.cpu(cpu).yields) || self.yields(step, pid, ahead) {
             return Some(Change::Yield);
         }
-        if let Some(left) = leaves(cpu, pid, ahead) {
+        if let Some(left) = leaves(cpu, pid, false, ahead) {
             return Some(Change::Leave(self.new_weight(pid, printed, ahead), left));
         }
         if self.regroups(step, ahead) {
@@ -188,8 +188,7 @@ impl Reading {
 
 /// Whether a task was charged because it leaves its queue: its switch follows, with nothing in between but what the CPU
 /// pulls for itself meanwhile. That may take long, and other CPUs see the queue without the task.
-fn leaves(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> Option<Left> {
-    let mut pulled = false;
+pub(super) fn leaves(cpu: CpuId, pid: Pid, mut pulled: bool, ahead: &Window<'_>) -> Option<Left> {
     for step in ahead.ahead().filter(|step| step.cpu == cpu) {
         let Some(kind) = step.kind() else { continue };
         match kind {

@@ -1,8 +1,9 @@
 //! `sched_migrate_task`: by the balancer and the migration thread, which detach, then attach; or within a wakeup.
 
 use schedlab_model::{CpuId, Pid};
-use schedlab_trace::{Kind, TaskState};
+use schedlab_trace::Kind;
 
+use super::account::leaves;
 use super::{Place, Reading};
 use crate::operation::{Left, Operation, Whereabouts};
 use crate::step::Step;
@@ -45,13 +46,8 @@ impl Reading {
         if to != step.cpu || !step.in_task() || !self.current_is_fair(to) || self.cpu(to).blocked {
             return;
         }
-        let current = self.current(to);
-        let left = ahead.ahead().filter(|step| step.cpu == to).find_map(|step| match step.kind()? {
-            Kind::Switch { prev, prev_state, .. } if Some(prev) == current => Some(prev_state),
-            _ => None,
-        });
-        if let Some(state) = left.filter(|state| *state != TaskState::Running) {
-            self.block(to, super::switch::left(state));
+        if let Some(left) = self.current(to).and_then(|current| leaves(to, current, true, ahead)) {
+            self.block(to, left);
         }
     }
 
