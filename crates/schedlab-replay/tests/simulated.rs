@@ -1,5 +1,7 @@
 //! A trace recorded from the fair class itself must replay without a single difference.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use proptest::prelude::*;
