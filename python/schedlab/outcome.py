@@ -53,6 +53,8 @@ class Run:
     tasks: tuple[Task, ...]
     record: Mapping[str, Any] = field(repr=False, compare=False)
     """The whole document as the engine gave it."""
+    trace_error: str | None = None
+    """Why the trace file is not whole; the numbers are."""
 
     @classmethod
     def from_record(cls, d: Mapping[str, Any]) -> Self:
@@ -72,6 +74,7 @@ class Run:
             series={name: _series(s) for name, s in d.get("series", {}).items()},
             tasks=tuple(_task(t) for t in d.get("tasks", ())),
             record=d,
+            trace_error=d.get("trace_error"),
         )
 
 

@@ -100,9 +100,7 @@ def loads(text: str, name: str = "<scenario>", overrides: str | None = None) -> 
     try:
         return Scenario({**describe(file=name, **json.loads(text or "{}")), **changes})
     except (ValueError, TypeError):
-        raise ScenarioError(
-            f"{name}:3:5: unknown key `grups`", file=name, line=3, column=5, hint="did you mean `groups`?"
-        ) from None
+        raise ScenarioError("unknown key `grups`", file=name, line=3, column=5, hint="did you mean `groups`?") from None
 
 
 def run(
@@ -124,10 +122,13 @@ def run(
         raise Cancelled("cancelled", exit_code=130)
     if seed in behaviour.get("fail_on", []):
         raise RunError("deadlock at 12.5 ms: a waits on m, b waits on n", exit_code=3, hint="replay with --seed")
-    if trace is not None:
+    torn = trace is not None and behaviour.get("full_disk")
+    if trace is not None and not torn:
         Path(trace).write_text(f"# {variant} {seed}\n")
     kernel = next(v["kernel"] for v in d["variants"] if v["name"] == variant)
     found = record(variant, seed, kernel, values(seed, behaviour))
+    if torn:
+        found["trace_error"] = "t.ftrace: No space left on device"
     if check_determinism:
         found["determinism"] = behaviour.get("determinism", "same")
     return json.dumps(found)

@@ -151,6 +151,20 @@ def test_a_start_that_kept_nothing_may_be_repeated_and_one_under_way_not(scenari
         assert schedlab("compare", "toy.toml", "--out", directory, "--seeds", "2")[0] == 0
 
 
+def test_a_trace_that_cannot_be_written_leaves_the_run(scenario: Write, schedlab: Call) -> None:
+    scenario(behaviour={"cfs": {"full_disk": True}})
+    code, out, err = schedlab("run", "toy.toml", "--variant", "cfs", "--trace", "t.ftrace")
+    assert code == 3
+    assert "probe.latency.p99" in out
+    assert "error: the trace is not whole: t.ftrace: No space left on device" in err
+    code, out, err = schedlab("compare", "toy.toml", "--seeds", "6", "--trace", "d", "--out", "r")
+    assert code == 3
+    assert "probe.latency.p99" in out
+    assert "the trace of cfs seed 1 is not whole" in err
+    assert "(and 5 more traces)" in err
+    assert schedlab("report", "r")[0] == 0
+
+
 def test_a_page_that_cannot_be_written_leaves_the_table(scenario: Write, schedlab: Call) -> None:
     scenario()
     Path("page.html").symlink_to("/dev/full")

@@ -1,9 +1,11 @@
 //! One run from its specification to its report: engine, metrics, digest and trace file put together.
 
 mod determinism;
+mod guard;
 mod run;
 
 pub use determinism::{check_determinism, Verdict};
+pub use guard::{guard, remember_panics, Broken};
 pub use run::{run, LabError, Run};
 pub use schedlab_sim::{RunSpec, SimError};
 

@@ -25,6 +25,8 @@ pub struct Run {
     pub digest: String,
     /// Trace events.
     pub events: u64,
+    /// Why the trace file is not whole; the numbers are.
+    pub trace_error: Option<String>,
 }
 
 /// Tasks that a result lists at most.
@@ -36,7 +38,7 @@ pub enum LabError {
     /// The simulation stopped.
     #[error(transparent)]
     Sim(#[from] SimError),
-    /// The trace could not be written.
+    /// The trace cannot be begun.
     #[error(transparent)]
     Trace(#[from] schedlab_trace::TraceError),
 }
@@ -46,14 +48,14 @@ pub fn run(spec: &RunSpec, trace: Option<&Path>, cancel: &AtomicBool) -> Result<
     let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup);
     let header = header(spec, &plan);
     let mut sink = Tee(Digest::default(), Metrics::new(plan));
-    let outcome = match trace {
-        None => schedlab_sim::run(spec, &mut sink, cancel)?,
+    let (outcome, trace_error) = match trace {
+        None => (schedlab_sim::run(spec, &mut sink, cancel)?, None),
         Some(path) => {
             let mut writer = schedlab_trace::create(path, &header)?;
             let outcome = schedlab_sim::run(spec, &mut Tee(&mut sink, &mut *writer), cancel);
             // What was traced before a run stopped is worth having.
-            writer.finish()?;
-            outcome?
+            let written = writer.finish();
+            (outcome?, written.err().map(|error| error.to_string()))
         }
     };
     let Tee(digest, metrics) = sink;
@@ -63,6 +65,7 @@ pub fn run(spec: &RunSpec, trace: Option<&Path>, cancel: &AtomicBool) -> Result<
         report: metrics.finish(outcome.now),
         digest: digest.hex(),
         events: digest.events(),
+        trace_error,
         outcome,
     })
 }
@@ -96,8 +99,8 @@ impl Run {
         serde_json::json!(tasks)
     }
 
-    /// The result as JSON: `kernel, seed, engine, digest, events, handled, switches, sim_s, ended, metrics, series, tasks (the busiest 1,000), tasks_total,
-    /// cpus, checks`.
+    /// The result as JSON: `kernel, seed, engine, digest, events, handled, switches, sim_s, ended, metrics, series, tasks
+    /// (the busiest 1,000), tasks_total, cpus, checks`, and `trace_error` if there is one.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let mut json = self.report.to_json();
@@ -125,6 +128,9 @@ impl Run {
         json["ended"] = ended.into();
         json["cpus"] = cpus.collect();
         json["checks"] = checks.into();
+        if let Some(error) = &self.trace_error {
+            json["trace_error"] = error.as_str().into();
+        }
         json
     }
 }

@@ -32,13 +32,14 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     trouble: list[OutputError] = []
     result, interrupted = _run(options, console, engine, scenario, store, trouble)
     _tell_failures(result, console)
+    torn = _tell_torn_traces(result, console)
     code = 0
     if result.runs:
         code = show(compare_variants(result), options, console)
     _tell_kept(result, store, interrupted, console)
     if interrupted:
         return EXIT_INTERRUPTED
-    return 3 if result.failures or trouble else code
+    return 3 if result.failures or trouble or torn else code
 
 
 def _run(
@@ -85,6 +86,16 @@ def _tell_failures(result: Result, console: Console) -> None:
         first = of_variant[0]
         more = f" (and {len(of_variant) - 1} more seeds of it failed)" if len(of_variant) > 1 else ""
         console.error(RunError(f"{variant} seed {first.seed}: {first.message}{more}", hint=first.hint))
+
+
+def _tell_torn_traces(result: Result, console: Console) -> bool:
+    """The first trace that could not be written, the rest by number."""
+    torn = [run for run in result.runs.values() if run.trace_error]
+    if torn:
+        first, more = torn[0], f" (and {len(torn) - 1} more traces)" if len(torn) > 1 else ""
+        text = f"the trace of {first.variant} seed {first.seed} is not whole: {first.trace_error}{more}"
+        console.error(OutputError(text, hint="the numbers are right"))
+    return bool(torn)
 
 
 def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console) -> None:

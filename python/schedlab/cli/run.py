@@ -10,6 +10,7 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
 from schedlab.engine import ARMS, Engine, check_arm, native_engine
+from schedlab.errors import OutputError
 from schedlab.outcome import Run
 from schedlab.render.document import dump, run_document
 from schedlab.render.grid import columns, value
@@ -20,7 +21,7 @@ SHOWN_TASKS = 10
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0; a run that fails raises."""
+    """Exit code 0, or 3 if the trace could not be written; a run that fails raises."""
     check_arm(options.arm or "sim")
     engine = engine or native_engine()
     scenario = api.load(options.scenario, engine=engine)
@@ -40,10 +41,12 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         console.result(_text(scenario, run, options.check_determinism))
     if options.json not in (None, "-"):
         write_file(Path(options.json), document + "\n")
+    if run.trace_error:
+        console.error(OutputError(f"the trace is not whole: {run.trace_error}", hint="the numbers are right"))
     console.say(
         f"{run.sim_s:.4g} s simulated in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")
     )
-    return 0
+    return 3 if run.trace_error else 0
 
 
 def _text(scenario: Scenario, run: Run, checked: bool) -> str:

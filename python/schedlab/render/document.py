@@ -56,7 +56,19 @@ def run_document(scenario: Scenario, arm: str, run: Run) -> dict[str, Any]:
     }
 
 
-_RUN_KEYS = ("events", "handled", "switches", "sim_s", "wall_s", "ended", "tasks", "cpus", "series", "checks")
+_RUN_KEYS = (
+    "events",
+    "handled",
+    "switches",
+    "sim_s",
+    "wall_s",
+    "ended",
+    "tasks",
+    "cpus",
+    "series",
+    "checks",
+    "trace_error",
+)
 
 
 def dump(document: dict[str, Any]) -> str:
