@@ -32,7 +32,8 @@ pub enum Stat {
 
 impl Stat {
     /// Every statistic reported for sampled metrics, under its name.
-    pub const ALL: [(&'static str, Stat); 11] = [
+    pub const ALL: [(&'static str, Stat); 12] = [
+        ("p20", Stat::Percentile(20.0)),
         ("p50", Stat::Percentile(50.0)),
         ("p75", Stat::Percentile(75.0)),
         ("p90", Stat::Percentile(90.0)),

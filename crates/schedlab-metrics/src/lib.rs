@@ -6,6 +6,7 @@
 mod catalogue;
 mod histogram;
 mod idle;
+mod per_second;
 mod plan;
 mod report;
 mod sink;

@@ -113,6 +113,7 @@ impl Report {
         let scale = 1.0 / (scale_of(entry.decl.unit) * entry.decl.divide.max(1) as f64);
         match app {
             App::Samples(histogram) => self.add_sampled(&name, entry.decl.unit, scale, histogram),
+            App::PerSecond(seconds) => self.add_sampled(&name, entry.decl.unit, scale, &seconds.samples),
             App::Rate { counted } => {
                 let seconds = self.measured_ns as f64 / 1e9;
                 let rate = *counted as f64 / entry.decl.divide.max(1) as f64 / seconds;

@@ -5,6 +5,7 @@ use schedlab_trace::{Event, Kind, Sink, TaskState};
 use schedlab_workload::MetricKind;
 
 use crate::idle::{IdleWhileRunnable, Queue};
+use crate::per_second::PerSecond;
 use crate::tasks::{State, Task, Tasks, NEVER};
 use crate::{Cause, Histogram, Plan, Report};
 
@@ -61,6 +62,7 @@ pub(crate) enum App {
     Rate {
         counted: u64,
     },
+    PerSecond(PerSecond),
     /// Passes of the measured time, and those that ended in the warm-up.
     Headline {
         measured: Mean,
@@ -93,6 +95,7 @@ impl Metrics {
         let app = |kind| match kind {
             MetricKind::Samples => App::Samples(Histogram::default()),
             MetricKind::Rate => App::Rate { counted: 0 },
+            MetricKind::PerSecond => App::PerSecond(PerSecond::new(plan.start, plan.warmup)),
             MetricKind::Headline => App::Headline { measured: Mean::default(), warmup: Mean::default() },
         };
         let mut metrics = Metrics {
@@ -122,6 +125,11 @@ impl Metrics {
             let task = self.tasks.at(slot);
             if task.state == State::Waiting {
                 task.wait_ns += measured(task.since, end, warmup);
+            }
+        }
+        for app in &mut self.apps {
+            if let App::PerSecond(seconds) = app {
+                seconds.advance(end);
             }
         }
         Report::of(&self, end)
@@ -370,9 +378,10 @@ impl Metrics {
     }
 
     fn count(&mut self, time: Nanos, metric: u16, count: u64) {
-        if let (true, Some(App::Rate { counted })) = (time >= self.plan.warmup, self.apps.get_mut(usize::from(metric)))
-        {
-            *counted = counted.saturating_add(count);
+        match self.apps.get_mut(usize::from(metric)) {
+            Some(App::Rate { counted }) if time >= self.plan.warmup => *counted = counted.saturating_add(count),
+            Some(App::PerSecond(seconds)) => seconds.count(time, count),
+            _ => {}
         }
     }
 

@@ -196,7 +196,7 @@ pub const METRIC: Section = Section {
         key("of", "WORKLOAD.METRIC or sched.METRIC", "", "what is measured"),
         key(
             "stat",
-            "p50 p75 p90 p95 p99 p99.5 p99.9 mean min max count",
+            "p20 p50 p75 p90 p95 p99 p99.5 p99.9 mean min max count",
             "",
             "statistic of a metric with many samples",
         ),

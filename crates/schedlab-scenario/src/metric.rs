@@ -1,7 +1,7 @@
 //! `[[metric]]`: what is judged and how finely. What is not listed comes from the workloads, with the default margin.
 
 use schedlab_metrics::{sched_metrics, SchedMetric, Stat};
-use schedlab_workload::{Better, MetricDecl, MetricKind, Unit, Workload};
+use schedlab_workload::{Better, MetricDecl, Unit, Workload};
 
 use crate::error::Result;
 use crate::keys::METRIC;
@@ -126,7 +126,7 @@ fn own_unit(table: &Table, decl: &mut MetricDecl) -> Result<()> {
 fn is_sampled(of: &str, workloads: &[Workload]) -> bool {
     let of_workload = workloads.iter().any(|workload| {
         workload.metrics.iter().any(|decl| {
-            decl.kind == MetricKind::Samples && of.split_once('.') == Some((workload.name.as_str(), decl.name.as_str()))
+            decl.kind.is_sampled() && of.split_once('.') == Some((workload.name.as_str(), decl.name.as_str()))
         })
     });
     of_workload || sched_metrics().iter().any(|metric| metric.name == of && !metric.stats.is_empty())
@@ -148,7 +148,7 @@ fn defaults(workloads: &[Workload]) -> Vec<Metric> {
     let mut metrics = Vec::new();
     for workload in workloads {
         for decl in &workload.metrics {
-            if decl.kind == MetricKind::Samples {
+            if decl.kind.is_sampled() {
                 metrics.extend(decl.default_stats.iter().map(|stat| of_decl(&workload.name, decl, Some(stat))));
             } else {
                 metrics.push(of_decl(&workload.name, decl, None));

@@ -109,8 +109,18 @@ pub enum MetricKind {
     Samples,
     /// Counted operations divided by the measured time.
     Rate,
+    /// Counted operations of every whole second: one sample each.
+    PerSecond,
     /// One value per completed pass of the workload (a benchmark's elapsed time); several with `repeat`: their mean.
     Headline,
+}
+
+impl MetricKind {
+    /// Whether it has percentiles, mean and max.
+    #[must_use]
+    pub fn is_sampled(self) -> bool {
+        matches!(self, MetricKind::Samples | MetricKind::PerSecond)
+    }
 }
 
 /// A metric that a workload reports.

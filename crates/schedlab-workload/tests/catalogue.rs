@@ -151,6 +151,7 @@ fn schbench_v1_takes_one_worker_per_cpu_and_samples_wakeups_and_requests() {
     // 100 us of sleep and 2.6 ms of work per request on 4 workers.
     assert!((1470..=1490).contains(&requests), "{requests}");
     assert_eq!(out.samples[1].len() as u64, requests);
+    assert_eq!(out.counts[3], requests, "and every one counts for its second");
     let unlocked = build("schbench-1.0", &[("no-locking", on())], false);
     assert!(!unlocked.programs.iter().any(|p| p.ops.iter().any(|op| matches!(op, Op::CpuLock(_)))));
 }
@@ -186,6 +187,18 @@ fn stress_ng_keeps_its_load_and_its_ops() {
         assert!((share / load as f64 - 1.0).abs() < 0.04, "asked for {load} % with slice {slice}, got {share:.1} %");
     }
     assert_eq!(run(&build("stress-ng-cpu", &[("cpu-load", int(0))], false)).end, End::Limit);
+}
+
+#[test]
+fn stress_ng_counts_the_work_of_a_random_slice_as_it_is_done() {
+    let given = [("cpu", int(1)), ("cpu-load", int(99)), ("cpu-load-slice", int(0))];
+    let workload = build("stress-ng-cpu", &given, false);
+    for seed in 1..10 {
+        // Some slices of up to 0.5 s in a second: by their number alone the work would be wrong by tenths.
+        let out = Machine::new(&workload).run(SEC, seed);
+        let share = out.counts[0] as f64 * 673_628.0 / out.now as f64;
+        assert!((0.97..=1.0).contains(&share), "seed {seed}: {share}");
+    }
 }
 
 #[test]

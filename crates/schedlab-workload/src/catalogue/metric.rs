@@ -37,6 +37,12 @@ impl MetricSpec {
         MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[] }
     }
 
+    /// Operations of every second, higher is better.
+    pub(super) const fn per_second(name: &'static str, stats: &'static [&'static str], help: &'static str) -> Self {
+        let kind = MetricKind::PerSecond;
+        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats }
+    }
+
     /// The declaration of a workload that reports it, divided by `divide`.
     pub(super) fn decl(&self, divide: u64) -> MetricDecl {
         MetricDecl {

@@ -15,6 +15,8 @@ const WAKEUP: MetricSpec =
 const REQUEST: MetricSpec =
     MetricSpec::latency("request_latency", &["p50", "p99"], "one request: sleep, wait for the lock, work");
 const RPS: MetricSpec = MetricSpec::rate("average_rps", "requests completed per second, all workers");
+const RPS_SECOND: MetricSpec =
+    MetricSpec::per_second("rps", &["p20", "p50", "p90"], "requests completed in each second, all workers");
 
 pub(super) const ENTRY: Entry = Entry {
     id: "schbench-1.0",
@@ -42,7 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::not_modelled("worker-cpus", "use the scenario's own affinity"),
         OptionSpec::not_modelled("warmuptime", "use the scenario's warmup"),
     ],
-    metrics: &[WAKEUP, REQUEST, RPS],
+    metrics: &[WAKEUP, REQUEST, RPS, RPS_SECOND],
     ends: Ends::Always,
     build,
 };
@@ -67,7 +69,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         return Err(settings.error("threads", "more than 200000 workers").expected("fewer threads or message-threads"));
     }
     let mut builder = Builder::new(settings.name);
-    let metrics = [WAKEUP, REQUEST, RPS].map(|spec| builder.metric(spec.decl(1)));
+    let metrics = [WAKEUP, REQUEST, RPS, RPS_SECOND].map(|spec| builder.metric(spec.decl(1)));
     let locks = builder.object("lock of the CPU".to_string(), ObjectSpec::CpuLocks);
     let mut main = Code::default();
     for index in 0..message_threads {
@@ -95,7 +97,7 @@ fn worker(
     settings: &Settings<'_>,
     list: &WakeList,
     locks: u32,
-    [wakeup, request, rps]: [u16; 3],
+    [wakeup, request, rps, rps_second]: [u16; 4],
 ) -> ProgramId {
     let calibrate = settings.flag("calibrate");
     let locked = !calibrate && !settings.flag("no-locking");
@@ -124,6 +126,7 @@ fn worker(
             }
         }
         code.op(Op::Count { metric: rps, count: 1 });
+        code.op(Op::Count { metric: rps_second, count: 1 });
         code.elapsed(NOW, BEGIN);
         sample_from_1us(code, NOW, request);
     });

@@ -39,8 +39,8 @@ pub(super) const ENTRY: Entry = Entry {
 const BOGO_OP: Nanos = 673_628;
 /// Bogo ops of one step at full load: a report every 5 ms.
 const STEP: u32 = 8;
-/// The random slice is below half a second; it is made of these.
-const QUANTUM: Nanos = MSEC;
+/// Bogo ops of the longest random slice: it is below half a second.
+const LONGEST_SLICE: Nanos = 500 * MSEC / BOGO_OP;
 
 // Registers of a worker.
 const DELAY: u8 = 0;
@@ -124,14 +124,14 @@ fn part(builder: &mut Builder, metric: u16, load: u64, slice: i64) -> Code {
     let (late, asleep) = (code.mark(), code.mark());
     let top = code.here();
     if slice == 0 {
-        let quanta = builder.dist(Dist::Uniform { low: 1, high: 500 });
+        let ops = builder.dist(Dist::Uniform { low: 1, high: LONGEST_SLICE });
         code.op(Op::Set(DELAY, 0));
-        code.op(Op::Draw(COUNTER, quanta));
+        code.op(Op::Draw(COUNTER, ops));
         let more = code.here();
-        code.op(Op::Run(Amount::Fixed(QUANTUM)));
-        code.op(Op::AddConst(DELAY, idle(QUANTUM)));
+        code.op(Op::Run(Amount::Fixed(BOGO_OP)));
+        code.op(Op::Count { metric, count: 1 });
+        code.op(Op::AddConst(DELAY, idle(BOGO_OP)));
         code.dec_jump(COUNTER, more);
-        code.op(Op::Count { metric, count: (250 * QUANTUM / BOGO_OP) as u32 });
     } else {
         // Slices in ms end with the bogo op during which the time runs out.
         let wanted = if slice > 0 { (slice.unsigned_abs() * MSEC).div_ceil(BOGO_OP) } else { slice.unsigned_abs() };
