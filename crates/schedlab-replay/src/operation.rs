@@ -62,6 +62,8 @@ pub enum First {
     Printed { vruntime: u64, ran: Nanos },
     /// A probe, `ran` ns later.
     Probed { probe: Probe, ran: Nanos },
+    /// Nothing: the trace shows no task's state, and every task is taken for one without lag.
+    Guessed,
 }
 
 /// What an accounting belongs to.

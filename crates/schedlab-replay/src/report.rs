@@ -171,6 +171,8 @@ pub struct TaskCounts {
     pub seen: u64,
     /// State taken from the trace at first sight; the others were forked in the trace or never ran.
     pub taken: u64,
+    /// Taken for tasks without lag, in a trace that shows no task's state.
+    pub guessed: u64,
 }
 
 /// A decision that differs.
@@ -304,7 +306,11 @@ impl Report {
                 deadline: Score::of(tally.deadlines),
                 first: tally.states,
             },
-            tasks: TaskCounts { seen: tally.tasks.seen, taken: tally.tasks.taken },
+            tasks: TaskCounts {
+                seen: tally.tasks.seen,
+                taken: tally.tasks.taken,
+                guessed: tally.tasks.guessed,
+            },
             out_of_step: tally.out_of_step,
             disagreements: tally.disagreements,
         }

@@ -90,6 +90,11 @@ impl Step {
         }
     }
 
+    /// Whether it shows a task's vruntime.
+    pub fn shows_state(&self) -> bool {
+        matches!(self.what, What::Probe(_) | What::Event(Kind::Runtime { vruntime: Some(_), .. }))
+    }
+
     /// Whether the CPU's need-resched flag was set, lazy or not.
     pub fn flag(&self) -> bool {
         self.flags.need_resched() || self.flags.need_resched_lazy()

@@ -87,6 +87,7 @@ impl Count {
 pub struct Tasks {
     pub seen: u64,
     pub taken: u64,
+    pub guessed: u64,
 }
 
 /// Steps of vruntime, and absolute values, that were equal to the nanosecond.

@@ -20,6 +20,7 @@ pub struct Window<'r> {
     first: Option<Nanos>,
     last: Nanos,
     records: u64,
+    shows_state: bool,
 }
 
 impl<'r> Window<'r> {
@@ -33,6 +34,7 @@ impl<'r> Window<'r> {
             first: None,
             last: 0,
             records: 0,
+            shows_state: false,
         }
     }
 
@@ -65,6 +67,7 @@ impl<'r> Window<'r> {
             self.lost = self.reader.lost();
             self.ahead.extend(steps[0].map(|step| Step { what: What::Lost, ..step }));
         }
+        self.shows_state |= steps.iter().flatten().any(Step::shows_state);
         self.ahead.extend(steps.into_iter().flatten());
         Ok(())
     }
@@ -82,6 +85,11 @@ impl<'r> Window<'r> {
     /// The next scheduler event on a CPU that no interrupt emitted.
     pub fn next_of_task_on(&self, cpu: CpuId) -> Option<Kind> {
         self.ahead.iter().filter(|step| step.cpu == cpu && step.in_task()).find_map(Step::kind)
+    }
+
+    /// Whether any record shows a task's vruntime.
+    pub fn shows_state(&self) -> bool {
+        self.shows_state
     }
 
     /// The name a task goes by, as last read.

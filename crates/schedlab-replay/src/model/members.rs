@@ -83,6 +83,7 @@ impl Model {
         let (vruntime, ran) = match first {
             First::Printed { vruntime, ran } => (vruntime, ran),
             First::Probed { probe, ran } => (probe.vruntime, ran),
+            First::Guessed => (self.fair.entity(id).vruntime.0, 0),
         };
         Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair.entity(id).load)))
     }
@@ -90,6 +91,11 @@ impl Model {
     /// Overwrites the state of a queued task with what the trace shows of it.
     pub(super) fn take_over(&mut self, pid: Pid, first: Option<First>) {
         let (Some(first), Some(id)) = (first, self.id(pid)) else { return };
+        if first == First::Guessed {
+            self.members.entry(pid).and_modify(|member| member.known = true);
+            self.tally.tasks.guessed += 1;
+            return;
+        }
         let mut state = self.fair.task_state(id);
         let vruntime = self.first_vruntime(id, first);
         // Where only vruntime is shown, the deadline keeps its distance.

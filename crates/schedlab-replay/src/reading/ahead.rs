@@ -57,6 +57,9 @@ fn first_weight(pid: Pid, guess: Weight, now: Option<&Step>, ahead: &Window<'_>)
 
 /// A task's state by the next record that shows it, unless the task moves before.
 pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<First> {
+    if !ahead.shows_state() {
+        return Some(First::Guessed);
+    }
     let mut charged = 0;
     for step in now.into_iter().chain(ahead.ahead()) {
         match step.what {
