@@ -38,7 +38,7 @@ pub(crate) fn length(value: &Value) -> Result<Dist> {
             let table = parameters.table("a table with mean and sd")?.only_these(&["mean", "sd"], "normal")?;
             Dist::Normal { mean: duration_of(&table, "mean")?, sd: duration_of(&table, "sd")? }
         }
-        _ => return constant_or_quantiles(&table),
+        _ => return constant_or_quantiles_up_to(LONGEST, &table),
     };
     dist.validate().map_err(|error| parameters.error(error.to_string()))?;
     Ok(dist)
@@ -46,22 +46,22 @@ pub(crate) fn length(value: &Value) -> Result<Dist> {
 
 const PAIR: &str = "an array of the smallest and the largest duration";
 
-/// The `constant` or `quantiles` of a table that may have other keys besides.
-pub(crate) fn constant_or_quantiles(table: &Table) -> Result<Dist> {
+/// The `constant` or `quantiles` of a table that may have other keys besides; no value above `longest`.
+pub(crate) fn constant_or_quantiles_up_to(longest: Nanos, table: &Table) -> Result<Dist> {
     match (table.get("constant"), table.get("quantiles")) {
-        (Some(constant), None) => Ok(Dist::Constant(constant.duration(0..=LONGEST)?)),
-        (None, Some(quantiles)) => spread(&quantiles),
+        (Some(constant), None) => Ok(Dist::Constant(constant.duration(0..=longest)?)),
+        (None, Some(quantiles)) => spread(longest, &quantiles),
         (Some(_), Some(_)) => Err(table.error("both constant and quantiles are given").expected("one of them")),
         (None, None) => Err(table.error("neither constant nor quantiles is given").expected("one of them")),
     }
 }
 
-fn spread(value: &Value) -> Result<Dist> {
+fn spread(longest: Nanos, value: &Value) -> Result<Dist> {
     const FORM: &str = "a table such as { p0 = \"1us\", p50 = \"2us\", p100 = \"9us\" }";
     let mut points = Vec::new();
     for (name, value) in value.table(FORM)?.entries() {
         let rank = per_mille(name).ok_or_else(|| value.error(format!("\"{name}\" is no quantile")).expected(FORM))?;
-        points.push((rank, value.duration(0..=LONGEST)?));
+        points.push((rank, value.duration(0..=longest)?));
     }
     points.sort_unstable_by_key(|point| point.0);
     let dist = Dist::Quantiles(points);

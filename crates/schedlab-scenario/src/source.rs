@@ -19,6 +19,11 @@ pub(crate) struct FileText {
 /// Reads a file, or says in a few words why that is not possible.
 pub(crate) fn read(path: &Path) -> Result<FileText, String> {
     let mut bytes = Vec::new();
+    // Asked before it is opened: opening a pipe that nobody writes to waits for ever.
+    let kind = std::fs::metadata(path).map_err(|error| reason(&error))?;
+    if !kind.is_file() && !kind.is_dir() {
+        return Err("not a regular file".into());
+    }
     let file = File::open(path).map_err(|error| reason(&error))?;
     file.take(MOST).read_to_end(&mut bytes).map_err(|error| reason(&error))?;
     Ok(FileText { name: path.display().to_string(), bytes })

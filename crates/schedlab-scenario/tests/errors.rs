@@ -101,6 +101,19 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let null = Scenario::load(Path::new("/dev/null"), None).unwrap_err();
+    assert_eq!(null.to_string(), "/dev/null: not a regular file");
+    assert_eq!(null.exit_code(), 2);
+    let fifo = std::env::temp_dir().join(format!("schedlab-fifo-{}.toml", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let error = Scenario::load(&fifo, None).unwrap_err();
+    std::fs::remove_file(&fifo).unwrap();
+    assert!(error.to_string().ends_with("not a regular file"), "{error}");
+}
+
+#[test]
 fn overrides_win_and_are_checked_like_the_file() {
     let text = "machine = \"laptop-8\"\nduration = \"4s\"\nwarmup = \"1s\"\nworkload = [{ use = \"hog\" }]\nvariant = [{ name = \"a\", kernel = \"6.1\" }]\n";
     let overrides = r#"{"seeds": [5, 9], "duration": "2s", "machine": "rpi4", "noise": false}"#;

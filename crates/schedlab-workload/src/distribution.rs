@@ -1,7 +1,10 @@
 //! Seeded distributions of durations, drawn with integers and `libm` only: the same draw on every machine.
 
-use schedlab_model::{Nanos, Stream};
+use schedlab_model::{Nanos, Stream, SEC};
 use serde::{Deserialize, Serialize};
+
+/// No draw is longer: the long tails are cut here, a day, which is also the longest time that a file may name.
+pub const LONGEST_DRAW: Nanos = 24 * 3600 * SEC;
 
 /// A distribution of non-negative durations in ns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -72,14 +75,14 @@ impl Dist {
         }
     }
 
-    /// One draw, in ns. Values beyond u64 saturate.
+    /// One draw, in ns; the kinds without a largest value are cut at [`LONGEST_DRAW`].
     pub fn draw(&self, rng: &mut Stream) -> Nanos {
         match self {
             Dist::Constant(value) => *value,
             Dist::Uniform { low, high } => low + rng.below((high - low).saturating_add(1)),
-            Dist::Exponential { mean } => (-libm::log(1.0 - rng.unit()) * *mean as f64) as Nanos,
-            Dist::Lognormal { median, sigma } => (*median as f64 * libm::exp(sigma * gauss(rng))) as Nanos,
-            Dist::Normal { mean, sd } => (*mean as f64 + *sd as f64 * gauss(rng)).max(0.0) as Nanos,
+            Dist::Exponential { mean } => cut(-libm::log(1.0 - rng.unit()) * *mean as f64),
+            Dist::Lognormal { median, sigma } => cut(*median as f64 * libm::exp(sigma * gauss(rng))),
+            Dist::Normal { mean, sd } => cut(*mean as f64 + *sd as f64 * gauss(rng)),
             Dist::Quantiles(points) => interpolate(points, rng.below(1_000_000)),
         }
     }
@@ -104,6 +107,11 @@ impl Dist {
             Dist::Quantiles(points) => interpolate(points, 500_000),
         }
     }
+}
+
+/// A draw as a duration: conversion stops at 0 and at the largest number.
+fn cut(value: f64) -> Nanos {
+    (value as Nanos).min(LONGEST_DRAW)
 }
 
 /// A standard normal deviate (Box-Muller, cosine branch).
@@ -151,6 +159,22 @@ mod tests {
         for (dist, want) in cases {
             let got = mean_of(&dist);
             assert!((got / want - 1.0).abs() < 0.03, "{dist:?}: {got} instead of {want}");
+        }
+    }
+
+    #[test]
+    fn long_tails_are_cut_at_a_day() {
+        let day = LONGEST_DRAW;
+        let cases = [
+            Dist::Exponential { mean: day },
+            Dist::Lognormal { median: day, sigma: 10.0 },
+            Dist::Normal { mean: day, sd: day },
+        ];
+        for dist in cases {
+            let mut rng = stream(1, "test");
+            let draws: Vec<_> = (0..1000).map(|_| dist.draw(&mut rng)).collect();
+            assert_eq!(draws.iter().max(), Some(&day), "{dist:?}");
+            assert!(draws.iter().min() < Some(&day), "{dist:?}");
         }
     }
 

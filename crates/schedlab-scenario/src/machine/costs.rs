@@ -1,13 +1,17 @@
 //! The `[costs]` of a machine: every action has one, as a distribution with its source.
 
+use schedlab_model::{Nanos, SEC};
 use schedlab_sim::Costs;
 use schedlab_workload::Dist;
 
 use super::draft::{source, Sources};
-use crate::dist::constant_or_quantiles;
+use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{COST, COSTS};
 use crate::value::{Table, Value};
+
+/// The dearest action: the engine draws costs from tables of 32-bit ns, and no kernel path takes a second.
+pub(super) const DEAREST: Nanos = SEC;
 
 const DISTANCES: [&str; 5] = ["same", "smt", "llc", "node", "remote"];
 
@@ -52,7 +56,7 @@ impl<'a> Reader<'_, 'a> {
             (Some(table), _) => {
                 let table = table.only_these(&COST.names()[..3], "a cost")?;
                 self.sources.insert(key.to_owned(), source(&table)?);
-                constant_or_quantiles(&table)
+                constant_or_quantiles_up_to(DEAREST, &table)
             }
             (None, Some(base)) => Ok(field(base).clone()),
             (None, None) => Err(self.missing(key)),
@@ -71,7 +75,7 @@ impl<'a> Reader<'_, 'a> {
         for (cost, distance) in costs.iter_mut().zip(DISTANCES) {
             let value = table.require(distance, "constant or quantiles")?;
             let table = value.table("constant or quantiles")?.only_these(&COST.names()[..2], "a cost")?;
-            *cost = constant_or_quantiles(&table)?;
+            *cost = constant_or_quantiles_up_to(DEAREST, &table)?;
         }
         Ok(costs)
     }

@@ -7,7 +7,7 @@ use schedlab_model::{Nanos, Topology, SEC};
 use schedlab_sim::{IdleState, Machine};
 
 use super::{costs, preset, topology};
-use crate::dist::constant_or_quantiles;
+use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{IDLE, MACHINE};
 use crate::value::{Table, Value};
@@ -90,7 +90,8 @@ fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
         let name = table.require("name", "the kernel's name of the state")?.string("a string")?.to_owned();
         let exit = table.require("exit", "constant or quantiles")?;
         let state = IdleState {
-            exit: constant_or_quantiles(
+            exit: constant_or_quantiles_up_to(
+                super::costs::DEAREST,
                 &exit.table("constant or quantiles")?.only_these(&["constant", "quantiles"], "exit")?,
             )?,
             target_residency: residency(&table, states.last())?,

@@ -111,6 +111,14 @@ fn bad_machine_files() {
             "3:13: costs.syscall.quantiles: quantiles need at least two (per mille, value) pairs, ascending in both, per mille within 0..=1000",
         ),
         (
+            "[costs.syscall]\nconstant = \"1001ms\"",
+            "3:12: costs.syscall.constant: \"1001ms\": out of range; expected a duration from 0s to 1s",
+        ),
+        (
+            "[costs.ipi]\nsame = { quantiles = { p0 = \"1us\", p100 = \"5s\" } }",
+            "3:43: costs.ipi.same.quantiles.p100: \"5s\": out of range; expected a duration from 0s to 1s",
+        ),
+        (
             "[costs.syscall]\nsource = \"x\"",
             "2:1: costs.syscall: neither constant nor quantiles is given; expected one of them",
         ),
