@@ -52,7 +52,7 @@ class Engine:
         check_determinism: bool = False,
     ) -> Run:
         """One run; the GIL is free meanwhile."""
-        with self._translated():
+        with self._translated(f" (variant `{variant}`, seed {seed})"):
             text = self._native.run(
                 scenario.handle, variant, seed, trace=trace, cancel=cancel, check_determinism=check_determinism
             )
@@ -95,7 +95,7 @@ class Engine:
         return handle
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, doing: str = "") -> Iterator[None]:
         native = self._native
         kinds = ((native.ScenarioError, ScenarioError), (native.RunError, RunError), (native.Cancelled, Cancelled))
         try:
@@ -106,13 +106,12 @@ class Engine:
         except BaseException as e:
             if type(e).__name__ != "PanicException":
                 raise
-            raise RunError(f"the engine broke off: {e}", hint="this is a bug in schedlab; please report it") from None
+            hint = f"this is a bug in schedlab; please report it{doing}"
+            raise RunError(f"the engine broke off: {e}", hint=hint) from None
 
 
 def _convert(e: Any, kind: type[SchedlabError]) -> SchedlabError:
-    error = kind(e.message, hint=e.hint, file=e.file, line=e.line, column=e.column, key=e.key)
-    error.message = error.message.removeprefix(f"{error.where()}: ")  # the place has a line of its own
-    return error
+    return kind(e.message, hint=e.hint, file=e.file, line=e.line, column=e.column, key=e.key)
 
 
 @cache

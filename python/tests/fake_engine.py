@@ -46,6 +46,10 @@ class Cancelled(EngineError):
     pass
 
 
+class PanicException(BaseException):
+    """What PyO3 makes of a panic that nothing in the engine caught."""
+
+
 class Cancel:
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -114,6 +118,8 @@ def run(
 ) -> str:
     d = scenario.description
     behaviour = d.get("behaviour", {}).get(variant, {})
+    if behaviour.get("panic"):
+        raise PanicException("index out of bounds")
     if behaviour.get("bug"):
         raise ValueError("a bug in the stand-in")
     if seed in behaviour.get("hang_on", []) and cancel is not None:

@@ -256,6 +256,16 @@ def test_a_bug_is_one_message_too(schedlab: Call, scenario: Write, monkeypatch: 
     assert "Traceback" not in err
 
 
+def test_a_panic_fails_its_runs_and_names_variant_and_seed(schedlab: Call, scenario: Write) -> None:
+    name = scenario(behaviour={"eevdf": {"panic": True}})
+    for arguments in (["compare", name, "--seeds", "6"], ["run", name, "--variant", "eevdf", "--seed", "1"]):
+        code, _, err = schedlab(*arguments)
+        assert code == 3
+        assert "the engine broke off: index out of bounds" in err
+        assert "variant `eevdf`, seed 1" in err
+        assert "Traceback" not in err
+
+
 def test_colour_only_where_wanted(schedlab: Call, scenario: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     name = scenario(behaviour=SLOWER)
     monkeypatch.delenv("NO_COLOR", raising=False)

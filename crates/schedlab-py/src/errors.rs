@@ -52,7 +52,7 @@ pub fn raise<E: pyo3::PyTypeInfo>(py: Python<'_>, details: Details) -> PyErr {
 
 pub fn scenario(py: Python<'_>, error: schedlab_scenario::ScenarioError) -> PyErr {
     let details = Details {
-        message: error.to_string(),
+        message: error.bare(),
         hint: error.hint,
         file: error.file,
         line: error.line,
@@ -76,6 +76,13 @@ pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
         ),
         LabError::Trace(_) => raise::<RunError>(py, Details { message, exit_code: 3, ..Details::default() }),
     }
+}
+
+/// A bug of ours, with what is needed to see it again.
+pub fn broken(py: Python<'_>, broken: &schedlab_lab::Broken, while_at: &str) -> PyErr {
+    let hint = format!("this is a bug in schedlab; please report it with the scenario file ({while_at})");
+    let details = Details { message: broken.to_string(), hint: Some(hint), exit_code: 3, ..Details::default() };
+    raise::<RunError>(py, details)
 }
 
 pub fn trace(py: Python<'_>, failure: &TraceFailure) -> PyErr {

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    schedlab_lab::remember_panics();
     module.add("ENGINE", schedlab_lab::ENGINE)?;
     errors::register(module)?;
     module.add_class::<scenario::Scenario>()?;

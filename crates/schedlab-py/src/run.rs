@@ -49,7 +49,7 @@ pub fn run(
 ) -> PyResult<String> {
     let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
     let flag = cancel.map_or_else(Arc::default, Cancel::flag);
-    let result = py.detach(|| -> Result<String, LabError> {
+    let work = || -> Result<String, LabError> {
         // The one place where a run meets the wall clock: to say how long it took.
         #[allow(clippy::disallowed_methods)]
         let begun = std::time::Instant::now();
@@ -64,6 +64,9 @@ pub fn run(
             };
         }
         Ok(json.to_string())
-    });
-    result.map_err(|error| errors::lab(py, &error))
+    };
+    match py.detach(|| schedlab_lab::guard(work)) {
+        Ok(result) => result.map_err(|error| errors::lab(py, &error)),
+        Err(broken) => Err(errors::broken(py, &broken, &format!("variant `{variant}`, seed {seed}"))),
+    }
 }

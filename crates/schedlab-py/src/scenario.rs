@@ -23,16 +23,23 @@ impl Scenario {
 #[pyfunction]
 #[pyo3(signature = (path, overrides=None))]
 pub fn load(py: Python<'_>, path: &str, overrides: Option<&str>) -> PyResult<Scenario> {
-    let loaded = py.detach(|| schedlab_scenario::Scenario::load(Path::new(path), overrides));
-    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, *error))
+    made(py, path, || schedlab_scenario::Scenario::load(Path::new(path), overrides))
 }
 
 /// Reads a scenario from a string; `name` stands for the file in messages.
 #[pyfunction]
 #[pyo3(signature = (text, name="<scenario>", overrides=None))]
 pub fn loads(py: Python<'_>, text: &str, name: &str, overrides: Option<&str>) -> PyResult<Scenario> {
-    let loaded = py.detach(|| schedlab_scenario::Scenario::parse(text, name, overrides));
-    loaded.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, *error))
+    made(py, name, || schedlab_scenario::Scenario::parse(text, name, overrides))
+}
+
+type Read = Result<schedlab_scenario::Scenario, Box<schedlab_scenario::ScenarioError>>;
+
+fn made(py: Python<'_>, name: &str, read: impl FnOnce() -> Read + Send) -> PyResult<Scenario> {
+    match py.detach(|| schedlab_lab::guard(read)) {
+        Ok(read) => read.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, *error)),
+        Err(broken) => Err(errors::broken(py, &broken, &format!("scenario {name}"))),
+    }
 }
 
 /// What exists: `machines`, `kernels`, `features`, `workloads` or `knobs`, as a JSON list of objects.

@@ -38,6 +38,15 @@ impl ScenarioError {
         2
     }
 
+    /// What is wrong and what was expected, on one line, for whoever shows the place by itself.
+    #[must_use]
+    pub fn bare(&self) -> String {
+        let mut parts: Vec<String> = self.key.iter().cloned().collect();
+        parts.push(self.message.clone());
+        let expected = self.expected.as_ref().map_or_else(String::new, |expected| format!("; expected {expected}"));
+        one_line(&(parts.join(": ") + &expected))
+    }
+
     /// The same error at a place.
     #[must_use]
     pub fn at(mut self: Box<Self>, line: u32, column: u32) -> Box<Self> {
@@ -67,14 +76,14 @@ fn some(text: impl Into<String>) -> Option<String> {
 /// `file:line:column: key: message; expected ...`, on one line and without the hint, whatever the input held.
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts: Vec<String> = self.file.iter().cloned().collect();
-        if let (Some(file), Some(line), Some(column)) = (parts.first_mut(), self.line, self.column) {
-            *file += &format!(":{line}:{column}");
+        if let Some(file) = &self.file {
+            f.write_str(&one_line(file))?;
+            if let (Some(line), Some(column)) = (self.line, self.column) {
+                write!(f, ":{line}:{column}")?;
+            }
+            f.write_str(": ")?;
         }
-        parts.extend(self.key.clone());
-        parts.push(self.message.clone());
-        let expected = self.expected.as_ref().map_or_else(String::new, |expected| format!("; expected {expected}"));
-        f.write_str(&one_line(&(parts.join(": ") + &expected)))
+        f.write_str(&self.bare())
     }
 }
 
@@ -105,6 +114,7 @@ mod tests {
         assert_eq!(bare.to_string(), "a.toml: the file is empty");
         let placed = ScenarioError::new("a.toml", "seeds", "a\nb").expected("a number").at(3, 9);
         assert_eq!(placed.to_string(), "a.toml:3:9: seeds: a\\nb; expected a number");
+        assert_eq!(placed.bare(), "seeds: a\\nb; expected a number");
         assert_eq!(placed.exit_code(), 2);
     }
 
