@@ -7,9 +7,11 @@ kernel that is not in the cache yet; no test runs this.
 from __future__ import annotations
 
 import gzip
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -19,8 +21,9 @@ from schedlab.engine import Engine, native_engine
 from schedlab.errors import SchedlabError, render
 from schedlab.record import Order, record
 
-CORPUS = Path(__file__).parents[1] / "crates/schedlab-replay/corpus"
+CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
 DECISIONS = 3000
+BYTES_MAX = 290_000
 RECORDS = 60_000
 """More than that many decisions ever need."""
 
@@ -33,10 +36,11 @@ WORKLOADS = {
     "switch": "stress-ng --switch 2 --switch-ops 20000 -t 3",
     "futex": "stress-ng --futex 3 --futex-ops 20000 -t 3",
     "sleep-fork": "stress-ng --nanosleep 2 --fork 2 -t 2",
-    "nice": f"for n in 0 5 19; do for c in $(seq {{cpus}}); do timeout 12 nice -n $n {HOG} & done; done; wait",
-    "video": f"rt-app {{video}} & sleep 3; for i in 1 2; do timeout 6 {HOG} & done; wait",
+    "niced": f"for n in 0 5 19; do for c in $(seq {{cpus}}); do timeout 12 nice -n $n {HOG} & done; done; wait",
+    "video": f"rt-app video.json & sleep 2; for i in 1 2 3; do timeout 6 {HOG} & done; wait",
 }
-VIDEO = Path("/usr/share/doc/rt-app/examples/video-short.json")
+VIDEO = "/usr/share/doc/rt-app/examples/video-short.json"
+"""rt-app itself reads it only after its workgen has made JSON of it."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,13 @@ def main(patterns: list[str]) -> int:
 
 def make(trace: Trace, engine: Engine) -> None:
     """Record, cut, and say how well the kernel's row decides it."""
-    line = WORKLOADS[trace.workload].format(cpus=trace.cpus, video=VIDEO)
-    with tempfile.TemporaryDirectory() as folder:
-        order = Order(
-            trace.kernel, (line,), Path(folder) / "whole.ftrace.gz", trace.cpus, time_limit_s=900, records=RECORDS
-        )
+    line = WORKLOADS[trace.workload].format(cpus=trace.cpus)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        if "video.json" in line:
+            subprocess.run(["workgen", "-d", "-o", "video.json", VIDEO], check=True)
+        order = Order(trace.kernel, (line,), Path("whole.ftrace.gz"), trace.cpus, time_limit_s=900, records=RECORDS)
         done = record(order, engine)
-        decisions, _ = judged(order.out, engine)
-        keep = min(done.counts["records"], done.counts["records"] * DECISIONS // max(decisions, 1))
-        cut(order.out, trace.path, keep)
+        keep = shorten(order.out, trace.path, done.counts["records"], engine)
     decisions, report = judged(trace.path, engine)
     agreed = report["picks"]["agreed"] + report["preemptions"]["agreed"]
     size = trace.path.stat().st_size // 1000
@@ -90,6 +92,21 @@ def make(trace: Trace, engine: Engine) -> None:
         f"{trace.name}: {size} kB, {keep:,} records, {agreed:,} of {decisions:,} decisions as row {report['row']}",
         flush=True,
     )
+
+
+def shorten(whole: Path, target: Path, records: int, engine: Engine) -> int:
+    """Cut so that about DECISIONS are left, which come denser at some times than at others, and the file is small."""
+    low, high, keep = 0, records, records
+    for _ in range(8):
+        cut(whole, target, keep)
+        decisions, _report = judged(target, engine)
+        large = decisions > DECISIONS or target.stat().st_size > BYTES_MAX
+        if not large and (keep == records or decisions > 0.97 * DECISIONS):
+            return keep
+        low, high = (low, keep) if large else (keep, high)
+        keep = (low + high) // 2
+    cut(whole, target, low)
+    return low
 
 
 def judged(path: Path, engine: Engine) -> tuple[int, dict[str, Any]]:

@@ -9,7 +9,6 @@ mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 mkdir -p /dev/shm
 mount -t tmpfs none /dev/shm
-mount -t tmpfs none /tmp
 mount -t tracefs none /sys/kernel/tracing
 mount -t debugfs none /sys/kernel/debug
 exec </dev/null >/dev/console 2>&1
