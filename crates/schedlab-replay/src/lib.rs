@@ -28,7 +28,7 @@ use schedlab_trace::{Header, TraceError, TraceReader};
 
 use model::Model;
 use reading::Reading;
-use settings::{has_autogroup, settings, Settings};
+use settings::{has_autogroup, settings, tick_beside_hrtick, Settings};
 use tally::Tally;
 use window::Window;
 
@@ -75,7 +75,7 @@ pub fn replay_rows(
             (Model::new(config, Tally { from, limit: options.disagreements, ..Tally::default() }), refused)
         })
         .collect();
-    let mut reading = Reading::new(header.nr_cpus.unwrap_or(1), has_autogroup(&header));
+    let mut reading = Reading::new(header.nr_cpus.unwrap_or(1), has_autogroup(&header), tick_beside_hrtick(&header));
     while let Some(step) = match first.take() {
         Some(step) => Some(step),
         None => window.next()?,

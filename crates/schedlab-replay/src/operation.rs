@@ -11,8 +11,8 @@ pub enum Operation {
     Introduce { pid: Pid, weight: Weight, at: Whereabouts, first: Option<First> },
     /// `update_curr`: `ran` ns were charged to the current task of `cpu`.
     Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within },
-    /// The scheduler tick, after its accounting.
-    Tick { cpu: CpuId, flag: Flag },
+    /// The scheduler tick, after its accounting; or, if `hrtick`, perhaps the timer of a slice, which always reschedules.
+    Tick { cpu: CpuId, flag: Flag, hrtick: bool },
     /// A wakeup put a task on a queue (or found it there) and asked whether it preempts.
     Wake { cpu: CpuId, pid: Pid, new: bool, first: Option<First>, flag: Flag },
     /// A task that is on no queue changes CPU.

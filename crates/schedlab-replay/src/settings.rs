@@ -1,5 +1,6 @@
 //! The kernel a trace was recorded on: its header's words as a configuration of a version row.
 
+use schedlab_model::{Nanos, SEC};
 use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, Version};
 use schedlab_trace::Header;
 
@@ -66,6 +67,14 @@ pub fn settings(header: &Header, version: &'static Version) -> Settings {
 fn chosen(line: &str) -> Option<PreemptModel> {
     let (_, rest) = line.split_once('(')?;
     rest.split_once(')')?.0.parse().ok()
+}
+
+/// The tick period of a recorded kernel whose slices may also end by a timer of their own (HRTICK).
+#[must_use]
+pub fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
+    let on = header.get("features").unwrap_or("").split_ascii_whitespace().any(|word| word == "HRTICK");
+    let hz = header.get("hz").and_then(|hz| hz.parse().ok()).unwrap_or(HZ);
+    on.then(|| SEC / u64::from(hz.max(1)))
 }
 
 /// Whether the recorded kernel was built with autogroups: only then is there a value to print.

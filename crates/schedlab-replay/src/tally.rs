@@ -45,6 +45,8 @@ pub enum Unjudged {
     Hidden,
     /// The flag shows only after a later decision, and may be due to that.
     Shared,
+    /// A slice's own timer (HRTICK) may have fired, for this task or for one before it.
+    Timer,
     /// The choice fell between two records, and the queue changed there.
     Time,
 }
@@ -54,6 +56,7 @@ impl Unjudged {
         match self {
             Unjudged::State => "a task's state was not known yet",
             Unjudged::Hidden => "no record shows the outcome",
+            Unjudged::Timer => "the timer of a slice may have fired (HRTICK)",
             Unjudged::Time => "the queue changed about the time of the choice",
             Unjudged::Shared => "a later decision may have had the outcome that shows",
         }

@@ -3,19 +3,22 @@
 
 use schedlab_model::{CpuId, Pid, TaskId};
 use schedlab_policy::fair::{Dequeue, Enqueue, WakeFlags};
-use schedlab_policy::Resched;
+use schedlab_policy::{DelayedLag, Resched};
 
 use super::Model;
 use crate::operation::{First, Flag, Left};
 use crate::tally::Kind;
 
 impl Model {
-    /// `scheduler_tick`, after its accounting.
-    pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag) {
+    /// `scheduler_tick`, after its accounting. Where it may be the timer of some slice, only a slice that is used up can
+    /// be judged.
+    pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag, hrtick: bool) {
         let Some(curr) = self.fair.curr(cpu) else { return };
         let contested = self.fair.rq(cpu).nr_running > 1;
         let resched = self.fair.task_tick(cpu, self.clock(cpu)) != Resched::No;
-        if contested {
+        if contested && hrtick && !resched {
+            self.unjudged_timer(cpu, curr, flag);
+        } else if contested {
             self.judge_preemption(Kind::Tick, cpu, curr, resched, flag);
         }
         self.fair.clear_resched(cpu);
@@ -46,9 +49,13 @@ impl Model {
         self.check_preempt(if new { Kind::Fork } else { Kind::Wakeup }, cpu, pid, asked, flag);
     }
 
-    /// `ttwu_runnable` of a delayed task: 6.12 requeues it before the running task is charged, in the preempt check.
+    /// `ttwu_runnable` of a delayed task: up to 6.18 it is requeued before the running task is charged, which happens in
+    /// the preempt check; 7.x charges first.
     pub(super) fn requeue_uncharged(&mut self, cpu: CpuId, pid: Pid) {
         let Some(id) = self.id(pid) else { return };
+        if self.fair.config.version.rules.delayed_lag == DelayedLag::Heals {
+            return;
+        }
         let se = self.fair.entity(id);
         if se.on_rq && se.sched_delayed && se.cpu == cpu {
             let now = self.clock(cpu);

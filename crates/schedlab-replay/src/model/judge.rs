@@ -62,6 +62,15 @@ impl Model {
         }
     }
 
+    /// A timer that may have been a slice's own.
+    pub(super) fn unjudged_timer(&mut self, cpu: CpuId, curr: TaskId, flag: Flag) {
+        let at = Where { time: self.now, cpu, nice: self.fair.entity(curr).nice };
+        match flag.before {
+            true => self.tally.not_asked(at),
+            false => self.tally.unjudged(Kind::Tick, at, Unjudged::Timer),
+        }
+    }
+
     /// EEVDF ends slices at any accounting; CFS only at the tick.
     pub(super) fn judge_update(&mut self, cpu: CpuId, flag: Flag) {
         let contested = self.eevdf && self.fair.rq(cpu).nr_running > 1;

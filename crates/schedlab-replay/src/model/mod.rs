@@ -90,7 +90,7 @@ impl Model {
         match *operation {
             Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within } => self.account(cpu, pid, ran, printed, within),
-            Operation::Tick { cpu, flag } => self.tick(cpu, flag),
+            Operation::Tick { cpu, flag, hrtick } => self.tick(cpu, flag, hrtick),
             Operation::Wake { cpu, pid, new, first, flag } => self.wake(cpu, pid, new, first, flag),
             Operation::Rehome { pid, from, to } => self.rehome(pid, from, to),
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),

@@ -51,7 +51,8 @@ impl Reading {
         }
         if within == Within::Tick {
             let flag = self.flag_ahead(cpu, ahead);
-            self.push(Operation::Tick { cpu, flag });
+            let hrtick = self.hrtick.is_some_and(|period| self.ticked(cpu, step.time / period));
+            self.push(Operation::Tick { cpu, flag, hrtick });
         }
         match change {
             Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
@@ -75,6 +76,11 @@ impl Reading {
             None => {}
         }
         self.arrive_after(step, ahead);
+    }
+
+    /// Whether the tick of a period has been seen: it comes first in its period.
+    fn ticked(&mut self, cpu: CpuId, period: u64) -> bool {
+        std::mem::replace(&mut self.cpu(cpu).ticked, period) == period
     }
 
     /// A runtime outside the fair class. It is the last one there if the next is not.

@@ -28,6 +28,8 @@ pub struct Reading {
     operations: Vec<Operation>,
     /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved to its group once more.
     autogroup: bool,
+    /// The tick's period, where HRTICK is on: a second timer interrupt in one period may be a slice's.
+    hrtick: Option<Nanos>,
     /// The trace has runtimes.
     charges: bool,
     now: Nanos,
@@ -46,6 +48,8 @@ struct Cpu {
     flag: bool,
     /// Tasks that code on this CPU has detached and not yet attached: where they go, and where that leaves them.
     moving: Vec<(Pid, CpuId, Place)>,
+    /// The last period whose tick was seen.
+    ticked: u64,
     /// Its last record was an interrupt's.
     interrupted: bool,
     /// This record is a charge that only `schedule()` can have made.
@@ -88,12 +92,13 @@ enum Place {
 }
 
 impl Reading {
-    pub fn new(cpus: usize, autogroup: bool) -> Self {
+    pub fn new(cpus: usize, autogroup: bool, hrtick: Option<Nanos>) -> Self {
         Reading {
             cpus: vec![Cpu::default(); cpus.max(1)],
             tasks: BTreeMap::new(),
             operations: Vec::new(),
             autogroup,
+            hrtick,
             charges: false,
             now: 0,
         }
@@ -171,7 +176,7 @@ impl Reading {
 
     fn lost(&mut self) {
         let cpus = self.cpus.len();
-        *self = Reading::new(cpus, self.autogroup);
+        *self = Reading::new(cpus, self.autogroup, self.hrtick);
         self.push(Operation::Lost);
     }
 

@@ -29,7 +29,7 @@ impl Reading {
         self.put(prev, if left == Left::Runnable { Place::Queued(cpu) } else { Place::Off(cpu) });
         self.put(next, Place::Running(cpu));
         let view = self.cpu(cpu);
-        *view = Cpu { current: Some(next), primed: view.primed, ..Cpu::default() };
+        *view = Cpu { current: Some(next), primed: view.primed, ticked: view.ticked, ..Cpu::default() };
         if prev_state == TaskState::Dead {
             self.tasks.remove(&prev);
             self.push(Operation::Forget { pid: prev });
