@@ -44,6 +44,8 @@ for check in wakeup_preempt_fair check_preempt_wakeup_fair; do
 	define "p:e/cp $check $(task '' p) cp=rq->curr->pid fl=wake_flags cf=rq->curr->thread_info.flags" &&
 		define "r:e/cpr $check" && break
 done
+# The timer that ends a slice between two ticks.
+define "p:e/ht hrtick"
 # What the system calls leave in their pointers.
 define "p:e/sa __sched_setscheduler p=p->pid policy=attr->sched_policy:u32 nice=attr->sched_nice:s32 slice=attr->sched_runtime:u64"
 define "p:e/ni set_user_nice p=p->pid nice=nice:s64"

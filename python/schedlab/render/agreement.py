@@ -97,6 +97,9 @@ def _remarks(r: Report) -> Iterable[str]:
     steps, state = r["vruntime"], r["state"]
     if steps["compared"]:
         yield f"vruntime: {steps['equal']:,} of {steps['compared']:,} steps equal to the nanosecond"
+        for step in steps["first"]:
+            grown = f"kernel {step['kernel_step']:+}, model {step['model_step']:+}"
+            yield f"  {step['time_ns'] / 1e9:.6f} s, pid {step['pid']}: {grown}"
     for what in ("vruntime", "deadline"):
         if judged := state[what]["decisions"]:
             yield f"probed {what}: {state[what]['agreed']:,} of {judged:,} equal to the nanosecond"
