@@ -310,8 +310,8 @@ mod tests {
         assert!(c.set_feature("RUN_TO_PARITY", false).is_ok() && !c.has(Feature::RunToParity));
         assert!(c.set_feature("HRTICK", false).is_ok());
         assert_eq!(
-            c.set_feature("HRTICK", true).unwrap_err().to_string(),
-            "feature HRTICK of kernel 6.12.0 is not modelled; it stays off"
+            c.set_feature("HRTICK_DL", true).unwrap_err().to_string(),
+            "feature HRTICK_DL of kernel 6.12.0 is not modelled; it stays off"
         );
         assert!(c.set_knob("latency_ns", 1).unwrap_err().to_string().contains("no knob latency_ns"));
         assert!(c.set_knob("base_slice_ns", 0).unwrap_err().to_string().contains("takes 1..="));

@@ -57,7 +57,7 @@ features! {
     DelayZero DELAY_ZERO true b"-------TTTT" "such a sleeper never comes back with credit";
     ParanoidAvg PARANOID_AVG false b"----------F" "check the sums for overflow";
     WakeupPreemption WAKEUP_PREEMPTION true b"TTTTTTTTTTT" "a wakeup may preempt at all";
-    Hrtick HRTICK false b"FFFFFFFFFFT" "a timer at the exact end of the slice";
+    Hrtick HRTICK true b"FFFFFFFFFFT" "a timer at the exact end of the slice";
     HrtickDl HRTICK_DL false b"--FFFFFFFFT" "the same for SCHED_DEADLINE";
     DoubleTick DOUBLE_TICK false b"FFFFFFFFF--" "test at the tick although the timer is armed";
     NontaskCapacity NONTASK_CAPACITY false b"TTTTTTTTTTT" "interrupts reduce a CPU's capacity";
