@@ -142,7 +142,7 @@ impl Model {
 
     /// `set_user_nice`, or a change to or from SCHED_IDLE.
     pub(super) fn reweight(&mut self, pid: Pid, weight: Weight) {
-        let Some(id) = self.id(pid) else { return };
+        let Some(id) = self.members.get(&pid).map(|member| member.id) else { return };
         let cpu = self.fair.entity(id).cpu;
         let now = self.clock(cpu);
         match weight {

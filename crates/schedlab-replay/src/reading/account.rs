@@ -89,7 +89,7 @@ impl Reading {
             self.leave_class(pid);
         }
         if outside_next(pid, ahead) == Some(false) {
-            self.return_to_class(pid);
+            self.return_to_class(pid, ahead);
         }
     }
 

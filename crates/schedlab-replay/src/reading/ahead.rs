@@ -38,7 +38,7 @@ impl Reading {
 
 /// Where vruntime is printed, the weight is what it grows by: SCHED_IDLE shows in nothing else, and the first record with
 /// a priority may come after a change of it.
-fn first_weight(pid: Pid, guess: Weight, now: Option<&Step>, ahead: &Window<'_>) -> Weight {
+pub(super) fn first_weight(pid: Pid, guess: Weight, now: Option<&Step>, ahead: &Window<'_>) -> Weight {
     let mut before: Option<u64> = None;
     for step in now.into_iter().chain(ahead.ahead()) {
         match step.kind() {

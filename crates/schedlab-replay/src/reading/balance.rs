@@ -14,7 +14,7 @@ impl Reading {
         if !self.tasks.contains_key(&pid) {
             self.introduce(pid, Some(prio), Whereabouts::Queued(from), None, ahead);
         }
-        self.follow_prio(pid, prio);
+        self.follow_prio(pid, prio, ahead);
         let Some(task) = self.tasks.get(&pid) else { return };
         let (place, waking, fair) = (task.place, task.waking, task.is_fair());
         self.put(pid, Place::Off(to));

@@ -4,17 +4,19 @@
 
 use schedlab_model::Pid;
 
+use super::ahead::first_weight;
 use super::{is_fair, nice, Reading};
 use crate::operation::{Operation, Weight};
+use crate::window::Window;
 
 impl Reading {
     /// A record names a task with a priority: its class and nice value, if they are news.
-    pub(super) fn follow_prio(&mut self, pid: Pid, prio: i32) {
+    pub(super) fn follow_prio(&mut self, pid: Pid, prio: i32, ahead: &Window<'_>) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         let before = std::mem::replace(&mut task.prio, prio);
         match (is_fair(before), is_fair(prio)) {
             (true, false) if !task.away => self.leave_class(pid),
-            (_, true) if task.away => self.return_to_class(pid),
+            (_, true) if task.away => self.return_to_class(pid, ahead),
             (false, true) => {
                 task.taken = false;
                 task.weight = Weight::Nice(nice(prio));
@@ -45,11 +47,15 @@ impl Reading {
         }
     }
 
-    pub(super) fn return_to_class(&mut self, pid: Pid) {
-        if let Some(task) = self.tasks.get_mut(&pid) {
-            task.away = false;
-            let at = task.at();
-            self.push(Operation::Return { pid, at });
+    /// It may come back with another weight: its records from now on tell.
+    pub(super) fn return_to_class(&mut self, pid: Pid, ahead: &Window<'_>) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.away = false;
+        let (at, known) = (task.at(), task.weight);
+        let weight = first_weight(pid, Weight::Nice(nice(task.prio)), None, ahead);
+        if weight != known {
+            self.reweight(pid, weight);
         }
+        self.push(Operation::Return { pid, at });
     }
 }

@@ -136,7 +136,7 @@ impl Reading {
         let interrupted = std::mem::replace(&mut self.cpu(step.cpu).interrupted, !step.in_task());
         match kind {
             Kind::Runtime { pid, runtime, vruntime } => self.runtime(step, pid, runtime, vruntime, ahead),
-            Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu),
+            Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu, ahead),
             Kind::Wakeup { pid, prio, target_cpu } => self.wakeup(step, (pid, prio, target_cpu), before, ahead),
             Kind::WakeupNew { pid, prio, target_cpu } => self.wakeup_new(step, (pid, prio, target_cpu), ahead),
             Kind::Migrate { pid, prio, orig_cpu, dest_cpu } => {

@@ -18,7 +18,7 @@ impl Reading {
             self.introduce(next, Some(next_prio), Whereabouts::Queued(cpu), None, ahead);
         }
         for (pid, prio) in [(prev, prev_prio), (next, next_prio)] {
-            self.follow_prio(pid, prio);
+            self.follow_prio(pid, prio, ahead);
         }
         let left = left(prev_state);
         let fair = self.tasks.get(&next).is_some_and(Task::is_fair);

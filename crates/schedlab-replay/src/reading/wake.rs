@@ -10,10 +10,10 @@ use crate::step::Step;
 use crate::window::Window;
 
 impl Reading {
-    pub(super) fn waking(&mut self, pid: Pid, prio: i32, last: CpuId) {
+    pub(super) fn waking(&mut self, pid: Pid, prio: i32, last: CpuId, ahead: &Window<'_>) {
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.waking = true;
-            self.follow_prio(pid, prio);
+            self.follow_prio(pid, prio, ahead);
             return;
         }
         let (weight, place) = (Weight::Nice(nice(prio)), Place::Off(last));
@@ -31,7 +31,7 @@ impl Reading {
         before: bool,
         ahead: &Window<'_>,
     ) {
-        self.waking(pid, prio, cpu);
+        self.waking(pid, prio, cpu, ahead);
         let flag = match self.cpu(step.cpu).checking.take() {
             _ if cpu == step.cpu => Flag { before, after: step.has_flags().then_some(step.flag()), shared: false },
             // The check came before this record, and the other CPU showed its outcome before it.
@@ -48,7 +48,7 @@ impl Reading {
             // The fork itself was not recorded.
             self.fork(step.cpu, step.pid, pid, false);
         }
-        self.follow_prio(pid, prio);
+        self.follow_prio(pid, prio, ahead);
         let flag = self.flag_ahead(cpu, ahead);
         self.wake(pid, cpu, true, flag, ahead);
     }
