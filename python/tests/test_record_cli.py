@@ -134,6 +134,21 @@ def test_a_broken_guest_is_one_message(
     assert not Path("t.ftrace").exists()
 
 
+def test_a_boot_that_qemu_breaks_is_tried_again(cli: Cli, here: Callable[..., None]) -> None:
+    panic = "echo 'Kernel panic - not syncing: x'; exit 0"
+    here("qemu-system-x86_64", f"echo >>boots; [ $(wc -l <boots) -lt 3 ] && {{ {panic}; }}\n" + GOOD)
+    code, _, err = cli("--kernel", "image", "--cpus", "2", "-v", "--out", "t.ftrace", "--", "true")
+    assert (code, err.count("booting again")) == (0, 2)
+    here("qemu-system-x86_64", f"echo >>boots; {panic}\n")
+    Path("boots").unlink()
+    assert cli("--kernel", "image", "--cpus", "2", "--", "true")[0] == 3
+    assert Path("boots").read_text().count("\n") == 4
+    here("qemu-system-x86_64", f"echo >>boots; {GUEST} say running the workload; {panic}\n")
+    Path("boots").unlink()
+    assert cli("--kernel", "image", "--cpus", "2", "--", "true")[0] == 3
+    assert Path("boots").read_text().count("\n") == 1
+
+
 BAD = [
     (["--", "true"], 2, ["--kernel"]),
     (["--kernel", "image"], 2, ["WORKLOAD"]),

@@ -21,6 +21,7 @@ PR_SET_PDEATHSIG = 1
 SHOWN_LINES = 12
 BOOT_SHARE = 0.5
 """A guest that has not reached its init after this share of the time never will."""
+BOOTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,24 @@ class Booted:
     console: list[str]
 
 
+class EarlyPanicError(RunError):
+    """The kernel broke off before anything of ours ran."""
+
+
 def boot(machine: Machine, initramfs: Path, trace: Path, limit_s: float, tell: Callable[[str], None]) -> Booted:
     """Run the guest to its end. No QEMU outlives this call, nor this process."""
     if not shutil.which(QEMU):
         raise ArmError(f"{QEMU} is not here", hint="apt-get install qemu-system-x86")
+    # QEMU 7.2 with a thread per CPU breaks about one boot in four of 6.12; the next one may go well.
+    for _ in range(BOOTS - 1 if machine.cpus > 1 else 0):
+        try:
+            return _once(machine, initramfs, trace, limit_s, tell)
+        except EarlyPanicError as e:
+            tell(f"{e.message.splitlines()[0]}; booting again")
+    return _once(machine, initramfs, trace, limit_s, tell)
+
+
+def _once(machine: Machine, initramfs: Path, trace: Path, limit_s: float, tell: Callable[[str], None]) -> Booted:
     console = Console(tell)
     process = subprocess.Popen(
         machine.command(initramfs, trace),
@@ -139,7 +154,8 @@ class Console:
         hint = (
             "a longer --time-limit may help" if hung and self.step else "--append ignore_loglevel shows more of a boot"
         )
-        raise RunError(what + (f"; its console ended with{said}" if said else ""), hint=hint)
+        kind = EarlyPanicError if panic and not self.step else RunError
+        raise kind(what + (f"; its console ended with{said}" if said else ""), hint=hint)
 
 
 def _die_with_parent() -> None:
