@@ -306,11 +306,7 @@ impl Report {
                 deadline: Score::of(tally.deadlines),
                 first: tally.states,
             },
-            tasks: TaskCounts {
-                seen: tally.tasks.seen,
-                taken: tally.tasks.taken,
-                guessed: tally.tasks.guessed,
-            },
+            tasks: TaskCounts { seen: tally.tasks.seen, taken: tally.tasks.taken, guessed: tally.tasks.guessed },
             out_of_step: tally.out_of_step,
             disagreements: tally.disagreements,
         }
