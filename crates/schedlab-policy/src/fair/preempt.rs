@@ -211,7 +211,8 @@ impl Fair {
                 true => (next, "next buddy is eligible"),
                 false => self.pick_eevdf(rq, !short),
             };
-            if !self.se(picked).sched_delayed {
+            // Nobody is left if the wakee itself was only changed while it slept in the queue.
+            if picked.is_nil() || !self.se(picked).sched_delayed {
                 break (picked, rule);
             }
             self.finish_delayed_dequeue(rq, picked, now);
