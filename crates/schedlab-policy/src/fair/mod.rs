@@ -21,6 +21,7 @@ mod replay;
 mod restore;
 mod search;
 mod slice;
+mod snapshot;
 mod sums;
 mod task;
 mod tree;
@@ -29,6 +30,7 @@ pub use cfs_rq::CfsRq;
 pub use entity::{Entity, EntityId};
 pub use hrtick::Hrtick;
 pub use restore::TaskState;
+pub use snapshot::{EntityState, EntityView, QueueView};
 pub use sums::Sums;
 
 use crate::config::{KernelConfig, PreemptModel};

@@ -1,0 +1,146 @@
+//! A queue at one moment as plain data: what a person needs to see why somebody runs and somebody waits.
+//!
+//! Numbers are the model's own, up to the last `update_curr`; nothing is charged by looking. Vruntimes and deadlines
+//! are distances from the queue's zero point (`entity_key`), so that they fit a line.
+
+use super::entity::{Entity, EntityId};
+use super::Fair;
+use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use serde::Serialize;
+
+/// One queue.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct QueueView {
+    /// Its CPU.
+    pub cpu: u32,
+    /// v0, from which vruntimes and deadlines count (min_vruntime, or zero_vruntime).
+    pub zero_vruntime: u64,
+    /// V - v0; EEVDF only.
+    pub avg_vruntime: Option<i64>,
+    /// Up to when the running entity is charged.
+    pub accounted_ns: Option<Nanos>,
+    /// The next buddy.
+    pub next: Option<Pid>,
+    /// The last buddy (CFS).
+    pub last: Option<Pid>,
+    /// The skip buddy (CFS).
+    pub skip: Option<Pid>,
+    /// The running entity, then the others in the order of the tree.
+    pub entities: Vec<EntityView>,
+}
+
+/// What an entity of a queue does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntityState {
+    /// It is current.
+    Running,
+    /// It is still current but has gone to sleep: the next pick replaces it.
+    Leaving,
+    /// It waits for the CPU.
+    Waiting,
+    /// It sleeps, but its dequeue is delayed.
+    Delayed,
+}
+
+/// One entity of a queue.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct EntityView {
+    /// Who.
+    pub pid: Pid,
+    /// What it does.
+    pub state: EntityState,
+    /// Weight, nice 0 = 1024.
+    pub weight: u64,
+    /// vruntime - v0.
+    pub vruntime: i64,
+    /// Virtual lag, V - vruntime; positive = owed service. EEVDF only, as are the next three.
+    pub lag: Option<i64>,
+    /// deadline - v0.
+    pub deadline: Option<i64>,
+    /// Whether it may be picked.
+    pub eligible: Option<bool>,
+    /// Whether the pick keeps it while it is eligible (RUN_TO_PARITY); only the running one can be.
+    pub protected: Option<bool>,
+    /// Its slice, wall time.
+    pub slice_ns: Nanos,
+    /// Run since it was last put on the CPU; what it ran in its last turn if it waits.
+    pub ran_ns: Nanos,
+}
+
+impl Fair {
+    /// The CPU's queue as it is; `pid` names the tasks.
+    #[must_use]
+    pub fn queue_view(&self, cpu: CpuId, pid: impl Fn(TaskId) -> Pid) -> QueueView {
+        let q = self.rq(cpu);
+        let named = |id: EntityId| id.task().map(&pid);
+        let curr = q.curr.task();
+        let all = curr.into_iter().chain(self.queued(cpu));
+        QueueView {
+            cpu: cpu.0,
+            zero_vruntime: q.min_vruntime.0,
+            avg_vruntime: self.eevdf.then(|| q.key(self.average(cpu.index()).vruntime())),
+            accounted_ns: curr.map(|task| self.entity(task).exec_start),
+            next: named(q.next),
+            last: named(q.last),
+            skip: named(q.skip),
+            entities: all.map(|task| self.entity_view(cpu, task, pid(task))).collect(),
+        }
+    }
+
+    fn entity_view(&self, cpu: CpuId, task: TaskId, pid: Pid) -> EntityView {
+        let (q, se, average) = (self.rq(cpu), self.entity(task), self.average(cpu.index()));
+        let running = q.curr == EntityId::of(task);
+        EntityView {
+            pid,
+            state: state_of(se, running),
+            weight: se.load.scaled(),
+            vruntime: q.key(se.vruntime),
+            lag: self.eevdf.then(|| average.vruntime().since(se.vruntime)),
+            deadline: self.eevdf.then(|| q.key(se.deadline)),
+            eligible: self.eevdf.then(|| average.eligible(se.vruntime)),
+            protected: self.eevdf.then(|| running && self.is_protected(se)),
+            slice_ns: self.slice_of(task),
+            ran_ns: se.sum_exec_runtime - se.prev_sum_exec_runtime,
+        }
+    }
+}
+
+fn state_of(se: &Entity, running: bool) -> EntityState {
+    match (running, se.on_rq) {
+        _ if se.sched_delayed => EntityState::Delayed,
+        (true, true) => EntityState::Running,
+        (true, false) => EntityState::Leaving,
+        (false, _) => EntityState::Waiting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fair::Enqueue;
+    use crate::{KernelConfig, TaskAttr, Version};
+
+    #[test]
+    fn a_view_says_who_runs_who_waits_and_who_is_eligible() {
+        for (kernel, eevdf) in [("6.1", false), ("6.6", true), ("6.12", true), ("7.2", true)] {
+            let mut fair = Fair::new(KernelConfig::new(Version::find(kernel).unwrap(), 1, 1000));
+            let (cpu, wake) = (CpuId(0), Enqueue { wakeup: true, ..Enqueue::default() });
+            for _ in 0..2 {
+                let task = fair.add_task(&TaskAttr::default());
+                fair.enqueue_task(cpu, task, wake, 0);
+            }
+            let first = fair.pick_next_task(cpu, 0).unwrap();
+            fair.update_curr(cpu, 200_000);
+            let view = fair.queue_view(cpu, |task| task.0 as Pid + 1);
+            let [curr, other] = &view.entities[..] else { panic!("{view:?}") };
+            assert_eq!((curr.pid, curr.state), (first.0 as Pid + 1, EntityState::Running), "{kernel}");
+            assert_eq!((other.state, other.ran_ns, curr.ran_ns), (EntityState::Waiting, 0, 200_000));
+            assert_eq!((curr.vruntime - other.vruntime, view.accounted_ns), (200_000, Some(200_000)));
+            assert_eq!((curr.eligible, other.eligible), (eevdf.then_some(false), eevdf.then_some(true)));
+            // What one is owed, the other owes; V rounds down, so the sum may miss by one.
+            let owed = curr.lag.zip(other.lag).map(|(a, b)| a + b);
+            assert!(owed.is_none_or(|sum| (-1..=0).contains(&sum)) && owed.is_some() == eevdf, "{kernel}: {owed:?}");
+        }
+    }
+}
