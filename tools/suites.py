@@ -47,7 +47,8 @@ SUITES = [
     Suite("python-types", "lint", "mypy --strict python/schedlab", 1),
     Suite("python", "python", "python -m pytest -p no:cacheprovider", 3),
     Suite("package", "package", "python tools/check_package.py", 3),
-    Suite("readme", "readme", "python tools/console_examples.py check README.md", 3),
+    Suite("readme", "readme", "python tools/console_examples.py check README.md", 2),
+    Suite("picture", "readme", "python tools/picture.py check", 1),
 ]
 
 
