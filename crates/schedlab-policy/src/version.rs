@@ -472,6 +472,16 @@ impl Version {
             .ok_or_else(|| VersionError { name: name.to_string(), nearest: nearest_versions(name) })
     }
 
+    /// The row a kernel release such as `6.12.107+deb13-cloud-amd64` belongs to, if it is modelled: by its whole number, or
+    /// by a row that stands for its series.
+    #[must_use]
+    pub fn of_release(release: &str) -> Option<&'static Version> {
+        let number: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        let mut parts = number.split('.');
+        let series = [parts.next()?, parts.next()?].join(".");
+        Version::find(&number).or_else(|_| Version::find(&series)).ok()
+    }
+
     /// The feature switches as this kernel boots with them.
     #[must_use]
     pub fn features(&self) -> FeatureSet {

@@ -59,3 +59,10 @@ fn recorded_row(reader: &Stoppable) -> Result<&'static Version, TraceFailure> {
     let message = format!("kernel {release}: row not modelled yet");
     row_of(&release).ok_or(TraceFailure::Kernel { message, hint })
 }
+
+/// The version row of a kernel release such as `6.12.107+deb13-cloud-amd64`, by its name.
+#[pyfunction]
+#[pyo3(name = "row_of")]
+pub fn row_name(release: &str) -> Option<&'static str> {
+    row_of(release).map(|row| row.name)
+}

@@ -26,10 +26,7 @@ pub struct Settings {
 /// The row a kernel release belongs to, if it is modelled: by its whole number, or by a row that stands for its series.
 #[must_use]
 pub fn row_of(release: &str) -> Option<&'static Version> {
-    let number: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    let mut parts = number.split('.');
-    let series = [parts.next()?, parts.next()?].join(".");
-    Version::find(&number).or_else(|_| Version::find(&series)).ok()
+    Version::of_release(release)
 }
 
 /// Configures `version` by the header of a trace.

@@ -1,5 +1,8 @@
 //! A scenario as JSON, for whatever shows or stores it. The keys are a contract: more may come, none changes.
 
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuMask, CpuPlace, Topology};
 use schedlab_workload::{Better, Unit};
 use serde_json::{json, Value as Json};
 
@@ -20,12 +23,14 @@ impl Scenario {
                 "cpus": self.machine.topology.nr_cpus(),
                 "calibrated": self.machine.calibrated,
                 "sources": self.machine.sources,
+                "topology": topology(&self.machine.topology),
             },
             "duration_ns": self.duration,
             "warmup_ns": self.warmup,
             "noise": self.noise,
             "seeds": self.seeds,
             "arm": "sim",
+            "arms": self.arm,
             "variants": self.variants().iter().map(variant).collect::<Vec<_>>(),
             "metrics": self.metrics().iter().map(metric).collect::<Vec<_>>(),
             "workloads": self.workloads(),
@@ -48,6 +53,24 @@ fn variant(variant: &Variant) -> Json {
         "kernel": variant.kernel.version.name,
         "summary": variant.kernel.version.summary,
         "changes": variant.changes,
+        "settings": variant.settings,
+    })
+}
+
+/// CPU lists of what shares a core, a last-level cache, a socket and a node.
+fn topology(topology: &Topology) -> Json {
+    let groups = |of: fn(CpuPlace) -> u32| -> Vec<String> {
+        let mut groups: BTreeMap<u32, CpuMask> = BTreeMap::new();
+        for cpu in topology.all().iter() {
+            groups.entry(of(topology.place(cpu))).or_default().set(cpu);
+        }
+        groups.values().map(CpuMask::to_list).collect()
+    };
+    json!({
+        "cores": groups(|place| place.core),
+        "llcs": groups(|place| place.llc),
+        "sockets": groups(|place| place.socket),
+        "nodes": groups(|place| place.node),
     })
 }
 

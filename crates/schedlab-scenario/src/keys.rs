@@ -44,6 +44,9 @@ pub const SECTIONS: &[&Section] = &[
     &VARIANT,
     &VARIANT_TASK,
     &METRIC,
+    &ARM,
+    &ARM_HOST,
+    &ARM_VM,
     &MACHINE,
     &TOPOLOGY,
     &COSTS,
@@ -65,6 +68,7 @@ pub const SCENARIO: Section = Section {
         key("workload", "tables", "", "what runs"),
         key("variant", "tables", "", "which schedulers are compared"),
         key("metric", "tables", "each workload's own", "what is judged, and how finely"),
+        key("arm", "table", "", "how real kernels run it: docs/arms.md"),
     ],
 };
 
@@ -169,12 +173,13 @@ pub const VARIANT: Section = Section {
     name: "[[variant]]",
     keys: &[
         key("name", "word", "", "what tables call it"),
-        key("kernel", "version", "", "the kernel whose scheduler decides"),
+        key("kernel", "version or \"running\"", "", "the kernel whose scheduler decides; running: this machine's"),
         key("features", "table of booleans", "the kernel's", "feature switches, under their kernel names"),
         key("knobs", "table", "the kernel's", "tunables, under their kernel names"),
         key("hz", "100, 250, 300 or 1000", "the machine's", "timer frequency"),
         key("preempt", "none, voluntary, full or lazy", "the kernel's", "preemption model"),
         key("tasks", "table", "", "tasks.WORKLOAD: what is different for that workload's tasks"),
+        key("sysctl", "table", "the machine's", "sysctls by their full name; real kernels only"),
     ],
 };
 
@@ -203,6 +208,43 @@ pub const METRIC: Section = Section {
         key("margin", "percentage", "2%", "smallest difference that matters"),
         key("better", "lower, higher or neither", "the metric's", "which direction is an improvement"),
         key("unit", "us, ms or s", "the metric's", "unit of a time as shown"),
+    ],
+};
+
+/// `[arm]`.
+pub const ARM: Section = Section {
+    name: "[arm]",
+    keys: &[
+        key(
+            "driver",
+            "program or agent",
+            "program where installed",
+            "who runs a benchmark: the real program, or the agent",
+        ),
+        key("host", "table", "", "the running kernel"),
+        key("vm", "table", "", "another kernel in QEMU"),
+    ],
+};
+
+/// `[arm.host]`.
+pub const ARM_HOST: Section = Section {
+    name: "[arm.host]",
+    keys: &[
+        key("order", "abba or blocks", "abba", "order of variants: to and fro, or drawn anew for each seed"),
+        key("noise-limit", "percentage", "5%", "foreign load, steal and throttling above which nothing is judged"),
+        key("time-limit", "duration", "ten times the scenario's, and 60s", "after which a run is taken to hang"),
+    ],
+};
+
+/// `[arm.vm]`.
+pub const ARM_VM: Section = Section {
+    name: "[arm.vm]",
+    keys: &[
+        key("image", "path", "the variant's kernel, from Debian", "kernel image that every variant boots"),
+        key("repeatable", "boolean", "false", "one CPU whose time counts instructions (-icount)"),
+        key("memory", "64 to 65536", "1024", "memory of the guest in MiB"),
+        key("append", "string", "", "more words for the kernel's command line"),
+        key("time-limit", "duration", "thirty times the scenario's, and 300s", "after which a guest is taken to hang"),
     ],
 };
 

@@ -3,6 +3,7 @@
 //! [`Scenario`] knows every run of a comparison ([`Scenario::run_spec`]). Whatever cannot be used ends in one
 //! [`ScenarioError`] that names file, line, key, what was expected and the nearest valid name.
 
+mod arm;
 mod attributes;
 mod describe;
 mod dist;

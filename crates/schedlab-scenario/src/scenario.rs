@@ -17,7 +17,7 @@ use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
 use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
-use crate::{fits, machine, variant, workload};
+use crate::{arm, fits, machine, variant, workload};
 
 /// A validated scenario.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub struct Scenario {
     pub seeds: Vec<u64>,
     variants: Vec<Variant>,
     metrics: Vec<Metric>,
+    /// How real kernels run it, as results print it.
+    pub(crate) arm: Json,
     /// Catalogue id, path or `program` of each workload.
     pub(crate) uses: Vec<String>,
 }
@@ -53,6 +55,8 @@ pub struct Variant {
     pub kernel: KernelConfig,
     /// What differs from the kernel's own defaults: `features`, `knobs`, `hz`, `preempt`, `tasks`.
     pub changes: Json,
+    /// The same as what a real kernel is told: files and what is written to them, in this order.
+    pub settings: Vec<(String, String)>,
     /// What runs under it; the same programs in every variant, with this one's task attributes.
     pub workloads: Arc<Vec<Workload>>,
 }
@@ -115,9 +119,6 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
     }
     let document = text.parse()?;
     let root = Table::root(&text, &document);
-    if root.get("arm").is_some() {
-        return Err(root.key_error("arm", "only the simulator can run scenarios so far").hint("leave the arm out"));
-    }
     let root = root.only(&SCENARIO)?;
     let machine = Arc::new(machine_of(&root, dir, overrides)?);
     let nr_cpus = machine.topology.nr_cpus();
@@ -141,6 +142,7 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
         },
         seeds: seeds(&root, overrides)?,
         metrics,
+        arm: arm::read(&root, dir, duration)?,
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         variants: finish(variants, plain),
         machine,
@@ -226,6 +228,7 @@ fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {
         name: draft.name,
         kernel: draft.kernel,
         changes: draft.changes,
+        settings: draft.settings,
     };
     drafts.into_iter().map(finish).collect()
 }

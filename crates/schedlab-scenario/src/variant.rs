@@ -6,11 +6,14 @@ use serde_json::{json, Map, Value as Json};
 use crate::attributes::Attributes;
 use crate::error::{Result, ScenarioError};
 use crate::keys::{VARIANT, VARIANT_TASK};
-use crate::machine::hz;
+use crate::machine::{self, hz};
 use crate::nearest::suggest;
 use crate::program::word;
 use crate::units;
 use crate::value::{Table, Value};
+
+/// The name that stands for this machine's kernel.
+const RUNNING: &str = "running";
 
 /// A variant before its workloads are known to fit.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub(crate) struct Draft<'a> {
     pub kernel: KernelConfig,
     /// What differs from the kernel's defaults, as results print it.
     pub changes: Json,
+    /// The same as what a real kernel is told: files and what is written to them, in this order.
+    pub settings: Vec<(String, String)>,
     /// Attributes of a workload's tasks, by the workload's name.
     pub tasks: Vec<(String, Attributes<'a>)>,
 }
@@ -32,44 +37,88 @@ pub(crate) fn read<'a>(table: Table<'a>, nr_cpus: usize, machine_hz: u32, worklo
     let version = kernel(&table)?;
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
     let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(machine_hz));
-    let preempt = preempt(&table, &mut kernel)?;
+    let mut settings = Vec::new();
+    let preempt = preempt(&table, &mut kernel, &mut settings)?;
     let mut changes = Map::new();
-    changes.insert("features".into(), features(&table, &mut kernel)?.into());
-    changes.insert("knobs".into(), knobs(&table, &mut kernel)?.into());
+    changes.insert("features".into(), features(&table, &mut kernel, &mut settings)?.into());
+    changes.insert("knobs".into(), knobs(&table, &mut kernel, &mut settings)?.into());
     changes.insert("hz".into(), own_hz.map_or(Json::Null, Json::from));
     changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
     let (tasks, shown) = tasks(&table, version, &name, workloads)?;
     changes.insert("tasks".into(), shown.into());
-    Ok(Draft { name, kernel, changes: changes.into(), tasks })
+    let sysctl = sysctl(&table, &mut settings)?;
+    if !sysctl.is_empty() {
+        changes.insert("sysctl".into(), sysctl.into());
+    }
+    Ok(Draft { name, kernel, changes: changes.into(), settings, tasks })
 }
 
 /// The version row a kernel's name stands for.
 fn kernel(table: &Table) -> Result<&'static Version> {
     let value = table.require("kernel", "a kernel version such as \"6.12.0\"")?;
     let name = value.string("a kernel version such as \"6.12.0\"")?;
+    if name == RUNNING {
+        return running(&value);
+    }
     Version::find(name).map_err(|error| value.error(error.to_string()).hint(error.hint()))
 }
 
-fn preempt(table: &Table, kernel: &mut KernelConfig) -> Result<Option<PreemptModel>> {
+/// The row of the kernel that runs this program, which is the guest's where that is a guest's agent.
+fn running(value: &Value) -> Result<&'static Version> {
+    let release = machine::release().map_err(|why| value.error(why))?;
+    Version::of_release(&release).ok_or_else(|| {
+        let names: Vec<&str> = Version::all().iter().map(|version| version.name).collect();
+        let error = value.error(format!("the running kernel {release} is not modelled"));
+        error.hint(format!("modelled versions: {}", names.join(", ")))
+    })
+}
+
+/// Settings outside of the scheduler's own knobs: the file below /proc/sys, and what is written to it.
+fn sysctl(table: &Table, settings: &mut Settings) -> Result<Map<String, Json>> {
+    let mut shown = Map::new();
+    let Some(value) = table.get("sysctl") else { return Ok(shown) };
+    let all = value.table("a table such as { \"kernel.sched_autogroup_enabled\" = 0 }")?;
+    for (name, value) in all.entries() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !name.contains('.') || name.contains("..") || name.starts_with('.') || !name.chars().all(plain) {
+            let error = all.key_error(name, format!("{} is no sysctl", crate::error::quote(name)));
+            return Err(error.expected("a full name such as \"kernel.sched_autogroup_enabled\""));
+        }
+        let number = value.integer(i64::MIN..=i64::MAX)?;
+        shown.insert(name.to_owned(), number.into());
+        settings.push((format!("/proc/sys/{}", name.replace('.', "/")), number.to_string()));
+    }
+    Ok(shown)
+}
+
+/// Where a kernel from 5.13 on keeps its scheduler's settings.
+const DEBUGFS: &str = "/sys/kernel/debug";
+
+type Settings = Vec<(String, String)>;
+
+fn preempt(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> Result<Option<PreemptModel>> {
     let Some(value) = table.get("preempt") else { return Ok(None) };
     let text = value.string("a preemption model")?;
     let model = text.parse::<PreemptModel>().map_err(|error| refused(&value, &error))?;
     kernel.set_preempt(model).map_err(|error| refused(&value, &error))?;
+    settings.push((format!("{DEBUGFS}/sched/preempt"), model.name().to_owned()));
     Ok(Some(model))
 }
 
-fn features(table: &Table, kernel: &mut KernelConfig) -> Result<Map<String, Json>> {
+fn features(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("features") else { return Ok(shown) };
     let features = value.table("a table such as { RUN_TO_PARITY = false }")?;
     for (name, value) in features.entries() {
         kernel.set_feature(name, value.boolean()?).map_err(|error| refused_key(&features, name, &error))?;
         shown.insert(name.to_owned(), value.boolean()?.into());
+        let word = if value.boolean()? { name.to_owned() } else { format!("NO_{name}") };
+        settings.push((format!("{DEBUGFS}/sched/features"), word));
     }
     Ok(shown)
 }
 
-fn knobs(table: &Table, kernel: &mut KernelConfig) -> Result<Map<String, Json>> {
+fn knobs(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("knobs") else { return Ok(shown) };
     let knobs = value.table("a table such as { base_slice = \"3ms\" }")?;
@@ -83,6 +132,9 @@ fn knobs(table: &Table, kernel: &mut KernelConfig) -> Result<Map<String, Json>> 
         let canonical = Knob::find(name).map_or(name, |info| info.name);
         if shown.contains_key(canonical) {
             return Err(knobs.key_error(name, format!("the knob {canonical} is set twice")));
+        }
+        if let Some(info) = Knob::find(name) {
+            settings.push((format!("{DEBUGFS}/{}", info.path), number.to_string()));
         }
         let is_time = Knob::find(name).is_some_and(|info| info.unit == KnobUnit::Nanos);
         shown.insert(canonical.to_owned(), if is_time { units::show_duration(number).into() } else { number.into() });

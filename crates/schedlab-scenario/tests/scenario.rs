@@ -110,6 +110,7 @@ fn the_description_is_the_contract() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let top = [
         "arm",
+        "arms",
         "duration_ns",
         "file",
         "machine",
@@ -123,7 +124,7 @@ fn the_description_is_the_contract() {
         "workloads",
     ];
     assert_eq!(keys(&described), top);
-    assert_eq!(keys(&described["machine"]), ["calibrated", "cpus", "name", "sources", "summary"]);
+    assert_eq!(keys(&described["machine"]), ["calibrated", "cpus", "name", "sources", "summary", "topology"]);
     assert_eq!(described["machine"]["summary"], "like laptop-8 with 2 instead of 8 CPUs");
     assert_eq!(described["seeds"], json!([4, 2]));
     assert_eq!((&described["arm"], &described["name"]), (&json!("sim"), &json!("mine")));
@@ -138,6 +139,7 @@ fn the_description_is_the_contract() {
             "preempt": "full",
             "tasks": { "probe": { "nice": -5, "slice": "100us" } },
         },
+        "settings": described["variants"][1]["settings"],
     });
     assert_eq!(described["variants"][1], want);
     assert_eq!(described["variants"][0]["kernel"], "6.1");
@@ -176,4 +178,42 @@ fn lists_of_what_exists() {
     assert!(of_61.as_array().unwrap().iter().all(|row| row["id"] != "RUN_TO_PARITY"));
     assert_eq!(listing("kernel", None).unwrap_err().hint.unwrap(), "did you mean \"kernels\"?");
     assert!(listing("knobs", Some("6.2")).unwrap_err().hint.unwrap().contains("6.1"));
+}
+
+#[test]
+fn a_real_kernel_is_told_files_and_values() {
+    let scenario = scenario();
+    let settings = scenario.variants()[1].settings.iter();
+    let mut told: Vec<(&str, &str)> = settings.map(|(file, value)| (file.as_str(), value.as_str())).collect();
+    told.sort_unstable();
+    let want = [
+        ("/sys/kernel/debug/sched/base_slice_ns", "3000000"),
+        ("/sys/kernel/debug/sched/features", "NO_RUN_TO_PARITY"),
+        ("/sys/kernel/debug/sched/features", "PLACE_LAG"),
+        ("/sys/kernel/debug/sched/nr_migrate", "8"),
+        ("/sys/kernel/debug/sched/preempt", "full"),
+    ];
+    assert_eq!(told, want);
+}
+
+#[test]
+fn arms_have_defaults_and_say_them() {
+    let text = "machine = \"rpi4\"\nduration = \"2s\"\nworkload = [{ use = \"hog\" }]\n\
+                variant = [{ name = \"a\", kernel = \"6.1\", sysctl = { \"kernel.sched_autogroup_enabled\" = 0 } }]\n";
+    let arms = |more: &str| {
+        let scenario = Scenario::parse(&format!("{text}{more}"), "mine.toml", None).unwrap();
+        scenario.describe()["arms"].clone()
+    };
+    let usual = json!({
+        "driver": null,
+        "host": { "order": "abba", "noise_limit_pct": 5.0, "time_limit_s": 80.0 },
+        "vm": { "image": null, "repeatable": false, "memory_mb": 1024, "append": "", "time_limit_s": 360.0 },
+    });
+    assert_eq!(arms(""), usual);
+    let own = arms("arm.driver = \"agent\"\narm.vm.image = \"bzImage\"\narm.host.noise-limit = \"1%\"\n");
+    assert_eq!((&own["driver"], &own["vm"]["image"]), (&json!("agent"), &json!("bzImage")));
+    assert_eq!(own["host"]["noise_limit_pct"], 1.0);
+    let scenario = Scenario::parse(text, "mine.toml", None).unwrap();
+    let autogroup = ("/proc/sys/kernel/sched_autogroup_enabled".to_owned(), "0".to_owned());
+    assert_eq!(scenario.variants()[0].settings, [autogroup]);
 }

@@ -1,4 +1,4 @@
-//! The running machine's CPUs, read from sysfs; the only place that looks at the system underneath.
+//! The running machine's CPUs and kernel, read from sysfs and procfs; the only place that looks at the system underneath.
 //!
 //! CPUs that are offline are left out and the rest renumbered from 0, as the simulated kernel has no holes.
 
@@ -28,6 +28,12 @@ pub(super) fn topology(sys: &Path) -> Result<Topology, String> {
         places.push(CpuPlace { core, llc, socket: number(sockets, (socket.trim().to_owned(), 0)), node });
     }
     Topology::new(places).map_err(|error| format!("{}: {error}", cpus.display()))
+}
+
+/// The running kernel's release, or why it cannot be read.
+pub(crate) fn release() -> Result<String, String> {
+    const FILE: &str = "/proc/sys/kernel/osrelease";
+    fs::read_to_string(FILE).map(|text| text.trim().to_owned()).map_err(|error| format!("{FILE}: {error}"))
 }
 
 /// Units are numbered in the order in which their first CPU comes.

@@ -17,6 +17,7 @@ use crate::text::Text;
 use crate::value::{Table, Value};
 
 pub(crate) use draft::hz;
+pub(crate) use host::release;
 pub(crate) use presets::{preset_ids, HOST};
 
 /// The machine of a scenario's `machine` key; paths are relative to `dir`.
