@@ -64,9 +64,10 @@ pub fn replay_rows(
     versions: &[&'static Version],
     options: &Options,
 ) -> Result<Vec<Report>, TraceError> {
-    let header = reader.header().clone();
+    let mut header = reader.header().clone();
     let mut window = Window::new(reader);
     let mut first = window.next()?;
+    header.nr_cpus = Some(window.fix_cpus(header.nr_cpus));
     let from = window.start() + options.warm_up;
     let mut rows: Vec<(Model, Vec<String>)> = versions
         .iter()

@@ -25,6 +25,8 @@ pub enum Operation {
     Fork { cpu: CpuId, parent: Pid, child: Pid, sure: bool },
     /// The current task leaves the queue, some time before its switch is recorded.
     Block { cpu: CpuId, special: bool },
+    /// `schedule()` had nobody left to run, and looks for tasks on other CPUs.
+    RunDry { cpu: CpuId },
     /// A context switch.
     Switch { cpu: CpuId, prev: Pid, left: Left, next: Pid, fair: bool },
     /// `schedule()` chose the running task again; `sure`: from the queue as it stands.

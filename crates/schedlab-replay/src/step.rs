@@ -90,6 +90,18 @@ impl Step {
         }
     }
 
+    /// The largest CPU number it names.
+    pub fn largest_cpu(&self) -> CpuId {
+        let named = match self.what {
+            What::Event(
+                Kind::Waking { target_cpu, .. } | Kind::Wakeup { target_cpu, .. } | Kind::WakeupNew { target_cpu, .. },
+            ) => target_cpu,
+            What::Event(Kind::Migrate { orig_cpu, dest_cpu, .. }) => orig_cpu.max(dest_cpu),
+            _ => self.cpu,
+        };
+        named.max(self.cpu)
+    }
+
     /// Whether it shows a task's vruntime.
     pub fn shows_state(&self) -> bool {
         matches!(self.what, What::Probe(_) | What::Event(Kind::Runtime { vruntime: Some(_), .. }))

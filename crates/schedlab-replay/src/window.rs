@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
 use schedlab_trace::{Kind, TraceError, TraceReader};
 
 use crate::step::{Step, What};
@@ -21,6 +21,8 @@ pub struct Window<'r> {
     last: Nanos,
     records: u64,
     shows_state: bool,
+    cpus: usize,
+    fixed: bool,
 }
 
 impl<'r> Window<'r> {
@@ -35,6 +37,8 @@ impl<'r> Window<'r> {
             last: 0,
             records: 0,
             shows_state: false,
+            cpus: 1,
+            fixed: false,
         }
     }
 
@@ -67,6 +71,11 @@ impl<'r> Window<'r> {
             self.lost = self.reader.lost();
             self.ahead.extend(steps[0].map(|step| Step { what: What::Lost, ..step }));
         }
+        let cpus = steps.iter().flatten().map(|step| step.largest_cpu().index() + 1).max().unwrap_or(1);
+        if cpus > self.cpus && self.fixed {
+            return Ok(());
+        }
+        self.cpus = self.cpus.max(cpus);
         self.shows_state |= steps.iter().flatten().any(Step::shows_state);
         self.ahead.extend(steps.into_iter().flatten());
         Ok(())
@@ -85,6 +94,14 @@ impl<'r> Window<'r> {
     /// The next scheduler event on a CPU that no interrupt emitted.
     pub fn next_of_task_on(&self, cpu: CpuId) -> Option<Kind> {
         self.ahead.iter().filter(|step| step.cpu == cpu && step.in_task()).find_map(Step::kind)
+    }
+
+    /// How many CPUs there are: as the header says, or as many as the records read so far name. Later records that name
+    /// more are passed over.
+    pub fn fix_cpus(&mut self, header: Option<usize>) -> usize {
+        self.cpus = self.cpus.max(header.unwrap_or(1).min(MAX_CPUS));
+        self.fixed = true;
+        self.cpus
     }
 
     /// Whether any record shows a task's vruntime.

@@ -31,6 +31,14 @@ proptest! {
     fn what_the_class_decided_is_found_again(cpus in 1usize..4, seed: u64, eevdf: bool) {
         check(&replayed(if eevdf { "6.12.0" } else { "6.1" }, cpus, 400, seed))?;
     }
+
+    #[test]
+    fn a_damaged_trace_ends_in_a_report(cpus in 1usize..4, seed: u64, recorded in 0usize..11, row in 0usize..11) {
+        let rows: Vec<&'static Version> = Version::all().iter().collect();
+        let (recorded, row) = (rows[recorded % rows.len()], rows[row % rows.len()]);
+        let mut trace = support::generate(recorded, cpus, 300, seed).damage(seed);
+        replay(&mut trace, row, &Options::default()).unwrap();
+    }
 }
 
 #[test]

@@ -28,12 +28,12 @@ impl Model {
     pub(super) fn wake(&mut self, cpu: CpuId, pid: Pid, new: bool, first: Option<First>, flag: Flag) {
         let Some(id) = self.id(pid) else { return };
         let asked = self.fair.need_resched(cpu);
-        let now = self.clock(cpu);
-        if self.fair.entity(id).cpu != cpu && !self.fair.entity(id).on_rq {
+        if self.fair.entity(id).cpu != cpu {
             let from = self.fair.entity(id).cpu;
-            self.fair.migrate_task(id, from, cpu);
-            self.members.entry(pid).and_modify(|member| member.rehomed = true);
+            self.rehome(pid, from, cpu);
+            self.put_on(cpu, pid);
         }
+        let now = self.clock(cpu);
         let was_queued = self.fair.entity(id).on_rq;
         if !was_queued {
             self.take_lag(id, first);
@@ -94,6 +94,7 @@ impl Model {
         let Some(id) = self.id(pid) else { return };
         self.fair.finish_delayed(id);
         if !self.fair.entity(id).on_rq {
+            self.leave_cpu(id);
             self.fair.migrate_task(id, from, to);
             self.members.entry(pid).and_modify(|member| member.rehomed = true);
         }
@@ -105,6 +106,7 @@ impl Model {
         if !self.fair.entity(id).on_rq {
             return self.rehome(pid, from, to);
         }
+        let from = self.fair.entity(id).cpu;
         let now = self.clock(from);
         self.fair.dequeue_task(from, id, Dequeue::default(), now);
         if self.fair.curr(from) == Some(id) {
@@ -114,20 +116,27 @@ impl Model {
         self.members.entry(pid).and_modify(|member| member.moving = true);
     }
 
-    /// `attach_task`. An idle CPU picks at once, which ends delayed dequeues.
+    /// `attach_task`.
     pub(super) fn attach(&mut self, pid: Pid, cpu: CpuId, flag: Flag) {
         let Some(member) = self.members.get_mut(&pid) else { return };
         let id = member.id;
-        if !std::mem::take(&mut member.moving) {
+        if !std::mem::take(&mut member.moving) || member.away || self.fair.entity(id).on_rq {
             return;
         }
+        self.leave_cpu(id);
+        self.fair.migrate_task(id, self.fair.entity(id).cpu, cpu);
         let asked = self.fair.need_resched(cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
         self.join(pid);
-        if self.fair.curr(cpu).is_none() && self.fair.queued(cpu).all(|id| self.fair.entity(id).sched_delayed) {
+        self.check_preempt(Kind::Balance, cpu, pid, asked, flag);
+    }
+
+    /// `schedule()` finds nobody to run before it looks for tasks elsewhere (`sched_balance_newidle`): sleepers that were
+    /// still queued leave thereby.
+    pub(super) fn run_dry(&mut self, cpu: CpuId) {
+        if self.rivals(cpu).is_empty() {
             self.fair.pick_task(cpu, self.clock(cpu));
         }
-        self.check_preempt(Kind::Balance, cpu, pid, asked, flag);
     }
 
     /// The current task leaves the queue, unless it did already.
@@ -187,25 +196,39 @@ impl Model {
 
     /// The trace says a task is queued on a CPU where the model has not got it: the trace is right.
     fn queue_anyway(&mut self, cpu: CpuId, pid: Pid) {
+        self.put_on(cpu, pid);
         let Some(id) = self.id(pid) else { return };
+        let now = self.clock(cpu);
         let se = self.fair.entity(id);
-        let from = se.cpu;
-        if se.on_rq && from == cpu {
-            if se.sched_delayed {
-                let now = self.clock(cpu);
-                self.fair.enqueue_task(cpu, id, Enqueue { delayed: true, wakeup: true, ..Enqueue::default() }, now);
-            }
-            return;
+        if se.sched_delayed {
+            self.fair.enqueue_task(cpu, id, Enqueue { delayed: true, wakeup: true, ..Enqueue::default() }, now);
+        } else if !se.on_rq {
+            self.tally.out_of_step += 1;
+            let wakeup = se.asleep;
+            self.fair.enqueue_task(cpu, id, Enqueue { wakeup, ..Enqueue::default() }, now);
         }
-        self.tally.out_of_step += 1;
-        if self.fair.entity(id).on_rq {
+    }
+
+    /// A task that the model has on another CPU changes to this one, off any queue.
+    fn put_on(&mut self, cpu: CpuId, pid: Pid) {
+        let Some(id) = self.id(pid) else { return };
+        let (from, on_rq) = (self.fair.entity(id).cpu, self.fair.entity(id).on_rq);
+        if from != cpu && on_rq {
+            self.tally.out_of_step += 1;
             self.detach(pid, from, cpu);
             self.members.entry(pid).and_modify(|member| member.moving = false);
         } else if from != cpu {
+            self.leave_cpu(id);
             self.fair.migrate_task(id, from, cpu);
         }
-        let wakeup = self.fair.entity(id).asleep;
-        let now = self.clock(cpu);
-        self.fair.enqueue_task(cpu, id, Enqueue { wakeup, ..Enqueue::default() }, now);
+    }
+
+    /// A task that blocked but whose switch was not seen no longer has its CPU.
+    pub(super) fn leave_cpu(&mut self, id: TaskId) {
+        let cpu = self.fair.entity(id).cpu;
+        if self.fair.curr(cpu) == Some(id) {
+            self.cpus[cpu.index()].clock = self.clock(cpu);
+            self.fair.put_prev(cpu, self.clock(cpu));
+        }
     }
 }

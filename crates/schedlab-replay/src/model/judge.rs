@@ -81,7 +81,7 @@ impl Model {
     }
 
     /// Everyone who could run now.
-    fn rivals(&self, cpu: CpuId) -> Vec<TaskId> {
+    pub(super) fn rivals(&self, cpu: CpuId) -> Vec<TaskId> {
         let running = self.fair.curr(cpu).filter(|curr| self.fair.entity(*curr).on_rq);
         let awake = |id: &TaskId| !self.fair.entity(*id).sched_delayed;
         self.fair.queued(cpu).chain(running).filter(awake).collect()

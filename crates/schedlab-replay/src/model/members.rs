@@ -190,6 +190,7 @@ impl Model {
             Whereabouts::Queued(cpu) => (cpu, false),
             Whereabouts::Asleep(_) => return,
         };
+        self.leave_cpu(id);
         self.fair.migrate_task(id, self.fair.entity(id).cpu, cpu);
         let now = self.clock(cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), now);

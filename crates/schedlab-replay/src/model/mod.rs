@@ -73,20 +73,6 @@ impl Model {
     /// Takes part in an operation at a time of the trace.
     pub fn apply(&mut self, operation: &Operation, now: Nanos) {
         self.now = now;
-        if std::env::var("SEED").is_ok() {
-            eprintln!(
-                "OP {} {:?} cpu0 curr {:?} {:?}",
-                now as f64 / 1e9,
-                operation,
-                self.fair.curr(CpuId(0)).map(|c| (
-                    self.pid(c),
-                    self.fair.entity(c).on_rq,
-                    self.fair.entity(c).sched_delayed,
-                    self.fair.entity(c).vlag as u64 == self.fair.entity(c).deadline.0
-                )),
-                self.fair.need_resched(CpuId(0))
-            );
-        }
         match *operation {
             Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within } => self.account(cpu, pid, ran, printed, within),
@@ -97,6 +83,7 @@ impl Model {
             Operation::Attach { pid, cpu, flag } => self.attach(pid, cpu, flag),
             Operation::Fork { cpu, parent, child, sure } => self.fork(cpu, parent, child, sure),
             Operation::Block { cpu, special } => self.block(cpu, special),
+            Operation::RunDry { cpu } => self.run_dry(cpu),
             Operation::Switch { cpu, prev, left, next, fair } => self.switch(cpu, prev, left, next, fair),
             Operation::Repick { cpu, sure } => self.repick(cpu, sure),
             Operation::Regroup { cpu, pid } => self.regroup(cpu, pid),

@@ -13,8 +13,14 @@ use crate::window::Window;
 /// An interrupt within this time came before the next lines of code.
 const AT_ONCE: Nanos = 10 * USEC;
 
+/// Nobody runs for 18 minutes without a tick: such a runtime is damaged.
+const LONGEST: Nanos = 1 << 40;
+
 impl Reading {
     pub(super) fn runtime(&mut self, step: &Step, pid: Pid, ran: Nanos, printed: Option<u64>, ahead: &Window<'_>) {
+        if ran > LONGEST || pid == 0 {
+            return;
+        }
         self.charges = true;
         if !self.tasks.contains_key(&pid) {
             let Some(cpu) = self.where_it_runs(pid, step, ahead) else { return };

@@ -11,6 +11,9 @@ use crate::window::Window;
 
 impl Reading {
     pub(super) fn migrate(&mut self, step: &Step, (pid, prio): (Pid, i32), from: CpuId, to: CpuId, ahead: &Window<'_>) {
+        if pid == 0 {
+            return;
+        }
         if !self.tasks.contains_key(&pid) {
             self.introduce(pid, Some(prio), Whereabouts::Queued(from), None, ahead);
         }
@@ -43,11 +46,12 @@ impl Reading {
     /// A CPU that pulls a task for itself outside any interrupt is in `schedule()`, and its current task has left the
     /// queue though its switch is still to come.
     fn leave_before_pulling(&mut self, step: &Step, to: CpuId, ahead: &Window<'_>) {
-        if to != step.cpu || !step.in_task() || !self.current_is_fair(to) || self.cpu(to).blocked {
+        if to != step.cpu || !step.in_task() || !self.current_is_fair(to) {
             return;
         }
         if let Some(left) = self.current(to).and_then(|current| leaves(to, current, true, ahead)) {
             self.block(to, left);
+            self.push(Operation::RunDry { cpu: to });
         }
     }
 

@@ -11,6 +11,9 @@ use crate::window::Window;
 
 impl Reading {
     pub(super) fn waking(&mut self, pid: Pid, prio: i32, last: CpuId, ahead: &Window<'_>) {
+        if pid == 0 {
+            return;
+        }
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.waking = true;
             self.follow_prio(pid, prio, ahead);
@@ -81,6 +84,9 @@ impl Reading {
     /// `task_fork_fair`: at the parent's accounting, or where `sched_process_fork` says that it was.
     /// Without a charge (the clock stood still) and after interrupts it is not `sure` when that was.
     pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, sure: bool) {
+        if child == 0 {
+            return;
+        }
         if self.tasks.get(&child).is_some_and(|task| task.place == Place::Off(cpu) && !task.exiting) {
             return;
         }

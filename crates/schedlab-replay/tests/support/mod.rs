@@ -23,6 +23,38 @@ pub struct Recorded {
     at: usize,
 }
 
+impl Recorded {
+    /// The same trace with some lines lost and some pids, CPUs and runtimes wrong.
+    pub fn damage(mut self, seed: u64) -> Self {
+        let mut draw = stream(seed, "damage");
+        self.lines.retain(|_| draw.below(20) > 0);
+        for line in &mut self.lines {
+            if draw.below(20) == 0 {
+                damage(line, &mut draw);
+            }
+        }
+        self
+    }
+}
+
+fn damage(line: &mut Line, draw: &mut Stream) {
+    let wrong = draw.below(12) as Pid;
+    match (&mut line.kind, draw.below(3)) {
+        (Kind::Switch { prev, .. }, 0) => *prev = wrong,
+        (Kind::Switch { next, next_prio, .. }, _) => (*next, *next_prio) = (wrong, draw.below(140) as i32),
+        (Kind::Waking { pid, .. } | Kind::WakeupNew { pid, .. } | Kind::Exit { pid, .. }, _) => *pid = wrong,
+        (Kind::Wakeup { target_cpu, .. }, _) => *target_cpu = CpuId(draw.below(6) as u32),
+        (Kind::Migrate { orig_cpu, dest_cpu, .. }, 0) => (*orig_cpu, *dest_cpu) = (*dest_cpu, *orig_cpu),
+        (Kind::Migrate { pid, .. }, _) => *pid = wrong,
+        (Kind::Fork { parent, child }, 0) => (*parent, *child) = (*child, *parent),
+        (Kind::Fork { child, .. }, _) => *child = wrong,
+        (Kind::Runtime { runtime, .. }, 0) => *runtime = draw.next_u64(),
+        (Kind::Runtime { vruntime, .. }, 1) => *vruntime = Some(draw.next_u64()),
+        (Kind::Runtime { pid, .. }, _) => *pid = wrong,
+        _ => line.cpu = CpuId(draw.below(6) as u32),
+    }
+}
+
 impl TraceReader for Recorded {
     fn header(&self) -> &Header {
         &self.header
