@@ -41,6 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     (tmp_path / "image").write_text("a kernel")
     traces.write(tmp_path / "in.ftrace")
 
@@ -202,6 +203,7 @@ def test_the_machine_is_told_what_was_found_out() -> None:
     assert "-icount" in one.command(Path("i"), Path("t"))
     assert "-icount" not in two.command(Path("i"), Path("t"))
     assert two.command(Path("i"), Path("t"))[-1].endswith("noautogroup cryptomgr.notests threadirqs")
+    assert "autogroup" not in Machine(Path("k"), 1, 512, autogroup=True).arguments()
 
 
 def test_the_archive_is_one_that_cpio_reads() -> None:

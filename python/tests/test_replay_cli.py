@@ -136,3 +136,20 @@ def test_disagreements_are_shown_with_the_queue() -> None:
     assert lines[1] == "  rule: leftmost [LAST_BUDDY]; gran 4"
     assert lines[2] == "  V is -1 from the queue's zero point"
     assert lines[-1].split() == [">", "hog-7", "0", "2", "-3", "5", "3000000", "5", "-11"]
+
+
+def test_the_state_is_compared_where_it_is_shown() -> None:
+    def score(decisions: int) -> dict[str, int]:
+        return {"decisions": decisions, "agreed": 0}
+
+    assert "without probes" in agreement._states({"vruntime": score(0), "first": []})
+    assert "at every event" in agreement._states({"vruntime": score(7), "first": []})
+    miss = {"time_ns": 2_500_000_000, "pid": 7, "kernel": [100, 2**64 - 5], "model": [90, 5]}
+    lines = agreement._states({"vruntime": score(7), "first": [miss]}).splitlines()
+    assert lines[1].split() == ["2.500000", "s", "7", "100", "-10", str(2**64 - 5), "+10"]
+
+
+def test_state_of_a_trace_without_probes(cli: Cli) -> None:
+    code, out, _ = cli("replay", "hogs.ftrace", "--state")
+    assert code == 0
+    assert out.splitlines()[-1] == "the trace shows no state: it was recorded without probes"

@@ -50,6 +50,7 @@ class Options(argparse.Namespace):
     source: Path
     target: Path
     matrix: bool
+    state: bool
     first: int
     workload: list[str]
     cpus: int | None
@@ -58,6 +59,7 @@ class Options(argparse.Namespace):
     probes: bool
     records: int
     append: str
+    autogroup: bool
 
 
 class Parser(argparse.ArgumentParser):
@@ -157,6 +159,7 @@ def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
     rows.add_argument("--kernel", metavar="VERSION", help="which row (default: that of the recorded kernel)")
     rows.add_argument("--matrix", action="store_true", help="every row, a line each")
     p.add_argument("--first", type=_natural, default=1, metavar="N", help="show the first N disagreements (default: 1)")
+    p.add_argument("--state", action="store_true", help="show where the model's state first parts from the probed one")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all counts as JSON; - is stdout, alone")
     p.set_defaults(html=None)
     _common(p)
@@ -198,6 +201,7 @@ def _record(commands: argparse._SubParsersAction[Parser]) -> None:
         "--time-limit", type=_positive, default=300, metavar="S", help="end a guest that hangs (default: 300)"
     )
     p.add_argument("--append", default="", metavar="WORDS", help="more words for the kernel's command line")
+    p.add_argument("--autogroup", action="store_true", help="let the kernel make a group of every session")
     p.add_argument("workload", nargs="+", metavar="WORKLOAD", help="after --: a command, or one line for the shell")
     _common(p)
 

@@ -48,4 +48,5 @@ def _order(options: Options) -> Order:
         probes=options.probes,
         records=options.records,
         append=options.append,
+        autogroup=options.autogroup,
     )

@@ -27,7 +27,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json == "-":
         console.result(text)
     else:
-        console.result(matrix(trace, reports) if options.matrix else report(trace, reports[0]))
+        console.result(matrix(trace, reports) if options.matrix else report(trace, reports[0], state=options.state))
     if options.json not in (None, "-"):
         write_file(Path(options.json), text + "\n")
     return 0

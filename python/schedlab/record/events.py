@@ -12,7 +12,15 @@ SCHED = (
     "sched_process_exit",
     "sched_stat_runtime",
 )
-CALLS = ("setpriority", "sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity", "sched_yield")
+CALLS = (
+    "setpriority",
+    "sched_setscheduler",
+    "sched_setparam",
+    "sched_setattr",
+    "sched_setaffinity",
+    "sched_yield",
+    "setsid",
+)
 
 EVENTS = (*(f"sched/{name}" for name in SCHED), *(f"syscalls/sys_enter_{name}" for name in CALLS))
 """Paths below `events/` of tracefs. The scheduler's must be there; a kernel may lack a system call."""

@@ -23,7 +23,7 @@ echo mono >trace_clock
 echo 0 >options/overwrite
 echo "$BUFFER_KB" >buffer_size_kb || { say failed: no memory for the trace buffer; poweroff -f; }
 if [ "$PROBES" = 1 ]; then
-	sh /schedlab/probes && say with probes
+	sh /schedlab/probes $GROUP_PROBES && say with probes
 	[ -d events/e ] && echo 1 >events/e/enable
 fi
 for event in $EVENTS; do
@@ -41,8 +41,14 @@ say "workload ended with $code"
 
 cd /sys/kernel/tracing
 stty -F /dev/ttyS1 raw -echo 2>/dev/null
+sh /schedlab/header >/tmp/header
+# With one CPU left, no interrupt of the serial line gets lost between threads of QEMU.
+for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do
+	[ -f "$cpu" ] && echo 0 >"$cpu"
+done
+say sending the trace
 {
-	sh /schedlab/header
+	cat /tmp/header
 	for cpu in per_cpu/cpu*; do
 		sed -n "s/^dropped events: \([1-9]\)/# dropped ${cpu#per_cpu/cpu} \1/p" "$cpu/stats"
 	done

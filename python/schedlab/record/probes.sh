@@ -28,6 +28,13 @@ queue() { # OBJECT
 	echo "z=$1->se.cfs_rq->$zero:u64 a=$1->se.cfs_rq->$sum:s64 w=$1->se.cfs_rq->$weight:u64 n=$1->se.cfs_rq->$count:u32"
 }
 
+# A group's entity stands for the task's queue in the queue above: its own state (g...), its slice and weight (gs, gw),
+# and that queue (gz ... gn). `tg` tells groups apart. A task of the root group has none, and nothing is printed for it.
+group() { # OBJECT
+	parent=$1->se.parent
+	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 gsd=$parent->sched_delayed:u8 gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32"
+}
+
 known "p->se.sched_delayed:u8" || exit 1
 zero=$(first_known "p->se.cfs_rq" zero_vruntime min_vruntime)
 sum=$(first_known "p->se.cfs_rq" sum_w_vruntime avg_vruntime)
@@ -39,6 +46,12 @@ define "t:e/wk sched_wakeup $(task '' p) $(queue p)"
 define "t:e/wn sched_wakeup_new $(task '' p) $(queue p)"
 define "t:e/wg sched_waking $(task '' p) $(queue p)"
 define "t:e/sw sched_switch $(task p prev) $(task n next) $(queue next)"
+if [ "$1" = groups ]; then
+	define "t:e/grt sched_stat_runtime p=tsk->pid $(group tsk)"
+	define "t:e/gwk sched_wakeup p=p->pid $(group p)"
+	define "t:e/gwn sched_wakeup_new p=p->pid $(group p)"
+	define "t:e/gsw sched_switch p=next->pid $(group next)"
+fi
 # The check whether a wakee preempts, from its first to its last instruction.
 for check in wakeup_preempt_fair check_preempt_wakeup_fair; do
 	define "p:e/cp $check $(task '' p) cp=rq->curr->pid fl=wake_flags cf=rq->curr->thread_info.flags" &&

@@ -32,6 +32,7 @@ class Machine:
     cpus: int
     memory_mb: int
     append: str = ""
+    autogroup: bool = False
 
     def accelerator(self) -> list[str]:
         """One CPU counts instructions, which makes its time repeatable; several run on a thread each."""
@@ -48,9 +49,9 @@ class Machine:
         ]  # fmt: skip
 
     def arguments(self) -> str:
-        """The kernel's command line: without groups per session and without threads that compete after boot."""
-        words = "console=ttyS0 quiet panic=-1 noautogroup cryptomgr.notests"
-        return f"{words} {self.append}".strip()
+        """The kernel's command line: groups per session only where asked for, no threads that compete after boot."""
+        groups = "" if self.autogroup else " noautogroup"
+        return f"console=ttyS0 quiet panic=-1{groups} cryptomgr.notests {self.append}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ class Order:
     records: int = 0
     """Only so many, from the start; 0 is all."""
     append: str = ""
+    autogroup: bool = False
+    """Sessions are groups, as where Debian's kernels are not told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Taken:
 def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
     kernel = kernels.find(order.kernel)
     line = programs.shell_line(order.workload)
-    machine = Machine(kernel.image, order.cpus, order.memory_mb, order.append)
+    machine = Machine(kernel.image, order.cpus, order.memory_mb, order.append, order.autogroup)
     tell(f"{kernel.source}, sha256 {kernel.sha256}")
     (folder / "initramfs").write_bytes(
         initramfs.build(programs.files(line, programs.find_busybox()), _texts(order, line))
@@ -106,6 +108,7 @@ def _texts(order: Order, line: str) -> dict[str, str]:
     settings = {
         "BUFFER_KB": int(order.memory_mb * 1024 * BUFFER_SHARE / order.cpus),
         "PROBES": int(order.probes),
+        "GROUP_PROBES": "groups" if order.autogroup else "",
         "RECORDS": order.records + HEADER_LINES if order.records else 0,
         "EVENTS": f'"{" ".join(EVENTS)}"',
     }

@@ -17,9 +17,10 @@ def document(trace: str, reports: Sequence[Report]) -> dict[str, Any]:
     return {"schema": REPLAY_SCHEMA, "file": trace, "reports": list(reports)}
 
 
-def report(trace: str, r: Report) -> str:
-    """One row on one trace."""
+def report(trace: str, r: Report, *, state: bool = False) -> str:
+    """One row on one trace; `state` also shows where the model's state first parts from the probed one."""
     blocks = [_head(trace, r), _scores(r), "\n".join(_remarks(r))]
+    blocks += [_states(r["state"])] if state else []
     blocks += [_disagreement(d) for d in r["disagreements"]]
     return "\n\n".join(blocks)
 
@@ -103,9 +104,27 @@ def _remarks(r: Report) -> Iterable[str]:
     for what in ("vruntime", "deadline"):
         if judged := state[what]["decisions"]:
             yield f"probed {what}: {state[what]['agreed']:,} of {judged:,} equal to the nanosecond"
-    yield f"tasks: {r['tasks']['seen']:,} seen, the state of {r['tasks']['taken']:,} taken from the trace, once each"
+    yield _tasks(r["tasks"])
     if r["out_of_step"]:
         yield f"out of step {r['out_of_step']:,} times: the trace had a task where the model had not"
+
+
+def _states(state: Mapping[str, Any]) -> str:
+    if not state["vruntime"]["decisions"]:
+        return "the trace shows no state: it was recorded without probes"
+    if not state["first"]:
+        return "the model's state is the kernel's at every event that shows it"
+    rows = [["first at", "pid", "vruntime", "model's", "deadline", "model's"]]
+    for miss in state["first"]:
+        pairs = zip(miss["kernel"], miss["model"], strict=True)
+        cells = [cell for kernel, model in pairs for cell in (str(kernel), f"{_wrapped(model - kernel):+}")]
+        rows.append([f"{miss['time_ns'] / 1e9:.6f} s", str(miss["pid"]), *cells])
+    return "\n".join(columns(rows, ">>>>>>"))
+
+
+def _tasks(t: Mapping[str, Any]) -> str:
+    guessed = f", {t['guessed']:,} taken to have no lag" if t["guessed"] else ""
+    return f"tasks: {t['seen']:,} seen, the state of {t['taken']:,} taken from the trace, once each{guessed}"
 
 
 def _disagreement(d: Mapping[str, Any]) -> str:
