@@ -23,7 +23,7 @@ from schedlab.record import Order, record
 
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
 DECISIONS = 3000
-BYTES_MAX = 290_000
+BYTES_MAX = 115_000
 RECORDS = 60_000
 """More than that many decisions ever need."""
 
@@ -39,6 +39,13 @@ WORKLOADS = {
     "niced": f"for n in 0 5 19; do for c in $(seq {{cpus}}); do timeout 12 nice -n $n {HOG} & done; done; wait",
     "video": f"rt-app video.json & sleep 2; for i in 1 2 3; do timeout 6 {HOG} & done; wait",
 }
+SESSIONS = {
+    "hogs-autogroup": f"setsid timeout 3 {HOG} & for i in 1 2; do timeout 3 {HOG} & done; "
+    "setsid stress-ng --nanosleep 2 -t 2 & setsid stress-ng --cpu 2 -t 2; wait",
+    "hackbench-autogroup": f"setsid timeout 3 {HOG} & setsid hackbench -g {{cpus}} -l 40 & hackbench -g 1 -l 20; wait",
+}
+"""Each session a group of its own, beside tasks of no session."""
+
 VIDEO = "/usr/share/doc/rt-app/examples/video-short.json"
 """rt-app itself reads it only after its workgen has made JSON of it."""
 
@@ -60,7 +67,9 @@ class Trace:
         return CORPUS / f"{self.name}.ftrace.gz"
 
 
-TRACES = [Trace(kernel, cpus, workload) for kernel in KERNELS for cpus in (1, 2) for workload in WORKLOADS]
+TRACES = [
+    Trace(kernel, cpus, workload) for kernel in KERNELS for cpus in (1, 2) for workload in (*WORKLOADS, *SESSIONS)
+]
 
 
 def main(patterns: list[str]) -> int:
@@ -78,11 +87,19 @@ def main(patterns: list[str]) -> int:
 
 def make(trace: Trace, engine: Engine) -> None:
     """Record, cut, and say how well the kernel's row decides it."""
-    line = WORKLOADS[trace.workload].format(cpus=trace.cpus)
+    line = (WORKLOADS | SESSIONS)[trace.workload].format(cpus=trace.cpus)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         if "video.json" in line:
             subprocess.run(["workgen", "-d", "-o", "video.json", VIDEO], check=True)
-        order = Order(trace.kernel, (line,), Path("whole.ftrace.gz"), trace.cpus, time_limit_s=900, records=RECORDS)
+        order = Order(
+            trace.kernel,
+            (line,),
+            Path("whole.ftrace.gz"),
+            trace.cpus,
+            time_limit_s=400,
+            records=RECORDS,
+            autogroup=trace.workload in SESSIONS,
+        )
         done = record(order, engine)
         keep = shorten(order.out, trace.path, done.counts["records"], engine)
     decisions, report = judged(trace.path, engine)

@@ -1,7 +1,8 @@
 //! Traces of real kernels: how many of their decisions the row of their kernel must reach, and that no other row does
 //! better.
 //!
-//! The traces in `corpus/` are cut from recordings in QEMU, autogroup off; their names say kernel, CPUs and load.
+//! The traces in `corpus/` are cut from recordings in QEMU, autogroup off where their names do not say that it was on;
+//! the names say kernel, CPUs and load.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,9 @@ const STAND_INS: [(&str, &str); 2] = [("6.12.107-1cpu-hack", "6.12.0"), ("6.12.1
 /// Traces in which the model's vruntimes part from the kernel's by a few ns and stay apart, though it decides alike:
 /// cyclictest tries SCHED_FIFO and comes back, and what it comes back with is not yet followed to the ns.
 const DRIFTING: [&str; 2] = ["6.12.107-1cpu-cyclictest", "6.12.107-2cpu-cyclictest"];
+
+/// Sessions are groups there: not modelled yet.
+const GROUPS: &str = "-autogroup";
 
 struct Trace {
     name: String,
@@ -72,6 +76,10 @@ fn every_trace_is_decided_as_its_kernel_did() {
             println!("{}: row not modelled yet", trace.name);
             continue;
         };
+        if trace.name.ends_with(GROUPS) {
+            println!("{}: groups not modelled yet", trace.name);
+            continue;
+        }
         let (report, name) = (trace.replay(row), &trace.name);
         let floor = if trace.cpus == 1 { ONE } else { SEVERAL };
         judged += report.picks.decisions + report.preemptions.decisions;
@@ -96,7 +104,7 @@ fn every_trace_is_decided_as_its_kernel_did() {
 #[test]
 fn the_row_of_the_recorded_kernel_wins() {
     let rows: Vec<&'static Version> = Version::all().iter().collect();
-    for trace in corpus() {
+    for trace in corpus().into_iter().filter(|trace| !trace.name.ends_with(GROUPS)) {
         let Some(row) = trace.row else { continue };
         let mut reader = schedlab_trace::open(&trace.path).unwrap();
         let reports = replay_rows(&mut *reader, &rows, &Options::default()).unwrap();
