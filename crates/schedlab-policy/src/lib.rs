@@ -9,6 +9,7 @@ pub mod fair;
 mod features;
 mod knobs;
 mod nearest;
+pub mod pelt;
 mod placement;
 mod sched;
 mod version;

@@ -6,6 +6,7 @@
 use crate::config::PreemptModel;
 use crate::features::{Feature, FeatureSet};
 use crate::nearest::nearest;
+use crate::pelt::Signals;
 use crate::weight::FIXEDPOINT_SHIFT;
 
 /// The columns of the feature and knob tables, oldest first. A column is not yet a version: only [`Version::all`] is.
@@ -208,6 +209,8 @@ pub struct Rules {
     pub lazy: bool,
     /// HRTICK.
     pub hrtick: HrtickRule,
+    /// Load tracking.
+    pub pelt: Signals,
 }
 
 /// One kernel version.
@@ -287,16 +290,24 @@ const CFS: Rules = Rules {
     reweight_deadline: false,
     lazy: false,
     hrtick: HrtickRule::Slice,
+    pelt: Signals::V6_1,
 };
 
 const CFS_6_3: Rules = Rules { tick_slice_cap: true, ..CFS };
 
-const CFS_5_13: Rules =
-    Rules { idle: IdleRule::Task, idle_slice_floor: false, idle_sleeper_credit: false, long_sleeper: false, ..CFS };
+const CFS_5_13: Rules = Rules {
+    idle: IdleRule::Task,
+    idle_slice_floor: false,
+    idle_sleeper_credit: false,
+    long_sleeper: false,
+    pelt: Signals::V5_13,
+    ..CFS
+};
 
-const CFS_5_7: Rules = Rules { pick_clears_buddies: true, sysctl_updates_nr_latency: true, ..CFS_5_13 };
+const CFS_5_7: Rules =
+    Rules { pick_clears_buddies: true, sysctl_updates_nr_latency: true, pelt: Signals::V5_7, ..CFS_5_13 };
 
-const CFS_5_2: Rules = Rules { prio_changed_alone: true, ..CFS_5_7 };
+const CFS_5_2: Rules = Rules { prio_changed_alone: true, pelt: Signals::V5_2, ..CFS_5_7 };
 
 const EEVDF_RFC: Rules = Rules {
     policy: Policy::Eevdf,
@@ -322,6 +333,7 @@ const EEVDF_6_12: Rules = Rules {
     initial_enqueue: true,
     slice: SliceSource::Custom,
     wakeup: WakeupRule::BreakMarker,
+    pelt: Signals::V6_12,
     ..EEVDF_6_6
 };
 
@@ -330,6 +342,7 @@ const EEVDF_6_12_STABLE: Rules = Rules {
     idle_loses_protection: true,
     buddy_feature: Feature::PickBuddy,
     yields: YieldRule::ForfeitRequest,
+    pelt: Signals::V6_12_STABLE,
     ..EEVDF_6_12
 };
 
@@ -350,6 +363,7 @@ const EEVDF_7: Rules = Rules {
     protection: Protection::Vprot { renewed_by_requeue: false },
     wakeup: WakeupRule::Requeue,
     hrtick: HrtickRule::Deadline,
+    pelt: Signals::V7_2,
     ..EEVDF_6_18
 };
 

@@ -1,0 +1,234 @@
+//! One entity's or queue's averages (`struct sched_avg`) and their update (`___update_load_sum`, `___update_load_avg`).
+//!
+//! Per call: nothing within 1024 ns of the last; inside a segment the time is added, nothing decays, no average changes;
+//! across segments all sums decay, then averages follow: `avg = weight * sum / (LOAD_AVG_MAX - 1024 + period_contrib)`.
+
+use super::series::{decay_load, segments_sum, CAPACITY_SHIFT, PELT_MIN_DIVIDER};
+use super::Signals;
+use schedlab_model::Nanos;
+
+/// Sums and averages of one signal set: one cache line.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SchedAvg {
+    /// Up to when time is accounted; 0 = not attached to a queue.
+    pub last_update_time: Nanos,
+    /// Time on the queue, decayed; a queue's is weighted.
+    pub load_sum: u64,
+    /// Runnable time times 1024, decayed; a queue's counts each task (5.2: as `load_sum`, runnable tasks only).
+    pub runnable_sum: u64,
+    /// Load average: weight times the part of the time it was on the queue.
+    pub load_avg: u64,
+    /// Runnable average, 1024 per task that always waits or runs (5.2: `runnable_load_avg`).
+    pub runnable_avg: u64,
+    /// Running time times 1024, decayed.
+    pub util_sum: u32,
+    /// Position in the current segment, in 1024 ns.
+    pub period_contrib: u32,
+    /// Utilisation, 0..=1024 of this CPU's capacity.
+    pub util_avg: u32,
+    /// `util_est.enqueued`, or from 6.8 on the whole `util_est`; its flag says util_avg has not changed since.
+    pub util_est: u32,
+    /// `util_est.ewma` (up to 6.7).
+    pub util_est_ewma: u32,
+}
+
+/// What an entity or queue is doing while the time passes that is being accounted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct State {
+    /// 1 per entity on its queue; a queue's weight.
+    pub load: u64,
+    /// Runnable tasks.
+    pub runnable: u64,
+    /// It runs.
+    pub running: bool,
+}
+
+impl SchedAvg {
+    /// `get_pelt_divider`.
+    #[inline]
+    #[must_use]
+    pub fn divider(&self) -> u64 {
+        PELT_MIN_DIVIDER + u64::from(self.period_contrib)
+    }
+
+    /// `___update_load_sum`: accounts up to `now`. Whether a segment ended, so that averages are due.
+    #[inline]
+    pub fn update_load_sum(&mut self, now: Nanos, state: State, signals: &Signals) -> bool {
+        let delta = now.wrapping_sub(self.last_update_time);
+        if delta < 1024 {
+            return false;
+        }
+        if (delta as i64) < 0 {
+            self.last_update_time = now;
+            return false;
+        }
+        let units = delta >> 10;
+        self.last_update_time += units << 10;
+        let position = u64::from(self.period_contrib) + units;
+        if position >= 1024 {
+            self.cross_segments(position, state, signals);
+            return true;
+        }
+        self.period_contrib = position as u32;
+        self.add(units, state, signals);
+        false
+    }
+
+    /// `accumulate_sum` where at least one segment ends.
+    #[inline(never)]
+    fn cross_segments(&mut self, position: u64, state: State, signals: &Signals) {
+        let (segments, current) = (position / 1024, position % 1024);
+        self.load_sum = decay_load(self.load_sum, segments);
+        self.runnable_sum = decay_load(self.runnable_sum, segments);
+        self.util_sum = decay_load(u64::from(self.util_sum), segments) as u32;
+        let rest_of_first = 1024 - u64::from(self.period_contrib);
+        self.period_contrib = current as u32;
+        if state.load > 0 {
+            self.add(segments_sum(segments, rest_of_first, current), state, signals);
+        }
+    }
+
+    /// What `contrib` units of this state add. Without load nothing runs either, whatever `curr` says.
+    #[inline]
+    fn add(&mut self, contrib: u64, state: State, signals: &Signals) {
+        if state.load == 0 {
+            return;
+        }
+        self.load_sum += state.load * contrib;
+        let shift = if signals.runnable_load { 0 } else { CAPACITY_SHIFT };
+        self.runnable_sum += (state.runnable * contrib) << shift;
+        if state.running {
+            self.util_sum += (contrib << CAPACITY_SHIFT) as u32;
+        }
+    }
+
+    /// `___update_load_avg`; 5.2 weights the second signal too, with `runnable`.
+    #[inline]
+    pub fn update_load_avg(&mut self, weight: u64, runnable: u64, signals: &Signals) {
+        let divider = self.divider();
+        self.load_avg = weight * self.load_sum / divider;
+        let weighted = if signals.runnable_load { runnable } else { 1 };
+        self.runnable_avg = weighted * self.runnable_sum / divider;
+        self.util_avg = (u64::from(self.util_sum) / divider) as u32;
+    }
+
+    /// `__update_load_avg_se`: `runnable` is whether a task is (or how many of a group's are) runnable. Whether the
+    /// averages changed.
+    #[inline]
+    pub fn update_se(
+        &mut self,
+        now: Nanos,
+        weight: u64,
+        (on_rq, runnable, running): (bool, u64, bool),
+        signals: &Signals,
+    ) -> bool {
+        let runnable = if signals.runnable_load { u64::from(on_rq) } else { runnable };
+        let changed = self.update_load_sum(now, State { load: u64::from(on_rq), runnable, running }, signals);
+        if changed {
+            self.update_load_avg(weight, weight, signals);
+            signals.util_est.util_changed(self);
+        }
+        changed
+    }
+
+    /// `__update_load_avg_blocked_se`.
+    #[inline]
+    pub fn update_blocked(&mut self, now: Nanos, weight: u64, signals: &Signals) -> bool {
+        let changed = self.update_load_sum(now, State::default(), signals);
+        if changed {
+            self.update_load_avg(weight, weight, signals);
+        }
+        changed
+    }
+
+    /// `update_rt_rq_load_avg`, `update_dl_rq_load_avg`: the time since the last call belonged to that class, or not.
+    #[inline]
+    pub fn update_class(&mut self, now: Nanos, running: bool, signals: &Signals) -> bool {
+        let on = u64::from(running);
+        let changed = self.update_load_sum(now, State { load: on, runnable: on, running }, signals);
+        if changed {
+            self.update_load_avg(1, 1, signals);
+        }
+        changed
+    }
+
+    /// `update_irq_load_avg`: `running` ns of interrupts, scaled to capacity, are taken to lie just before `now`.
+    pub fn update_irq(&mut self, now: Nanos, running: Nanos, signals: &Signals) -> bool {
+        let before = self.update_load_sum(now.wrapping_sub(running), State::default(), signals);
+        let within = self.update_load_sum(now, State { load: 1, runnable: 1, running: true }, signals);
+        if before || within {
+            self.update_load_avg(1, 1, signals);
+        }
+        before || within
+    }
+
+    /// `load_avg_is_decayed`: nothing is left to age.
+    #[must_use]
+    pub fn is_decayed(&self) -> bool {
+        self.load_sum == 0 && self.util_sum == 0 && self.runnable_sum == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIGNALS: &Signals = &Signals::V6_1;
+    const RUNNING: State = State { load: 1, runnable: 1, running: true };
+
+    #[test]
+    fn golden_utilisation_of_one_that_always_runs() {
+        let mut avg = SchedAvg::default();
+        let golden = [(4, 81), (8, 156), (16, 288), (32, 495), (64, 751), (128, 951), (256, 1019)];
+        let mut golden = golden.iter().peekable();
+        for ms in 1..=256u64 {
+            if avg.update_load_sum(ms * 1_000_000, RUNNING, SIGNALS) {
+                avg.update_load_avg(1024, 1024, SIGNALS);
+            }
+            if let Some((_, util)) = golden.next_if(|(at, _)| *at == ms) {
+                assert_eq!(avg.util_avg, *util, "after {ms} ms");
+            }
+        }
+        assert!(golden.next().is_none());
+    }
+
+    #[test]
+    fn time_below_a_unit_waits_and_time_backwards_only_resets() {
+        let mut avg = SchedAvg { last_update_time: 5000, ..SchedAvg::default() };
+        assert!(!avg.update_load_sum(6023, RUNNING, SIGNALS));
+        assert_eq!((avg.last_update_time, avg.load_sum), (5000, 0));
+        assert!(!avg.update_load_sum(6024, RUNNING, SIGNALS));
+        assert_eq!((avg.last_update_time, avg.load_sum, avg.util_sum), (6024, 1, 1024));
+        assert!(!avg.update_load_sum(17, RUNNING, SIGNALS));
+        assert_eq!((avg.last_update_time, avg.load_sum), (17, 1));
+    }
+
+    #[test]
+    fn the_flags_of_a_queue_without_weight_do_not_count() {
+        let mut avg = SchedAvg::default();
+        avg.update_load_sum(500 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
+        avg.update_load_sum(5000 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
+        assert_eq!((avg.load_sum, avg.runnable_sum, avg.util_sum), (0, 0, 0));
+    }
+
+    #[test]
+    fn interrupts_lie_before_the_update() {
+        let (mut irq, now) = (SchedAvg::default(), (1u64 << 30) + (500 << 10));
+        irq.update_irq(now, 300 << 10, SIGNALS);
+        assert_eq!((irq.util_sum, irq.last_update_time), (300 << 10, now));
+    }
+
+    #[test]
+    fn old_kernels_weight_what_is_runnable() {
+        let mut avg = SchedAvg::default();
+        for ms in 1..=1000 {
+            avg.update_se(ms << 20, 2048, (true, 1, false), &Signals::V5_2);
+        }
+        assert_eq!((avg.load_avg, avg.runnable_avg), (2047, 2047));
+        let mut avg = SchedAvg::default();
+        for ms in 1..=1000 {
+            avg.update_se(ms << 20, 2048, (true, 1, false), SIGNALS);
+        }
+        assert_eq!((avg.load_avg, avg.runnable_avg, avg.util_avg), (2047, 1024, 0));
+    }
+}

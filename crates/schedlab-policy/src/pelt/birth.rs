@@ -1,0 +1,60 @@
+//! The averages of a new task (`init_entity_runnable_average`, `post_init_entity_util_avg`).
+
+use super::series::CAPACITY_SCALE;
+use super::{SchedAvg, Signals};
+use crate::weight::LoadWeight;
+
+impl SchedAvg {
+    /// `init_entity_runnable_average` of a task: full load, so that it looks heavy until it has a history. A group's
+    /// entity starts with nothing.
+    #[must_use]
+    pub fn of_new_task(load: LoadWeight, signals: &Signals) -> SchedAvg {
+        let load_avg = load.scaled();
+        let runnable_avg = if signals.runnable_load { load_avg } else { 0 };
+        SchedAvg { load_avg, runnable_avg, ..SchedAvg::default() }
+    }
+
+    /// `post_init_entity_util_avg` at the first wakeup: a share of the queue's utilisation by weight, but at most half of
+    /// what the CPU has left.
+    pub fn guess_util(&mut self, load: LoadWeight, cfs_rq: &SchedAvg, signals: &Signals) {
+        let left = CAPACITY_SCALE as i64 - i64::from(cfs_rq.util_avg);
+        let cap = left / 2;
+        if cap > 0 {
+            let weight = if signals.init_full_weight { load.weight } else { load.scaled() };
+            let share = u64::from(cfs_rq.util_avg) * weight / (cfs_rq.load_avg + 1);
+            let cap = cap as u64;
+            self.util_avg = if cfs_rq.util_avg == 0 { cap } else { share.min(cap) } as u32;
+        }
+        if !signals.runnable_load {
+            self.runnable_avg = u64::from(self.util_avg);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FairPolicy;
+
+    #[test]
+    fn guesses_of_utilisation() {
+        // (signals, nice, queue's util_avg, queue's load_avg) -> util_avg
+        let table = [
+            (Signals::V6_1, 0, 0, 0, 512),
+            (Signals::V6_1, 0, 100, 1024, 462),
+            (Signals::V6_12, 0, 100, 1024, 99),
+            (Signals::V6_12, 10, 100, 1024, 10),
+            (Signals::V6_12, -10, 400, 1024, 312),
+            (Signals::V6_12, 0, 1024, 1024, 0),
+            (Signals::V6_12, 0, 1030, 9000, 0),
+        ];
+        for (signals, nice, util_avg, load_avg, expected) in table {
+            let load = LoadWeight::of_task(nice, FairPolicy::Normal);
+            let mut avg = SchedAvg::of_new_task(load, &signals);
+            assert_eq!((avg.load_avg, avg.util_avg), (load.scaled(), 0));
+            avg.guess_util(load, &SchedAvg { util_avg, load_avg, ..SchedAvg::default() }, &signals);
+            assert_eq!(avg.util_avg, expected, "nice {nice} on {util_avg}");
+            assert_eq!(avg.runnable_avg, u64::from(expected));
+        }
+    }
+}

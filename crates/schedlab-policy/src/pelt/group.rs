@@ -1,0 +1,205 @@
+//! Load across the levels of the group tree: what a group's entity takes over from its queue (`update_tg_cfs_util`,
+//! `update_tg_cfs_runnable`, `update_tg_cfs_load`), and the group's share per CPU (`calc_group_shares`).
+//!
+//! A group entity's own history says when the group ran here; what moved in or out of the group below is not in it and
+//! is propagated: utilisation and runnable are copied, load is estimated from the sum that came or went.
+
+use super::series::CAPACITY_SHIFT;
+use super::{QueueLoad, SchedAvg, Signals};
+use crate::weight::scale_load_down;
+use schedlab_model::Nanos;
+
+/// Smallest weight of a group's entity, not scaled up (`MIN_SHARES`).
+const MIN_SHARES: u64 = 2;
+
+/// What a task group sums over its queues (`tg->load_avg`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct GroupLoad {
+    /// The sum of contributions, as far as the queues have told.
+    pub load_avg: i64,
+}
+
+impl GroupLoad {
+    /// `update_tg_load_avg`: a queue tells its change once it is more than 1/64 of what it told last.
+    #[inline]
+    pub fn update(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) {
+        if signals.tg_update_interval > 0
+            && now.wrapping_sub(queue.last_update_tg_load_avg) < signals.tg_update_interval
+        {
+            return;
+        }
+        let told = queue.tg_load_avg_contrib;
+        if queue.avg.load_avg.abs_diff(told) > told / 64 {
+            self.load_avg += queue.avg.load_avg as i64 - told as i64;
+            queue.tg_load_avg_contrib = queue.avg.load_avg;
+            queue.last_update_tg_load_avg = now;
+        }
+    }
+}
+
+/// `calc_group_shares`: the weight of the group's entity on one CPU, the CPU's part of the group's load; `weight` is the
+/// sum of weights on that queue, full resolution as is `shares`.
+#[must_use]
+pub fn calc_group_shares(shares: u64, weight: u64, queue: &QueueLoad, group: &GroupLoad) -> u64 {
+    let load = scale_load_down(weight).max(queue.avg.load_avg) as i64;
+    let total = group.load_avg - queue.tg_load_avg_contrib as i64 + load;
+    let mut part = (shares as i64).wrapping_mul(load);
+    if total != 0 {
+        part /= total;
+    }
+    part.clamp(MIN_SHARES.min(shares) as i64, shares as i64) as u64
+}
+
+/// `propagate_entity_load_avg` of a group's entity `se`, of this scaled weight, on `queue`; `group` is the queue it stands
+/// for, with the weights queued there at full resolution. Whether anything changed.
+pub fn propagate_entity_load_avg(
+    queue: &mut QueueLoad,
+    se: &mut SchedAvg,
+    weight: u64,
+    (group, group_weight): (&mut QueueLoad, u64),
+    signals: &Signals,
+) -> bool {
+    if !group.propagate {
+        return false;
+    }
+    group.propagate = false;
+    queue.add_tg_cfs_propagate(group.prop_runnable_sum);
+    update_tg_cfs_util(queue, se, group, signals);
+    if !signals.runnable_load {
+        update_tg_cfs_runnable(queue, se, group, signals);
+    }
+    update_tg_cfs_load(queue, se, weight, (group, group_weight), signals);
+    true
+}
+
+fn update_tg_cfs_util(queue: &mut QueueLoad, se: &mut SchedAvg, group: &QueueLoad, signals: &Signals) {
+    let delta_avg = i64::from(group.avg.util_avg) - i64::from(se.util_avg);
+    if delta_avg == 0 {
+        return;
+    }
+    let divider = queue.avg.divider();
+    se.util_avg = group.avg.util_avg;
+    let sum = u64::from(se.util_avg) * divider;
+    let delta_sum = sum as i64 - i64::from(se.util_sum);
+    se.util_sum = sum as u32;
+    let avg = &mut queue.avg;
+    avg.util_avg = add_positive(u64::from(avg.util_avg), delta_avg) as u32;
+    let sum = add_positive(u64::from(avg.util_sum), delta_sum);
+    avg.util_sum = signals.floor.keep(sum, u64::from(avg.util_avg), divider) as u32;
+}
+
+fn update_tg_cfs_runnable(queue: &mut QueueLoad, se: &mut SchedAvg, group: &QueueLoad, signals: &Signals) {
+    let delta_avg = group.avg.runnable_avg as i64 - se.runnable_avg as i64;
+    if delta_avg == 0 {
+        return;
+    }
+    let divider = queue.avg.divider();
+    se.runnable_avg = group.avg.runnable_avg;
+    let sum = se.runnable_avg * divider;
+    let delta_sum = sum as i64 - se.runnable_sum as i64;
+    se.runnable_sum = sum;
+    let avg = &mut queue.avg;
+    avg.runnable_avg = add_positive(avg.runnable_avg, delta_avg);
+    avg.runnable_sum = signals.floor.keep(add_positive(avg.runnable_sum, delta_sum), avg.runnable_avg, divider);
+}
+
+fn update_tg_cfs_load(
+    queue: &mut QueueLoad,
+    se: &mut SchedAvg,
+    weight: u64,
+    (group, group_weight): (&mut QueueLoad, u64),
+    signals: &Signals,
+) {
+    let moved = std::mem::take(&mut group.prop_runnable_sum);
+    if moved == 0 {
+        return;
+    }
+    let divider = queue.avg.divider();
+    let sum = if moved > 0 {
+        // Until the CPU is saturated, running and runnable are the same.
+        se.load_sum.saturating_add(moved as u64).min(divider)
+    } else {
+        // All that is left is taken to be equally runnable; leaving never adds.
+        let each = group.avg.load_sum.checked_div(scale_load_down(group_weight)).unwrap_or(0);
+        se.load_sum.min(each)
+    };
+    let sum = sum.max(u64::from(se.util_sum >> CAPACITY_SHIFT));
+    let load_avg = weight * sum / divider;
+    let delta_avg = load_avg as i64 - se.load_avg as i64;
+    // Newer kernels leave the sum alone as well where the average stays.
+    if delta_avg == 0 && signals.floor != super::SumFloor::None {
+        return;
+    }
+    let delta_sum = (weight * sum) as i64 - (weight * se.load_sum) as i64;
+    se.load_sum = sum;
+    se.load_avg = load_avg;
+    let avg = &mut queue.avg;
+    avg.load_avg = add_positive(avg.load_avg, delta_avg);
+    avg.load_sum = signals.floor.keep(add_positive(avg.load_sum, delta_sum), avg.load_avg, divider);
+}
+
+/// `add_positive`: never below zero.
+fn add_positive(value: u64, delta: i64) -> u64 {
+    value.checked_add_signed(delta).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIGNALS: &Signals = &Signals::V6_1;
+    const NICE_0: u64 = 1 << 20;
+
+    fn queue(load_avg: u64, told: u64) -> QueueLoad {
+        let avg = SchedAvg { load_avg, ..SchedAvg::default() };
+        QueueLoad { avg, tg_load_avg_contrib: told, ..QueueLoad::default() }
+    }
+
+    #[test]
+    fn shares_follow_the_part_of_the_load() {
+        // (shares, queued weight, load_avg here, told, group's sum) -> weight here
+        let table = [
+            (NICE_0, NICE_0, 1024, 1024, 1024, NICE_0),
+            (NICE_0, NICE_0, 1024, 1024, 4096, NICE_0 / 4),
+            (NICE_0, 3 * NICE_0, 1024, 1024, 2048, NICE_0 * 3 / 4),
+            (NICE_0, 0, 0, 0, 4096, 2),
+            (NICE_0, 0, 0, 0, 0, 2),
+            (3 << 10, NICE_0, 1024, 1024, 1024 * 1024, 3),
+        ];
+        for (shares, weight, load_avg, told, sum, expected) in table {
+            let group = GroupLoad { load_avg: sum };
+            assert_eq!(calc_group_shares(shares, weight, &queue(load_avg, told), &group), expected);
+        }
+    }
+
+    #[test]
+    fn a_queue_tells_changes_above_a_64th_and_not_too_often() {
+        let mut group = GroupLoad { load_avg: 6400 };
+        let mut here = queue(6500, 6400);
+        group.update(&mut here, 5_000_000, &Signals::V6_12);
+        assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6400, 6400), "exactly a 64th is not enough");
+        here.avg.load_avg = 6501;
+        group.update(&mut here, 5_000_000, &Signals::V6_12);
+        assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6501, 6501));
+        here.avg.load_avg = 0;
+        group.update(&mut here, 5_900_000, &Signals::V6_12);
+        assert_eq!(group.load_avg, 6501, "within a millisecond");
+        group.update(&mut here, 5_900_000, SIGNALS);
+        assert_eq!(group.load_avg, 0, "older kernels do not wait");
+    }
+
+    #[test]
+    fn a_task_that_moves_in_shows_in_the_parent_queue() {
+        let (mut root, mut child, mut ge) = (QueueLoad::default(), QueueLoad::default(), SchedAvg::default());
+        let mut task = SchedAvg { load_avg: 1024, util_avg: 300, runnable_avg: 500, ..SchedAvg::default() };
+        child.attach(&mut task, 1024, SIGNALS);
+        assert!(propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, NICE_0), SIGNALS));
+        assert_eq!((ge.util_avg, ge.runnable_avg, ge.load_avg), (300, 500, 512));
+        assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (300, 500, 512));
+        assert!(root.propagate && !child.propagate);
+        assert!(!propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, NICE_0), SIGNALS));
+        child.detach(&task, 1024, SIGNALS);
+        propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, 0), SIGNALS);
+        assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (0, 0, 0));
+    }
+}

@@ -1,0 +1,248 @@
+//! A queue's averages and the traffic of tasks in and out of them (`update_cfs_rq_load_avg`, `attach_entity_load_avg`,
+//! `detach_entity_load_avg`, `remove_entity_load_avg`, `enqueue_load_avg`).
+//!
+//! A queue's averages include tasks that sleep there. A task that moves takes its part along: at once if the queue's lock
+//! is held (it was queued), or left as a note ([`Removed`]) for the queue's next update (it slept).
+
+use super::avg::State;
+use super::series::{CAPACITY_SHIFT, PELT_MIN_DIVIDER};
+use super::{SchedAvg, Signals, SumFloor};
+use schedlab_model::Nanos;
+
+/// What sleepers took along since the queue's last update (`cfs_rq->removed`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Removed {
+    /// How many.
+    pub nr: u32,
+    /// Their load averages.
+    pub load_avg: u64,
+    /// Their runnable averages (5.2: their unweighted load sums).
+    pub runnable_avg: u64,
+    /// Their utilisation.
+    pub util_avg: u64,
+}
+
+/// The load tracking of a `cfs_rq`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct QueueLoad {
+    /// Averages.
+    pub avg: SchedAvg,
+    /// Sleepers that left.
+    pub removed: Removed,
+    /// Something below changed by attach or detach that the group's entity must follow (`propagate`).
+    pub propagate: bool,
+    /// The load sum that came or went that way.
+    pub prop_runnable_sum: i64,
+    /// Its part of `tg->load_avg`, as last told.
+    pub tg_load_avg_contrib: u64,
+    /// When that was.
+    pub last_update_tg_load_avg: Nanos,
+}
+
+impl QueueLoad {
+    /// `update_cfs_rq_load_avg`: `weight` and `runnable` are the queue's, `running` whether it has a current entity. Whether
+    /// the averages changed.
+    #[inline]
+    pub fn update(&mut self, now: Nanos, (weight, runnable, running): (u64, u64, bool), signals: &Signals) -> bool {
+        let removed = self.removed.nr > 0;
+        if removed {
+            self.take_removed(signals);
+        }
+        let runnable = if signals.runnable_load { weight } else { runnable };
+        let changed = self.avg.update_load_sum(now, State { load: weight, runnable, running }, signals);
+        if changed {
+            self.avg.update_load_avg(1, 1, signals);
+        }
+        removed || changed
+    }
+
+    #[inline(never)]
+    fn take_removed(&mut self, signals: &Signals) {
+        let removed = std::mem::take(&mut self.removed);
+        let divider = self.avg.divider();
+        self.sub_load(removed.load_avg, removed.load_avg * divider, signals.floor);
+        self.sub_util(removed.util_avg, removed.util_avg * divider, signals.floor);
+        if signals.runnable_load {
+            return self.add_tg_cfs_propagate(-(removed.runnable_avg as i64));
+        }
+        self.sub_runnable(removed.runnable_avg, removed.runnable_avg * divider, signals.floor);
+        self.add_tg_cfs_propagate((-((removed.runnable_avg * divider) as i64)) >> CAPACITY_SHIFT);
+    }
+
+    /// `attach_entity_load_avg`: the entity, of this weight, joins with the averages it brings; its sums are made from
+    /// them for this queue's position in the segment.
+    pub fn attach(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
+        let divider = self.avg.divider();
+        se.last_update_time = self.avg.last_update_time;
+        se.period_contrib = self.avg.period_contrib;
+        se.util_sum = (u64::from(se.util_avg) * divider) as u32;
+        let load_sum = se.load_avg * divider;
+        // Newer kernels keep a sum of at least 1 for an entity whose load has almost decayed.
+        se.load_sum = match signals.floor {
+            SumFloor::None | SumFloor::Synced => load_sum / weight.max(1),
+            SumFloor::Truncated | SumFloor::Wide => {
+                if weight < load_sum {
+                    load_sum / weight.max(1)
+                } else {
+                    1
+                }
+            }
+        };
+        if signals.runnable_load {
+            se.runnable_sum = se.load_sum;
+        } else {
+            se.runnable_sum = se.runnable_avg * divider;
+            self.avg.runnable_avg += se.runnable_avg;
+            self.avg.runnable_sum += se.runnable_sum;
+        }
+        self.enqueue_load_avg(se, weight);
+        self.avg.util_avg += se.util_avg;
+        self.avg.util_sum += se.util_sum;
+        self.add_tg_cfs_propagate(se.load_sum as i64);
+    }
+
+    /// `detach_entity_load_avg`: an entity whose averages are up to date leaves.
+    pub fn detach(&mut self, se: &SchedAvg, weight: u64, signals: &Signals) {
+        self.dequeue_load_avg(se, weight, signals);
+        self.sub_util(u64::from(se.util_avg), u64::from(se.util_sum), signals.floor);
+        if !signals.runnable_load {
+            self.sub_runnable(se.runnable_avg, se.runnable_sum, signals.floor);
+        }
+        self.add_tg_cfs_propagate(-(se.load_sum as i64));
+    }
+
+    /// `remove_entity_load_avg` of an entity that sleeps: it is aged to the queue's last update and leaves a note.
+    pub fn remove(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
+        se.update_blocked(self.avg.last_update_time, weight, signals);
+        let removed = &mut self.removed;
+        removed.nr += 1;
+        removed.util_avg += u64::from(se.util_avg);
+        removed.load_avg += se.load_avg;
+        removed.runnable_avg += if signals.runnable_load { se.load_sum } else { se.runnable_avg };
+    }
+
+    /// `enqueue_load_avg`: around a change of weight, after it.
+    pub fn enqueue_load_avg(&mut self, se: &SchedAvg, weight: u64) {
+        self.avg.load_avg += se.load_avg;
+        self.avg.load_sum += weight * se.load_sum;
+    }
+
+    /// `dequeue_load_avg`: around a change of weight, before it.
+    pub fn dequeue_load_avg(&mut self, se: &SchedAvg, weight: u64, signals: &Signals) {
+        self.sub_load(se.load_avg, weight * se.load_sum, signals.floor);
+    }
+
+    /// `enqueue_runnable_load_avg` (5.2).
+    #[inline]
+    pub fn enqueue_runnable(&mut self, se: &SchedAvg, weight: u64) {
+        self.avg.runnable_avg += se.runnable_avg;
+        self.avg.runnable_sum += weight * se.runnable_sum;
+    }
+
+    /// `dequeue_runnable_load_avg` (5.2).
+    #[inline]
+    pub fn dequeue_runnable(&mut self, se: &SchedAvg, weight: u64) {
+        let avg = &mut self.avg;
+        avg.runnable_avg = avg.runnable_avg.saturating_sub(se.runnable_avg);
+        avg.runnable_sum = avg.runnable_sum.saturating_sub(weight * se.runnable_sum);
+    }
+
+    /// `add_tg_cfs_propagate`.
+    #[inline]
+    pub fn add_tg_cfs_propagate(&mut self, runnable_sum: i64) {
+        self.propagate = true;
+        self.prop_runnable_sum += runnable_sum;
+    }
+
+    fn sub_load(&mut self, avg: u64, sum: u64, floor: SumFloor) {
+        let divider = self.avg.divider();
+        let to = &mut self.avg;
+        to.load_avg = to.load_avg.saturating_sub(avg);
+        to.load_sum = floor.keep(to.load_sum.saturating_sub(sum), to.load_avg, divider);
+    }
+
+    fn sub_runnable(&mut self, avg: u64, sum: u64, floor: SumFloor) {
+        let divider = self.avg.divider();
+        let to = &mut self.avg;
+        to.runnable_avg = to.runnable_avg.saturating_sub(avg);
+        to.runnable_sum = floor.keep(to.runnable_sum.saturating_sub(sum), to.runnable_avg, divider);
+    }
+
+    fn sub_util(&mut self, avg: u64, sum: u64, floor: SumFloor) {
+        let divider = self.avg.divider();
+        let to = &mut self.avg;
+        to.util_avg = u64::from(to.util_avg).saturating_sub(avg) as u32;
+        let sum = u64::from(to.util_sum).saturating_sub(sum);
+        to.util_sum = floor.keep(sum, u64::from(to.util_avg), divider) as u32;
+    }
+}
+
+impl SumFloor {
+    /// The sum to keep beside `avg`.
+    #[inline]
+    pub(super) fn keep(self, sum: u64, avg: u64, divider: u64) -> u64 {
+        match self {
+            SumFloor::None => sum,
+            SumFloor::Synced => avg * divider,
+            SumFloor::Truncated => u64::from((sum as u32).max((avg * PELT_MIN_DIVIDER) as u32)),
+            SumFloor::Wide => sum.max(avg * PELT_MIN_DIVIDER),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aged(weight: u64, ms: u64, signals: &Signals) -> SchedAvg {
+        let mut se = SchedAvg { last_update_time: 1, ..SchedAvg::default() };
+        (1..=ms).for_each(|ms| _ = se.update_se(ms * 1_000_000, weight, (true, 1, true), signals));
+        se
+    }
+
+    #[test]
+    fn what_is_attached_and_detached_again_leaves_nothing() {
+        for signals in [Signals::V5_2, Signals::V5_7, Signals::V5_13, Signals::V6_1, Signals::V7_2] {
+            let mut queue = QueueLoad::default();
+            queue.update(77_777_777, (0, 0, false), &signals);
+            let mut se = aged(1024, 50, &signals);
+            let before = se;
+            queue.attach(&mut se, 1024, &signals);
+            assert_eq!((se.load_avg, se.util_avg), (before.load_avg, before.util_avg));
+            assert_eq!((queue.avg.load_avg, queue.avg.util_avg), (se.load_avg, se.util_avg));
+            assert_eq!(se.last_update_time, queue.avg.last_update_time);
+            queue.detach(&se, 1024, &signals);
+            assert_eq!((queue.avg.load_avg, queue.avg.util_avg, queue.avg.load_sum), (0, 0, 0), "{signals:?}");
+            assert_eq!(queue.prop_runnable_sum, 0);
+        }
+    }
+
+    #[test]
+    fn a_sleeper_that_left_is_subtracted_at_the_next_update() {
+        for signals in [Signals::V5_2, Signals::V5_7, Signals::V5_13, Signals::V6_1, Signals::V7_2] {
+            let mut queue = QueueLoad::default();
+            let (mut a, mut b) = (aged(1024, 50, &signals), aged(1024, 90, &signals));
+            queue.attach(&mut a, 1024, &signals);
+            queue.attach(&mut b, 1024, &signals);
+            queue.remove(&mut a, 1024, &signals);
+            assert_eq!(queue.avg.util_avg, a.util_avg + b.util_avg);
+            assert!(queue.update(queue.avg.last_update_time, (0, 0, false), &signals));
+            assert_eq!((queue.avg.util_avg, queue.avg.load_avg), (b.util_avg, b.load_avg));
+            assert_eq!(queue.removed, Removed::default());
+        }
+    }
+
+    #[test]
+    fn versions_differ_in_the_sum_they_keep() {
+        let table = [
+            (SumFloor::None, 5, 5),
+            (SumFloor::Synced, 5, 2 * 46_800),
+            (SumFloor::Truncated, 5, 2 * 46_718),
+            (SumFloor::Truncated, (1 << 32) + 100_000, 100_000),
+            (SumFloor::Wide, (1 << 32) + 100_000, (1 << 32) + 100_000),
+        ];
+        for (floor, sum, expected) in table {
+            assert_eq!(floor.keep(sum, 2, 46_800), expected, "{floor:?}");
+        }
+    }
+}
