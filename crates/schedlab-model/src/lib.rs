@@ -4,12 +4,14 @@
 
 mod ids;
 mod mask;
+mod nearest;
 mod rng;
 mod topology;
 mod vruntime;
 
 pub use ids::{CpuId, Pid, TaskId};
 pub use mask::{CpuMask, MAX_CPUS};
+pub use nearest::{closest, nearest, suggest};
 pub use rng::{stream, Stream};
 pub use topology::{CpuPlace, Distance, Level, Topology, TopologyError};
 pub use vruntime::Vruntime;

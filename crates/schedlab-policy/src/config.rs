@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, Knobs};
-use crate::nearest::nearest;
 use crate::version::Version;
+use schedlab_model::nearest;
 use schedlab_model::{Nanos, SEC};
 
 /// The preemption model (`preempt=`).

@@ -8,7 +8,6 @@ pub mod decision;
 pub mod fair;
 mod features;
 mod knobs;
-mod nearest;
 pub mod pelt;
 mod placement;
 mod sched;

@@ -5,9 +5,9 @@
 
 use crate::config::PreemptModel;
 use crate::features::{Feature, FeatureSet};
-use crate::nearest::nearest;
 use crate::pelt::Signals;
 use crate::weight::FIXEDPOINT_SHIFT;
+use schedlab_model::nearest;
 
 /// The columns of the feature and knob tables, oldest first. A column is not yet a version: only [`Version::all`] is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

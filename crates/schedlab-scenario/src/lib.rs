@@ -13,7 +13,6 @@ mod keys;
 mod listing;
 mod machine;
 mod metric;
-mod nearest;
 mod overrides;
 mod program;
 mod rt_app;

@@ -7,8 +7,8 @@ use serde_json::{json, Value as Json};
 use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
 use crate::machine::{preset, preset_ids, HOST};
-use crate::nearest::suggest;
 use crate::units::show_duration;
+use schedlab_model::suggest;
 
 const KINDS: [&str; 5] = ["machines", "kernels", "features", "workloads", "knobs"];
 

@@ -4,8 +4,8 @@ use schedlab_model::{Nanos, SEC};
 use serde_json::Value as Json;
 
 use crate::error::{quote, Result, ScenarioError};
-use crate::nearest::suggest;
 use crate::units;
+use schedlab_model::suggest;
 
 /// The changes; `None` leaves the scenario's own.
 #[derive(Clone, PartialEq, Debug, Default)]

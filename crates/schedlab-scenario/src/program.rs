@@ -163,7 +163,7 @@ fn step(value: &Value, nr_cpus: usize) -> Result<StepKind> {
             Some((key, _)) => {
                 let all = VERBS.iter().map(|(verb, _)| *verb);
                 let error = table.key_error(key, format!("unknown step {}", crate::error::quote(key)));
-                Err(error.expected(FORM).hint(crate::nearest::suggest(key, all)))
+                Err(error.expected(FORM).hint(schedlab_model::suggest(key, all)))
             }
             None => Err(table.error("an empty step").expected(FORM)),
         },

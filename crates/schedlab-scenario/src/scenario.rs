@@ -12,12 +12,12 @@ use serde_json::Value as Json;
 use crate::error::{quote, Result, ScenarioError};
 use crate::keys::SCENARIO;
 use crate::metric::{self, Metric};
-use crate::nearest::suggest;
 use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
 use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
 use crate::{arm, fits, machine, variant, workload};
+use schedlab_model::suggest;
 
 /// A validated scenario.
 #[derive(Clone, Debug)]

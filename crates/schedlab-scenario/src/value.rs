@@ -8,9 +8,9 @@ use toml::Spanned;
 
 use crate::error::{quote, Result, ScenarioError};
 use crate::keys::Section;
-use crate::nearest::suggest;
 use crate::text::Text;
 use crate::units;
+use schedlab_model::suggest;
 
 /// A value at a key.
 #[derive(Clone, Debug)]

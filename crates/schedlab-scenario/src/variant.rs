@@ -7,10 +7,10 @@ use crate::attributes::Attributes;
 use crate::error::{Result, ScenarioError};
 use crate::keys::{VARIANT, VARIANT_TASK};
 use crate::machine::{self, hz};
-use crate::nearest::suggest;
 use crate::program::word;
 use crate::units;
 use crate::value::{Table, Value};
+use schedlab_model::suggest;
 
 /// The name that stands for this machine's kernel.
 const RUNNING: &str = "running";

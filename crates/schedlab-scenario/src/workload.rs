@@ -8,10 +8,10 @@ use schedlab_workload::{lower, Workload};
 use crate::attributes::Attributes;
 use crate::error::{quote, Result};
 use crate::keys::WORKLOAD;
-use crate::nearest::suggest;
 use crate::program::{tree, word};
 use crate::rt_app;
 use crate::value::{Table, Value};
+use schedlab_model::suggest;
 
 /// A workload before it is known to fit the variants.
 #[derive(Debug)]

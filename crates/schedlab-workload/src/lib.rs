@@ -6,7 +6,6 @@ mod build;
 pub mod catalogue;
 mod distribution;
 mod lower;
-mod nearest;
 mod program;
 pub mod rtapp;
 pub mod verbs;

@@ -11,10 +11,10 @@ use std::path::Path;
 use schedlab_sim::Machine;
 
 use crate::error::{Result, ScenarioError};
-use crate::nearest::suggest;
 use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
+use schedlab_model::suggest;
 
 pub(crate) use draft::hz;
 pub(crate) use host::release;

@@ -15,8 +15,8 @@ mod schbench_v1;
 mod stress_ng_cpu;
 mod wake_list;
 
-use crate::nearest::nearest;
 use crate::Workload;
+use schedlab_model::closest;
 
 pub use metric::MetricSpec;
 pub(crate) use option::Settings;
@@ -74,7 +74,7 @@ pub fn all() -> &'static [&'static Entry] {
 pub fn find(id: &str) -> Result<&'static Entry, BuildError> {
     all().iter().copied().find(|entry| entry.id == id).ok_or_else(|| {
         let ids: Vec<&str> = all().iter().map(|entry| entry.id).collect();
-        let near = nearest(id, ids.iter().copied());
+        let near = closest(id, ids.iter().copied());
         BuildError::new("use", format!("there is no workload `{id}`"))
             .expected(format!("one of {}", ids.join(", ")))
             .nearest(near)

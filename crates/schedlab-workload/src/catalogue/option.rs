@@ -3,7 +3,7 @@
 use schedlab_model::{Nanos, MSEC, SEC, USEC};
 
 use super::Entry;
-use crate::nearest::nearest;
+use schedlab_model::closest;
 
 /// A value as the scenario gives it.
 #[derive(Clone, PartialEq, Debug)]
@@ -337,7 +337,7 @@ fn spec_of(entry: &'static Entry, key: &str) -> Result<&'static OptionSpec, Buil
         let names: Vec<&str> = known().map(|spec| spec.name).collect();
         BuildError::new(key, format!("{} has no option `{key}`", entry.id))
             .expected(format!("one of {}", names.join(", ")))
-            .nearest(nearest(key, names.iter().copied()))
+            .nearest(closest(key, names.iter().copied()))
     })?;
     match spec.kind {
         OptionKind::NotModelled(why) => {
@@ -363,7 +363,7 @@ fn check(entry: &Entry, spec: &OptionSpec, value: &OptionValue) -> Result<Value,
         }
         (OptionKind::Choice(words), OptionValue::Text(word)) => match words.iter().find(|known| *known == word) {
             Some(known) => Ok(Value::Word((*known).to_string())),
-            None => Err(wrong().nearest(nearest(word, words.iter().copied()))),
+            None => Err(wrong().nearest(closest(word, words.iter().copied()))),
         },
         _ => Err(wrong()),
     }

@@ -10,9 +10,9 @@ mod steps;
 use std::collections::BTreeMap;
 
 use crate::build::{Builder, Code};
-use crate::nearest::nearest;
 use crate::verbs::{LowerError, Step, StepKind, Tree, TreeTask};
 use crate::{Op, Policy, ProgramId, TaskSpec, Workload};
+use schedlab_model::closest;
 
 /// The workload of a tree.
 pub fn lower(tree: &Tree) -> Result<Workload, LowerError> {
@@ -114,7 +114,7 @@ impl<'a> TaskNames<'a> {
     fn find(&self, name: &str, line: u32) -> Result<usize, LowerError> {
         self.0.get(name).copied().ok_or_else(|| {
             let error = LowerError::new(line, format!("no task is called `{name}`"));
-            match nearest(name, self.0.keys().copied()) {
+            match closest(name, self.0.keys().copied()) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error.hint("fork names a task of the same workload"),
             }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::visit;
 use crate::build::Builder;
-use crate::nearest::nearest;
 use crate::verbs::{LowerError, StepKind, Tree};
 use crate::{Better, MetricDecl, MetricKind, ObjectId, ObjectSpec, Unit};
+use schedlab_model::closest;
 
 /// Kinds of objects as verbs see them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,7 +170,7 @@ impl Names {
         if !kinds.contains(&kind) {
             let error = LowerError::new(line, format!("metric `{name}` cannot be {verb}: its kind is {kind:?}"));
             let others = self.metrics.keys().map(String::as_str).filter(|other| *other != name);
-            return Err(match nearest(name, others) {
+            return Err(match closest(name, others) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error.hint("a metric is either sampled or counted"),
             });

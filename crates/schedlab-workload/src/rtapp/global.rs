@@ -6,8 +6,8 @@ use super::json::{short, Json, Member};
 use super::props;
 use super::take::{wrong, Object};
 use super::RtAppError;
-use crate::nearest::nearest;
 use crate::Policy;
+use schedlab_model::closest;
 
 /// What it says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +73,7 @@ fn read_keys(members: &[Member]) -> Result<Global, RtAppError> {
 
 fn unknown(member: &Member) -> RtAppError {
     let error = RtAppError::at(member.at, &member.key, format!("unknown key \"{}\"", short(&member.key)));
-    match nearest(&member.key, KEYS) {
+    match closest(&member.key, KEYS) {
         Some(near) => error.hint(format!("did you mean \"{near}\"?")),
         None => error.hint(format!("one of {}", KEYS.join(", "))),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::json::{self, At, Json, Member};
 use super::take::{wrong, Object};
 use super::{RtAppError, Source};
-use crate::nearest::nearest;
+use schedlab_model::closest;
 
 /// The members of each section.
 pub(super) struct Sections {
@@ -65,7 +65,7 @@ fn merge(section: &mut Vec<Member>, members: Vec<Member>) {
 
 fn unknown(member: &Member) -> RtAppError {
     let error = RtAppError::at(member.at, &member.key, format!("unknown section \"{}\"", json::short(&member.key)));
-    match nearest(&member.key, ["global", "tasks", "resources"]) {
+    match closest(&member.key, ["global", "tasks", "resources"]) {
         Some(near) => error.hint(format!("did you mean \"{near}\"?")),
         None => error.hint("a file has \"tasks\" and may have \"global\" and \"resources\""),
     }

@@ -5,8 +5,8 @@ use schedlab_model::{CpuId, CpuMask, Nanos, USEC};
 use super::json::{short, Json, Member};
 use super::take::{int, text, wrong, Object};
 use super::RtAppError;
-use crate::nearest::nearest;
 use crate::Policy;
+use schedlab_model::closest;
 
 /// What an object sets; `None` leaves it as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,7 +67,7 @@ pub(super) fn policy_of(member: &Member) -> Result<Policy, RtAppError> {
         }
         _ => {
             let error = RtAppError::at(member.at, &member.key, format!("unknown policy \"{}\"", short(name)));
-            Err(match nearest(name, POLICIES) {
+            Err(match closest(name, POLICIES) {
                 Some(near) => error.hint(format!("did you mean \"{near}\"?")),
                 None => error.hint(format!("one of {}", POLICIES.join(", "))),
             })

@@ -8,8 +8,8 @@ use super::props::{self, Props};
 use super::take::Object;
 use super::task::{Phase, Task};
 use super::RtAppError;
-use crate::nearest::nearest;
 use crate::verbs::Times;
+use schedlab_model::closest;
 
 /// Keys of a task beside those of a phase.
 const TASK_KEYS: [&str; 4] = ["instance", "delay", "phases", "loop"];
@@ -111,7 +111,7 @@ fn unknown(member: &Member, own: &[&'static str]) -> RtAppError {
     let mut names = own.to_vec();
     names.extend(props::KEYS);
     names.extend(event::kinds());
-    match nearest(&member.key, names.iter().copied()) {
+    match closest(&member.key, names.iter().copied()) {
         Some(near) => error.hint(format!("did you mean \"{near}\"?")),
         None => error.hint(kinds_list()),
     }

@@ -15,9 +15,9 @@ use super::merge::Sections;
 use super::props::Props;
 use super::read::read_task;
 use super::{locks, metrics, RtAppError};
-use crate::nearest::nearest;
 use crate::verbs::{Length, NamedObject, Step, StepKind, Times, Tree, TreeTask};
 use crate::{ObjectSpec, TaskKind, TaskSpec};
+use schedlab_model::closest;
 
 /// Most tasks of one file.
 const MAX_TASKS: u64 = 200_000;
@@ -76,7 +76,7 @@ fn check_forks(tasks: &[Task]) -> Result<(), RtAppError> {
             let Event::Fork(name) = event else { continue };
             if !names.contains(name.as_str()) {
                 let error = RtAppError::at(*at, &task.name, format!("no task is called `{}`", short(name)));
-                let near = nearest(name, names.iter().copied());
+                let near = closest(name, names.iter().copied());
                 let hint = near
                     .map_or("fork names a task of the file".to_string(), |near| format!("did you mean \"{near}\"?"));
                 return Err(error.hint(hint).within("tasks"));
