@@ -91,6 +91,8 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub checks: crate::check::Checks,
     pub stop: bool,
     pub pending_max: usize,
+    /// When, in events handled, the checkers look next.
+    pub next_look: u64,
 }
 
 /// A core: its threads and how many of them run a task.
@@ -113,21 +115,16 @@ pub(crate) struct Bases {
 pub fn run<S: Sink>(spec: &RunSpec, sink: &mut S, cancel: &AtomicBool) -> Result<Outcome, SimError> {
     let mut engine = Engine::new(spec, sink);
     engine.boot();
-    let ended = engine.run(cancel)?;
-    engine.look_over()?;
-    Ok(Outcome {
-        ended,
-        now: engine.now,
-        handled: engine.handled,
-        switches: engine.switches,
-        pending_max: engine.pending_max,
-        cpus: engine.cpus.iter().map(|cpu| cpu.time).collect(),
-        checks: engine.checks.counts(),
-    })
+    let ended = loop {
+        if let Some(ended) = engine.step(cancel)? {
+            break ended;
+        }
+    };
+    engine.finish(ended)
 }
 
 impl<'a, S: Sink> Engine<'a, S> {
-    fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
+    pub fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
         let nr_cpus = spec.machine.topology.nr_cpus();
         let cpu_bits = nr_cpus.next_power_of_two().trailing_zeros();
         let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
@@ -170,6 +167,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             checks: crate::check::Checks::new(nr_cpus),
             stop: false,
             pending_max: 0,
+            next_look: LOOK_MIN,
         };
         engine.lay_out();
         engine
@@ -190,27 +188,40 @@ impl<'a, S: Sink> Engine<'a, S> {
         }
     }
 
-    fn run(&mut self, cancel: &AtomicBool) -> Result<Ended, SimError> {
-        let mut next_look = LOOK_MIN;
-        loop {
-            let Some(time) = self.events.next_time() else { return self.nothing_left() };
-            self.now = time;
-            if time >= self.spec.duration {
-                self.now = self.spec.duration;
-                return Ok(Ended::Duration);
-            }
-            self.instant()?;
-            if self.stop {
-                return Ok(Ended::Completed);
-            }
-            if self.handled >= next_look {
-                next_look = self.handled + self.look_interval();
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(SimError::Cancelled { at: self.now });
-                }
-                self.look_over()?;
-            }
+    /// One instant; `Some` once the run has ended.
+    #[inline]
+    pub fn step(&mut self, cancel: &AtomicBool) -> Result<Option<Ended>, SimError> {
+        let Some(time) = self.events.next_time() else { return self.nothing_left().map(Some) };
+        self.now = time;
+        if time >= self.spec.duration {
+            self.now = self.spec.duration;
+            return Ok(Some(Ended::Duration));
         }
+        self.instant()?;
+        if self.stop {
+            return Ok(Some(Ended::Completed));
+        }
+        if self.handled >= self.next_look {
+            self.next_look = self.handled + self.look_interval();
+            if cancel.load(Ordering::Relaxed) {
+                return Err(SimError::Cancelled { at: self.now });
+            }
+            self.look_over()?;
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self, ended: Ended) -> Result<Outcome, SimError> {
+        self.look_over()?;
+        Ok(Outcome {
+            ended,
+            now: self.now,
+            handled: self.handled,
+            switches: self.switches,
+            pending_max: self.pending_max,
+            cpus: self.cpus.iter().map(|cpu| cpu.time).collect(),
+            checks: self.checks.counts(),
+        })
     }
 
     /// Handles everything due now: events first, then one reschedule per marked CPU, until neither is left.

@@ -10,6 +10,7 @@
 use schedlab_model::{CpuId, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
+use crate::decision::{Decision, Verdict};
 use crate::fair::{Dequeue, Enqueue};
 use crate::features::Feature;
 use crate::placement::load::task_load;
@@ -81,6 +82,22 @@ impl Sched {
         self.sync(src);
         self.set_task_cpu(task, env.dst);
         moves.moved.push((task, src));
+        if self.fair.decisions.is_some() {
+            self.explain_pull(env, src, task);
+        }
+    }
+
+    #[cold]
+    fn explain_pull(&mut self, env: &Env, src: CpuId, task: TaskId) {
+        let rule = match (env.idle, env.migrate) {
+            (CpuIdle::Newly, _) => "newidle balance",
+            (CpuIdle::Idle, Migrate::Task) => "an idle CPU balances: fewer tasks here",
+            (CpuIdle::Idle, _) => "an idle CPU balances: less load here",
+            (CpuIdle::Not, _) => "a busy CPU balances: less load here",
+        };
+        let left = i64::from(self.rqs[src.index()].nr_running);
+        let compared = [("tasks left there", left), ("imbalance", i64::try_from(env.imbalance).unwrap_or(i64::MAX))];
+        self.fair.record(Decision::outside(env.now, env.dst, Verdict::Pull(task, src), rule, None, compared));
     }
 
     /// Counts the task against the imbalance; false if it is too big for what is left.

@@ -5,6 +5,8 @@
 
 use super::entity::EntityId;
 use super::Fair;
+use crate::decision::{During, Verdict};
+use crate::features::Feature;
 use crate::weight::NICE_0_LOAD;
 use crate::{HrtickRule, Resched};
 use schedlab_model::{CpuId, Nanos, USEC};
@@ -46,8 +48,20 @@ impl Fair {
                 HrtickRule::Slice => self.resched_curr_lazy(rq),
                 HrtickRule::Deadline => self.resched_curr(rq),
             }
+            if self.decisions.is_some() {
+                self.explain_hrtick(rq, now);
+            }
         }
         self.rqs[rq].resched
+    }
+
+    #[cold]
+    fn explain_hrtick(&mut self, rq: usize, now: Nanos) {
+        let (curr, before) = (self.rqs[rq].curr, self.recorded());
+        let compared = self.deadlines(rq, ("current deadline", curr), ("next deadline", self.rqs[rq].tree.first()));
+        let feature = Some(Feature::Hrtick);
+        self.explain(rq, now, Verdict::Expire(curr.task_id()), "slice-end timer", feature, compared);
+        self.fell_during(before, During::Hrtick, self.rqs[rq].resched);
     }
 
     fn slice_left(&self, rq: usize, curr: EntityId) -> i64 {

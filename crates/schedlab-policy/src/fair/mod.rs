@@ -49,6 +49,8 @@ pub struct Fair {
     pub config: KernelConfig,
     /// Decisions taken with their reasons, if asked for; whoever switched it on drains it.
     pub decisions: Option<Vec<Decision>>,
+    /// With every decision its CPU's queue as it stood, if asked for; tasks by their index.
+    pub views: Option<Vec<QueueView>>,
     rules: Rules,
     eevdf: bool,
     /// The row has the features that only the 2023 series had.
@@ -109,6 +111,7 @@ impl Fair {
             nodes: Vec::new(),
             recency: Vec::new(),
             decisions: None,
+            views: None,
             config,
         }
     }

@@ -8,7 +8,7 @@
 use super::entity::EntityId;
 use super::explain::Compared;
 use super::{Fair, WakeFlags};
-use crate::decision::Verdict;
+use crate::decision::{During, Verdict};
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
 use crate::{FairPolicy, IdleRule, Resched, WakeupRule};
@@ -27,7 +27,7 @@ impl Fair {
         now: Nanos,
     ) -> Resched {
         let (rq, id) = (cpu.index(), EntityId::of(wakee));
-        let curr = self.rqs[rq].curr;
+        let (curr, before) = (self.rqs[rq].curr, self.recorded());
         if curr.is_nil() {
             self.resched_curr(rq);
         } else if curr != id {
@@ -36,13 +36,16 @@ impl Fair {
                 self.check_preempt_wakeup(rq, (curr, id), flags, marked, now);
             }
         }
+        if self.decisions.is_some() {
+            self.fell_during(before, During::Wakeup, self.rqs[rq].resched);
+        }
         self.rqs[rq].resched
     }
 
     /// `task_tick_fair` for the current task of the CPU; before it, `sched_tick` turns a lazy wish into a full one.
     #[inline]
     pub fn task_tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
-        let rq = cpu.index();
+        let (rq, before) = (cpu.index(), self.recorded());
         let curr = self.rqs[rq].curr;
         if self.rqs[rq].resched == Resched::Lazy {
             self.resched_curr(rq);
@@ -55,6 +58,9 @@ impl Fair {
                     false => self.check_preempt_tick(rq, curr, now),
                 }
             }
+        }
+        if self.decisions.is_some() {
+            self.explain_tick_over(rq, before, now);
         }
         self.rqs[rq].resched
     }
@@ -358,6 +364,17 @@ impl Fair {
     fn explain_tick(&mut self, rq: usize, curr: EntityId, rule: &'static str, compared: Compared, now: Nanos) {
         if self.decisions.is_some() {
             self.explain(rq, now, Verdict::Expire(curr.task_id()), rule, None, compared);
+        }
+    }
+
+    /// What the tick decided was decided there; if it asked for nothing while others wait, that was decided too.
+    #[cold]
+    fn explain_tick_over(&mut self, rq: usize, before: usize, now: Nanos) {
+        let asked = self.rqs[rq].resched;
+        let curr = self.rqs[rq].curr.task().filter(|_| self.rqs[rq].nr_running > 1);
+        if let (false, Some(curr)) = (self.fell_during(before, During::Tick, asked), curr) {
+            self.explain_stay(self.rqs[rq].cpu, curr, now);
+            self.fell_during(before, During::Tick, asked);
         }
     }
 

@@ -106,6 +106,16 @@ impl Fair {
     }
 }
 
+impl QueueView {
+    /// Gives every task another number.
+    pub fn rename(&mut self, pid: impl Fn(Pid) -> Pid) {
+        for buddy in [&mut self.next, &mut self.last, &mut self.skip] {
+            *buddy = buddy.map(&pid);
+        }
+        self.entities.iter_mut().for_each(|entity| entity.pid = pid(entity.pid));
+    }
+}
+
 fn state_of(se: &Entity, running: bool) -> EntityState {
     match (running, se.on_rq) {
         _ if se.sched_delayed => EntityState::Delayed,

@@ -7,6 +7,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::scan;
+use crate::decision::{Decision, Verdict};
 use crate::features::Feature;
 use crate::sched::types::Tested;
 use crate::Sched;
@@ -63,7 +64,11 @@ impl Sched {
                 return Some((cpu, "sibling of prev idle"));
             }
         }
-        let budget = self.scan_budget(target, has_idle_core, tested.from, now)?;
+        let budget = self.scan_budget(target, has_idle_core, tested.from, now);
+        if self.fair.decisions.is_some() {
+            self.explain_budget(task, target, budget, now);
+        }
+        let budget = budget?;
         if has_idle_core {
             let task = &self.tasks[task.index()];
             let found = scan::idle_core((&mut self.idle, &self.topology), &mut self.struck, task, target, tested);
@@ -91,6 +96,17 @@ impl Sched {
             }
         }
         Some(budget)
+    }
+
+    #[cold]
+    fn explain_budget(&mut self, task: TaskId, target: CpuId, budget: Option<u32>, now: Nanos) {
+        let features = [Feature::SisUtil, Feature::SisProp];
+        let feature = features.into_iter().find(|feature| self.fair.config.has(*feature));
+        let width = self.idle.llc(self.idle.llc_of(target)).cpus.len() as i64;
+        let may = i64::from(budget.unwrap_or(0)).min(width);
+        let rule = if budget.is_none() { "too busy to search" } else { "CPUs the search may test" };
+        let compared = [("may test", may), ("CPUs of the cache", width)];
+        self.fair.record(Decision::outside(now, target, Verdict::Search(task), rule, feature, compared));
     }
 
     /// SIS_PROP of 5.14 to 6.6: in proportion to the waker's recent idle time and the cost of its past searches.

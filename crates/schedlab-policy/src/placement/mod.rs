@@ -15,6 +15,7 @@ pub(crate) mod wakee;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+use crate::decision::{Decision, Verdict};
 use crate::features::Feature;
 use crate::sched::types::{Selection, Tested, WakeKind};
 use crate::Sched;
@@ -31,11 +32,30 @@ impl Sched {
                 WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, &mut tested, now),
             },
         };
-        let counts = tested.counts;
-        if self.tasks[task.index()].allows(cpu) {
-            return Selection { cpu, tested: counts, rule };
+        let tested = tested.counts;
+        let selection = match self.tasks[task.index()].allows(cpu) {
+            true => Selection { cpu, tested, rule },
+            false => {
+                Selection { cpu: self.select_fallback_rq(task), tested, rule: "fallback: not allowed on the choice" }
+            }
+        };
+        if self.fair.decisions.is_some() {
+            self.explain_placement(task, waker_cpu, &selection, now);
         }
-        Selection { cpu: self.select_fallback_rq(task), tested: counts, rule: "fallback: not allowed on the choice" }
+        selection
+    }
+
+    #[cold]
+    fn explain_placement(&mut self, task: TaskId, waker_cpu: CpuId, selection: &Selection, now: Nanos) {
+        let prev = self.tasks[task.index()].cpu;
+        let feature = match selection.rule {
+            "wake_affine: lighter" | "wake_affine: prev" => Some(Feature::WaWeight),
+            rule if rule.starts_with("wake_affine") => Some(Feature::WaIdle),
+            _ => None,
+        };
+        let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(waker_cpu.0))];
+        let verdict = Verdict::Place(task, selection.cpu);
+        self.fair.record(Decision::outside(now, selection.cpu, verdict, selection.rule, feature, compared));
     }
 
     /// The wakeup half of `select_task_rq_fair`.
