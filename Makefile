@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') $(wildcard machines/*.toml) Cargo.toml Cargo.lock
 PAGE := out/$(basename $(notdir $(SCENARIO))).html
 
+AGENT := python/schedlab/schedlab-agent
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+
 export VIRTUAL_ENV := $(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
@@ -24,10 +27,10 @@ compare: build
 	@echo "report: $(PAGE)"
 
 ## make build     the schedlab command in .venv/bin
-build: $(VENV)/built
+build: $(VENV)/built $(AGENT)
 
 ## make test      install what the tests need and run all of them; SUITES="rust python" for some
-test: $(VENV)/built-for-tests
+test: $(VENV)/built-for-tests $(AGENT)
 	@$(BIN)/python tools/needs.py
 	@$(BIN)/python tools/suites.py $(SUITES)
 
@@ -42,7 +45,7 @@ bench: build
 
 ## make clean     remove everything that was built
 clean:
-	rm -rf target .venv out build python/schedlab/_engine*.so
+	rm -rf target .venv out build python/schedlab/_engine*.so $(AGENT)
 
 prerequisites:
 	@sh tools/prerequisites.sh $(PYTHON)
@@ -56,6 +59,12 @@ $(VENV)/built: $(VENV)/bin/maturin pyproject.toml $(RUST)
 	@echo "building the engine (release)" >&2
 	@PATH="$(BIN):$$PATH" $(BIN)/maturin develop --release --quiet >&2
 	@touch $@
+
+# Static, so that it also runs in an initramfs that holds nothing else.
+$(AGENT): $(VENV)/built
+	@echo "building the agent (static)" >&2
+	@RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet -p schedlab-agent --profile agent --target $(HOST)
+	@install -m 755 "$${CARGO_TARGET_DIR:-target}/$(HOST)/agent/schedlab-agent" $@
 
 $(VENV)/built-for-tests: $(VENV)/built
 	@echo "installing what the tests need into .venv" >&2

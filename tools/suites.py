@@ -42,6 +42,7 @@ SUITES = [
     Suite("policy", "rust", "cargo test -p schedlab-policy", 3),
     Suite("replay", "rust", "cargo test -p schedlab-replay", 3),
     Suite("simulator", "rust", "cargo test -p schedlab-sim -p schedlab-lab", 5),
+    Suite("agent", "rust", "cargo test -p schedlab-agent", 3),
     Suite("python-format", "lint", "ruff format --check python tools", 0.2),
     Suite("python-lint", "lint", "ruff check python tools", 0.2),
     Suite("python-types", "lint", "mypy --strict python/schedlab", 1),

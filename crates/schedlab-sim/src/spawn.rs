@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, Nanos, TaskId, USEC};
+use schedlab_model::{stream, CpuId, Nanos, TaskId};
 use schedlab_policy::TaskAttr;
 use schedlab_trace::{Kind, Sink};
-use schedlab_workload::{TaskKind, TaskSpec};
+use schedlab_workload::{identity, TaskKind, TaskSpec};
 
 use crate::cost::Dice;
 use crate::effect::fair_policy;
@@ -16,8 +16,6 @@ use crate::exec::{register, Next};
 use crate::objects::{Futex, Object};
 use crate::task::{Life, Mode, Step, Task, Wait};
 
-/// Independent tasks start within this much of each other, drawn by the seed.
-const START_SPREAD: Nanos = 1000 * USEC;
 /// First register a child inherits from its parent.
 const INHERITED: usize = 4;
 
@@ -55,9 +53,8 @@ impl<S: Sink> Engine<'_, S> {
         let mut order = self.starts.len() as u64;
         if self.spec.noise && spec.jitter {
             let name = &self.workloads[workload as usize].name;
-            let mut draw = stream(self.spec.seed, &format!("start/{name}/{}/{instance}", spec.name));
-            time += draw.below(START_SPREAD);
-            order = draw.next_u64();
+            let (late, rank) = identity::start_jitter(self.spec.seed, name, &spec.name, instance);
+            (time, order) = (time + late, rank);
         }
         Start { time, order, workload, spec: spec_index, instance }
     }
@@ -89,9 +86,9 @@ impl<S: Sink> Engine<'_, S> {
                 cpu,
             };
             let id = self.sched.add_task(&attr);
-            let name = format!("{}/{}/{}", workload.name, spec.name, start.instance);
+            let key = identity::first_key(&workload.name, &spec.name, start.instance);
             let base = self.bases[start.workload as usize];
-            let mut task = self.new_task(id, xxhash_rust::xxh3::xxh3_64(name.as_bytes()));
+            let mut task = self.new_task(id, key);
             task.prio = 120 + i32::from(spec.nice);
             task.workload = start.workload;
             task.program = base.program + spec.program;
@@ -115,7 +112,7 @@ impl<S: Sink> Engine<'_, S> {
         let p = &mut self.tasks[parent.index()];
         p.forked += 1;
         p.children += 1;
-        let key = xxhash_rust::xxh3::xxh3_64_with_seed(&p.forked.to_le_bytes(), p.key);
+        let key = identity::child_key(p.key, p.forked);
         let p = self.tasks[parent.index()].clone_identity();
         let mut task = self.new_task(id, key);
         task.prio = p.prio;
@@ -174,7 +171,7 @@ impl<S: Sink> Engine<'_, S> {
             process: 0,
             timer_slack: 0,
             dice: Dice::new(stream(seed ^ key, "cost")),
-            stream: stream(seed ^ key, "work"),
+            stream: identity::work_stream(seed, key),
             key,
             forked: 0,
             idle_steps: 0,

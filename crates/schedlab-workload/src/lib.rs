@@ -5,6 +5,7 @@
 mod build;
 pub mod catalogue;
 mod distribution;
+pub mod identity;
 mod lower;
 mod program;
 pub mod rtapp;

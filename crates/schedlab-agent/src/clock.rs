@@ -1,0 +1,25 @@
+//! The real clock, the only one in the project: `CLOCK_MONOTONIC`, which is also the clock of the kernel's trace.
+
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{clock_gettime, ClockId, Timespec};
+use schedlab_model::{Nanos, SEC};
+
+/// Now, in ns since boot.
+#[inline]
+#[must_use]
+pub fn now() -> Nanos {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * SEC + time.tv_nsec as u64
+}
+
+/// Sleeps until `time`; the kernel adds the thread's timer slack. Returns at once when it has passed.
+pub fn sleep_until(time: Nanos) {
+    let time = timespec(time);
+    while clock_nanosleep_absolute(ClockId::Monotonic, &time).is_err() {}
+}
+
+/// A time as the kernel takes it.
+#[must_use]
+pub fn timespec(time: Nanos) -> Timespec {
+    Timespec { tv_sec: (time / SEC) as i64, tv_nsec: (time % SEC) as i64 }
+}

@@ -1,0 +1,182 @@
+//! What the kernel counts anyway: per-task switches and CPU time for runs without a trace, CPU times of the machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use schedlab_model::Nanos;
+
+use crate::world::World;
+
+/// Counts of one task.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct TaskCounts {
+    /// CPU time.
+    pub cpu_ns: u64,
+    /// Time on runqueues; `None` for tasks that have exited.
+    pub wait_ns: Option<u64>,
+    /// Voluntary switches.
+    pub voluntary: u64,
+    /// Involuntary switches.
+    pub involuntary: u64,
+}
+
+/// CPU time of the whole machine since boot, in clock ticks of user space (10 ms).
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct MachineTime {
+    /// In tasks.
+    pub busy: u64,
+    /// Idle.
+    pub idle: u64,
+    /// In interrupts.
+    pub interrupts: u64,
+    /// Taken by a hypervisor.
+    pub steal: u64,
+}
+
+/// Counts taken at the end of the warm-up and at the end.
+#[derive(Debug, Default)]
+pub struct Counters {
+    warmup: Nanos,
+    begun: Option<Counts>,
+}
+
+/// Everything counted at one time.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// By task id.
+    pub tasks: BTreeMap<u32, TaskCounts>,
+    /// The machine's.
+    pub machine: MachineTime,
+}
+
+impl Counters {
+    /// Counts from the end of the warm-up.
+    #[must_use]
+    pub fn new(_world: &World, warmup: Nanos) -> Counters {
+        Counters { warmup, begun: None }
+    }
+
+    /// Takes the first counts once the warm-up is over.
+    pub fn tick(&mut self, world: &World, now: Nanos) {
+        if self.begun.is_none() && (now >= self.warmup && now > 0) {
+            self.begun = Some(Counts::now(world));
+        }
+    }
+
+    /// When it wants to be called, on the clock.
+    #[must_use]
+    pub fn next(&self, begin: Nanos) -> Nanos {
+        if self.begun.is_some() {
+            Nanos::MAX
+        } else {
+            begin + self.warmup
+        }
+    }
+
+    /// What was counted between the end of the warm-up and now.
+    #[must_use]
+    pub fn finish(&self, world: &World) -> Counts {
+        let mut counts = Counts::now(world);
+        let Some(begun) = &self.begun else { return counts };
+        for (id, now) in &mut counts.tasks {
+            let before = begun.tasks.get(id).copied().unwrap_or_default();
+            now.cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
+            now.wait_ns = now.wait_ns.map(|wait| wait.saturating_sub(before.wait_ns.unwrap_or(0)));
+            now.voluntary = now.voluntary.saturating_sub(before.voluntary);
+            now.involuntary = now.involuntary.saturating_sub(before.involuntary);
+        }
+        counts.machine = counts.machine.since(begun.machine);
+        counts
+    }
+}
+
+impl Counts {
+    fn now(world: &World) -> Counts {
+        let made = world.control.tasks.load(Acquire);
+        let tasks = (0..made).filter_map(|id| Some((id, task(world, id)?))).collect();
+        Counts { tasks, machine: MachineTime::now() }
+    }
+}
+
+fn task(world: &World, id: u32) -> Option<TaskCounts> {
+    let slot = &world.slots[id as usize];
+    if slot.dead.load(Acquire) != 0 {
+        return Some(TaskCounts {
+            cpu_ns: slot.cpu_ns.load(Relaxed),
+            wait_ns: None,
+            voluntary: slot.voluntary.load(Relaxed),
+            involuntary: slot.involuntary.load(Relaxed),
+        });
+    }
+    let (pid, tid) = (slot.pid.load(Relaxed), slot.tid.load(Relaxed));
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
+    let mut counts = switches(&read("status")?);
+    // Without CONFIG_SCHED_INFO there is no such file.
+    if let Some((cpu, wait)) = read("schedstat").and_then(|text| times(&text)) {
+        (counts.cpu_ns, counts.wait_ns) = (cpu, Some(wait));
+    }
+    Some(counts)
+}
+
+fn switches(status: &str) -> TaskCounts {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
+    TaskCounts {
+        voluntary: field("voluntary_ctxt_switches:"),
+        involuntary: field("nonvoluntary_ctxt_switches:"),
+        ..TaskCounts::default()
+    }
+}
+
+/// Time on the CPU and on runqueues.
+fn times(schedstat: &str) -> Option<(u64, u64)> {
+    let mut fields = schedstat.split_ascii_whitespace().map(str::parse);
+    Some((fields.next()?.ok()?, fields.next()?.ok()?))
+}
+
+impl MachineTime {
+    /// As /proc/stat says.
+    #[must_use]
+    pub fn now() -> MachineTime {
+        fs::read_to_string("/proc/stat").map_or_else(|_| MachineTime::default(), |text| MachineTime::parse(&text))
+    }
+
+    fn parse(text: &str) -> MachineTime {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or("");
+        let fields: Vec<u64> = line.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+        let at = |index: usize| fields.get(index).copied().unwrap_or(0);
+        MachineTime { busy: at(0) + at(1) + at(2), idle: at(3) + at(4), interrupts: at(5) + at(6), steal: at(7) }
+    }
+
+    fn since(self, before: MachineTime) -> MachineTime {
+        MachineTime {
+            busy: self.busy.saturating_sub(before.busy),
+            idle: self.idle.saturating_sub(before.idle),
+            interrupts: self.interrupts.saturating_sub(before.interrupts),
+            steal: self.steal.saturating_sub(before.steal),
+        }
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.busy + self.idle + self.interrupts + self.steal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_proc_are_read() {
+        let stat = "cpu  10 20 30 400 50 6 7 8 9 0\ncpu0 1 2\n";
+        let time = MachineTime { busy: 60, idle: 450, interrupts: 13, steal: 8 };
+        assert_eq!((MachineTime::parse(stat), time.total()), (time, 531));
+        assert_eq!(MachineTime::parse(""), MachineTime::default());
+        assert_eq!(times("123 45 6\n"), Some((123, 45)));
+        assert_eq!(times("x"), None);
+        let counts = switches("Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n");
+        assert_eq!((counts.voluntary, counts.involuntary), (150, 545));
+    }
+}

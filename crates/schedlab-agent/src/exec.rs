@@ -1,0 +1,475 @@
+//! The interpreter on a real thread: each operation of a program becomes the system call or the work that it stands for.
+//!
+//! The semantics are those of crates/schedlab-sim/src/{exec,effect,sync}.rs; the conformance tests hold the two together.
+//! Left out: the report of a livelock, which here simply uses the CPU.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::Arc;
+
+use rustix::thread::futex::{self, Flags};
+use schedlab_model::{Nanos, Stream};
+use schedlab_workload::{Amount, Op, TaskKind, TimerMode, Workload};
+
+use crate::attributes;
+use crate::burn::{self, Kernel};
+use crate::clock;
+use crate::life;
+use crate::log::Note;
+use crate::objects::{wait_open, Object};
+use crate::sys;
+use crate::task::Slot;
+use crate::world::{Failure, World};
+
+/// Longest step, as on the simulator.
+const AMOUNT_MAX: Nanos = 1 << 50;
+
+/// A task as its thread sees it.
+#[derive(Debug)]
+pub struct Worker {
+    pub(crate) world: &'static World,
+    pub(crate) id: u32,
+    pub(crate) slot: &'static Slot,
+    workload: usize,
+    program: usize,
+    pc: u32,
+    /// Draws of its distributions.
+    stream: Stream,
+    /// Names the streams of it and its children.
+    key: u64,
+    forked: u32,
+    /// The private stack: the id on top plus 1.
+    stack: u32,
+    /// Children that have not been reaped, by kind.
+    processes: u32,
+    threads: u32,
+    reaped: u32,
+    cpu_lock: Option<(u32, usize)>,
+    buffer: Vec<u8>,
+    kernel: Option<Kernel>,
+    flags: Flags,
+    tid: u32,
+}
+
+/// What to do after a step.
+enum Next {
+    Done,
+    Goto(u32),
+    End,
+}
+
+impl Worker {
+    /// A task that runs `program` of `workload`; it is the calling thread's from here on.
+    #[must_use]
+    pub fn new(world: &'static World, id: u32, key: u64) -> Worker {
+        let slot = &world.slots[id as usize];
+        let (workload, program) = slot.runs();
+        let mut worker = Worker {
+            world,
+            id,
+            slot,
+            workload,
+            program,
+            pc: 0,
+            stream: schedlab_workload::identity::work_stream(world.seed, key),
+            key,
+            forked: 0,
+            stack: 0,
+            processes: 0,
+            threads: 0,
+            reaped: 0,
+            cpu_lock: None,
+            buffer: Vec::new(),
+            kernel: None,
+            flags: world.flags[workload],
+            tid: 0,
+        };
+        worker.adopt();
+        worker
+    }
+
+    /// Notes which thread runs it.
+    pub fn adopt(&mut self) {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        self.tid = tid as u32;
+        self.slot.tid.store(tid, Relaxed);
+        self.slot.pid.store(rustix::process::getpid().as_raw_nonzero().get(), Relaxed);
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&mut self) {
+        let workloads = Arc::clone(&self.world.workloads);
+        let ops = &workloads[self.workload].programs[self.program].ops;
+        loop {
+            let op = ops.get(self.pc as usize).copied().unwrap_or(Op::Exit);
+            match self.step(op) {
+                Ok(Next::Done) => self.pc += 1,
+                Ok(Next::Goto(label)) => self.pc = label,
+                Ok(Next::End) => return,
+                Err((why, errno)) => {
+                    self.world.fail(self.id, self.pc, why, errno);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn workload(&self) -> &'static Workload {
+        &self.world.workloads[self.workload]
+    }
+
+    fn object(&self, object: u32) -> &'static Object {
+        &self.world.objects[self.workload][object as usize]
+    }
+
+    #[inline]
+    fn step(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+        match op {
+            Op::Run(amount) => {
+                let work = self.amount(amount);
+                self.world.speed.run(work);
+            }
+            Op::RunWall(amount) => {
+                let spin = self.amount(amount);
+                burn::spin_until(clock::now() + spin);
+            }
+            Op::System(amount) => {
+                let work = self.amount(amount);
+                self.system(work)?;
+            }
+            Op::Read { object, bytes } => self.transfer(object, bytes, false)?,
+            Op::Write { object, bytes } => self.transfer(object, bytes, true)?,
+            Op::Sleep(amount) => {
+                let length = self.amount(amount);
+                clock::sleep_until(clock::now() + length);
+            }
+            Op::SleepUntil(reg) => self.sleep_until(self.slot.register(reg).max(0) as Nanos),
+            Op::Timer { object, period, mode } => self.timer(object, period, mode),
+            Op::Yield => rustix::thread::sched_yield(),
+            Op::Fork { program, kind, into } => self.fork(program, kind, into)?,
+            Op::Reap => self.reap()?,
+            Op::Exit => return Ok(Next::End),
+            Op::SetNice(nice) => attributes::nice(nice)?,
+            Op::SetPolicy(policy) => attributes::policy(policy)?,
+            Op::SetSlice(slice) => attributes::slice(slice)?,
+            Op::SetAffinity(mask) => {
+                if let Some(mask) = self.workload().masks.get(mask as usize) {
+                    attributes::affinity(&self.world.cpu_set(mask))?;
+                }
+            }
+            Op::Finish => self.world.finish(self.workload),
+            _ => return self.share(op),
+        }
+        Ok(Next::Done)
+    }
+
+    /// Operations on objects other than channels.
+    #[inline]
+    fn share(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+        let me = self.id + 1;
+        let fail = |why| Err((why, 0));
+        match op {
+            Op::Wait(object) => match self.object(object) {
+                Object::Futex(futex) if !futex.wait(self.flags) => return fail(Failure::SecondWaiter),
+                _ => {}
+            },
+            Op::WaitOwn => {
+                if !self.slot.own.wait(self.flags) {
+                    return fail(Failure::SecondWaiter);
+                }
+            }
+            Op::Post(object) => {
+                if let Object::Futex(futex) = self.object(object) {
+                    futex.post(self.flags);
+                }
+            }
+            Op::PostPeer(reg) => {
+                if let Some(peer) = self.peer(reg) {
+                    peer.own.post(self.flags);
+                }
+            }
+            Op::Lock(object) => self.lock(object),
+            Op::Unlock(object) if !self.unlock(object) => return fail(Failure::NotHeld),
+            Op::Barrier(object) => {
+                if let Object::Barrier(barrier, parties) = self.object(object) {
+                    barrier.arrive(self.flags, *parties);
+                }
+            }
+            Op::SemWait(object) => {
+                if let Object::Semaphore(semaphore) = self.object(object) {
+                    semaphore.wait(self.flags);
+                }
+            }
+            Op::SemPost(object) => {
+                if let Object::Semaphore(semaphore) = self.object(object) {
+                    semaphore.post(self.flags);
+                }
+            }
+            Op::CondWait { object, mutex } => {
+                if let Object::Condition(condition) = self.object(object) {
+                    condition.enter();
+                    if !self.unlock(mutex) {
+                        return fail(Failure::CondWithoutMutex);
+                    }
+                    condition.wait(self.flags);
+                    self.lock(mutex);
+                }
+            }
+            Op::CondSignal(object) | Op::CondBroadcast(object) => {
+                if let Object::Condition(condition) = self.object(object) {
+                    condition.signal(self.flags, matches!(op, Op::CondBroadcast(_)));
+                }
+            }
+            Op::GateWait(object) => {
+                if let Object::Gate(read, _) = self.object(object) {
+                    wait_open(read);
+                }
+            }
+            Op::GateOpen(object) | Op::GateClose(object) => self.move_gate(object, matches!(op, Op::GateOpen(_))),
+            Op::CpuLock(object) => self.cpu_lock(object, me),
+            Op::CpuUnlock(object) => {
+                let held = self.cpu_lock.take().filter(|(lock, _)| *lock == object);
+                let (Some((_, slot)), Object::CpuLocks(locks)) = (held, self.object(object)) else {
+                    return fail(Failure::NoCpuLock);
+                };
+                locks[slot].store(0, std::sync::atomic::Ordering::Release);
+            }
+            _ => return self.compute(op),
+        }
+        Ok(Next::Done)
+    }
+
+    /// Operations on registers, lists and mailboxes.
+    #[inline]
+    fn compute(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+        let slot = self.slot;
+        match op {
+            Op::Set(reg, value) => slot.set(reg, value),
+            Op::Copy { into, from } => slot.set(into, slot.register(from)),
+            Op::AddConst(reg, value) => slot.set(reg, slot.register(reg).wrapping_add(value)),
+            Op::AddReg { into, from } => slot.set(into, slot.register(into).wrapping_add(slot.register(from))),
+            Op::SubReg { into, from } => slot.set(into, slot.register(into).wrapping_sub(slot.register(from))),
+            Op::Draw(reg, dist) => slot.set(reg, self.draw(dist) as i64),
+            Op::Clock(reg) => slot.set(reg, self.world.time() as i64),
+            Op::Jump(to) => return Ok(Next::Goto(to)),
+            Op::JumpBelow { reg, than, to } if slot.register(reg) < than => return Ok(Next::Goto(to)),
+            Op::DecJump { reg, to } => {
+                let value = slot.register(reg).wrapping_sub(1);
+                slot.set(reg, value);
+                if value != 0 {
+                    return Ok(Next::Goto(to));
+                }
+            }
+            Op::Sample { metric, reg } => self.note(false, metric, slot.register(reg).max(0) as u64),
+            Op::Count { metric, count } => self.note(true, metric, u64::from(count)),
+            Op::ListPush(object) => {
+                if let Object::List(list) = self.object(object) {
+                    list.push(self.id, slot);
+                }
+            }
+            Op::ListTake(object) => {
+                if let Object::List(list) = self.object(object) {
+                    self.stack = list.take();
+                }
+            }
+            Op::ListPop { into, empty } => {
+                let Some(top) = self.stack.checked_sub(1) else { return Ok(Next::Goto(empty)) };
+                self.stack = self.world.slots[top as usize].below.load(Relaxed);
+                slot.set(into, i64::from(top));
+            }
+            Op::SetPeer { peer, register, from } => {
+                if let Some(peer) = self.peer(peer) {
+                    peer.set(register, slot.register(from));
+                }
+            }
+            Op::MailPeer { peer, from } => {
+                let value = slot.register(from);
+                if self.peer(peer).is_some_and(|peer| !self.world.mailbox(peer).is_some_and(|mail| mail.push(value))) {
+                    return Err((Failure::MailboxFull, 0));
+                }
+            }
+            Op::MailTake { into, empty } => match self.world.mailbox(slot).and_then(crate::task::Mailbox::pop) {
+                Some(value) => slot.set(into, value),
+                None => return Ok(Next::Goto(empty)),
+            },
+            _ => {}
+        }
+        Ok(Next::Done)
+    }
+
+    fn note(&self, is_count: bool, metric: u16, value: u64) {
+        let metric = self.world.metric_base[self.workload] + metric;
+        let note = Note { time: self.world.time(), cpu: sys::current_cpu(), is_count, metric, value };
+        self.world.pool.write(&self.slot.log, note);
+    }
+
+    fn peer(&self, reg: u8) -> Option<&'static Slot> {
+        let id = u32::try_from(self.slot.register(reg)).ok()?;
+        (id < self.world.control.tasks.load(Acquire)).then(|| &self.world.slots[id as usize])
+    }
+
+    fn amount(&mut self, amount: Amount) -> Nanos {
+        let ns = match amount {
+            Amount::Fixed(ns) => ns,
+            Amount::Drawn(dist) => self.draw(dist),
+            Amount::Reg(reg) => self.slot.register(reg).max(0) as Nanos,
+        };
+        ns.min(AMOUNT_MAX)
+    }
+
+    fn draw(&mut self, dist: u32) -> Nanos {
+        match self.workload().dists.get(dist as usize) {
+            None => 0,
+            Some(dist) if self.world.noise => dist.draw(&mut self.stream),
+            Some(dist) => dist.typical(),
+        }
+    }
+
+    /// Reads or writes exactly so many bytes.
+    fn transfer(&mut self, object: u32, bytes: u32, write: bool) -> Result<(), (Failure, i32)> {
+        let Object::Channel(reader, writer) = self.object(object) else { return Ok(()) };
+        if self.buffer.len() < bytes as usize {
+            self.buffer.resize(bytes as usize, 0);
+        }
+        let mut at = 0;
+        while at < bytes as usize {
+            let rest = &mut self.buffer[at..bytes as usize];
+            let moved = if write { rustix::io::write(writer, rest) } else { rustix::io::read(reader, rest) };
+            match moved {
+                Ok(moved) if moved > 0 => at += moved,
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Err((Failure::Io, libc::EPIPE)),
+                Err(error) => return Err((Failure::Io, error.raw_os_error())),
+            }
+        }
+        Ok(())
+    }
+
+    fn system(&mut self, work: Nanos) -> Result<(), (Failure, i32)> {
+        if self.kernel.is_none() {
+            self.kernel = Some(Kernel::open().map_err(|_| (Failure::Io, libc::ENOENT))?);
+        }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.run(&self.world.speed, work);
+        }
+        Ok(())
+    }
+
+    fn sleep_until(&self, time: Nanos) {
+        clock::sleep_until(self.world.control.begin.load(Relaxed).saturating_add(time));
+    }
+
+    /// rt-app's timer event: the next expiry is one period after the last; a missed one is not waited for.
+    fn timer(&mut self, object: u32, period: Amount, mode: TimerMode) {
+        let period = self.amount(period);
+        let Object::Timer(last) = self.object(object) else { return };
+        let now = self.world.time();
+        let mut next = 0;
+        // Tasks that share it move it on one after the other.
+        let _ = last.fetch_update(AcqRel, Relaxed, |last| {
+            next = last.checked_sub(1).unwrap_or(now).saturating_add(period);
+            let missed = next <= now;
+            Some(1 + if missed && mode == TimerMode::Relative { now } else { next })
+        });
+        if next > now {
+            self.sleep_until(next);
+        }
+    }
+
+    fn lock(&self, object: u32) {
+        if let Object::Mutex(mutex, pi) = self.object(object) {
+            if *pi {
+                mutex.lock_pi(self.flags, self.id + 1, self.tid);
+            } else {
+                mutex.lock(self.flags, self.id + 1);
+            }
+        }
+    }
+
+    fn unlock(&self, object: u32) -> bool {
+        match self.object(object) {
+            Object::Mutex(mutex, true) => mutex.unlock_pi(self.flags, self.id + 1, self.tid),
+            Object::Mutex(mutex, false) => mutex.unlock(self.flags, self.id + 1),
+            _ => true,
+        }
+    }
+
+    /// The pipe holds a byte while the gate is open.
+    fn move_gate(&self, object: u32, open: bool) {
+        let Object::Gate(read, write) = self.object(object) else { return };
+        let mut buffer = [0; 16];
+        // Both ends are non-blocking: an open gate may be opened again, a closed one closed.
+        let _ = rustix::io::read(read, &mut buffer);
+        if open {
+            let _ = rustix::io::write(write, &[1]);
+        }
+    }
+
+    /// Spins for the lock of the CPU that it is on, looking again after every pause.
+    fn cpu_lock(&mut self, object: u32, me: u32) {
+        let Object::CpuLocks(locks) = self.object(object) else { return };
+        loop {
+            let cpu = sys::current_cpu();
+            let slot = self.world.cpus.iter().position(|known| *known == cpu).unwrap_or(0);
+            if locks[slot].compare_exchange(0, me, Acquire, Relaxed).is_ok() {
+                self.cpu_lock = Some((object, slot));
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn fork(&mut self, program: u32, kind: TaskKind, into: u8) -> Result<(), (Failure, i32)> {
+        let id = self.world.new_task().ok_or((Failure::TooManyTasks, 0))?;
+        self.forked += 1;
+        let key = schedlab_workload::identity::child_key(self.key, self.forked);
+        let child = &self.world.slots[id as usize];
+        life::inherit(self.slot, child, self.workload, program);
+        self.slot.set(into, i64::from(id));
+        let parent = self.id;
+        match kind {
+            TaskKind::Thread => {
+                self.threads += 1;
+                life::spawn_thread(self.world, id, key, Some(parent)).map_err(|error| (Failure::Fork, error))
+            }
+            TaskKind::Process => {
+                self.processes += 1;
+                life::spawn_process(self.world, id, key, parent).map_err(|error| (Failure::Fork, error))
+            }
+        }
+    }
+
+    /// Waits for one child. Processes are waited for as such, threads on a futex, as a joiner does.
+    fn reap(&mut self) -> Result<(), (Failure, i32)> {
+        match (self.processes, self.threads) {
+            (0, 0) => return Err((Failure::NoChild, 0)),
+            (_, 0) => {
+                let status = match sys::wait_any(true, true) {
+                    Ok(reaped) => reaped.map_or(0, |(_, status)| status),
+                    Err(error) => return Err((Failure::NoChild, error.raw_os_error().unwrap_or(0))),
+                };
+                self.processes -= 1;
+                self.reaped += 1;
+                return if sys::ended_badly(status).is_some() { Err((Failure::ChildKilled, 0)) } else { Ok(()) };
+            }
+            _ => {}
+        }
+        self.slot.reaping.store(1, std::sync::atomic::Ordering::SeqCst);
+        loop {
+            let exited = self.slot.exited.load(std::sync::atomic::Ordering::SeqCst);
+            if exited != self.reaped {
+                break;
+            }
+            // Woken by the child's end, or at once if there has been one since.
+            let _ = futex::wait(&self.slot.exited, Flags::empty(), exited, None);
+        }
+        self.slot.reaping.store(0, Relaxed);
+        self.reaped += 1;
+        // Which kind it was shows in whether a process can be collected.
+        if self.processes > 0 && matches!(sys::wait_any(false, true), Ok(Some(_))) {
+            self.processes -= 1;
+        } else {
+            self.threads -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! The command line: `schedlab-agent run|probe|calibrate|jobs`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use schedlab_agent::{AgentError, Result, Settings};
+use schedlab_scenario::Scenario;
+
+/// Runs schedlab's scenarios on the running kernel.
+#[derive(Parser)]
+#[command(name = "schedlab-agent", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run one variant of a scenario with one seed.
+    Run(Run),
+}
+
+#[derive(Args)]
+struct Run {
+    /// The scenario file.
+    scenario: PathBuf,
+    /// The variant.
+    #[arg(long)]
+    variant: String,
+    /// The seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where the JSON report goes; stdout if not given.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Write the trace to this file; the suffix chooses the format.
+    #[arg(long)]
+    trace: Option<PathBuf>,
+    /// Do not record scheduler tracepoints.
+    #[arg(long)]
+    no_tracing: bool,
+    /// KiB of trace buffer for each CPU.
+    #[arg(long, default_value_t = 16384)]
+    buffer: u32,
+    /// Another duration, such as 2s.
+    #[arg(long)]
+    duration: Option<String>,
+    /// Another machine than this one: its number of CPUs is what the workloads are built for.
+    #[arg(long, default_value = "host")]
+    machine: String,
+}
+
+fn main() -> ExitCode {
+    let Cli { command: Command::Run(options) } = Cli::parse();
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("schedlab-agent: {error}");
+            if !error.hint().is_empty() {
+                eprintln!("hint: {}", error.hint());
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(options: &Run) -> Result<()> {
+    let overrides = serde_json::json!({ "machine": options.machine, "duration": options.duration });
+    let scenario = Scenario::load(&options.scenario, Some(&overrides.to_string()))?;
+    let spec = scenario.run_spec(&options.variant, options.seed)?;
+    let settings = Settings { trace: options.trace.clone(), tracing: !options.no_tracing, buffer_kb: options.buffer };
+    let mut json = schedlab_agent::run(&spec, &settings)?;
+    json["variant"] = options.variant.as_str().into();
+    write(&json, options.out.as_deref())
+}
+
+fn write(json: &serde_json::Value, out: Option<&Path>) -> Result<()> {
+    let text = format!("{json}\n");
+    let written = match out {
+        Some(path) => std::fs::write(path, text),
+        None => std::io::stdout().write_all(text.as_bytes()),
+    };
+    written.map_err(|error| {
+        let name = out.map_or_else(|| "stdout".into(), |path| path.display().to_string());
+        AgentError::input(format!("{name}: {error}"), "choose another --out")
+    })
+}

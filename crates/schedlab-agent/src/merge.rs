@@ -1,0 +1,282 @@
+//! The kernel's events as the metrics want them: run time, the scenario's CPUs, and whose they are.
+//!
+//! A simulated machine runs nothing but the scenario. So that both mean the same, what other tasks do is taken out: a
+//! CPU that runs one of them counts as idle, its wakeups and forks are dropped, and its time is reported as noise. One
+//! reduction sees them all the same: an idle CPU is not idle while somebody else's task runs there.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::{Event, Kind, TaskState};
+
+/// The scenario's events, those with others in place, and what others did.
+#[derive(Debug, Default)]
+pub struct Merged {
+    /// Others count as idle.
+    pub own: Vec<Event>,
+    /// Others stay, as tasks that nobody wakes and that never wait.
+    pub all: Vec<Event>,
+    /// CPU time of other tasks within the measured time, by name, largest first.
+    pub foreign: Vec<(String, Nanos)>,
+    /// Switches that involve no task of the scenario, within the measured time.
+    pub foreign_switches: u64,
+}
+
+/// Sorts events into those of the scenario and those of others.
+#[derive(Debug)]
+pub struct Merger {
+    /// Begin of the run on the trace's clock.
+    begin: Nanos,
+    warmup: Nanos,
+    end: Nanos,
+    /// The scenario's numbers of the system's CPUs.
+    cpus: BTreeMap<u32, CpuId>,
+    /// Which tasks are the scenario's, and what others are called.
+    tasks: BTreeMap<Pid, Whose>,
+    /// What each CPU runs, and since when.
+    running: BTreeMap<u32, (Pid, Nanos)>,
+    /// Whether the run has begun.
+    opened: bool,
+    foreign: BTreeMap<Pid, Nanos>,
+    merged: Merged,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Whose {
+    Ours,
+    Theirs(String),
+}
+
+impl Merger {
+    /// For a run from `begin` to `end`, measured after `warmup`; `ours` are the threads of the scenario.
+    #[must_use]
+    pub fn new(begin: Nanos, warmup: Nanos, end: Nanos, cpus: &[u32], ours: impl Iterator<Item = Pid>) -> Merger {
+        Merger {
+            begin,
+            warmup,
+            end,
+            cpus: cpus.iter().zip(0..).map(|(cpu, number)| (*cpu, CpuId(number))).collect(),
+            tasks: ours.map(|pid| (pid, Whose::Ours)).collect(),
+            running: BTreeMap::new(),
+            opened: false,
+            foreign: BTreeMap::new(),
+            merged: Merged::default(),
+        }
+    }
+
+    /// Takes one event; `comm` and `other` name its tasks.
+    pub fn take(&mut self, event: &Event, comm: &str, other: &str) {
+        if let Kind::Fork { parent, child } = event.kind {
+            if self.is_ours(parent) {
+                self.tasks.insert(child, Whose::Ours);
+            }
+        }
+        if event.time < self.begin || event.time > self.begin + self.end {
+            self.follow(event, comm, other);
+            return;
+        }
+        self.open();
+        let time = event.time - self.begin;
+        match event.kind {
+            Kind::Switch { .. } => self.switch(event, time, comm, other),
+            kind => {
+                let about = match kind {
+                    Kind::Fork { child, .. } => child,
+                    Kind::Waking { pid, .. }
+                    | Kind::Wakeup { pid, .. }
+                    | Kind::WakeupNew { pid, .. }
+                    | Kind::Migrate { pid, .. }
+                    | Kind::Exit { pid, .. }
+                    | Kind::Runtime { pid, .. } => pid,
+                    _ => return,
+                };
+                let cpu = self.cpu(event.cpu);
+                if let (true, Some(cpu), Some(kind)) = (self.is_ours(about), cpu, self.renumber(kind)) {
+                    self.keep(Event { time, cpu, kind }, true);
+                }
+            }
+        }
+    }
+
+    /// Ends the stream.
+    #[must_use]
+    pub fn finish(mut self) -> Merged {
+        let end = self.begin + self.end;
+        let running: Vec<u32> = self.running.keys().copied().collect();
+        running.into_iter().for_each(|cpu| self.charge(cpu, end));
+        let name = |pid: &Pid| match self.tasks.get(pid) {
+            Some(Whose::Theirs(name)) => name.clone(),
+            _ => format!("pid {pid}"),
+        };
+        let mut by_name: BTreeMap<String, Nanos> = BTreeMap::new();
+        for (pid, time) in self.foreign.iter().filter(|(_, time)| **time > 0) {
+            *by_name.entry(name(pid)).or_default() += time;
+        }
+        self.merged.foreign = by_name.into_iter().collect();
+        self.merged.foreign.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        self.merged
+    }
+
+    fn is_ours(&self, pid: Pid) -> bool {
+        self.tasks.get(&pid) == Some(&Whose::Ours)
+    }
+
+    fn cpu(&self, cpu: CpuId) -> Option<CpuId> {
+        self.cpus.get(&cpu.0).copied()
+    }
+
+    /// The same event with the scenario's CPU numbers.
+    fn renumber(&self, kind: Kind) -> Option<Kind> {
+        Some(match kind {
+            Kind::Waking { pid, prio, target_cpu } => Kind::Waking { pid, prio, target_cpu: self.cpu(target_cpu)? },
+            Kind::Wakeup { pid, prio, target_cpu } => Kind::Wakeup { pid, prio, target_cpu: self.cpu(target_cpu)? },
+            Kind::WakeupNew { pid, prio, target_cpu } => {
+                Kind::WakeupNew { pid, prio, target_cpu: self.cpu(target_cpu)? }
+            }
+            Kind::Migrate { pid, prio, orig_cpu, dest_cpu } => {
+                Kind::Migrate { pid, prio, orig_cpu: self.cpu(orig_cpu)?, dest_cpu: self.cpu(dest_cpu)? }
+            }
+            other => other,
+        })
+    }
+
+    /// Outside of the run only who runs where is of interest.
+    fn follow(&mut self, event: &Event, comm: &str, other: &str) {
+        if let Kind::Switch { prev, next, .. } = event.kind {
+            self.learn(prev, comm);
+            self.learn(next, other);
+            self.charge(event.cpu.0, event.time);
+            self.running.insert(event.cpu.0, (next, event.time));
+        }
+    }
+
+    fn learn(&mut self, pid: Pid, comm: &str) {
+        if pid != 0 {
+            self.tasks.entry(pid).or_insert_with(|| Whose::Theirs(comm.to_owned()));
+        }
+    }
+
+    /// Charges what ran on a CPU to it, if it is somebody else's.
+    fn charge(&mut self, cpu: u32, now: Nanos) {
+        let Some((pid, since)) = self.running.get(&cpu).copied() else { return };
+        let (from, to) = (self.begin + self.warmup, self.begin + self.end);
+        let time = now.clamp(from, to).saturating_sub(since.clamp(from, to));
+        if pid != 0 && !self.is_ours(pid) && self.cpus.contains_key(&cpu) {
+            *self.foreign.entry(pid).or_default() += time;
+        }
+    }
+
+    fn switch(&mut self, event: &Event, time: Nanos, comm: &str, other: &str) {
+        self.follow(event, comm, other);
+        let (Kind::Switch { prev, prev_prio, prev_state, next, next_prio }, Some(cpu)) =
+            (event.kind, self.cpu(event.cpu))
+        else {
+            return;
+        };
+        let (from_us, to_us) = (self.is_ours(prev), self.is_ours(next));
+        let foreign = |pid| pid != 0 && !self.is_ours(pid);
+        if !from_us && !to_us && time >= self.warmup && (foreign(prev) || foreign(next)) {
+            self.merged.foreign_switches += 1;
+        }
+        let mine = |pid: Pid, ours: bool| if ours { pid } else { 0 };
+        let state = |pid: Pid| if from_us || pid == 0 { prev_state } else { TaskState::Sleeping };
+        let of = |prev: Pid, next: Pid| {
+            let kind = Kind::Switch { prev, prev_prio, prev_state: state(prev), next, next_prio };
+            Event { time, cpu, kind }
+        };
+        if from_us || to_us {
+            let event = of(mine(prev, from_us), mine(next, to_us));
+            self.keep(event, false);
+        }
+        self.merged.all.push(of(prev, next));
+    }
+
+    /// What ran when the run began.
+    fn open(&mut self) {
+        if std::mem::replace(&mut self.opened, true) {
+            return;
+        }
+        let running = self.running.iter().filter(|(_, (pid, _))| *pid != 0);
+        let begun = running.filter_map(|(cpu, (pid, _))| {
+            let (prev_prio, prev_state, next_prio) = (0, TaskState::Running, 0);
+            let kind = Kind::Switch { prev: 0, prev_prio, prev_state, next: *pid, next_prio };
+            Some(Event { time: 0, cpu: self.cpu(CpuId(*cpu))?, kind })
+        });
+        self.merged.all = begun.collect();
+    }
+
+    fn keep(&mut self, event: Event, both: bool) {
+        self.merged.own.push(event);
+        if both {
+            self.merged.all.push(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_metrics::{Metrics, Plan};
+    use schedlab_trace::Sink;
+
+    const OURS: Pid = 10;
+    const THEIRS: Pid = 20;
+
+    fn switch(time: Nanos, cpu: u32, prev: Pid, state: TaskState, next: Pid) -> Event {
+        let kind = Kind::Switch { prev, prev_prio: 120, prev_state: state, next, next_prio: 120 };
+        Event { time, cpu: CpuId(cpu), kind }
+    }
+
+    fn merged(events: &[Event]) -> Merged {
+        let mut merger = Merger::new(1000, 0, 100, &[4, 6], [OURS].into_iter());
+        events.iter().for_each(|event| merger.take(event, "a", "b"));
+        merger.finish()
+    }
+
+    fn report(events: &[Event]) -> schedlab_metrics::Report {
+        let mut metrics = Metrics::new(Plan { nr_cpus: 2, ..Plan::default() });
+        events.iter().for_each(|event| metrics.event(event));
+        metrics.finish(100)
+    }
+
+    #[test]
+    fn others_count_as_idle_but_their_cpus_are_not_free() {
+        // CPU 4 runs somebody else from 1020 on; we, preempted there, wait until 1080 while CPU 6 idles.
+        let events = [
+            switch(1000, 4, 0, TaskState::Running, OURS),
+            switch(1020, 4, OURS, TaskState::Running, THEIRS),
+            switch(1030, 6, 0, TaskState::Running, THEIRS + 1),
+            switch(1040, 6, THEIRS + 1, TaskState::Sleeping, 0),
+            switch(1080, 4, THEIRS, TaskState::Sleeping, OURS),
+            switch(1101, 4, OURS, TaskState::Sleeping, 0),
+        ];
+        let merged = merged(&events);
+        assert_eq!(merged.own.len(), 3);
+        assert_eq!(merged.own[1], switch(20, 0, OURS, TaskState::Running, 0));
+        assert_eq!(merged.foreign, [("b".to_owned(), 70)]);
+        assert_eq!(merged.foreign_switches, 2);
+        let (own, all) = (report(&merged.own), report(&merged.all));
+        assert_eq!(own.metric("sched.cpu_busy"), Some(20.0));
+        assert_eq!(own.metric("sched.run_delay.max"), Some(0.06));
+        // CPU 6 idles for 50 of the 60 during which we wait; CPU 4 never does.
+        assert_eq!(all.metric("sched.idle_while_runnable"), Some(25.0));
+    }
+
+    #[test]
+    fn wakeups_of_others_are_dropped_and_children_of_ours_kept() {
+        let at = |time, kind| Event { time, cpu: CpuId(4), kind };
+        let wake = |pid| Kind::Wakeup { pid, prio: 120, target_cpu: CpuId(6) };
+        let events = [
+            at(1001, wake(THEIRS)),
+            at(1002, Kind::Fork { parent: OURS, child: 30 }),
+            at(1003, wake(30)),
+            at(1004, Kind::Fork { parent: THEIRS, child: 31 }),
+            at(1005, wake(31)),
+            at(1006, Kind::Wakeup { pid: OURS, prio: 120, target_cpu: CpuId(5) }),
+        ];
+        let merged = merged(&events);
+        let kinds: Vec<Kind> = merged.own.iter().map(|event| event.kind).collect();
+        let wanted = Kind::Wakeup { pid: 30, prio: 120, target_cpu: CpuId(1) };
+        assert_eq!(kinds, [Kind::Fork { parent: OURS, child: 30 }, wanted]);
+    }
+}

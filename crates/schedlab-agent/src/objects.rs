@@ -1,0 +1,131 @@
+//! What tasks share and wait on, as the kernel's own: pipes, sockets, futex words, descriptors to poll.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_send_buffer_size};
+use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, PipeFlags};
+use schedlab_workload::ObjectSpec;
+
+use crate::error::{errno, AgentError, Result};
+use crate::sys::Arena;
+use crate::task::TaskList;
+use crate::words::{Barrier, Condition, Futex, Mutex, Semaphore};
+
+/// One object.
+#[derive(Debug)]
+pub enum Object {
+    /// Pipe or socket: the end to read, the end to write.
+    Channel(OwnedFd, OwnedFd),
+    /// Futex word.
+    Futex(&'static Futex),
+    /// Mutex, and whether it inherits priority.
+    Mutex(&'static Mutex, bool),
+    /// Barrier and its parties.
+    Barrier(&'static Barrier, u32),
+    /// Semaphore.
+    Semaphore(&'static Semaphore),
+    /// Condition variable.
+    Condition(&'static Condition),
+    /// List of tasks.
+    List(&'static TaskList),
+    /// A pipe whose readable end lets through while it holds a byte that nobody reads.
+    Gate(OwnedFd, OwnedFd),
+    /// Last expiry of a periodic timer in run time, plus 1; 0 before the first.
+    Timer(&'static AtomicU64),
+    /// Spin locks, by CPU: the holder's id plus 1.
+    CpuLocks(&'static [AtomicU32]),
+}
+
+const PAGE: usize = 4096;
+
+impl Object {
+    /// Makes it.
+    pub fn new(spec: &ObjectSpec, arena: &mut Arena, nr_cpus: usize) -> Result<Object> {
+        let memory = |error: io::Error| AgentError::failed(format!("shared memory: {error}"), "");
+        Ok(match *spec {
+            ObjectSpec::Pipe { pages, packet } => pipe(pages, packet)?,
+            ObjectSpec::UnixStream { sndbuf } => socket(sndbuf)?,
+            ObjectSpec::Futex => Object::Futex(arena.one().map_err(memory)?),
+            ObjectSpec::Mutex { pi } => Object::Mutex(arena.one().map_err(memory)?, pi),
+            ObjectSpec::Barrier { parties } => Object::Barrier(arena.one().map_err(memory)?, parties),
+            ObjectSpec::Semaphore { initial } => {
+                let semaphore: &Semaphore = arena.one().map_err(memory)?;
+                semaphore.set(initial);
+                Object::Semaphore(semaphore)
+            }
+            ObjectSpec::Condition => Object::Condition(arena.one().map_err(memory)?),
+            ObjectSpec::List => Object::List(arena.one().map_err(memory)?),
+            ObjectSpec::Gate => {
+                let (read, write) = pipe_with(PipeFlags::NONBLOCK).map_err(descriptors)?;
+                Object::Gate(read, write)
+            }
+            ObjectSpec::Timer => Object::Timer(arena.one().map_err(memory)?),
+            ObjectSpec::CpuLocks => Object::CpuLocks(arena.slice(nr_cpus).map_err(memory)?),
+        })
+    }
+
+    /// How many descriptors a specification takes.
+    #[must_use]
+    pub fn descriptors(spec: &ObjectSpec) -> u64 {
+        match spec {
+            ObjectSpec::Pipe { .. } | ObjectSpec::UnixStream { .. } | ObjectSpec::Gate => 2,
+            _ => 0,
+        }
+    }
+}
+
+fn descriptors(error: rustix::io::Errno) -> AgentError {
+    AgentError::cannot(format!("a pipe or socket of the workload: {error}"), "ulimit -n $(ulimit -Hn)")
+}
+
+fn pipe(pages: u32, packet: bool) -> Result<Object> {
+    let flags = if packet { PipeFlags::DIRECT } else { PipeFlags::empty() };
+    let (read, write) = pipe_with(flags).map_err(descriptors)?;
+    let size = pages as usize * PAGE;
+    if fcntl_getpipe_size(&write).map_err(errno("F_GETPIPE_SZ"))? != size {
+        let given = fcntl_setpipe_size(&write, size).map_err(|error| {
+            let hint = format!("sysctl fs.pipe-max-size={size} fs.pipe-user-pages-soft=0");
+            AgentError::cannot(format!("a pipe of {pages} pages: {error}"), hint)
+        })?;
+        if given != size {
+            let what = format!("a pipe of {pages} pages: the kernel makes it {}", given / PAGE);
+            return Err(AgentError::cannot(what, "choose a power of two of pages"));
+        }
+    }
+    Ok(Object::Channel(read, write))
+}
+
+fn socket(sndbuf: u32) -> Result<Object> {
+    let (write, read) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None).map_err(descriptors)?;
+    let size = || socket_send_buffer_size(&write).map_err(errno("SO_SNDBUF"));
+    if size()? != sndbuf as usize {
+        // The kernel doubles what is set.
+        let half = sndbuf as usize / 2;
+        let set = set_socket_send_buffer_size(&write, half).map_err(errno("SO_SNDBUF"));
+        set?;
+        if size()? != sndbuf as usize {
+            // It may not exceed net.core.wmem_max without CAP_NET_ADMIN.
+            let _ = set_socket_send_buffer_size_force(&write, half);
+        }
+        let given = size()?;
+        if given != sndbuf as usize {
+            let hint = format!("sysctl net.core.wmem_max={half}");
+            return Err(AgentError::cannot(
+                format!("a send buffer of {sndbuf} bytes: the kernel makes it {given}"),
+                hint,
+            ));
+        }
+    }
+    Ok(Object::Channel(read, write))
+}
+
+/// Blocks until the gate is open.
+pub fn wait_open(read: &OwnedFd) {
+    let mut fds = [PollFd::new(read, PollFlags::IN)];
+    while poll(&mut fds, None).is_err() {}
+}

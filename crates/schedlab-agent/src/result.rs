@@ -1,0 +1,298 @@
+//! From what was noted and recorded to the report that every arm writes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use schedlab_metrics::{Metrics, Plan};
+use schedlab_model::Nanos;
+use schedlab_sim::RunSpec;
+use schedlab_trace::{Body, Digest, Event, Header, Sink, Tee};
+use schedlab_workload::Unit;
+use serde_json::{json, Value as Json};
+
+use crate::burn::Speed;
+use crate::counters::Counts;
+use crate::error::{AgentError, Result};
+use crate::life::spec_of;
+use crate::merge::{Merged, Merger};
+use crate::run::{Ended, Settings};
+use crate::tracing::Recording;
+use crate::world::World;
+
+/// Everything that a run left behind, but its trace.
+pub struct Measured<'a> {
+    /// What was to run.
+    pub spec: &'a RunSpec,
+    /// What its tasks left.
+    pub world: &'a World,
+    /// Its begin on the clock.
+    pub begin: Nanos,
+    /// Its end.
+    pub ended: Ended,
+    /// What the kernel counted after the warm-up.
+    pub counts: Counts,
+    /// The speed after the run.
+    pub after: Speed,
+    /// All of it, preparation included.
+    pub wall_ns: Nanos,
+}
+
+/// Why a value is null on a real kernel.
+const NO_SCAN: &str = "the kernel has no tracepoint for the search for an idle CPU";
+/// Tasks that a result lists at most, as on the simulator.
+const TASKS_TOLD: usize = 1000;
+
+/// The report as JSON: the keys of `schedlab run --json` that a real run has, and `arm`, `release`, `unavailable`,
+/// `calibration`, `noise`, `trace`, `run_s`, `wall_s`.
+pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Settings) -> Result<Json> {
+    let Measured { spec, world, ended, .. } = measured;
+    let lost = world.pool.lost();
+    if lost > 0 {
+        let what = format!("{lost} application events found no room in memory");
+        return Err(AgentError::failed(what, "a shorter run, or more memory"));
+    }
+    let nr_cpus = spec.machine.topology.nr_cpus();
+    let plan = Plan::of(&spec.workloads, nr_cpus, spec.warmup);
+    let header = header(spec, &plan);
+    let notes = notes(world, ended.at);
+    let names = names(world);
+    let recorded = recorded(measured, &names, &mut recording)?;
+    let kernel: &[Event] = recorded.as_ref().map_or(&[], |recorded| &recorded.merged.own);
+    let mut sink = Tee(Digest::default(), Metrics::new(plan.clone()));
+    let mut trace_error = None;
+    match &settings.trace {
+        None => pour(&names, &notes, kernel, &mut sink),
+        Some(path) => {
+            let writer = schedlab_trace::create(path, &header);
+            let mut writer = writer.map_err(|error| AgentError::input(error.to_string(), "choose another --trace"))?;
+            pour(&names, &notes, kernel, &mut Tee(&mut sink, &mut *writer));
+            trace_error = writer.finish().err().map(|error| error.to_string());
+        }
+    }
+    let Tee(digest, metrics) = sink;
+    let report = metrics.finish(ended.at);
+    let mut json = report.to_json();
+    let mut unavailable = BTreeMap::new();
+    for name in ["sched.scan_tested", "sched.scan_cost"] {
+        unavailable.insert(name.to_owned(), NO_SCAN.to_owned());
+    }
+    match (&recorded, recording.why_not()) {
+        (Some(recorded), _) if recorded.lost == 0 => idle_beside_others(&mut json, recorded, plan, ended.at),
+        (Some(recorded), _) => {
+            let why =
+                format!("{} events found no room in the trace buffer; --buffer KIB makes it larger", recorded.lost);
+            without_trace(&mut json, measured, &why, &mut unavailable);
+        }
+        (None, why) => without_trace(&mut json, measured, why.unwrap_or_default(), &mut unavailable),
+    }
+    for name in unavailable.keys() {
+        if let Some(value) = json["metrics"].get_mut(name) {
+            *value = Json::Null;
+        }
+    }
+    busiest(&mut json);
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let told = json!({
+        "kernel": release,
+        "release": release,
+        "arm": "host",
+        "seed": spec.seed,
+        "engine": concat!("schedlab-agent ", env!("CARGO_PKG_VERSION")),
+        "digest": digest.hex(),
+        "events": digest.events(),
+        "switches": json["metrics"]["sched.switches"],
+        "run_s": ended.at as f64 / 1e9,
+        "wall_s": measured.wall_ns as f64 / 1e9,
+        "ended": if ended.completed { "completed" } else { "duration" },
+        "unavailable": unavailable,
+        "calibration": { "before": world.speed, "after": measured.after, "drift_pct": drift(world.speed, measured.after) },
+        "noise": noise(measured, recorded.as_ref()),
+        "trace_error": trace_error,
+    });
+    if let (Json::Object(json), Json::Object(told)) = (&mut json, told) {
+        json.extend(told.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    Ok(json)
+}
+
+/// What the kernel's tracepoints told.
+struct Recorded {
+    merged: Merged,
+    /// Events that found no room.
+    lost: u64,
+}
+
+fn recorded(measured: &Measured<'_>, names: &[(i32, String)], recording: &mut Recording) -> Result<Option<Recorded>> {
+    let Measured { spec, world, begin, ended, .. } = measured;
+    let Some(mut reader) = recording.reader()? else { return Ok(None) };
+    let ours = names.iter().map(|(tid, _)| *tid);
+    let mut merger = Merger::new(*begin, spec.warmup, ended.at, &world.cpus, ours);
+    let failed = |error| AgentError::failed(format!("the recorded trace: {error}"), "");
+    while let Some(record) = reader.next_record().map_err(failed)? {
+        if let (Some(event), Body::Event(_, words)) = (record.event(), &record.body) {
+            merger.take(&event, words.comm, words.other_comm);
+        }
+    }
+    Ok(Some(Recorded { merged: merger.finish(), lost: reader.lost() }))
+}
+
+/// A CPU is not idle while another task than the scenario's runs on it.
+fn idle_beside_others(json: &mut Json, recorded: &Recorded, plan: Plan, end: Nanos) {
+    let mut metrics = Metrics::new(plan);
+    recorded.merged.all.iter().for_each(|event| metrics.event(event));
+    let report = metrics.finish(end);
+    let idle = report.metrics.iter().filter(|(name, _)| name.starts_with("sched.idle_while_runnable"));
+    for (name, value) in idle {
+        json["metrics"][name] = json!(value);
+    }
+}
+
+fn drift(before: Speed, after: Speed) -> f64 {
+    100.0 * (after.steps_per_1024ns / before.steps_per_1024ns - 1.0)
+}
+
+/// Application events of all tasks up to `end`, by time.
+fn notes(world: &World, end: Nanos) -> Vec<Event> {
+    let made = world.control.tasks.load(Acquire);
+    let of = |id: u32| {
+        let slot = &world.slots[id as usize];
+        let tid = slot.tid.load(Relaxed);
+        world.pool.read(&slot.log).map(move |note| note.event(tid))
+    };
+    let mut notes: Vec<Event> = (0..made).flat_map(of).filter(|event| event.time <= end).collect();
+    notes.sort_by_key(|event| event.time);
+    notes
+}
+
+/// Thread ids and names of all tasks that ran.
+fn names(world: &World) -> Vec<(i32, String)> {
+    let made = world.control.tasks.load(Acquire);
+    let name = |id: u32| {
+        let slot = &world.slots[id as usize];
+        let (workload, program) = slot.runs();
+        let program = world.workloads.get(workload)?.programs.get(program)?;
+        let name = spec_of(world, id).map_or(program.name.as_str(), |spec| spec.name.as_str());
+        Some((slot.tid.load(Relaxed), name.to_owned())).filter(|(tid, _)| *tid != 0)
+    };
+    (0..made).filter_map(name).collect()
+}
+
+/// Both kinds of events in one stream by time; at one instant the kernel's come first.
+fn pour(names: &[(i32, String)], notes: &[Event], kernel: &[Event], sink: &mut dyn Sink) {
+    names.iter().for_each(|(tid, name)| sink.name(*tid, name));
+    let mut notes = notes.iter().peekable();
+    for event in kernel {
+        while let Some(note) = notes.next_if(|note| note.time < event.time) {
+            sink.event(note);
+        }
+        sink.event(event);
+    }
+    notes.for_each(|note| sink.event(note));
+}
+
+/// What is known without scheduler tracepoints: counts and CPU time of each task.
+fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailable: &mut BTreeMap<String, String>) {
+    let world = measured.world;
+    let told = names(world);
+    let counts = &measured.counts.tasks;
+    let sum = |field: fn(&crate::counters::TaskCounts) -> u64| counts.values().map(field).sum::<u64>();
+    let (voluntary, involuntary) = (sum(|task| task.voluntary), sum(|task| task.involuntary));
+    let capacity = json["measured_ns"].as_f64().unwrap_or(0.0) * measured.spec.machine.topology.nr_cpus() as f64;
+    let busy = 100.0 * sum(|task| task.cpu_ns) as f64 / capacity.max(1.0);
+    let known = [
+        ("sched.voluntary_switches", voluntary as f64),
+        ("sched.involuntary_switches", involuntary as f64),
+        ("sched.cpu_busy", busy),
+    ];
+    if let Some(metrics) = json["metrics"].as_object_mut() {
+        for (name, value) in metrics.iter_mut().filter(|(name, _)| name.starts_with("sched.")) {
+            match known.iter().find(|(known, _)| known == name) {
+                Some((_, counted)) => *value = json!(counted),
+                None => {
+                    unavailable.entry(name.clone()).or_insert_with(|| format!("no scheduler trace: {why}"));
+                }
+            }
+        }
+    }
+    if let Some(series) = json["series"].as_object_mut() {
+        series.retain(|name, _| !name.starts_with("sched."));
+    }
+    let task = |(id, task): (&u32, &crate::counters::TaskCounts)| {
+        let tid = world.slots[*id as usize].tid.load(Relaxed);
+        let name = told.iter().find(|(known, _)| *known == tid).map_or("", |(_, name)| name);
+        json!({
+            "name": name, "pid": tid, "cpu_ns": task.cpu_ns, "wait_ns": task.wait_ns, "wait_ns_max": null,
+            "switches": task.voluntary + task.involuntary, "involuntary_switches": task.involuntary,
+            "wakeups": null, "migrations": null,
+        })
+    };
+    json["tasks"] = counts.iter().map(task).collect();
+    json["cpus"] = json!([]);
+}
+
+/// The busiest tasks, as on the simulator.
+fn busiest(json: &mut Json) {
+    let Some(tasks) = json["tasks"].as_array_mut() else { return };
+    let total = tasks.len();
+    if total > TASKS_TOLD {
+        tasks.sort_by_key(|task| std::cmp::Reverse(task["cpu_ns"].as_u64()));
+        tasks.truncate(TASKS_TOLD);
+        tasks.sort_by_key(|task| task["pid"].as_i64());
+    }
+    json["tasks_total"] = total.into();
+}
+
+/// Names of other tasks that are told.
+const OTHERS_TOLD: usize = 10;
+
+/// What else the machine did after the warm-up, in percent of all its CPU time.
+fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
+    let machine = measured.counts.machine;
+    let total = machine.total().max(1) as f64;
+    let percent = |ticks: f64| 100.0 * ticks / total;
+    let mut noise = json!({
+        "interrupts_pct": percent(machine.interrupts as f64),
+        "steal_pct": percent(machine.steal as f64),
+    });
+    let told = match recorded {
+        Some(Recorded { merged, lost: 0 }) => {
+            let time =
+                (measured.ended.at.saturating_sub(measured.spec.warmup)) as f64 * measured.world.cpus.len() as f64;
+            let share = |ns: Nanos| 100.0 * ns as f64 / time.max(1.0);
+            let others: serde_json::Map<String, Json> =
+                merged.foreign.iter().take(OTHERS_TOLD).map(|(name, ns)| (name.clone(), share(*ns).into())).collect();
+            json!({
+                "foreign_pct": share(merged.foreign.iter().map(|(_, ns)| ns).sum()),
+                "foreign_switches": merged.foreign_switches,
+                "foreign": others,
+                "source": "sched_switch; interrupts and steal from /proc/stat",
+            })
+        }
+        _ => {
+            let own: u64 = measured.counts.tasks.values().map(|task| task.cpu_ns).sum();
+            let foreign = (machine.busy as f64 - own as f64 / 1e7).max(0.0);
+            json!({ "foreign_pct": percent(foreign), "source": "/proc/stat, in steps of 10 ms" })
+        }
+    };
+    if let (Json::Object(noise), Json::Object(told)) = (&mut noise, told) {
+        noise.extend(told);
+    }
+    noise
+}
+
+/// What the trace file says about itself.
+fn header(spec: &RunSpec, plan: &Plan) -> Header {
+    let raw_unit = |unit| match unit {
+        Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
+        Unit::PerSecond | Unit::Count | Unit::Percent => "count",
+    };
+    let metric = |entry: &schedlab_metrics::MetricEntry| {
+        (format!("{}.{}", entry.workload, entry.decl.name), raw_unit(entry.decl.unit).to_owned())
+    };
+    Header {
+        kernel: Some(rustix::system::uname().release().to_string_lossy().into_owned()),
+        nr_cpus: Some(spec.machine.topology.nr_cpus()),
+        metrics: plan.metrics.iter().map(metric).collect(),
+        comments: vec![format!("recorded by schedlab-agent {}, seed {}", env!("CARGO_PKG_VERSION"), spec.seed)],
+    }
+}

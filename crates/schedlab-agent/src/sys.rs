@@ -1,0 +1,294 @@
+//! The few system calls that no safe library offers, and shared memory: all `unsafe` of the project's own code.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
+
+/// Types of which any bytes are a value and all of whose fields are atomic, so that processes may share them.
+///
+/// # Safety
+/// The implementor has no padding that matters, no pointer, and no field that is not atomic.
+pub unsafe trait Shared: Sync + 'static {}
+
+// SAFETY: atomics of plain integers.
+unsafe impl Shared for AtomicU32 {}
+// SAFETY: as above.
+unsafe impl Shared for AtomicI32 {}
+// SAFETY: as above.
+unsafe impl Shared for AtomicU64 {}
+// SAFETY: as above.
+unsafe impl Shared for AtomicI64 {}
+
+/// Declares a struct that consists of shared fields only.
+macro_rules! shared {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        $vis struct $name { $($(#[$field_meta])* $field_vis $field: $type,)* }
+        const _: () = {
+            const fn only_shared<T: $crate::sys::Shared>() {}
+            $(only_shared::<$type>();)*
+        };
+        // SAFETY: every field is itself shared, checked above.
+        #[allow(unsafe_code)]
+        unsafe impl $crate::sys::Shared for $name {}
+    };
+}
+pub(crate) use shared;
+
+// SAFETY: an array of shared values.
+unsafe impl<T: Shared, const N: usize> Shared for [T; N] {}
+
+/// Memory that this process shares with all that it forks; zeroed, and never given back.
+#[derive(Debug)]
+pub struct Arena {
+    base: *mut u8,
+    size: usize,
+    used: usize,
+}
+
+impl Arena {
+    /// Reserves `size` bytes of address space; memory is taken when it is touched.
+    pub fn new(size: usize) -> io::Result<Arena> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a fresh anonymous mapping, which overlaps nothing.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), size, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Arena { base: base.cast(), size, used: 0 })
+    }
+
+    /// The next `count` values, all bytes 0. An error when the arena is used up.
+    pub fn slice<T: Shared>(&mut self, count: usize) -> io::Result<&'static [T]> {
+        let start = self.used.next_multiple_of(std::mem::align_of::<T>().max(64));
+        let bytes = count.checked_mul(std::mem::size_of::<T>());
+        let end = bytes.and_then(|bytes| start.checked_add(bytes)).filter(|end| *end <= self.size);
+        self.used = end.ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: inside the mapping, which is never unmapped; aligned; handed out once; zero bytes are a value of `T`
+        // and every access to it is atomic (`Shared`).
+        Ok(unsafe { std::slice::from_raw_parts(self.base.add(start).cast::<T>(), count) })
+    }
+
+    /// One value.
+    pub fn one<T: Shared>(&mut self) -> io::Result<&'static T> {
+        Ok(&self.slice(1)?[0])
+    }
+}
+
+/// Who returns from [`fork`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forked {
+    /// The child.
+    Child,
+    /// The parent, with the child's pid.
+    Parent(i32),
+}
+
+/// `fork`. The child of a process with several threads has only this one; glibc keeps its allocator usable there.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: the child touches no lock of another thread: glibc's fork handlers reset the allocator's, and the agent's
+    // own state is in atomics.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(pid)),
+    }
+}
+
+/// `_exit`: ends the whole process without running anything.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: no memory is involved.
+    unsafe { libc::_exit(code) }
+}
+
+/// `waitpid(-1)`: a child of this thread if `own_thread`; `None` if none has exited and `block` is false.
+pub fn wait_any(block: bool, own_thread: bool) -> io::Result<Option<(i32, i32)>> {
+    let mut status = 0;
+    let options = if block { 0 } else { libc::WNOHANG } | if own_thread { libc::__WNOTHREAD } else { 0 };
+    loop {
+        // SAFETY: `status` outlives the call.
+        match unsafe { libc::waitpid(-1, &mut status, options) } {
+            0 => return Ok(None),
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            -1 => return Err(io::Error::last_os_error()),
+            pid => return Ok(Some((pid, status))),
+        }
+    }
+}
+
+/// How a process ended, in words; `None` if it exited with 0.
+#[must_use]
+pub fn ended_badly(status: i32) -> Option<String> {
+    if libc::WIFSIGNALED(status) {
+        return Some(format!("killed by signal {}", libc::WTERMSIG(status)));
+    }
+    let code = libc::WEXITSTATUS(status);
+    (code != 0).then(|| format!("exit code {code}"))
+}
+
+/// Blocks these signals and returns a descriptor that tells when one comes; other processes inherit the mask, see
+/// [`unblock_signals`].
+pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+    // SAFETY: `set` is initialised by sigemptyset before it is read; the descriptor is new and owned by nobody else.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        signals.iter().for_each(|signal| {
+            libc::sigaddset(&mut set, *signal);
+        });
+        if libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Takes the pending signal from a descriptor of [`signal_fd`].
+#[must_use]
+pub fn take_signal(fd: &OwnedFd) -> Option<i32> {
+    // SAFETY: the kernel writes at most the size of `info`, which is plain data.
+    unsafe {
+        let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+        let size = std::mem::size_of_val(&info);
+        let read = libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size);
+        (read == size as isize).then_some(info.ssi_signo as i32)
+    }
+}
+
+/// Every signal is delivered again, as programs expect it.
+pub fn unblock_signals() {
+    // SAFETY: `set` is initialised by sigemptyset.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+}
+
+/// `struct sched_attr` (include/uapi/linux/sched/types.h), first version.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct SchedAttr {
+    /// Bytes of this struct.
+    pub size: u32,
+    /// `SCHED_*`.
+    pub policy: u32,
+    /// Flags.
+    pub flags: u64,
+    /// Nice value of the fair policies.
+    pub nice: i32,
+    /// Priority of the real-time ones.
+    pub priority: u32,
+    /// Slice of the fair policies (6.12 and later), in ns.
+    pub runtime: u64,
+    /// Deadline policy only.
+    pub deadline: u64,
+    /// Deadline policy only.
+    pub period: u64,
+}
+
+/// `sched_getattr` of the calling thread.
+pub fn sched_getattr() -> io::Result<SchedAttr> {
+    let mut attr = SchedAttr::default();
+    let size = std::mem::size_of::<SchedAttr>();
+    // SAFETY: the kernel writes at most `size` bytes into `attr`.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+    if result == 0 {
+        Ok(attr)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// `sched_setattr` of the calling thread.
+pub fn sched_setattr(attr: &SchedAttr) -> io::Result<()> {
+    let attr = SchedAttr { size: std::mem::size_of::<SchedAttr>() as u32, ..*attr };
+    // SAFETY: the kernel reads `size` bytes of `attr`.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The CPU this thread is on (the rseq area, no system call).
+#[inline]
+#[must_use]
+pub fn current_cpu() -> u32 {
+    // SAFETY: no memory is involved.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// What the kernel counted for the calling thread.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Usage {
+    /// CPU time in ns, user and system.
+    pub cpu_ns: u64,
+    /// Switches away because it blocked.
+    pub voluntary: u64,
+    /// Switches away while runnable.
+    pub involuntary: u64,
+}
+
+/// `getrusage(RUSAGE_THREAD)`.
+#[must_use]
+pub fn thread_usage() -> Usage {
+    // SAFETY: the kernel fills `usage`, plain data.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    Usage {
+        cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+    }
+}
+
+/// One `readv` that fills the same buffer again and again: `bytes` of kernel work in one system call.
+pub fn read_over(fd: &OwnedFd, buffer: &mut [u8], bytes: u64) -> io::Result<u64> {
+    const MOST: u64 = 1024;
+    let (base, size) = (buffer.as_mut_ptr(), buffer.len() as u64);
+    let whole = (bytes / size).min(MOST - 1);
+    let part = (bytes - whole * size).min(size);
+    let entry = |length: u64| libc::iovec { iov_base: base.cast(), iov_len: length as usize };
+    let mut vector = vec![entry(size); whole as usize];
+    vector.push(entry(part));
+    // SAFETY: every entry lies within `buffer`, which is exclusively borrowed; what it holds is of no interest.
+    let read = unsafe { libc::readv(fd.as_raw_fd(), vector.as_ptr(), vector.len() as i32) };
+    u64::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn memory_is_shared_with_a_child() {
+        let mut arena = Arena::new(1 << 20).unwrap();
+        let words: &[AtomicU32] = arena.slice(4).unwrap();
+        let other: &AtomicU64 = arena.one().unwrap();
+        assert_eq!(other.load(Relaxed), 0);
+        match fork().unwrap() {
+            Forked::Child => {
+                words[3].store(7, Relaxed);
+                exit_now(5);
+            }
+            Forked::Parent(pid) => {
+                let (dead, status) = wait_any(true, true).unwrap().unwrap();
+                assert_eq!((dead, ended_badly(status)), (pid, Some("exit code 5".into())));
+            }
+        }
+        assert_eq!(words[3].load(Relaxed), 7);
+        assert!(arena.slice::<AtomicU64>(1 << 20).is_err());
+    }
+}
