@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from schedlab.arms import Arm, arm_of
 from schedlab.comparison import Comparison, compare_results, compare_variants
-from schedlab.engine import Engine, check_arm, native_engine
+from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, reason
 from schedlab.outcome import Outcome, Run
-from schedlab.runner import Observer, Runner, plan
+from schedlab.runner import Observer, Runner
 from schedlab.scenario import Scenario
 from schedlab.store import Result, Store, read
 
@@ -39,15 +40,17 @@ def run(
     """One variant with one seed; by default the scenario's only variant and its first seed."""
     engine = engine or native_engine()
     scenario = _loaded(scenario, engine)
-    check_arm(scenario.arm)
     variant = pick_variant(scenario, variant)
-    return engine.run(
-        scenario,
-        variant,
-        scenario.seeds[0] if seed is None else seed,
-        trace=None if trace is None else os.fspath(trace),
-        check_determinism=check_determinism,
-    )
+    seed = scenario.seeds[0] if seed is None else seed
+    to = None if trace is None else os.fspath(trace)
+    if scenario.arm == "sim":
+        return engine.run(scenario, variant, seed, trace=to, check_determinism=check_determinism)
+    arm = arm_of(scenario.arm, engine)
+    arm.prepare(scenario)
+    try:
+        return arm.run(scenario, variant, seed, trace=to, cancel=arm.cancel())
+    finally:
+        arm.close()
 
 
 def compare(
@@ -94,12 +97,17 @@ def run_all(
     traces: str | os.PathLike[str] | None = None,
     on_outcome: Observer | None = None,
     on_trouble: Callable[[OutputError], None] | None = None,
+    arm: Arm | None = None,
 ) -> tuple[Result, bool]:
     """Every run of a comparison, and whether Ctrl-C cut it short; finished runs are kept either way.
 
     A store that cannot be written is reported once to `on_trouble` and the runs go on in memory.
     """
-    outcomes: list[Outcome] = []
+    if arm is None:
+        arm = arm_of(scenario.arm, engine)
+        arm.prepare(scenario)
+    outcomes: list[Outcome] = list(store.finished) if store else []
+    ended = {(o.variant, o.seed) for o in outcomes}
     keeping = store
 
     def take(outcome: Outcome) -> None:
@@ -118,8 +126,8 @@ def run_all(
 
     interrupted = False
     try:
-        check_arm(scenario.arm)
-        runner = Runner(engine, scenario, plan(scenario, scenario.seeds, _folder(traces)), jobs or default_jobs())
+        jobs_left = [j for j in arm.plan(scenario, scenario.seeds, _folder(traces)) if (j.variant, j.seed) not in ended]
+        runner = Runner(arm, scenario, jobs_left, arm.threads(jobs, default_jobs()))
         try:
             for outcome in runner.outcomes():
                 take(outcome)
@@ -129,8 +137,11 @@ def run_all(
             for outcome in runner.finished():
                 take(outcome)
     finally:
-        if store:
-            store.close()
+        try:
+            arm.close()
+        finally:
+            if store:
+                store.close()
     result = Result.of(scenario, scenario.arm, scenario.seeds, outcomes, provenance(), store.path if store else None)
     return result, interrupted
 

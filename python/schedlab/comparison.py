@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.arms import limits
 from schedlab.engine import ARMS
 from schedlab.errors import InputError
 from schedlab.judge import Judgement, judge
@@ -56,6 +57,10 @@ class Comparison:
     """Runs that were asked for and never ended: the comparison was interrupted."""
     provenance: Mapping[str, Any]
     path: Path | None
+    machine: str | None = None
+    """What real runs ran on, in words; None in a simulation, whose machine is the scenario's."""
+    remarks: tuple[str, ...] = ()
+    """Circumstances of real runs that a reader must know."""
 
     @property
     def arm_word(self) -> str:
@@ -144,7 +149,10 @@ def _judged(
         seeds = tuple(s for s in seeds if s in other.seeds)
         known = {m.name for m in other.scenario.metrics}
         metrics = tuple(m for m in metrics if m.name in known)
-    judged = tuple(_metric(m, columns, pairs, seeds, scenario.noise) for m in metrics)
+    runs = {c.name: [c.runs[s] for s in seeds if s in c.runs] for c in columns}
+    bounds = limits.of(scenario, result.arm, runs)
+    noise = scenario.noise or result.arm != "sim"
+    judged = tuple(_metric(m, columns, pairs, seeds, noise, bounds) for m in metrics)
     return Comparison(
         scenario=scenario,
         arm=result.arm,
@@ -156,16 +164,22 @@ def _judged(
         missing=result.missing + (other.missing if other else 0),
         provenance=result.provenance,
         path=result.path,
+        machine=limits.machine(runs),
+        remarks=tuple(limits.remarks(runs)),
     )
 
 
 def _metric(
-    metric: Metric, columns: Sequence[Column], pairs: Sequence[tuple[str, str]], seeds: Sequence[int], noise: bool
+    metric: Metric,
+    columns: Sequence[Column],
+    pairs: Sequence[tuple[str, str]],
+    seeds: Sequence[int],
+    noise: bool,
+    bounds: limits.Limits,
 ) -> MetricComparison:
     samples = {c.name: c.samples(metric.name, seeds) for c in columns}
-    return MetricComparison(
-        metric, samples, tuple(judge(metric, a, b, samples[a], samples[b], noise) for a, b in pairs)
-    )
+    judged = (judge(metric, a, b, samples[a], samples[b], noise) for a, b in pairs)
+    return MetricComparison(metric, samples, tuple(bounds.apply(metric, j) for j in judged))
 
 
 def _columns(result: Result, prefix: str = "") -> list[Column]:

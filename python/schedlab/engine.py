@@ -13,8 +13,8 @@ from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
 KINDS = ("machines", "kernels", "features", "workloads", "knobs")
-ARMS = {"sim": "simulated"}
-"""The arms of this version, and the word that goes with every figure of each."""
+ARMS = {"sim": "simulated", "host": "measured", "vm": "measured in QEMU"}
+"""The arms, and the word that goes with every figure of each."""
 
 
 class Cancel(Protocol):
@@ -89,6 +89,11 @@ class Engine:
             reports: list[dict[str, Any]] = json.loads(text)
             return reports
 
+    def row_of(self, release: str) -> str | None:
+        """The version row of a kernel release such as `6.12.107+deb13-cloud-amd64`."""
+        row: str | None = self._native.row_of(release)
+        return row
+
     def cancel(self) -> Cancel:
         """A fresh handle to stop runs with."""
         handle: Cancel = self._native.Cancel()
@@ -122,15 +127,3 @@ def native_engine() -> Engine:
     except ImportError as e:
         raise ArmError(f"the simulator is not built: {e}", hint="`make compare` or `pip install .` builds it") from None
     return Engine(_engine)
-
-
-def check_arm(arm: str) -> None:
-    """Refuse an arm that this version cannot run."""
-    if arm in ARMS:
-        return
-    if arm in ("host", "vm"):
-        raise ArmError(
-            f"the {arm} arm is not part of this version: only the simulator is",
-            hint="leave --arm out, or say --arm sim",
-        )
-    raise InputError(f"there is no arm `{arm}`", hint="the arms are sim, host and vm")

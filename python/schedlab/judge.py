@@ -10,7 +10,8 @@ from schedlab.scenario import Better, Metric
 from schedlab.statistics import SMALLEST_N, Difference, Interval, paired_difference
 
 DETERMINISTIC = "deterministic, n = 1"
-VERDICTS = ("better", "worse", "changed", "equivalent", "undecided", DETERMINISTIC)
+NOISY = "undecided: noisy"
+VERDICTS = ("better", "worse", "changed", "equivalent", "undecided", NOISY, DETERMINISTIC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from schedlab.engine import Cancel, Engine
+from schedlab.engine import Cancel
 from schedlab.errors import Cancelled, RunError, SchedlabError
-from schedlab.outcome import Failure, Outcome
+from schedlab.outcome import Failure, Outcome, Run
 from schedlab.scenario import Scenario
 
 TRACE_SUFFIX = ".ftrace"
@@ -34,15 +35,23 @@ def plan(scenario: Scenario, seeds: Sequence[int], traces: Path | None = None) -
     ]
 
 
+class Runs(Protocol):
+    """What does the runs: the engine, or an arm."""
+
+    def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run: ...
+
+    def cancel(self) -> Cancel: ...
+
+
 class Runner:
     """Gives outcomes in the order in which they finish; what they say does not depend on the number of threads."""
 
-    def __init__(self, engine: Engine, scenario: Scenario, jobs: Sequence[Job], threads: int) -> None:
-        self._engine = engine
+    def __init__(self, arm: Runs, scenario: Scenario, jobs: Sequence[Job], threads: int) -> None:
+        self._arm = arm
         self._scenario = scenario
         self._todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
-        self._cancel: Cancel = engine.cancel()
+        self._cancel: Cancel = arm.cancel()
         self._stopping = threading.Event()
         for job in jobs:
             self._todo.put(job)
@@ -97,7 +106,7 @@ class Runner:
     def _one(self, job: Job) -> Outcome:
         trace = str(job.trace) if job.trace else None
         try:
-            return self._engine.run(self._scenario, job.variant, job.seed, trace=trace, cancel=self._cancel)
+            return self._arm.run(self._scenario, job.variant, job.seed, trace=trace, cancel=self._cancel)
         except Cancelled:
             raise
         except RunError as e:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
+
+ARMS_DEFAULTS: Mapping[str, Any] = {
+    "driver": None,
+    "host": {"order": "abba", "noise_limit_pct": 5.0, "time_limit_s": 60.0},
+    "vm": {"image": None, "repeatable": False, "memory_mb": 1024, "append": "", "time_limit_s": 300.0},
+}
+"""For results that were stored before there were arms; the engine fills in everything."""
 
 Better = Literal["lower", "higher", "neither"]
 
@@ -33,6 +40,8 @@ class Variant:
     kernel: str
     summary: str
     changes: Mapping[str, Any]
+    settings: tuple[tuple[str, str], ...] = ()
+    """What a real kernel is told: files and what is written to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class Machine:
     cpus: int
     calibrated: bool
     sources: tuple[str, ...]
+    topology: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """CPU lists of the cores, last-level caches, sockets and nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,8 @@ class Scenario:
     variants: tuple[Variant, ...]
     metrics: tuple[Metric, ...]
     workloads: tuple[Mapping[str, Any], ...]
+    arms: Mapping[str, Any]
+    """How real kernels run it."""
     description: Mapping[str, Any] = field(repr=False, compare=False)
     """The whole description as the engine gave it."""
     handle: Any = field(default=None, repr=False, compare=False)
@@ -78,9 +91,10 @@ class Scenario:
             noise=d["noise"],
             seeds=tuple(d["seeds"]),
             arm=d["arm"],
-            variants=tuple(Variant(**_only(Variant, v)) for v in d["variants"]),
+            variants=tuple(_variant(v) for v in d["variants"]),
             metrics=tuple(Metric(**_only(Metric, m)) for m in d["metrics"]),
             workloads=tuple(d["workloads"]),
+            arms={name: d.get("arms", {}).get(name) or usual for name, usual in ARMS_DEFAULTS.items()},
             description=d,
             handle=handle,
         )
@@ -88,6 +102,11 @@ class Scenario:
     def variant(self, name: str) -> Variant | None:
         """The variant of that name."""
         return next((v for v in self.variants if v.name == name), None)
+
+
+def _variant(d: Mapping[str, Any]) -> Variant:
+    settings = tuple((str(file), str(value)) for file, value in d.get("settings", ()))
+    return Variant(**{**_only(Variant, d), "settings": settings})
 
 
 def _only(kind: type, d: Mapping[str, Any]) -> dict[str, Any]:

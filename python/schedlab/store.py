@@ -41,8 +41,12 @@ class Result:
         provenance: Mapping[str, Any],
         path: Path | None = None,
     ) -> Self:
-        """Sort outcomes, which come in any order, into a result whose order says nothing about timing."""
-        ordered = sorted(outcomes, key=lambda o: (o.variant, o.seed))
+        """Sort outcomes, which come in any order, into a result whose order says nothing about timing.
+
+        Of a run that was repeated, as one that failed before a comparison was resumed, the last counts.
+        """
+        latest = {(o.variant, o.seed): o for o in outcomes}
+        ordered = [latest[key] for key in sorted(latest)]
         runs = {(o.variant, o.seed): o for o in ordered if isinstance(o, Run)}
         failures = tuple(o for o in ordered if isinstance(o, Failure))
         return cls(scenario, arm, tuple(seeds), runs, failures, provenance, path)
@@ -59,14 +63,19 @@ class Store:
     A directory in which no run was kept yet is no result: a start that failed or was killed may be repeated.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, manifest: Mapping[str, Any], *, resume: bool = False) -> None:
         self.path = path
+        self.finished: list[Run] = []
+        """With `resume`, the runs that an earlier process of the same comparison finished."""
         text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lines = (path / "results.jsonl").open("a", encoding="utf-8")
             try:
-                _claim(self._lines.fileno(), path)
+                _claim(self._lines.fileno(), path, resume)
+                if resume and (path / "manifest.json").exists():
+                    self.finished = _finished(path, manifest)
+                    return
                 _replace(path / "manifest.json", text)
             except BaseException:
                 self._lines.close()
@@ -92,7 +101,22 @@ class Store:
             pass  # a line that could not be written was reported when it was appended
 
 
-def _claim(lines: int, path: Path) -> None:
+def _finished(path: Path, manifest: Mapping[str, Any]) -> list[Run]:
+    """The runs of an interrupted comparison, if it is the same one; a torn last line is cut off."""
+    before = _manifest(path / "manifest.json")
+    for key in ("scenario", "arm"):
+        if before.get(key) != json.loads(json.dumps(manifest[key])):
+            raise InputError(
+                f"{path} holds a result of another {key}: it cannot be resumed",
+                hint="choose another directory with --out",
+            )
+    lines = path / "results.jsonl"
+    whole = lines.read_bytes().rpartition(b"\n")
+    os.truncate(lines, len(whole[0]) + len(whole[1]))
+    return [outcome for outcome in _outcomes(lines) if isinstance(outcome, Run)]
+
+
+def _claim(lines: int, path: Path, resume: bool = False) -> None:
     """Refuse a directory with a result in it, or one that another process is about to fill."""
     hint = "choose another directory with --out"
     try:
@@ -101,8 +125,8 @@ def _claim(lines: int, path: Path) -> None:
         raise InputError(f"another schedlab keeps its results in {path}", hint=hint) from None
     except OSError:
         pass  # some network file systems have no locks
-    if os.fstat(lines).st_size and (path / "manifest.json").exists():
-        raise InputError(f"{path} holds a result already", hint=hint)
+    if os.fstat(lines).st_size and (path / "manifest.json").exists() and not resume:
+        raise InputError(f"{path} holds a result already", hint=f"{hint}, or go on with it: --resume")
 
 
 def _replace(file: Path, text: str) -> None:

@@ -89,6 +89,10 @@ def describe(name: str = "toy", file: str = "toy.toml", **changes: Any) -> dict[
     }
 
 
+def row_of(release: str) -> str | None:
+    return {"6.1": "6.1", "6.12": "6.12.107"}.get(".".join(release.split("-")[0].split(".")[:2]))
+
+
 def load(path: str, overrides: str | None = None) -> Scenario:
     try:
         text = Path(path).read_text()

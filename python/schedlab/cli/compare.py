@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 
 from schedlab import api
+from schedlab.arms import Arm, arm_of
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console
 from schedlab.cli.output import check_paths, show
 from schedlab.cli.parser import Options
 from schedlab.comparison import compare_variants
-from schedlab.engine import Engine, check_arm, native_engine
-from schedlab.errors import OutputError, RunError
+from schedlab.engine import Engine, native_engine
+from schedlab.errors import InputError, OutputError, RunError
 from schedlab.outcome import Failure, Outcome
 from schedlab.scenario import Scenario
 from schedlab.store import Result, Store
@@ -22,15 +23,23 @@ from schedlab.store import Result, Store
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 1, 3 or 130."""
-    check_arm(options.arm or "sim")
     check_paths(options)
     engine = engine or native_engine()
     scenario = api.load(options.scenario, seeds=options.seeds, engine=engine)
     scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
-    check_arm(scenario.arm)
-    store = Store(options.out or _default_out(scenario.name), api.manifest(scenario))
+    arm = arm_of(scenario.arm, engine)
+    arm.prepare(scenario)
+    try:
+        store = _store(options, scenario)
+    except BaseException:
+        arm.close()
+        raise
+    for words in arm.remarks():
+        console.say(words)
+    if store.finished:
+        console.say(f"going on: {len(store.finished)} runs are there already")
     trouble: list[OutputError] = []
-    result, interrupted = _run(options, console, engine, scenario, store, trouble)
+    result, interrupted = _run(options, console, engine, scenario, store, trouble, arm)
     _tell_failures(result, console)
     torn = _tell_torn_traces(result, console)
     code = 0
@@ -43,7 +52,13 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 
 def _run(
-    options: Options, console: Console, engine: Engine, scenario: Scenario, store: Store, trouble: list[OutputError]
+    options: Options,
+    console: Console,
+    engine: Engine,
+    scenario: Scenario,
+    store: Store,
+    trouble: list[OutputError],
+    arm: Arm,
 ) -> tuple[Result, bool]:
     progress = console.progress(len(scenario.seeds) * len(scenario.variants))
 
@@ -66,6 +81,7 @@ def _run(
             traces=options.trace,
             on_outcome=ended,
             on_trouble=cannot_keep,
+            arm=arm,
         )
     finally:
         progress.clear()
@@ -75,7 +91,8 @@ def _line(outcome: Outcome) -> str:
     who = f"{outcome.variant} seed {outcome.seed}"
     if isinstance(outcome, Failure):
         return f"{who}: failed"
-    speed = f"{outcome.sim_s:.3g} s simulated in {outcome.wall_s:.2f} s"
+    word = "measured" if outcome.record.get("place") else "simulated"
+    speed = f"{outcome.sim_s:.3g} s {word} in {outcome.wall_s:.2f} s"
     return f"{who}: {outcome.switches:,} switches, {outcome.events:,} trace events, {speed}"
 
 
@@ -109,6 +126,13 @@ def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console
         console.say(f"{kept} of {total} runs finished; `schedlab report {store.path}` shows them again")
     else:
         console.say(f"kept in {store.path}; `schedlab report {store.path}` shows it again")
+
+
+def _store(options: Options, scenario: Scenario) -> Store:
+    if options.resume and options.out is None:
+        raise InputError("--resume needs the directory of the interrupted comparison", hint="--out DIR names it")
+    out = options.out or _default_out(scenario.name)
+    return Store(out, api.manifest(scenario), resume=options.resume)
 
 
 def _default_out(name: str) -> Path:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from schedlab.engine import Cancel, Engine
+from schedlab.engine import Cancel
 from schedlab.errors import Cancelled
 
 T = TypeVar("T")
@@ -15,7 +15,13 @@ GRACE_S = 5.0
 """The engine stops within milliseconds, unless it waits for a pipe that nobody writes to."""
 
 
-def interruptible(engine: Engine, work: Callable[[Cancel], T]) -> T:
+class Cancels(Protocol):
+    """The engine, or an arm."""
+
+    def cancel(self) -> Cancel: ...
+
+
+def interruptible(engine: Cancels, work: Callable[[Cancel], T]) -> T:
     """What `work` returns or raises; Ctrl-C asks it to stop, waits for it and is raised again."""
     cancel, returned, raised = engine.cancel(), list[T](), list[BaseException]()
     # Not Thread.join: once interrupted, CPython 3.11's takes the thread for ended (bpo-45274).

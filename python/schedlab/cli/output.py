@@ -10,6 +10,7 @@ from schedlab.cli.console import Console, colours, write_file
 from schedlab.cli.parser import Options
 from schedlab.comparison import Comparison
 from schedlab.errors import InputError, OutputError
+from schedlab.judge import Judgement
 from schedlab.render import text
 
 EXIT_GATE = 1
@@ -67,7 +68,12 @@ def _gate(comparison: Comparison, options: Options, console: Console) -> int:
         return 0
     judged = comparison.judgements()
     watched = [(m, j) for m, j in judged if m.declared] or judged
-    failed = [(m, j) for m, j in watched if j.verdict in options.fail_on or j.effect in options.fail_on]
+    failed = [(m, j) for m, j in watched if {_kind(j), j.effect} & {*options.fail_on}]
     for m, j in failed:
         console.say(f"gate: {m.name} of {j.b} is {j.effect if j.effect in options.fail_on else j.verdict}: {j.reason}")
     return EXIT_GATE if failed else 0
+
+
+def _kind(judgement: Judgement) -> str:
+    """`undecided: noisy` is undecided too."""
+    return judgement.verdict.partition(":")[0]

@@ -40,6 +40,7 @@ class Options(argparse.Namespace):
     trace: Path | None
     style: str
     out: Path | None
+    resume: bool
     scenario: str
     variant: str | None
     seed: int | None
@@ -122,6 +123,7 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     _outputs(p)
     p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run into DIR")
     p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/NAME-TIME)")
+    p.add_argument("--resume", action="store_true", help="go on with the interrupted comparison in --out")
     _common(p)
 
 
@@ -217,7 +219,11 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: s
 
 
 def _arm(p: Parser) -> None:
-    p.add_argument("--arm", choices=("sim", "host", "vm"), help="what runs it (this version: sim, the simulator)")
+    p.add_argument(
+        "--arm",
+        choices=("sim", "host", "vm"),
+        help="what runs it: the simulator (default), the running kernel, another kernel in QEMU",
+    )
 
 
 def _outputs(p: Parser) -> None:

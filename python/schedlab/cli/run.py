@@ -6,11 +6,12 @@ import dataclasses
 from pathlib import Path
 
 from schedlab import api
+from schedlab.arms import arm_of, limits
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
-from schedlab.engine import ARMS, Engine, check_arm, native_engine
-from schedlab.errors import OutputError
+from schedlab.engine import ARMS, Engine, native_engine
+from schedlab.errors import InputError, OutputError
 from schedlab.outcome import Run
 from schedlab.render.document import dump, run_document
 from schedlab.render.grid import columns, value
@@ -22,18 +23,13 @@ SHOWN_TASKS = 10
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, or 3 if the trace could not be written; a run that fails raises."""
-    check_arm(options.arm or "sim")
     engine = engine or native_engine()
     scenario = api.load(options.scenario, engine=engine)
     scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
-    check_arm(scenario.arm)
     variant = api.pick_variant(scenario, options.variant)
     seed = scenario.seeds[0] if options.seed is None else options.seed
     trace = str(options.trace) if options.trace else None
-    check = options.check_determinism
-    run = interruptible(
-        engine, lambda cancel: engine.run(scenario, variant, seed, trace=trace, cancel=cancel, check_determinism=check)
-    )
+    run = _ran(options, engine, scenario, variant, seed, trace)
     document = dump(run_document(scenario, scenario.arm, run))
     if options.json == "-":
         console.result(document)
@@ -44,13 +40,33 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if run.trace_error:
         console.error(OutputError(f"the trace is not whole: {run.trace_error}", hint="the numbers are right"))
     console.say(
-        f"{run.sim_s:.4g} s simulated in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")
+        f"{run.sim_s:.4g} s {ARMS[scenario.arm]} in {run.wall_s:.2f} s"
+        + (f"; trace: {options.trace}" if options.trace else "")
     )
     return 3 if run.trace_error else 0
 
 
+def _ran(options: Options, engine: Engine, scenario: Scenario, variant: str, seed: int, trace: str | None) -> Run:
+    check = options.check_determinism
+    if scenario.arm == "sim":
+        return interruptible(
+            engine,
+            lambda cancel: engine.run(scenario, variant, seed, trace=trace, cancel=cancel, check_determinism=check),
+        )
+    if check:
+        raise InputError("only the simulator is deterministic", hint="leave --check-determinism or --arm out")
+    arm = arm_of(scenario.arm, engine)
+    arm.prepare(scenario)
+    try:
+        return interruptible(arm, lambda cancel: arm.run(scenario, variant, seed, trace=trace, cancel=cancel))
+    finally:
+        arm.close()
+
+
 def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     where = f"{ARMS[scenario.arm]} {machine_name(scenario)}, {plural(scenario.machine.cpus, 'CPU')}"
+    if place := limits.machine({run.variant: [run]}):
+        where = f"{ARMS[scenario.arm]} on {place}"
     head = [
         f"{scenario.name}: {where}; {run.variant} = {run.kernel}, seed {run.seed}",
         f"ended by {run.ended} after {run.sim_s:.6g} s; {run.switches:,} switches, {run.events:,} trace events",
@@ -63,6 +79,8 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     blocks = ["\n".join(head), "\n".join(columns(metrics, "<><"))]
     if run.tasks:
         blocks.append(_tasks(run))
+    if remarks := limits.remarks({run.variant: [run]}):
+        blocks.append("\n".join(remarks))
     return "\n\n".join(blocks)
 
 

@@ -81,6 +81,12 @@ class Apt:
         hint = f"the archive has {', '.join(have)}" if have else "is the archive within reach?"
         raise InputError(f"there is no kernel `{name}`: no image file, and nothing in Debian's archive", hint=hint)
 
+    def versions(self) -> list[Candidate]:
+        """What there is, as far as the lists at hand know."""
+        if not self._lists_are_fresh():
+            self._update()
+        return self._candidates(METAPACKAGE)
+
     def image_package(self, candidate: Candidate) -> tuple[str, str]:
         """Name and version of the package that holds the image: dependencies are followed to it."""
         name, version = candidate.package, candidate.version

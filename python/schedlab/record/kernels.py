@@ -26,14 +26,15 @@ def find(name: str) -> Kernel:
     """The kernel that `name` means; a Debian kernel is downloaded once and kept."""
     path = Path(name)
     if path.is_file():
-        return Kernel(path, _digest(path), path.name)
+        return Kernel(path, digest(path), path.name)
     if "/" in name:
         raise InputError("there is no such kernel image", file=name)
     package = debian.kernel(name)
-    return Kernel(package.image, _digest(package.image), f"{package.name} {package.version}")
+    return Kernel(package.image, digest(package.image), f"{package.name} {package.version}")
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """The sha256 of an image."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

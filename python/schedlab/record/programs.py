@@ -53,9 +53,13 @@ def with_libraries(program: Path, ldd: Callable[[Path], str] | None = None) -> d
     with program.open("rb") as file:
         if file.read(4) != b"\x7fELF":
             raise InputError(f"{program} is no binary program", hint="name the interpreter, and the script as its file")
+    return {str(program).lstrip("/"): program, **libraries(program, ldd)}
+
+
+def libraries(program: Path, ldd: Callable[[Path], str] | None = None) -> dict[str, Path]:
+    """What the dynamic linker maps for it; nothing for a static program or a script."""
     listed = (ldd or _ldd)(program)
-    libraries = re.findall(r"(/\S+) \(0x[0-9a-f]+\)", listed)
-    return {str(path).lstrip("/"): Path(path) for path in (program, *libraries)}
+    return {path.lstrip("/"): Path(path) for path in re.findall(r"(/\S+) \(0x[0-9a-f]+\)", listed)}
 
 
 def _ldd(program: Path) -> str:

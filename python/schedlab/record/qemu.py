@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlab.errors import ArmError, RunError
+from schedlab.errors import ArmError, Cancelled, RunError
 
 QEMU = "qemu-system-x86_64"
 PR_SET_PDEATHSIG = 1
@@ -22,6 +22,13 @@ SHOWN_LINES = 12
 BOOT_SHARE = 0.5
 """A guest that has not reached its init after this share of the time never will."""
 BOOTS = 4
+
+
+COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
+"""One CPU that counts instructions: its time is repeatable, whatever else the host does."""
+EMULATED = ("-accel", "tcg,thread=multi")
+"""A thread of the host for each CPU."""
+VIRTUAL = ("-accel", "kvm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +40,23 @@ class Machine:
     memory_mb: int
     append: str = ""
     autogroup: bool = False
+    accel: tuple[str, ...] | None = None
+    """COUNTED for one CPU and EMULATED for several, unless it is said."""
+    smp: str | None = None
+    """How the CPUs are arranged: `sockets=1,cores=2,threads=2`."""
+    numa: tuple[str, ...] = ()
 
     def accelerator(self) -> list[str]:
-        """One CPU counts instructions, which makes its time repeatable; several run on a thread each."""
-        single = ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off"]
-        return single if self.cpus == 1 else ["-accel", "tcg,thread=multi"]
+        return list(self.accel or (COUNTED if self.cpus == 1 else EMULATED))
+
+    def cpu(self) -> str:
+        """EPYC boots every kernel from 6.1 to 7.2; `max` makes QEMU 7.2 panic 6.12."""
+        return "host" if self.accel == VIRTUAL else "EPYC"
 
     def command(self, initramfs: Path, trace: Path) -> list[str]:
-        # EPYC boots every kernel from 6.1 to 7.2; `max` makes QEMU 7.2 panic 6.12.
         return [
-            QEMU, "-machine", "q35", *self.accelerator(), "-cpu", "EPYC", "-smp", str(self.cpus),
+            QEMU, "-machine", "q35", *self.accelerator(), "-cpu", self.cpu(),
+            "-smp", ",".join([str(self.cpus), *([self.smp] if self.smp else [])]), *self.numa,
             "-m", str(self.memory_mb), "-nodefaults", "-display", "none", "-no-reboot",
             "-serial", "stdio", "-serial", f"file:{trace}",
             "-kernel", str(self.image), "-initrd", str(initramfs), "-append", self.arguments(),
@@ -67,20 +81,34 @@ class EarlyPanicError(RunError):
     """The kernel broke off before anything of ours ran."""
 
 
-def boot(machine: Machine, initramfs: Path, trace: Path, limit_s: float, tell: Callable[[str], None]) -> Booted:
+def boot(
+    machine: Machine,
+    initramfs: Path,
+    trace: Path,
+    limit_s: float,
+    tell: Callable[[str], None],
+    stop: Callable[[], bool] = lambda: False,
+) -> Booted:
     """Run the guest to its end. No QEMU outlives this call, nor this process."""
     if not shutil.which(QEMU):
         raise ArmError(f"{QEMU} is not here", hint="apt-get install qemu-system-x86")
     # QEMU 7.2 with a thread per CPU breaks about one boot in four of 6.12; the next one may go well.
     for _ in range(BOOTS - 1 if machine.cpus > 1 else 0):
         try:
-            return _once(machine, initramfs, trace, limit_s, tell)
+            return _once(machine, initramfs, trace, limit_s, tell, stop)
         except EarlyPanicError as e:
             tell(f"{e.message.splitlines()[0]}; booting again")
-    return _once(machine, initramfs, trace, limit_s, tell)
+    return _once(machine, initramfs, trace, limit_s, tell, stop)
 
 
-def _once(machine: Machine, initramfs: Path, trace: Path, limit_s: float, tell: Callable[[str], None]) -> Booted:
+def _once(
+    machine: Machine,
+    initramfs: Path,
+    trace: Path,
+    limit_s: float,
+    tell: Callable[[str], None],
+    stop: Callable[[], bool],
+) -> Booted:
     console = Console(tell)
     process = subprocess.Popen(
         machine.command(initramfs, trace),
@@ -95,6 +123,8 @@ def _once(machine: Machine, initramfs: Path, trace: Path, limit_s: float, tell: 
     began, hung = time.monotonic(), False
     try:
         while process.poll() is None and not hung:
+            if stop():
+                raise Cancelled("the guest was stopped")
             spent = time.monotonic() - began
             hung = spent > limit_s * (1 if console.step else BOOT_SHARE)
             time.sleep(0.05)
@@ -142,7 +172,7 @@ class Console:
         if panic:
             what = f"the guest's {panic[panic.index('Kernel panic') :]}"
         elif self.step.startswith("failed: "):
-            what = f"the guest cannot record: {self.step.removeprefix('failed: ')}"
+            what = f"the guest cannot go on: {self.step.removeprefix('failed: ')}"
         elif hung and not self.step:
             what = f"the guest did not reach its init within {spent_s:.0f} s"
         elif hung:

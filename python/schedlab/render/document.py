@@ -27,6 +27,8 @@ def compare_document(c: Comparison) -> dict[str, Any]:
         "variants": [column.name for column in c.columns],
         "kernels": {column.name: column.kernel for column in c.columns},
         "complete": not c.failures and not c.missing,
+        "ran_on": c.machine,
+        "remarks": list(c.remarks),
         "metrics": [
             {
                 **_metric(m.metric),
@@ -68,6 +70,8 @@ _RUN_KEYS = (
     "series",
     "checks",
     "trace_error",
+    "place",
+    "drivers",
 )
 
 

@@ -27,10 +27,16 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
 def headline(comparison: Comparison) -> str:
     """What was compared, on what, how often."""
     s = comparison.scenario
+    if comparison.machine:
+        seeds = plural(len(comparison.seeds), "seed")
+        return f"{s.name}: {comparison.arm_word} on {comparison.machine}, {seeds}; {_kernels(comparison)}"
     machine = machine_name(s)
-    kernels = ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
     size = f"{plural(s.machine.cpus, 'CPU')}, {plural(len(comparison.seeds), 'seed')}"
-    return f"{s.name}: {comparison.arm_word} {machine}, {size}; {kernels}"
+    return f"{s.name}: {comparison.arm_word} {machine}, {size}; {_kernels(comparison)}"
+
+
+def _kernels(comparison: Comparison) -> str:
+    return ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
 
 
 def machine_name(scenario: Scenario) -> str:
@@ -113,10 +119,15 @@ def _notes(comparison: Comparison) -> str:
         lines.append(ESTIMAND)
     many = len(comparison.pairs) > 1
     for metric, j in comparison.judgements():
-        if j.verdict in ("undecided", DETERMINISTIC) or j.difference.missing or not j.difference.percent:
+        if (
+            j.verdict.startswith("undecided")
+            or j.verdict == DETERMINISTIC
+            or j.difference.missing
+            or not j.difference.percent
+        ):
             name = f"{metric.name} of {j.b}" if many else metric.name
             lines.append(f"{name}: {j.reason}")
-    return "\n".join([*_grouped(lines), *trouble(comparison)])
+    return "\n".join([*_grouped(lines), *comparison.remarks, *trouble(comparison)])
 
 
 def _grouped(lines: Sequence[str]) -> list[str]:

@@ -1,0 +1,66 @@
+"""Finds the agent, the program that runs a scenario's tasks with real threads, and reads what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from schedlab.errors import ArmError, RunError, ScenarioError, SchedlabError
+from schedlab.outcome import Run
+
+NAME = "schedlab-agent"
+TARGET = "x86_64-unknown-linux-gnu"
+
+
+def find() -> Path:
+    """The agent: `$SCHEDLAB_AGENT`, beside the package, in the path, or where cargo builds it."""
+    for path in _places():
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+    raise ArmError(f"{NAME} is not here: it runs the tasks on real kernels", hint="`make build` builds it")
+
+
+def _places() -> list[Path]:
+    named = os.environ.get("SCHEDLAB_AGENT")
+    if named:
+        return [Path(named)]
+    package = Path(__file__).parents[1]
+    root = package.parents[1]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    in_path = shutil.which(NAME)
+    built = [target / TARGET / "release" / NAME, target / "release" / NAME]
+    return [package / NAME, *([Path(in_path)] if in_path else []), *built]
+
+
+def arguments(scenario: str, variant: str, seed: int, out: str, trace: str | None, driver: str | None) -> list[str]:
+    """Its command line for one run, without the program's own name."""
+    words = ["run", scenario, "--variant", variant, "--seed", str(seed), "--out", out]
+    words += ["--trace", trace] if trace else []
+    return words + (["--driver", driver] if driver else [])
+
+
+def report(text: str, place: dict[str, Any], wall_s: float) -> Run:
+    """Its document as a run; what the arm knows of the place goes with it."""
+    try:
+        record = json.loads(text)
+        return Run.from_record({**record, "wall_s": wall_s, "place": place})
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise RunError(
+            f"the agent's report cannot be read: {type(e).__name__} {e}", hint="this is a bug in schedlab"
+        ) from None
+
+
+def failure(code: int | None, stderr: str, where: str) -> SchedlabError:
+    """What a run that did not end well comes to, in the agent's own words."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    said = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
+    hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), None)
+    kind = {2: ScenarioError, 4: ArmError}.get(code or 0, RunError)
+    ended = f"ended with signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+    if said is None:
+        last = "".join(f"\n  | {line}" for line in lines[-8:])
+        said = f"the agent {ended}" + (f"; its last words were{last}" if last else " and without a word")
+    return kind(f"{where}: {said}", hint=hint)

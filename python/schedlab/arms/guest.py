@@ -1,0 +1,110 @@
+"""What goes into a guest and what comes out: the scenario with its programs, and a report with its state."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import shutil
+import tarfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schedlab.arms import agent
+from schedlab.errors import RunError
+from schedlab.record import initramfs, programs
+
+HERE = Path(__file__).parent
+WORK = "work"
+PROGRAMS = {
+    "hackbench": "hackbench",
+    "perf-messaging": "perf",
+    "perf-pipe": "perf",
+    "cyclictest": "cyclictest",
+    "stress-ng-cpu": "stress-ng",
+    "sysbench-cpu": "sysbench",
+    "schbench": "schbench",
+    "schbench-1.0": "schbench",
+}
+"""The installed program of a catalogue id."""
+TOPOLOGY = ("cores", "llcs", "sockets", "nodes")
+
+
+def base(uses: Sequence[str], driver: str | None) -> bytes:
+    """The part of a guest's file system that all runs share."""
+    busybox = programs.find_busybox()
+    files = {"bin/busybox": busybox, f"bin/{agent.NAME}": agent.find(), **programs.libraries(agent.find())}
+    for program in needed(uses) if driver != "agent" else ():
+        files |= programs.with_libraries(Path(program))
+    texts = {"init": (HERE / "guest.sh").read_text(), "schedlab/state": (HERE / "state.sh").read_text()}
+    return initramfs.build(files, texts)
+
+
+def needed(uses: Sequence[str]) -> list[str]:
+    """Paths of the real programs that are installed here, of those that the benchmarks have."""
+    found = (shutil.which(PROGRAMS[use]) for use in uses if use in PROGRAMS)
+    return list(dict.fromkeys(path for path in found if path))
+
+
+def own(scenario: str, words: Sequence[str], settings: Sequence[tuple[str, str]]) -> bytes:
+    """What is different for each run; the kernel unpacks it after the shared part."""
+    texts = {
+        "schedlab/settings": "".join(f"{file} {value}\n" for file, value in settings),
+        "schedlab/command": shlex.join([f"/bin/{agent.NAME}", *words]) + "\n",
+    }
+    return initramfs.build({f"{WORK}/{name}": path for name, path in scenario_files(Path(scenario))}, texts)
+
+
+def scenario_files(scenario: Path) -> Iterator[tuple[str, Path]]:
+    """The scenario, and every file below its folder that one of its strings names."""
+    yield scenario.name, scenario
+    for text in _strings(tomllib.loads(scenario.read_text(encoding="utf-8"))):
+        path = scenario.parent / text
+        if "." in text and not text.startswith(("/", "..")) and path.is_file():
+            yield text, path
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a guest sent back."""
+
+    files: Mapping[str, bytes]
+    state: Mapping[str, str]
+    topology: Mapping[str, tuple[str, ...]]
+    """CPU lists, as the guest's kernel sees them."""
+
+    def text(self, name: str) -> str:
+        return self.files.get(name, b"").decode(errors="replace")
+
+
+def received(raw: Path) -> Sent:
+    """Unpack what came through the serial line."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(raw.read_bytes()), mode="r:gz") as archive:
+            members = [m for m in archive.getmembers() if m.isfile()]
+            files = {m.name.removeprefix("./"): _content(archive, m) for m in members}
+    except (tarfile.TarError, EOFError, OSError) as e:
+        raise RunError(
+            f"the guest's report did not come through whole: {e}", hint="this is a bug in schedlab"
+        ) from None
+    pairs = [line.partition(" ")[::2] for line in files.get("state", b"").decode(errors="replace").splitlines()]
+    topology = {key: tuple(dict.fromkeys(v for k, v in pairs if k == key)) for key in TOPOLOGY}
+    return Sent(files, {k: v for k, v in pairs if k not in TOPOLOGY}, topology)
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    stream = archive.extractfile(member)
+    return stream.read() if stream else b""

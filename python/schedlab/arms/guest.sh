@@ -1,0 +1,41 @@
+#!/bin/busybox sh
+# The init of a guest that runs one variant with one seed: changes settings, says what machine it is, lets the agent run the
+# scenario, sends everything in /out through the second serial line. Every step says its name on the console.
+
+/bin/busybox --install -s /bin
+export PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME=/root LC_ALL=C
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mkdir -p /dev/shm /out
+mount -t tmpfs none /dev/shm
+mount -t tracefs none /sys/kernel/tracing
+mount -t debugfs none /sys/kernel/debug
+mount -t tmpfs none /sys/fs/cgroup
+for controller in cpu cpuset; do
+	mkdir -p /sys/fs/cgroup/$controller
+	mount -t cgroup -o $controller none /sys/fs/cgroup/$controller || rmdir /sys/fs/cgroup/$controller
+done 2>/dev/null
+exec </dev/null >/dev/console 2>&1
+
+say() { echo "schedlab: $*"; }
+fail() { say "failed: $*"; poweroff -f; sleep 60; }
+
+say setting up
+ip link set lo up 2>/dev/null
+while read -r file value; do
+	[ -n "$file" ] || continue
+	[ -e "$file" ] || fail "this kernel has no $file"
+	echo "$value" >"$file" || fail "$file does not take $value"
+done </schedlab/settings
+sh /schedlab/state >/out/state
+
+say running the workload
+cd /work || fail no scenario
+sh /schedlab/command >/out/stdout 2>/out/stderr
+code=$?
+say "workload ended with $code"
+stty -F /dev/ttyS1 raw -echo 2>/dev/null
+tar -c -C /out . | gzip -1 >/dev/ttyS1
+say sent
+poweroff -f

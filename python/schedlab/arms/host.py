@@ -1,0 +1,113 @@
+"""The host arm: real threads on the running kernel, one run at a time, its settings journalled and put back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from schedlab.arms import agent, noise, process, state
+from schedlab.arms.arm import Flag, Place
+from schedlab.arms.journal import Journal, state_directory
+from schedlab.arms.order import ORDERS
+from schedlab.engine import Cancel, Engine
+from schedlab.errors import ArmError
+from schedlab.outcome import Run
+from schedlab.runner import Job
+from schedlab.scenario import Scenario, Variant
+
+
+class HostArm:
+    """The running kernel. `root` stands before every system path, for tests."""
+
+    name = "host"
+
+    def __init__(self, engine: Engine, root: Path = Path("/")) -> None:
+        self._engine, self._root = engine, root
+        self._journal = Journal(state_directory(), root)
+        self._program: Path | None = None
+        self._put_back: list[str] = []
+
+    def prepare(self, scenario: Scenario) -> None:
+        self._program = agent.find()
+        self._check_kernel(scenario)
+        left = self._journal.open()
+        self._put_back = [f"a killed run had changed {c.file} to {c.after}: it is {c.before} again" for c in left]
+        try:
+            for variant in scenario.variants:
+                self._journal.apply(variant.settings)
+                self._journal.restore()
+        except BaseException:
+            self.close()
+            raise
+
+    def plan(self, scenario: Scenario, seeds: Sequence[int], traces: Path | None) -> list[Job]:
+        return ORDERS[scenario.arms["host"]["order"]](scenario, seeds, traces)
+
+    def threads(self, asked: int | None, usual: int) -> int:
+        del usual
+        if asked not in (None, 1):
+            raise ArmError("runs on the running kernel are one at a time: two would measure each other")
+        return 1
+
+    def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
+        chosen = scenario.variant(variant)
+        assert chosen is not None  # the caller took it from the scenario
+        try:
+            self._journal.apply(chosen.settings)
+            return self._measured(scenario, variant, seed, trace, cancel)
+        finally:
+            self._journal.restore()
+
+    def cancel(self) -> Cancel:
+        return Flag()
+
+    def remarks(self) -> list[str]:
+        return self._put_back
+
+    def close(self) -> None:
+        try:
+            self._journal.restore()
+        finally:
+            self._journal.close()
+
+    def _measured(self, scenario: Scenario, variant: str, seed: int, trace: str | None, cancel: Cancel) -> Run:
+        seen = state.read(self._root)
+        with tempfile.TemporaryDirectory(prefix="schedlab-host-") as folder:
+            out = Path(folder) / "report.json"
+            driver = scenario.arms.get("driver")
+            words = agent.arguments(scenario.file, variant, seed, str(out), trace, driver)
+            before, began = noise.Sample.now(self._root), time.monotonic()
+            limit = scenario.arms["host"]["time_limit_s"]
+            done = process.run([str(self._program), *words], limit_s=limit, cancel=cancel)
+            wall = time.monotonic() - began
+            heard = noise.between(before, noise.Sample.now(self._root), done.cpu_s)
+            if done.code != 0:
+                raise agent.failure(done.code, done.stderr, f"{variant} seed {seed}")
+            return agent.report(out.read_text(), self._place(seen, heard).to_record(), wall)
+
+    def _place(self, seen: dict[str, str], heard: dict[str, Any]) -> Place:
+        machine = f"the running kernel {seen.get('release', '')}, {len(os.sched_getaffinity(0))} CPUs"
+        return Place(machine=machine, state=seen, noise=heard)
+
+    def _check_kernel(self, scenario: Scenario) -> None:
+        release = (self._root / "proc/sys/kernel/osrelease").read_text().strip()
+        row = self._engine.row_of(release)
+        wrong = [v for v in scenario.variants if v.kernel != row]
+        if not wrong:
+            return
+        works = f'kernel = "{row}" or "running" would work here' if row else "no row models this kernel"
+        raise ArmError(
+            f"{_named(wrong)}, and this machine runs {release}",
+            hint=f"{works}; --arm vm boots other kernels",
+            file=scenario.file,
+        )
+
+
+def _named(variants: Sequence[Variant]) -> str:
+    kernels = dict.fromkeys(v.kernel for v in variants)
+    who = ", ".join(v.name for v in variants)
+    return f"variant{'s' * (len(variants) > 1)} {who}: kernel {', '.join(kernels)}"

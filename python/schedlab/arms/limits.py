@@ -1,0 +1,89 @@
+"""Decides what circumstances of real runs forbid to say: all on a noisy machine, durations where time is unreal."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schedlab.arms import noise, state
+from schedlab.judge import NOISY, Judgement
+from schedlab.outcome import Run
+from schedlab.scenario import Metric, Scenario
+from schedlab.statistics import Difference
+
+TIMES = ("us", "ms", "s", "/s", "1/s")
+ORDER_ONLY = "order only"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """What holds for all metrics of a comparison."""
+
+    noisy: str | None = None
+    untimed: str | None = None
+
+    def apply(self, metric: Metric, judgement: Judgement) -> Judgement:
+        """The judgement, as far as it may be said."""
+        if self.noisy:
+            return _withheld(judgement, NOISY, "none", self.noisy)
+        if self.untimed and metric.unit in TIMES:
+            direction = judgement.verdict if judgement.effect != "none" else "undecided"
+            return _withheld(judgement, f"{direction}, {ORDER_ONLY}", judgement.effect, self.untimed)
+        return judgement
+
+
+def of(scenario: Scenario, arm: str, runs: Mapping[str, Sequence[Run]]) -> Limits:
+    """The limits of a result, by variant."""
+    places = {variant: [place(run) for run in of] for variant, of in runs.items()}
+    untimed = next((p["untimed"] for of in places.values() for p in of if p.get("untimed")), None)
+    limit = float(scenario.arms["host"]["noise_limit_pct"])
+    loud = []
+    for variant, measured in places.items() if arm == "host" else ():
+        shares = [noise.total_pct(p["noise"]) for p in measured if p.get("noise")]
+        if shares and sum(shares) / len(shares) > limit:
+            loud.append(f"{variant} {sum(shares) / len(shares):.1f}%")
+    why = f"foreign load, steal and throttling were {', '.join(loud)}; the limit is {limit:g}%" if loud else None
+    return Limits(why, untimed)
+
+
+def place(run: Run) -> Mapping[str, Any]:
+    """Where a run happened; empty for a simulated one."""
+    found: Mapping[str, Any] = run.record.get("place") or {}
+    return found
+
+
+def machine(runs: Mapping[str, Sequence[Run]]) -> str | None:
+    """The words that stand for the machine of real runs."""
+    words = dict.fromkeys(place(run).get("machine") for of in runs.values() for run in of)
+    known = [word for word in words if word]
+    return " and ".join(known) if known else None
+
+
+def remarks(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+    """What differed between the variants beside what was asked for, who ran the benchmarks, and how noisy it was."""
+    states = {variant: [place(run).get("state", {}) for run in of] for variant, of in runs.items()}
+    lines = [f"differs: {state.words(key, values)}" for key, values in state.differences(states)]
+    drivers = dict.fromkeys(
+        f"{workload} by {who}"
+        for of in runs.values()
+        for run in of
+        for workload, who in (run.record.get("drivers") or {}).items()
+    )
+    if drivers:
+        lines.append(f"driven: {', '.join(drivers)}")
+    loud = []
+    for variant, of in runs.items():
+        shares = [noise.total_pct(p["noise"]) for p in map(place, of) if p.get("noise")]
+        if shares:
+            loud.append(f"{variant} {sum(shares) / len(shares):.1f}% (most {max(shares):.1f}%)")
+    if loud:
+        lines.append(f"noise: {', '.join(loud)} of the machine's CPU time was foreign or stolen")
+    untimed = dict.fromkeys(place(run).get("untimed") for of in runs.values() for run in of)
+    return lines + [f"no durations: {why}" for why in untimed if why]
+
+
+def _withheld(j: Judgement, verdict: str, effect: str, why: str) -> Judgement:
+    d = j.difference
+    silent = Difference(d.pairs, d.missing, None, None, d.constant, False, None, None)
+    return dataclasses.replace(j, difference=silent, verdict=verdict, effect=effect, reason=why)

@@ -1,0 +1,89 @@
+"""Records what a machine is and how it is set, as plain words that can be compared between variants."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+FILES = {
+    "release": "proc/sys/kernel/osrelease",
+    "build": "proc/sys/kernel/version",
+    "cmdline": "proc/cmdline",
+    "load": "proc/loadavg",
+    "online": "sys/devices/system/cpu/online",
+    "smt": "sys/devices/system/cpu/smt/control",
+    "governor": "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "turbo_off": "sys/devices/system/cpu/intel_pstate/no_turbo",
+    "idle_driver": "sys/devices/system/cpu/cpuidle/current_driver",
+    "clocksource": "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "hugepages": "sys/kernel/mm/transparent_hugepage/enabled",
+}
+GROUPS = {
+    "vulnerabilities": "sys/devices/system/cpu/vulnerabilities/*",
+    "sysctl": "proc/sys/kernel/sched_*",
+    "debugfs": "sys/kernel/debug/sched/*",
+}
+CHANGING = ("load",)
+"""Recorded, but different every time: no difference between variants."""
+SKIPPED = ("debug", "verbose")
+
+
+def read(root: Path = Path("/")) -> dict[str, str]:
+    """Everything that can be read; what cannot is left out."""
+    found = {name: text for name, path in FILES.items() if (text := _line(root / path)) is not None}
+    for group, pattern in GROUPS.items():
+        for file in sorted(root.glob(pattern)):
+            if file.name not in SKIPPED and (text := _line(file)) is not None:
+                found[f"{group}.{file.name}"] = text
+    found |= _cpu(root)
+    return found
+
+
+def _cpu(root: Path) -> dict[str, str]:
+    try:
+        lines = (root / "proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return {}
+    wanted = {"model name": "cpu", "microcode": "microcode"}
+    pairs = (line.partition(":")[::2] for line in lines)
+    return {wanted[key.strip()]: value.strip() for key, value in pairs if key.strip() in wanted}
+
+
+def _line(file: Path) -> str | None:
+    try:
+        if not file.is_file():
+            return None
+        return file.read_text(errors="replace").partition("\n")[0].strip()
+    except OSError:
+        return None
+
+
+def differences(states: Mapping[str, Iterable[Mapping[str, str]]]) -> list[tuple[str, dict[str, str]]]:
+    """What is not the same in the runs of all variants: the name, and its values by variant."""
+    runs = {variant: list(of) for variant, of in states.items()}
+    keys = dict.fromkeys(key for of in runs.values() for state in of for key in state)
+    found = []
+    for key in keys:
+        if key in CHANGING:
+            continue
+        values = {variant: {state.get(key, "") for state in of} for variant, of in runs.items() if of}
+        if len(set().union(*values.values())) > 1:
+            found.append((key, {variant: " or ".join(sorted(v)) for variant, v in values.items()}))
+    return found
+
+
+def words(key: str, values: Mapping[str, str]) -> str:
+    """One difference in a line: of lists of words, only those that differ."""
+    sets = {variant: value.split() for variant, value in values.items()}
+    common = set.intersection(*(set(value) for value in sets.values()))
+    if any(len(value) > 3 for value in sets.values()):
+        shown = {variant: " ".join(w for w in value if w not in common) or "-" for variant, value in sets.items()}
+    else:
+        shown = {variant: value or "-" for variant, value in values.items()}
+    return f"{key}: " + ", ".join(f"{variant} {value}" for variant, value in shown.items())
+
+
+def cpus() -> int:
+    """CPUs this process may use."""
+    return len(os.sched_getaffinity(0))

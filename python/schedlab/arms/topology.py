@@ -1,0 +1,77 @@
+"""Arranges a guest's CPUs as a machine declares them, and holds what the guest's kernel sees against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from schedlab.errors import ArmError, RunError
+
+MOST_CPUS = 64
+"""Emulating more takes longer than anybody waits."""
+
+Groups = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many of each kind there are, and how many CPUs each holds."""
+
+    cpus: int
+    sizes: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, groups: Groups) -> Shape:
+        sizes = {kind: tuple(sorted(len(cpus(text)) for text in lists)) for kind, lists in groups.items() if lists}
+        return cls(sum(sizes.get("cores", ())), sizes)
+
+
+def smp(groups: Groups, count: int) -> tuple[str | None, tuple[str, ...]]:
+    """QEMU's words for the arrangement, and for its nodes."""
+    if count > MOST_CPUS:
+        raise ArmError(f"a guest of {count} CPUs is too large to emulate: the most is {MOST_CPUS}")
+    if count == 1 or not groups:
+        return None, ()
+    sockets, llcs, cores = (len(groups[kind]) for kind in ("sockets", "llcs", "cores"))
+    dies, in_die, threads = llcs // sockets, cores // llcs, count // cores
+    if sockets * dies * in_die * threads != count or len(groups["nodes"]) not in (1, sockets):
+        raise ArmError("QEMU cannot arrange this machine's CPUs: its parts are not all alike", hint="see [topology]")
+    arrangement = f"sockets={sockets},dies={dies},cores={in_die},threads={threads}"
+    return arrangement, _nodes(len(groups["nodes"]), count)
+
+
+def _nodes(nodes: int, count: int) -> tuple[str, ...]:
+    if nodes == 1:
+        return ()
+    each = count // nodes
+    words: list[str] = []
+    for node in range(nodes):
+        words += ["-numa", f"node,nodeid={node},cpus={node * each}-{node * each + each - 1}"]
+    return tuple(words)
+
+
+def verify(declared: Groups, found: Groups, accelerated: bool) -> None:
+    """The guest's kernel must see what the scenario declares; which number a CPU has is QEMU's choice."""
+    del accelerated
+    want, have = Shape.of(declared), Shape.of(found)
+    for kind, sizes in want.sizes.items():
+        if kind in have.sizes and have.sizes[kind] != sizes:
+            raise RunError(
+                f"the guest has other {kind} than the machine of the scenario: "
+                f"{_words(have.sizes[kind])} instead of {_words(sizes)}",
+                hint="QEMU or this kernel arranges CPUs otherwise; choose a simpler [topology]",
+            )
+
+
+def _words(sizes: Sequence[int]) -> str:
+    each = f"{sizes[0]}" if len(set(sizes)) == 1 else ", ".join(map(str, sizes))
+    return f"{len(sizes)} of {each} CPU{'s' * (each != '1')}"
+
+
+def cpus(text: str) -> list[int]:
+    """`0-2,5` as numbers."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        found += range(int(first), int(last or first) + 1) if first else ()
+    return found

@@ -1,0 +1,124 @@
+"""The vm arm: each run boots its variant's kernel in QEMU with the variant's settings, and takes a report home."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from schedlab.arms import accelerator, agent, guest, images, topology
+from schedlab.arms.arm import Flag, Place, is_cancelled
+from schedlab.arms.order import to_and_fro
+from schedlab.engine import Cancel, Engine
+from schedlab.errors import ArmError, OutputError, reason
+from schedlab.outcome import Run
+from schedlab.record.kernels import Kernel
+from schedlab.record.qemu import COUNTED, EMULATED, Machine, boot
+from schedlab.runner import Job
+from schedlab.scenario import Scenario
+
+UNTIMED = "emulated CPUs run as the host lets them: counts and the order of variants hold, durations do not"
+
+
+class VmArm:
+    """Other kernels in QEMU."""
+
+    name = "vm"
+
+    def __init__(self, engine: Engine, tell: Callable[[str], None] = lambda _: None) -> None:
+        self._engine, self._tell = engine, tell
+        self._kernels: dict[str, Kernel] = {}
+        self._accel: tuple[str, ...] = COUNTED
+        self._base = b""
+
+    def prepare(self, scenario: Scenario) -> None:
+        options = scenario.arms["vm"]
+        agent.find()
+        if options["repeatable"] and scenario.machine.cpus != 1:
+            raise ArmError(
+                f"repeatable = true needs one CPU, and {scenario.machine.name} has {scenario.machine.cpus}",
+                hint="machine = { base = ..., topology = { cores-per-llc = 1 } } has one",
+                file=scenario.file,
+            )
+        for row in dict.fromkeys(v.kernel for v in scenario.variants):
+            image = options["image"]
+            self._kernels[row] = images.of_file(image) if image else images.for_row(self._engine, row)
+        first = next(iter(self._kernels.values()))
+        self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
+        self._base = guest.base([str(w["use"]) for w in scenario.workloads], scenario.arms["driver"])
+        topology.smp(scenario.machine.topology, scenario.machine.cpus)
+
+    def plan(self, scenario: Scenario, seeds: Sequence[int], traces: Path | None) -> list[Job]:
+        return to_and_fro(scenario, seeds, traces)
+
+    def threads(self, asked: int | None, usual: int) -> int:
+        """Guests that count instructions do not feel each other; all others do."""
+        if self._accel == COUNTED:
+            return asked or usual
+        if asked not in (None, 1):
+            raise ArmError(
+                "guests are one at a time: two would measure each other", hint="repeatable ones may be several"
+            )
+        return 1
+
+    def remarks(self) -> list[str]:
+        used = [f"{row} boots {k.source}, sha256 {k.sha256[:16]}" for row, k in self._kernels.items()]
+        return [*used, f"QEMU runs them by {accelerator.words(self._accel)}"]
+
+    def cancel(self) -> Cancel:
+        return Flag()
+
+    def close(self) -> None:
+        pass
+
+    def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
+        chosen = scenario.variant(variant)
+        assert chosen is not None  # the caller took it from the scenario
+        kernel = self._kernels[chosen.kernel]
+        name = f"trace{Path(trace).suffix}" if trace else None
+        words = agent.arguments(
+            Path(scenario.file).name,
+            variant,
+            seed,
+            "/out/report.json",
+            f"/out/{name}" if name else None,
+            scenario.arms["driver"],
+        )
+        own = guest.own(scenario.file, words, chosen.settings)
+        code, sent, wall = self._booted(scenario, self._machine(scenario, kernel), own, cancel)
+        if code != 0:
+            raise agent.failure(code, sent.text("stderr"), f"{variant} seed {seed}, in the guest")
+        topology.verify(scenario.machine.topology, sent.topology, self._accel != COUNTED)
+        if trace and name:
+            _keep(Path(trace), sent.files.get(name, b""))
+        return agent.report(sent.text("report.json"), self._place(scenario, kernel, sent).to_record(), wall)
+
+    def _booted(
+        self, scenario: Scenario, machine: Machine, own: bytes, cancel: Cancel
+    ) -> tuple[int, guest.Sent, float]:
+        limit = scenario.arms["vm"]["time_limit_s"]
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="schedlab-vm-") as folder:
+            archive, raw = Path(folder) / "initramfs", Path(folder) / "report"
+            archive.write_bytes(self._base + own)
+            booted = boot(machine, archive, raw, limit, self._tell, lambda: is_cancelled(cancel))
+            return booted.exit_code, guest.received(raw), time.monotonic() - began
+
+    def _machine(self, scenario: Scenario, kernel: Kernel) -> Machine:
+        options, cpus = scenario.arms["vm"], scenario.machine.cpus
+        arrangement, numa = topology.smp(scenario.machine.topology, cpus)
+        return Machine(kernel.image, cpus, options["memory_mb"], options["append"], self._accel, arrangement, numa)
+
+    def _place(self, scenario: Scenario, kernel: Kernel, sent: guest.Sent) -> Place:
+        cpus = scenario.machine.cpus
+        machine = f"{accelerator.words(self._accel)}, {cpus} CPU{'s' * (cpus > 1)}"
+        state = {**sent.state, "image": kernel.source, "image_sha256": kernel.sha256}
+        return Place(machine, state, untimed=UNTIMED if self._accel == EMULATED else None)
+
+
+def _keep(trace: Path, content: bytes) -> None:
+    try:
+        trace.write_bytes(content)
+    except OSError as e:
+        raise OutputError(f"cannot write the trace: {reason(e)}", file=str(trace)) from None

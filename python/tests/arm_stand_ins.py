@@ -1,0 +1,61 @@
+"""What the tests of the arms stand on: an agent that is a shell script, and a made-up /proc and /sys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+AGENT = """\
+#!/bin/sh
+# Writes the report of a run; a variant called after a failing has it.
+shift 2
+while [ $# -gt 0 ]; do
+    case $1 in --variant) variant=$2 ;; --seed) seed=$2 ;; --out) out=$2 ;; esac
+    shift 2
+done
+case $variant in
+slow) sleep 60 ;;
+broken) echo 'error: no futex left' >&2; echo '  hint: reboot' >&2; exit 3 ;;
+silent) exit 7 ;;
+esac
+sleep "${AGENT_SLEEP:-0}"
+[ -z "$AGENT_LOG" ] || { echo "$variant $seed $(cat "$AGENT_KNOB")" >>"$AGENT_LOG"; }
+cat >"$out" <<END
+{"variant": "$variant", "seed": $seed, "kernel": "6.1", "engine": "stand-in", "digest": "$variant$seed", "events": 1,
+ "handled": 0, "switches": $seed, "sim_s": 1.0, "ended": "completed", "series": {}, "tasks": [],
+ "metrics": {"probe.latency.p50": $seed.5, "sched.switches": $seed}, "drivers": {"probe": "agent"}}
+END
+"""
+KNOB = "/proc/sys/kernel/sched_autogroup_enabled"
+FEATURES = "/sys/kernel/debug/sched/features"
+PREEMPT = "/sys/kernel/debug/sched/preempt"
+STAT = "cpu  {user} 0 0 {idle} 0 0 0 {steal} 0 0\ncpu0 1 2 3\n"
+
+
+def agent(folder: Path) -> Path:
+    path = folder / "agent"
+    path.write_text(AGENT)
+    path.chmod(0o755)
+    return path
+
+
+def system(root: Path, release: str = "6.1.0-1-amd64", features: str = "A NO_B C") -> Path:
+    """The files of a machine that the host arm looks at."""
+    texts = {
+        "/proc/sys/kernel/osrelease": release + "\n",
+        "/proc/cmdline": "quiet\n",
+        "/proc/stat": STAT.format(user=0, idle=100, steal=0),
+        KNOB: "1\n",
+        FEATURES: features + "\n",
+        PREEMPT: "none (voluntary) full\n",
+    }
+    for name, text in texts.items():
+        path = root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def variant(name: str, kernel: str = "6.1", **settings: Any) -> dict[str, Any]:
+    """A variant as the engine describes it; `settings` are file = value with the file's constant as key."""
+    return {"name": name, "kernel": kernel, "summary": "", "changes": {}, "settings": list(settings.get("files", ()))}

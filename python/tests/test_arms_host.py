@@ -1,0 +1,358 @@
+"""The host arm on a made-up machine: settings are put back whatever ends a run, noise withholds numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import arm_stand_ins as made_up
+import fake_engine
+from schedlab import api
+from schedlab.arms import limits, noise, process, state
+from schedlab.arms.arm import Flag
+from schedlab.arms.host import HostArm
+from schedlab.arms.journal import Journal, current
+from schedlab.arms.order import ORDERS
+from schedlab.comparison import compare_variants
+from schedlab.engine import Engine
+from schedlab.errors import ArmError, Cancelled, OutputError, RunError
+from schedlab.scenario import Scenario
+from schedlab.store import Store, read
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("SCHEDLAB_AGENT", str(made_up.agent(tmp_path)))
+    return made_up.system(tmp_path / "root")
+
+
+def scenario(*variants: dict[str, Any], **changes: Any) -> Scenario:
+    described = fake_engine.describe(variants=list(variants), seeds=[1, 2], arm="host", **changes)
+    return Scenario.from_description(described)
+
+
+def saying(root: Path, file: str) -> str:
+    return (root / file.lstrip("/")).read_text()
+
+
+CURRENT = [
+    # file, what it says, what is to be written, what must be written to undo that
+    ("/proc/sys/kernel/x", "750000\n", "3", "750000"),
+    (made_up.FEATURES, "A NO_B C\n", "NO_A", "A"),
+    (made_up.FEATURES, "A NO_B C\n", "B", "NO_B"),
+    (made_up.PREEMPT, "none (voluntary) full\n", "full", "voluntary"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "value", "before"), CURRENT)
+def test_what_undoes_a_change(file: str, text: str, value: str, before: str) -> None:
+    assert current(file, text, value) == before
+
+
+def test_settings_change_and_come_back(root: Path, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "state", root)
+    assert journal.open() == []
+    journal.apply([(made_up.KNOB, "0")])
+    assert saying(root, made_up.KNOB) == "0"
+    assert json.loads((tmp_path / "state/settings.jsonl").read_text()) == {
+        "file": made_up.KNOB,
+        "before": "1",
+        "after": "0",
+    }
+    journal.restore()
+    assert saying(root, made_up.KNOB) == "1"
+    assert not (tmp_path / "state/settings.jsonl").exists()
+
+
+def test_a_setting_that_the_kernel_lacks_is_no_file_afterwards(root: Path, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "state", root)
+    journal.open()
+    with pytest.raises(ArmError, match="cannot read /proc/sys/kernel/nothing: No such file"):
+        journal.apply([(made_up.KNOB, "0"), ("/proc/sys/kernel/nothing", "1")])
+    journal.restore()
+    assert saying(root, made_up.KNOB) == "1"
+
+
+def test_a_value_that_did_not_take_is_an_error(root: Path, tmp_path: Path) -> None:
+    # Written to, a plain file says just what was written, which is not how the kernel shows a preemption model.
+    journal = Journal(tmp_path / "state", root)
+    journal.open()
+    (root / made_up.KNOB.lstrip("/")).unlink()
+    (root / made_up.KNOB.lstrip("/")).symlink_to("/dev/null")
+    with pytest.raises(ArmError, match="was told 0 and says"):
+        journal.apply([(made_up.KNOB, "0")])
+
+
+def test_one_process_at_a_time(root: Path, tmp_path: Path) -> None:
+    first, second = Journal(tmp_path / "state", root), Journal(tmp_path / "state", root)
+    first.open()
+    with pytest.raises(ArmError, match="another schedlab runs on this kernel"):
+        second.open()
+    first.close()
+    second.open()
+
+
+def test_what_cannot_be_put_back_stays_in_the_journal(root: Path, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "state", root)
+    journal.open()
+    journal.apply([(made_up.KNOB, "0")])
+    (root / made_up.KNOB.lstrip("/")).unlink()
+    with pytest.raises(OutputError, match="not everything could be put back"):
+        journal.restore()
+    assert len(journal.left()) == 1
+
+
+def test_a_torn_line_of_the_journal_tells_of_no_change(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    whole = json.dumps({"file": made_up.KNOB, "before": "7", "after": "0"})
+    (tmp_path / "state/settings.jsonl").write_text(f'{whole}\n{{"file": "/proc/')
+    assert [c.before for c in Journal(tmp_path / "state", root).open()] == ["7"]
+    assert saying(root, made_up.KNOB) == "7"
+
+
+def test_each_run_has_its_variant_s_settings(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("AGENT_KNOB", str(root / made_up.KNOB.lstrip("/")))
+    compared = scenario(made_up.variant("a"), made_up.variant("b", files=[[made_up.KNOB, "0"]]))
+    result = measured(root, compared)
+    assert (tmp_path / "log").read_text().splitlines() == ["a 1 1", "b 1 0", "b 2 0", "a 2 1"]
+    assert saying(root, made_up.KNOB) == "1"
+    comparison = compare_variants(result)
+    assert comparison.machine is not None
+    assert comparison.machine.startswith("the running kernel 6.1.0-1-amd64")
+    assert "differs: sysctl.sched_autogroup_enabled: a 1, b 0" in comparison.remarks
+    assert "driven: probe by agent" in comparison.remarks
+
+
+def measured(root: Path, compared: Scenario, store: Store | None = None) -> Any:
+    arm = HostArm(Engine(fake_engine), root)
+    arm.prepare(compared)
+    result, _ = api.run_all(Engine(fake_engine), compared, store=store, arm=arm)
+    return result
+
+
+REFUSED = [
+    # variants, words of the message, words of the hint
+    ([made_up.variant("new", "6.12.107")], "variant new: kernel 6.12.107, and this machine runs 6.1.0", '"6.1"'),
+    (
+        [made_up.variant("a", files=[["/proc/sys/kernel/nothing", "1"]])],
+        "cannot read /proc/sys/kernel/nothing",
+        "no such",
+    ),
+]
+
+
+@pytest.mark.parametrize(("variants", "message", "hint"), REFUSED)
+def test_what_cannot_run_here_is_refused_first(
+    root: Path, variants: list[dict[str, Any]], message: str, hint: str
+) -> None:
+    with pytest.raises(ArmError) as refused:
+        HostArm(Engine(fake_engine), root).prepare(scenario(*variants))
+    assert message in refused.value.message
+    assert hint in str(refused.value.hint)
+    assert refused.value.exit_code == 4
+
+
+def test_an_agent_s_words_are_the_error(root: Path) -> None:
+    result = measured(root, scenario(made_up.variant("broken"), made_up.variant("silent")))
+    said = {f.variant: (f.message, f.hint) for f in result.failures}
+    assert said["broken"] == ("broken seed 2: no futex left", "reboot")
+    assert "ended with exit code 7 and without a word" in said["silent"][0]
+
+
+def test_nothing_of_a_program_is_left_after_its_time_limit(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with pytest.raises(RunError, match="still running after 0 s"):
+        process.run(["sh", "-c", f"sh -c 'echo $$ >{pid}; exec sleep 60' & sleep 60"], limit_s=0.3)
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+def test_nothing_of_a_program_is_left_when_it_is_stopped() -> None:
+    flag = Flag()
+    flag.cancel()
+    with pytest.raises(Cancelled):
+        process.run(["sleep", "60"], limit_s=60, cancel=flag)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import fake_engine, test_arms_host as t, arm_stand_ins as made_up
+from schedlab import api
+from schedlab.arms.host import HostArm
+from schedlab.engine import Engine
+from schedlab.store import Store
+compared = t.killed_scenario()
+arm = HostArm(Engine(fake_engine), Path({root!r}))
+arm.prepare(compared)
+store = Store(Path({out!r}), api.manifest(compared), resume={resume})
+for words in arm.remarks():
+    print(words)
+result, _ = api.run_all(Engine(fake_engine), compared, store=store, arm=arm)
+print(len(store.finished), len(result.runs))
+"""
+
+
+def killed_scenario() -> Scenario:
+    return scenario(made_up.variant("a"), made_up.variant("b", files=[[made_up.KNOB, "0"], [made_up.PREEMPT, "full"]]))
+
+
+def test_kill_9_loses_no_finished_run_and_leaves_no_setting(root: Path, tmp_path: Path) -> None:
+    out, log = tmp_path / "kept", tmp_path / "log"
+    environment = {**os.environ, "AGENT_LOG": str(log), "AGENT_KNOB": str(root / made_up.KNOB.lstrip("/"))}
+
+    def start(resume: bool, sleep: str) -> subprocess.Popen[str]:
+        code = KILLED.format(here=str(HERE), root=str(root), out=str(out), resume=resume)
+        return subprocess.Popen(
+            [sys.executable, "-c", code], env={**environment, "AGENT_SLEEP": sleep}, stdout=subprocess.PIPE, text=True
+        )
+
+    victim = start(resume=False, sleep="1")
+    wait_for(lambda: len(lines(out / "results.jsonl")) == 1 and saying(root, made_up.KNOB) == "0")
+    victim.kill()
+    victim.wait()
+    assert saying(root, made_up.KNOB) == "0"
+    assert [(r.variant, r.seed) for r in read(out).runs.values()] == [("a", 1)]
+
+    second = start(resume=True, sleep="0")
+    said, _ = second.communicate(timeout=60)
+    assert f"a killed run had changed {made_up.KNOB} to 0: it is 1 again" in said
+    assert said.splitlines()[-1] == "1 4"
+    assert saying(root, made_up.KNOB) == "1"
+    assert saying(root, made_up.PREEMPT) == "voluntary"
+    assert log.read_text().splitlines().count("a 1 1") == 1
+    assert len(read(out).runs) == 4
+
+
+def test_an_agent_dies_with_who_started_it(root: Path, tmp_path: Path) -> None:
+    code = (
+        "from schedlab.arms import process; "
+        f"process.run(['sh', '-c', 'echo $$ >{tmp_path / 'pid'}; exec sleep 60'], limit_s=60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    pid = (tmp_path / "pid").read_text().strip()
+    wait_for(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """It must come; how soon is the machine's business."""
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_a_resumed_comparison_must_be_the_same_one(root: Path, tmp_path: Path) -> None:
+    first, other = scenario(made_up.variant("a")), scenario(made_up.variant("b"))
+    store = Store(tmp_path / "kept", api.manifest(first))
+    measured(root, first, store)
+    with pytest.raises(Exception, match="holds a result of another scenario"):
+        Store(tmp_path / "kept", api.manifest(other), resume=True)
+
+
+def test_orders_have_every_run_once() -> None:
+    compared = scenario(made_up.variant("a"), made_up.variant("b"))
+    seeds = list(range(1, 9))
+    for order in ORDERS.values():
+        jobs = [(j.variant, j.seed) for j in order(compared, seeds, None)]
+        assert len(set(jobs)) == len(jobs) == 16
+        assert [seed for _, seed in jobs] == sorted(seed for _, seed in jobs)
+    first = [j.variant for j in ORDERS["abba"](compared, seeds, None)]
+    assert first[:8] == ["a", "b", "b", "a", "a", "b", "b", "a"]
+    assert ORDERS["blocks"](compared, seeds, None) == ORDERS["blocks"](compared, seeds, None)
+
+
+NOISES = [
+    # user and idle and steal ticks in between, own seconds, foreign and steal share
+    (100, 100, 0, 0.5, 25.0, 0.0),
+    (50, 150, 0, 0.5, 0.0, 0.0),
+    (0, 150, 50, 0.0, 0.0, 25.0),
+    (0, 200, 0, 0.5, 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("user", "idle", "steal", "own", "foreign", "stolen"), NOISES)
+def test_noise_is_what_others_ran(
+    root: Path, user: int, idle: int, steal: int, own: float, foreign: float, stolen: float
+) -> None:
+    before = noise.Sample.now(root)
+    (root / "proc/stat").write_text(made_up.STAT.format(user=user, idle=100 + idle, steal=steal))
+    assert os.sysconf("SC_CLK_TCK") == 100
+    assert noise.between(before, noise.Sample.now(root), own) == {
+        "foreign_pct": foreign,
+        "steal_pct": stolen,
+        "throttled": 0,
+    }
+
+
+def test_throttling_is_noise(root: Path) -> None:
+    before = noise.Sample.now(root)
+    file = root / "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
+    file.parent.mkdir(parents=True)
+    file.write_text("3\n")
+    found = noise.between(before, noise.Sample.now(root), 0)
+    assert found["throttled"] == 3
+    assert noise.total_pct(found) == 100
+
+
+def test_a_noisy_machine_gets_no_number(root: Path) -> None:
+    compared = scenario(made_up.variant("a"), made_up.variant("b"))
+    result = measured(root, compared)
+    for run in result.runs.values():
+        run.record["place"]["noise"]["foreign_pct"] = 6.0
+    comparison = compare_variants(result)
+    for row in comparison.table():
+        assert row["verdict"] == "undecided: noisy"
+        assert row["delta_pct"] is row["median_a"] is row["low_pct"] is None
+        assert "a 6.0%, b 6.0%; the limit is 5%" in row["reason"]
+    for style in ("table", "mmtests", "benchstat", "ministat"):
+        assert "noisy" in comparison.text(style), style
+
+
+def test_where_time_is_unreal_only_orders_are_told(root: Path) -> None:
+    result = measured(root, scenario(made_up.variant("a"), made_up.variant("b")))
+    for run in result.runs.values():
+        run.record["place"]["untimed"] = "emulated"
+    table = {row["metric"]: row for row in compare_variants(result).table()}
+    assert table["probe.latency.p50"]["verdict"] == "undecided, order only"
+    assert table["probe.latency.p50"]["median_a"] is None
+    assert table["sched.switches"]["median_a"] == 1.5
+    assert limits.TIMES
+
+
+def test_only_what_differs_is_shown() -> None:
+    one = {"release": "6.1", "cmdline": "quiet", "load": "0.1", "f": "A B NO_C D"}
+    other = {"release": "6.1", "cmdline": "quiet nosmt", "load": "0.9", "f": "A B C D", "new": "1"}
+    found = state.differences({"a": [one, one], "b": [other]})
+    assert [state.words(*difference) for difference in found] == [
+        "cmdline: a quiet, b quiet nosmt",
+        "f: a NO_C, b C",
+        "new: a -, b 1",
+    ]
+
+
+def test_a_machine_s_state_is_read(root: Path) -> None:
+    found = state.read(root)
+    assert found["release"] == "6.1.0-1-amd64"
+    assert found["sysctl.sched_autogroup_enabled"] == "1"
+    assert found["debugfs.features"] == "A NO_B C"
