@@ -165,7 +165,7 @@ def _judged(
         provenance=result.provenance,
         path=result.path,
         machine=limits.machine(runs),
-        remarks=tuple(limits.remarks(runs)),
+        remarks=tuple(limits.remarks(runs, bounds)),
     )
 
 
@@ -177,9 +177,12 @@ def _metric(
     noise: bool,
     bounds: limits.Limits,
 ) -> MetricComparison:
-    samples = {c.name: c.samples(metric.name, seeds) for c in columns}
+    samples: dict[str, list[float | None]] = {c.name: c.samples(metric.name, seeds) for c in columns}
     judged = (judge(metric, a, b, samples[a], samples[b], noise) for a, b in pairs)
-    return MetricComparison(metric, samples, tuple(bounds.apply(metric, j) for j in judged))
+    judgements = tuple(bounds.apply(metric, j) for j in judged)
+    if bounds.silences(metric):
+        samples = {name: [None] * len(values) for name, values in samples.items()}
+    return MetricComparison(metric, samples, judgements)
 
 
 def _columns(result: Result, prefix: str = "") -> list[Column]:

@@ -23,14 +23,18 @@ class Limits:
     noisy: str | None = None
     untimed: str | None = None
 
+    def silences(self, metric: Metric) -> bool:
+        """Whether its numbers may not be shown."""
+        return self.noisy is not None or (self.untimed is not None and metric.unit in TIMES)
+
     def apply(self, metric: Metric, judgement: Judgement) -> Judgement:
         """The judgement, as far as it may be said."""
+        if not self.silences(metric):
+            return judgement
         if self.noisy:
             return _withheld(judgement, NOISY, "none", self.noisy)
-        if self.untimed and metric.unit in TIMES:
-            direction = judgement.verdict if judgement.effect != "none" else "undecided"
-            return _withheld(judgement, f"{direction}, {ORDER_ONLY}", judgement.effect, self.untimed)
-        return judgement
+        direction = judgement.verdict if judgement.effect != "none" else "undecided"
+        return _withheld(judgement, f"{direction}, {ORDER_ONLY}", judgement.effect, self.untimed or "")
 
 
 def of(scenario: Scenario, arm: str, runs: Mapping[str, Sequence[Run]]) -> Limits:
@@ -60,7 +64,7 @@ def machine(runs: Mapping[str, Sequence[Run]]) -> str | None:
     return " and ".join(known) if known else None
 
 
-def remarks(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+def remarks(runs: Mapping[str, Sequence[Run]], limits: Limits | None = None) -> list[str]:
     """What differed between the variants beside what was asked for, who ran the benchmarks, and how noisy it was."""
     states = {variant: [place(run).get("state", {}) for run in of] for variant, of in runs.items()}
     lines = [f"differs: {state.words(key, values)}" for key, values in state.differences(states)]
@@ -80,7 +84,8 @@ def remarks(runs: Mapping[str, Sequence[Run]]) -> list[str]:
     if loud:
         lines.append(f"noise: {', '.join(loud)} of the machine's CPU time was foreign or stolen")
     untimed = dict.fromkeys(place(run).get("untimed") for of in runs.values() for run in of)
-    return lines + [f"no durations: {why}" for why in untimed if why]
+    lines += [f"no durations: {why}" for why in untimed if why]
+    return [*lines, f"{NOISY}: {limits.noisy}"] if limits and limits.noisy else lines
 
 
 def _withheld(j: Judgement, verdict: str, effect: str, why: str) -> Judgement:

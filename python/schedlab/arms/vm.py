@@ -108,7 +108,15 @@ class VmArm:
     def _machine(self, scenario: Scenario, kernel: Kernel) -> Machine:
         options, cpus = scenario.arms["vm"], scenario.machine.cpus
         arrangement, numa = topology.smp(scenario.machine.topology, cpus)
-        return Machine(kernel.image, cpus, options["memory_mb"], options["append"], self._accel, arrangement, numa)
+        return Machine(
+            kernel.image,
+            cpus,
+            options["memory_mb"],
+            options["append"],
+            accel=self._accel,
+            smp=arrangement,
+            numa=numa,
+        )
 
     def _place(self, scenario: Scenario, kernel: Kernel, sent: guest.Sent) -> Place:
         cpus = scenario.machine.cpus

@@ -127,7 +127,7 @@ def _notes(comparison: Comparison) -> str:
         ):
             name = f"{metric.name} of {j.b}" if many else metric.name
             lines.append(f"{name}: {j.reason}")
-    return "\n".join([*_grouped(lines), *comparison.remarks, *trouble(comparison)])
+    return "\n".join([*_grouped(lines), *trouble(comparison)])
 
 
 def _grouped(lines: Sequence[str]) -> list[str]:
@@ -142,8 +142,8 @@ def _grouped(lines: Sequence[str]) -> list[str]:
 
 
 def trouble(comparison: Comparison) -> list[str]:
-    """Runs that are not in the numbers, and why."""
-    lines = []
+    """What a reader must know of real runs; runs that are not in the numbers, and why."""
+    lines = list(comparison.remarks)
     if comparison.failures:
         lines.append(f"{plural(len(comparison.failures), 'run')} failed and not in these numbers")
     if comparison.missing:

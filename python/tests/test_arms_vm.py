@@ -1,0 +1,245 @@
+"""The vm arm with stand-ins for QEMU and the agent: what goes into a guest, what comes out, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import arm_stand_ins as made_up
+import fake_engine
+from schedlab import api
+from schedlab.arms import accelerator, guest, images, topology
+from schedlab.arms.vm import VmArm
+from schedlab.comparison import compare_variants
+from schedlab.engine import Engine
+from schedlab.errors import ArmError, RunError
+from schedlab.record import debian
+from schedlab.record.qemu import COUNTED, EMULATED
+from schedlab.scenario import Scenario
+
+# A guest that does as its init would: unpacks what it got, runs the agent, sends a report.
+QEMU = """\
+#!/bin/sh
+while [ $# -gt 0 ]; do
+    case $1 in file:*) raw=${1#file:} ;; -initrd) initrd=$2 ;; -kernel) kernel=$2 ;; esac
+    echo "$1" >>"$HERE/words"
+    shift
+done
+say() { echo "schedlab: $*"; }
+say setting up
+guest=$HERE/guest-$$; mkdir -p "$guest/out"
+python3 "$HERE/unpack.py" "$initrd" "$guest"
+cat "$guest/schedlab/settings" >>"$HERE/settings"
+say running the workload
+sed "s|/bin/schedlab-agent|$guest/bin/schedlab-agent|; s|/out/|$guest/out/|g" "$guest/schedlab/command" >"$guest/run"
+(cd "$guest/work" && sh ../run >"$guest/out/stdout" 2>"$guest/out/stderr")
+code=$?
+{ echo "release $(cat "$kernel")"; cat "$HERE/topology"; } >"$guest/out/state"
+tar -c -C "$guest/out" . | gzip >"$raw"
+say "workload ended with $code"
+say sent
+"""
+UNPACK = """\
+import gzip, sys
+from pathlib import Path
+data, at = gzip.open(sys.argv[1]).read(), 0
+while at < len(data):
+    if data[at:at + 6] != b"070701":
+        at += 4
+        continue
+    field = [int(data[at + 6 + 8 * n:at + 14 + 8 * n], 16) for n in range(13)]
+    name = data[at + 110:at + 109 + field[11]].decode()
+    start = (at + 110 + field[11] + 3) & ~3
+    path = Path(sys.argv[2]) / name
+    if field[1] & 0o170000 == 0o100000:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data[start:start + field[6]])
+        path.chmod(0o755)
+    at = (start + field[6] + 3) & ~3
+"""
+ONE = {"cores": ["0"], "llcs": ["0"], "sockets": ["0"], "nodes": ["0"]}
+FOUR = {"cores": ["0-1", "2-3"], "llcs": ["0-3"], "sockets": ["0-3"], "nodes": ["0-3"]}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name, text in (("qemu-system-x86_64", QEMU), ("busybox", "#!/bin/sh\necho sh\n")):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "unpack.py").write_text(UNPACK)
+    (tmp_path / "topology").write_text("cores 0\nsockets 0\nnodes 0\n")
+    (tmp_path / "toy.toml").write_text('name = "toy"\n[[workload]]\nrt-app = "load.json"\n')
+    (tmp_path / "load.json").write_text("{}")
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("HERE", str(tmp_path))
+    monkeypatch.setenv("SCHEDLAB_AGENT", str(made_up.agent(tmp_path)))
+    monkeypatch.setattr(accelerator, "DEVICE", tmp_path / "no-kvm")
+    for release in ("6.1.7", "6.1.192", "6.12.107"):
+        image = debian.cache_directory() / f"linux-image-{release}-cloud-amd64_{release}-1/boot/vmlinuz-{release}"
+        image.parent.mkdir(parents=True)
+        image.write_text(release)
+    return tmp_path
+
+
+def scenario(*variants: dict[str, Any], cpus: int = 1, groups: Any = None, **vm: Any) -> Scenario:
+    usual = {"image": None, "repeatable": True, "memory_mb": 256, "append": "", "time_limit_s": 60.0}
+    machine = {"name": "m", "summary": "", "cpus": cpus, "calibrated": False, "topology": groups or ONE}
+    described = fake_engine.describe(
+        variants=list(variants), seeds=[1, 2], arm="vm", machine=machine, arms={"vm": {**usual, **vm}}
+    )
+    return Scenario.from_description(described)
+
+
+def measured(compared: Scenario) -> Any:
+    arm = VmArm(Engine(fake_engine))
+    arm.prepare(compared)
+    return api.run_all(Engine(fake_engine), compared, arm=arm, jobs=1)[0]
+
+
+def test_each_variant_boots_its_kernel_with_its_settings(here: Path) -> None:
+    result = measured(scenario(made_up.variant("old"), made_up.variant("new", "6.12.107", files=[[made_up.KNOB, "0"]])))
+    assert not result.failures
+    assert (here / "settings").read_text() == f"{made_up.KNOB} 0\n" * 2
+    assert "-icount" in (here / "words").read_text()
+    comparison = compare_variants(result)
+    assert comparison.machine == "TCG -icount, 1 CPU"
+    assert "differs: release: old 6.1.192, new 6.12.107" in comparison.remarks
+    assert any("image_sha256" in remark for remark in comparison.remarks)
+    assert {row["verdict"] for row in comparison.table()} != {"undecided, order only"}
+
+
+def test_the_scenario_goes_along_with_the_files_it_names(here: Path) -> None:
+    measured(scenario(made_up.variant("old")))
+    assert next(here.glob("guest-*/work/load.json")).read_text() == "{}"
+    assert next(here.glob("guest-*/work/toy.toml")).exists()
+
+
+def test_several_emulated_cpus_tell_counts_and_orders_only(here: Path) -> None:
+    (here / "topology").write_text("cores 0-1\ncores 2-3\nsockets 0-3\nllcs 0-3\nnodes 0-3\n")
+    result = measured(scenario(made_up.variant("old"), made_up.variant("b"), cpus=4, groups=FOUR, repeatable=False))
+    assert not result.failures
+    assert "4,sockets=1,dies=1,cores=2,threads=2" in (here / "words").read_text()
+    verdicts = {row["metric"]: row["verdict"] for row in compare_variants(result).table()}
+    assert verdicts["probe.latency.p50"].endswith("order only")
+    assert not verdicts["sched.switches"].endswith("order only")
+
+
+def test_a_guest_with_other_cpus_gives_no_number(here: Path) -> None:
+    (here / "topology").write_text("cores 0\ncores 1\ncores 2\ncores 3\nsockets 0-3\n")
+    result = measured(scenario(made_up.variant("old"), cpus=4, groups=FOUR, repeatable=False))
+    assert (
+        "other cores than the machine of the scenario: 4 of 1 CPU instead of 2 of 2 CPUs" in result.failures[0].message
+    )
+
+
+def test_an_agent_s_words_come_home(here: Path) -> None:
+    result = measured(scenario(made_up.variant("broken")))
+    assert result.failures[0].message == "broken seed 1, in the guest: no futex left"
+
+
+REFUSED = [
+    # variants, further keys, words of message, words of hint
+    ([made_up.variant("a", "7.2")], {}, "no kernel image of 7.2", "rows with an image: 6.1, 6.12.107"),
+    ([made_up.variant("a")], {"image": "/no/such"}, "there is no such kernel image", ""),
+    ([made_up.variant("a")], {"cpus": 4, "groups": FOUR}, "repeatable = true needs one CPU", "topology"),
+    ([made_up.variant("a")], {"cpus": 480, "repeatable": False}, "480 CPUs is too large", ""),
+]
+
+
+@pytest.mark.parametrize(("variants", "keys", "message", "hint"), REFUSED)
+def test_what_cannot_be_had_is_refused_first(
+    here: Path, monkeypatch: pytest.MonkeyPatch, variants: Any, keys: Any, message: str, hint: str
+) -> None:
+    def out_of_reach(*_: object) -> None:
+        raise ArmError("no archive")
+
+    monkeypatch.setattr(debian.Apt, "__init__", out_of_reach)
+    with pytest.raises(ArmError) as refused:
+        VmArm(Engine(fake_engine)).prepare(scenario(*variants, **keys))
+    assert message in refused.value.message
+    assert hint in str(refused.value.hint)
+
+
+def test_an_image_of_one_s_own_is_named(here: Path) -> None:
+    (here / "bzImage").write_text("6.1.99-mine")
+    result = measured(scenario(made_up.variant("old"), image=str(here / "bzImage")))
+    assert next(iter(result.runs.values())).record["place"]["state"]["image"] == "bzImage"
+
+
+def test_of_several_images_the_newest(here: Path) -> None:
+    assert images.for_row(Engine(fake_engine), "6.1").source.endswith(" 6.1.192-1")
+
+
+def test_a_torn_report_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(gzip.compress(b"no archive at all")[:-4])
+    with pytest.raises(RunError, match="did not come through whole"):
+        guest.received(tmp_path / "raw")
+
+
+def test_repeatable_guests_may_be_several(here: Path) -> None:
+    arm = VmArm(Engine(fake_engine))
+    arm.prepare(scenario(made_up.variant("a")))
+    assert arm.threads(None, 2) == 2
+    assert accelerator.words(COUNTED) == "TCG -icount"
+    arm.prepare(scenario(made_up.variant("a"), repeatable=False))
+    assert arm.threads(None, 2) == 1
+    with pytest.raises(ArmError, match="one at a time"):
+        arm.threads(2, 2)
+    assert "by TCG" in arm.remarks()[-1]
+    assert accelerator.words(EMULATED) == "TCG"
+
+
+ARRANGED = [
+    # groups, CPUs, QEMU's words
+    (ONE, 1, None),
+    (FOUR, 4, "sockets=1,dies=1,cores=2,threads=2"),
+    ({**FOUR, "llcs": ["0-1", "2-3"]}, 4, "sockets=1,dies=2,cores=1,threads=2"),
+    ({**FOUR, "sockets": ["0-1", "2-3"], "llcs": ["0-1", "2-3"]}, 4, "sockets=2,dies=1,cores=1,threads=2"),
+]
+
+
+@pytest.mark.parametrize(("groups", "count", "words"), ARRANGED)
+def test_cpus_are_arranged_as_declared(groups: Any, count: int, words: str | None) -> None:
+    assert topology.smp(groups, count) == (words, ())
+
+
+def test_nodes_share_the_cpus() -> None:
+    groups = {**FOUR, "sockets": ["0-1", "2-3"], "llcs": ["0-1", "2-3"], "nodes": ["0-1", "2-3"]}
+    assert topology.smp(groups, 4)[1] == ("-numa", "node,nodeid=0,cpus=0-1", "-numa", "node,nodeid=1,cpus=2-3")
+
+
+def test_what_is_no_regular_machine_is_refused() -> None:
+    with pytest.raises(ArmError, match="not all alike"):
+        topology.smp({**FOUR, "cores": ["0-1", "2", "3"]}, 4)
+
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def test_the_commands_say_where_a_run_was(here: Path, schedlab: Cli) -> None:
+    described = {
+        "variants": [made_up.variant("old"), made_up.variant("new", "6.12.107")],
+        "machine": {"name": "m", "summary": "", "cpus": 1, "calibrated": False, "topology": ONE},
+        "arms": {"vm": {"repeatable": True, "image": None, "memory_mb": 256, "append": "", "time_limit_s": 60.0}},
+    }
+    import json
+
+    (here / "toy.toml").write_text(json.dumps(described))
+    (here / "work.toml").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guest, "scenario_files", lambda path: iter([(path.name, path)]))
+        code, out, err = schedlab("compare", "toy.toml", "--arm", "vm", "--seeds", "6", "--jobs", "2")
+        assert (code, err.count("boots")) == (0, 2)
+        assert out.startswith("toy: measured in QEMU on TCG -icount, 1 CPU, 6 seeds; old = 6.1, new = 6.12.107\n")
+        code, out, _ = schedlab("run", "toy.toml", "--arm", "vm", "--variant", "new")
+    assert code == 0
+    assert "measured in QEMU on TCG -icount, 1 CPU; new = 6.1, seed 1" in out
