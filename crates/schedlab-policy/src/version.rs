@@ -211,6 +211,8 @@ pub struct Rules {
     pub hrtick: HrtickRule,
     /// Load tracking.
     pub pelt: Signals,
+    /// `__calc_delta` divides instead of multiplying by an inverse (7.x on 64 bits).
+    pub delta_divides: bool,
 }
 
 /// One kernel version.
@@ -291,6 +293,7 @@ const CFS: Rules = Rules {
     lazy: false,
     hrtick: HrtickRule::Slice,
     pelt: Signals::V6_1,
+    delta_divides: false,
 };
 
 const CFS_6_3: Rules = Rules { tick_slice_cap: true, ..CFS };
@@ -364,6 +367,7 @@ const EEVDF_7: Rules = Rules {
     wakeup: WakeupRule::Requeue,
     hrtick: HrtickRule::Deadline,
     pelt: Signals::V7_2,
+    delta_divides: true,
     ..EEVDF_6_18
 };
 

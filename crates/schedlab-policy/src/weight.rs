@@ -1,7 +1,7 @@
 //! Load weights and the kernel's fixed-point division by them (`prio_to_weight`, `__calc_delta`).
 //!
-//! Follows kernel/sched/core.c and fair.c, equal in every modelled version: `calc_delta(x, w, L) = floor(x * F / 2^s)`
-//! with F = w * inv(L), shifted right until it fits 32 bits; inv(L) is about 2^32 / L.
+//! Follows kernel/sched/core.c and fair.c: `calc_delta(x, w, L) = floor(x * F / 2^s)` with F = w * inv(L), shifted right
+//! until it fits 32 bits; inv(L) is about 2^32 / L. 7.x divides on 64 bits: `floor(x * w / L)`, at full resolution.
 
 use crate::FairPolicy;
 
@@ -17,6 +17,8 @@ pub struct LoadWeight {
     pub weight: u64,
     /// About 2^32 / (weight >> 10).
     pub inv: u32,
+    /// Divided by as it is, not multiplied by `inv`.
+    pub divides: bool,
 }
 
 const WEIGHTS: [u32; 40] = [
@@ -45,13 +47,19 @@ impl LoadWeight {
             FairPolicy::Idle => (IDLE_WEIGHT, IDLE_INVERSE),
             FairPolicy::Normal | FairPolicy::Batch => (WEIGHTS[row], INVERSES[row]),
         };
-        LoadWeight { weight: u64::from(weight) << FIXEDPOINT_SHIFT, inv }
+        LoadWeight { weight: u64::from(weight) << FIXEDPOINT_SHIFT, inv, divides: false }
+    }
+
+    /// The same weight, in a kernel that divides by weights or one that does not.
+    #[must_use]
+    pub fn dividing(self, divides: bool) -> Self {
+        LoadWeight { divides, ..self }
     }
 
     /// A sum of weights, inverse computed when needed.
     #[must_use]
     pub fn of_sum(weight: u64) -> Self {
-        LoadWeight { weight, inv: 0 }
+        LoadWeight { weight, inv: 0, divides: false }
     }
 
     /// The weight at table resolution (`scale_load_down`).
@@ -90,6 +98,9 @@ pub fn scale_load_down(weight: u64) -> u64 {
 /// `__calc_delta`: `delta * weight / load`; `weight` is at full resolution and is scaled down here.
 #[must_use]
 pub fn calc_delta(delta: u64, weight: u64, load: LoadWeight) -> u64 {
+    if load.divides {
+        return delta.wrapping_mul(weight) / load.weight.max(1);
+    }
     let mut shift = 32;
     let mut factor = scale_load_down(weight);
     let excess = bits_above_32(factor);
@@ -132,6 +143,17 @@ mod tests {
 
     fn nice(nice: i8) -> LoadWeight {
         LoadWeight::of_task(nice, FairPolicy::Normal)
+    }
+
+    /// As Debian's 7.2.13 charged, where the multiplication misses by one in either direction.
+    #[test]
+    fn division_is_exact() {
+        for (level, wall, divided, multiplied) in
+            [(5, 3_203_005, 9_790_677, 9_790_678), (19, 674_835, 46_068_736, 46_068_735), (0, 7, 7, 7)]
+        {
+            assert_eq!(calc_delta_fair(wall, nice(level).dividing(true)), divided, "nice {level}");
+            assert_eq!(calc_delta_fair(wall, nice(level)), multiplied, "nice {level}");
+        }
     }
 
     #[test]

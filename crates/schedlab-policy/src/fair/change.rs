@@ -197,9 +197,9 @@ impl Fair {
     /// `set_load_weight` on an entity off the queue: EEVDF rescales the saved lag, so that `w * vl` stays; from 6.14 on
     /// a relative deadline likewise.
     fn set_load_weight(&mut self, id: EntityId) {
-        let (eevdf, deadline_too) = (self.eevdf, self.rules.reweight_deadline);
+        let (eevdf, deadline_too, divides) = (self.eevdf, self.rules.reweight_deadline, self.rules.delta_divides);
         let se = self.se_mut(id);
-        let load = LoadWeight::of_task(se.nice, se.policy);
+        let load = LoadWeight::of_task(se.nice, se.policy).dividing(divides);
         let rescaled =
             |from: i64, se: &Entity| from.wrapping_mul(se.load.weight as i64).wrapping_div(load.weight as i64);
         if eevdf {

@@ -28,7 +28,7 @@ impl Fair {
         let own = self.own_slice(attr);
         let zero = Vruntime(0);
         self.entities.push(Entity {
-            load: LoadWeight::of_task(attr.nice, attr.policy),
+            load: LoadWeight::of_task(attr.nice, attr.policy).dividing(self.rules.delta_divides),
             vruntime: zero,
             deadline: zero,
             vlag: 0,
