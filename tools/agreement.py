@@ -40,11 +40,11 @@ def score(s: dict[str, Any]) -> str:
 
 
 def state(r: dict[str, Any]) -> str:
-    """Steps of the printed vruntime up to 6.1, vruntimes read by probes from 6.12."""
-    steps, probed = r["vruntime"], r["state"]["vruntime"]
+    """Steps of the printed vruntime up to 6.1; from 6.12 on everything that probes show at an event."""
+    steps, shown = r["vruntime"], r["state"]["events"]
     if steps["compared"]:
         return f"{steps['equal']:,} of {steps['compared']:,} steps"
-    return f"{probed['agreed']:,} of {probed['decisions']:,}" if probed["decisions"] else "not shown"
+    return f"{shown['agreed']:,} of {shown['decisions']:,} events" if shown["decisions"] else "not shown"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,14 +140,16 @@ def test_disagreements_are_shown_with_the_queue() -> None:
 
 
 def test_the_state_is_compared_where_it_is_shown() -> None:
-    def score(decisions: int) -> dict[str, int]:
-        return {"decisions": decisions, "agreed": 0}
+    def state(decisions: int, first: list[dict[str, Any]]) -> dict[str, Any]:
+        score = {"decisions": decisions, "agreed": decisions - len(first)}
+        return {"first": first, **dict.fromkeys(("events", *agreement.FIELDS), score)}
 
-    assert "without probes" in agreement._states({"vruntime": score(0), "first": []})
-    assert "at every event" in agreement._states({"vruntime": score(7), "first": []})
-    miss = {"time_ns": 2_500_000_000, "pid": 7, "kernel": [100, 2**64 - 5], "model": [90, 5]}
-    lines = agreement._states({"vruntime": score(7), "first": [miss]}).splitlines()
-    assert lines[1].split() == ["2.500000", "s", "7", "100", "-10", str(2**64 - 5), "+10"]
+    assert "without probes" in agreement._states(state(0, []))
+    assert agreement._states(state(7, [])).splitlines()[-1].endswith("at every event that shows it")
+    where = {"time_ns": 2_500_000_000, "cpu": 1, "pid": 7, "event": "sched_wakeup"}
+    lines = agreement._states(state(7, [{**where, "what": "lag", "kernel": -100, "model": -90}])).splitlines()
+    assert lines[1].split() == ["vruntime", "7", "6", "85.71%"]
+    assert lines[-1].split() == ["2.500000", "s", "1", "7", "sched_wakeup", "lag", "-100", "+10"]
 
 
 def test_state_of_a_trace_without_probes(cli: Cli) -> None:

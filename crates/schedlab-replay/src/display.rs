@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::report::{Disagreement, Part, Report, Score};
+use crate::report::{Disagreement, Part, Report, Score, StateMiss, StateScores};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,19 +56,8 @@ fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             step.pid, step.kernel_step, step.model_step
         )?;
     }
-    let state = &report.state;
-    if state.vruntime.decisions > 0 {
-        let (v, d) = (&state.vruntime, &state.deadline);
-        writeln!(
-            f,
-            "probed state: {} of {} vruntimes, {} of {} deadlines equal",
-            v.agreed, v.decisions, d.agreed, d.decisions
-        )?;
-    }
-    for miss in state.first.iter().take(3) {
-        let off = |model: u64, kernel: u64| model.wrapping_sub(kernel) as i64;
-        let (v, d) = (off(miss.model.0, miss.kernel.0), off(miss.model.1, miss.kernel.1));
-        writeln!(f, "  {:.6} pid {}: vruntime off by {v:+}, deadline by {d:+}", miss.time_ns as f64 / 1e9, miss.pid)?;
+    if report.state.events.decisions > 0 {
+        state(&report.state, f)?;
     }
     let share = 100.0 * report.unjudged_share;
     let warm_up = report.warm_up_ns as f64 / 1e6;
@@ -83,6 +72,22 @@ fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     if report.out_of_step > 0 {
         writeln!(f, "out of step {} times: the trace had a task where the model had not", report.out_of_step)?;
+    }
+    Ok(())
+}
+
+fn state(state: &StateScores, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let StateScores { events, vruntime, deadline, lag, zero, sum, weight, count, first } = state;
+    write!(f, "state: {} of {} events equal to the ns", events.agreed, events.decisions)?;
+    let fields = [("vruntime", vruntime), ("deadline", deadline), ("lag", lag), ("zero", zero), ("sum", sum)];
+    for (name, score) in fields.into_iter().chain([("weight", weight), ("count", count)]) {
+        write!(f, ", {name} {} of {}", score.agreed, score.decisions)?;
+    }
+    writeln!(f)?;
+    for miss in first.iter().take(3) {
+        let (seconds, off) = (miss.time_ns as f64 / 1e9, miss.model.wrapping_sub(miss.kernel));
+        let StateMiss { cpu, pid, event, what, kernel, .. } = miss;
+        writeln!(f, "  {seconds:.6} cpu{cpu} pid {pid} {event}: {what} is {kernel}, model off by {off:+}")?;
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ pub fn replay_rows(
     } {
         for operation in reading.read(&step, &window) {
             for (model, _) in &mut rows {
-                model.apply(&operation, step.time);
+                model.apply(&operation, step.time, step.cpu);
             }
         }
     }

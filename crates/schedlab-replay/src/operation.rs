@@ -43,8 +43,8 @@ pub enum Operation {
     Return { pid: Pid, at: Whereabouts },
     /// A task is gone.
     Forget { pid: Pid },
-    /// The kernel shows a task's state.
-    Show(Probe),
+    /// The kernel shows a task's state; at an accounting, as it is afterwards if `charged`.
+    Show { probe: Probe, charged: bool },
     /// Events are missing: nothing is certain any more.
     Lost,
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use schedlab_model::{Nanos, Pid};
 
-use crate::tally::{Count, Kind, Tally, Unjudged};
+use crate::tally::{Count, Field, Kind, Tally, Unjudged};
 
 /// How well one version row decides what a recorded kernel decided.
 #[derive(Clone, Serialize, Debug)]
@@ -140,28 +140,46 @@ pub struct StepMiss {
     pub model_step: i64,
 }
 
-/// State against probes, at wakeups and switches.
+/// State against probes, at every event that shows it.
 #[derive(Clone, Serialize, Debug)]
 pub struct StateScores {
+    /// Events with everything equal.
+    pub events: Score,
     /// vruntime.
     pub vruntime: Score,
     /// Deadline.
     pub deadline: Score,
+    /// Lag, while the entity has one of its own; while it runs, the protection marker.
+    pub lag: Score,
+    /// The queue's zero point.
+    pub zero: Score,
+    /// The queue's weighted sum of vruntimes.
+    pub sum: Score,
+    /// The queue's sum of weights.
+    pub weight: Score,
+    /// The queue's number of entities.
+    pub count: Score,
     /// The first that differ.
     pub first: Vec<StateMiss>,
 }
 
-/// A state that differs.
+/// A piece of state that differs.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
 pub struct StateMiss {
     /// When.
     pub time_ns: Nanos,
+    /// On whose queue.
+    pub cpu: u32,
     /// Whose.
     pub pid: Pid,
-    /// The kernel's vruntime and deadline.
-    pub kernel: (u64, u64),
+    /// The event that shows it.
+    pub event: &'static str,
+    /// What: vruntime, deadline, lag, zero, sum, weight, count.
+    pub what: &'static str,
+    /// The kernel's number.
+    pub kernel: i64,
     /// The model's.
-    pub model: (u64, u64),
+    pub model: i64,
 }
 
 /// Tasks of the fair class.
@@ -272,6 +290,7 @@ impl Report {
         let cpus = tally.cpus.iter().map(|((cpu, pick), count)| part(format!("cpu{cpu}"), *pick, count));
         let classes = tally.classes.iter().map(|((class, pick), count)| part((*class).into(), *pick, count));
         let (picks, preemptions) = (tally.total(true), tally.total(false));
+        let field = |field| Score::of(tally.states.get(&field).copied().unwrap_or_default());
         let unjudged: u64 = tally.unjudged.values().sum();
         let all = picks.decisions + preemptions.decisions + unjudged;
         let baselines = Baselines {
@@ -302,9 +321,15 @@ impl Report {
                 first: tally.steps.first,
             },
             state: StateScores {
-                vruntime: Score::of(tally.vruntimes),
-                deadline: Score::of(tally.deadlines),
-                first: tally.states,
+                events: Score::of(tally.shown),
+                vruntime: field(Field::Vruntime),
+                deadline: field(Field::Deadline),
+                lag: field(Field::Lag),
+                zero: field(Field::Zero),
+                sum: field(Field::Sum),
+                weight: field(Field::Weight),
+                count: field(Field::Count),
+                first: tally.state_misses,
             },
             tasks: TaskCounts { seen: tally.tasks.seen, taken: tally.tasks.taken, guessed: tally.tasks.guessed },
             out_of_step: tally.out_of_step,

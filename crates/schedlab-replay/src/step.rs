@@ -39,6 +39,8 @@ pub enum Point {
     Runtime,
     /// At `sched_switch`, the task that enters.
     Next,
+    /// There, the task that leaves.
+    Prev,
     /// Elsewhere.
     Other,
 }
@@ -54,6 +56,21 @@ pub struct Probe {
     pub slice: Nanos,
     pub queued: bool,
     pub delayed: bool,
+    /// Its queue.
+    pub sums: Option<Sums>,
+}
+
+/// A queue's sums as a probe read them: without the running entity, but for the count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sums {
+    /// `zero_vruntime`, up to 6.18 `min_vruntime`.
+    pub zero: u64,
+    /// `sum_w_vruntime`, up to 6.18 `avg_vruntime`.
+    pub sum: i64,
+    /// `sum_weight`, up to 6.18 `avg_load`.
+    pub weight: u64,
+    /// `nr_queued`, up to 6.12 `nr_running`.
+    pub count: u32,
 }
 
 impl Step {
@@ -64,7 +81,7 @@ impl Step {
             Body::Event(kind, words) => [step(What::Event(plain_sleep(kind, words.prev_state))), None],
             Body::Other { name: "sw", fields } => {
                 let next = probe(Point::Next, "n", fields).map(What::Probe);
-                let prev = probe(Point::Other, "p", fields).map(What::Probe);
+                let prev = probe(Point::Prev, "p", fields).map(|probe| Probe { sums: None, ..probe }).map(What::Probe);
                 [step(prev.unwrap_or(What::Other)), next.and_then(step)]
             }
             Body::Other { name: "", fields } if fields.0.starts_with("sys_sched_yield(") => [step(What::Yield), None],
@@ -162,5 +179,11 @@ fn probe(point: Point, prefix: &str, fields: Fields<'_>) -> Option<Probe> {
         slice: fields.number(&named("s"))?,
         queued: fields.number::<u8>(&named("on"))? != 0,
         delayed: fields.number::<u8>(&named("sd"))? != 0,
+        sums: sums(fields),
     })
+}
+
+fn sums(fields: Fields<'_>) -> Option<Sums> {
+    let (zero, sum) = (fields.number("z")?, fields.number("a")?);
+    Some(Sums { zero, sum, weight: fields.number("w")?, count: fields.number("n")? })
 }

@@ -63,6 +63,32 @@ impl Unjudged {
     }
 }
 
+/// A piece of state that a probe shows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Field {
+    Vruntime,
+    Deadline,
+    Lag,
+    Zero,
+    Sum,
+    Weight,
+    Count,
+}
+
+impl Field {
+    fn name(self) -> &'static str {
+        match self {
+            Field::Vruntime => "vruntime",
+            Field::Deadline => "deadline",
+            Field::Lag => "lag",
+            Field::Zero => "zero",
+            Field::Sum => "sum",
+            Field::Weight => "weight",
+            Field::Count => "count",
+        }
+    }
+}
+
 /// When, on which CPU and for whom a decision was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Where {
@@ -120,9 +146,9 @@ pub struct Tally {
     pub never: Count,
     pub tasks: Tasks,
     pub steps: Steps,
-    pub vruntimes: Count,
-    pub deadlines: Count,
-    pub states: Vec<StateMiss>,
+    pub states: BTreeMap<Field, Count>,
+    pub shown: Count,
+    pub state_misses: Vec<StateMiss>,
     pub out_of_step: u64,
     pub disagreements: Vec<Disagreement>,
 }
@@ -178,15 +204,20 @@ impl Tally {
         }
     }
 
-    pub fn state(&mut self, state: StateMiss) {
-        if state.time_ns < self.from {
+    /// What one event shows: kernel and model.
+    pub fn state(&mut self, at: StateMiss, fields: &[(Field, i64, i64)]) {
+        if at.time_ns < self.from || fields.is_empty() {
             return;
         }
-        self.vruntimes.add(state.kernel.0 == state.model.0);
-        self.deadlines.add(state.kernel.1 == state.model.1);
-        if state.kernel != state.model && self.states.len() < self.limit {
-            self.states.push(state);
+        let mut all = true;
+        for &(field, kernel, model) in fields {
+            self.states.entry(field).or_default().add(kernel == model);
+            if kernel != model && all && self.state_misses.len() < self.limit {
+                self.state_misses.push(StateMiss { what: field.name(), kernel, model, ..at });
+            }
+            all &= kernel == model;
         }
+        self.shown.add(all);
     }
 
     pub fn wants_disagreement(&self, now: Nanos) -> bool {

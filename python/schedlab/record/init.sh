@@ -30,6 +30,9 @@ for event in $EVENTS; do
 	[ -d "events/$event" ] && echo 1 >"events/$event/enable" || say "no event $event"
 done
 
+# Debian's 6.1 has groups per session but does not use them unless told to.
+[ -n "$GROUP_PROBES" ] && echo 1 >/proc/sys/kernel/sched_autogroup_enabled
+
 say running the workload
 cd /work
 echo 1 >/sys/kernel/tracing/tracing_on

@@ -31,7 +31,7 @@ queue() { # OBJECT
 # A group's entity stands for the task's queue in the queue above: its own state (g...), its slice and weight (gs, gw),
 # and that queue (gz ... gn). `tg` tells groups apart. A task of the root group has none, and nothing is printed for it.
 group() { # OBJECT
-	parent=$1->se.parent
+	parent="$1->se.parent"
 	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 gsd=$parent->sched_delayed:u8 gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32"
 }
 

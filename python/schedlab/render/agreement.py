@@ -101,25 +101,32 @@ def _remarks(r: Report) -> Iterable[str]:
         for step in steps["first"]:
             grown = f"kernel {step['kernel_step']:+}, model {step['model_step']:+}"
             yield f"  {step['time_ns'] / 1e9:.6f} s, pid {step['pid']}: {grown}"
-    for what in ("vruntime", "deadline"):
-        if judged := state[what]["decisions"]:
-            yield f"probed {what}: {state[what]['agreed']:,} of {judged:,} equal to the nanosecond"
+    if shown := state["events"]["decisions"]:
+        yield f"state: {state['events']['agreed']:,} of {shown:,} events equal to the nanosecond in all that they show"
     yield _tasks(r["tasks"])
     if r["out_of_step"]:
         yield f"out of step {r['out_of_step']:,} times: the trace had a task where the model had not"
 
 
+FIELDS = ("vruntime", "deadline", "lag", "zero", "sum", "weight", "count")
+"""Of an entity, then of its queue: zero_vruntime, sum_w_vruntime, sum_weight, nr_queued."""
+
+
 def _states(state: Mapping[str, Any]) -> str:
-    if not state["vruntime"]["decisions"]:
+    """Every field compared, and the first events that differ, each by the first field that does."""
+    if not state["events"]["decisions"]:
         return "the trace shows no state: it was recorded without probes"
+    rows = [["state", "compared", "equal", "share"]]
+    rows += [[name, *_counts(state[name])] for name in FIELDS if state[name]["decisions"]]
+    blocks = ["\n".join(columns(rows, "<>>>"))]
     if not state["first"]:
-        return "the model's state is the kernel's at every event that shows it"
-    rows = [["first at", "pid", "vruntime", "model's", "deadline", "model's"]]
+        return "\n".join([*blocks, "the model's state is the kernel's at every event that shows it"])
+    rows = [["first at", "cpu", "pid", "event", "what", "kernel", "model's"]]
     for miss in state["first"]:
-        pairs = zip(miss["kernel"], miss["model"], strict=True)
-        cells = [cell for kernel, model in pairs for cell in (str(kernel), f"{_wrapped(model - kernel):+}")]
-        rows.append([f"{miss['time_ns'] / 1e9:.6f} s", str(miss["pid"]), *cells])
-    return "\n".join(columns(rows, ">>>>>>"))
+        off = f"{_wrapped(miss['model'] - miss['kernel']):+}"
+        who = [f"{miss['time_ns'] / 1e9:.6f} s", str(miss["cpu"]), str(miss["pid"])]
+        rows.append([*who, miss["event"], miss["what"], str(miss["kernel"]), off])
+    return "\n\n".join([*blocks, "\n".join(columns(rows, ">>><<>>"))])
 
 
 def _tasks(t: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ mod follow;
 mod judge;
 mod members;
 mod show;
+mod state;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,8 @@ pub struct Model {
     free: Vec<TaskId>,
     cpus: Vec<Cpu>,
     now: Nanos,
+    /// The CPU of the record.
+    at: CpuId,
     order: u64,
 }
 
@@ -58,6 +61,10 @@ struct Cpu {
     settled: bool,
     /// The model preempted the running task in a series of decisions whose outcome shows only at its end.
     preempted: bool,
+    /// The queue's zero point is the kernel's.
+    zero_taken: bool,
+    /// The state around the last accounting, until a probe shows the kernel's.
+    charge: Option<(state::Snapshot, state::Snapshot)>,
 }
 
 impl Model {
@@ -67,12 +74,12 @@ impl Model {
         fair.decisions = Some(Vec::new());
         let cpus = vec![Cpu::default(); fair.config.nr_cpus];
         let (members, pids, free) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Model { fair, tally, eevdf, members, pids, free, cpus, now: 0, order: 0 }
+        Model { fair, tally, eevdf, members, pids, free, cpus, now: 0, at: CpuId(0), order: 0 }
     }
 
-    /// Takes part in an operation at a time of the trace.
-    pub fn apply(&mut self, operation: &Operation, now: Nanos) {
-        self.now = now;
+    /// Takes part in an operation at a time of the trace; the record is of CPU `at`.
+    pub fn apply(&mut self, operation: &Operation, now: Nanos, at: CpuId) {
+        (self.now, self.at) = (now, at);
         match *operation {
             Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within } => self.account(cpu, pid, ran, printed, within),
@@ -92,7 +99,7 @@ impl Model {
             Operation::Leave { pid } => self.leave_class(pid),
             Operation::Return { pid, at } => self.return_to_class(pid, at),
             Operation::Forget { pid } => self.forget(pid),
-            Operation::Show(probe) => self.show(&probe),
+            Operation::Show { probe, charged } => self.show(&probe, charged),
             Operation::Lost => self.lose(),
         }
         if let Some(decisions) = &mut self.fair.decisions {
@@ -111,7 +118,9 @@ impl Model {
             self.requeue_uncharged(cpu, wakee);
         }
         self.fair.clear_resched(cpu);
+        let before = self.snapshot(cpu, id);
         self.fair.update_curr_by(cpu, ran);
+        self.cpus[cpu.index()].charge = Some((before, self.snapshot(cpu, id)));
         self.cpus[cpu.index()].clock = self.fair.entity(id).exec_start;
         if let Some(printed) = printed {
             self.compare_vruntime(pid, printed);

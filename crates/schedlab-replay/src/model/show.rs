@@ -1,11 +1,10 @@
-//! State that probes show: compared, and kept beside the model's for people to read.
+//! A queue for people to read: the model's numbers, and the kernel's where they were shown.
 
 use schedlab_model::{CpuId, TaskId, Vruntime};
 
 use super::Model;
 use crate::operation::First;
-use crate::report::{Queued, StateMiss};
-use crate::step::{Point, Probe};
+use crate::report::Queued;
 
 /// What the kernel showed of a task last.
 #[derive(Clone, Copy, Default, Debug)]
@@ -15,29 +14,6 @@ pub struct Shown {
 }
 
 impl Model {
-    /// A probe. What a task carries from its sleep is taken over once; anything later is compared.
-    pub(super) fn show(&mut self, probe: &Probe) {
-        let Some(member) = self.members.get_mut(&probe.pid) else { return };
-        member.shown = Shown { vruntime: Some(probe.vruntime), deadline: Some(probe.deadline) };
-        let se = self.fair.entity(member.id);
-        if probe.point == Point::Waking {
-            if !member.known && !probe.queued && !se.on_rq {
-                let mut state = self.fair.task_state(member.id);
-                (state.vlag, state.slice) = (probe.lag, probe.slice);
-                let id = member.id;
-                self.fair.restore_task(id, state);
-            }
-            return;
-        }
-        if !member.known && matches!(probe.point, Point::Woken | Point::Next) {
-            return self.take_over(probe.pid, Some(First::Probed { probe: *probe, ran: 0 }));
-        }
-        if member.known && self.eevdf && matches!(probe.point, Point::Woken | Point::Next) && se.on_rq {
-            let (kernel, model) = ((probe.vruntime, probe.deadline), (se.vruntime.0, se.deadline.0));
-            self.tally.state(StateMiss { time_ns: self.now, pid: probe.pid, kernel, model });
-        }
-    }
-
     /// Lag of a task that is about to be placed, if the trace shows it.
     pub(super) fn take_lag(&mut self, id: TaskId, first: Option<First>) {
         if let Some(First::Probed { probe, .. }) = first {

@@ -149,11 +149,11 @@ impl Reading {
         }
     }
 
-    /// `setsid`: it moves the task to a group of its own with its signal lock held, and reschedules.
+    /// `setsid`: it moves the task to a group of its own with its signal lock held, and reschedules at once.
     fn regroups(&self, step: &Step, ahead: &Window<'_>) -> bool {
         let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu && next.kind().is_some());
-        let told_by = |next: &Step| next.flag() && !matches!(next.kind(), Some(Kind::Wakeup { .. }));
-        self.autogroup && step.depth() == Some(b'3') && !step.flag() && own.next().is_some_and(told_by)
+        let told_by = |next: &Step| next.flags.need_resched() && !matches!(next.kind(), Some(Kind::Wakeup { .. }));
+        self.autogroup && step.depth() == Some(b'3') && own.next().is_some_and(told_by)
     }
 
     /// `sched_yield` without its record: it alone charges a task with nothing but the runqueue locked. Where the kernel

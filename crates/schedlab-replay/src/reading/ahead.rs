@@ -75,7 +75,9 @@ pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> O
                     let ran = if charged_before_probe(ahead) { charged } else { 0 };
                     return Some(First::Probed { probe, ran });
                 }
-                Point::Woken | Point::Next | Point::Other => return Some(First::Probed { probe, ran: 0 }),
+                Point::Woken | Point::Next | Point::Prev | Point::Other => {
+                    return Some(First::Probed { probe, ran: 0 })
+                }
             },
             _ => {}
         }
@@ -85,7 +87,7 @@ pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> O
 
 /// Whether vruntime has grown by the runtime when the probe at `sched_stat_runtime` reads it: two such probes of a
 /// task in one run differ by the later runtime, or else by the earlier one.
-fn charged_before_probe(ahead: &Window<'_>) -> bool {
+pub(super) fn charged_before_probe(ahead: &Window<'_>) -> bool {
     let mut last: Option<(Pid, u64, u64)> = None;
     let mut charged = None;
     for step in ahead.ahead() {

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
+use self::ahead::charged_before_probe;
 use crate::operation::{Operation, Weight, Whereabouts};
 use crate::step::{Step, What};
 use crate::window::Window;
@@ -32,6 +33,8 @@ pub struct Reading {
     hrtick: Option<Nanos>,
     /// The trace has runtimes.
     charges: bool,
+    /// A probe at an accounting reads the state behind it, not before it.
+    probes_charged: Option<bool>,
     now: Nanos,
 }
 
@@ -100,6 +103,7 @@ impl Reading {
             autogroup,
             hrtick,
             charges: false,
+            probes_charged: None,
             now: 0,
         }
     }
@@ -117,7 +121,10 @@ impl Reading {
     fn step(&mut self, step: &Step, ahead: &Window<'_>) {
         let kind = match step.what {
             What::Event(kind) => kind,
-            What::Probe(probe) => return self.push(Operation::Show(probe)),
+            What::Probe(probe) => {
+                let charged = *self.probes_charged.get_or_insert_with(|| charged_before_probe(ahead));
+                return self.push(Operation::Show { probe, charged });
+            }
             What::Yield => {
                 self.cpu(step.cpu).yields = true;
                 return;
