@@ -62,6 +62,24 @@ class Engine:
             raise RunError(f"two runs of {variant} seed {seed} differ: {parted}", hint="this is a bug in schedlab")
         return Run.from_record(record)
 
+    def explain(
+        self, scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None
+    ) -> dict[str, Any] | None:
+        """The first decision at which two variants part; `None` if they never do."""
+        with self._translated(f" (variants `{a}` and `{b}`, seed {seed})"):
+            text = self._native.explain(scenario.handle, a, b, seed, cancel=cancel)
+            parting: dict[str, Any] | None = json.loads(text)
+            return parting
+
+    def why(
+        self, scenario: Scenario, variant: str, seed: int, task: str, at_ns: int, *, cancel: Cancel | None = None
+    ) -> dict[str, Any]:
+        """Why a task waits, runs or sleeps at a moment."""
+        with self._translated(f" (variant `{variant}`, seed {seed})"):
+            text = self._native.why(scenario.handle, variant, seed, task, at_ns, cancel=cancel)
+            answer: dict[str, Any] = json.loads(text)
+            return answer
+
     def listing(self, kind: str, kernel: str | None = None) -> list[dict[str, Any]]:
         """What exists of one kind, as plain rows with at least `id` and `summary`."""
         with self._translated():

@@ -227,7 +227,7 @@ BAD = [
     (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
     (["report", "nothing"], 2, ["cannot read a result", "manifest.json"]),
     (["report", "a", "b", "c"], 2, []),
-    (["explain"], 2, ["invalid choice"]),
+    (["explian"], 2, ["invalid choice"]),
     ([], 2, ["COMMAND"]),
 ]
 

@@ -1,6 +1,7 @@
 //! One run from its specification to its report: engine, metrics, digest and trace file put together.
 
 mod determinism;
+pub mod explain;
 mod guard;
 mod run;
 

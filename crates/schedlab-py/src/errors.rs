@@ -78,6 +78,26 @@ pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
     }
 }
 
+/// A task that cannot be asked about, or a run that stopped.
+pub fn why(py: Python<'_>, error: schedlab_lab::explain::WhyError) -> PyErr {
+    use schedlab_lab::explain::WhyError;
+    let message = error.to_string();
+    let hint = match error {
+        WhyError::Sim(sim) => return lab(py, &LabError::Sim(sim)),
+        WhyError::NoTask { tasks, .. } if tasks.is_empty() => "no task has started by then".into(),
+        WhyError::NoTask { tasks, name, .. } => {
+            schedlab_model::suggest(name.trim_matches('"'), tasks.iter().map(String::as_str))
+        }
+        WhyError::Several { pids, .. } => {
+            let shown: Vec<String> = pids.iter().take(16).map(ToString::to_string).collect();
+            let more = if pids.len() > shown.len() { ", ..." } else { "" };
+            format!("say which by pid: {}{more}", shown.join(", "))
+        }
+        WhyError::Over { .. } => "ask about an earlier time".into(),
+    };
+    raise::<EngineError>(py, Details { message, hint: Some(hint), exit_code: 2, ..Details::default() })
+}
+
 /// A bug of ours, with what is needed to see it again.
 pub fn broken(py: Python<'_>, broken: &schedlab_lab::Broken, while_at: &str) -> PyErr {
     let hint = format!("this is a bug in schedlab; please report it with the scenario file ({while_at})");

@@ -3,6 +3,7 @@
 
 mod convert;
 mod errors;
+mod explain;
 mod replay;
 mod run;
 mod scenario;
@@ -21,6 +22,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::listing, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::why, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::row_name, module)?)?;

@@ -61,6 +61,9 @@ class Options(argparse.Namespace):
     records: int
     append: str
     autogroup: bool
+    variants: list[str]
+    task: str | None
+    at: int | None
 
 
 class Parser(argparse.ArgumentParser):
@@ -106,6 +109,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _compare(commands)
     _run(commands)
+    _explain(commands)
     _list(commands)
     _report(commands)
     _replay(commands)
@@ -136,6 +140,19 @@ def _run(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix chooses the format")
     p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the run as one JSON document; - is stdout")
+    _common(p)
+
+
+def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
+    summary = "show the first scheduling decision at which two variants part, or why a task waits at a moment"
+    p = _command(commands, "explain", summary)
+    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
+    p.add_argument("--seed", type=_seed, metavar="N", help="which seed (default: the scenario's first)")
+    p.add_argument("--variant", metavar="NAME", help="with --task: which variant (default: the only one)")
+    p.add_argument("--task", metavar="TASK", help="why this task waits, runs or sleeps: a pid, a workload or a program")
+    p.add_argument("--at", type=_time, metavar="TIME", help="when: 12.5ms, 1.5s, 800us, 1200000ns")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the answer as JSON; - is stdout, alone")
     _common(p)
 
 
@@ -263,6 +280,18 @@ def _whole(text: str, smallest: int, largest: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and smallest <= int(text) <= largest):
         raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from {smallest} to {largest}")
     return int(text)
+
+
+def _time(text: str) -> int:
+    """Nanoseconds of a time with its unit."""
+    import re
+
+    units = {"s": 9, "ms": 6, "us": 3, "ns": 0}
+    found = re.fullmatch(r"(\d{1,12})(?:\.(\d{1,9}))?(s|ms|us|ns)", text.strip(), re.ASCII)
+    if not found:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time; write 12.5ms, 1.5s, 800us or 1200000ns")
+    whole, fraction, unit = found[1], found[2] or "", units[found[3]]
+    return int(whole + fraction.ljust(unit, "0")[:unit])
 
 
 def _seeds(text: str) -> int | list[int]:

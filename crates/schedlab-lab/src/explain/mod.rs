@@ -1,0 +1,13 @@
+//! Why two variants part, and why a task waits: the first decision that differs, with the queue it was taken from.
+//!
+//! Nothing is reconstructed: the runs are deterministic, so they are taken again with the policy's decisions recorded.
+
+mod item;
+mod lane;
+mod part;
+mod told;
+mod why;
+
+pub use part::{explain, Parting, Side};
+pub use told::{TaskNames, Told};
+pub use why::{why, Who, Why, WhyError};

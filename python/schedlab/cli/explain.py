@@ -1,0 +1,60 @@
+"""`schedlab explain`: where two variants part and by which rule, or why a task waits at a moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schedlab import api
+from schedlab.cli.console import Console, write_file
+from schedlab.cli.interrupt import interruptible
+from schedlab.cli.parser import Options
+from schedlab.engine import Engine, native_engine
+from schedlab.errors import InputError
+from schedlab.scenario import Scenario
+
+
+def execute(options: Options, console: Console, engine: Engine | None) -> int:
+    """Exit code 0, whether the variants part or not."""
+    from schedlab.render.document import dump
+    from schedlab.render.explanation import parting_document, parting_text, why_document, why_text
+
+    engine = engine or native_engine()
+    scenario = api.load(options.scenario, engine=engine)
+    seed = scenario.seeds[0] if options.seed is None else options.seed
+    if options.task is not None or options.at is not None:
+        variant, task, at = _moment(scenario, options)
+        answer = interruptible(engine, lambda cancel: engine.why(scenario, variant, seed, task, at, cancel=cancel))
+        text, document = why_text(scenario, variant, seed, answer), why_document(scenario, variant, seed, answer)
+    else:
+        a, b = _pair(scenario, options)
+        parting = interruptible(engine, lambda cancel: engine.explain(scenario, a, b, seed, cancel=cancel))
+        text, document = (
+            parting_text(scenario, (a, b), seed, parting),
+            parting_document(scenario, (a, b), seed, parting),
+        )
+    console.result(dump(document) if options.json == "-" else text)
+    if options.json not in (None, "-"):
+        write_file(Path(options.json), dump(document) + "\n")
+    return 0
+
+
+def _moment(scenario: Scenario, options: Options) -> tuple[str, str, int]:
+    if options.task is None or options.at is None:
+        raise InputError("--task and --at go together", hint="--task 3 --at 12.5ms")
+    if len(options.variants) > 1:
+        raise InputError("--task asks about one variant", hint="name one, or leave --task out to compare two")
+    variant = options.variant or (options.variants[0] if options.variants else None)
+    return api.pick_variant(scenario, variant), options.task, options.at
+
+
+def _pair(scenario: Scenario, options: Options) -> tuple[str, str]:
+    if options.variant is not None:
+        raise InputError("--variant goes with --task", hint="name the two variants after the scenario: A B")
+    names = options.variants or [variant.name for variant in scenario.variants]
+    if len(names) != 2:
+        known = ", ".join(variant.name for variant in scenario.variants)
+        raise InputError(f"two variants part, not {len(names)}", hint=f"name two of: {known}")
+    a, b = (api.pick_variant(scenario, name) for name in names)
+    if a == b:
+        raise InputError(f"`{a}` is named twice", hint="a variant does not part from itself")
+    return a, b

@@ -1,0 +1,51 @@
+"""A runqueue at one moment as a table: what a pick sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schedlab.render.grid import NOTHING, columns
+
+SHOWN = 5
+
+
+def ms(ns: float | None) -> str:
+    """Milliseconds, exact to the nanosecond."""
+    return NOTHING if ns is None else f"{ns / 1e6:,.6f}"
+
+
+def task(pid: int, names: Mapping[str, str]) -> str:
+    """A task for people; 0 is idle."""
+    if pid == 0:
+        return "idle"
+    name = names.get(str(pid))
+    return f"{name} ({pid})" if name else f"pid {pid}"
+
+
+def queue_lines(view: Mapping[str, Any], names: Mapping[str, str], keep: Sequence[int] = ()) -> list[str]:
+    """At most `SHOWN` entities: the running one, those in `keep`, then in the order of the tree. Times in ms."""
+    entities: list[Mapping[str, Any]] = view["entities"]
+    if not entities:
+        return ["  the queue is empty"]
+    first = [e for e in entities if e["state"] in ("running", "leaving") or e["pid"] in keep]
+    shown = (first + [e for e in entities if e not in first])[:SHOWN]
+    eevdf = view["avg_vruntime"] is not None
+    head = ["task", "state", "weight", "v"]
+    rows = [head + (["lag", "deadline", "eligible", "protected"] if eevdf else []) + ["slice", "ran"]]
+    for e in (e for e in entities if e in shown):
+        cells = [task(e["pid"], names), e["state"] + _buddy(view, e["pid"]), str(e["weight"]), ms(e["vruntime"])]
+        if eevdf:
+            cells += [ms(e["lag"]), ms(e["deadline"]), _yes(e["eligible"]), _yes(e["protected"])]
+        rows.append([*cells, ms(e["slice_ns"]), ms(e["ran_ns"])])
+    lines = ["  " + line for line in columns(rows, "<<" + ">" * (len(rows[0]) - 2))]
+    more = len(entities) - len(shown)
+    return lines + ([f"  and {more} more"] if more else [])
+
+
+def _buddy(view: Mapping[str, Any], pid: int) -> str:
+    return "".join(f" ({word})" for word in ("next", "last", "skip") if view[word] == pid)
+
+
+def _yes(flag: bool | None) -> str:
+    return NOTHING if flag is None else "yes" if flag else "no"
