@@ -19,8 +19,8 @@ pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
 pub use version::{
-    Averaging, DelayedLag, HrtickRule, IdleRule, LagLimit, Policy, Protection, Rules, Series, SliceSource, TreeKey,
-    Version, VersionError, WakeupRule, YieldRule, ZeroPoint,
+    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, Series,
+    SliceSource, TreeKey, Version, VersionError, WakeupRule, YieldRule, ZeroPoint,
 };
 
 /// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.

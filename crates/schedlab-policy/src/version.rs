@@ -145,6 +145,31 @@ pub enum YieldRule {
     ForfeitRequest,
 }
 
+/// The request of a group's entity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupSlice {
+    /// Its own: base_slice, or what the group's latency-nice means.
+    Base,
+    /// The shortest one inside the group; the trees above do not notice a change, and a group that becomes delayed asks
+    /// for nothing (6.12.0).
+    Stale,
+    /// The shortest one inside the group.
+    Exact,
+}
+
+/// What a new weight does to a queued entity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reweight {
+    /// Nothing moves (CFS; the 2023 series, which thereby changes lag).
+    Nothing,
+    /// The request is stretched, vruntime stays (6.6).
+    Deadline,
+    /// Lag and deadline are rescaled around V (6.12, 7.x).
+    AroundAverage,
+    /// It is placed anew by its rescaled lag (6.14, 6.18).
+    Replaced,
+}
+
 /// When the slice-end timer (HRTICK) fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HrtickRule {
@@ -205,6 +230,12 @@ pub struct Rules {
     pub yields: YieldRule,
     /// A new weight rescales a relative deadline too (6.14 and later).
     pub reweight_deadline: bool,
+    /// A queued entity's new weight.
+    pub reweight: Reweight,
+    /// A group's slice.
+    pub group_slice: GroupSlice,
+    /// A group without load on a CPU keeps its weight there (6.12 stable and later), which matters while it is delayed.
+    pub keeps_empty_weight: bool,
     /// Fair decisions reschedule lazily under `preempt=lazy` (6.13 and later).
     pub lazy: bool,
     /// HRTICK.
@@ -290,6 +321,9 @@ const CFS: Rules = Rules {
     buddy_feature: Feature::NextBuddy,
     yields: YieldRule::Skip,
     reweight_deadline: false,
+    reweight: Reweight::Nothing,
+    group_slice: GroupSlice::Base,
+    keeps_empty_weight: false,
     lazy: false,
     hrtick: HrtickRule::Slice,
     pelt: Signals::V6_1,
@@ -326,6 +360,7 @@ const EEVDF_6_6: Rules = Rules {
     slice: SliceSource::Base,
     protection: Protection::Marker,
     expiry_reschedules: true,
+    reweight: Reweight::Deadline,
     ..EEVDF_RFC
 };
 
@@ -337,6 +372,8 @@ const EEVDF_6_12: Rules = Rules {
     slice: SliceSource::Custom,
     wakeup: WakeupRule::BreakMarker,
     pelt: Signals::V6_12,
+    reweight: Reweight::AroundAverage,
+    group_slice: GroupSlice::Stale,
     ..EEVDF_6_6
 };
 
@@ -346,6 +383,8 @@ const EEVDF_6_12_STABLE: Rules = Rules {
     buddy_feature: Feature::PickBuddy,
     yields: YieldRule::ForfeitRequest,
     pelt: Signals::V6_12_STABLE,
+    group_slice: GroupSlice::Exact,
+    keeps_empty_weight: true,
     ..EEVDF_6_12
 };
 
@@ -354,6 +393,7 @@ const EEVDF_6_18: Rules = Rules {
     protection: Protection::Vprot { renewed_by_requeue: true },
     wakeup: WakeupRule::Unprotected,
     reweight_deadline: true,
+    reweight: Reweight::Replaced,
     lazy: true,
     ..EEVDF_6_12_STABLE
 };
@@ -368,6 +408,7 @@ const EEVDF_7: Rules = Rules {
     hrtick: HrtickRule::Deadline,
     pelt: Signals::V7_2,
     delta_divides: true,
+    reweight: Reweight::AroundAverage,
     ..EEVDF_6_18
 };
 

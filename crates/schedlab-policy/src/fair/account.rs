@@ -15,15 +15,21 @@ use schedlab_model::{CpuId, Nanos, Vruntime};
 impl Fair {
     /// Accounts the running task of a CPU up to `now`.
     pub fn update_curr(&mut self, cpu: CpuId, now: Nanos) {
-        self.update_curr_rq(cpu.index(), now);
+        let mut curr = self.leaf(cpu.index());
+        while curr.is_some() {
+            let se = self.se(curr);
+            let (rq, parent) = (se.cfs_rq as usize, se.parent);
+            self.update_curr_rq(rq, now);
+            curr = parent;
+        }
     }
 
     /// Accounts exactly `ran` more nanoseconds to the running task, however its clock stood.
     pub fn update_curr_by(&mut self, cpu: CpuId, ran: Nanos) {
-        let curr = self.rqs[cpu.index()].curr;
+        let curr = self.leaf(cpu.index());
         if curr.is_some() {
             let now = self.se(curr).exec_start.wrapping_add(ran);
-            self.update_curr_rq(cpu.index(), now);
+            self.update_curr(cpu, now);
         }
     }
 
@@ -77,7 +83,7 @@ impl Fair {
             || self.config.has(Feature::PreemptShort) && !self.entity_eligible(rq, curr);
         if ends && self.rules.expiry_reschedules {
             self.resched_curr_lazy(rq);
-            self.rqs[rq].clear_buddies(curr);
+            self.clear_buddies(rq, curr);
             if self.decisions.is_some() {
                 self.explain_expiry(rq, curr, expired, now);
             }

@@ -1,6 +1,7 @@
-//! A runqueue of the fair class (`struct cfs_rq`): one per CPU; later one per group and CPU.
+//! A runqueue of the fair class (`struct cfs_rq`): one per group and CPU, the root group's being the CPU's own.
 
 use super::entity::EntityId;
+use super::group::GroupId;
 use super::tree::Tree;
 use crate::weight::LoadWeight;
 use crate::{Averaging, Resched};
@@ -12,13 +13,19 @@ use schedlab_model::{CpuId, TaskId, Vruntime};
 pub struct CfsRq {
     /// Whose it is.
     pub cpu: CpuId,
+    /// Whose share of the CPU it is.
+    pub group: GroupId,
+    /// `cpu.idle` of that group.
+    pub idle: bool,
     /// Entities, delayed ones included.
     pub nr_running: u32,
     /// Tasks below, delayed ones included.
     pub h_nr_running: u32,
+    /// Tasks below whose dequeue is delayed.
+    pub h_nr_delayed: u32,
     /// Idle entities.
     pub idle_nr_running: u32,
-    /// SCHED_IDLE tasks below.
+    /// SCHED_IDLE tasks below, and every task below an idle group.
     pub idle_h_nr_running: u32,
     /// Sum of weights.
     pub load: LoadWeight,
@@ -30,6 +37,8 @@ pub struct CfsRq {
     pub avg_load: i64,
     /// Sum of slice * w over the tree (2023 series).
     pub(super) avg_slice: u64,
+    /// What of this queue's load its group's `load_avg` contains.
+    pub(super) tg_load_avg_contrib: u64,
     pub(super) averaging: Averaging,
     pub(super) tree: Tree,
     pub(super) curr: EntityId,
@@ -43,12 +52,15 @@ pub struct CfsRq {
 
 impl CfsRq {
     /// An empty queue (`init_cfs_rq`).
-    pub(super) fn new(cpu: CpuId, averaging: Averaging, slices: bool) -> Self {
+    pub(super) fn new(group: GroupId, cpu: CpuId, averaging: Averaging, slices: bool) -> Self {
         let nil = EntityId::NIL;
         CfsRq {
             cpu,
+            group,
+            idle: false,
             nr_running: 0,
             h_nr_running: 0,
+            h_nr_delayed: 0,
             idle_nr_running: 0,
             idle_h_nr_running: 0,
             load: LoadWeight::default(),
@@ -57,6 +69,7 @@ impl CfsRq {
             avg_vruntime: 0,
             avg_load: 0,
             avg_slice: 0,
+            tg_load_avg_contrib: 0,
             averaging,
             tree: Tree::new(slices),
             curr: nil,
@@ -69,14 +82,7 @@ impl CfsRq {
         }
     }
 
-    /// The running task; after it blocked, until the next pick, still that task.
-    #[inline]
-    #[must_use]
-    pub fn curr(&self) -> Option<TaskId> {
-        self.curr.task()
-    }
-
-    /// The buddies next, last and skip.
+    /// The buddies next, last and skip, of a queue without groups on it.
     #[must_use]
     pub fn buddies(&self) -> [Option<TaskId>; 3] {
         [self.next.task(), self.last.task(), self.skip.task()]
@@ -96,12 +102,16 @@ impl CfsRq {
         vruntime.since(self.min_vruntime)
     }
 
+    /// Every place where it names an entity.
+    pub(super) fn links(&mut self) -> [&mut EntityId; 8] {
+        let [root, first] = self.tree.links();
+        let [recent, old] = [&mut self.most_recent, &mut self.least_recent];
+        [root, first, &mut self.curr, &mut self.next, &mut self.last, &mut self.skip, recent, old]
+    }
+
+    /// Whether the entity is one of them.
     #[inline]
-    pub(super) fn clear_buddies(&mut self, se: EntityId) {
-        for buddy in [&mut self.next, &mut self.last, &mut self.skip] {
-            if *buddy == se {
-                *buddy = EntityId::NIL;
-            }
-        }
+    pub(super) fn has_buddy(&self, se: EntityId) -> bool {
+        self.next == se || self.last == se || self.skip == se
     }
 }

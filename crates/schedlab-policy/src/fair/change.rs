@@ -1,23 +1,25 @@
 //! What happens to a task beside running: fork, migration, yield, and new nice value, policy or slice.
 
-use super::entity::{Entity, EntityId};
+use super::entity::EntityId;
 use super::task::{latency_slice, SLICE_RANGE};
 use super::{Dequeue, Enqueue, Fair, WakeFlags};
 use crate::weight::{calc_delta_fair, LoadWeight};
 use crate::{FairPolicy, Resched, SliceSource, YieldRule};
-use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
     /// `task_fork_fair` on the forking CPU, for a child just added. CFS places the child here, relative to this queue;
     /// with child_runs_first it may swap places with the parent. EEVDF places it at its first enqueue; up to 6.6 the
     /// forking CPU still charges the parent.
     pub fn task_fork(&mut self, parent_cpu: CpuId, child: TaskId, now: Nanos) -> Resched {
-        let (rq, id) = (parent_cpu.index(), EntityId::of(child));
-        self.se_mut(id).set_cpu(parent_cpu);
+        let id = EntityId::of(child);
+        self.set_task_cpu(id, parent_cpu);
         if self.rules.fork_places {
+            let parent = self.leaf(parent_cpu.index());
+            let rq = self.se(if parent.is_some() { parent } else { id }).cfs_rq as usize;
             self.place_child(rq, id, now);
         }
-        self.rqs[rq].resched
+        self.need_resched(parent_cpu)
     }
 
     fn place_child(&mut self, rq: usize, child: EntityId, now: Nanos) {
@@ -47,21 +49,21 @@ impl Fair {
     pub fn migrate_task(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let id = EntityId::of(task);
         if !self.eevdf && self.se(id).asleep {
-            self.make_relative(from.index(), id);
+            debug_assert_eq!(self.se(id).cpu, from, "a task migrates from where it is");
+            self.make_relative(self.se(id).cfs_rq as usize, id);
         }
-        let se = self.se_mut(id);
-        se.asleep = false;
-        se.set_cpu(to);
+        self.se_mut(id).asleep = false;
+        self.set_task_cpu(id, to);
     }
 
     /// `yield_task_fair` by the current task of the CPU; the caller reschedules.
     pub fn yield_task(&mut self, cpu: CpuId, now: Nanos) {
-        let rq = cpu.index();
-        let curr = self.rqs[rq].curr;
-        if curr.is_nil() || self.rqs[rq].h_nr_running == 1 {
+        let curr = self.leaf(cpu.index());
+        if curr.is_nil() || self.rq(cpu).h_nr_running == 1 {
             return;
         }
-        self.rqs[rq].clear_buddies(curr);
+        let rq = self.se(curr).cfs_rq as usize;
+        self.clear_buddies(rq, curr);
         if self.eevdf {
             self.update_curr_rq(rq, now);
             return self.yield_eevdf(rq, curr);
@@ -69,7 +71,7 @@ impl Fair {
         if self.se(curr).policy != FairPolicy::Batch {
             self.update_curr_rq(rq, now);
         }
-        self.rqs[rq].skip = curr;
+        self.set_skip_buddy(curr);
     }
 
     fn yield_eevdf(&mut self, rq: usize, curr: EntityId) {
@@ -165,7 +167,7 @@ impl Fair {
         let id = EntityId::of(task);
         let cpu = self.se(id).cpu;
         self.requeue_around(id, false, now, |_| {});
-        if self.rqs[cpu.index()].curr == id {
+        if self.leaf(cpu.index()) == id {
             self.resched_curr(cpu.index());
         }
         self.need_resched(cpu)
@@ -175,7 +177,7 @@ impl Fair {
     /// running one is put and set again. `save`: without DEQUEUE_MOVE.
     fn requeue_around(&mut self, id: EntityId, save: bool, now: Nanos, change: impl FnOnce(&mut Fair)) {
         let (cpu, task, queued) = (self.se(id).cpu, id.task_id(), self.se(id).on_rq);
-        let running = self.rqs[cpu.index()].curr == id;
+        let running = self.leaf(cpu.index()) == id;
         if queued {
             self.dequeue_task(cpu, task, Dequeue { save, ..Dequeue::default() }, now);
         }
@@ -187,28 +189,18 @@ impl Fair {
             self.enqueue_task(cpu, task, Enqueue::default(), now);
         }
         if running {
-            self.set_next_entity(cpu.index(), id, false, now);
+            self.set_next_task_fair(id, false, now);
             if queued {
                 self.list_move_front(cpu.index(), id);
             }
         }
     }
 
-    /// `set_load_weight` on an entity off the queue: EEVDF rescales the saved lag, so that `w * vl` stays; from 6.14 on
-    /// a relative deadline likewise.
+    /// `set_load_weight` on a task off the queue.
     fn set_load_weight(&mut self, id: EntityId) {
-        let (eevdf, deadline_too, divides) = (self.eevdf, self.rules.reweight_deadline, self.rules.delta_divides);
-        let se = self.se_mut(id);
-        let load = LoadWeight::of_task(se.nice, se.policy).dividing(divides);
-        let rescaled =
-            |from: i64, se: &Entity| from.wrapping_mul(se.load.weight as i64).wrapping_div(load.weight as i64);
-        if eevdf {
-            se.vlag = rescaled(se.vlag, se);
-        }
-        if deadline_too && se.rel_deadline {
-            se.deadline = Vruntime(rescaled(se.deadline.0 as i64, se) as u64);
-        }
-        se.load = load;
+        let se = self.se(id);
+        let load = LoadWeight::of_task(se.nice, se.policy).dividing(self.rules.delta_divides);
+        self.rescale_entity(id, load);
     }
 
     /// The legacy calls name no slice: a task without its own gets the base slice of now.
@@ -223,11 +215,11 @@ impl Fair {
     /// `prio_changed_fair`: a running task made less important goes, a queued one may now preempt.
     fn prio_changed(&mut self, id: EntityId, old_nice: i8, now: Nanos) {
         let (cpu, on_rq, nice) = (self.se(id).cpu, self.se(id).on_rq, self.se(id).nice);
-        let rq = cpu.index();
+        let rq = self.se(id).cfs_rq as usize;
         if !on_rq || self.rqs[rq].nr_running == 1 && !self.rules.prio_changed_alone {
             return;
         }
-        if self.rqs[rq].curr != id {
+        if self.leaf(cpu.index()) != id {
             self.wakeup_preempt(cpu, id.task_id(), WakeFlags::default(), false, now);
         } else if nice > old_nice {
             self.resched_curr(rq);

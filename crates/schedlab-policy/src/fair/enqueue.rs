@@ -1,4 +1,4 @@
-//! Entities joining and leaving a queue (`enqueue_task_fair`, `dequeue_task_fair` and their entity-level parts).
+//! Entities joining and leaving one queue (`enqueue_entity`, `dequeue_entity`, delayed dequeue).
 
 use super::entity::EntityId;
 use super::place::relative;
@@ -6,72 +6,54 @@ use super::{Dequeue, Enqueue, Fair};
 use crate::decision::Verdict;
 use crate::features::Feature;
 use crate::{DelayedLag, TreeKey, ZeroPoint};
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::Nanos;
 
 impl Fair {
-    /// `enqueue_task_fair`: the task becomes runnable on the CPU, whose last CPU must be this one or be told by
-    /// [`Fair::migrate_task`] before. With `delayed` it must still be queued there.
+    /// `enqueue_entity`.
     #[inline]
-    pub fn enqueue_task(&mut self, cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos) {
-        let (rq, id) = (cpu.index(), EntityId::of(task));
-        if self.se(id).on_rq {
-            if self.se(id).sched_delayed {
-                self.requeue_delayed_entity(rq, id, now);
-            }
-            return;
-        }
+    pub(super) fn enqueue_entity(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
         if self.eevdf {
             self.enqueue_entity_eevdf(rq, id, flags, now);
         } else {
             self.enqueue_entity_cfs(rq, id, flags, now);
         }
-        let idle = u32::from(self.se(id).is_idle());
-        let q = &mut self.rqs[rq];
-        q.h_nr_running += 1;
-        q.idle_h_nr_running += idle;
     }
 
-    /// `dequeue_task_fair`. False: the task sleeps but stays queued, because it owes service (DELAY_DEQUEUE).
+    /// `dequeue_entity`; false: the entity stays, delayed.
     #[inline]
-    pub fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
-        let (rq, id) = (cpu.index(), EntityId::of(task));
-        if !self.se(id).on_rq {
-            return true;
-        }
+    pub(super) fn dequeue_entity(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
         if !self.eevdf {
             self.dequeue_entity_cfs(rq, id, flags, now);
-        } else {
-            self.update_curr_rq(rq, now);
-            if self.delays(rq, id, flags) {
-                self.delay_dequeue(rq, id, now);
-                return false;
-            }
-            self.dequeue_entity_eevdf(rq, id, flags);
+            return true;
         }
-        self.forget_task(rq, id);
+        self.update_curr_rq(rq, now);
+        if !flags.delayed && self.delays(rq, id, flags) {
+            self.delay_dequeue(rq, id, now);
+            return false;
+        }
+        self.dequeue_entity_eevdf(rq, id, flags, now);
+        if flags.delayed {
+            self.finish_delayed_entity(id);
+        }
         true
     }
 
-    /// A delayed entity was picked: now it really leaves (`dequeue_entities` with DEQUEUE_DELAYED).
-    pub(super) fn finish_delayed_dequeue(&mut self, rq: usize, id: EntityId, now: Nanos) {
-        self.update_curr_rq(rq, now);
-        self.dequeue_entity_eevdf(rq, id, Dequeue { sleep: true, ..Dequeue::default() });
+    /// `finish_delayed_dequeue_entity`: the counters of the levels above are the caller's.
+    fn finish_delayed_entity(&mut self, id: EntityId) {
         let clip = self.config.has(Feature::DelayZero);
-        let se = self.se_mut(id);
-        se.sched_delayed = false;
+        self.clear_delayed(id);
         if clip {
+            let se = self.se_mut(id);
             se.vlag = se.vlag.min(0);
         }
-        self.forget_task(rq, id);
     }
 
-    /// The counters that every level above the task shares.
-    #[inline]
-    fn forget_task(&mut self, rq: usize, id: EntityId) {
-        let idle = u32::from(self.se(id).is_idle());
-        let q = &mut self.rqs[rq];
-        q.h_nr_running -= 1;
-        q.idle_h_nr_running -= idle;
+    /// `clear_delayed`.
+    fn clear_delayed(&mut self, id: EntityId) {
+        self.se_mut(id).sched_delayed = false;
+        if !self.is_group(id) {
+            self.count_delayed(id, -1);
+        }
     }
 
     /// `enqueue_entity` of CFS. Everyone but a sleeper that stayed here brings a vruntime relative to min_vruntime.
@@ -86,6 +68,7 @@ impl Fair {
         if renorm && !curr {
             self.renormalise(rq, id);
         }
+        self.weigh_group(rq, id, now);
         self.account_entity_enqueue(rq, id);
         if flags.wakeup {
             self.place_entity_cfs(rq, id, false, now);
@@ -102,11 +85,22 @@ impl Fair {
             self.place_entity_eevdf(rq, id, flags);
         }
         self.update_curr_rq(rq, now);
+        // A group's lag is rescaled to its weight of now before it is placed by it.
+        self.weigh_group(rq, id, now);
         if !curr {
             self.place_entity_eevdf(rq, id, flags);
         }
         self.account_entity_enqueue(rq, id);
         self.join(rq, id, flags, curr);
+    }
+
+    /// The part of every enqueue and dequeue that concerns loads: the queue's, and the weight of a group's entity.
+    #[inline]
+    fn weigh_group(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        self.update_load_avg(rq, id, now);
+        if self.is_group(id) {
+            self.update_cfs_group(id, now);
+        }
     }
 
     #[inline]
@@ -139,6 +133,7 @@ impl Fair {
             let se = self.se_mut(id);
             se.vruntime = relative(se.vruntime, min);
         }
+        self.weigh_group(rq, id, now);
         if !flags.save {
             self.update_min_vruntime(rq);
         }
@@ -146,7 +141,7 @@ impl Fair {
 
     /// `dequeue_entity` of EEVDF, after `update_curr` and once the entity is known to leave: its lag is saved.
     #[inline]
-    fn dequeue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Dequeue) {
+    fn dequeue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.update_entity_lag(rq, id);
         if self.config.has(Feature::PlaceRelDeadline) && !flags.sleep {
             let se = self.se_mut(id);
@@ -154,6 +149,7 @@ impl Fair {
             se.rel_deadline = true;
         }
         self.leave(rq, id, flags);
+        self.weigh_group(rq, id, now);
         if !flags.save && self.rules.zero == ZeroPoint::Minimum {
             self.update_min_vruntime(rq);
         }
@@ -161,7 +157,7 @@ impl Fair {
 
     #[inline]
     fn leave(&mut self, rq: usize, id: EntityId, flags: Dequeue) {
-        self.rqs[rq].clear_buddies(id);
+        self.clear_buddies(rq, id);
         if self.rqs[rq].curr != id {
             self.tree_erase(rq, id);
         }
@@ -179,14 +175,14 @@ impl Fair {
     }
 
     fn delay_dequeue(&mut self, rq: usize, id: EntityId, now: Nanos) {
-        let q = &mut self.rqs[rq];
-        if q.next == id {
-            q.next = EntityId::NIL;
-        }
+        self.clear_buddies(rq, id);
         if self.rules.delayed_lag == DelayedLag::Heals {
             self.update_entity_lag(rq, id);
         }
         self.se_mut(id).sched_delayed = true;
+        if !self.is_group(id) {
+            self.count_delayed(id, 1);
+        }
         if self.decisions.is_some() {
             let v = self.average(rq).vruntime();
             let compared = [("vruntime", self.rqs[rq].key(self.se(id).vruntime)), ("V", self.rqs[rq].key(v))];
@@ -198,7 +194,7 @@ impl Fair {
     /// `requeue_delayed_entity`: a wakeup met a delayed entity. Up to 6.18 credit gained meanwhile is dropped
     /// (DELAY_ZERO) by placing it anew, and the running entity is not charged first. 7.x charges it, and places the
     /// entity by its healed lag wherever that differs from where it stands.
-    fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
+    pub(super) fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
         if self.rules.delayed_lag == DelayedLag::Heals {
             self.update_curr_rq(rq, now);
             if self.update_entity_lag(rq, id) {
@@ -211,7 +207,8 @@ impl Fair {
                 self.replace_delayed(rq, id);
             }
         }
-        self.se_mut(id).sched_delayed = false;
+        self.update_load_avg(rq, id, now);
+        self.clear_delayed(id);
     }
 
     fn replace_delayed(&mut self, rq: usize, id: EntityId) {
@@ -260,7 +257,6 @@ impl Fair {
         q.load.weight += weight;
         q.nr_running += 1;
         q.idle_nr_running += idle;
-        self.list_add(rq, id);
     }
 
     #[inline]
@@ -270,6 +266,5 @@ impl Fair {
         q.load.weight -= weight;
         q.nr_running -= 1;
         q.idle_nr_running -= idle;
-        self.list_del(rq, id);
     }
 }

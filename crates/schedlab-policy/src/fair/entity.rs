@@ -1,10 +1,10 @@
-//! A schedulable entity (`struct sched_entity`): a task; later also a group on one CPU.
+//! A schedulable entity (`struct sched_entity`): a task, or a group on one CPU.
 
 use crate::weight::LoadWeight;
 use crate::FairPolicy;
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
-/// An entity of one kernel. A task's is its [`TaskId`]; groups' come after the tasks'.
+/// An entity of one kernel. A task's is its [`TaskId`]; groups' are beyond every task's and may be renumbered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityId(pub(super) u32);
 
@@ -69,17 +69,19 @@ pub struct Entity {
     pub prev_sum_exec_runtime: Nanos,
     /// The CPU it is on or was last on.
     pub cpu: CpuId,
-    /// The queue it is on or was last on: an index, equal to the CPU's number for tasks outside groups.
+    /// The queue it is on or was last on: an index, equal to the CPU's number for entities outside groups.
     pub(super) cfs_rq: u32,
     /// The group entity that stands for `cfs_rq` one level up; NIL on a CPU's own queue.
     pub(super) parent: EntityId,
     /// The queue a group entity stands for; tasks own none.
     pub(super) my_q: Option<u32>,
+    /// Groups above it.
+    pub(super) depth: u16,
     /// Nice value.
     pub nice: i8,
     /// latency-nice value (2023 series).
     pub latency_nice: i8,
-    /// Policy.
+    /// Policy; a group's is IDLE if its `cpu.idle` is set, else NORMAL.
     pub policy: FairPolicy,
     /// Queued or running.
     pub on_rq: bool,
@@ -101,14 +103,7 @@ impl Entity {
         self.my_q.is_none()
     }
 
-    /// Moves the task, not queued, to a CPU's own queue (`set_task_rq`).
-    #[inline]
-    pub(super) fn set_cpu(&mut self, cpu: CpuId) {
-        self.cpu = cpu;
-        self.cfs_rq = cpu.0;
-    }
-
-    /// `se_is_idle` of a task entity.
+    /// `se_is_idle`.
     #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -19,7 +19,25 @@ impl Fair {
         feature: Option<Feature>,
         compared: [(&'static str, i64); 2],
     ) {
-        let (cpu, asked) = (self.rqs[rq].cpu, self.rqs[rq].resched);
+        let (Verdict::Pick(who) | Verdict::Expire(who) | Verdict::Delay(who)) = verdict else {
+            return self.explain_any(rq, now, verdict, rule, feature, compared);
+        };
+        // Decisions between groups are not told: a record names tasks.
+        if who.index() < self.nr_tasks {
+            self.explain_any(rq, now, verdict, rule, feature, compared);
+        }
+    }
+
+    fn explain_any(
+        &mut self,
+        rq: usize,
+        now: Nanos,
+        verdict: Verdict,
+        rule: &'static str,
+        feature: Option<Feature>,
+        compared: [(&'static str, i64); 2],
+    ) {
+        let (cpu, asked) = (self.rqs[rq].cpu, self.rqs[self.root_of(rq)].resched);
         self.record(Decision { now, cpu, verdict, during: During::Other, asked, rule, feature, compared });
     }
 
@@ -51,7 +69,7 @@ impl Fair {
     /// A tick left the running task alone although others wait.
     #[cold]
     pub(super) fn explain_stay(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
-        let rq = cpu.index();
+        let rq = self.queue_of(EntityId::of(task), cpu.index());
         let se = self.se(EntityId::of(task));
         let ran = (se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64;
         let (key, deadline) = (self.rqs[rq].key(se.vruntime), self.rqs[rq].key(se.deadline));

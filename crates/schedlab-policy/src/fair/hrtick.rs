@@ -29,11 +29,11 @@ impl Fair {
     /// `hrtick_start_fair`, to be asked at every pick and after enqueues and dequeues (`hrtick_update`).
     #[must_use]
     pub fn hrtick(&self, cpu: CpuId) -> Hrtick {
-        let q = self.rq(cpu);
-        if q.curr.is_nil() || q.h_nr_running <= 1 {
+        let curr = self.leaf(cpu.index());
+        if curr.is_nil() || self.rq(cpu).h_nr_running <= 1 {
             return Hrtick::Off;
         }
-        match self.slice_left(cpu.index(), q.curr) {
+        match self.slice_left(self.se(curr).cfs_rq as usize, curr) {
             left if left < 0 => Hrtick::Now,
             left => Hrtick::After(SHORTEST.max(left as Nanos)),
         }
@@ -42,8 +42,9 @@ impl Fair {
     /// The timer fired: its tick reschedules whatever is left of the slice.
     pub fn hrtick_expired(&mut self, cpu: CpuId, now: Nanos) -> Resched {
         let rq = cpu.index();
-        if self.rqs[rq].curr.is_some() {
-            self.update_curr_rq(rq, now);
+        let curr = self.leaf(rq);
+        if curr.is_some() {
+            self.account_levels(curr, now);
             match self.rules.hrtick {
                 HrtickRule::Slice => self.resched_curr_lazy(rq),
                 HrtickRule::Deadline => self.resched_curr(rq),

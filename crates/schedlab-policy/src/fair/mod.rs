@@ -1,8 +1,8 @@
-//! The fair class (`kernel/sched/fair.c`) at task level: CFS from 5.2 to 6.3, EEVDF from its first posting to 7.2.
+//! The fair class (`kernel/sched/fair.c`): CFS from 5.2 to 6.3, EEVDF from its first posting to 7.2, with task groups.
 //!
 //! Functions carry the kernel's names. Those that take a queue and an entity work at one level of the hierarchy; those
-//! that take a CPU and a task are the class's interface and would walk up the parents. Left out so far: groups,
-//! bandwidth, PELT, the deadline server. Which version does what is a row of data ([`crate::Rules`]).
+//! that take a CPU and a task are the class's interface and walk up the parents. Left out so far: PELT, the deadline
+//! server. Which version does what is a row of data ([`crate::Rules`]).
 
 mod account;
 mod average;
@@ -12,6 +12,8 @@ mod change;
 mod enqueue;
 mod entity;
 mod explain;
+mod group;
+mod hierarchy;
 mod hrtick;
 mod pick;
 mod place;
@@ -20,6 +22,7 @@ mod protect;
 mod replay;
 mod restore;
 mod search;
+mod shares;
 mod slice;
 mod snapshot;
 mod sums;
@@ -28,6 +31,7 @@ mod tree;
 
 pub use cfs_rq::CfsRq;
 pub use entity::{Entity, EntityId};
+pub use group::{GroupId, TaskGroup};
 pub use hrtick::Hrtick;
 pub use restore::TaskState;
 pub use snapshot::{EntityState, EntityView, QueueView};
@@ -56,7 +60,15 @@ pub struct Fair {
     /// The row has the features that only the 2023 series had.
     rfc: bool,
     tick_nsec: Nanos,
+    /// Tasks, then, once there are groups, room for more tasks and the groups' entities.
     entities: Vec<Entity>,
+    nr_tasks: usize,
+    first_group: usize,
+    groups: Vec<TaskGroup>,
+    /// There are groups beside the root: entities may have parents. Paths that every switch takes test this alone.
+    grouped: bool,
+    /// The task whose wakeup is being judged, for its record.
+    woken: TaskId,
     rqs: Vec<CfsRq>,
     nodes: Vec<Node>,
     recency: Vec<task::Recency>,
@@ -82,6 +94,8 @@ pub struct Dequeue {
     pub sleep: bool,
     /// DEQUEUE_SPECIAL: a dead, parked or frozen task, never delayed.
     pub special: bool,
+    /// DEQUEUE_DELAYED: the end of a delayed dequeue.
+    pub delayed: bool,
     /// DEQUEUE_SAVE without DEQUEUE_MOVE: it comes back unchanged, the queue's minimum stays.
     pub save: bool,
 }
@@ -107,7 +121,14 @@ impl Fair {
             rfc: rules.slice == SliceSource::LatencyNice,
             tick_nsec: config.tick_nsec(),
             entities: Vec::new(),
-            rqs: (0..config.nr_cpus).map(|cpu| CfsRq::new(CpuId(cpu as u32), rules.averaging, slices)).collect(),
+            nr_tasks: 0,
+            first_group: 0,
+            groups: vec![TaskGroup::root()],
+            grouped: false,
+            woken: TaskId(0),
+            rqs: (0..config.nr_cpus)
+                .map(|cpu| CfsRq::new(GroupId::ROOT, CpuId(cpu as u32), rules.averaging, slices))
+                .collect(),
             nodes: Vec::new(),
             recency: Vec::new(),
             decisions: None,
@@ -134,7 +155,7 @@ impl Fair {
     #[inline]
     #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
-        self.rq(cpu).curr()
+        self.leaf(cpu.index()).task()
     }
 
     /// What has been asked of the CPU since its last pick.
@@ -160,9 +181,20 @@ impl Fair {
         &mut self.entities[id.index()]
     }
 
+    /// The queue of the CPU a queue belongs to.
+    #[inline]
+    fn root_of(&self, rq: usize) -> usize {
+        if self.grouped {
+            self.rqs[rq].cpu.index()
+        } else {
+            rq
+        }
+    }
+
     #[inline]
     fn resched_curr(&mut self, rq: usize) {
-        self.rqs[rq].resched = Resched::Full;
+        let root = self.root_of(rq);
+        self.rqs[root].resched = Resched::Full;
     }
 
     /// `resched_curr_lazy`; kernels without it reschedule fully.
@@ -170,7 +202,8 @@ impl Fair {
     fn resched_curr_lazy(&mut self, rq: usize) {
         let lazy = self.rules.lazy && self.config.preempt == PreemptModel::Lazy;
         let wish = if lazy { Resched::Lazy } else { Resched::Full };
-        let asked = &mut self.rqs[rq].resched;
+        let root = self.root_of(rq);
+        let asked = &mut self.rqs[root].resched;
         *asked = wish.max(*asked);
     }
 }

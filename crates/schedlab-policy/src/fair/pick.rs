@@ -18,24 +18,28 @@ impl Fair {
     /// (FAIR_GROUP_SCHED builds), so its run goes on. `None`: the queue is empty and nobody is current any more.
     #[inline]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        let rq = cpu.index();
-        let picked = self.pick_task_fair(rq, now);
-        let prev = self.rqs[rq].curr;
+        let root = cpu.index();
+        let picked = self.pick_task_fair(root, now);
+        let prev = self.leaf(root);
+        if self.rules.pick_clears_buddies {
+            self.forget_buddies(picked);
+        }
         if picked != prev {
-            if prev.is_some() {
-                self.put_prev_entity(rq, prev, now);
-            }
-            if picked.is_some() {
-                self.set_next_entity(rq, picked, true, now);
-            }
-        } else if self.rules.pick_clears_buddies && picked.is_some() {
-            self.rqs[rq].clear_buddies(picked);
+            self.switch(root, prev, picked, now);
         }
         if picked.is_some() && (picked != prev || !self.eevdf) {
-            self.list_move_front(rq, picked);
+            self.list_move_front(root, picked);
         }
-        self.rqs[rq].resched = Resched::No;
+        self.rqs[root].resched = Resched::No;
         picked.task()
+    }
+
+    /// Whoever is picked is nobody's buddy any more, at any level, even if it runs already.
+    fn forget_buddies(&mut self, mut picked: EntityId) {
+        while picked.is_some() {
+            self.clear_buddies(self.se(picked).cfs_rq as usize, picked);
+            picked = self.se(picked).parent;
+        }
     }
 
     /// The pick alone (`pick_task_fair`): accounts, dequeues delayed entities on the way, switches nothing.
@@ -45,23 +49,73 @@ impl Fair {
 
     /// `put_prev_task_fair`: the current task leaves the CPU, back into the queue if it is still runnable.
     pub fn put_prev(&mut self, cpu: CpuId, now: Nanos) {
-        let curr = self.rqs[cpu.index()].curr;
-        if curr.is_some() {
-            self.put_prev_entity(cpu.index(), curr, now);
-        }
+        let curr = self.leaf(cpu.index());
+        self.switch(cpu.index(), curr, EntityId::NIL, now);
     }
 
     /// `set_next_task_fair`: the task gets the CPU, which must have no current task.
     pub fn set_next(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
-        let (rq, id) = (cpu.index(), EntityId::of(task));
-        self.set_next_entity(rq, id, true, now);
+        let id = EntityId::of(task);
+        self.set_next_task_fair(id, true, now);
         if self.se(id).on_rq {
-            self.list_move_front(rq, id);
+            self.list_move_front(cpu.index(), id);
         }
     }
 
+    /// `set_next_task_fair` without its list; `first`: picked, not merely requeued while it runs.
+    pub(super) fn set_next_task_fair(&mut self, mut id: EntityId, first: bool, now: Nanos) {
+        while id.is_some() {
+            self.set_next_entity(self.se(id).cfs_rq as usize, id, first, now);
+            id = self.se(id).parent;
+        }
+    }
+
+    /// Puts one task and sets another, either of which may be nobody, at every level where they differ: a group that
+    /// both are in stays current (the end of `pick_next_task_fair`).
     #[inline]
-    fn pick_task_fair(&mut self, rq: usize, now: Nanos) -> EntityId {
+    fn switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
+        if self.grouped {
+            return self.switch_levels(prev, next, now);
+        }
+        if prev.is_some() {
+            self.put_prev_entity(root, prev, now);
+        }
+        if next.is_some() {
+            self.set_next_entity(root, next, true, now);
+        }
+    }
+
+    #[inline(never)]
+    fn switch_levels(&mut self, mut prev: EntityId, mut next: EntityId, now: Nanos) {
+        while prev.is_some() || next.is_some() {
+            let (from, to) = (self.level(prev), self.level(next));
+            if from.depth >= to.depth && prev.is_some() {
+                self.put_prev_entity(from.rq, prev, now);
+                prev = from.parent;
+            }
+            if to.depth >= from.depth && next.is_some() {
+                self.set_next_entity(to.rq, next, true, now);
+                next = to.parent;
+            }
+            if prev == next {
+                return;
+            }
+        }
+    }
+
+    /// Where an entity is; nobody is above the root.
+    #[inline]
+    fn level(&self, id: EntityId) -> Level {
+        if id.is_nil() {
+            return Level { rq: 0, depth: -1, parent: id };
+        }
+        let se = self.se(id);
+        Level { rq: se.cfs_rq as usize, depth: i32::from(se.depth), parent: se.parent }
+    }
+
+    #[inline]
+    fn pick_task_fair(&mut self, root: usize, now: Nanos) -> EntityId {
+        let mut rq = root;
         loop {
             if self.rqs[rq].nr_running == 0 {
                 return EntityId::NIL;
@@ -69,14 +123,24 @@ impl Fair {
             if self.running(rq).is_some() {
                 self.update_curr_rq(rq, now);
             }
-            if !self.eevdf {
-                return self.pick_next_entity_cfs(rq, now);
-            }
-            let picked = self.pick_next_entity_eevdf(rq, true, now);
-            if !self.se(picked).sched_delayed {
+            let picked = if self.eevdf {
+                let picked = self.pick_next_entity_eevdf(rq, true, now);
+                if self.se(picked).sched_delayed {
+                    self.finish_delayed_dequeue(picked, now);
+                    rq = root;
+                    continue;
+                }
+                picked
+            } else {
+                self.pick_next_entity_cfs(rq, now)
+            };
+            if !self.grouped {
                 return picked;
             }
-            self.finish_delayed_dequeue(rq, picked, now);
+            match self.se(picked).my_q {
+                None => return picked,
+                Some(below) => rq = below as usize,
+            }
         }
     }
 
@@ -200,7 +264,7 @@ impl Fair {
     /// `set_next_entity`; `first`: picked, not merely requeued while it runs.
     #[inline]
     pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
-        self.rqs[rq].clear_buddies(id);
+        self.clear_buddies(rq, id);
         let queued = self.se(id).on_rq;
         if queued {
             self.tree_erase(rq, id);
@@ -211,6 +275,14 @@ impl Fair {
         se.prev_sum_exec_runtime = se.sum_exec_runtime;
         self.rqs[rq].curr = id;
     }
+}
+
+/// One level of the hierarchy, as seen from an entity on it.
+#[derive(Clone, Copy)]
+struct Level {
+    rq: usize,
+    depth: i32,
+    parent: EntityId,
 }
 
 /// Names of rules.

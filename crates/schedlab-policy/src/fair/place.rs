@@ -9,7 +9,8 @@
 use super::entity::{Entity, EntityId};
 use super::{CfsRq, Enqueue, Fair};
 use crate::features::Feature;
-use crate::weight::calc_delta_fair;
+use crate::weight::{calc_delta_fair, LoadWeight};
+use crate::Reweight;
 use schedlab_model::{Nanos, Vruntime};
 
 /// A sleep longer than this (104 days) may have let min_vruntime run past the entity by half the number range.
@@ -21,7 +22,7 @@ impl Fair {
     pub(super) fn place_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue) {
         let (v, queued) = self.avg_vruntime_moving(rq);
         let (features, base_slice) = (self.config.features, self.config.knobs.base_slice);
-        let rfc = self.rfc;
+        let (rfc, reweight) = (self.rfc, self.rules.reweight);
         let (q, se) = (&mut self.rqs[rq], &mut self.entities[id.index()]);
         if !se.custom_slice {
             se.slice = base_slice;
@@ -40,7 +41,7 @@ impl Fair {
         }
         let stale = se.vruntime;
         se.vruntime = v.plus(lag.wrapping_neg());
-        if se.rel_deadline && features.has(Feature::PlaceRelDeadline) {
+        if se.rel_deadline && (features.has(Feature::PlaceRelDeadline) || reweight == Reweight::Replaced) {
             se.deadline = se.vruntime.plus(se.deadline.0 as i64);
             se.rel_deadline = false;
             return;
@@ -56,6 +57,7 @@ impl Fair {
     }
 
     /// `place_entity` of CFS.
+    #[inline]
     pub(super) fn place_entity_cfs(&mut self, rq: usize, id: EntityId, initial: bool, now: Nanos) {
         let mut base = self.rqs[rq].min_vruntime;
         if !initial {
@@ -97,6 +99,12 @@ fn fudged(q: &CfsRq, se: &Entity) -> i64 {
 #[inline]
 fn inflate(lag: i64, queued: i64, joining: i64) -> i64 {
     lag.wrapping_mul(queued + joining).wrapping_div(queued.max(1))
+}
+
+/// A span of virtual time that stays the same service under another weight: `span * w / w'`, towards zero.
+#[inline]
+pub(super) fn rescaled(span: i64, old: LoadWeight, new: LoadWeight) -> i64 {
+    span.wrapping_mul(old.weight as i64).wrapping_div(new.weight.max(1) as i64)
 }
 
 /// A point in virtual time as distance from another, kept in the same field (`deadline` while `rel_deadline`).

@@ -26,43 +26,69 @@ impl Fair {
         need_resched: bool,
         now: Nanos,
     ) -> Resched {
-        let (rq, id) = (cpu.index(), EntityId::of(wakee));
-        let (curr, before) = (self.rqs[rq].curr, self.recorded());
+        let (root, id) = (cpu.index(), EntityId::of(wakee));
+        let (curr, before) = (self.leaf(root), self.recorded());
+        if self.decisions.is_some() {
+            self.woken = wakee;
+        }
         if curr.is_nil() {
-            self.resched_curr(rq);
+            self.resched_curr(root);
         } else if curr != id {
-            let marked = self.nominate(rq, id, flags);
-            if !need_resched && self.rqs[rq].resched != Resched::Full {
-                self.check_preempt_wakeup(rq, (curr, id), flags, marked, now);
+            let marked = self.nominate(self.queue_of(curr, root), id, flags);
+            if !need_resched && self.rqs[root].resched != Resched::Full {
+                self.check_preempt_wakeup(root, (curr, id), flags, marked, now);
             }
         }
         if self.decisions.is_some() {
-            self.fell_during(before, During::Wakeup, self.rqs[rq].resched);
+            self.fell_during(before, During::Wakeup, self.rqs[root].resched);
         }
-        self.rqs[rq].resched
+        self.rqs[root].resched
     }
 
     /// `task_tick_fair` for the current task of the CPU; before it, `sched_tick` turns a lazy wish into a full one.
     #[inline]
     pub fn task_tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
-        let (rq, before) = (cpu.index(), self.recorded());
-        let curr = self.rqs[rq].curr;
-        if self.rqs[rq].resched == Resched::Lazy {
-            self.resched_curr(rq);
+        let (root, before) = (cpu.index(), self.recorded());
+        if self.rqs[root].resched == Resched::Lazy {
+            self.resched_curr(root);
         }
-        if curr.is_some() {
-            self.update_curr_rq(rq, now);
-            if !self.rules.expiry_reschedules && self.rqs[rq].nr_running > 1 {
-                match self.eevdf {
-                    true => self.pick_at_tick(rq, curr, now),
-                    false => self.check_preempt_tick(rq, curr, now),
-                }
-            }
+        let mut curr = self.leaf(root);
+        while curr.is_some() {
+            self.entity_tick(curr, now);
+            curr = self.se(curr).parent;
         }
         if self.decisions.is_some() {
-            self.explain_tick_over(rq, before, now);
+            self.explain_tick_over(root, before, now);
         }
-        self.rqs[rq].resched
+        self.rqs[root].resched
+    }
+
+    /// `entity_tick`.
+    fn entity_tick(&mut self, curr: EntityId, now: Nanos) {
+        let rq = self.se(curr).cfs_rq as usize;
+        self.account_level(rq, curr, now);
+        if !self.rules.expiry_reschedules && self.rqs[rq].nr_running > 1 {
+            match self.eevdf {
+                true => self.pick_at_tick(rq, curr, now),
+                false => self.check_preempt_tick(rq, curr, now),
+            }
+        }
+    }
+
+    fn account_level(&mut self, rq: usize, curr: EntityId, now: Nanos) {
+        self.update_curr_rq(rq, now);
+        self.update_load_avg(rq, curr, now);
+        if self.is_group(curr) {
+            self.update_cfs_group(curr, now);
+        }
+    }
+
+    /// What every tick does at each level, from a task up.
+    pub(super) fn account_levels(&mut self, mut curr: EntityId, now: Nanos) {
+        while curr.is_some() {
+            self.account_level(self.se(curr).cfs_rq as usize, curr, now);
+            curr = self.se(curr).parent;
+        }
     }
 
     /// NEXT_BUDDY: the wakee becomes the next buddy whatever follows.
@@ -87,17 +113,23 @@ impl Fair {
     #[inline]
     fn check_preempt_wakeup(
         &mut self,
-        rq: usize,
-        (curr, wakee): (EntityId, EntityId),
+        root: usize,
+        tasks: (EntityId, EntityId),
         flags: WakeFlags,
         marked: bool,
         now: Nanos,
     ) {
-        match self.preempts_by_kind(curr, wakee) {
+        let (mut curr, wakee) = self.find_matching_se(tasks.0, tasks.1);
+        let rq = self.queue_of(curr, root);
+        match self.preempts_by_kind(tasks, (curr, wakee)) {
             ByKind::Preempts(rule) => {
                 self.explain_wakeup(rq, wakee, true, rule, None, now);
                 if self.rules.idle_loses_protection {
                     self.lose_protection(rq, curr);
+                }
+                if rule == IDLE_TASK {
+                    // Decided before the entities were matched.
+                    curr = tasks.0;
                 }
             }
             ByKind::Keeps(rule, feature) => return self.explain_wakeup(rq, wakee, false, rule, feature, now),
@@ -115,26 +147,26 @@ impl Fair {
             }
         }
         self.resched_curr_lazy(rq);
-        let cares = !self.eevdf && self.config.has(Feature::LastBuddy) && self.many_running(rq);
-        if cares && self.se(curr).is_task() {
+        let cares = !self.eevdf && self.config.has(Feature::LastBuddy);
+        if cares && self.many_running(self.queue_of(tasks.0, root)) && !self.is_group(curr) {
             self.set_last_buddy(curr);
         }
     }
 
     /// What follows from policies alone, in the order of the kernel's tests.
     #[inline]
-    fn preempts_by_kind(&self, curr: EntityId, wakee: EntityId) -> ByKind {
-        let (curr, wakee) = (self.se(curr), self.se(wakee));
+    fn preempts_by_kind(&self, tasks: (EntityId, EntityId), matched: (EntityId, EntityId)) -> ByKind {
+        let (curr, wakee) = (self.se(tasks.0), self.se(tasks.1));
+        let (curr_side, wakee_side) = (self.se(matched.0).is_idle(), self.se(matched.1).is_idle());
         let both_normal = curr.policy == FairPolicy::Normal && wakee.policy == FairPolicy::Normal;
-        if both_normal && self.config.has(Feature::WakeupPreemption) {
+        if both_normal && !curr_side && !wakee_side && self.config.has(Feature::WakeupPreemption) {
             return ByKind::Undecided;
         }
         let (off, not_normal) = (!self.config.has(Feature::WakeupPreemption), wakee.policy != FairPolicy::Normal);
         let entity_level = self.rules.idle != IdleRule::Task;
-        let idle_curr = curr.is_idle() && !wakee.is_idle();
         if self.rules.idle != IdleRule::Entity {
-            if idle_curr {
-                return ByKind::Preempts("current task is SCHED_IDLE");
+            if curr.is_idle() && !wakee.is_idle() {
+                return ByKind::Preempts(IDLE_TASK);
             }
             if not_normal {
                 return ByKind::Keeps("only SCHED_NORMAL preempts", None);
@@ -143,10 +175,10 @@ impl Fair {
         if off {
             return ByKind::Keeps("wakeup preemption is off", Some(Feature::WakeupPreemption));
         }
-        if entity_level && idle_curr {
+        if entity_level && curr_side && !wakee_side {
             return ByKind::Preempts("current entity is idle");
         }
-        if entity_level && curr.is_idle() != wakee.is_idle() {
+        if entity_level && curr_side != wakee_side {
             return ByKind::Keeps("woken entity is idle", None);
         }
         if not_normal {
@@ -221,7 +253,7 @@ impl Fair {
             if picked.is_nil() || !self.se(picked).sched_delayed {
                 break (picked, rule);
             }
-            self.finish_delayed_dequeue(rq, picked, now);
+            self.finish_delayed_dequeue(picked, now);
         };
         self.explain_pick_of(rq, wakee, picked, rule, short, now);
         if picked == wakee {
@@ -271,7 +303,7 @@ impl Fair {
     fn lose_protection(&mut self, rq: usize, curr: EntityId) {
         self.cancel_protect_slice(curr);
         if self.rules.wakeup == WakeupRule::Requeue {
-            self.rqs[rq].clear_buddies(curr);
+            self.clear_buddies(rq, curr);
         }
     }
 
@@ -299,7 +331,7 @@ impl Fair {
             return;
         }
         self.resched_curr(rq);
-        self.rqs[rq].clear_buddies(curr);
+        self.clear_buddies(rq, curr);
         if self.decisions.is_some() {
             let numbers = self.deadlines(rq, ("current deadline", curr), ("picked deadline", picked));
             self.explain_tick(rq, curr, rule, numbers, now);
@@ -344,7 +376,7 @@ impl Fair {
         if ran > slice {
             self.resched_curr(rq);
             // It must not be picked again as somebody's buddy.
-            self.rqs[rq].clear_buddies(curr);
+            self.clear_buddies(rq, curr);
             self.explain_tick(rq, curr, "slice used up", [("ran", ran as i64), ("slice", slice as i64)], now);
             return;
         }
@@ -371,7 +403,7 @@ impl Fair {
     #[cold]
     fn explain_tick_over(&mut self, rq: usize, before: usize, now: Nanos) {
         let asked = self.rqs[rq].resched;
-        let curr = self.rqs[rq].curr.task().filter(|_| self.rqs[rq].nr_running > 1);
+        let curr = self.leaf(rq).task().filter(|_| self.rqs[rq].h_nr_running > 1);
         if let (false, Some(curr)) = (self.fell_during(before, During::Tick, asked), curr) {
             self.explain_stay(self.rqs[rq].cpu, curr, now);
             self.fell_during(before, During::Tick, asked);
@@ -406,13 +438,16 @@ impl Fair {
         compared: Compared,
         now: Nanos,
     ) {
-        let task = wakee.task_id();
+        let task = if self.is_group(wakee) { self.woken } else { wakee.task_id() };
         let verdict = if preempts { Verdict::Preempt(task) } else { Verdict::Keep(task) };
         self.explain(rq, now, verdict, rule, feature, compared);
     }
 }
 
-/// What the policies of the two tasks decide.
+/// Name of a rule.
+const IDLE_TASK: &str = "current task is SCHED_IDLE";
+
+/// What the policies of the two tasks, and the idleness of their groups, decide.
 enum ByKind {
     Preempts(&'static str),
     Keeps(&'static str, Option<Feature>),

@@ -37,26 +37,23 @@ impl Fair {
     pub fn finish_delayed(&mut self, task: TaskId) {
         let id = EntityId::of(task);
         if self.se(id).on_rq && self.se(id).sched_delayed {
-            let rq = self.se(id).cpu.index();
-            let curr = self.rqs[rq].curr;
-            let now = if curr.is_some() { self.se(curr).exec_start } else { 0 };
-            self.finish_delayed_dequeue(rq, id, now);
+            let now = self.last_charge(self.se(id).cfs_rq as usize);
+            self.finish_delayed_dequeue(id, now);
         }
     }
 
     /// A queued task was asleep already when it was first seen (DELAY_DEQUEUE).
     pub fn mark_delayed(&mut self, task: TaskId) {
-        let se = self.se_mut(EntityId::of(task));
-        se.sched_delayed = se.on_rq;
+        let id = EntityId::of(task);
+        let se = self.se_mut(id);
+        if se.on_rq && !se.sched_delayed {
+            se.sched_delayed = true;
+            self.count_delayed(id, 1);
+        }
     }
 
     /// A dead task's place is given to a new one. It must not be queued or current anywhere.
     pub fn recycle(&mut self, task: TaskId, attr: &TaskAttr) {
-        self.add_task(attr);
-        self.nodes.pop();
-        self.recency.pop();
-        if let Some(new) = self.entities.pop() {
-            self.entities[task.index()] = new;
-        }
+        self.entities[task.index()] = self.new_entity(attr);
     }
 }

@@ -28,7 +28,7 @@ impl Fair {
     /// Overwrites it, wherever the task is; sums and queue order follow.
     pub fn restore_task(&mut self, task: TaskId, state: TaskState) {
         let id = EntityId::of(task);
-        let rq = self.se(id).cpu.index();
+        let rq = self.se(id).cfs_rq as usize;
         let queued = self.se(id).on_rq && self.rqs[rq].curr != id;
         if queued {
             self.tree_erase(rq, id);

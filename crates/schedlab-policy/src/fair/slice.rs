@@ -1,7 +1,8 @@
 //! CFS: how long an entity may run in one period (`__sched_period`, `sched_slice`).
 //!
 //! Follows 6.1.192: `slice = period * w / W`, at least min_granularity (BASE_SLICE), where the period is sched_latency,
-//! or `n * min_granularity` once more than `sched_nr_latency` tasks share it.
+//! or `n * min_granularity` once more than `sched_nr_latency` tasks share it. In a group, that again times the group's
+//! share of the level above, up to the root.
 
 use super::entity::EntityId;
 use super::Fair;
@@ -17,7 +18,7 @@ impl Fair {
         if self.eevdf {
             self.se(id).slice
         } else {
-            self.sched_slice(self.se(id).cpu.index(), id)
+            self.sched_slice(self.se(id).cfs_rq as usize, id)
         }
     }
 
@@ -25,13 +26,16 @@ impl Fair {
     pub(super) fn sched_slice(&self, rq: usize, id: EntityId) -> Nanos {
         let (q, se) = (&self.rqs[rq], self.se(id));
         let knobs = &self.config.knobs;
-        let mut load = q.load;
-        let mut counted = if self.config.has(Feature::AltPeriod) { q.h_nr_running } else { q.nr_running };
-        if !se.on_rq {
-            load = LoadWeight::of_sum(load.weight + se.load.weight);
-            counted += 1;
+        let alt = self.config.has(Feature::AltPeriod);
+        let counted = if alt { self.rq(q.cpu).h_nr_running } else { q.nr_running } + u32::from(!se.on_rq);
+        let mut slice = self.sched_period(counted);
+        let mut at = id;
+        while at.is_some() {
+            let level = self.se(at);
+            let total = self.rqs[level.cfs_rq as usize].load.weight + if level.on_rq { 0 } else { level.load.weight };
+            slice = calc_delta(slice, level.load.weight, LoadWeight::of_sum(total));
+            at = level.parent;
         }
-        let slice = calc_delta(self.sched_period(counted), se.load.weight, load);
         if !self.config.has(Feature::BaseSlice) {
             return slice;
         }
@@ -40,6 +44,7 @@ impl Fair {
     }
 
     /// `sched_vslice`: the same in the entity's virtual time.
+    #[inline(never)]
     pub(super) fn sched_vslice(&self, rq: usize, id: EntityId) -> u64 {
         calc_delta_fair(self.sched_slice(rq, id), self.se(id).load)
     }

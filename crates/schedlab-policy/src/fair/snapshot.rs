@@ -73,8 +73,9 @@ impl Fair {
     #[must_use]
     pub fn queue_view(&self, cpu: CpuId, pid: impl Fn(TaskId) -> Pid) -> QueueView {
         let q = self.rq(cpu);
-        let named = |id: EntityId| id.task().map(&pid);
-        let curr = q.curr.task();
+        let task = |id: EntityId| id.task().filter(|_| !self.is_group(id));
+        let named = |id: EntityId| task(id).map(&pid);
+        let curr = task(q.curr);
         let all = curr.into_iter().chain(self.queued(cpu));
         QueueView {
             cpu: cpu.0,

@@ -1,11 +1,11 @@
 //! Tasks of the class: creation, and the list that remembers who ran most recently (`rq->cfs_tasks`).
 
 use super::entity::{Entity, EntityId};
-use super::tree::Node;
+use super::group::GroupId;
 use super::Fair;
 use crate::weight::LoadWeight;
 use crate::{FairPolicy, SliceSource, TaskAttr};
-use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// Shortest and longest slice a task may ask for.
 pub(super) const SLICE_RANGE: (Nanos, Nanos) = (100_000, 100_000_000);
@@ -17,6 +17,12 @@ pub(super) struct Recency {
     newer: EntityId,
 }
 
+impl Default for Recency {
+    fn default() -> Self {
+        Recency { older: EntityId::NIL, newer: EntityId::NIL }
+    }
+}
+
 /// `set_latency_fair`: the slice a latency-nice value means; it reads the table of nice weights.
 pub(super) fn latency_slice(base_slice: Nanos, latency_nice: i8) -> Nanos {
     (base_slice << 10) / LoadWeight::of_task(latency_nice, FairPolicy::Normal).scaled()
@@ -25,34 +31,23 @@ pub(super) fn latency_slice(base_slice: Nanos, latency_nice: i8) -> Nanos {
 impl Fair {
     /// A task that exists and is not queued (`__sched_fork`): no lag, vruntime 0 relative to its CPU's queue.
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
+        let entity = self.new_entity(attr);
+        self.place_task(entity)
+    }
+
+    pub(super) fn new_entity(&self, attr: &TaskAttr) -> Entity {
         let own = self.own_slice(attr);
-        let zero = Vruntime(0);
-        self.entities.push(Entity {
-            load: LoadWeight::of_task(attr.nice, attr.policy).dividing(self.rules.delta_divides),
-            vruntime: zero,
-            deadline: zero,
-            vlag: 0,
-            vprot: zero,
-            slice: own.unwrap_or(self.config.knobs.base_slice),
-            exec_start: 0,
-            sum_exec_runtime: 0,
-            prev_sum_exec_runtime: 0,
-            cpu: attr.cpu,
-            cfs_rq: attr.cpu.0,
-            parent: EntityId::NIL,
-            my_q: None,
-            nice: attr.nice.clamp(-20, 19),
-            latency_nice: attr.latency_nice.clamp(-20, 19),
-            policy: attr.policy,
-            on_rq: false,
-            sched_delayed: false,
-            rel_deadline: false,
-            custom_slice: own.is_some(),
-            asleep: false,
-        });
-        self.nodes.push(Node::default());
-        self.recency.push(Recency { older: EntityId::NIL, newer: EntityId::NIL });
-        TaskId(self.entities.len() as u32 - 1)
+        let mut entity = self.blank_entity(attr.cpu);
+        entity.load = LoadWeight::of_task(attr.nice, attr.policy).dividing(self.rules.delta_divides);
+        entity.slice = own.unwrap_or(self.config.knobs.base_slice);
+        entity.nice = attr.nice.clamp(-20, 19);
+        entity.latency_nice = attr.latency_nice.clamp(-20, 19);
+        entity.policy = attr.policy;
+        entity.custom_slice = own.is_some();
+        if attr.group != GroupId::ROOT {
+            self.home_in(attr.group, attr.cpu).give(&mut entity);
+        }
+        entity
     }
 
     /// The slice a task keeps whatever base_slice becomes.
@@ -69,17 +64,22 @@ impl Fair {
     /// Number of tasks ever added.
     #[must_use]
     pub fn nr_tasks(&self) -> usize {
-        self.entities.len()
+        self.nr_tasks
     }
 
-    /// The queued tasks in tree order, the running one left out.
+    /// The tasks queued on the CPU's own queue, outside groups, in tree order, the running one left out.
     pub fn queued(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
-        let tree = &self.rq(cpu).tree;
+        self.queued_entities(cpu.index()).filter(|id| self.se(*id).is_task()).map(EntityId::task_id)
+    }
+
+    /// The entities of one queue's tree in order.
+    pub(super) fn queued_entities(&self, rq: usize) -> impl Iterator<Item = EntityId> + '_ {
+        let tree = &self.rqs[rq].tree;
         let mut at = tree.first();
         std::iter::from_fn(move || {
-            let task = at.task()?;
+            let id = at.is_some().then_some(at)?;
             at = tree.next(&self.nodes, at);
-            Some(task)
+            Some(id)
         })
     }
 

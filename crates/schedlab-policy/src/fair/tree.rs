@@ -13,7 +13,7 @@ pub(super) struct Tree {
     pub(super) root: EntityId,
     first: EntityId,
     len: u32,
-    /// Shortest and longest slices are kept (6.18 and later read them).
+    /// Shortest and longest slices are kept (6.18 and later read them, groups from 6.12 on).
     slices: bool,
 }
 
@@ -42,10 +42,47 @@ impl Default for Node {
     }
 }
 
+impl Node {
+    /// Where it names entities.
+    pub fn links(&mut self) -> [&mut EntityId; 3] {
+        [&mut self.parent, &mut self.left, &mut self.right]
+    }
+
+    /// A slice changed in place.
+    pub fn set_slice(&mut self, slice: Nanos) {
+        self.slice = slice;
+    }
+}
+
 impl Tree {
     /// An empty tree.
     pub fn new(slices: bool) -> Self {
         Tree { root: EntityId::NIL, first: EntityId::NIL, len: 0, slices }
+    }
+
+    /// From now on nodes remember the shortest and longest slice below them.
+    pub fn keep_slices(&mut self, nodes: &mut [Node]) {
+        self.slices = true;
+        // In order, each up to the root: whoever is passed last has both subtrees complete.
+        let mut at = self.first;
+        while at.is_some() {
+            let mut up = at;
+            while up.is_some() {
+                recompute(nodes, up, true);
+                up = nodes[up.index()].parent;
+            }
+            at = next(nodes, at);
+        }
+    }
+
+    /// A queued node's value or slice changed in place: what the nodes above remember follows (`*_cb_propagate`).
+    pub fn refresh(&self, nodes: &mut [Node], id: EntityId) {
+        propagate(nodes, id, self.slices);
+    }
+
+    /// Where it names entities.
+    pub fn links(&mut self) -> [&mut EntityId; 2] {
+        [&mut self.root, &mut self.first]
     }
 
     /// The leftmost node, or NIL (`rb_first_cached`).

@@ -2,6 +2,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
+use crate::fair::GroupId;
 use crate::{FairPolicy, Resched};
 
 /// What a task is born with (`struct sched_attr` and its affinity).
@@ -19,6 +20,8 @@ pub struct TaskAttr {
     pub affinity: Option<CpuMask>,
     /// The CPU it starts from (`task_cpu`).
     pub cpu: CpuId,
+    /// The task group it starts in.
+    pub group: GroupId,
 }
 
 /// Why a CPU is being chosen for a task (`WF_TTWU`, `WF_FORK`, `WF_EXEC`).

@@ -143,7 +143,12 @@ impl Model {
     pub(super) fn block(&mut self, cpu: CpuId, special: bool) {
         let awake = |curr: &TaskId| self.fair.entity(*curr).on_rq && !self.fair.entity(*curr).sched_delayed;
         if let Some(curr) = self.fair.curr(cpu).filter(awake) {
-            self.fair.dequeue_task(cpu, curr, Dequeue { sleep: true, special, save: false }, self.clock(cpu));
+            self.fair.dequeue_task(
+                cpu,
+                curr,
+                Dequeue { sleep: true, special, save: false, delayed: false },
+                self.clock(cpu),
+            );
         }
     }
 

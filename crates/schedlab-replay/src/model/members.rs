@@ -206,7 +206,7 @@ impl Model {
         let now = self.clock(cpu);
         self.fair.finish_delayed(id);
         if self.fair.entity(id).on_rq {
-            self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, save: false }, now);
+            self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, save: false, delayed: false }, now);
         }
         if self.fair.curr(cpu) == Some(id) {
             self.fair.put_prev(cpu, now);

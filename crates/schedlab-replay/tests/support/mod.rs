@@ -306,7 +306,7 @@ impl Generator {
         let prev = self.current(cpu);
         self.charge(cpu, cpu, From::Task);
         if state != TaskState::Running {
-            let sleep = Dequeue { sleep: true, special: state == TaskState::Dead, save: false };
+            let sleep = Dequeue { sleep: true, special: state == TaskState::Dead, save: false, delayed: false };
             self.fair.dequeue_task(cpu, self.task(prev).id, sleep, self.cpus[cpu.index()].clock);
             let task = &mut self.tasks[prev as usize - 1];
             (task.asleep, task.dead) = (state == TaskState::Sleeping, state == TaskState::Dead);
