@@ -49,8 +49,7 @@ impl Fair {
     pub fn migrate_task(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let id = EntityId::of(task);
         if !self.eevdf && self.se(id).asleep {
-            debug_assert_eq!(self.se(id).cpu, from, "a task migrates from where it is");
-            self.make_relative(self.se(id).cfs_rq as usize, id);
+            self.make_relative(self.group_queue(self.group_of(task), from), id);
         }
         self.se_mut(id).asleep = false;
         self.set_task_cpu(id, to);
