@@ -14,6 +14,8 @@ mod life;
 mod log;
 mod merge;
 mod objects;
+pub mod program;
+mod reals;
 mod result;
 mod run;
 mod supervise;

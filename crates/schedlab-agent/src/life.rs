@@ -10,6 +10,7 @@ use schedlab_workload::{TaskSpec, REGISTERS};
 use crate::attributes;
 use crate::clock;
 use crate::exec::Worker;
+use crate::program::launch;
 use crate::sys::{self, Forked};
 use crate::task::Slot;
 use crate::world::{Failure, World};
@@ -112,7 +113,14 @@ fn first_task(world: &'static World, task: First) {
     }
     if prepared.is_ok() {
         clock::sleep_until(control.begin.load(Relaxed) + at);
-        worker.run();
+        let workload = worker.slot.runs().0;
+        match &world.real[workload] {
+            None => worker.run(),
+            Some(real) => {
+                launch::drive(world, id, real, world.duration);
+                world.finish(workload);
+            }
+        }
     }
     end(world, id, None);
     leave();

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use schedlab_agent::program::{self, Choice};
 use schedlab_agent::{AgentError, Result, Settings};
 use schedlab_scenario::Scenario;
 
@@ -20,6 +21,11 @@ struct Cli {
 enum Command {
     /// Run one variant of a scenario with one seed.
     Run(Run),
+    /// Say which executables the workloads of a scenario may start.
+    Programs {
+        /// The scenario file.
+        scenario: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -44,6 +50,12 @@ struct Run {
     /// KiB of trace buffer for each CPU.
     #[arg(long, default_value_t = 16384)]
     buffer: u32,
+    /// Who runs the catalogue's workloads; the program where it is installed if not given.
+    #[arg(long)]
+    driver: Option<Driver>,
+    /// What the report calls the arm.
+    #[arg(long, default_value = "host")]
+    arm: String,
     /// Another duration, such as 2s.
     #[arg(long)]
     duration: Option<String>,
@@ -52,12 +64,22 @@ struct Run {
     machine: String,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Driver {
+    Program,
+    Agent,
+}
+
 fn main() -> ExitCode {
-    let Cli { command: Command::Run(options) } = Cli::parse();
-    match run(&options) {
+    let Cli { command } = Cli::parse();
+    let done = match command {
+        Command::Run(options) => run(&options),
+        Command::Programs { scenario } => programs(&scenario),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("schedlab-agent: {error}");
+            eprintln!("error: {error}");
             if !error.hint().is_empty() {
                 eprintln!("hint: {}", error.hint());
             }
@@ -70,10 +92,31 @@ fn run(options: &Run) -> Result<()> {
     let overrides = serde_json::json!({ "machine": options.machine, "duration": options.duration });
     let scenario = Scenario::load(&options.scenario, Some(&overrides.to_string()))?;
     let spec = scenario.run_spec(&options.variant, options.seed)?;
-    let settings = Settings { trace: options.trace.clone(), tracing: !options.no_tracing, buffer_kb: options.buffer };
-    let mut json = schedlab_agent::run(&spec, &settings)?;
+    let settings = Settings {
+        trace: options.trace.clone(),
+        tracing: !options.no_tracing,
+        buffer_kb: options.buffer,
+        arm: options.arm.clone(),
+    };
+    let choice = match options.driver {
+        None => Choice::Installed,
+        Some(Driver::Program) => Choice::Program,
+        Some(Driver::Agent) => Choice::Agent,
+    };
+    let real = program::choose(scenario.programs(), &spec.workloads, choice)?;
+    let mut json = schedlab_agent::run(&spec, real, &settings)?;
     json["variant"] = options.variant.as_str().into();
     write(&json, options.out.as_deref())
+}
+
+fn programs(scenario: &Path) -> Result<()> {
+    let scenario = Scenario::load(scenario, Some(r#"{"machine": "host"}"#))?;
+    let workloads = scenario.variants().first().map_or(&[][..], |variant| &variant.workloads[..]);
+    let executables = workloads.iter().zip(scenario.programs()).map(|(workload, program)| {
+        let executables = program.as_ref().map_or_else(Vec::new, program::executables);
+        (workload.name.clone(), executables.into())
+    });
+    write(&serde_json::Value::Object(executables.collect()), None)
 }
 
 fn write(json: &serde_json::Value, out: Option<&Path>) -> Result<()> {

@@ -18,6 +18,8 @@ pub struct Merged {
     pub all: Vec<Event>,
     /// CPU time of other tasks within the measured time, by name, largest first.
     pub foreign: Vec<(String, Nanos)>,
+    /// What the scenario's tasks are called, as the kernel says.
+    pub names: BTreeMap<Pid, String>,
     /// Switches that involve no task of the scenario, within the measured time.
     pub foreign_switches: u64,
 }
@@ -151,8 +153,11 @@ impl Merger {
     }
 
     fn learn(&mut self, pid: Pid, comm: &str) {
-        if pid != 0 {
-            self.tasks.entry(pid).or_insert_with(|| Whose::Theirs(comm.to_owned()));
+        if pid == 0 || *self.tasks.entry(pid).or_insert_with(|| Whose::Theirs(comm.to_owned())) != Whose::Ours {
+            return;
+        }
+        if self.merged.names.get(&pid).is_none_or(|known| known != comm) {
+            self.merged.names.insert(pid, comm.to_owned());
         }
     }
 

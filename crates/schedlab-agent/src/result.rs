@@ -1,6 +1,6 @@
 //! From what was noted and recorded to the report that every arm writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use schedlab_metrics::{Metrics, Plan};
@@ -15,6 +15,7 @@ use crate::counters::Counts;
 use crate::error::{AgentError, Result};
 use crate::life::spec_of;
 use crate::merge::{Merged, Merger};
+use crate::reals;
 use crate::run::{Ended, Settings};
 use crate::tracing::Recording;
 use crate::world::World;
@@ -54,9 +55,18 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     let nr_cpus = spec.machine.topology.nr_cpus();
     let plan = Plan::of(&spec.workloads, nr_cpus, spec.warmup);
     let header = header(spec, &plan);
-    let notes = notes(world, ended.at);
-    let names = names(world);
+    let mut names = names(world);
     let recorded = recorded(measured, &names, &mut recording)?;
+    let reals = reals::read(world, &plan, spec.warmup, ended.at)?;
+    let mut notes = notes(world, ended.at);
+    notes.extend(&reals.events);
+    notes.sort_by_key(|event| event.time);
+    if let Some(recorded) = &recorded {
+        // Programs that were started have names of their own.
+        let told: BTreeSet<i32> = names.iter().map(|(tid, _)| *tid).collect();
+        let more = recorded.merged.names.iter().filter(|(tid, _)| !told.contains(tid));
+        names.extend(more.map(|(tid, name)| (*tid, name.clone())));
+    }
     let kernel: &[Event] = recorded.as_ref().map_or(&[], |recorded| &recorded.merged.own);
     let mut sink = Tee(Digest::default(), Metrics::new(plan.clone()));
     let mut trace_error = None;
@@ -76,6 +86,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     for name in ["sched.scan_tested", "sched.scan_cost"] {
         unavailable.insert(name.to_owned(), NO_SCAN.to_owned());
     }
+    reals.patch(&mut json, &mut unavailable);
     match (&recorded, recording.why_not()) {
         (Some(recorded), _) if recorded.lost == 0 => idle_beside_others(&mut json, recorded, plan, ended.at),
         (Some(recorded), _) => {
@@ -91,17 +102,21 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
         }
     }
     busiest(&mut json);
+    let traced = recorded.as_ref().is_some_and(|recorded| recorded.lost == 0);
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let told = json!({
-        "kernel": release,
+        "kernel": spec.kernel.version.name,
         "release": release,
-        "arm": "host",
+        "arm": settings.arm,
         "seed": spec.seed,
         "engine": concat!("schedlab-agent ", env!("CARGO_PKG_VERSION")),
         "digest": digest.hex(),
         "events": digest.events(),
+        "handled": digest.events(),
+        "events_from": if traced { "tracefs and the programs" } else { "the programs" },
+        "drivers": reals.drivers,
         "switches": json["metrics"]["sched.switches"],
-        "run_s": ended.at as f64 / 1e9,
+        "sim_s": ended.at as f64 / 1e9,
         "wall_s": measured.wall_ns as f64 / 1e9,
         "ended": if ended.completed { "completed" } else { "duration" },
         "unavailable": unavailable,
@@ -159,8 +174,7 @@ fn notes(world: &World, end: Nanos) -> Vec<Event> {
         let tid = slot.tid.load(Relaxed);
         world.pool.read(&slot.log).map(move |note| note.event(tid))
     };
-    let mut notes: Vec<Event> = (0..made).flat_map(of).filter(|event| event.time <= end).collect();
-    notes.sort_by_key(|event| event.time);
+    let notes: Vec<Event> = (0..made).flat_map(of).filter(|event| event.time <= end).collect();
     notes
 }
 
@@ -199,11 +213,15 @@ fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailabl
     let (voluntary, involuntary) = (sum(|task| task.voluntary), sum(|task| task.involuntary));
     let capacity = json["measured_ns"].as_f64().unwrap_or(0.0) * measured.spec.machine.topology.nr_cpus() as f64;
     let busy = 100.0 * sum(|task| task.cpu_ns) as f64 / capacity.max(1.0);
-    let known = [
-        ("sched.voluntary_switches", voluntary as f64),
-        ("sched.involuntary_switches", involuntary as f64),
-        ("sched.cpu_busy", busy),
-    ];
+    let known: &[_] = match world.real.iter().any(Option::is_some) {
+        // What a program's own processes did is not counted without a trace.
+        true => &[],
+        false => &[
+            ("sched.voluntary_switches", voluntary as f64),
+            ("sched.involuntary_switches", involuntary as f64),
+            ("sched.cpu_busy", busy),
+        ],
+    };
     if let Some(metrics) = json["metrics"].as_object_mut() {
         for (name, value) in metrics.iter_mut().filter(|(name, _)| name.starts_with("sched.")) {
             match known.iter().find(|(known, _)| known == name) {

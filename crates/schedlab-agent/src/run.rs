@@ -15,6 +15,8 @@ use crate::clock;
 use crate::counters::Counters;
 use crate::error::{os, AgentError, Result};
 use crate::life::{self, First};
+use crate::program::launch::GRACE;
+use crate::program::Real;
 use crate::result::{self, Measured};
 use crate::supervise::{Plan, Root};
 use crate::sys::{self, Forked};
@@ -30,6 +32,8 @@ pub struct Settings {
     pub tracing: bool,
     /// KiB of trace buffer for each CPU.
     pub buffer_kb: u32,
+    /// What the report calls the arm.
+    pub arm: String,
 }
 
 /// Everything is ready this long before the run begins.
@@ -40,13 +44,13 @@ const PATIENCE: Nanos = 60 * SEC;
 const DRAIN: Nanos = 250 * MSEC;
 
 /// Runs one specification on this machine and returns the result as JSON.
-pub fn run(spec: &RunSpec, settings: &Settings) -> Result<serde_json::Value> {
+pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Result<serde_json::Value> {
     let wall = clock::now();
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
         spec.workloads.iter().flat_map(|w| &w.programs).flat_map(|p| &p.ops).any(|op| matches!(op, Op::System(_)));
     let speed = Speed::measure(kernel_work)?;
-    let world = World::new(spec, speed, allowed_cpus()?)?;
+    let world = World::new(spec, speed, allowed_cpus()?, real)?;
     let mut start = Start { world, groups: groups(world, spec)?, leaders: Vec::new() };
     let firsts = start.groups.iter().map(Vec::len).sum::<usize>();
     let mut root = Root::start(&mut start)?;
@@ -60,6 +64,7 @@ pub fn run(spec: &RunSpec, settings: &Settings) -> Result<serde_json::Value> {
     let ended = watch(world, spec, begin, &signals, &mut recording, &mut counters)?;
     let at_end = counters.finish(world);
     recording.stop();
+    wait_reports(world, &signals)?;
     root.end();
     if let Some(error) = world.failure() {
         return Err(error);
@@ -142,6 +147,18 @@ fn wait_ready(world: &World, firsts: u32, signals: &std::os::fd::OwnedFd) -> Res
     world.failure().map_or(Ok(()), Err)
 }
 
+/// Programs that were interrupted print what they have measured.
+fn wait_reports(world: &World, signals: &std::os::fd::OwnedFd) -> Result<()> {
+    let until = clock::now() + GRACE;
+    while world.control.reporting.load(Acquire) > 0 && world.control.failure.load(Acquire) == 0 && clock::now() < until
+    {
+        if rest(world, signals, 100 * MSEC)? {
+            return Err(AgentError::Interrupted);
+        }
+    }
+    Ok(())
+}
+
 /// The CPUs that this process may use, by number.
 fn allowed_cpus() -> Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None).map_err(crate::error::errno("sched_getaffinity"))?;
@@ -152,8 +169,10 @@ fn allowed_cpus() -> Result<Vec<u32>> {
 fn groups(world: &World, spec: &RunSpec) -> Result<Vec<Vec<First>>> {
     let mut planned = Vec::new();
     for (w, workload) in spec.workloads.iter().enumerate() {
-        for (s, task) in workload.tasks.iter().enumerate() {
-            for instance in 0..task.count {
+        // A real program makes its own tasks.
+        let real = world.real[w].is_some();
+        for (s, task) in workload.tasks.iter().enumerate().take(if real { 1 } else { usize::MAX }) {
+            for instance in 0..if real { 1 } else { task.count } {
                 let jitter = spec.noise && task.jitter;
                 let rank = planned.len() as u64;
                 let (late, rank) = match jitter {

@@ -16,6 +16,7 @@ use crate::burn::Speed;
 use crate::error::{errno, os, AgentError, Result};
 use crate::log::{Chunk, Pool};
 use crate::objects::Object;
+use crate::program::Real;
 use crate::sys::{shared, Arena};
 use crate::task::{Mailbox, Slot, MOST_TASKS};
 
@@ -37,6 +38,8 @@ shared! {
         pub unfinished: AtomicU32,
         /// Run time of the last such end, plus 1.
         pub finished: AtomicU64,
+        /// Real programs that will print when they are interrupted.
+        pub reporting: AtomicU32,
         /// Mailboxes given out.
         pub mailboxes: AtomicU32,
         /// 0, 1 while the first failure is written, 2 when it is.
@@ -87,6 +90,8 @@ pub enum Failure {
     TimerSlack,
     /// Entry into a control group.
     Cgroup,
+    /// Start of a real program.
+    Program,
 }
 
 impl Failure {
@@ -110,11 +115,12 @@ impl Failure {
             Failure::Slice => ("slice: this kernel takes none", "boot 6.12 or later"),
             Failure::TimerSlack => ("timer slack", ""),
             Failure::Cgroup => ("control group", "run it as root"),
+            Failure::Program => ("the program cannot be started", ""),
         }
     }
 
     /// All of them; the order is that of their numbers.
-    pub const ALL: [Failure; 16] = [
+    pub const ALL: [Failure; 17] = [
         Failure::NotHeld,
         Failure::CondWithoutMutex,
         Failure::SecondWaiter,
@@ -131,6 +137,7 @@ impl Failure {
         Failure::Slice,
         Failure::TimerSlack,
         Failure::Cgroup,
+        Failure::Program,
     ];
 }
 
@@ -139,6 +146,10 @@ impl Failure {
 pub struct World {
     /// What runs.
     pub workloads: Arc<Vec<Workload>>,
+    /// The real program that stands for a workload, by workload.
+    pub real: Vec<Option<Real>>,
+    /// Limit of the run.
+    pub duration: Nanos,
     /// Objects, by workload.
     pub objects: Vec<Vec<Object>>,
     /// Where each workload's metrics begin in the run's table.
@@ -172,7 +183,7 @@ const MAILBOXES: usize = 4096;
 
 impl World {
     /// Lays it out. `cpus` are the system's CPU numbers.
-    pub fn new(spec: &RunSpec, speed: Speed, cpus: Vec<u32>) -> Result<&'static World> {
+    pub fn new(spec: &RunSpec, speed: Speed, cpus: Vec<u32>, real: Vec<Option<Real>>) -> Result<&'static World> {
         let workloads = Arc::clone(&spec.workloads);
         raise_descriptors(&workloads)?;
         let chunks = log_chunks();
@@ -200,6 +211,8 @@ impl World {
         });
         let control: &Control = arena.one().map_err(memory())?;
         control.unfinished.store(workloads.iter().filter(|w| w.ends).count() as u32, Relaxed);
+        let reporting = real.iter().flatten().filter(|real| real.interrupt).count();
+        control.reporting.store(reporting as u32, Relaxed);
         let pool = Pool {
             chunks: arena.slice(chunks).map_err(memory())?,
             state: arena.one().map_err(memory())?,
@@ -208,6 +221,7 @@ impl World {
         let world = World {
             flags: workloads.iter().map(|w| if one_process(w) { Flags::PRIVATE } else { Flags::empty() }).collect(),
             objects,
+            duration: spec.duration,
             metric_base: metric_base.collect(),
             slots: arena.slice(MOST_TASKS).map_err(memory())?,
             finished: arena.slice(workloads.len()).map_err(memory())?,
@@ -217,6 +231,7 @@ impl World {
             speed,
             seed: spec.seed,
             noise: spec.noise,
+            real,
             cpus,
             bell: eventfd(0, EventfdFlags::NONBLOCK).map_err(errno("eventfd"))?,
             workloads,

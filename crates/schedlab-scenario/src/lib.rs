@@ -31,3 +31,4 @@ pub use machine::preset;
 pub use metric::{Metric, DEFAULT_MARGIN_PCT};
 pub use overrides::{Overrides, Seeds};
 pub use scenario::{Scenario, Variant};
+pub use workload::Program;

@@ -16,6 +16,7 @@ use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
 use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
+use crate::workload::Program;
 use crate::{arm, fits, machine, variant, workload};
 use schedlab_model::suggest;
 
@@ -44,6 +45,7 @@ pub struct Scenario {
     pub(crate) arm: Json,
     /// Catalogue id, path or `program` of each workload.
     pub(crate) uses: Vec<String>,
+    programs: Vec<Option<Program>>,
 }
 
 /// One of the schedulers that are compared.
@@ -88,6 +90,12 @@ impl Scenario {
     #[must_use]
     pub fn metrics(&self) -> &[Metric] {
         &self.metrics
+    }
+
+    /// The catalogue's program of each workload; `None` for what the scenario itself or an rt-app file describes.
+    #[must_use]
+    pub fn programs(&self) -> &[Option<Program>] {
+        &self.programs
     }
 
     /// Everything that a run of a variant with a seed depends on.
@@ -143,6 +151,7 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
         seeds: seeds(&root, overrides)?,
         metrics,
         arm: arm::read(&root, dir, duration)?,
+        programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         variants: finish(variants, plain),
         machine,

@@ -24,8 +24,21 @@ pub(crate) struct Draft<'a> {
     pub file: Option<String>,
     /// What runs.
     pub workload: Workload,
+    /// The program, if it is one of the catalogue.
+    pub program: Option<Program>,
     /// What the table says about its tasks, already applied.
     pub attributes: Attributes<'a>,
+}
+
+/// A program of the catalogue as the scenario asks for it: what a real arm needs to start the real one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Program {
+    /// Its id.
+    pub id: &'static str,
+    /// The options given, all valid.
+    pub options: Vec<(String, OptionValue)>,
+    /// Whether it is started again when it ends.
+    pub repeat: bool,
 }
 
 /// Keys that only workloads of the scenario's own steps have.
@@ -33,7 +46,7 @@ const OWN: [&str; 4] = ["program", "task", "object", "count"];
 
 /// Reads a workload for a machine of `nr_cpus`; paths are relative to `dir`.
 pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Draft<'a>> {
-    let (uses, file, mut workload, skip) = match (table.get("use"), table.get("rt-app")) {
+    let (uses, file, (mut workload, program), skip) = match (table.get("use"), table.get("rt-app")) {
         (Some(_), Some(_)) => return Err(table.key_error("rt-app", "\"use\" and \"rt-app\" in one workload")),
         (Some(id), None) => {
             let entry = entry(&id)?;
@@ -43,16 +56,16 @@ pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<D
         (None, Some(path)) => {
             let table = only_common(&table, &["rt-app"], "an rt-app workload")?;
             let app = rt_app::read(&table, &path, dir, nr_cpus)?;
-            (app.uses, app.file, app.workload, Vec::new())
+            (app.uses, app.file, (app.workload, None), Vec::new())
         }
-        (None, None) => ("program".to_owned(), None, from_steps(&table, nr_cpus)?, Vec::new()),
+        (None, None) => ("program".to_owned(), None, (from_steps(&table, nr_cpus)?, None), Vec::new()),
     };
     if let Some(cgroup) = table.get("cgroup").filter(|_| !skip.contains(&"cgroup")) {
         return Err(cgroup.error("control groups are not modelled yet").hint("leave cgroup out"));
     }
     let attributes = Attributes::read(&table, &skip, nr_cpus)?;
     workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
-    Ok(Draft { table, uses, file, workload, attributes })
+    Ok(Draft { table, uses, file, workload, program, attributes })
 }
 
 /// The workload's name: its own, or what it uses.
@@ -77,7 +90,7 @@ fn entry(id: &Value) -> Result<&'static Entry> {
     known.copied().ok_or_else(|| id.unknown("workload", given, catalogue::all().iter().map(|entry| entry.id)))
 }
 
-fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Result<Workload> {
+fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Result<(Workload, Option<Program>)> {
     let is_option = |key: &str| entry.options.iter().any(|option| option.name == key);
     let common = common_keys(&["use"]);
     let mut options = Vec::new();
@@ -92,12 +105,15 @@ fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Resul
         }
     }
     let repeat = repeat_of(table)?;
-    catalogue::build(entry.id, &options, &name_of(table, entry.id)?, repeat, nr_cpus).map_err(|error| {
-        let key = if table.get(&error.key).is_some() { error.key.as_str() } else { "use" };
-        let located = table.get(key).map_or_else(|| table.error(&error.what), |value| value.error(&error.what));
-        let nearest = error.nearest.as_ref().map(|name| format!("did you mean \"{name}\"?"));
-        located.expected(error.expected.as_str()).hint(nearest.unwrap_or_default())
-    })
+    let workload =
+        catalogue::build(entry.id, &options, &name_of(table, entry.id)?, repeat, nr_cpus).map_err(|error| {
+            let key = if table.get(&error.key).is_some() { error.key.as_str() } else { "use" };
+            let located = table.get(key).map_or_else(|| table.error(&error.what), |value| value.error(&error.what));
+            let nearest = error.nearest.as_ref().map(|name| format!("did you mean \"{name}\"?"));
+            located.expected(error.expected.as_str()).hint(nearest.unwrap_or_default())
+        })?;
+    let options = options.into_iter().map(|(key, value, _)| (key, value)).collect();
+    Ok((workload, Some(Program { id: entry.id, options, repeat })))
 }
 
 fn from_steps(table: &Table, nr_cpus: usize) -> Result<Workload> {

@@ -20,7 +20,7 @@ use schedlab_model::closest;
 
 pub use metric::MetricSpec;
 pub(crate) use option::Settings;
-pub use option::{BuildError, OptionKind, OptionSpec, OptionValue, Preset, TimeUnit, Where};
+pub use option::{time_of, BuildError, OptionKind, OptionSpec, OptionValue, Preset, TimeUnit, Where};
 
 /// When a program comes to an end of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -378,8 +378,9 @@ fn shown(value: &OptionValue) -> String {
     }
 }
 
-/// A time: a bare number counts in `unit`.
-fn time_of(unit: TimeUnit, value: &OptionValue) -> Option<Nanos> {
+/// A time as an option takes it: a bare number counts in `unit`. `None` if it is none.
+#[must_use]
+pub fn time_of(unit: TimeUnit, value: &OptionValue) -> Option<Nanos> {
     let scaled = |number: f64, each: Nanos| {
         let nanos = number * each as f64;
         (nanos.is_finite() && (0.0..=9.2e18).contains(&nanos)).then_some(nanos.round() as Nanos)

@@ -1,0 +1,145 @@
+//! The task that starts a real program, waits for it, and starts it again where that is asked for.
+//!
+//! It takes on the workload's attributes before, so that the program and its children inherit them.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::process::{kill_process, pidfd_open, Pid, PidfdFlags, Signal};
+use schedlab_model::{Nanos, SEC};
+
+use super::Real;
+use crate::clock;
+use crate::world::{Failure, World};
+
+/// How long an interrupted program may take to print.
+pub const GRACE: Nanos = 5 * SEC;
+
+/// One run of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// Begin, in run time.
+    pub begin: Nanos,
+    /// End, in run time.
+    pub end: Nanos,
+    /// How it ended, empty if well.
+    pub failed: String,
+    /// What it wrote to stdout and stderr.
+    pub output: [String; 2],
+}
+
+/// Runs the program of task `id` until it has ended or the run's time is up.
+pub fn drive(world: &World, id: u32, real: &Real, duration: Nanos) {
+    let deadline = world.control.begin.load(Relaxed) + duration;
+    loop {
+        let begin = world.time();
+        let from = real.output.each_ref().map(length);
+        let mut child = match start(real) {
+            Ok(child) => child,
+            Err(error) => return world.fail(id, 0, Failure::Program, error.raw_os_error().unwrap_or(libc::ENOENT)),
+        };
+        let ended = wait(&mut child, deadline, real.interrupt);
+        let end = world.time();
+        let Some(status) = ended else { return };
+        let to = real.output.each_ref().map(length);
+        let line = format!("{begin} {end} {status} {} {} {} {}\n", from[0], to[0], from[1], to[1]);
+        if append(&real.passes, &line).is_err() {
+            return world.fail(id, 0, Failure::Program, libc::EIO);
+        }
+        if !real.repeat || status != 0 {
+            break;
+        }
+    }
+    if real.interrupt {
+        world.control.reporting.fetch_sub(1, AcqRel);
+        world.ring();
+    }
+}
+
+fn start(real: &Real) -> std::io::Result<Child> {
+    let [stdout, stderr] = &real.output;
+    let (program, arguments) = real.argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(stdout.try_clone()?))
+        .stderr(Stdio::from(stderr.try_clone()?))
+        .spawn()
+}
+
+/// The exit code; 128 and more for a signal. `None` when the time was up first and it could not be told to print.
+fn wait(child: &mut Child, deadline: Nanos, interrupt: bool) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    let pid = Pid::from_child(child);
+    let code = |child: &mut Child| {
+        let status = child.wait().ok()?;
+        status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+    };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return code(child) };
+    if ends_before(&handle, deadline) {
+        return code(child);
+    }
+    if !interrupt {
+        return None;
+    }
+    // It may just have ended.
+    let _ = kill_process(pid, Signal::INT);
+    ends_before(&handle, deadline + GRACE).then(|| {
+        let _ = code(child);
+        0
+    })
+}
+
+fn ends_before(handle: &OwnedFd, deadline: Nanos) -> bool {
+    loop {
+        let left = deadline.saturating_sub(clock::now());
+        let mut fds = [PollFd::new(handle, PollFlags::IN)];
+        match poll(&mut fds, Some(&clock::timespec(left))) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(_) => {}
+        }
+    }
+}
+
+fn length(file: &OwnedFd) -> u64 {
+    rustix::fs::fstat(file).map_or(0, |stat| stat.st_size as u64)
+}
+
+fn append(file: &OwnedFd, line: &str) -> std::io::Result<()> {
+    let mut file = File::from(file.try_clone()?);
+    file.seek(SeekFrom::End(0))?;
+    file.write_all(line.as_bytes())
+}
+
+/// The passes that came to an end, with what was written in each.
+pub fn passes(real: &Real) -> std::io::Result<Vec<Pass>> {
+    let text = |file: &OwnedFd| -> std::io::Result<Vec<u8>> {
+        let mut file = File::from(file.try_clone()?);
+        file.seek(SeekFrom::Start(0))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let output = [text(&real.output[0])?, text(&real.output[1])?];
+    let part = |bytes: &[u8], from: u64, to: u64| {
+        String::from_utf8_lossy(bytes.get(from as usize..to as usize).unwrap_or_default()).into_owned()
+    };
+    let pass = |line: &str| {
+        let fields: Vec<u64> = line.split(' ').filter_map(|field| field.parse().ok()).collect();
+        let [begin, end, status, out_from, out_to, err_from, err_to] = fields[..] else { return None };
+        let failed = match status {
+            0 => String::new(),
+            128.. => format!("killed by signal {}", status - 128),
+            code => format!("exit code {code}"),
+        };
+        let output = [part(&output[0], out_from, out_to), part(&output[1], err_from, err_to)];
+        Some(Pass { begin, end, failed, output })
+    };
+    Ok(String::from_utf8_lossy(&text(&real.passes)?).lines().filter_map(pass).collect())
+}

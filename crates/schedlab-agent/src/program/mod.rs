@@ -1,0 +1,239 @@
+//! Real programs: which one a workload of the catalogue means, how it is called, and what its output says.
+//!
+//! An option of the scenario is the program's own long option, so calling it needs no translation but the units of times.
+//! A program that never ends by itself is sent SIGINT at the end of the run, upon which it prints what it has measured.
+
+pub(crate) mod launch;
+mod parse;
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::fs::{memfd_create, MemfdFlags};
+use schedlab_scenario::Program;
+use schedlab_workload::catalogue::{self, OptionKind, OptionValue};
+use schedlab_workload::Workload;
+
+use crate::error::{errno, AgentError, Result};
+pub(crate) use parse::{parse, Found};
+
+/// How one program of the catalogue is called.
+struct Call {
+    /// The catalogue's id.
+    id: &'static str,
+    /// The executable, looked for in the path.
+    executable: &'static str,
+    /// Arguments before the options.
+    words: &'static [&'static str],
+    /// Whether it prints its results when it is interrupted.
+    interruptible: bool,
+    /// The package that has it, for the hint.
+    package: &'static str,
+}
+
+const CALLS: [Call; 7] = [
+    call("hackbench", "hackbench", &[], false, "rt-tests"),
+    call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
+    call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf"),
+    call("cyclictest", "cyclictest", &["--quiet"], true, "rt-tests"),
+    call("stress-ng-cpu", "stress-ng", &["--metrics-brief"], true, "stress-ng"),
+    call("schbench", "schbench", &[], false, ""),
+    call("schbench-1.0", "schbench", &[], false, ""),
+];
+
+const fn call(
+    id: &'static str,
+    executable: &'static str,
+    words: &'static [&'static str],
+    interruptible: bool,
+    package: &'static str,
+) -> Call {
+    Call { id, executable, words, interruptible, package }
+}
+
+/// Buckets of cyclictest's histogram, of 1 us each: with them every sample is told.
+const HISTOGRAM: i64 = 100_000;
+
+/// Who runs a workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Choice {
+    /// The program where it is installed, else the agent.
+    #[default]
+    Installed,
+    /// The program; it is an error if it is not installed.
+    Program,
+    /// The agent.
+    Agent,
+}
+
+/// A program ready to be started.
+#[derive(Debug)]
+pub struct Real {
+    /// The catalogue's id.
+    pub id: &'static str,
+    /// Executable and arguments.
+    pub argv: Vec<String>,
+    /// What it calls itself, with its version.
+    pub version: String,
+    /// Whether it is started again when it ends.
+    pub repeat: bool,
+    /// Whether it is interrupted at the end of the run and then prints.
+    pub interrupt: bool,
+    /// What it writes to stdout and stderr.
+    pub output: [OwnedFd; 2],
+    /// One line for each pass, see [`launch::Pass`].
+    pub passes: OwnedFd,
+}
+
+/// The programs for the workloads of a scenario, `None` where the agent runs the tasks itself.
+pub fn choose(programs: &[Option<Program>], workloads: &[Workload], choice: Choice) -> Result<Vec<Option<Real>>> {
+    let one = |(program, workload): (&Option<Program>, &Workload)| {
+        let Some(program) = program.as_ref().filter(|_| choice != Choice::Agent) else { return Ok(None) };
+        let Some(call) = CALLS.iter().find(|call| call.id == program.id) else { return Ok(None) };
+        let Some(path) = find(call) else {
+            return if choice == Choice::Program { Err(missing(call)) } else { Ok(None) };
+        };
+        prepare(call, path, program, workload).map(Some)
+    };
+    programs.iter().zip(workloads).map(one).collect()
+}
+
+/// The executables that a scenario's workloads have, installed or not.
+#[must_use]
+pub fn executables(program: &Program) -> Vec<&'static str> {
+    CALLS.iter().filter(|call| call.id == program.id).map(|call| call.executable).collect()
+}
+
+/// Every executable that the agent knows, with the path where it is installed.
+#[must_use]
+pub fn installed() -> Vec<(&'static str, Option<PathBuf>)> {
+    let mut known: Vec<_> = CALLS.iter().map(|call| (call.executable, find(call))).collect();
+    known.dedup();
+    known
+}
+
+/// `SCHEDLAB_SCHBENCH=PATH` and the like, or the path.
+fn find(call: &Call) -> Option<PathBuf> {
+    let variable = format!("SCHEDLAB_{}", call.executable.to_uppercase().replace('-', "_"));
+    if let Some(path) = std::env::var_os(variable) {
+        return Some(PathBuf::from(path)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(call.executable)).find(|path| path.is_file())
+}
+
+fn missing(call: &Call) -> AgentError {
+    let hint = match call.package {
+        "" => format!("SCHEDLAB_{}=PATH names one that you have built", call.executable.to_uppercase()),
+        package => format!("apt-get install {package}"),
+    };
+    AgentError::cannot(format!("{} is not installed", call.executable), hint)
+}
+
+fn prepare(call: &Call, path: PathBuf, program: &Program, workload: &Workload) -> Result<Real> {
+    let memory = |name: &str| memfd_create(name, MemfdFlags::CLOEXEC).map_err(errno("memfd"));
+    let path = path.to_string_lossy().into_owned();
+    let mut argv = vec![path.clone()];
+    argv.extend(call.words.iter().map(ToString::to_string));
+    argv.extend(arguments(program));
+    Ok(Real {
+        id: program.id,
+        version: version(call, &path),
+        argv,
+        repeat: program.repeat,
+        interrupt: call.interruptible && !workload.ends && !program.repeat,
+        output: [memory("stdout")?, memory("stderr")?],
+        passes: memory("passes")?,
+    })
+}
+
+/// The options as the program takes them.
+fn arguments(program: &Program) -> Vec<String> {
+    let entry = catalogue::all().iter().find(|entry| entry.id == program.id);
+    let given = |name: &str| program.options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    let mut words = Vec::new();
+    for (key, value) in &program.options {
+        let kind = entry.and_then(|entry| entry.options.iter().find(|option| option.name == key)).map(|o| o.kind);
+        match (kind, value) {
+            (_, OptionValue::Bool(true)) => words.push(format!("--{key}")),
+            (_, OptionValue::Bool(false)) => {}
+            (Some(OptionKind::Time { unit, .. }), value) => {
+                let time = catalogue::time_of(unit, value).unwrap_or(0);
+                words.push(format!("--{key}={}", time / unit.nanos()));
+            }
+            (_, OptionValue::Text(text)) => {
+                words.push(format!("--{key}={}", if text == "normal" { "other" } else { text }))
+            }
+            (_, OptionValue::Int(number)) => words.push(format!("--{key}={number}")),
+            (_, OptionValue::Float(number)) => words.push(format!("--{key}={number}")),
+        }
+    }
+    match program.id {
+        "cyclictest" => {
+            // The histogram tells every sample; it would set the distance to 0, which only the scenario may.
+            let histogram = given("histogram").is_some_and(|value| *value != OptionValue::Int(0));
+            words.retain(|word| !word.starts_with("--histogram"));
+            if given("distance").is_none() {
+                words.push(format!("--distance={}", if histogram { 0 } else { 500 }));
+            }
+            words.push(format!("--histogram={HISTOGRAM}"));
+        }
+        "stress-ng-cpu" if given("cpu").is_none() => words.push("--cpu=0".into()),
+        _ => {}
+    }
+    words
+}
+
+/// The name with the first word of the help that looks like a version.
+fn version(call: &Call, path: &str) -> String {
+    let said = |argument: &str| {
+        let output = Command::new(path).arg(argument).env("LC_ALL", "C").output().ok()?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let is_version = |word: &&str| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+        let word = text.split(|c: char| c.is_whitespace() || c == ',').find(is_version)?;
+        Some(format!("{} {word}", call.executable))
+    };
+    said("--version").unwrap_or_else(|| format!("{}, version not told", call.executable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(t: &str) -> OptionValue {
+        OptionValue::Text(t.into())
+    }
+
+    #[test]
+    fn options_are_the_programs_own() {
+        let cases = [
+            (
+                "hackbench",
+                vec![("groups", OptionValue::Int(2)), ("pipe", OptionValue::Bool(true))],
+                "--groups=2 --pipe",
+            ),
+            ("hackbench", vec![("threads", OptionValue::Bool(false))], ""),
+            ("cyclictest", vec![("interval", text("1ms"))], "--interval=1000 --distance=500 --histogram=100000"),
+            (
+                "cyclictest",
+                vec![("histogram", OptionValue::Int(400)), ("policy", text("normal"))],
+                "--policy=other --distance=0 --histogram=100000",
+            ),
+            ("stress-ng-cpu", vec![("timeout", text("2s"))], "--timeout=2 --cpu=0"),
+            ("perf-pipe", vec![("loop", OptionValue::Int(9))], "--loop=9"),
+        ];
+        for (id, options, want) in cases {
+            let options = options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+            assert_eq!(arguments(&Program { id, options, repeat: false }).join(" "), want, "{id}");
+        }
+    }
+
+    #[test]
+    fn every_call_is_of_the_catalogue() {
+        for call in &CALLS {
+            assert!(catalogue::find(call.id).is_ok(), "{}", call.id);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What the programs print, as metrics of the catalogue. The formats are those of real runs, kept in `tests/programs`.
+//!
+//! Where a program prints every sample (cyclictest's histogram) or a total, samples come out; where it prints percentiles
+//! only (schbench), these are taken over as they are, and the other statistics of that metric stay unknown.
+
+use schedlab_model::Nanos;
+
+/// What one pass of a program says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Found {
+    /// Metric of the catalogue, value in ns: one sample each.
+    pub samples: Vec<(&'static str, Nanos)>,
+    /// Metric, operations per second of the whole pass.
+    pub rates: Vec<(&'static str, f64)>,
+    /// Metric, statistic, value in the unit that is shown.
+    pub stats: Vec<(&'static str, String, f64)>,
+}
+
+/// Reads the output of the program `id`; the error says what is missing.
+pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<Found, String> {
+    match id {
+        "hackbench" => total(stdout, "Time:", "time"),
+        "perf-messaging" => total(stdout, "Total time:", "total_time"),
+        "perf-pipe" => perf_pipe(stdout),
+        "cyclictest" => cyclictest(stdout),
+        "stress-ng-cpu" => stress_ng(stdout, stderr),
+        "schbench" => schbench(stderr, &[("Latency percentiles", "latency")]),
+        "schbench-1.0" => {
+            let tables =
+                [("Wakeup Latencies", "wakeup_latency"), ("Request Latencies", "request_latency"), ("RPS", "rps")];
+            let mut found = schbench(stderr, &tables)?;
+            let average = number_after(stderr, "average rps:").ok_or("no line 'average rps: N'")?;
+            found.rates.push(("average_rps", average));
+            Ok(found)
+        }
+        other => Err(format!("there is no reader for {other}")),
+    }
+}
+
+/// The first number after the first line that begins with `key`.
+fn number_after(text: &str, key: &str) -> Option<f64> {
+    let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(key))?;
+    number(rest.split_ascii_whitespace().next()?)
+}
+
+fn number(word: &str) -> Option<f64> {
+    word.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
+}
+
+fn total(stdout: &str, key: &str, metric: &'static str) -> Result<Found, String> {
+    let seconds = number_after(stdout, key).ok_or_else(|| format!("no line '{key} SECONDS'"))?;
+    Ok(Found { samples: vec![(metric, nanos(seconds, 1e9))], ..Found::default() })
+}
+
+fn nanos(value: f64, each: f64) -> Nanos {
+    (value * each).round() as Nanos
+}
+
+/// The time of all round trips is more precise as time per operation than as printed in milliseconds.
+fn perf_pipe(stdout: &str) -> Result<Found, String> {
+    let line = |word: &str| stdout.lines().find_map(|line| number(line.trim().strip_suffix(word)?.trim()));
+    let each = line("usecs/op").ok_or("no line 'N usecs/op'")?;
+    let executed = stdout.lines().find_map(|line| line.strip_prefix("# Executed "));
+    let loops = executed.and_then(|rest| number(rest.split_ascii_whitespace().next()?));
+    let loops = loops.ok_or("no line '# Executed N pipe operations'")?;
+    let time = nanos(each * loops, 1e3);
+    Ok(Found { samples: vec![("usecs_per_op", time), ("total_time", time)], ..Found::default() })
+}
+
+/// `LATENCY COUNT COUNT ...`, one line a microsecond, then `# Max Latencies:` and `# Histogram Overflows:` by thread.
+fn cyclictest(stdout: &str) -> Result<Found, String> {
+    /// More samples than this in one line are no histogram.
+    const MOST: u64 = 100_000_000;
+    let mut samples = Vec::new();
+    for line in stdout.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(latency)), counts) = (fields.next(), fields) else { continue };
+        let count: u64 = counts.filter_map(Result::ok).fold(0, u64::saturating_add);
+        if count.saturating_add(samples.len() as u64) > MOST {
+            return Err(format!("{count} samples in one line"));
+        }
+        samples.extend(std::iter::repeat_n(("latency", latency.saturating_mul(1000)), count as usize));
+    }
+    let by_thread = |key: &str| -> Vec<u64> {
+        let rest = stdout.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("");
+        rest.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    let (largest, over) = (by_thread("# Max Latencies:"), by_thread("# Histogram Overflows:"));
+    if largest.is_empty() {
+        return Err("no line '# Max Latencies:'".into());
+    }
+    // What the histogram has no bucket for is known to be above it, and the largest of it exactly.
+    for (largest, over) in largest.iter().zip(&over).filter(|(_, over)| **over > 0 && **over < MOST) {
+        samples.extend(std::iter::repeat_n(("latency", largest.saturating_mul(1000)), *over as usize));
+    }
+    Ok(Found { samples, ..Found::default() })
+}
+
+/// `stress-ng: metrc: [PID] cpu OPS REAL USR SYS OPS/S ...`
+fn stress_ng(stdout: &str, stderr: &str) -> Result<Found, String> {
+    let line = stdout.lines().chain(stderr.lines()).find_map(|line| {
+        let mut words = line.strip_prefix("stress-ng: metrc: ").or_else(|| line.strip_prefix("stress-ng: info: "))?;
+        words = words.trim_start();
+        let rest = words.split_once("] ")?.1.trim_start().strip_prefix("cpu ")?;
+        let fields: Vec<f64> = rest.split_ascii_whitespace().map_while(number).collect();
+        (fields.len() >= 5).then(|| fields[4])
+    });
+    let rate = line.ok_or("no line of metrics for the stressor cpu")?;
+    Ok(Found { rates: vec![("bogo_ops_per_second", rate)], ..Found::default() })
+}
+
+/// Tables of percentiles under a headline; the last one of each kind counts.
+fn schbench(stderr: &str, tables: &[(&str, &'static str)]) -> Result<Found, String> {
+    let mut found = Found::default();
+    for (headline, metric) in tables {
+        let lines: Vec<&str> = stderr.lines().collect();
+        let last = lines.iter().rposition(|line| line.starts_with(headline));
+        let last = last.ok_or_else(|| format!("no table '{headline}'"))?;
+        let rows = lines[last + 1..].iter().take_while(|line| line.starts_with(['\t', ' ']));
+        let before = found.stats.len();
+        for row in rows {
+            let row = row.trim().trim_start_matches('*').trim();
+            if let Some((rank, rest)) = row.split_once("th:") {
+                let value = rest.split_ascii_whitespace().next().and_then(number);
+                if let (Some(rank), Some(value)) = (number(rank.trim()), value) {
+                    found.stats.push((metric, format!("p{rank}"), value));
+                }
+            } else if let Some((_, largest)) = row.split_once("max=") {
+                if let Some(value) = number(largest.trim()) {
+                    found.stats.push((metric, "max".into(), value));
+                }
+            }
+        }
+        if found.stats.len() == before {
+            return Err(format!("no percentile under '{headline}'"));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HACKBENCH: &str = include_str!("../../tests/programs/hackbench-2.40.txt");
+    const MESSAGING: &str = include_str!("../../tests/programs/perf-6.1-messaging.txt");
+    const PIPE: &str = include_str!("../../tests/programs/perf-6.1-pipe.txt");
+    const CYCLICTEST: &str = include_str!("../../tests/programs/cyclictest-2.40.txt");
+    const STRESS: &str = include_str!("../../tests/programs/stress-ng-0.15.06.txt");
+
+    const IDS: [&str; 7] =
+        ["hackbench", "perf-messaging", "perf-pipe", "cyclictest", "stress-ng-cpu", "schbench", "schbench-1.0"];
+
+    #[test]
+    fn real_outputs_are_read() {
+        let one = |id, text| parse(id, text, "").unwrap();
+        assert_eq!(one("hackbench", HACKBENCH).samples, [("time", 166_000_000)]);
+        assert_eq!(one("perf-messaging", MESSAGING).samples, [("total_time", 313_000_000)]);
+        assert_eq!(one("perf-pipe", PIPE).samples, [("usecs_per_op", 37_819_000), ("total_time", 37_819_000)]);
+        assert_eq!(parse("stress-ng-cpu", "", STRESS).unwrap().rates, [("bogo_ops_per_second", 225.72)]);
+    }
+
+    #[test]
+    fn every_sample_of_cyclictest_is_told() {
+        let found = parse("cyclictest", CYCLICTEST, "").unwrap();
+        // 464 and 649 samples lie above the histogram of that run; their largest are known.
+        assert_eq!(found.samples.len(), 464 + 649);
+        assert_eq!(found.samples.iter().map(|(_, time)| *time).max(), Some(19_983_000));
+        let text =
+            "000001 000002\t000000\n000003 000000 000001\n# Max Latencies: 00001 00003\n# Histogram Overflows: 0 0\n";
+        let found = parse("cyclictest", text, "").unwrap();
+        assert_eq!(found.samples, [("latency", 1000), ("latency", 1000), ("latency", 3000)]);
+    }
+
+    #[test]
+    fn the_last_table_of_schbench_counts() {
+        // Both formats as in the programs' sources: no schbench is packaged.
+        let old = "Latency percentiles (usec)\n\t50.0000th: 5144\n\t*99.0000th: 33728\n\tmin=0, max=39571\n";
+        let found = parse("schbench", "", old).unwrap();
+        let stat = |stat: &str, value| ("latency", stat.to_owned(), value);
+        assert_eq!(found.stats, [stat("p50", 5144.0), stat("p99", 33728.0), stat("max", 39571.0)]);
+        let table = |name: &str, value: u32| {
+            format!("{name} percentiles (x) runtime 5 (s) (6 total samples)\n\t  50.0th: {value}       (3 samples)\n\t* 99.9th: 9   (1 samples)\n")
+        };
+        let tables: String = [1, 2]
+            .iter()
+            .map(|pass| {
+                table("Wakeup Latencies", *pass) + &table("Request Latencies", 10 * pass) + &table("RPS", 100 * pass)
+            })
+            .collect();
+        let found = parse("schbench-1.0", "", &(tables + "average rps: 410.00\n")).unwrap();
+        let p50: Vec<f64> = found.stats.iter().filter(|(_, stat, _)| stat == "p50").map(|(.., value)| *value).collect();
+        assert_eq!(p50, [2.0, 20.0, 200.0]);
+        assert_eq!(found.rates, [("average_rps", 410.0)]);
+    }
+
+    #[test]
+    fn an_output_without_the_result_is_an_error() {
+        for id in IDS {
+            assert!(parse(id, "", "").is_err(), "{id}");
+            assert!(parse(id, "nothing here\n", "Time: x\n").is_err(), "{id}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_breaks_the_readers(
+            id in proptest::sample::select(&IDS[..]),
+            base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS][..]),
+            cut in 0usize..4000, other in "\\PC{0,20}", at in 0usize..4000, any in "[ -~\\n\\t]{0,200}",
+        ) {
+            let mut text: Vec<char> = base.chars().take(cut).collect();
+            let at = at.min(text.len());
+            text.splice(at..at, other.chars());
+            let text: String = text.into_iter().collect();
+            let _ = parse(id, &text, &any);
+            let _ = parse(id, &any, &text);
+        }
+    }
+}
