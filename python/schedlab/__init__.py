@@ -50,9 +50,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module, metadata
+    from importlib import import_module
 
     if name == "__version__":
+        from importlib import metadata  # slow to import, and every `from schedlab import ...` asks here first
+
         try:
             return metadata.version("schedlab")
         except metadata.PackageNotFoundError:

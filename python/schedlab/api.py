@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -158,6 +157,8 @@ def manifest(scenario: Scenario) -> dict[str, Any]:
 
 def provenance() -> dict[str, Any]:
     """Where and when a result was made; no number of it depends on any of this."""
+    import platform
+
     from schedlab import __version__
 
     return {

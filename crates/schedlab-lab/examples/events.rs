@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "engine_events_per_s": engine, "heap_events_per_s": heap, "ratio": engine / heap,
         "events_per_switch": run.outcome.handled as f64 / run.outcome.switches as f64,
         "ns_per_switch": wall.as_nanos() as f64 / run.outcome.switches as f64,
-        "switches": run.outcome.switches,
+        "switches": run.outcome.switches, "digest": run.digest,
     });
     println!("{report}");
     Ok(())

@@ -153,23 +153,24 @@ impl Metrics {
         (index < self.cpus.len()).then_some(index)
     }
 
+    #[inline]
     fn switch(&mut self, event: &Event, prev: Pid, prev_state: TaskState, next: Pid) {
         let Some(cpu) = self.cpu(event.cpu) else { return };
-        let (now, live) = (event.time, event.time >= self.plan.warmup);
+        let live = event.time >= self.plan.warmup;
         let prev = if prev == 0 { 0 } else { self.tasks.slot(prev) };
         let next = if next == 0 { 0 } else { self.tasks.slot(next) };
-        self.idle.advance(now);
+        self.idle.advance(event.time);
         self.meet(cpu, prev);
-        self.charge_running(cpu, now);
-        let old = self.cpus[cpu].queue();
         self.totals.switches += u64::from(live);
+        let old = self.cpus[cpu].queue();
         if prev != 0 {
             self.leave(cpu, prev, prev_state, event);
         }
-        self.cpus[cpu].running = next;
-        self.cpus[cpu].since = now;
         let elsewhere = if next == 0 { None } else { self.enter(cpu, next, event) };
-        self.idle.change(old, self.cpus[cpu].queue());
+        let c = &mut self.cpus[cpu];
+        c.running = next;
+        c.since = event.time;
+        self.idle.change(old, c.queue());
         if let Some(other) = elsewhere {
             self.wait_less(other);
         }
@@ -217,12 +218,17 @@ impl Metrics {
         }
     }
 
+    /// The task that ran on `cpu` is charged and leaves it.
     #[inline]
     fn leave(&mut self, cpu: usize, prev: usize, state: TaskState, event: &Event) {
-        let (now, live) = (event.time, event.time >= self.plan.warmup);
+        let (now, warmup) = (event.time, self.plan.warmup);
         let preempted = state == TaskState::Running;
+        let cpu = &mut self.cpus[cpu];
         let task = self.tasks.at(prev);
-        if live {
+        let ran = measured(cpu.since, now, warmup);
+        cpu.busy_ns += ran;
+        task.cpu_ns += ran;
+        if now >= warmup {
             self.run_time.record(now.saturating_sub(task.since));
             let (total, own) = match preempted {
                 true => (&mut self.totals.involuntary, &mut task.involuntary),
@@ -242,7 +248,7 @@ impl Metrics {
         task.cpu = event.cpu;
         if preempted {
             task.waking_at = NEVER;
-            self.cpus[cpu].waiting += 1;
+            cpu.waiting += 1;
         }
     }
 
@@ -268,7 +274,10 @@ impl Metrics {
                     task.wakeups += u64::from(live);
                     self.totals.wakeups += u64::from(live);
                 }
-                here if here == cpu => self.cpus[cpu].waiting = self.cpus[cpu].waiting.saturating_sub(1),
+                here if here == cpu => {
+                    let c = &mut self.cpus[cpu];
+                    c.waiting = c.waiting.saturating_sub(1);
+                }
                 other => elsewhere = Some(other),
             }
         }
@@ -279,6 +288,7 @@ impl Metrics {
         elsewhere
     }
 
+    #[inline]
     fn waking(&mut self, time: Nanos, pid: Pid) {
         let slot = self.tasks.slot(pid);
         let task = self.tasks.at(slot);
@@ -293,6 +303,7 @@ impl Metrics {
         }
     }
 
+    #[inline]
     fn wakeup(&mut self, time: Nanos, pid: Pid, target: CpuId) {
         let slot = self.tasks.slot(pid);
         let live = time >= self.plan.warmup;
@@ -352,16 +363,18 @@ impl Metrics {
 
     #[inline]
     fn wait_more(&mut self, cpu: usize) {
-        let old = self.cpus[cpu].queue();
-        self.cpus[cpu].waiting += 1;
-        self.idle.change(old, self.cpus[cpu].queue());
+        let c = &mut self.cpus[cpu];
+        let old = c.queue();
+        c.waiting += 1;
+        self.idle.change(old, c.queue());
     }
 
     #[inline]
     fn wait_less(&mut self, cpu: usize) {
-        let old = self.cpus[cpu].queue();
-        self.cpus[cpu].waiting = self.cpus[cpu].waiting.saturating_sub(1);
-        self.idle.change(old, self.cpus[cpu].queue());
+        let c = &mut self.cpus[cpu];
+        let old = c.queue();
+        c.waiting = c.waiting.saturating_sub(1);
+        self.idle.change(old, c.queue());
     }
 
     fn sample(&mut self, time: Nanos, metric: u16, value: u64) {
@@ -400,7 +413,7 @@ impl Metrics {
 }
 
 impl Sink for Metrics {
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, event: &Event) {
         let time = event.time;
         match event.kind {

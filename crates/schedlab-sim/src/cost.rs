@@ -63,13 +63,19 @@ impl Dice {
     #[inline]
     fn roll(&mut self) -> u8 {
         if self.left == 0 {
-            self.word = self.stream.next_u64();
-            self.left = 8;
+            self.refill();
         }
         self.left -= 1;
         let byte = self.word as u8;
         self.word >>= 8;
         byte
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) {
+        self.word = self.stream.next_u64();
+        self.left = 8;
     }
 }
 

@@ -81,30 +81,37 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Accounts the time up to `now` to what the CPU was doing. `task` is its current task, if it is busy.
+    /// Accounts the time up to `now` to what the CPU was doing. `task` is its current task, if it has one.
+    #[inline]
     pub fn progress(&mut self, now: Nanos, task: Option<&mut Task>) {
         let elapsed = now - self.last;
         self.last = now;
         match (self.activity, task) {
-            (Activity::Idle, _) => {
-                let cost = self.idle_from.saturating_sub(now - elapsed).min(elapsed);
-                self.time.cost += cost;
-                self.time.idle += elapsed - cost;
-            }
             (Activity::Busy, Some(task)) => {
                 let done = elapsed * u64::from(self.rate);
                 let cost = done.min(task.cost_left);
                 task.cost_left -= cost;
                 task.work_left = task.work_left.saturating_sub(done - cost);
-                let cost_ns = if self.rate == 1 << WORK_SHIFT {
-                    cost >> WORK_SHIFT
-                } else {
-                    cost.div_ceil(u64::from(self.rate)).min(elapsed)
-                };
+                let cost_ns = self.cost_ns(cost, elapsed);
                 self.time.cost += cost_ns;
                 self.time.busy += elapsed - cost_ns;
             }
+            (Activity::Idle, _) => {
+                let cost = self.idle_from.saturating_sub(now - elapsed).min(elapsed);
+                self.time.cost += cost;
+                self.time.idle += elapsed - cost;
+            }
             _ => self.time.cost += elapsed,
+        }
+    }
+
+    /// Overhead of so much work as part of the elapsed time.
+    #[inline]
+    fn cost_ns(&self, cost: u64, elapsed: Nanos) -> Nanos {
+        if self.rate == 1 << WORK_SHIFT {
+            cost >> WORK_SHIFT
+        } else {
+            cost.div_ceil(u64::from(self.rate)).min(elapsed)
         }
     }
 

@@ -120,44 +120,58 @@ impl<S: Sink> Engine<'_, S> {
 
     /// Brings what changed on a CPU into effect: pending overhead joins the segment, its end is scheduled anew.
     pub fn settle(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu.index()];
-        if c.marked || c.activity != Activity::Busy {
-            return;
+        if let Some(end) = self.segment_end(cpu) {
+            self.set_event(Source::SEGMENT, cpu, end);
         }
-        let Some(task) = c.curr else { return };
-        let t = &mut self.tasks[task.index()];
-        t.cost_left += std::mem::take(&mut c.pending) << WORK_SHIFT;
-        let preempt_here = c.resched_seen && (self.preemptible || t.mode != Mode::Kernel);
-        let end = if preempt_here {
-            if t.cost_left == 0 {
-                return self.mark(cpu);
-            }
-            self.now + c.wall(t.cost_left)
-        } else {
-            match t.mode {
-                Mode::User | Mode::Kernel => self.now + c.wall(t.cost_left + t.work_left),
-                Mode::Wall => (self.now + c.wall(t.cost_left)).max(t.until),
-                Mode::Spin if t.cost_left > 0 => self.now + c.wall(t.cost_left),
-                // It goes on when the lock's holder says so.
-                Mode::Spin => return,
-            }
-        };
-        self.set_event(Source::SEGMENT, cpu, end);
     }
 
-    /// The running task's segment has ended, or its overhead before a preemption.
+    /// When the running task's segment ends, pending overhead included; `None` if there is no such time.
+    #[inline(always)]
+    fn segment_end(&mut self, cpu: CpuId) -> Option<Nanos> {
+        let c = &mut self.cpus[cpu.index()];
+        if c.marked || c.activity != Activity::Busy {
+            return None;
+        }
+        let t = &mut self.tasks[c.curr?.index()];
+        t.cost_left += std::mem::take(&mut c.pending) << WORK_SHIFT;
+        if c.resched_seen && (self.preemptible || t.mode != Mode::Kernel) {
+            if t.cost_left == 0 {
+                self.mark(cpu);
+                return None;
+            }
+            return Some(self.now + c.wall(t.cost_left));
+        }
+        match t.mode {
+            Mode::User | Mode::Kernel => Some(self.now + c.wall(t.cost_left + t.work_left)),
+            Mode::Wall => Some((self.now + c.wall(t.cost_left)).max(t.until)),
+            // With no overhead left it goes on when the lock's holder says so.
+            Mode::Spin => (t.cost_left > 0).then(|| self.now + c.wall(t.cost_left)),
+        }
+    }
+
+    /// The running task's segment has ended, or its overhead before a preemption. What follows is handled here for as
+    /// long as it is what happens next anyway.
     pub fn on_segment(&mut self, cpu: CpuId) {
-        self.progress(cpu);
-        let c = &self.cpus[cpu.index()];
-        let Some(task) = c.curr else { return };
-        let t = &self.tasks[task.index()];
-        if c.resched_seen && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
-            return self.mark(cpu);
+        loop {
+            let c = &mut self.cpus[cpu.index()];
+            let Some(task) = c.curr else { return self.progress(cpu) };
+            let t = &mut self.tasks[task.index()];
+            if c.last != self.now {
+                c.progress(self.now, Some(t));
+            }
+            if c.resched_seen && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
+                return self.mark(cpu);
+            }
+            if t.segment_done(self.now) || t.mode == Mode::Spin {
+                self.advance(cpu, task);
+            }
+            let Some(end) = self.segment_end(cpu) else { return };
+            if !self.runs_ahead(end) {
+                return self.set_event(Source::SEGMENT, cpu, end);
+            }
+            self.handled += 1;
+            self.now = end;
         }
-        if t.segment_done(self.now) || t.mode == Mode::Spin {
-            self.advance(cpu, task);
-        }
-        self.settle(cpu);
     }
 
     /// `resched_curr`, called on CPU `from`.

@@ -9,16 +9,15 @@ use crate::channel::{Outcome, Wake};
 use crate::engine::Engine;
 use crate::exec::{register, Next};
 use crate::objects::Object;
-use crate::task::{Life, Step, Wait};
+use crate::task::{Life, Mode, Step, Wait};
 
 impl<S: Sink> Engine<'_, S> {
+    /// The time of a step has been spent: it takes effect.
     pub fn effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
         match op {
-            Op::Read { object, .. } => self.transfer(cpu, task, object, false),
-            Op::Write { object, .. } => self.transfer(cpu, task, object, true),
             Op::Wait(_) | Op::WaitOwn | Op::Post(_) | Op::PostPeer(_) => self.futex_effect(cpu, task, op),
             Op::Lock(object) => self.acquire(cpu, task, object),
-            Op::Unlock(object) => self.wake_mutex_waiter(cpu, task, object),
+            Op::Unlock(object) => self.wake_mutex_waiter(cpu, object),
             Op::CpuLock(object) => self.try_cpu_lock(cpu, task, object),
             Op::SemWait(_) | Op::SemPost(_) | Op::Barrier(_) => self.sync_effect(cpu, task, op),
             Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => self.sync_effect(cpu, task, op),
@@ -51,10 +50,14 @@ impl<S: Sink> Engine<'_, S> {
         Next::Stop
     }
 
-    fn transfer(&mut self, cpu: CpuId, task: TaskId, object: u32, write: bool) -> Next {
-        let index = self.object_index(task, object);
+    /// The bytes of a read or write; whether the interpreter is through for now: the task blocks, or reschedules on its
+    /// way out of the call.
+    #[inline(always)]
+    pub fn transfer(&mut self, cpu: CpuId, task: TaskId, object: u32, write: bool) -> bool {
         let t = &mut self.tasks[task.index()];
-        let Object::Channel(channel) = &mut self.objects[index as usize] else { return Next::Done };
+        // A call is over unless it blocks again: back in user mode.
+        t.mode = Mode::User;
+        let Object::Channel(channel) = &mut self.objects[object as usize] else { return t.on() };
         let resumed = std::mem::take(&mut t.resumed);
         let outcome: Outcome = if write { channel.write(t.io_left, resumed) } else { channel.read(t.io_left, resumed) };
         t.io_left = outcome.left;
@@ -65,15 +68,21 @@ impl<S: Sink> Engine<'_, S> {
                 channel.readers.push_back(task);
             }
         }
-        self.wake_channel(cpu, index, outcome.wake_readers, false, task);
-        self.wake_channel(cpu, index, outcome.wake_writers, true, task);
-        if outcome.left > 0 {
-            return self.wait_for(cpu, task, Wait::Object(index), false);
+        if outcome.wake_readers != Wake::Nobody {
+            self.wake_channel(cpu, object, outcome.wake_readers, false, task);
         }
-        Next::Done
+        if outcome.wake_writers != Wake::Nobody {
+            self.wake_channel(cpu, object, outcome.wake_writers, true, task);
+        }
+        if outcome.left > 0 {
+            self.block(cpu, task, Wait::Object(object), Step::Effect);
+            return true;
+        }
+        self.call_over(cpu, task, true)
     }
 
     /// Wakes readers or writers of a channel, but not `but`, who has just queued itself.
+    #[inline(never)]
     fn wake_channel(&mut self, cpu: CpuId, index: u32, wake: Wake, writers: bool, but: TaskId) {
         let mut left = match wake {
             Wake::Nobody => return,
@@ -96,13 +105,12 @@ impl<S: Sink> Engine<'_, S> {
 
     fn gate_effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
         let (Op::GateWait(object) | Op::GateOpen(object) | Op::GateClose(object)) = op else { return Next::Done };
-        let index = self.object_index(task, object);
-        let Object::Gate { open, waiting } = &mut self.objects[index as usize] else { return Next::Done };
+        let Object::Gate { open, waiting } = &mut self.objects[object as usize] else { return Next::Done };
         match op {
             Op::GateWait(_) if *open => {}
             Op::GateWait(_) => {
                 waiting.push(task);
-                return self.wait_for(cpu, task, Wait::Object(index), false);
+                return self.wait_for(cpu, task, Wait::Object(object), false);
             }
             Op::GateOpen(_) => {
                 *open = true;
@@ -134,7 +142,7 @@ impl<S: Sink> Engine<'_, S> {
     fn timer(&mut self, cpu: CpuId, task: TaskId, object: u32, period: Amount, mode: TimerMode) -> Next {
         let period = self.amount(task, period);
         let now = self.now;
-        let Object::Timer(last) = self.object(task, object) else { return Next::Done };
+        let Object::Timer(last) = self.object(object) else { return Next::Done };
         let next = last.unwrap_or(now).saturating_add(period);
         let missed = next <= now;
         *last = Some(if missed && mode == TimerMode::Relative { now } else { next });

@@ -90,9 +90,11 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub failure: Option<SimError>,
     pub checks: crate::check::Checks,
     pub stop: bool,
-    pub pending_max: usize,
-    /// When, in events handled, the checkers look next.
+    /// Events handled at which the checkers look at the whole state again; 0 once the run stops or has failed.
     pub next_look: u64,
+    /// Up to where a task may carry time on ([`Engine::runs_ahead`]); 0: every step is one instant.
+    pub horizon: Nanos,
+    pub pending_max: usize,
 }
 
 /// A core: its threads and how many of them run a task.
@@ -166,20 +168,22 @@ impl<'a, S: Sink> Engine<'a, S> {
             failure: None,
             checks: crate::check::Checks::new(nr_cpus),
             stop: false,
-            pending_max: 0,
             next_look: LOOK_MIN,
+            horizon: spec.duration,
+            pending_max: 0,
         };
         engine.lay_out();
         engine
     }
 
-    /// Flattens the workloads' programs and objects into the run's tables.
+    /// Flattens the workloads' programs and objects into the run's tables; steps name objects and metrics by their place there.
     fn lay_out(&mut self) {
         let workloads = Arc::clone(&self.workloads);
         let mut base = Bases::default();
         for workload in workloads.iter() {
             self.bases.push(base);
-            self.code.extend(workload.programs.iter().map(|program| program.ops.clone()));
+            let relocated = |op: &Op| op.relocated(base.object, base.metric);
+            self.code.extend(workload.programs.iter().map(|program| program.ops.iter().map(relocated).collect()));
             self.objects.extend(workload.objects.iter().map(|spec| Object::new(spec, self.cpus.len())));
             base.program += workload.programs.len() as u32;
             base.object += workload.objects.len() as u32;
@@ -188,12 +192,14 @@ impl<'a, S: Sink> Engine<'a, S> {
         }
     }
 
-    /// One instant; `Some` once the run has ended.
-    #[inline]
+    /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended.
+    #[inline(always)]
     pub fn step(&mut self, cancel: &AtomicBool) -> Result<Option<Ended>, SimError> {
-        let Some(time) = self.events.next_time() else { return self.nothing_left().map(Some) };
-        self.now = time;
-        if time >= self.spec.duration {
+        if self.events.is_empty() {
+            return self.nothing_left().map(Some);
+        }
+        self.now = self.events.next_time();
+        if self.now >= self.spec.duration {
             self.now = self.spec.duration;
             return Ok(Some(Ended::Duration));
         }
@@ -224,15 +230,17 @@ impl<'a, S: Sink> Engine<'a, S> {
         })
     }
 
-    /// Handles everything due now: events first, then one reschedule per marked CPU, until neither is left.
+    /// Handles everything due now: events first, then one reschedule per marked CPU, until neither is left. A task that
+    /// is alone with the next moments carries time on with it ([`Engine::runs_ahead`]).
+    #[inline]
     fn instant(&mut self) -> Result<(), SimError> {
         let begun = self.handled;
         loop {
             while let Some(source) = self.events.pop_at(self.now) {
                 self.handled += 1;
                 self.handle(source);
-                if let Some(error) = self.failure.take() {
-                    return Err(error);
+                if self.failure.is_some() {
+                    return self.failure.take().map_or(Ok(()), Err);
                 }
             }
             if self.marked.is_empty() {
@@ -241,21 +249,42 @@ impl<'a, S: Sink> Engine<'a, S> {
             if self.handled - begun > INSTANT_LIMIT {
                 return Err(self.livelock());
             }
-            if self.marked.len() > 1 {
-                self.marked.sort_unstable();
-            }
-            // A schedule() may mark further CPUs: those are for the next round, after the events it made due.
+            self.reschedule_marked()?;
+        }
+    }
+
+    /// One `schedule()` per marked CPU, lowest first. It may mark further CPUs: those are for the next round, after the
+    /// events it made due.
+    #[inline]
+    fn reschedule_marked(&mut self) -> Result<(), SimError> {
+        if let [only] = self.marked[..] {
+            self.schedule(only);
+            self.marked.swap_remove(0);
+        } else {
+            self.marked.sort_unstable();
             let round = self.marked.len();
             for i in 0..round {
                 let cpu = self.marked[i];
                 self.schedule(cpu);
             }
             self.marked.drain(..round);
-            self.fail_on_finding()?;
         }
+        self.fail_on_finding()
     }
 
+    /// Whether a segment that the engine holds in hand and that ends at `end` is what happens next: then it is handled
+    /// at once instead of going through the queue. Ends of segments come last within an instant, so any other event
+    /// at `end` is earlier.
     #[inline]
+    pub fn runs_ahead(&self, end: Nanos) -> bool {
+        end < self.events.next_time()
+            && end > self.now
+            && end < self.horizon
+            && self.handled < self.next_look
+            && self.marked.is_empty()
+    }
+
+    #[inline(always)]
     fn handle(&mut self, source: u32) {
         let cpu = CpuId(source & ((1 << self.cpu_bits) - 1));
         match source >> self.cpu_bits {
@@ -278,7 +307,7 @@ impl<'a, S: Sink> Engine<'a, S> {
         Err(SimError::Deadlock { at: self.now, waits: self.describe_waits() })
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn emit(&mut self, cpu: CpuId, kind: Kind) {
         self.sink.event(&Event { time: self.now, cpu, kind });
     }
@@ -296,8 +325,10 @@ impl<'a, S: Sink> Engine<'a, S> {
         if c.last == self.now {
             return;
         }
-        let task = c.curr.map(|task| &mut self.tasks[task.index()]);
-        c.progress(self.now, task);
+        match c.curr {
+            Some(task) => c.progress(self.now, Some(&mut self.tasks[task.index()])),
+            None => c.progress(self.now, None),
+        }
     }
 
     /// The CPU reschedules at the end of this instant.

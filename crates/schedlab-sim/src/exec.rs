@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::{Amount, Op, TaskKind};
 
+use crate::cost::CostTables;
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::objects::Object;
@@ -11,7 +12,7 @@ use crate::task::{Mode, Step, Task, WORK_SHIFT};
 
 /// Longest step, 13 days: beyond any run, and far from overflow as work or as a time.
 const AMOUNT_MAX: Nanos = 1 << 50;
-/// Steps without time before a program counts as stuck.
+/// Jumps without time before a program counts as stuck.
 const IDLE_STEPS: u32 = 1_000_000;
 
 /// What a step needs.
@@ -28,71 +29,81 @@ pub(crate) enum Next {
 
 impl<S: Sink> Engine<'_, S> {
     /// The running task's segment has ended: continue until the next segment, block or exit.
+    ///
+    /// Transfers, plain work and jumps are most of what a run executes: they are inlined here and keep hold of the task,
+    /// all other operations are calls.
+    #[inline(always)]
     pub fn advance(&mut self, cpu: CpuId, task: TaskId) {
         loop {
             let t = &mut self.tasks[task.index()];
-            let op = self.code[t.program as usize].get(t.pc as usize).copied().unwrap_or(Op::Exit);
-            let next = match t.step {
-                Step::Fetch => {
+            let op = self.code[t.program as usize].get(t.pc as usize).unwrap_or(&Op::Exit);
+            let over = match (t.step, *op) {
+                (Step::Fetch, Op::Read { object, bytes } | Op::Write { object, bytes }) => {
+                    let amount = begin_io(&self.costs, &self.objects, t, object, bytes);
+                    t.work(Mode::Kernel, amount)
+                }
+                (Step::Fetch, Op::Run(Amount::Fixed(amount))) => t.work(Mode::User, amount),
+                (Step::Fetch, Op::DecJump { reg, to }) => {
+                    let value = register(t, reg);
+                    *value = value.wrapping_sub(1);
+                    match *value {
+                        0 => t.on(),
+                        _ => t.go(to),
+                    }
+                }
+                (Step::Fetch, op) => {
                     t.resumed = false;
-                    self.begin(cpu, task, op)
+                    let next = self.begin(cpu, task, op);
+                    self.tasks[task.index()].follow(next)
                 }
-                Step::Effect => {
-                    // A call is over unless it blocks again: back in user mode.
-                    let called = std::mem::replace(&mut t.mode, Mode::User) == Mode::Kernel;
-                    let next = self.effect(cpu, task, op);
-                    let c = &self.cpus[cpu.index()];
-                    if called && (c.need_resched || c.need_resched_lazy) && matches!(next, Next::Done) {
-                        // exit_to_user_mode: the overhead so far is spent first, then schedule() (see settle).
-                        self.cpus[cpu.index()].resched_seen = true;
-                        let t = &mut self.tasks[task.index()];
-                        t.pc += 1;
-                        t.step = Step::Fetch;
-                        return;
-                    }
-                    next
+                (Step::Effect, Op::Run(_)) => {
+                    t.mode = Mode::User;
+                    t.on()
                 }
+                (Step::Effect, Op::Read { object, .. } | Op::Write { object, .. }) => {
+                    self.transfer(cpu, task, object, matches!(op, Op::Write { .. }))
+                }
+                (Step::Effect, op) => self.other_effect(cpu, task, op),
             };
-            let t = &mut self.tasks[task.index()];
-            match next {
-                Next::Done => {
-                    t.pc += 1;
-                    t.step = Step::Fetch;
-                }
-                Next::Goto(label) => {
-                    t.pc = label;
-                    t.step = Step::Fetch;
-                }
-                Next::Work(mode, amount) => {
-                    let work = (amount << WORK_SHIFT) + std::mem::take(&mut t.carry);
-                    t.step = Step::Effect;
-                    t.mode = mode;
-                    t.work_left = work;
-                    if work > 0 {
-                        t.idle_steps = 0;
-                        return;
-                    }
-                }
-                Next::Stop => return,
+            if over {
+                return;
             }
-            t.idle_steps += 1;
-            if t.idle_steps > IDLE_STEPS {
+            if self.tasks[task.index()].idle_steps > IDLE_STEPS {
                 return self.fail_livelock(task);
             }
         }
     }
 
+    fn other_effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
+        // A call is over unless it blocks again: back in user mode.
+        let called = std::mem::replace(&mut self.tasks[task.index()].mode, Mode::User) == Mode::Kernel;
+        match self.effect(cpu, task, op) {
+            Next::Done => self.call_over(cpu, task, called),
+            next => self.tasks[task.index()].follow(next),
+        }
+    }
+
+    /// The operation is over. If it was a system call that saw a resched flag on its way out (`exit_to_user_mode`), the
+    /// overhead so far is spent first, then schedule() (see [`Engine::settle`]): true.
+    #[inline(always)]
+    pub fn call_over(&mut self, cpu: CpuId, task: TaskId, called: bool) -> bool {
+        let c = &mut self.cpus[cpu.index()];
+        let seen = called && (c.need_resched || c.need_resched_lazy);
+        c.resched_seen |= seen;
+        self.tasks[task.index()].on();
+        seen
+    }
+
     /// A step begins: what does it take?
-    #[inline]
     fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
         match op {
             Op::Run(amount) => Next::Work(Mode::User, self.amount(task, amount)),
+            Op::Jump(to) => Next::Goto(to),
             Op::System(amount) => {
                 let work = self.amount(task, amount) + self.syscall(task);
                 Next::Work(Mode::Kernel, work)
             }
             Op::RunWall(amount) => self.begin_wall(cpu, task, amount),
-            Op::Read { object, bytes } | Op::Write { object, bytes } => self.begin_io(task, object, bytes),
             Op::Wait(object) => self.begin_wait(task, Some(object)),
             Op::WaitOwn => self.begin_wait(task, None),
             Op::Post(object) => self.begin_post(task, object),
@@ -143,33 +154,28 @@ impl<S: Sink> Engine<'_, S> {
                 *register(t, reg) = now as i64;
                 t.carry += self.costs.user_op.draw(&mut t.dice) << WORK_SHIFT;
             }
-            Op::Jump(to) => return Next::Goto(to),
             Op::JumpBelow { reg, than, to } => {
                 if *register(t, reg) < than {
                     return Next::Goto(to);
                 }
             }
-            Op::DecJump { reg, to } => {
-                let value = register(t, reg);
-                *value = value.wrapping_sub(1);
-                if *value != 0 {
-                    return Next::Goto(to);
-                }
-            }
             Op::Sample { metric, reg } => {
                 let value = (*register(t, reg)).max(0) as u64;
-                let (pid, metric) = (t.pid, self.bases[t.workload as usize].metric + metric);
+                let pid = t.pid;
                 let cpu = self.sched.cpu_of(task);
                 self.emit(cpu, Kind::Sample { pid, metric, value });
             }
             Op::Count { metric, count } => {
-                let (pid, metric) = (t.pid, self.bases[t.workload as usize].metric + metric);
+                let pid = t.pid;
                 let cpu = self.sched.cpu_of(task);
                 self.emit(cpu, Kind::Count { pid, metric, count: u64::from(count) });
             }
             Op::Finish => {
                 if std::mem::take(&mut self.unfinished[t.workload as usize]) {
-                    self.stop |= !self.unfinished.contains(&true);
+                    if !self.unfinished.contains(&true) {
+                        self.stop = true;
+                        self.next_look = 0;
+                    }
                 }
             }
             _ => return self.pass_on(task, op),
@@ -182,12 +188,12 @@ impl<S: Sink> Engine<'_, S> {
         self.carry_user_op(task);
         match op {
             Op::ListPush(object) => {
-                if let Object::List(list) = self.object(task, object) {
+                if let Object::List(list) = self.object(object) {
                     list.push(task);
                 }
             }
             Op::ListTake(object) => {
-                if let Object::List(list) = self.object(task, object) {
+                if let Object::List(list) = self.object(object) {
                     let taken = std::mem::take(list);
                     self.tasks[task.index()].stack = taken;
                 }
@@ -235,16 +241,6 @@ impl<S: Sink> Engine<'_, S> {
         Next::Stop
     }
 
-    fn begin_io(&mut self, task: TaskId, object: u32, bytes: u32) -> Next {
-        let socket = matches!(self.object(task, object), Object::Channel(channel) if channel.is_socket());
-        let t = &mut self.tasks[task.index()];
-        t.io_left = bytes;
-        let call = if socket { &self.costs.socket_op } else { &self.costs.pipe_op };
-        let copy = self.costs.copy_kib.draw(&mut t.dice) * u64::from(bytes) / 1024;
-        let work = self.costs.syscall.draw(&mut t.dice) + call.draw(&mut t.dice) + copy;
-        Next::Work(Mode::Kernel, work)
-    }
-
     /// A system call that costs `beyond` more than entering and leaving the kernel.
     pub fn kernel_call(&mut self, task: TaskId, beyond: Nanos) -> Next {
         let work = self.syscall(task) + beyond;
@@ -276,14 +272,8 @@ impl<S: Sink> Engine<'_, S> {
         ns.min(AMOUNT_MAX)
     }
 
-    /// The workload-local object as a global one.
-    pub fn object_index(&self, task: TaskId, object: u32) -> u32 {
-        self.bases[self.tasks[task.index()].workload as usize].object + object
-    }
-
-    pub fn object(&mut self, task: TaskId, object: u32) -> &mut Object {
-        let index = self.object_index(task, object) as usize;
-        &mut self.objects[index]
+    pub fn object(&mut self, object: u32) -> &mut Object {
+        &mut self.objects[object as usize]
     }
 
     /// The task whose id is in the register, if there is one.
@@ -295,13 +285,20 @@ impl<S: Sink> Engine<'_, S> {
     /// Stops the run: the task's program did what the kernel refuses.
     pub fn fail_program(&mut self, task: TaskId, message: String) -> Next {
         let (task, step, line) = self.where_is(task);
-        self.failure.get_or_insert(SimError::Program { task, step, line, message });
+        self.fail(SimError::Program { task, step, line, message });
         Next::Stop
     }
 
+    #[cold]
     fn fail_livelock(&mut self, task: TaskId) {
         let (task, step, line) = self.where_is(task);
-        self.failure.get_or_insert(SimError::Livelock { at: self.now, task, step, line });
+        self.fail(SimError::Livelock { at: self.now, task, step, line });
+    }
+
+    /// The first failure ends the run.
+    fn fail(&mut self, error: SimError) {
+        self.failure.get_or_insert(error);
+        self.next_look = 0;
     }
 
     /// Time no longer moves although every step takes its time: name whoever runs.
@@ -316,6 +313,57 @@ impl<S: Sink> Engine<'_, S> {
         let base = self.bases[t.workload as usize].program;
         let program = &self.workloads[t.workload as usize].programs[(t.program - base) as usize];
         (program.name.clone(), t.pc, program.line(t.pc))
+    }
+}
+
+/// What a transfer takes before its bytes are there.
+#[inline(always)]
+fn begin_io(costs: &CostTables, objects: &[Object], t: &mut Task, object: u32, bytes: u32) -> Nanos {
+    let socket = matches!(&objects[object as usize], Object::Channel(channel) if channel.is_socket());
+    t.resumed = false;
+    t.io_left = bytes;
+    let call = if socket { &costs.socket_op } else { &costs.pipe_op };
+    let copy = costs.copy_kib.draw(&mut t.dice) * u64::from(bytes) / 1024;
+    costs.syscall.draw(&mut t.dice) + call.draw(&mut t.dice) + copy
+}
+
+impl Task {
+    /// On to the next operation; false, as [`Task::follow`].
+    #[inline(always)]
+    pub fn on(&mut self) -> bool {
+        self.pc += 1;
+        self.step = Step::Fetch;
+        false
+    }
+
+    /// On to the label. Only jumps can go round without time passing, so only they are counted.
+    #[inline(always)]
+    fn go(&mut self, to: u32) -> bool {
+        self.pc = to;
+        self.step = Step::Fetch;
+        self.idle_steps += 1;
+        false
+    }
+
+    /// A segment of work begins, after which the operation takes effect; whether it takes any time.
+    #[inline(always)]
+    fn work(&mut self, mode: Mode, amount: Nanos) -> bool {
+        self.work_left = (amount.min(AMOUNT_MAX) << WORK_SHIFT) + std::mem::take(&mut self.carry);
+        self.step = Step::Effect;
+        self.mode = mode;
+        let takes = self.work_left > 0;
+        self.idle_steps *= u32::from(!takes);
+        takes
+    }
+
+    /// Takes what a step needs; whether the interpreter is through for now.
+    fn follow(&mut self, next: Next) -> bool {
+        match next {
+            Next::Done => self.on(),
+            Next::Goto(label) => self.go(label),
+            Next::Work(mode, amount) => self.work(mode, amount),
+            Next::Stop => true,
+        }
     }
 }
 

@@ -41,6 +41,8 @@ const ARITY: usize = 4;
 
 /// Slot of a source whose event is in front of the heap.
 const FRONT: u32 = u32::MAX - 1;
+/// Later than every event.
+const NEVER: Key = Key::MAX;
 
 /// An indexed heap: `source` is dense (`0..sources`), each with at most one pending event, so that moving or
 /// cancelling an event needs no tombstones.
@@ -50,7 +52,10 @@ const FRONT: u32 = u32::MAX - 1;
 /// heap.
 #[derive(Clone)]
 pub struct EventQueue {
-    front: Option<(Key, u32)>,
+    /// The event in front and its source; [`NEVER`] if there is none.
+    front: (Key, u32),
+    /// Key of the heap's first entry; [`NEVER`] if it is empty.
+    top: Key,
     heap: Vec<(Key, u32)>,
     slot: Vec<u32>,
     sequence: u64,
@@ -60,7 +65,8 @@ impl EventQueue {
     /// An empty queue for the sources `0..sources`.
     #[must_use]
     pub fn new(sources: usize) -> Self {
-        EventQueue { front: None, heap: Vec::with_capacity(sources), slot: vec![ABSENT; sources], sequence: 0 }
+        let heap = Vec::with_capacity(sources);
+        EventQueue { front: (NEVER, 0), top: NEVER, heap, slot: vec![ABSENT; sources], sequence: 0 }
     }
 
     /// Schedules the source's event at `time`, replacing its pending one.
@@ -68,9 +74,17 @@ impl EventQueue {
     pub fn set(&mut self, source: u32, time: Nanos, phase: Phase) {
         self.sequence += 1;
         let key = key(time, phase, self.sequence);
-        match self.slot[source as usize] {
-            ABSENT => self.insert(key, source),
-            FRONT => self.front = Some((key, source)),
+        let slot = &mut self.slot[source as usize];
+        match *slot {
+            ABSENT if key < self.front.0 => {
+                *slot = FRONT;
+                let before = std::mem::replace(&mut self.front, (key, source));
+                if before.0 != NEVER {
+                    self.push(before);
+                }
+            }
+            ABSENT => self.push((key, source)),
+            FRONT => self.front.0 = key,
             at => self.rekey(at as usize, key),
         }
     }
@@ -80,7 +94,7 @@ impl EventQueue {
     pub fn cancel(&mut self, source: u32) {
         match std::mem::replace(&mut self.slot[source as usize], ABSENT) {
             ABSENT => {}
-            FRONT => self.front = None,
+            FRONT => self.front.0 = NEVER,
             at => self.remove(at as usize),
         }
     }
@@ -90,39 +104,38 @@ impl EventQueue {
     pub fn due(&self, source: u32) -> Option<Nanos> {
         match self.slot[source as usize] {
             ABSENT => None,
-            FRONT => self.front.map(|(key, _)| time_of(key)),
+            FRONT => Some(time_of(self.front.0)),
             at => Some(time_of(self.heap[at as usize].0)),
         }
     }
 
-    /// Time of the earliest event.
+    /// Time of the earliest event; the end of time if nothing is pending.
     #[inline]
     #[must_use]
-    pub fn next_time(&self) -> Option<Nanos> {
-        match (self.front, self.heap.first()) {
-            (Some((front, _)), Some((top, _))) => Some(time_of(front.min(*top))),
-            (front, top) => front.as_ref().or(top).map(|(key, _)| time_of(*key)),
-        }
+    pub fn next_time(&self) -> Nanos {
+        time_of(self.front.0.min(self.top))
     }
 
     /// Takes the earliest event if it is due at `now`.
     #[inline]
     pub fn pop_at(&mut self, now: Nanos) -> Option<u32> {
-        let top = self.heap.first().copied();
-        if let Some((key, source)) = self.front {
-            if top.is_none_or(|(top, _)| key < top) {
-                if time_of(key) > now {
-                    return None;
-                }
-                self.front = None;
-                self.slot[source as usize] = ABSENT;
-                return Some(source);
+        let (key, source) = self.front;
+        if key < self.top {
+            if time_of(key) > now {
+                return None;
             }
+            self.front.0 = NEVER;
+            self.slot[source as usize] = ABSENT;
+            return Some(source);
         }
-        let (key, source) = top?;
-        if time_of(key) > now {
+        if time_of(self.top) > now {
             return None;
         }
+        self.pop_heap()
+    }
+
+    fn pop_heap(&mut self) -> Option<u32> {
+        let (_, source) = *self.heap.first()?;
         self.slot[source as usize] = ABSENT;
         self.remove(0);
         Some(source)
@@ -131,7 +144,7 @@ impl EventQueue {
     /// Number of pending events.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.heap.len() + usize::from(self.front.is_some())
+        self.heap.len() + usize::from(self.front.0 != NEVER)
     }
 
     /// Whether nothing is pending.
@@ -140,25 +153,10 @@ impl EventQueue {
         self.len() == 0
     }
 
-    #[inline]
-    fn insert(&mut self, key: Key, source: u32) {
-        match self.front {
-            None => {
-                self.front = Some((key, source));
-                self.slot[source as usize] = FRONT;
-            }
-            Some((front, other)) if key < front => {
-                self.front = Some((key, source));
-                self.slot[source as usize] = FRONT;
-                self.push(front, other);
-            }
-            Some(_) => self.push(key, source),
-        }
-    }
-
-    fn push(&mut self, key: Key, source: u32) {
-        self.heap.push((key, source));
+    fn push(&mut self, entry: (Key, u32)) {
+        self.heap.push(entry);
         self.sift_up(self.heap.len() - 1);
+        self.note_top();
     }
 
     fn rekey(&mut self, at: usize, key: Key) {
@@ -169,6 +167,7 @@ impl EventQueue {
         } else {
             self.sift_down(at);
         }
+        self.note_top();
     }
 
     /// Takes an entry out of the heap; its slot is the caller's.
@@ -183,6 +182,12 @@ impl EventQueue {
                 self.sift_down(at);
             }
         }
+        self.note_top();
+    }
+
+    #[inline]
+    fn note_top(&mut self) {
+        self.top = self.heap.first().map_or(NEVER, |first| first.0);
     }
 
     fn sift_up(&mut self, mut at: usize) {
@@ -256,7 +261,7 @@ mod tests {
                     model.insert(source, (time, phases[what as usize], i as u64));
                 }
                 prop_assert_eq!(queue.len(), model.len());
-                prop_assert_eq!(queue.next_time(), model.values().map(|k| k.0).min());
+                prop_assert_eq!(queue.next_time(), model.values().map(|k| k.0).min().unwrap_or(u64::MAX));
             }
             while let Some(first) = model.iter().min_by_key(|(_, key)| **key).map(|(source, _)| *source) {
                 prop_assert_eq!(queue.pop_at(u64::MAX), Some(first));

@@ -49,6 +49,7 @@ impl<'a, S: Sink> Session<'a, S> {
     /// The run at time 0.
     pub fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
         let mut engine = Engine::new(spec, sink);
+        engine.horizon = 0;
         engine.boot();
         Session(engine)
     }
@@ -61,7 +62,7 @@ impl<'a, S: Sink> Session<'a, S> {
     /// When the next instant is.
     #[must_use]
     pub fn next_time(&self) -> Option<Nanos> {
-        self.0.events.next_time()
+        (!self.0.events.is_empty()).then(|| self.0.events.next_time())
     }
 
     /// The instant last gone through.

@@ -15,7 +15,7 @@ impl<S: Sink> Engine<'_, S> {
     fn word(&mut self, task: TaskId, object: Option<u32>) -> Option<&mut Futex> {
         match object {
             None => Some(&mut self.tasks[task.index()].own),
-            Some(object) => match self.object(task, object) {
+            Some(object) => match self.object(object) {
                 Object::Futex(futex) => Some(futex),
                 _ => None,
             },
@@ -62,7 +62,7 @@ impl<S: Sink> Engine<'_, S> {
             },
             _ => (task, None),
         };
-        let wait = object.map_or(Wait::Own, |object| Wait::Object(self.object_index(task, object)));
+        let wait = object.map_or(Wait::Own, |object| Wait::Object(object));
         let Some(word) = self.word(of, object) else { return Next::Done };
         if matches!(op, Op::Post(_) | Op::PostPeer(_)) {
             match word.waiter.take() {
@@ -85,7 +85,7 @@ impl<S: Sink> Engine<'_, S> {
 
     pub fn begin_lock(&mut self, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
-        let Object::Mutex(mutex) = self.object(task, object) else { return Next::Done };
+        let Object::Mutex(mutex) = self.object(object) else { return Next::Done };
         match mutex.owner {
             None => {
                 mutex.owner = Some(task);
@@ -97,20 +97,19 @@ impl<S: Sink> Engine<'_, S> {
 
     /// `futex_wait` on a contended mutex, and the retry after a wakeup.
     pub fn acquire(&mut self, cpu: CpuId, task: TaskId, object: u32) -> Next {
-        let index = self.object_index(task, object);
-        let Object::Mutex(mutex) = &mut self.objects[index as usize] else { return Next::Done };
+        let Object::Mutex(mutex) = &mut self.objects[object as usize] else { return Next::Done };
         if mutex.owner.is_none() {
             mutex.owner = Some(task);
             return Next::Done;
         }
         mutex.waiting.push_back(task);
-        self.block(cpu, task, Wait::Object(index), Step::Effect);
+        self.block(cpu, task, Wait::Object(object), Step::Effect);
         Next::Stop
     }
 
     pub fn begin_unlock(&mut self, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
-        let Object::Mutex(mutex) = self.object(task, object) else { return Next::Done };
+        let Object::Mutex(mutex) = self.object(object) else { return Next::Done };
         if mutex.owner != Some(task) {
             return self.fail_program(task, "unlock: the task does not hold this mutex".into());
         }
@@ -121,8 +120,8 @@ impl<S: Sink> Engine<'_, S> {
         self.futex_call(task)
     }
 
-    pub fn wake_mutex_waiter(&mut self, cpu: CpuId, task: TaskId, object: u32) -> Next {
-        let Object::Mutex(mutex) = self.object(task, object) else { return Next::Done };
+    pub fn wake_mutex_waiter(&mut self, cpu: CpuId, object: u32) -> Next {
+        let Object::Mutex(mutex) = self.object(object) else { return Next::Done };
         if let Some(waiter) = mutex.waiting.pop_front() {
             self.wake(waiter, cpu, false);
         }
@@ -131,7 +130,7 @@ impl<S: Sink> Engine<'_, S> {
 
     pub fn begin_sem_wait(&mut self, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
-        match self.object(task, object) {
+        match self.object(object) {
             Object::Semaphore { units, .. } if *units > 0 => {
                 *units -= 1;
                 Next::Done
@@ -142,7 +141,7 @@ impl<S: Sink> Engine<'_, S> {
 
     pub fn begin_sem_post(&mut self, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
-        match self.object(task, object) {
+        match self.object(object) {
             Object::Semaphore { units, waiting } => {
                 *units = units.saturating_add(1);
                 if waiting.is_empty() {
@@ -158,7 +157,7 @@ impl<S: Sink> Engine<'_, S> {
         match op {
             Op::SemWait(object) => self.sem_wait(cpu, task, object),
             Op::SemPost(object) => {
-                let Object::Semaphore { waiting, .. } = self.object(task, object) else { return Next::Done };
+                let Object::Semaphore { waiting, .. } = self.object(object) else { return Next::Done };
                 if let Some(waiter) = waiting.pop_front() {
                     self.wake(waiter, cpu, false);
                 }
@@ -166,27 +165,25 @@ impl<S: Sink> Engine<'_, S> {
             }
             Op::Barrier(object) => self.arrive(cpu, task, object),
             Op::CondWait { object, mutex } => self.cond_wait(cpu, task, object, mutex),
-            Op::CondSignal(object) => self.signal(cpu, task, object, 1),
-            Op::CondBroadcast(object) => self.signal(cpu, task, object, usize::MAX),
+            Op::CondSignal(object) => self.signal(cpu, object, 1),
+            Op::CondBroadcast(object) => self.signal(cpu, object, usize::MAX),
             _ => Next::Done,
         }
     }
 
     fn sem_wait(&mut self, cpu: CpuId, task: TaskId, object: u32) -> Next {
-        let index = self.object_index(task, object);
-        let Object::Semaphore { units, waiting } = &mut self.objects[index as usize] else { return Next::Done };
+        let Object::Semaphore { units, waiting } = &mut self.objects[object as usize] else { return Next::Done };
         if *units > 0 {
             *units -= 1;
             return Next::Done;
         }
         waiting.push_back(task);
-        self.block(cpu, task, Wait::Object(index), Step::Effect);
+        self.block(cpu, task, Wait::Object(object), Step::Effect);
         Next::Stop
     }
 
     fn arrive(&mut self, cpu: CpuId, task: TaskId, object: u32) -> Next {
-        let index = self.object_index(task, object);
-        let Object::Barrier { parties, waiting } = &mut self.objects[index as usize] else { return Next::Done };
+        let Object::Barrier { parties, waiting } = &mut self.objects[object as usize] else { return Next::Done };
         if waiting.len() + 1 >= *parties as usize {
             for waiter in std::mem::take(waiting) {
                 self.wake(waiter, cpu, false);
@@ -195,7 +192,7 @@ impl<S: Sink> Engine<'_, S> {
         }
         waiting.push(task);
         self.tasks[task.index()].pc += 1;
-        self.block(cpu, task, Wait::Object(index), Step::Fetch);
+        self.block(cpu, task, Wait::Object(object), Step::Fetch);
         Next::Stop
     }
 
@@ -204,8 +201,7 @@ impl<S: Sink> Engine<'_, S> {
         if self.tasks[task.index()].resumed {
             return self.acquire(cpu, task, mutex);
         }
-        let index = self.object_index(task, object);
-        let Object::Mutex(lock) = self.object(task, mutex) else { return Next::Done };
+        let Object::Mutex(lock) = self.object(mutex) else { return Next::Done };
         if lock.owner != Some(task) {
             return self.fail_program(task, "wait: the task does not hold the mutex".into());
         }
@@ -214,17 +210,16 @@ impl<S: Sink> Engine<'_, S> {
         if let Some(waiter) = waiter {
             self.wake(waiter, cpu, false);
         }
-        if let Object::Condition(waiting) = &mut self.objects[index as usize] {
+        if let Object::Condition(waiting) = &mut self.objects[object as usize] {
             waiting.push_back((task, mutex));
         }
-        self.block(cpu, task, Wait::Object(index), Step::Effect);
+        self.block(cpu, task, Wait::Object(object), Step::Effect);
         Next::Stop
     }
 
-    fn signal(&mut self, cpu: CpuId, task: TaskId, object: u32, count: usize) -> Next {
-        let index = self.object_index(task, object) as usize;
+    fn signal(&mut self, cpu: CpuId, object: u32, count: usize) -> Next {
         for _ in 0..count {
-            let Object::Condition(waiting) = &mut self.objects[index] else { return Next::Done };
+            let Object::Condition(waiting) = &mut self.objects[object as usize] else { return Next::Done };
             let Some((waiter, _)) = waiting.pop_front() else { break };
             self.wake(waiter, cpu, false);
         }
@@ -234,13 +229,12 @@ impl<S: Sink> Engine<'_, S> {
     /// Tries the lock of the CPU the task is on; spins there until the holder lets go or the task is moved.
     pub fn try_cpu_lock(&mut self, cpu: CpuId, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
-        let index = self.object_index(task, object);
-        let Object::CpuLocks(holders) = &mut self.objects[index as usize] else { return Next::Done };
+        let Object::CpuLocks(holders) = &mut self.objects[object as usize] else { return Next::Done };
         let Some(holder) = holders.get_mut(cpu.index()) else { return Next::Done };
         if holder.is_none() {
             *holder = Some(task);
             let t = &mut self.tasks[task.index()];
-            t.cpu_lock = Some((index, cpu.index()));
+            t.cpu_lock = Some((object, cpu.index()));
             t.mode = Mode::User;
             return Next::Done;
         }
@@ -255,7 +249,7 @@ impl<S: Sink> Engine<'_, S> {
     pub fn cpu_unlock(&mut self, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
         let held = self.tasks[task.index()].cpu_lock.take();
-        let Some((index, slot)) = held.filter(|(index, _)| *index == self.object_index(task, object)) else {
+        let Some((index, slot)) = held.filter(|(held, _)| *held == object) else {
             return self.fail_program(task, "cpu unlock: the task holds no per-CPU lock".into());
         };
         if let Object::CpuLocks(holders) = &mut self.objects[index as usize] {

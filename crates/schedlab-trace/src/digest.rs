@@ -6,18 +6,22 @@ use crate::{Event, Kind, Sink};
 
 /// Bytes of one encoded event.
 const EVENT_BYTES: usize = 40;
-const BUFFER_EVENTS: usize = 256;
+/// Events hashed at once.
+const BLOCK: usize = 256;
 
 /// XXH3-128 over the encoded events. Names of tasks are not part of it.
 pub struct Digest {
     hash: Xxh3,
-    buffer: Vec<u8>,
-    events: u64,
+    block: Box<[[u8; EVENT_BYTES]; BLOCK]>,
+    /// Events in the block.
+    filled: usize,
+    /// Events hashed.
+    hashed: u64,
 }
 
 impl Default for Digest {
     fn default() -> Self {
-        Digest { hash: Xxh3::new(), buffer: Vec::with_capacity(BUFFER_EVENTS * EVENT_BYTES), events: 0 }
+        Digest { hash: Xxh3::new(), block: Box::new([[0; EVENT_BYTES]; BLOCK]), filled: 0, hashed: 0 }
     }
 }
 
@@ -25,44 +29,46 @@ impl Digest {
     /// How many events it has taken.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.events
+        self.hashed + self.filled as u64
     }
 
     /// The digest: 32 hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
         let mut hash = self.hash.clone();
-        hash.update(&self.buffer);
+        hash.update(self.block[..self.filled].as_flattened());
         format!("{:032x}", hash.digest128())
     }
 
     #[cold]
+    #[inline(never)]
     fn flush(&mut self) {
-        self.hash.update(&self.buffer);
-        self.buffer.clear();
+        self.hash.update(self.block.as_flattened());
+        self.hashed += BLOCK as u64;
+        self.filled = 0;
     }
 }
 
 impl std::fmt::Debug for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Digest({}, {} events)", self.hex(), self.events)
+        write!(f, "Digest({}, {} events)", self.hex(), self.events())
     }
 }
 
 impl Sink for Digest {
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, event: &Event) {
-        if self.buffer.len() == BUFFER_EVENTS * EVENT_BYTES {
+        self.block[self.filled % BLOCK] = encode(event);
+        self.filled += 1;
+        if self.filled == BLOCK {
             self.flush();
         }
-        self.buffer.extend_from_slice(&encode(event));
-        self.events += 1;
     }
 }
 
 /// The fixed little-endian form of an event: time, cpu, kind (with the state or a presence flag in its second byte),
 /// two 32-bit and two 64-bit fields in the order of the kind's declaration, unused ones 0.
-#[inline]
+#[inline(always)]
 fn encode(event: &Event) -> [u8; EVENT_BYTES] {
     let (tag, small, [a, b], [x, y]) = fields(&event.kind);
     let mut out = [0; EVENT_BYTES];
@@ -78,7 +84,7 @@ fn encode(event: &Event) -> [u8; EVENT_BYTES] {
 }
 
 /// `(tag, small field, 32-bit fields, 64-bit fields)`. Tags are part of every stored digest: never renumber one.
-#[inline]
+#[inline(always)]
 fn fields(kind: &Kind) -> (u8, u8, [i32; 2], [u64; 2]) {
     let pair = |high: i32, low: i32| u64::from(high as u32) << 32 | u64::from(low as u32);
     match *kind {

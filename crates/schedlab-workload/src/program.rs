@@ -250,6 +250,46 @@ pub enum Op {
     Finish,
 }
 
+impl Op {
+    /// The step when the workload's objects begin at `objects` of a longer table, and its metrics at `metrics`.
+    #[must_use]
+    pub fn relocated(mut self, objects: u32, metrics: u16) -> Op {
+        match &mut self {
+            Op::Timer { object, .. }
+            | Op::Read { object, .. }
+            | Op::Write { object, .. }
+            | Op::Wait(object)
+            | Op::Post(object)
+            | Op::GateWait(object)
+            | Op::GateOpen(object)
+            | Op::GateClose(object)
+            | Op::Lock(object)
+            | Op::Unlock(object)
+            | Op::CpuLock(object)
+            | Op::CpuUnlock(object)
+            | Op::Barrier(object)
+            | Op::SemWait(object)
+            | Op::SemPost(object)
+            | Op::CondSignal(object)
+            | Op::CondBroadcast(object)
+            | Op::ListPush(object)
+            | Op::ListTake(object) => *object += objects,
+            Op::CondWait { object, mutex } => {
+                *object += objects;
+                *mutex += objects;
+            }
+            Op::Sample { metric, .. } | Op::Count { metric, .. } => *metric += metrics,
+            Op::Run(_) | Op::RunWall(_) | Op::System(_) | Op::Sleep(_) | Op::SleepUntil(_) | Op::Yield => {}
+            Op::WaitOwn | Op::PostPeer(_) | Op::ListPop { .. } | Op::SetPeer { .. } | Op::MailPeer { .. } => {}
+            Op::MailTake { .. } | Op::Fork { .. } | Op::Reap | Op::Exit | Op::Finish => {}
+            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetSlice(_) => {}
+            Op::Set(..) | Op::Copy { .. } | Op::AddConst(..) | Op::AddReg { .. } | Op::SubReg { .. } => {}
+            Op::Draw(..) | Op::Clock(_) | Op::Jump(_) | Op::JumpBelow { .. } | Op::DecJump { .. } => {}
+        }
+        self
+    }
+}
+
 /// A task's program.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Program {
