@@ -3,14 +3,16 @@
 
 mod support;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
 use schedlab_policy::Version;
-use schedlab_sim::RunSpec;
+use schedlab_sim::{RunSpec, Session};
+use schedlab_trace::Event;
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
-use support::{kernel, machine, record};
+use support::{kernel, machine, record, Record};
 
 /// Steps that can never block for ever: each is a loop body of its own.
 fn step() -> impl Strategy<Value = Vec<Op>> {
@@ -93,6 +95,15 @@ fn scenario() -> impl Strategy<Value = RunSpec> {
     )
 }
 
+/// The events of a run in which no segment is handled ahead of its turn in the queue.
+fn stepwise(spec: &RunSpec) -> Vec<Event> {
+    let mut log = Record::default();
+    let mut session = Session::new(spec, &mut log);
+    while session.step(&AtomicBool::new(false)).unwrap().is_none() {}
+    drop(session);
+    log.events
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
@@ -106,6 +117,7 @@ proptest! {
         let (again, second) = record(&spec);
         prop_assert_eq!(outcome, again);
         prop_assert!(first.events == second.events, "two runs of one specification differ");
+        prop_assert!(first.events == stepwise(&spec), "taken instant by instant it is another run");
         prop_assert!(first.events.windows(2).all(|pair| pair[0].time <= pair[1].time));
     }
 }
