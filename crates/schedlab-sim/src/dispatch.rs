@@ -13,26 +13,21 @@ impl<S: Sink> Engine<'_, S> {
     /// `__schedule` on a CPU.
     pub fn schedule(&mut self, cpu: CpuId) {
         self.progress(cpu);
-        let i = cpu.index();
-        self.cpus[i].marked = false;
-        self.cpus[i].need_resched = false;
-        self.cpus[i].need_resched_lazy = false;
-        self.cpus[i].resched_seen = false;
+        let c = &mut self.cpus[cpu.index()];
+        c.marked = false;
+        c.need_resched = false;
+        c.need_resched_lazy = false;
+        c.resched_seen = false;
+        let (prev, away) = (c.curr, c.push_away.take());
         self.checks.picked(cpu, self.now);
-        let prev = self.cpus[i].curr;
-        if let Some((task, dest)) = self.cpus[i].push_away.take() {
+        if let Some((task, dest)) = away {
             self.push_away(cpu, task, dest);
         }
-        let pushed = self.sched.active_balance(cpu, self.now);
-        self.apply_moves(cpu, &pushed);
-        let mut next = self.sched.pick_next_task(cpu, self.now);
-        if next.is_none() && self.cpus[i].wakelist.is_empty() {
-            let moves = self.sched.newidle_balance(cpu, self.now);
-            self.apply_moves(cpu, &moves);
-            if moves.moved.iter().any(|(task, _)| self.sched.cpu_of(*task) == cpu) {
-                next = self.sched.pick_next_task(cpu, self.now);
-            }
+        if self.sched.has_to_push(cpu) {
+            let pushed = self.sched.active_balance(cpu, self.now);
+            self.apply_moves(cpu, &pushed);
         }
+        let next = self.sched.pick_next_task(cpu, self.now).or_else(|| self.pull(cpu));
         if prev == next {
             match next {
                 Some(_) => self.settle(cpu),
@@ -41,9 +36,32 @@ impl<S: Sink> Engine<'_, S> {
         } else {
             self.switch(cpu, prev, next);
         }
-        self.place_those_who_left(cpu);
+        let c = &self.cpus[cpu.index()];
+        if !c.leaving.is_empty() || !c.wakelist.is_empty() {
+            self.let_wakers_go_on(cpu);
+        }
         self.arm_hrtick(cpu);
-        if !self.cpus[i].wakelist.is_empty() && self.events.due(self.source(Source::CALL, cpu)).is_none() {
+    }
+
+    /// `newidle_balance`: what the CPU runs now that it had nothing to run.
+    fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
+        if !self.cpus[cpu.index()].wakelist.is_empty() {
+            return None;
+        }
+        let moves = self.sched.newidle_balance(cpu, self.now);
+        self.apply_moves(cpu, &moves);
+        let came = moves.moved.iter().any(|(task, _)| self.sched.cpu_of(*task) == cpu);
+        if came {
+            return self.sched.pick_next_task(cpu, self.now);
+        }
+        None
+    }
+
+    /// The CPU is through: whoever waited for a task to leave it goes on, and its wakelist is looked at.
+    #[cold]
+    fn let_wakers_go_on(&mut self, cpu: CpuId) {
+        self.place_those_who_left(cpu);
+        if !self.cpus[cpu.index()].wakelist.is_empty() && self.events.due(self.source(Source::CALL, cpu)).is_none() {
             self.set_event(Source::CALL, cpu, self.now);
         }
     }
@@ -57,6 +75,7 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     /// `context_switch`.
+    #[inline(always)]
     fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         self.switches += 1;
         let (prev_pid, prev_prio, prev_state) = match prev {
@@ -65,15 +84,23 @@ impl<S: Sink> Engine<'_, S> {
         };
         let left = prev.map(|task| (task, how(prev_state)));
         self.checks.switched(cpu, left, next, self.now);
-        let (next_pid, next_prio) = next.map_or((0, 120), |task| (self.task(task).pid, self.task(task).prio));
-        self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next: next_pid, next_prio });
         self.cpus[cpu.index()].curr = next;
         match next {
-            Some(task) => self.enter(cpu, task, prev.is_none()),
-            None => self.go_idle(cpu),
+            Some(task) => {
+                let t = &self.tasks[task.index()];
+                let (next, next_prio) = (t.pid, t.prio);
+                self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next, next_prio });
+                self.enter(cpu, task, prev.is_none());
+            }
+            None => {
+                let (next, next_prio) = (0, 120);
+                self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next, next_prio });
+                self.go_idle(cpu);
+            }
         }
     }
 
+    #[inline(always)]
     fn leave(&mut self, cpu: CpuId, task: TaskId) -> (i32, i32, TaskState) {
         self.events.cancel(self.source(Source::SEGMENT, cpu));
         let c = &mut self.cpus[cpu.index()];
@@ -94,6 +121,7 @@ impl<S: Sink> Engine<'_, S> {
         (t.pid, t.prio, state)
     }
 
+    #[inline(always)]
     fn enter(&mut self, cpu: CpuId, task: TaskId, from_idle: bool) {
         let c = &mut self.cpus[cpu.index()];
         let t = &mut self.tasks[task.index()];
@@ -111,7 +139,9 @@ impl<S: Sink> Engine<'_, S> {
             self.sched.idle_exit(cpu, self.now);
             self.start_tick(cpu);
         }
-        self.settle(cpu);
+        if let Some(end) = self.segment_end(cpu) {
+            self.set_event(Source::SEGMENT, cpu, end);
+        }
         if self.tasks[task.index()].mode == Mode::Spin {
             let cost = self.cpus[cpu.index()].wall(self.tasks[task.index()].cost_left);
             self.set_event(Source::SEGMENT, cpu, self.now + cost);
@@ -198,10 +228,11 @@ impl<S: Sink> Engine<'_, S> {
 
     /// Wakes an idle CPU so that it looks at its runqueue.
     pub fn kick_idle(&mut self, cpu: CpuId, from: CpuId) {
-        if self.cpus[cpu.index()].activity != Activity::Idle {
+        let c = &self.cpus[cpu.index()];
+        if c.activity != Activity::Idle {
             return;
         }
-        let polling = self.spec.machine.idle_states[self.cpus[cpu.index()].idle_state].polling;
+        let polling = self.spec.machine.idle_states[c.idle_state].polling;
         let latency = match (cpu == from, polling) {
             (true, _) => 0,
             // The store that it polls comes as late as an interrupt would be sent.
@@ -232,7 +263,8 @@ impl<S: Sink> Engine<'_, S> {
     /// instant, so the last of many wakeups is sent last.
     pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
         let distance = self.spec.machine.topology.distance(from, cpu) as usize;
-        self.sending_delay(from) + self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
+        let c = &mut self.cpus[from.index()];
+        c.wall(c.pending << WORK_SHIFT) + self.costs.ipi[distance].draw(&mut c.dice)
     }
 
     /// How long the CPU is still busy with what it has incurred at this instant.
@@ -244,8 +276,8 @@ impl<S: Sink> Engine<'_, S> {
     fn go_idle(&mut self, cpu: CpuId) {
         self.events.cancel(self.source(Source::TICK, cpu));
         // The idle task borrows the address space it finds (lazy TLB).
-        let cost = self.costs.switch_thread.draw(&mut self.cpus[cpu.index()].dice);
-        self.charge(cpu, cost);
+        let c = &mut self.cpus[cpu.index()];
+        c.pending += self.costs.switch_thread.draw(&mut c.dice);
         self.sched.idle_enter(cpu, self.now);
         self.rest(cpu);
         self.core_changed(cpu, false);
@@ -307,9 +339,15 @@ impl<S: Sink> Engine<'_, S> {
         }
         let rates = &self.spec.machine.smt_rates;
         let rate = rates[(core.busy as usize).saturating_sub(1).min(rates.len() - 1)].max(1);
-        if self.cpus[cpu.index()].rate == rate {
-            return;
+        if self.cpus[cpu.index()].rate != rate {
+            self.set_rate(cpu, rate);
         }
+    }
+
+    /// All threads of the CPU's core go on at another rate.
+    #[inline(never)]
+    fn set_rate(&mut self, cpu: CpuId, rate: u32) {
+        let core = &self.cores[self.core_of[cpu.index()] as usize];
         for thread in std::sync::Arc::clone(&core.threads).iter().copied() {
             self.progress(thread);
             self.cpus[thread.index()].rate = rate;

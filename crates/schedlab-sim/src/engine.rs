@@ -347,11 +347,6 @@ impl<'a, S: Sink> Engine<'a, S> {
     }
 
     #[inline]
-    pub fn task(&mut self, task: TaskId) -> &mut Task {
-        &mut self.tasks[task.index()]
-    }
-
-    #[inline]
     pub fn set_event(&mut self, kind: u32, cpu: CpuId, time: Nanos) {
         let phase = match kind {
             Source::SEGMENT => Phase::Segment,

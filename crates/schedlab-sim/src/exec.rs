@@ -171,11 +171,9 @@ impl<S: Sink> Engine<'_, S> {
                 self.emit(cpu, Kind::Count { pid, metric, count: u64::from(count) });
             }
             Op::Finish => {
-                if std::mem::take(&mut self.unfinished[t.workload as usize]) {
-                    if !self.unfinished.contains(&true) {
-                        self.stop = true;
-                        self.next_look = 0;
-                    }
+                if std::mem::take(&mut self.unfinished[t.workload as usize]) && !self.unfinished.contains(&true) {
+                    self.stop = true;
+                    self.next_look = 0;
                 }
             }
             _ => return self.pass_on(task, op),

@@ -62,7 +62,7 @@ impl<S: Sink> Engine<'_, S> {
             },
             _ => (task, None),
         };
-        let wait = object.map_or(Wait::Own, |object| Wait::Object(object));
+        let wait = object.map_or(Wait::Own, Wait::Object);
         let Some(word) = self.word(of, object) else { return Next::Done };
         if matches!(op, Op::Post(_) | Op::PostPeer(_)) {
             match word.waiter.take() {

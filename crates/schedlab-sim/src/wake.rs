@@ -14,12 +14,12 @@ impl<S: Sink> Engine<'_, S> {
         let t = &mut self.tasks[task.index()];
         debug_assert_eq!(t.life, Life::Sleeping);
         let (pid, prio) = (t.pid, t.prio);
+        t.life = Life::Runnable;
         let cost = self.costs.wakeup.draw(&mut t.dice);
         let last = self.sched.cpu_of(task);
         self.emit(waker_cpu, Kind::Waking { pid, prio, target_cpu: last });
         self.checks.woken(task, self.now);
         self.charge(waker_cpu, cost);
-        self.tasks[task.index()].life = Life::Runnable;
         let kind = WakeKind::Wakeup { sync };
         if self.cpus[last.index()].curr == Some(task) {
             // It is still inside schedule() there (p->on_cpu): its CPU enqueues it when it is through, or the waker
@@ -115,18 +115,20 @@ impl<S: Sink> Engine<'_, S> {
 
     /// `ttwu_queue_wakelist`: the target enqueues it itself, after an interrupt unless it polls.
     fn put_on_wakelist(&mut self, task: TaskId, cpu: CpuId, waker_cpu: CpuId, sync: bool) {
-        let first = self.cpus[cpu.index()].wakelist.is_empty();
-        self.cpus[cpu.index()].wakelist.push((task, sync));
+        let c = &mut self.cpus[cpu.index()];
+        let first = c.wakelist.is_empty();
+        c.wakelist.push((task, sync));
+        let (activity, curr) = (c.activity, c.curr);
         self.sched.set_ttwu_pending(cpu, true);
         if !first {
             return;
         }
-        match self.cpus[cpu.index()].activity {
+        match activity {
             Activity::Idle => self.kick_idle(cpu, waker_cpu),
             Activity::Exiting => {}
             Activity::Busy => {
                 // A CPU inside schedule() looks at its list as soon as it is through.
-                if self.cpus[cpu.index()].curr != Some(task) {
+                if curr != Some(task) {
                     let arrival = self.now + self.ipi_latency(cpu, waker_cpu);
                     self.set_event(Source::CALL, cpu, arrival);
                 }

@@ -13,9 +13,14 @@ use crate::sched::types::Moves;
 use crate::{Resched, Sched};
 
 impl Sched {
-    /// What the stopper of `cpu` has to do, if anything: push one task to the CPU that asked. Call at every reschedule,
-    /// before [`Sched::pick_next_task`]; without work it is one branch.
+    /// Whether the stopper of `cpu` has anything to do. Ask at every reschedule, before [`Sched::pick_next_task`].
     #[inline]
+    #[must_use]
+    pub fn has_to_push(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu.index()].push_cpu.is_some()
+    }
+
+    /// What it has to do, if anything: push one task to the CPU that asked.
     pub fn active_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         match self.rqs[cpu.index()].push_cpu.take() {
             Some(dst) => self.push_one(cpu, dst, now),

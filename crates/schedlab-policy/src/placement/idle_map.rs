@@ -46,6 +46,9 @@ struct Slot {
     core: u32,
     word: u32,
     bit: u32,
+    /// What was last reported: most reports change nothing.
+    idle: bool,
+    usable: bool,
 }
 
 /// Idle state of every CPU.
@@ -88,7 +91,7 @@ impl IdleMap {
             let llc = &self.llcs[id.0 as usize];
             let rank = llc.cpus.partition_point(|other| *other < cpu) as u32;
             let word = llc.words.start as u32 + rank / 64;
-            self.slots.push(Slot { llc: id, rank, core: 0, word, bit: rank % 64 });
+            self.slots.push(Slot { llc: id, rank, core: 0, word, bit: rank % 64, idle: false, usable: false });
         }
         self.usable = self.idle.clone();
     }
@@ -108,14 +111,23 @@ impl IdleMap {
     /// Reports a CPU's state: `idle` as `available_idle_cpu`, `usable` = that or `sched_idle_cpu`.
     #[inline]
     pub fn set(&mut self, cpu: CpuId, idle: bool, usable: bool) {
-        let slot = self.slots[cpu.index()];
+        let slot = &mut self.slots[cpu.index()];
+        if slot.idle != idle || slot.usable != usable {
+            let was_idle = std::mem::replace(&mut slot.idle, idle);
+            slot.usable = usable;
+            let slot = *slot;
+            self.change(slot, was_idle);
+        }
+    }
+
+    fn change(&mut self, slot: Slot, was_idle: bool) {
         let (word, bit) = (slot.word as usize, 1u64 << slot.bit);
-        if (self.idle[word] & bit != 0) != idle {
+        if was_idle != slot.idle {
             self.idle[word] ^= bit;
             let count = &mut self.cores[slot.core as usize].idle;
-            *count = if idle { *count + 1 } else { *count - 1 };
+            *count = if slot.idle { *count + 1 } else { *count - 1 };
         }
-        if usable {
+        if slot.usable {
             self.usable[word] |= bit;
         } else {
             self.usable[word] &= !bit;
@@ -125,15 +137,13 @@ impl IdleMap {
     /// `available_idle_cpu`.
     #[inline]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
-        let slot = self.slots[cpu.index()];
-        self.idle[slot.word as usize] >> slot.bit & 1 == 1
+        self.slots[cpu.index()].idle
     }
 
     /// `available_idle_cpu || sched_idle_cpu`.
     #[inline]
     pub fn is_usable(&self, cpu: CpuId) -> bool {
-        let slot = self.slots[cpu.index()];
-        self.usable[slot.word as usize] >> slot.bit & 1 == 1
+        self.slots[cpu.index()].usable
     }
 
     /// Whether any core has more than one thread (`sched_smt_active`).
