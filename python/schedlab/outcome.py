@@ -46,6 +46,7 @@ class Run:
     """Engine events."""
     switches: int
     sim_s: float
+    """Simulated seconds; of a real run, measured ones."""
     wall_s: float
     ended: str
     metrics: Mapping[str, float | None]
@@ -65,9 +66,9 @@ class Run:
             engine=d["engine"],
             digest=d["digest"],
             events=d["events"],
-            handled=d["handled"],
-            switches=d["switches"],
-            sim_s=d["sim_s"],
+            handled=d.get("handled", 0),
+            switches=int(d["switches"] or 0),
+            sim_s=d["sim_s"] if "sim_s" in d else d["run_s"],
             wall_s=d["wall_s"],
             ended=d["ended"],
             metrics=d["metrics"],

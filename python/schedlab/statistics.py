@@ -92,6 +92,37 @@ def walsh_interval(differences: Sequence[float]) -> Interval:
     return Interval(float(np.median(walsh)), float(walsh[rank]), float(walsh[len(walsh) - 1 - rank]))
 
 
+def shift_interval(a: Sequence[float], b: Sequence[float]) -> Interval:
+    """How much larger `a` is than `b`, both positive, in percent: the Hodges-Lehmann estimate of all pairs' log ratios.
+
+    The interval is what the rank-sum test does not reject; below 4 on each side it is the range, which covers less.
+    """
+    logs = sorted(math.log(x) - math.log(y) for x in a for y in b)
+    rank = _rejected_pairs(len(a), len(b))
+    ends = (logs[len(logs) // 2] + logs[(len(logs) - 1) // 2]) / 2, logs[rank], logs[len(logs) - 1 - rank]
+    return Interval(*(100 * math.expm1(min(v, _LARGEST_LOG)) for v in ends))
+
+
+@cache
+def _rejected_pairs(n: int, m: int) -> int:
+    """The most pairs on each side that a two-sided rank-sum test at 5% rejects; exact, without ties."""
+    counts = [1] + [0] * (n * m)  # of arrangements by the number of pairs that are in order
+    for i in range(1, n + 1):
+        grown = list(counts)
+        # Multiply by (1 - x^(m+i)) and divide by (1 - x^i): Gauss's binomial, term by term.
+        for k in range(n * m, m + i - 1, -1):
+            grown[k] -= grown[k - m - i]
+        for k in range(i, n * m + 1):
+            grown[k] += grown[k - i]
+        counts = grown
+    total, below = math.comb(n + m, n), 0
+    for k, count in enumerate(counts):
+        below += count
+        if 2 * below > (1 - CONFIDENCE) * total:
+            return k
+    return 0
+
+
 @cache
 def rejected_ranks(n: int) -> int:
     """The largest rank sum that the test rejects: so many Walsh averages lie outside the interval on each side."""

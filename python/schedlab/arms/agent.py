@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ def _places() -> list[Path]:
     root = package.parents[1]
     target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
     in_path = shutil.which(NAME)
-    built = [target / TARGET / "release" / NAME, target / "release" / NAME]
+    built = [target / TARGET / profile / NAME for profile in ("agent", "release")]
+    built += [target / "release" / NAME]
     return [package / NAME, *([Path(in_path)] if in_path else []), *built]
 
 
@@ -56,7 +58,7 @@ def report(text: str, place: dict[str, Any], wall_s: float) -> Run:
 def failure(code: int | None, stderr: str, where: str) -> SchedlabError:
     """What a run that did not end well comes to, in the agent's own words."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    said = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
+    said = next((found[1] for line in lines if (found := re.match(rf"(?:error|{NAME}): (.*)", line))), None)
     hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), None)
     kind = {2: ScenarioError, 4: ArmError}.get(code or 0, RunError)
     ended = f"ended with signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"

@@ -57,6 +57,11 @@ def own(scenario: str, words: Sequence[str], settings: Sequence[tuple[str, str]]
     return initramfs.build({f"{WORK}/{name}": path for name, path in scenario_files(Path(scenario))}, texts)
 
 
+def texts(files: Mapping[str, str]) -> bytes:
+    """Files by their content, as a part of the guest's file system."""
+    return initramfs.build({}, files)
+
+
 def scenario_files(scenario: Path) -> Iterator[tuple[str, Path]]:
     """The scenario, and every file below its folder that one of its strings names."""
     yield scenario.name, scenario

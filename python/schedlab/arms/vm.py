@@ -86,24 +86,15 @@ class VmArm:
             scenario.arms["driver"],
         )
         own = guest.own(scenario.file, words, chosen.settings)
-        code, sent, wall = self._booted(scenario, self._machine(scenario, kernel), own, cancel)
+        limit = scenario.arms["vm"]["time_limit_s"]
+        machine = self._machine(scenario, kernel)
+        code, sent, wall = booted(machine, self._base + own, limit, self._tell, lambda: is_cancelled(cancel))
         if code != 0:
             raise agent.failure(code, sent.text("stderr"), f"{variant} seed {seed}, in the guest")
         topology.verify(scenario.machine.topology, sent.topology, self._accel != COUNTED)
         if trace and name:
             _keep(Path(trace), sent.files.get(name, b""))
         return agent.report(sent.text("report.json"), self._place(scenario, kernel, sent).to_record(), wall)
-
-    def _booted(
-        self, scenario: Scenario, machine: Machine, own: bytes, cancel: Cancel
-    ) -> tuple[int, guest.Sent, float]:
-        limit = scenario.arms["vm"]["time_limit_s"]
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="schedlab-vm-") as folder:
-            archive, raw = Path(folder) / "initramfs", Path(folder) / "report"
-            archive.write_bytes(self._base + own)
-            booted = boot(machine, archive, raw, limit, self._tell, lambda: is_cancelled(cancel))
-            return booted.exit_code, guest.received(raw), time.monotonic() - began
 
     def _machine(self, scenario: Scenario, kernel: Kernel) -> Machine:
         options, cpus = scenario.arms["vm"], scenario.machine.cpus
@@ -123,6 +114,22 @@ class VmArm:
         machine = f"{accelerator.words(self._accel)}, {cpus} CPU{'s' * (cpus > 1)}"
         state = {**sent.state, "image": kernel.source, "image_sha256": kernel.sha256}
         return Place(machine, state, untimed=UNTIMED if self._accel == EMULATED else None)
+
+
+def booted(
+    machine: Machine,
+    files: bytes,
+    limit_s: float,
+    tell: Callable[[str], None],
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[int, guest.Sent, float]:
+    """How the guest's command ended, what it sent, and how long all of it took."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="schedlab-vm-") as folder:
+        archive, raw = Path(folder) / "initramfs", Path(folder) / "report"
+        archive.write_bytes(files)
+        ended = boot(machine, archive, raw, limit_s, tell, stop)
+        return ended.exit_code, guest.received(raw), time.monotonic() - began
 
 
 def _keep(trace: Path, content: bytes) -> None:

@@ -60,6 +60,11 @@ class Options(argparse.Namespace):
     probes: bool
     records: int
     append: str
+    restore: bool
+    fetch: str | None
+    quick: bool
+    machine: str | None
+    scenarios: list[str]
     autogroup: bool
     variants: list[str]
     task: str | None
@@ -115,6 +120,9 @@ def build_parser() -> Parser:
     _replay(commands)
     _convert(commands)
     _record(commands)
+    _doctor(commands)
+    _calibrate(commands)
+    _validate(commands)
     return parser
 
 
@@ -138,6 +146,7 @@ def _run(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--variant", metavar="NAME", help="which variant (default: the only one)")
     p.add_argument("--seed", type=_seed, metavar="N", help="which seed (default: the scenario's first)")
     p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix chooses the format")
+    p.add_argument("--machine", metavar="NAME|FILE", help="another machine than the scenario's")
     p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the run as one JSON document; - is stdout")
     _common(p)
@@ -222,6 +231,36 @@ def _record(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--append", default="", metavar="WORDS", help="more words for the kernel's command line")
     p.add_argument("--autogroup", action="store_true", help="let the kernel make a group of every session")
     p.add_argument("workload", nargs="+", metavar="WORKLOAD", help="after --: a command, or one line for the shell")
+    _common(p)
+
+
+def _doctor(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "doctor", "say what this machine can do, and the command that would add the rest")
+    work = p.add_mutually_exclusive_group()
+    work.add_argument("--restore", action="store_true", help="put back the settings that a killed run left changed")
+    work.add_argument("--fetch", metavar="ROW", help="download the kernel image of a version row into the cache")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the findings as JSON; - is stdout, alone")
+    _common(p)
+
+
+def _calibrate(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "calibrate", "measure what this machine's actions cost and write a machine file")
+    p.add_argument("--arm", choices=("host", "vm"), default="host", help="whose costs: this machine's, or a guest's")
+    p.add_argument("--kernel", metavar="ROW", help="the guest's kernel (default: 6.12.107)")
+    p.add_argument("--quick", action="store_true", help="fewer repetitions")
+    p.add_argument("--out", type=Path, metavar="FILE", help="the machine file (default: to stdout)")
+    _common(p)
+
+
+def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "validate", "run scenarios on the simulator and on a real kernel, and show the distance")
+    p.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="scenario files")
+    p.add_argument("--arm", choices=("host", "vm"), default="vm", help="the real kernel (default: vm)")
+    p.add_argument("--machine", metavar="FILE", help="a calibrated machine file (default: calibrate first)")
+    p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which")
+    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row as JSON; - is stdout, alone")
+    p.add_argument("--out", type=Path, metavar="FILE", help="write a Markdown page")
     _common(p)
 
 

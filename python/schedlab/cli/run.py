@@ -24,7 +24,7 @@ SHOWN_TASKS = 10
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, or 3 if the trace could not be written; a run that fails raises."""
     engine = engine or native_engine()
-    scenario = api.load(options.scenario, engine=engine)
+    scenario = engine.load(options.scenario, {"machine": options.machine} if options.machine else None)
     scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
     variant = api.pick_variant(scenario, options.variant)
     seed = scenario.seeds[0] if options.seed is None else options.seed

@@ -1,0 +1,156 @@
+"""Measures what a machine's actions cost, with the agent, and writes that as a machine file for the simulator.
+
+What the agent cannot measure keeps the value of the base preset, and the file says so. No number is adjusted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from schedlab.arms import accelerator, agent, guest, images, process, state, topology
+from schedlab.arms.vm import booted
+from schedlab.engine import Engine
+from schedlab.errors import RunError
+from schedlab.record.qemu import COUNTED, Machine
+
+BASE = "host"
+"""Whose costs stand in for what is not measured."""
+POINTS = ("p0", "p10", "p50", "p90", "p99", "p100")
+DISTANCES = ("same", "smt", "llc", "node", "remote")
+MEMORY_MB = 1024
+LIMIT_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The agent's document, and what it was measured on."""
+
+    costs: Mapping[str, Any]
+    idle: Sequence[Mapping[str, Any]]
+    where: str
+    hz: int
+    groups: Mapping[str, Sequence[str]] | None
+    """CPU lists of a guest; None for this machine, whose own topology the simulator reads."""
+
+
+def host(quick: bool) -> Measured:
+    """This machine."""
+    done = process.run([str(agent.find()), *_words(quick)], limit_s=LIMIT_S)
+    if done.code != 0:
+        raise agent.failure(done.code, done.stderr, "calibrate")
+    seen = state.read()
+    return _measured(done.stdout, f"{seen.get('cpu', 'unknown CPU')}, Linux {seen.get('release', '')}", None)
+
+
+def vm(engine: Engine, row: str, quick: bool, tell: Callable[[str], None]) -> Measured:
+    """A guest of one CPU whose time counts instructions."""
+    kernel = images.for_row(engine, row)
+    command = f"/bin/{agent.NAME} {' '.join(_words(quick))} && cp /out/stdout /out/report.json\n"
+    own = guest.texts({"schedlab/settings": "", "schedlab/command": command, f"{guest.WORK}/.keep": ""})
+    machine = Machine(kernel.image, 1, MEMORY_MB, accel=COUNTED)
+    code, sent, _ = booted(machine, guest.base([], "agent") + own, LIMIT_S, tell)
+    if code != 0:
+        raise agent.failure(code, sent.text("stderr"), "calibrate, in the guest")
+    where = f"QEMU {accelerator.words(COUNTED)} (2 ns an instruction), {kernel.source}"
+    return _measured(sent.text("report.json"), where, sent.topology)
+
+
+def _words(quick: bool) -> list[str]:
+    return ["calibrate", *(["--quick"] if quick else [])]
+
+
+def _measured(text: str, where: str, groups: Mapping[str, Sequence[str]] | None) -> Measured:
+    try:
+        document = json.loads(text)
+        return Measured(document["costs"], document.get("idle", ()), where, int(document.get("hz") or 250), groups)
+    except (ValueError, KeyError, TypeError) as e:
+        raise RunError(
+            f"the agent's calibration cannot be read: {type(e).__name__} {e}", hint="a bug in schedlab"
+        ) from None
+
+
+def preset(measured: Measured, day: date) -> str:
+    """The machine file."""
+    lines = [
+        f"# Measured by `schedlab calibrate` on {day.isoformat()}: {measured.where}.",
+        f"# Costs that are not here are those of machines/{BASE}.toml, which were not measured on this machine.",
+        "",
+        f'base = "{BASE}"',
+        f'summary = "calibrated: {_plain(measured.where)}"',
+        "calibrated = true",
+        f"hz = {measured.hz}",
+        "",
+        *_topology(measured.groups),
+    ]
+    for name, cost in measured.costs.items():
+        lines += ["", *_cost(name, cost)]
+    for idle in measured.idle:
+        lines += ["", "[[idle]]", f'name = "{_plain(str(idle["name"]))}"', f"exit = {_quantiles(idle['exit'])}"]
+        lines += [f"polling = {str(bool(idle['polling'])).lower()}"] if "polling" in idle else []
+        lines.append(f'source = "{_source(idle)}"')
+    return "\n".join(lines) + "\n"
+
+
+def _topology(groups: Mapping[str, Sequence[str]] | None) -> list[str]:
+    if groups is None:
+        return ['topology = "host"']
+    cores, sockets = len(groups["cores"]) or 1, len(groups["sockets"]) or 1
+    count = sum(len(topology.cpus(text)) for text in groups["cores"]) or 1
+    rows = {"nodes": sockets, "cores-per-llc": cores // sockets, "threads-per-core": count // cores}
+    return [
+        "[topology]",
+        *(f"{key} = {value}" for key, value in rows.items()),
+        'source = "as the guest\'s kernel sees it"',
+    ]
+
+
+def _cost(name: str, cost: Mapping[str, Any]) -> list[str]:
+    lines = [f"[costs.{name}]"]
+    if "p50" in cost:
+        lines.append(f"quantiles = {_quantiles(cost, inline=False)}")
+    else:
+        return [*lines, *_distances(cost)]
+    return [*lines, f'source = "{_source(cost)}"']
+
+
+def _distances(cost: Mapping[str, Any]) -> list[str]:
+    """The reader wants every distance; one that the machine does not have repeats the nearest measured one."""
+    have = [DISTANCES.index(d) for d in DISTANCES if d in cost]
+    lines = []
+    for place, distance in enumerate(DISTANCES):
+        nearest = DISTANCES[min(have, key=lambda h: (abs(h - place), h))]
+        lines.append(f"{distance} = {_quantiles(cost[nearest])}")
+    more = "" if len(have) == len(DISTANCES) else "; distances that were not measured repeat the nearest"
+    return [*lines, f'source = "{_source(cost)}{more}"']
+
+
+def _quantiles(points: Mapping[str, Any], inline: bool = True) -> str:
+    """Rising, as the reader wants them: a clock's grain may have made neighbours equal, never reversed."""
+    most, shown = 0, []
+    for point in POINTS:
+        if point in points:
+            most = max(most, round(float(points[point])))
+            shown.append(f'{point} = "{most}ns"')
+    table = "{ " + ", ".join(shown) + " }"
+    return f"{{ quantiles = {table} }}" if inline else table
+
+
+def _source(row: Mapping[str, Any]) -> str:
+    count = f", {row['n']:,} times" if "n" in row else ""
+    return _plain(f"measured: {row.get('how', 'by the agent')}{count}")
+
+
+def _plain(text: str) -> str:
+    return text.replace("\\", "/").replace('"', "'")
+
+
+def write(measured: Measured, out: Path, day: date) -> str:
+    """The text of the machine file, and the file if `out` is no directory."""
+    text = preset(measured, day)
+    out.write_text(text, encoding="utf-8")
+    return text

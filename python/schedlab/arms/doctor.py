@@ -1,0 +1,200 @@
+"""Says what this machine can do for schedlab, and the command that would add what it lacks."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from schedlab.arms import accelerator, agent, images
+from schedlab.arms.journal import Journal, state_directory
+from schedlab.engine import Engine
+from schedlab.errors import SchedlabError, reason
+from schedlab.record.qemu import QEMU
+
+TRACEFS = "/sys/kernel/tracing"
+DEBUGFS = "/sys/kernel/debug"
+PACKAGES = {
+    "hackbench": "rt-tests",
+    "cyclictest": "rt-tests",
+    "perf": "linux-perf",
+    "stress-ng": "stress-ng",
+    "sysbench": "sysbench",
+    "rt-app": "rt-app",
+    "schbench": None,
+}
+"""Debian's package of each real program; schbench has none and must be built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing, whether it is there, and what would add it."""
+
+    name: str
+    there: bool
+    says: str
+    needed_for: str
+    command: str | None = None
+
+
+def examine(engine: Engine, root: Path = Path("/")) -> list[Finding]:
+    """Everything that the arms may want, in the order in which they want it."""
+    found = [
+        _kernel(engine, root),
+        _agent(),
+        _settings(root),
+        _file_system("tracefs", root, f"{TRACEFS}/events/sched", f"mount -t tracefs none {TRACEFS}", "traces"),
+        _debugfs(root),
+        _cgroup(root),
+        _perf(root),
+        _qemu(),
+        _installed("busybox", "busybox-static", "guests"),
+        *_kernels(engine),
+        _kvm(),
+    ]
+    programs = [_installed(name, package, f"{name} as it is") for name, package in PACKAGES.items()]
+    return [*found, *programs, _left(root)]
+
+
+def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
+    """Plain rows."""
+    return [asdict(finding) for finding in findings]
+
+
+def _kernel(engine: Engine, root: Path) -> Finding:
+    release = (root / "proc/sys/kernel/osrelease").read_text().strip()
+    row = engine.row_of(release)
+    says = f"{release}, row {row}" if row else f"{release}, which no row models"
+    return Finding("kernel", row is not None, says, "--arm host", None if row else "schedlab list kernels")
+
+
+def _agent() -> Finding:
+    try:
+        return Finding(agent.NAME, True, str(agent.find()), "--arm host, --arm vm")
+    except SchedlabError as e:
+        return Finding(agent.NAME, False, e.message, "--arm host, --arm vm", "make build")
+
+
+def _settings(root: Path) -> Finding:
+    may = os.geteuid() == 0 and os.access(root / "proc/sys/kernel/sched_rr_timeslice_ms", os.W_OK)
+    says = "may be changed" if may else "only root may change them"
+    return Finding("sysctls", may, says, "variants with sysctl on --arm host", None if may else "run as root")
+
+
+def _file_system(name: str, root: Path, proof: str, mount: str, needed_for: str) -> Finding:
+    path = root / proof.lstrip("/")
+    if path.is_dir() and os.access(path, os.W_OK):
+        return Finding(name, True, str(path.parent), needed_for)
+    says = "not permitted" if path.parent.is_dir() and any(path.parent.iterdir()) else "not mounted"
+    return Finding(name, False, says, needed_for, "run as root" if os.geteuid() else mount)
+
+
+def _debugfs(root: Path) -> Finding:
+    wanted = "knobs, features and preempt on --arm host"
+    file = root / f"{DEBUGFS}/sched/features".lstrip("/")
+    try:
+        file.read_text()
+    except FileNotFoundError:
+        return Finding("debugfs", False, "not mounted, or without the scheduler's settings", wanted, _mount())
+    except OSError as e:
+        root_may = os.geteuid() != 0
+        says = reason(e) if root_may else f"{reason(e)}: this kernel is locked down"
+        return Finding(
+            "debugfs", False, says, wanted, "run as root" if root_may else "--arm vm has a kernel of its own"
+        )
+    return Finding("debugfs", True, str(file.parent), wanted)
+
+
+def _mount() -> str:
+    return "run as root" if os.geteuid() else f"mount -t debugfs none {DEBUGFS}"
+
+
+def _cgroup(root: Path) -> Finding:
+    v2 = root / "sys/fs/cgroup/cgroup.controllers"
+    v1 = root / "sys/fs/cgroup/cpu/cpu.shares"
+    for path, says in ((v2, "v2"), (v1, "v1")):
+        if path.exists() and (path == v1 or "cpu" in path.read_text().split()):
+            return Finding("cgroup cpu", os.access(path.parent, os.W_OK), says, "groups on --arm host")
+    return Finding(
+        "cgroup cpu", False, "no cpu controller", "groups on --arm host", "mount -t cgroup2 none /sys/fs/cgroup"
+    )
+
+
+def _perf(root: Path) -> Finding:
+    if not shutil.which("perf"):
+        return _installed("perf events", "linux-perf", "recording without tracefs", "perf")
+    try:
+        level = int((root / "proc/sys/kernel/perf_event_paranoid").read_text())
+    except (OSError, ValueError):
+        return Finding("perf events", False, "this kernel has none", "recording without tracefs")
+    may = os.geteuid() == 0 or level < 0
+    command = None if may else "sysctl kernel.perf_event_paranoid=-1"
+    return Finding("perf events", may, f"paranoid {level}", "recording without tracefs", command)
+
+
+def _qemu() -> Finding:
+    if not shutil.which(QEMU):
+        return Finding("QEMU", False, "not installed", "--arm vm", "apt-get install qemu-system-x86")
+    said = subprocess.run([QEMU, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    version = re.search(r"version (\S+)", said)
+    return Finding("QEMU", True, version[1] if version else "of unknown version", "--arm vm")
+
+
+def _kernels(engine: Engine) -> list[Finding]:
+    """The rows with an image in the cache, and how to get those that Debian has."""
+    found: dict[str, list[str]] = {}
+    for _, version, _ in images.cached():
+        row = engine.row_of(version)
+        if row:
+            found.setdefault(row, []).append(version)
+    rows = [Finding(f"image of {row}", True, ", ".join(have), "--arm vm") for row, have in sorted(found.items())]
+    wanted = ("6.1", "6.12.107", "7.2")
+    missing = [row for row in wanted if row not in found]
+    return rows + [
+        Finding(f"image of {row}", False, "not in the cache", "--arm vm", f"schedlab doctor --fetch {row}")
+        for row in missing
+    ]
+
+
+def _kvm() -> Finding:
+    have = images.cached()
+    if not shutil.which(QEMU) or not have:
+        there = accelerator.DEVICE.exists()
+        says = "not tried: that takes QEMU and an image" if there else f"{accelerator.DEVICE} is not there"
+        return Finding("KVM", False, says, "guests at full speed")
+    works, why = accelerator.kvm(have[0][2])
+    return Finding("KVM", works, why, "guests at full speed", None if works else "none: guests are emulated instead")
+
+
+def _installed(name: str, package: str | None, needed_for: str, program: str | None = None) -> Finding:
+    path = shutil.which(program or name)
+    command = f"apt-get install {package}" if package else "Debian has no package: build it, put it in the path"
+    return Finding(name, path is not None, path or "not installed", needed_for, None if path else command)
+
+
+def _left(root: Path) -> Finding:
+    changes = Journal(state_directory(), root).left()
+    if not changes:
+        return Finding("settings", True, "none is left changed", "a machine as it was")
+    says = ", ".join(f"{c.file} is {c.after}, was {c.before}" for c in changes)
+    return Finding("settings", False, says, "a machine as it was", "schedlab doctor --restore")
+
+
+def restore(root: Path = Path("/")) -> list[str]:
+    """Put back what a killed run left; says what that was."""
+    journal = Journal(state_directory(), root)
+    try:
+        return [f"{change.file} is {change.before} again" for change in journal.open()]
+    finally:
+        journal.close()
+
+
+def fetch(engine: Engine, row: str, tell: Callable[[str], None]) -> None:
+    """Download the image of a row into the cache."""
+    kernel = images.for_row(engine, row)
+    tell(f"{row}: {kernel.source}, sha256 {kernel.sha256}, {kernel.image}")

@@ -1,0 +1,199 @@
+"""Decides how far the simulator is from a kernel: the same scenario on both, an error for each metric.
+
+Per metric and variant: simulated, measured, and the error of the first against the second, with its interval. Per
+metric and pair of variants: whether the effect has the same sign, and its size on both. Nothing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from schedlab.outcome import Run
+from schedlab.scenario import Metric
+from schedlab.statistics import Interval, median, paired_difference, shift_interval
+from schedlab.store import Result
+
+FAMILIES = ("switches", "CPU share", "mean latency", "p99 latency", "throughput", "other latency", "A/B effect")
+GOALS: Mapping[str, float] = {"switches": 5.0, "CPU share": 1.0, "mean latency": 15.0, "p99 latency": 30.0}
+"""Percent, of shares points."""
+EFFECT_PCT = 5.0
+"""An effect of this size must have the right sign."""
+SMALLEST_SHARE = 0.001
+"""Tasks below this share of the CPU time are no load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of one variant on both arms."""
+
+    scenario: str
+    variant: str
+    metric: str
+    unit: str
+    family: str
+    simulated: float | None
+    measured: float | None
+    error: float | None
+    """Percent of the measured value; of shares points. Positive: the simulator says more."""
+    interval: Interval | None
+    note: str = ""
+
+    @property
+    def missed(self) -> bool:
+        goal = GOALS.get(self.family)
+        return self.error is not None and goal is not None and abs(self.error) > goal
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One metric's change from the first variant to another, on both arms, in percent."""
+
+    scenario: str
+    metric: str
+    a: str
+    b: str
+    simulated: float | None
+    measured: float | None
+    certain: bool
+    """The measured interval leaves out 0 and the change is large enough to matter."""
+
+    @property
+    def agrees(self) -> bool | None:
+        if not self.certain or self.simulated is None or self.measured is None:
+            return None
+        return (self.simulated > 0) == (self.measured > 0) and self.simulated != 0
+
+
+def rows(simulated: Result, measured: Result) -> Iterator[Row]:
+    """Every metric of every variant, and every task's share."""
+    for variant in measured.scenario.variants:
+        sim, real = _of(simulated, variant.name), _of(measured, variant.name)
+        for metric in measured.scenario.metrics:
+            yield _row(measured.scenario.name, variant.name, metric, _values(sim, metric), _values(real, metric))
+        yield from _shares(measured.scenario.name, variant.name, sim, real)
+
+
+def effects(simulated: Result, measured: Result) -> Iterator[Effect]:
+    """Every metric of every pair of variants."""
+    names = [v.name for v in measured.scenario.variants]
+    for metric in measured.scenario.metrics:
+        for other in names[1:]:
+            on_sim, on_real = (
+                paired_difference(*(_by_seed(r, name, metric) for name in (names[0], other)))
+                for r in (simulated, measured)
+            )
+            change, interval = on_real.estimate, on_real.interval
+            sure = on_real.constant or (
+                interval.excludes_zero() if interval else _apart(measured, metric, names[0], other)
+            )
+            large = on_real.percent and change is not None and abs(change) > EFFECT_PCT
+            sim_change = on_sim.estimate if on_sim.percent else None
+            yield Effect(measured.scenario.name, metric.name, names[0], other, sim_change, change, bool(sure and large))
+
+
+def summary(found: Sequence[Row], changes: Sequence[Effect]) -> list[list[str]]:
+    """One line per family: how many, median and worst error, the goal, how many missed it."""
+    table = [["family", "rows", "median error", "worst error", "goal", "missed", "worst row"]]
+    for family in FAMILIES:
+        errors = [row for row in found if row.family == family and row.error is not None]
+        if not errors:
+            continue
+        unit = " points" if family == "CPU share" else "%"
+        worst = max(errors, key=lambda r: abs(r.error or 0))
+        middle = median([abs(r.error or 0) for r in errors])
+        goal = GOALS.get(family)
+        table.append(
+            [
+                family,
+                str(len(errors)),
+                f"{middle:.1f}{unit}",
+                f"{worst.error:+.1f}{unit}",
+                f"{goal:g}{unit}" if goal else "",
+                str(sum(r.missed for r in errors)) if goal else "",
+                f"{worst.scenario} {worst.variant} {worst.metric}",
+            ]
+        )
+    judged = [c for c in changes if c.agrees is not None]
+    if judged:
+        wrong = [c for c in judged if not c.agrees]
+        gaps = [abs((c.simulated or 0) - (c.measured or 0)) for c in judged]
+        worst_effect = max(judged, key=lambda c: (not c.agrees, abs((c.simulated or 0) - (c.measured or 0))))
+        middle = median(gaps)
+        table.append(
+            [
+                "A/B effect",
+                str(len(judged)),
+                f"{middle:.1f} points",
+                f"{(worst_effect.simulated or 0) - (worst_effect.measured or 0):+.1f} points",
+                "right sign",
+                str(len(wrong)),
+                f"{worst_effect.scenario} {worst_effect.metric}",
+            ]
+        )
+    return table
+
+
+def _of(result: Result, variant: str) -> list[Run]:
+    return [result.runs[variant, seed] for seed in result.seeds if (variant, seed) in result.runs]
+
+
+def _values(runs: Sequence[Run], metric: Metric) -> list[float]:
+    return [value for run in runs if (value := run.metrics.get(metric.name)) is not None]
+
+
+def _by_seed(result: Result, variant: str, metric: Metric) -> list[float | None]:
+    runs = result.runs
+    return [runs[variant, s].metrics.get(metric.name) if (variant, s) in runs else None for s in result.seeds]
+
+
+def _apart(result: Result, metric: Metric, a: str, b: str) -> bool:
+    """With too few seeds for an interval: no value of one variant lies among those of the other."""
+    first, second = _values(_of(result, a), metric), _values(_of(result, b), metric)
+    return bool(first and second) and (max(first) < min(second) or max(second) < min(first))
+
+
+def _row(scenario: str, variant: str, metric: Metric, sim: list[float], real: list[float]) -> Row:
+    simulated, measured = median(sim), median(real)
+    family, note = family_of(metric), ""
+    error, interval = None, None
+    if not sim or not real:
+        who = "neither arm" if not sim and not real else "the simulator" if not sim else "the kernel's arm"
+        note = f"{who} has no value"
+    elif min(real) > 0 and min(sim) > 0:
+        interval = shift_interval(sim, real)
+        error = interval.estimate
+    elif simulated == measured:
+        error = 0.0
+    else:
+        note = "one of the two is 0: no percentage"
+    return Row(scenario, variant, metric.name, metric.unit, family, simulated, measured, error, interval, note)
+
+
+def family_of(metric: Metric) -> str:
+    """What kind of number it is, which decides how far off it may be."""
+    if metric.name == "sched.switches":
+        return "switches"
+    if metric.unit in ("us", "ms", "s") and metric.stat:
+        return {"mean": "mean latency", "p99": "p99 latency"}.get(metric.stat, "other latency")
+    return "throughput"
+
+
+def _shares(scenario: str, variant: str, sim: Sequence[Run], real: Sequence[Run]) -> Iterator[Row]:
+    """The CPU time of equally named tasks as a share of all tasks that both arms know."""
+    on_sim, on_real = _medians(sim), _medians(real)
+    for name in on_real:
+        if name in on_sim and max(on_sim[name], on_real[name]) > SMALLEST_SHARE:
+            simulated, measured = 100 * on_sim[name], 100 * on_real[name]
+            error = simulated - measured
+            yield Row(scenario, variant, f"{name} share", "%", "CPU share", simulated, measured, error, None)
+
+
+def _medians(runs: Sequence[Run]) -> dict[str, float]:
+    names = dict.fromkeys(task.name for run in runs for task in run.tasks)
+    shares: dict[str, list[float]] = {name: [] for name in names}
+    for run in runs:
+        total = sum(task.cpu_ns for task in run.tasks) or 1
+        for name in names:
+            shares[name].append(sum(t.cpu_ns for t in run.tasks if t.name == name) / total)
+    return {name: median(values) or 0.0 for name, values in shares.items()}

@@ -1,0 +1,32 @@
+"""`schedlab calibrate`: what this machine's actions cost, as a machine file for the simulator."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schedlab.arms import calibrate
+from schedlab.cli.console import Console, write_file
+from schedlab.cli.parser import Options
+from schedlab.engine import Engine, native_engine
+from schedlab.errors import InputError
+
+
+def execute(options: Options, console: Console, engine: Engine | None) -> int:
+    """Exit code 0; 4 where nothing can be measured."""
+    engine = engine or native_engine()
+    if options.arm == "sim":
+        raise InputError("the simulator's costs are given, not measured", hint="--arm host or --arm vm")
+    measured = (
+        calibrate.vm(engine, options.kernel or "6.12.107", options.quick, console.detail)
+        if options.arm == "vm"
+        else calibrate.host(options.quick)
+    )
+    text = calibrate.preset(measured, datetime.now(UTC).date())
+    if options.out is None:
+        console.result(text.rstrip("\n"))
+        return 0
+    write_file(Path(options.out), text)
+    console.result(f"{options.out}: {len(measured.costs)} costs of {measured.where}")
+    console.say(f"`schedlab run SCENARIO --machine {options.out}` uses it")
+    return 0

@@ -1,0 +1,80 @@
+"""How far the simulator lies from a kernel, as text, as a page for the documentation, and as JSON: worst rows first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from schedlab.arms.validate import GOALS, Effect, Row, summary
+from schedlab.render.grid import NOTHING, columns, percent, value
+
+
+def text(rows: Sequence[Row], effects: Sequence[Effect], where: str) -> str:
+    """For a terminal."""
+    blocks = [f"simulated against measured on {where}, {len({r.scenario for r in rows})} scenarios"]
+    blocks.append("\n".join(columns(summary(rows, effects), "<>>>>><")))
+    blocks.append("\n".join(columns(_rows(rows), "<<<>>>><")))
+    blocks.append("\n".join(columns(_effects(effects), "<<>>><")))
+    return "\n\n".join(blocks)
+
+
+def page(rows: Sequence[Row], effects: Sequence[Effect], where: str, command: str) -> str:
+    """Markdown, whole."""
+    parts = [
+        "# How far the simulator is from the kernel",
+        f"Written by `{command}`: measured on {where}. An error is the simulated value against the measured\n"
+        "one; its interval is of the Hodges-Lehmann estimate over seeds. Worst rows first; nothing is left out.",
+        _markdown(summary(rows, effects)),
+        "## Effects of the kernel version",
+        "An effect over 5% that was certain when measured must have the same sign when simulated.",
+        _markdown(_effects(effects)),
+        "## Every metric",
+        _markdown(_rows(rows)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def document(rows: Sequence[Row], effects: Sequence[Effect], where: str) -> str:
+    """Plain rows."""
+    shown = {
+        "schema": "schedlab.validate/1",
+        "ran_on": where,
+        "goals": dict(GOALS),
+        "rows": [{**asdict(row), "missed": row.missed} for row in _worst_first(rows)],
+        "effects": [{**asdict(effect), "agrees": effect.agrees} for effect in effects],
+    }
+    return json.dumps(shown, indent=1, allow_nan=False)
+
+
+def _worst_first(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: -abs(row.error) if row.error is not None else 1.0)
+
+
+def _rows(rows: Sequence[Row]) -> list[list[str]]:
+    table = [["scenario", "variant", "metric", "simulated", "measured", "error", "95% interval", ""]]
+    for r in _worst_first(rows):
+        points = r.family == "CPU share"
+        error = NOTHING if r.error is None else f"{r.error:+.2f} points" if points else percent(r.error)
+        interval = f"{percent(r.interval.low)} .. {percent(r.interval.high)}" if r.interval else NOTHING
+        unit = f" {r.unit}" if r.unit else ""
+        note = r.note or ("missed" if r.missed else "")
+        shown = [f"{value(x)}{unit}" if x is not None else NOTHING for x in (r.simulated, r.measured)]
+        table.append([r.scenario, r.variant, r.metric, *shown, error, interval, note])
+    return table
+
+
+def _effects(effects: Sequence[Effect]) -> list[list[str]]:
+    table = [["scenario", "metric", "simulated", "measured", "gap", "sign"]]
+    order = {False: 0, True: 1, None: 2}
+    for e in sorted(effects, key=lambda e: (order[e.agrees], -abs((e.simulated or 0) - (e.measured or 0)))):
+        gap = f"{e.simulated - e.measured:+.1f}" if e.simulated is not None and e.measured is not None else NOTHING
+        sign = {True: "same", False: "WRONG", None: "small or uncertain"}[e.agrees]
+        table.append([e.scenario, e.metric, percent(e.simulated), percent(e.measured), gap, sign])
+    return table
+
+
+def _markdown(table: Sequence[Sequence[str]]) -> str:
+    head, *rest = table
+    lines = [head, ["---"] * len(head), *rest]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
