@@ -174,7 +174,7 @@ impl Fair {
 
     /// The frame of every attribute change: a queued task leaves (DEQUEUE_SAVE) and comes back (ENQUEUE_RESTORE), a
     /// running one is put and set again. `save`: without DEQUEUE_MOVE.
-    fn requeue_around(&mut self, id: EntityId, save: bool, now: Nanos, change: impl FnOnce(&mut Fair)) {
+    pub(super) fn requeue_around(&mut self, id: EntityId, save: bool, now: Nanos, change: impl FnOnce(&mut Fair)) {
         let (cpu, task, queued) = (self.se(id).cpu, id.task_id(), self.se(id).on_rq);
         let running = self.leaf(cpu.index()) == id;
         if queued {
@@ -225,7 +225,7 @@ impl Fair {
         }
     }
 
-    fn make_relative(&mut self, rq: usize, id: EntityId) {
+    pub(super) fn make_relative(&mut self, rq: usize, id: EntityId) {
         let min = self.rqs[rq].min_vruntime;
         let se = self.se_mut(id);
         se.vruntime = super::place::relative(se.vruntime, min);

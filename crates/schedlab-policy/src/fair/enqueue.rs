@@ -117,7 +117,7 @@ impl Fair {
     }
 
     #[inline]
-    fn renormalise(&mut self, rq: usize, id: EntityId) {
+    pub(super) fn renormalise(&mut self, rq: usize, id: EntityId) {
         let min = self.rqs[rq].min_vruntime;
         let se = self.se_mut(id);
         se.vruntime = min.plus(se.vruntime.0 as i64);
