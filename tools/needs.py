@@ -28,13 +28,14 @@ NEEDS = [
         "rt-app", "/usr/share/doc/rt-app/examples", "that every rt-app example file is read or refused as it should be"
     ),
     Need("busybox-static", "/usr/share/doc/busybox-static", "that the guest of `schedlab record` has what it needs"),
-    Need("qemu-system-x86", "/usr/bin/qemu-system-x86_64", "that QEMU takes the command line of `schedlab record`"),
+    Need("qemu-system-x86", "/usr/bin/qemu-system-x86_64", "that QEMU takes our command line and boots a kernel"),
     Need(
         "linux-perf",
         "/usr/bin/perf",
         "that perf reads our perf.data, and how much faster the simulated perf pipe is than the real one",
         "test bench",
     ),
+    Need("rt-tests", "/usr/bin/hackbench", "that the real hackbench and cyclictest run on the arms with real kernels"),
     Need("trace-cmd", "/usr/bin/trace-cmd", "that trace-cmd reads our trace.dat"),
     Need("nodejs", "/usr/bin/node", "that the script of the page runs"),
 ]
