@@ -1,6 +1,7 @@
 //! What the kernel did, as a trace shows it: the words between reading a trace and asking a model.
 
 use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_policy::FairPolicy;
 
 use crate::step::Probe;
 
@@ -35,6 +36,10 @@ pub enum Operation {
     Regroup { cpu: CpuId, pid: Pid },
     /// `sched_yield` by the running task.
     Yield { cpu: CpuId },
+    /// `do_set_cpus_allowed`.
+    SetAffinity { pid: Pid },
+    /// `__sched_setscheduler` among the fair policies.
+    SetScheduler { pid: Pid, policy: FairPolicy, nice: i8, slice: Option<Nanos> },
     /// A new weight: nice value, or SCHED_IDLE.
     Reweight { pid: Pid, weight: Weight },
     /// A task leaves the fair class (`__sched_setscheduler`, a priority boost).

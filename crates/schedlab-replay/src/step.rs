@@ -22,10 +22,23 @@ pub enum What {
     Probe(Probe),
     /// The task enters `sched_yield`.
     Yield,
+    /// The kernel is about to change a task's scheduling.
+    Set(Set),
     /// Anything else: only its flags count.
     Other,
     /// The recorder lost events before this.
     Lost,
+}
+
+/// A change of a task's scheduling, as a probe or a system call says before it comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Set {
+    /// `__sched_setscheduler`: policy as user space numbers it; a slice of 0 is none.
+    Scheduler { pid: Pid, policy: u32, nice: i8, slice: Nanos },
+    /// `set_user_nice`.
+    Nice { pid: Pid, nice: i8 },
+    /// `sched_setaffinity`, perhaps to the CPUs it has.
+    Affinity { pid: Pid },
 }
 
 /// Where in the kernel a probe sits.
@@ -85,6 +98,14 @@ impl Step {
                 [step(prev.unwrap_or(What::Other)), next.and_then(step)]
             }
             Body::Other { name: "", fields } if fields.0.starts_with("sys_sched_yield(") => [step(What::Yield), None],
+            // A system call's first argument is read as its name's end.
+            Body::Other { name: "sys_sched_setaffinity(pid", fields } => {
+                let named = argument(fields.0).filter(|pid| *pid > 0);
+                [step(What::Set(Set::Affinity { pid: named.unwrap_or(record.pid) })), None]
+            }
+            Body::Other { name: name @ ("sa" | "ni"), fields } => {
+                [step(set(name == "sa", fields).map_or(What::Other, What::Set)), None]
+            }
             Body::Other { name, fields } => {
                 let point = match name {
                     "wg" => Some(Point::Waking),
@@ -181,6 +202,20 @@ fn probe(point: Point, prefix: &str, fields: Fields<'_>) -> Option<Probe> {
         delayed: fields.number::<u8>(&named("sd"))? != 0,
         sums: sums(fields),
     })
+}
+
+/// The first argument of a system call; the kernel prints them in base 16.
+fn argument(arguments: &str) -> Option<Pid> {
+    let digits = arguments.split([',', ')']).next()?.trim();
+    Pid::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+}
+
+fn set(scheduler: bool, fields: Fields<'_>) -> Option<Set> {
+    let (pid, nice) = (fields.number("p")?, fields.number::<i64>("nice")?.clamp(-20, 19) as i8);
+    match scheduler {
+        true => Some(Set::Scheduler { pid, policy: fields.number("policy")?, nice, slice: fields.number("slice")? }),
+        false => Some(Set::Nice { pid, nice }),
+    }
 }
 
 fn sums(fields: Fields<'_>) -> Option<Sums> {

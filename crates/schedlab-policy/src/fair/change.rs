@@ -144,6 +144,42 @@ impl Fair {
         self.need_resched(cpu)
     }
 
+    /// `__sched_setscheduler` from one fair policy to another or the same, nice value and slice named together. Where tasks
+    /// may have their own slices, a call that names none is taken to change it: the task is requeued though it keeps all.
+    pub fn set_scheduler(
+        &mut self,
+        task: TaskId,
+        (policy, nice, slice): (FairPolicy, i8, Option<Nanos>),
+        now: Nanos,
+    ) -> Resched {
+        let (id, wanted, custom) = (EntityId::of(task), slice.unwrap_or(0), self.rules.slice == SliceSource::Custom);
+        let (se, base_slice) = (self.se(id), self.config.knobs.base_slice);
+        let (cpu, old, nice) = (se.cpu, se.nice, nice.clamp(-20, 19));
+        if se.policy == policy && old == nice && !(custom && wanted != se.slice) {
+            return self.need_resched(cpu);
+        }
+        self.requeue_around(id, nice == old, now, |fair| {
+            let se = fair.se_mut(id);
+            (se.policy, se.nice) = (policy, nice);
+            if custom {
+                se.custom_slice = wanted > 0;
+                se.slice = if wanted > 0 { wanted.clamp(SLICE_RANGE.0, SLICE_RANGE.1) } else { base_slice };
+            }
+            fair.set_load_weight(id);
+        });
+        if nice != old {
+            self.prio_changed(id, old, now);
+        }
+        self.need_resched(cpu)
+    }
+
+    /// `do_set_cpus_allowed`: a task that gets another set of CPUs is requeued, wherever it is.
+    pub fn set_cpus_allowed(&mut self, task: TaskId, now: Nanos) -> Resched {
+        let id = EntityId::of(task);
+        self.requeue_around(id, true, now, |_| {});
+        self.need_resched(self.se(id).cpu)
+    }
+
     /// `sched_setattr(sched_latency_nice)`: the slice it means, from the base slice of now. Nothing happens in kernels
     /// without it, or outside -20..=19.
     pub fn set_latency_nice(&mut self, task: TaskId, latency_nice: i8, now: Nanos) -> Resched {

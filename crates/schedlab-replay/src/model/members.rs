@@ -1,6 +1,6 @@
 //! Tasks becoming known, born, reweighted, regrouped and forgotten.
 
-use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
+use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::{Dequeue, Enqueue, TaskState};
 use schedlab_policy::weight::calc_delta_fair;
 use schedlab_policy::{FairPolicy, TaskAttr};
@@ -152,6 +152,22 @@ impl Model {
             }
             Weight::Idle => drop(self.fair.set_policy(id, FairPolicy::Idle, now)),
         }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `__sched_setscheduler`.
+    pub(super) fn set_scheduler(&mut self, pid: Pid, attr: (FairPolicy, i8, Option<Nanos>)) {
+        let Some(id) = self.id(pid) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        self.fair.set_scheduler(id, attr, self.clock(cpu));
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `do_set_cpus_allowed`.
+    pub(super) fn set_affinity(&mut self, pid: Pid) {
+        let Some(id) = self.id(pid) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        self.fair.set_cpus_allowed(id, self.clock(cpu));
         self.fair.clear_resched(cpu);
     }
 

@@ -95,6 +95,8 @@ impl Model {
             Operation::Repick { cpu, sure } => self.repick(cpu, sure),
             Operation::Regroup { cpu, pid } => self.regroup(cpu, pid),
             Operation::Yield { cpu } => self.fair.yield_task(cpu, self.clock(cpu)),
+            Operation::SetAffinity { pid } => self.set_affinity(pid),
+            Operation::SetScheduler { pid, policy, nice, slice } => self.set_scheduler(pid, (policy, nice, slice)),
             Operation::Reweight { pid, weight } => self.reweight(pid, weight),
             Operation::Leave { pid } => self.leave_class(pid),
             Operation::Return { pid, at } => self.return_to_class(pid, at),

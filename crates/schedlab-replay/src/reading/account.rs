@@ -39,9 +39,10 @@ impl Reading {
         if !task.is_fair() {
             return;
         }
-        let change = match cpu == step.cpu && step.in_task() {
-            true => self.change(step, pid, printed, ahead),
-            false => None,
+        let change = match step.in_task() {
+            true if self.is_pending(step, ahead) => Some(Change::Set),
+            true if cpu == step.cpu => self.change(step, pid, printed, ahead),
+            _ => None,
         };
         self.cpu(cpu).charged = step.time;
         let arriving = self.cpu(step.cpu).moving.iter().any(|(_, to, _)| *to == cpu);
@@ -61,6 +62,7 @@ impl Reading {
             self.push(Operation::Tick { cpu, flag, hrtick });
         }
         match change {
+            Some(Change::Set) => self.set_pending(step.pid, true),
             Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
             Some(Change::Yield) => {
                 self.push(Operation::Yield { cpu });
@@ -127,7 +129,9 @@ impl Reading {
         }
         // A charge right before a switch is `schedule()`'s own.
         let exiting = |task: &mut Task| std::mem::take(&mut task.exiting);
-        let switches = matches!(next, Some(Kind::Switch { .. }));
+        let charged_again = |next: &&Step| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
+        let next_charge = ahead.ahead().find(|next| next.cpu == cpu && next.kind().is_some() || charged_again(next));
+        let switches = next_charge.is_some_and(|next| matches!(next.kind(), Some(Kind::Switch { .. })));
         if self.autogroup && !switches && self.tasks.get_mut(&pid).is_some_and(exiting) {
             self.cpu(cpu).flag = true;
             return Some(Change::Regroup);
@@ -253,6 +257,8 @@ fn is_outside(pid: Pid, printed: Option<u64>, behind: Option<&Step>) -> bool {
 /// What a task did to itself.
 #[derive(Clone, Copy)]
 enum Change {
+    /// What a probe has told.
+    Set,
     /// `sched_move_task` of an exiting task.
     Regroup,
     Yield,

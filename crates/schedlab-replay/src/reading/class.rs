@@ -1,13 +1,26 @@
-//! Scheduling class and weight of a task: no record tells of their change, later ones show it.
+//! Scheduling class and weight of a task: probes tell of their change; without them no record does, and later ones show it.
 //!
 //! Where vruntime is printed (up to 6.7), runtimes outside the fair class print 0.
 
 use schedlab_model::Pid;
+use schedlab_policy::FairPolicy;
+use schedlab_trace::Kind;
 
 use super::ahead::first_weight;
 use super::{is_fair, nice, Reading};
 use crate::operation::{Operation, Weight};
+use crate::step::{Set, Step};
 use crate::window::Window;
+
+/// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
+fn fair_policy(number: u32) -> Option<FairPolicy> {
+    match number {
+        0 => Some(FairPolicy::Normal),
+        3 => Some(FairPolicy::Batch),
+        5 => Some(FairPolicy::Idle),
+        _ => None,
+    }
+}
 
 impl Reading {
     /// A record names a task with a priority: its class and nice value, if they are news.
@@ -28,6 +41,58 @@ impl Reading {
         let idle = self.tasks.get(&pid).is_some_and(|task| task.weight == Weight::Idle);
         if before != prio && is_fair(prio) && !idle {
             self.reweight(pid, Weight::Nice(nice(prio)));
+        }
+    }
+
+    /// Whether a charge by a task's own code belongs to the change that this code has announced. New CPUs charge only
+    /// where they differ from the old ones, and then before anything else but `schedule()`, which may be called for.
+    pub(super) fn is_pending(&mut self, step: &Step, ahead: &Window<'_>) -> bool {
+        let Some(task) = self.tasks.get_mut(&step.pid) else { return false };
+        if !matches!(task.sets, Some(Set::Affinity { .. })) {
+            return task.sets.is_some();
+        }
+        match ahead.next_event_on(step.cpu) {
+            Some(Kind::Switch { .. }) => false,
+            _ if step.flag() => false,
+            Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. }) => {
+                task.sets = None;
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Such a change comes with its charge, or else before the next record of the code that makes it.
+    pub(super) fn set_pending(&mut self, pid: Pid, charged: bool) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        match task.sets {
+            Some(set) if charged || !matches!(set, Set::Affinity { .. }) => {
+                task.sets = None;
+                self.set(set);
+            }
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, set: Set) {
+        let (Set::Scheduler { pid, .. } | Set::Nice { pid, .. } | Set::Affinity { pid }) = set;
+        let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.is_fair()) else { return };
+        match set {
+            Set::Nice { nice, .. } if task.weight != Weight::Idle && task.weight != Weight::Nice(nice) => {
+                self.reweight(pid, Weight::Nice(nice));
+            }
+            Set::Nice { .. } => {}
+            Set::Affinity { .. } => self.push(Operation::SetAffinity { pid }),
+            Set::Scheduler { policy, nice, slice, .. } => match fair_policy(policy) {
+                Some(policy) => {
+                    let idle = policy == FairPolicy::Idle;
+                    task.weight = if idle { Weight::Idle } else { Weight::Nice(nice) };
+                    task.prio = 120 + i32::from(nice);
+                    let slice = Some(slice).filter(|slice| *slice > 0);
+                    self.push(Operation::SetScheduler { pid, policy, nice, slice });
+                }
+                None => self.leave_class(pid),
+            },
         }
     }
 

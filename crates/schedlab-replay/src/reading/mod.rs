@@ -19,7 +19,7 @@ use schedlab_trace::Kind;
 
 use self::ahead::charged_before_probe;
 use crate::operation::{Operation, Weight, Whereabouts};
-use crate::step::{Step, What};
+use crate::step::{Set, Step, What};
 use crate::window::Window;
 
 /// What is known from the records so far.
@@ -84,6 +84,8 @@ struct Task {
     moved: bool,
     /// It left the fair class, and a model remembers it.
     away: bool,
+    /// It is about to change its own or another's scheduling.
+    sets: Option<Set>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +131,12 @@ impl Reading {
                 self.cpu(step.cpu).yields = true;
                 return;
             }
+            What::Set(set) => {
+                if let Some(task) = self.tasks.get_mut(&step.pid) {
+                    task.sets = Some(set);
+                }
+                return;
+            }
             What::Lost => return self.lost(),
             What::Other => return,
         };
@@ -140,6 +148,9 @@ impl Reading {
         if step.in_task() && !matches!(kind, Kind::Switch { .. }) {
             self.cpu(step.cpu).yielded = false;
         }
+        if step.in_task() && !matches!(kind, Kind::Runtime { .. }) {
+            self.set_pending(step.pid, false);
+        }
         let interrupted = std::mem::replace(&mut self.cpu(step.cpu).interrupted, !step.in_task());
         match kind {
             Kind::Runtime { pid, runtime, vruntime } => self.runtime(step, pid, runtime, vruntime, ahead),
@@ -150,6 +161,7 @@ impl Reading {
                 self.migrate(step, (pid, prio), orig_cpu, dest_cpu, ahead);
             }
             Kind::Fork { parent, child } => {
+                self.cancel(parent);
                 self.fork(step.cpu, parent, child, !interrupted);
             }
             Kind::Exit { pid, .. } => self.exit(pid),
@@ -175,7 +187,15 @@ impl Reading {
         }
     }
 
+    /// What the task announced did not happen.
+    fn cancel(&mut self, pid: Pid) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.sets = None;
+        }
+    }
+
     fn exit(&mut self, pid: Pid) {
+        self.cancel(pid);
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.exiting = true;
         }
@@ -221,7 +241,7 @@ impl Reading {
 impl Task {
     fn new(prio: i32, weight: Weight, place: Place) -> Self {
         let (taken, exiting, waking, woken, moved, away) = (false, false, false, false, false, false);
-        Task { prio, weight, place, taken, exiting, waking, woken, moved, away }
+        Task { prio, weight, place, taken, exiting, waking, woken, moved, away, sets: None }
     }
 
     /// Whether the fair class has it now.

@@ -25,6 +25,7 @@ impl Reading {
         self.push(Operation::Switch { cpu, prev, left, next, fair });
         if let Some(task) = self.tasks.get_mut(&prev) {
             task.woken = false;
+            task.sets = task.sets.filter(|_| left == Left::Runnable);
         }
         self.put(prev, if left == Left::Runnable { Place::Queued(cpu) } else { Place::Off(cpu) });
         self.put(next, Place::Running(cpu));
