@@ -23,7 +23,7 @@ from schedlab.record import Order, record
 
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
 DECISIONS = 3000
-BYTES_MAX = 115_000
+BYTES_MAX = 100_000
 RECORDS = 60_000
 """More than that many decisions ever need."""
 
