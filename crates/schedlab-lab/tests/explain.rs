@@ -52,7 +52,7 @@ const CASES: &[Case] = &[
         "kernel = \"6.1\"",
         "kernel = \"6.1\", features = { WA_IDLE = false }",
         "placement",
-        [("place", "select_idle_sibling", ""), ("place", "select_idle_sibling", "")],
+        [("place", "wake_affine", "WA_IDLE"), ("place", "wake_affine", "WA_WEIGHT")],
     ),
 ];
 

@@ -71,8 +71,8 @@ features! {
     WaIdle WA_IDLE true b"TTTTTTTTTTT" "wake_affine: prefer an idle waker or previous CPU";
     WaWeight WA_WEIGHT true b"TTTTTTTTTTT" "wake_affine: compare loads";
     WaBias WA_BIAS true b"TTTTTTTTTTT" "wake_affine: bias the comparison by the domain's imbalance";
-    UtilEst UTIL_EST false b"TTTTTTTTTTT" "estimate utilisation over sleeps";
-    UtilEstFastup UTIL_EST_FASTUP false b"-TTTTTT----" "let the estimate rise at once";
+    UtilEst UTIL_EST true b"TTTTTTTTTTT" "estimate utilisation over sleeps";
+    UtilEstFastup UTIL_EST_FASTUP true b"-TTTTTT----" "let the estimate rise at once";
     RtPushIpi RT_PUSH_IPI false b"TTTFTTTTFTF" "real-time push by interrupt";
     RtRuntimeShare RT_RUNTIME_SHARE false b"TTFFFFFFFFF" "real-time groups borrow between CPUs";
     WarnDoubleClock WARN_DOUBLE_CLOCK false b"FFFFFFFFFFF" "debugging aid";

@@ -18,7 +18,6 @@ use crate::balance::nohz::Nohz;
 use crate::balance::BalanceCost;
 use crate::fair::{Dequeue, Enqueue, Fair, WakeFlags};
 use crate::placement::idle_map::IdleMap;
-use crate::placement::load::Utilisation;
 use crate::placement::rules::PlacementRules;
 use crate::placement::scan::Struck;
 use crate::{KernelConfig, Resched};
@@ -42,7 +41,6 @@ pub struct Sched {
     pub(crate) rqs: Vec<Rq>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) idle: IdleMap,
-    pub(crate) util: Utilisation,
     pub(crate) domains: Domains,
     pub(crate) nohz: Nohz,
     pub(crate) balance_cost: BalanceCost,
@@ -68,7 +66,6 @@ impl Sched {
             rqs: vec![Rq::new(migration_cost); nr_cpus],
             tasks: Vec::new(),
             idle: IdleMap::new(&topology),
-            util: Utilisation::new(nr_cpus),
             domains: Domains::new(&topology),
             nohz: Nohz::new(topology.all()),
             balance_cost: BalanceCost::default(),
@@ -127,7 +124,7 @@ impl Sched {
     /// `ttwu_do_activate` up to the enqueue: re-homes the task if the CPU is not its last one and enqueues it.
     pub fn activate(&mut self, task: TaskId, cpu: CpuId, kind: WakeKind, now: Nanos) {
         let wakeup = matches!(kind, WakeKind::Wakeup { .. });
-        let migrated = self.set_task_cpu(task, cpu) && wakeup;
+        let migrated = self.set_task_cpu(task, cpu, now) && wakeup;
         let flags = Enqueue { wakeup, migrated, initial: !wakeup, delayed: false };
         self.fair.enqueue_task(cpu, task, flags, now);
         self.sync(cpu);
@@ -182,7 +179,6 @@ impl Sched {
         self.sync(cpu);
         if picked.is_some() {
             self.idle_exit(cpu, now);
-            self.util.set_busy(cpu, true, now);
         }
         picked
     }
@@ -204,16 +200,17 @@ impl Sched {
     pub fn idle_enter(&mut self, cpu: CpuId, now: Nanos) {
         self.rqs[cpu.index()].idle = true;
         self.refresh_idle(cpu);
-        self.util.set_busy(cpu, false, now);
+        self.fair.enter_idle(cpu, now);
         self.idle.update_idle_core(cpu);
         self.nohz_enter_idle(cpu);
     }
 
     /// The idle task is switched out. A pick that finds a task implies it.
-    pub fn idle_exit(&mut self, cpu: CpuId, _now: Nanos) {
+    pub fn idle_exit(&mut self, cpu: CpuId, now: Nanos) {
         let rq = &mut self.rqs[cpu.index()];
         if rq.idle {
             rq.idle = false;
+            self.fair.exit_idle(cpu, now);
             self.refresh_idle(cpu);
         }
     }
@@ -279,11 +276,12 @@ impl Sched {
     }
 
     /// `set_task_cpu` of a task that is not queued; whether the CPU changed.
-    pub(crate) fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) -> bool {
+    pub(crate) fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> bool {
         let from = std::mem::replace(&mut self.tasks[task.index()].cpu, cpu);
         if from == cpu {
             return false;
         }
+        self.fair.migrate_load_avg(task, now);
         self.fair.migrate_task(task, from, cpu);
         true
     }

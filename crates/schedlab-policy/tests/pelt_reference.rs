@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use schedlab_policy::pelt::{QueueLoad, SchedAvg, Signals, LOAD_AVG_MAX};
+use schedlab_policy::weight::LoadWeight;
 
 const NS_PER_UNIT: f64 = 1024.0;
 /// `y` per 1024 ns would be continuous; PELT decays whole segments: a segment `age` segments old counts `y^age`.
@@ -44,7 +45,7 @@ proptest! {
             now += delta;
             let units = (now >> 10) - (avg.last_update_time >> 10);
             reference.run(units, running);
-            if avg.update_se(now, 1024, (running, u64::from(running), running), &Signals::V6_1) {
+            if avg.update_se(now, LoadWeight::of_sum(1024 << 10), (running, u64::from(running), running), &Signals::V6_1) {
                 let exact = reference.average();
                 // Three floors per update, and the table's own rounding of LOAD_AVG_MAX (about 0.1%).
                 for (name, value) in
@@ -76,7 +77,7 @@ proptest! {
             let runnable = queued.iter().filter(|on| **on).count() as u64;
             for i in (0..4).filter(|i| attached[*i]) {
                 let on = queued[i];
-                tasks[i].update_se(now, weights[i], (on, u64::from(on), current == Some(i)), &signals);
+                tasks[i].update_se(now, LoadWeight::of_sum(weights[i] << 10), (on, u64::from(on), current == Some(i)), &signals);
             }
             queue.update(now, (load, runnable, current.is_some()), &signals);
             match action {
@@ -111,7 +112,7 @@ proptest! {
         let (mut load_avg, mut util_avg) = (0.0, 0.0);
         for i in (0..4).filter(|i| attached[*i]) {
             let on = queued[i];
-            tasks[i].update_se(now, weights[i], (on, u64::from(on), current == Some(i)), &signals);
+            tasks[i].update_se(now, LoadWeight::of_sum(weights[i] << 10), (on, u64::from(on), current == Some(i)), &signals);
             load_avg += tasks[i].load_avg as f64;
             util_avg += f64::from(tasks[i].util_avg);
         }
@@ -135,7 +136,7 @@ fn ten_simulated_years() {
             now += step;
             // LOAD_AVG_MAX is rounded: a sum may pass it by a few units.
             queue.update(now, (weight, 100_000, true), &signals);
-            task.update_se(now, 88_761, (true, 1, true), &signals);
+            task.update_se(now, LoadWeight::of_sum(88_761 << 10), (true, 1, true), &signals);
             assert!(queue.avg.load_avg <= weight + weight / 1000 && queue.avg.util_avg <= 1024, "at {now} {queue:?}");
             assert!(task.load_avg <= 88_761 && task.util_avg <= 1024 && task.runnable_avg <= 88_761, "at {now}");
         }

@@ -9,7 +9,7 @@ use schedlab_model::CpuId;
 use super::stats::{GroupStats, GroupType};
 use super::{CpuIdle, Env, Migrate};
 use crate::features::Feature;
-use crate::placement::load::{cpu_load, CAPACITY_SCALE};
+use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Moves;
 use crate::Sched;
 
@@ -51,12 +51,12 @@ impl Sched {
         let smt_balance = self.rules.smt_balance && env.idle != CpuIdle::Not;
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
-        let local = self.group_stats(&domain.groups[local_group], pct, false, considers, env.now);
+        let local = self.group_stats(&domain.groups[local_group], pct, false, considers);
         let (total_load, total_capacity) = (local.load, local.capacity());
         let mut stats = DomainStats { local, local_group, busiest: None, total_load, total_capacity };
         for step in 1..count {
             let index = (local_group + step) % count;
-            let group = self.group_stats(&domain.groups[index], pct, smt_balance, considers, env.now);
+            let group = self.group_stats(&domain.groups[index], pct, smt_balance, considers);
             stats.total_load += group.load;
             stats.total_capacity += group.capacity();
             if self.is_busier(env, &stats, index, &group) {
@@ -173,7 +173,7 @@ impl Sched {
         }
         if local.kind == GroupType::HasSpare {
             if busiest.kind > GroupType::FullyBusy && !domain.shares_llc() {
-                let util = local.util.unwrap_or_else(|| self.group_util(&domain.groups[stats.local_group], env.now));
+                let util = local.util;
                 (env.migrate, env.imbalance) = (Migrate::Util, local.capacity().saturating_sub(util));
                 if env.idle != CpuIdle::Not && env.imbalance == 0 {
                     (env.migrate, env.imbalance) = (Migrate::Task, 1);
@@ -207,7 +207,7 @@ impl Sched {
         if domain.weight as usize != width {
             return;
         }
-        let sum: u64 = self.idle.llc(llc).cpus.iter().map(|cpu| self.util.of(*cpu, env.now)).sum();
+        let sum: u64 = self.idle.llc(llc).cpus.iter().map(|cpu| self.fair.cpu_util_cfs(*cpu)).sum();
         self.idle.llc_mut(llc).nr_idle_scan = nr_idle_scan(sum, width as u64, u64::from(domain.imbalance_pct));
     }
 
@@ -223,9 +223,9 @@ impl Sched {
             let measure = match env.migrate {
                 Migrate::Task => u64::from(nr_running),
                 Migrate::Util if nr_running <= 1 => continue,
-                Migrate::Util => self.util.of(cpu, env.now),
+                Migrate::Util => self.fair.cpu_util_cfs(cpu),
                 Migrate::Load => {
-                    let load = cpu_load(&self.fair, cpu);
+                    let load = self.fair.cpu_load(cpu);
                     if nr_running == 1 && load > env.imbalance {
                         continue;
                     }

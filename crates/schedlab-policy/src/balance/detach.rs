@@ -13,7 +13,6 @@ use super::{CpuIdle, Env, Migrate};
 use crate::decision::{Decision, Verdict};
 use crate::fair::{Dequeue, Enqueue};
 use crate::features::Feature;
-use crate::placement::load::task_load;
 use crate::sched::types::{Moves, WakeKind};
 use crate::{FairPolicy, Resched, Sched};
 
@@ -65,7 +64,7 @@ impl Sched {
             if env.imbalance == 0 || keep_one {
                 break;
             }
-            if !self.can_migrate_task(env, src, task, pinned) || !self.take_from_imbalance(env, src, task) {
+            if !self.can_migrate_task(env, src, task, pinned) || !self.take_from_imbalance(env, task) {
                 continue;
             }
             self.detach_task(env, src, task, moves);
@@ -80,7 +79,7 @@ impl Sched {
     pub(super) fn detach_task(&mut self, env: &Env, src: CpuId, task: TaskId, moves: &mut Moves) {
         self.fair.dequeue_task(src, task, Dequeue::default(), env.now);
         self.sync(src);
-        self.set_task_cpu(task, env.dst);
+        self.set_task_cpu(task, env.dst, env.now);
         moves.moved.push((task, src));
         if self.fair.decisions.is_some() {
             self.explain_pull(env, src, task);
@@ -101,12 +100,12 @@ impl Sched {
     }
 
     /// Counts the task against the imbalance; false if it is too big for what is left.
-    fn take_from_imbalance(&self, env: &mut Env, src: CpuId, task: TaskId) -> bool {
+    fn take_from_imbalance(&self, env: &mut Env, task: TaskId) -> bool {
         let failed = self.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
             Migrate::Task => 1,
-            Migrate::Load => task_load(&self.fair, task).max(1),
-            Migrate::Util => self.util.of(src, env.now) / u64::from(self.rqs[src.index()].nr_running.max(1)),
+            Migrate::Load => self.fair.task_h_load(task).max(1),
+            Migrate::Util => self.fair.task_util_est(task),
         };
         if env.migrate == Migrate::Load && amount < 16 && failed == 0 && self.fair.config.has(Feature::LbMin) {
             return false;

@@ -46,6 +46,7 @@ impl Sched {
 
     /// The walk upwards; returns when the earliest domain visited is next due.
     fn walk_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, moves: &mut Moves) -> Jiffies {
+        self.fair.update_blocked_averages(cpu, now);
         let jiffies = self.jiffies(now);
         let (mut next_balance, mut spent) = (Jiffies::MAX, 0);
         for level in 0..self.domains.depth(cpu) {

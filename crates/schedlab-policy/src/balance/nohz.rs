@@ -3,7 +3,8 @@
 //!
 //! At its tick a busy CPU wakes the first tick-stopped idle CPU, at most once a jiffy and when a balance is due, if it has
 //! two tasks itself or another CPU of its cache is busy too; that one balances for every idle CPU that is due, itself
-//! last. Left out: kicks that only refresh blocked load (load is not decayed by hand here) or only recompute the next
+//! last. Load of sleepers on idle CPUs
+//! is aged every 32 ms without the interrupt that it takes. Left out: kicks that only recompute the next
 //! due time (kept up to date when a CPU goes idle), reduced capacity, asymmetric packing and capacities.
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
@@ -12,18 +13,23 @@ use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
 use crate::Sched;
 
+/// `LOAD_AVG_PERIOD`, in ms.
+const LOAD_AVG_PERIOD: Jiffies = 32;
+
 /// `nohz`: the CPUs without a tick.
 #[derive(Clone, Debug)]
 pub(crate) struct Nohz {
     idle_cpus: CpuMask,
     count: u32,
     next_balance: Jiffies,
+    /// When what sleeps on idle CPUs is next aged.
+    next_blocked: Jiffies,
 }
 
 impl Nohz {
     /// Every CPU of the machine has its tick stopped.
     pub fn new(all: &CpuMask) -> Self {
-        Nohz { idle_cpus: *all, count: all.count() as u32, next_balance: 0 }
+        Nohz { idle_cpus: *all, count: all.count() as u32, next_balance: 0, next_blocked: 0 }
     }
 }
 
@@ -36,6 +42,7 @@ impl Sched {
         }
         self.nohz_exit_idle(cpu);
         let jiffies = self.jiffies(now);
+        self.refresh_blocked(now, jiffies);
         if self.nohz.count == 0 || jiffies < self.nohz.next_balance {
             return None;
         }
@@ -47,6 +54,17 @@ impl Sched {
         let ilb = self.nohz.idle_cpus.iter().find(|ilb| *ilb != cpu && self.idle.is_idle(*ilb))?;
         let already = std::mem::replace(&mut self.rqs[ilb.index()].nohz_kicked, true);
         (!already).then_some(ilb)
+    }
+
+    /// NOHZ_STATS_KICK: every 32 ms what sleeps on the idle CPUs is aged. The kernel has an idle CPU do it.
+    fn refresh_blocked(&mut self, now: Nanos, jiffies: Jiffies) {
+        if self.nohz.count == 0 || jiffies <= self.nohz.next_blocked {
+            return;
+        }
+        self.nohz.next_blocked = jiffies + (LOAD_AVG_PERIOD * Jiffies::from(self.fair.config.hz)).div_ceil(1000);
+        for cpu in self.nohz.idle_cpus.iter_from(CpuId(0)) {
+            self.fair.update_blocked_averages(cpu, now);
+        }
     }
 
     /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU whose turn has come, itself last.

@@ -30,6 +30,7 @@ impl Sched {
 
     /// The same, adding to what has moved so far.
     pub(super) fn rebalance_domains(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
+        self.fair.update_blocked_averages(cpu, now);
         let (jiffies, hz) = (self.jiffies(now), u64::from(self.fair.config.hz));
         let mut idle = if idle { CpuIdle::Idle } else { CpuIdle::Not };
         let mut next_balance = None::<Jiffies>;

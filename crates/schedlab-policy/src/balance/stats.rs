@@ -3,13 +3,12 @@
 //!
 //! overloaded: nr > weight and (cap*100 < util*pct or cap*pct < runnable*100); imbalanced: affinity blocked a lower
 //! level; smt_balance (6.6+): an idle puller and an SMT core with several tasks; has_spare: nr < weight, or cap*pct >=
-//! runnable*100 and cap*100 > util*pct; else fully_busy. Every CPU has the full capacity 1024. The utilisation is read
-//! only where it matters.
+//! runnable*100 and cap*100 > util*pct; else fully_busy. Every CPU has the full capacity 1024.
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, TaskId};
 
 use super::domains::Group;
-use crate::placement::load::{cpu_load, runnable, task_load, CAPACITY_SCALE};
+use crate::pelt::CAPACITY_SCALE;
 use crate::Sched;
 
 /// How much a group needs somebody to pull from it, least first (`enum group_type`).
@@ -27,8 +26,8 @@ pub(crate) enum GroupType {
 pub(crate) struct GroupStats {
     pub kind: GroupType,
     pub load: u64,
-    /// `None` = not read.
-    pub util: Option<u64>,
+    pub util: u64,
+    pub runnable: u64,
     pub nr_running: u32,
     pub idle_cpus: u32,
     pub weight: u32,
@@ -46,22 +45,18 @@ impl GroupStats {
         self.load * CAPACITY_SCALE / self.capacity()
     }
 
-    /// `group_classify`. `util` is called only if the answer depends on it.
-    fn classify(&mut self, pct: u32, imbalance: bool, smt_balance: bool, util: impl FnOnce() -> u64) {
+    /// `group_classify`.
+    fn classify(&mut self, pct: u32, imbalance: bool, smt_balance: bool) {
         let (capacity, pct) = (self.capacity(), u64::from(pct));
-        let waiting = runnable(self.nr_running) * 100 > capacity * pct;
-        if self.nr_running >= self.weight && self.util.is_none() {
-            self.util = Some(util());
-        }
-        let used = self.util.unwrap_or(0) * pct;
-        let full = self.nr_running >= self.weight;
+        let waiting = capacity * pct < self.runnable * 100;
+        let used = self.util * pct;
         self.kind = if self.nr_running > self.weight && (capacity * 100 < used || waiting) {
             GroupType::Overloaded
         } else if imbalance {
             GroupType::Imbalanced
         } else if smt_balance {
             GroupType::SmtBalance
-        } else if full && (waiting || capacity * 100 <= used) {
+        } else if self.nr_running >= self.weight && (waiting || capacity * 100 <= used) {
             GroupType::FullyBusy
         } else {
             GroupType::HasSpare
@@ -70,11 +65,6 @@ impl GroupStats {
 }
 
 impl Sched {
-    /// Utilisation of a group.
-    pub(crate) fn group_util(&self, group: &Group, now: Nanos) -> u64 {
-        group.cpus.iter().map(|cpu| self.util.of(*cpu, now)).sum()
-    }
-
     /// `update_sg_lb_stats`. `considers` leaves out CPUs already found to be pinned.
     pub(crate) fn group_stats(
         &self,
@@ -82,11 +72,10 @@ impl Sched {
         pct: u32,
         smt_balance: bool,
         considers: impl Fn(CpuId) -> bool,
-        now: Nanos,
     ) -> GroupStats {
         let mut stats = self.sum_group(group, considers);
         let smt_balance = smt_balance && group.smt && stats.nr_running > 1;
-        stats.classify(pct, group.imbalance, smt_balance, || self.group_util(group, now));
+        stats.classify(pct, group.imbalance, smt_balance);
         if stats.kind == GroupType::Overloaded {
             stats.avg_load = stats.relative_load();
         }
@@ -94,36 +83,42 @@ impl Sched {
     }
 
     fn sum_group(&self, group: &Group, considers: impl Fn(CpuId) -> bool) -> GroupStats {
-        let weight = group.cpus.len() as u32;
-        let kind = GroupType::HasSpare;
-        let mut stats = GroupStats { kind, load: 0, util: None, nr_running: 0, idle_cpus: 0, weight, avg_load: 0 };
+        let mut stats = GroupStats::of(group.cpus.len() as u32);
         for &cpu in group.cpus.iter().filter(|cpu| considers(**cpu)) {
             let nr_running = self.rqs[cpu.index()].nr_running;
-            if nr_running == 0 {
-                stats.idle_cpus += u32::from(self.idle.is_idle(cpu));
-            } else {
-                stats.nr_running += nr_running;
-                stats.load += cpu_load(&self.fair, cpu);
-            }
+            stats.idle_cpus += u32::from(nr_running == 0 && self.idle.is_idle(cpu));
+            stats.nr_running += nr_running;
+            stats.load += self.fair.cpu_load(cpu);
+            stats.util += self.fair.cpu_util_cfs(cpu);
+            stats.runnable += self.fair.cpu_runnable(cpu);
         }
         stats
     }
 
-    /// `update_sg_wakeup_stats`: the group without `task`, which is queued on its CPU only at exec.
-    pub(crate) fn group_stats_without(&self, group: &Group, pct: u32, task: TaskId, now: Nanos) -> GroupStats {
+    /// `update_sg_wakeup_stats`: the group without `task`, which counts only at exec: a new one is on no queue yet.
+    pub(crate) fn group_stats_without(&self, group: &Group, pct: u32, task: TaskId) -> GroupStats {
         let mut stats = self.sum_group(group, |_| true);
-        let home = self.tasks[task.index()].cpu;
-        if self.fair.entity(task).on_rq && group.mask.has(home) {
+        let (home, entity) = (self.tasks[task.index()].cpu, self.fair.entity(task));
+        if entity.on_rq && group.mask.has(home) {
             stats.nr_running -= 1;
-            stats.load = stats.load.saturating_sub(task_load(&self.fair, task));
+            stats.load = stats.load.saturating_sub(self.fair.task_h_load(task));
+            stats.util = stats.util.saturating_sub(u64::from(entity.avg.util_avg));
+            stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);
             stats.idle_cpus += u32::from(self.rqs[home.index()].nr_running == 1);
         }
-        stats.util = Some(self.group_util(group, now));
-        stats.classify(pct, group.imbalance, false, || 0);
+        stats.classify(pct, group.imbalance, false);
         if matches!(stats.kind, GroupType::FullyBusy | GroupType::Overloaded) {
             stats.avg_load = stats.relative_load();
         }
         stats
+    }
+}
+
+impl GroupStats {
+    /// Nothing seen yet of so many CPUs.
+    pub fn of(weight: u32) -> GroupStats {
+        let kind = GroupType::HasSpare;
+        GroupStats { kind, load: 0, util: 0, runnable: 0, nr_running: 0, idle_cpus: 0, weight, avg_load: 0 }
     }
 }
 
@@ -148,9 +143,9 @@ mod tests {
             (2, 2, 100, false, true, SmtBalance),
             (2, 3, 2048, true, true, Overloaded),
         ] {
-            let kind = HasSpare;
-            let mut stats = GroupStats { kind, load: 0, util: None, nr_running, idle_cpus: 0, weight, avg_load: 0 };
-            stats.classify(117, imbalance, smt, || util);
+            let runnable = u64::from(nr_running) * CAPACITY_SCALE;
+            let mut stats = GroupStats { nr_running, util, runnable, ..GroupStats::of(weight) };
+            stats.classify(117, imbalance, smt);
             assert_eq!(stats.kind, expected, "{nr_running} tasks on {weight} CPUs at {util}");
         }
     }

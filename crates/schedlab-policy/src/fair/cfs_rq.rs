@@ -3,9 +3,10 @@
 use super::entity::EntityId;
 use super::group::GroupId;
 use super::tree::Tree;
+use crate::pelt::{QueueLoad, Signals};
 use crate::weight::LoadWeight;
 use crate::{Averaging, Resched};
-use schedlab_model::{CpuId, TaskId, Vruntime};
+use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
 /// inside every other sum.
@@ -37,8 +38,8 @@ pub struct CfsRq {
     pub avg_load: i64,
     /// Sum of slice * w over the tree (2023 series).
     pub(super) avg_slice: u64,
-    /// What of this queue's load its group's `load_avg` contains.
-    pub(super) tg_load_avg_contrib: u64,
+    /// Load tracking.
+    pub pelt: QueueLoad,
     pub(super) averaging: Averaging,
     pub(super) tree: Tree,
     pub(super) curr: EntityId,
@@ -69,7 +70,7 @@ impl CfsRq {
             avg_vruntime: 0,
             avg_load: 0,
             avg_slice: 0,
-            tg_load_avg_contrib: 0,
+            pelt: QueueLoad::default(),
             averaging,
             tree: Tree::new(slices),
             curr: nil,
@@ -93,6 +94,20 @@ impl CfsRq {
     #[must_use]
     pub fn is_sched_idle(&self) -> bool {
         self.nr_running > 0 && self.nr_running == self.idle_nr_running
+    }
+
+    /// `update_cfs_rq_load_avg`.
+    #[inline]
+    pub(super) fn update_load(&mut self, now: Nanos, signals: &Signals) -> bool {
+        let state = (self.load.scaled(), self.runnable(signals), self.curr.is_some());
+        self.pelt.update(now, state, signals)
+    }
+
+    /// Tasks below that count in the runnable signal.
+    #[inline]
+    pub(super) fn runnable(&self, signals: &Signals) -> u64 {
+        let delayed = if signals.delayed_not_runnable { self.h_nr_delayed } else { 0 };
+        u64::from(self.h_nr_running - delayed)
     }
 
     /// A vruntime as distance from v0 (`entity_key`).

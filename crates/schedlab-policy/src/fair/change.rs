@@ -48,6 +48,7 @@ impl Fair {
     /// CFS sleeper becomes relative; that of a task dequeued to be moved, or never run, already is. Lag just travels.
     pub fn migrate_task(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let id = EntityId::of(task);
+        self.detach_load_avg(id, None);
         if !self.eevdf && self.se(id).asleep {
             self.make_relative(self.group_queue(self.group_of(task), from), id);
         }
@@ -235,6 +236,7 @@ impl Fair {
     fn set_load_weight(&mut self, id: EntityId) {
         let se = self.se(id);
         let load = LoadWeight::of_task(se.nice, se.policy).dividing(self.rules.delta_divides);
+        self.reweight_load_avg(id, load);
         self.rescale_entity(id, load);
     }
 

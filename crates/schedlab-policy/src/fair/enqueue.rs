@@ -94,10 +94,18 @@ impl Fair {
         self.join(rq, id, flags, curr);
     }
 
-    /// The part of every enqueue and dequeue that concerns loads: the queue's, and the weight of a group's entity.
+    /// The part of every enqueue that concerns loads: the queue's, and the weight of a group's entity.
     #[inline]
     fn weigh_group(&mut self, rq: usize, id: EntityId, now: Nanos) {
-        self.update_load_avg(rq, id, now);
+        self.update_load_avg(rq, id, true, now);
+        self.attach_load_avg(rq, id, now);
+        if self.is_group(id) {
+            self.update_cfs_group(id, now);
+        }
+    }
+
+    #[inline]
+    fn reweigh_group(&mut self, id: EntityId, now: Nanos) {
         if self.is_group(id) {
             self.update_cfs_group(id, now);
         }
@@ -127,13 +135,14 @@ impl Fair {
     #[inline]
     fn dequeue_entity_cfs(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.update_curr_rq(rq, now);
+        self.update_load_avg(rq, id, true, now);
         self.leave(rq, id, flags);
         if !flags.sleep {
             let min = self.rqs[rq].min_vruntime;
             let se = self.se_mut(id);
             se.vruntime = relative(se.vruntime, min);
         }
-        self.weigh_group(rq, id, now);
+        self.reweigh_group(id, now);
         if !flags.save {
             self.update_min_vruntime(rq);
         }
@@ -142,6 +151,7 @@ impl Fair {
     /// `dequeue_entity` of EEVDF, after `update_curr` and once the entity is known to leave: its lag is saved.
     #[inline]
     fn dequeue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        self.update_load_avg(rq, id, true, now);
         self.update_entity_lag(rq, id);
         if self.config.has(Feature::PlaceRelDeadline) && !flags.sleep {
             let se = self.se_mut(id);
@@ -149,7 +159,7 @@ impl Fair {
             se.rel_deadline = true;
         }
         self.leave(rq, id, flags);
-        self.weigh_group(rq, id, now);
+        self.reweigh_group(id, now);
         if !flags.save && self.rules.zero == ZeroPoint::Minimum {
             self.update_min_vruntime(rq);
         }
@@ -176,6 +186,7 @@ impl Fair {
 
     fn delay_dequeue(&mut self, rq: usize, id: EntityId, now: Nanos) {
         self.clear_buddies(rq, id);
+        self.update_load_avg(rq, id, false, now);
         if self.rules.delayed_lag == DelayedLag::Heals {
             self.update_entity_lag(rq, id);
         }
@@ -207,7 +218,7 @@ impl Fair {
                 self.replace_delayed(rq, id);
             }
         }
-        self.update_load_avg(rq, id, now);
+        self.update_load_avg(rq, id, false, now);
         self.clear_delayed(id);
     }
 
@@ -252,6 +263,9 @@ impl Fair {
 
     #[inline]
     fn account_entity_enqueue(&mut self, rq: usize, id: EntityId) {
+        if self.rules.pelt.runnable_load {
+            self.enqueue_runnable_load_avg(rq, id);
+        }
         let (weight, idle) = (self.se(id).load.weight, u32::from(self.se(id).is_idle()));
         let q = &mut self.rqs[rq];
         q.load.weight += weight;
@@ -261,6 +275,9 @@ impl Fair {
 
     #[inline]
     fn account_entity_dequeue(&mut self, rq: usize, id: EntityId) {
+        if self.rules.pelt.runnable_load {
+            self.dequeue_runnable_load_avg(rq, id);
+        }
         let (weight, idle) = (self.se(id).load.weight, u32::from(self.se(id).is_idle()));
         let q = &mut self.rqs[rq];
         q.load.weight -= weight;

@@ -1,5 +1,6 @@
 //! A schedulable entity (`struct sched_entity`): a task, or a group on one CPU.
 
+use crate::pelt::SchedAvg;
 use crate::weight::LoadWeight;
 use crate::FairPolicy;
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
@@ -45,7 +46,7 @@ impl EntityId {
     }
 }
 
-/// What the fair class knows of an entity: two cache lines.
+/// What the fair class knows of an entity: three cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Entity {
@@ -77,6 +78,8 @@ pub struct Entity {
     pub(super) my_q: Option<u32>,
     /// Groups above it.
     pub(super) depth: u16,
+    /// Runnable tasks it stands for: 1, or a group's as of its last change (`runnable_weight`).
+    pub(super) runnable: u32,
     /// Nice value.
     pub nice: i8,
     /// latency-nice value (2023 series).
@@ -93,6 +96,8 @@ pub struct Entity {
     pub custom_slice: bool,
     /// Dequeued to sleep and not re-homed since: a CFS vruntime is still absolute, on the scale of `cpu`'s queue.
     pub asleep: bool,
+    /// Load tracking.
+    pub avg: SchedAvg,
 }
 
 impl Entity {

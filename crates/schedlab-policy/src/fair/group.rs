@@ -9,6 +9,7 @@ use super::entity::{Entity, EntityId};
 use super::task::Recency;
 use super::tree::Node;
 use super::Fair;
+use crate::pelt::{GroupLoad, SchedAvg};
 use crate::weight::{LoadWeight, NICE_0_LOAD};
 use crate::{FairPolicy, GroupSlice, Protection};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
@@ -41,12 +42,18 @@ pub struct TaskGroup {
     /// `cpu.latency.nice` (2023 series).
     pub latency_nice: i8,
     /// Sum of its queues' contributions.
-    pub load_avg: u64,
+    pub load: GroupLoad,
 }
 
 impl TaskGroup {
     pub(super) fn root() -> Self {
-        TaskGroup { parent: GroupId::ROOT, shares: NICE_0_LOAD, idle: false, latency_nice: 0, load_avg: 0 }
+        TaskGroup {
+            parent: GroupId::ROOT,
+            shares: NICE_0_LOAD,
+            idle: false,
+            latency_nice: 0,
+            load: GroupLoad::default(),
+        }
     }
 }
 
@@ -183,6 +190,8 @@ impl Fair {
             rel_deadline: false,
             custom_slice: false,
             asleep: false,
+            runnable: 1,
+            avg: SchedAvg::default(),
         }
     }
 

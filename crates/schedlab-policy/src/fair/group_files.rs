@@ -56,7 +56,7 @@ impl Fair {
         for cpu in 0..self.config.nr_cpus {
             let mut id = self.entity_on(group, cpu);
             while id.is_some() {
-                self.update_load_avg(self.se(id).cfs_rq as usize, id, now);
+                self.update_load_avg(self.se(id).cfs_rq as usize, id, true, now);
                 self.update_cfs_group(id, now);
                 id = self.se(id).parent;
             }
@@ -126,6 +126,7 @@ impl Fair {
     /// `task_change_group_fair` of a task that is not queued. A CFS sleeper is placed on the old queue as if it woke, and
     /// keeps that distance to the new one's minimum.
     fn change_group(&mut self, id: EntityId, group: GroupId, now: Nanos) {
+        self.leave_load_avg(id, now);
         let absolute = !self.eevdf && self.se(id).asleep;
         if absolute {
             let rq = self.se(id).cfs_rq as usize;

@@ -34,10 +34,15 @@ impl Fair {
         let rq = self.queue_of(id, cpu.index());
         if self.se(id).on_rq {
             if self.se(id).sched_delayed {
+                self.util_est_enqueue(cpu.index(), id);
                 self.requeue_delayed_entity(rq, id, now);
             }
             return;
         }
+        if flags.initial {
+            self.init_util_avg(id);
+        }
+        self.util_est_enqueue(cpu.index(), id);
         self.enqueue_entity(rq, id, flags, now);
         self.list_add(cpu.index(), id);
         let counted = self.counted(id);
@@ -67,7 +72,21 @@ impl Fair {
     pub fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
         let id = EntityId::of(task);
         debug_assert_eq!(self.se(id).cpu, cpu, "a task is dequeued where it is");
-        !self.se(id).on_rq || self.dequeue_entities(self.queue_of(id, cpu.index()), id, flags, now)
+        if !self.se(id).on_rq {
+            return true;
+        }
+        if !self.se(id).sched_delayed {
+            self.util_est_dequeue(cpu.index(), id);
+        }
+        let first = self.rules.pelt.util_est.updates_first();
+        if flags.sleep && first {
+            self.util_est_update(id);
+        }
+        let gone = self.dequeue_entities(self.queue_of(id, cpu.index()), id, flags, now);
+        if flags.sleep && !first {
+            self.util_est_update(id);
+        }
+        gone
     }
 
     /// A delayed entity was picked: now it really leaves (`dequeue_entities` with DEQUEUE_DELAYED).
@@ -204,7 +223,7 @@ impl Fair {
     fn refresh_parents(&mut self, mut id: EntityId, mut slice: Nanos, mut counted: Counted, now: Nanos) {
         while id.is_some() {
             let rq = self.se(id).cfs_rq as usize;
-            self.update_load_avg(rq, id, now);
+            self.update_load_avg(rq, id, true, now);
             self.update_cfs_group(id, now);
             if self.rules.group_slice != GroupSlice::Base {
                 self.set_group_slice(rq, id, slice);

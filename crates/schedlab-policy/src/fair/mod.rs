@@ -1,7 +1,7 @@
 //! The fair class (`kernel/sched/fair.c`): CFS from 5.2 to 6.3, EEVDF from its first posting to 7.2, with task groups.
 //!
 //! Functions carry the kernel's names. Those that take a queue and an entity work at one level of the hierarchy; those
-//! that take a CPU and a task are the class's interface and walk up the parents. Left out so far: PELT, the deadline
+//! that take a CPU and a task are the class's interface and walk up the parents. Left out so far: the deadline
 //! server. Which version does what is a row of data ([`crate::Rules`]).
 
 mod account;
@@ -16,6 +16,7 @@ mod group;
 mod group_files;
 mod hierarchy;
 mod hrtick;
+mod load;
 mod members;
 mod pick;
 mod place;
@@ -43,6 +44,7 @@ pub use sums::Sums;
 
 use crate::config::{KernelConfig, PreemptModel};
 use crate::decision::Decision;
+use crate::pelt::PeltClock;
 use crate::{Policy, Protection, Resched, Rules, SliceSource};
 use schedlab_model::{CpuId, Nanos, TaskId};
 use tree::Node;
@@ -76,6 +78,9 @@ pub struct Fair {
     rqs: Vec<CfsRq>,
     nodes: Vec<Node>,
     recency: Vec<task::Recency>,
+    /// Per CPU; read only once a scale was set.
+    clocks: Vec<PeltClock>,
+    scaled: bool,
 }
 
 /// Why an entity is enqueued (`ENQUEUE_*`). None of them: requeued, or moved by the balancer with `migrated`.
@@ -135,6 +140,8 @@ impl Fair {
                 .collect(),
             nodes: Vec::new(),
             recency: Vec::new(),
+            clocks: vec![PeltClock::default(); config.nr_cpus],
+            scaled: false,
             decisions: None,
             views: None,
             config,

@@ -257,6 +257,7 @@ impl Fair {
         if self.se(prev).on_rq {
             self.update_curr_rq(rq, now);
             self.tree_insert(rq, prev);
+            self.update_load_avg(rq, prev, false, now);
         }
         self.rqs[rq].curr = EntityId::NIL;
     }
@@ -268,6 +269,7 @@ impl Fair {
         let queued = self.se(id).on_rq;
         if queued {
             self.tree_erase(rq, id);
+            self.update_load_avg(rq, id, true, now);
             self.set_protect_slice(rq, id, first);
         }
         let se = self.se_mut(id);

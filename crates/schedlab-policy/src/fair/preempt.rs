@@ -77,7 +77,7 @@ impl Fair {
 
     fn account_level(&mut self, rq: usize, curr: EntityId, now: Nanos) {
         self.update_curr_rq(rq, now);
-        self.update_load_avg(rq, curr, now);
+        self.update_load_avg(rq, curr, true, now);
         if self.is_group(curr) {
             self.update_cfs_group(curr, now);
         }

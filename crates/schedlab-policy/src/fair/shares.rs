@@ -11,44 +11,17 @@
 use super::entity::EntityId;
 use super::place::{relative, rescaled};
 use super::{Enqueue, Fair};
-use crate::weight::{scale_load_down, LoadWeight};
+use crate::pelt::calc_group_shares;
+use crate::weight::LoadWeight;
 use crate::{Protection, Reweight, ZeroPoint};
 use schedlab_model::{Nanos, Vruntime};
 
-/// Smallest weight of a group on one CPU, at full resolution.
-const MIN_SHARES: u64 = 2;
-
 impl Fair {
-    /// `update_load_avg` with UPDATE_TG: an entity's and its queue's load up to now, and the queue's part in its group's.
-    #[inline]
-    pub(super) fn update_load_avg(&mut self, rq: usize, _id: EntityId, _now: Nanos) {
-        if self.grouped && rq >= self.config.nr_cpus {
-            self.update_tg_load_avg(rq);
-        }
-    }
-
-    /// `update_tg_load_avg`.
-    #[inline(never)]
-    fn update_tg_load_avg(&mut self, rq: usize) {
-        let load = self.queue_load_avg(rq);
-        let q = &mut self.rqs[rq];
-        let before = std::mem::replace(&mut q.tg_load_avg_contrib, load);
-        let group = &mut self.groups[q.group.index()];
-        group.load_avg = group.load_avg + load - before;
-    }
-
-    /// `cfs_rq.avg.load_avg`. Without decay: what is queued now.
-    fn queue_load_avg(&self, rq: usize) -> u64 {
-        self.rqs[rq].load.scaled()
-    }
-
     /// `calc_group_shares`: the weight of a group's entity on one CPU.
     pub(super) fn calc_group_shares(&self, rq: usize) -> u64 {
         let q = &self.rqs[rq];
         let group = self.group(q.group);
-        let load = scale_load_down(q.load.weight).max(self.queue_load_avg(rq));
-        let everywhere = (group.load_avg - q.tg_load_avg_contrib + load).max(1);
-        (group.shares * load / everywhere).clamp(MIN_SHARES, group.shares)
+        calc_group_shares(group.shares, q.load.weight, &q.pelt, &group.load)
     }
 
     /// `update_cfs_group`.
@@ -56,6 +29,7 @@ impl Fair {
     pub(super) fn update_cfs_group(&mut self, id: EntityId, now: Nanos) {
         let Some(below) = self.se(id).my_q else { return };
         let below = below as usize;
+        self.se_mut(id).runnable = self.rqs[below].runnable(&self.rules.pelt) as u32;
         if self.rules.keeps_empty_weight && self.rqs[below].load.weight == 0 {
             return;
         }
@@ -68,6 +42,7 @@ impl Fair {
     /// `reweight_entity`.
     fn reweight_entity(&mut self, rq: usize, id: EntityId, weight: u64, now: Nanos) {
         let load = LoadWeight::of_sum(weight).dividing(self.rules.delta_divides);
+        self.reweight_load_avg(id, load);
         if !self.se(id).on_rq {
             return self.rescale_entity(id, load);
         }

@@ -3,6 +3,7 @@
 use super::entity::{Entity, EntityId};
 use super::group::GroupId;
 use super::Fair;
+use crate::pelt::SchedAvg;
 use crate::weight::LoadWeight;
 use crate::{FairPolicy, SliceSource, TaskAttr};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -40,6 +41,7 @@ impl Fair {
         let mut entity = self.blank_entity(attr.cpu);
         entity.load = LoadWeight::of_task(attr.nice, attr.policy).dividing(self.rules.delta_divides);
         entity.slice = own.unwrap_or(self.config.knobs.base_slice);
+        entity.avg = SchedAvg::of_new_task(entity.load, &self.rules.pelt);
         entity.nice = attr.nice.clamp(-20, 19);
         entity.latency_nice = attr.latency_nice.clamp(-20, 19);
         entity.policy = attr.policy;

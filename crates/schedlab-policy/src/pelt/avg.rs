@@ -5,6 +5,7 @@
 
 use super::series::{decay_load, segments_sum, CAPACITY_SHIFT, PELT_MIN_DIVIDER};
 use super::Signals;
+use crate::weight::LoadWeight;
 use schedlab_model::Nanos;
 
 /// Sums and averages of one signal set: one cache line.
@@ -62,16 +63,25 @@ impl SchedAvg {
             self.last_update_time = now;
             return false;
         }
+        self.last_update_time += delta & !1023;
         let units = delta >> 10;
-        self.last_update_time += units << 10;
         let position = u64::from(self.period_contrib) + units;
         if position >= 1024 {
             self.cross_segments(position, state, signals);
             return true;
         }
         self.period_contrib = position as u32;
-        self.add(units, state, signals);
+        if state.load > 0 {
+            self.add(units, state, signals);
+        }
         false
+    }
+
+    /// Whether [`SchedAvg::update_load_sum`] would do anything.
+    #[inline]
+    #[must_use]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now.wrapping_sub(self.last_update_time) >= 1024
     }
 
     /// `accumulate_sum` where at least one segment ends.
@@ -88,15 +98,12 @@ impl SchedAvg {
         }
     }
 
-    /// What `contrib` units of this state add. Without load nothing runs either, whatever `curr` says.
+    /// What `contrib` units of this state add; without load nothing runs either, whatever `curr` says, and it is not
+    /// called.
     #[inline]
     fn add(&mut self, contrib: u64, state: State, signals: &Signals) {
-        if state.load == 0 {
-            return;
-        }
         self.load_sum += state.load * contrib;
-        let shift = if signals.runnable_load { 0 } else { CAPACITY_SHIFT };
-        self.runnable_sum += (state.runnable * contrib) << shift;
+        self.runnable_sum += (state.runnable * contrib) << signals.runnable_shift;
         if state.running {
             self.util_sum += (contrib << CAPACITY_SHIFT) as u32;
         }
@@ -118,13 +125,14 @@ impl SchedAvg {
     pub fn update_se(
         &mut self,
         now: Nanos,
-        weight: u64,
+        weight: LoadWeight,
         (on_rq, runnable, running): (bool, u64, bool),
         signals: &Signals,
     ) -> bool {
         let runnable = if signals.runnable_load { u64::from(on_rq) } else { runnable };
         let changed = self.update_load_sum(now, State { load: u64::from(on_rq), runnable, running }, signals);
         if changed {
+            let weight = weight.scaled();
             self.update_load_avg(weight, weight, signals);
             signals.util_est.util_changed(self);
         }
@@ -222,12 +230,12 @@ mod tests {
     fn old_kernels_weight_what_is_runnable() {
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.update_se(ms << 20, 2048, (true, 1, false), &Signals::V5_2);
+            avg.update_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), &Signals::V5_2);
         }
         assert_eq!((avg.load_avg, avg.runnable_avg), (2047, 2047));
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.update_se(ms << 20, 2048, (true, 1, false), SIGNALS);
+            avg.update_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), SIGNALS);
         }
         assert_eq!((avg.load_avg, avg.runnable_avg, avg.util_avg), (2047, 1024, 0));
     }

@@ -14,6 +14,7 @@ pub struct PeltClock {
     freq: u64,
     /// Some scale was below 1024 once: from then on the clock is kept, before it is the task clock.
     kept: bool,
+    idle: bool,
     task: Nanos,
     pelt: Nanos,
     lost_idle_time: Nanos,
@@ -21,26 +22,26 @@ pub struct PeltClock {
 
 impl Default for PeltClock {
     fn default() -> Self {
-        PeltClock { scale: 1024, freq: 1024, kept: false, task: 0, pelt: 0, lost_idle_time: 0 }
+        PeltClock { scale: 1024, freq: 1024, kept: false, idle: true, task: 0, pelt: 0, lost_idle_time: 0 }
     }
 }
 
 impl PeltClock {
-    /// `rq_clock_pelt` at task time `now`; `idle`: the idle task has been running since the last call.
+    /// `rq_clock_pelt` at task time `now`.
     #[inline]
-    pub fn now(&mut self, now: Nanos, idle: bool) -> Nanos {
+    pub fn now(&mut self, now: Nanos) -> Nanos {
         if !self.kept {
             return now;
         }
-        self.advance(now, idle);
+        self.advance(now);
         self.pelt - self.lost_idle_time
     }
 
     /// `update_rq_clock_pelt`.
-    fn advance(&mut self, now: Nanos, idle: bool) {
+    fn advance(&mut self, now: Nanos) {
         let delta = now.saturating_sub(self.task);
         self.task = self.task.max(now);
-        if idle {
+        if self.idle {
             self.pelt = self.task;
         } else {
             let delta = (delta * self.scale) >> CAPACITY_SHIFT;
@@ -50,9 +51,9 @@ impl PeltClock {
 
     /// From `now` on the CPU has this part of the largest capacity and runs at this part of its own largest frequency
     /// (`arch_scale_cpu_capacity`, `arch_scale_freq_capacity`), 1..=1024.
-    pub fn set_scale(&mut self, now: Nanos, capacity: u32, frequency: u32, idle: bool) {
+    pub fn set_scale(&mut self, now: Nanos, capacity: u32, frequency: u32) {
         if self.kept {
-            self.advance(now, idle);
+            self.advance(now);
         } else if (capacity, frequency) != (1024, 1024) {
             (self.kept, self.task, self.pelt) = (true, now, now);
         }
@@ -62,14 +63,32 @@ impl PeltClock {
 
     /// `update_idle_rq_clock_pelt`: the CPU goes idle at `now` with this sum over its classes' `util_sum`.
     pub fn enter_idle(&mut self, now: Nanos, util_sum: u64) {
-        if !self.kept {
+        if std::mem::replace(&mut self.idle, true) || !self.kept {
             return;
         }
-        self.advance(now, false);
+        self.idle = false;
+        self.advance(now);
+        self.idle = true;
         if util_sum >= (PELT_MIN_DIVIDER << CAPACITY_SHIFT) - LOAD_AVG_MAX {
             self.lost_idle_time += self.task - self.pelt;
         }
         self.pelt = self.task;
+    }
+
+    /// The CPU runs something from `now` on.
+    #[inline]
+    pub fn exit_idle(&mut self, now: Nanos) {
+        if self.kept {
+            self.advance(now);
+        }
+        self.idle = false;
+    }
+
+    /// Whether it is idle.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.idle
     }
 
     /// Running time scaled to the work done in it (`cap_scale` twice), for signals that do not follow this clock.
@@ -92,9 +111,10 @@ mod tests {
     #[test]
     fn at_full_scale_it_is_the_task_clock() {
         let mut clock = PeltClock::default();
-        clock.set_scale(3, 1024, 1024, false);
-        for (now, idle) in [(5, false), (900, true), (7_000_000, false)] {
-            assert_eq!(clock.now(now, idle), now);
+        clock.set_scale(3, 1024, 1024);
+        clock.exit_idle(4);
+        for now in [5, 900, 7_000_000] {
+            assert_eq!(clock.now(now), now);
         }
         assert_eq!(clock.scaled(12_345), 12_345);
     }
@@ -102,27 +122,29 @@ mod tests {
     #[test]
     fn half_the_capacity_is_half_the_time_until_idle() {
         let mut clock = PeltClock::default();
-        clock.set_scale(0, 512, 1024, true);
-        clock.now(2 * MS, true);
+        clock.set_scale(0, 512, 1024);
+        clock.exit_idle(2 * MS);
         // The example of pelt.h: busy from 2 to 6, twice as long as at full capacity.
-        assert_eq!(clock.now(6 * MS, false), 4 * MS);
+        assert_eq!(clock.now(6 * MS), 4 * MS);
         clock.enter_idle(6 * MS, 0);
-        assert_eq!(clock.now(7 * MS, true), 7 * MS);
-        clock.set_scale(7 * MS, 512, 512, true);
-        assert_eq!(clock.now(11 * MS, false), 8 * MS);
+        assert_eq!(clock.now(7 * MS), 7 * MS);
+        clock.set_scale(7 * MS, 512, 512);
+        clock.exit_idle(7 * MS);
+        assert_eq!(clock.now(11 * MS), 8 * MS);
         assert_eq!(clock.scaled(4 * MS), MS);
     }
 
     #[test]
     fn an_always_busy_cpu_has_no_idle_time_to_give_back() {
         let (mut clock, mut avg) = (PeltClock::default(), SchedAvg::default());
-        clock.set_scale(0, 256, 1024, true);
+        clock.set_scale(0, 256, 1024);
+        clock.exit_idle(0);
         for ms in 1..=8000 {
-            let now = clock.now(ms * MS, false);
+            let now = clock.now(ms * MS);
             avg.update_load_sum(now, RUNNING, &Signals::V6_1);
         }
         clock.enter_idle(8000 * MS, u64::from(avg.util_sum));
-        assert_eq!(clock.now(8001 * MS, true), 2001 * MS, "6000 ms were lost");
+        assert_eq!(clock.now(8001 * MS), 2001 * MS, "6000 ms were lost");
     }
 
     #[test]
@@ -130,14 +152,15 @@ mod tests {
         // 4 ms of work every 16 ms at full speed; at half speed it takes 8 ms.
         let util = |capacity: u32, busy: u64| {
             let (mut clock, mut avg) = (PeltClock::default(), SchedAvg::default());
-            clock.set_scale(0, capacity, 1024, true);
+            clock.set_scale(0, capacity, 1024);
             let mut now = 0;
             for _ in 0..100 {
+                clock.exit_idle(now);
                 for ms in 1..=16 {
                     now += MS;
                     let on = ms <= busy;
                     let state = if on { RUNNING } else { State::default() };
-                    let at = clock.now(now, !on);
+                    let at = clock.now(now);
                     if avg.update_load_sum(at, state, &Signals::V6_1) {
                         avg.update_load_avg(1024, 1024, &Signals::V6_1);
                     }

@@ -25,6 +25,8 @@ pub use util_est::UtilEst;
 pub struct Signals {
     /// The second signal is `runnable_load_avg`, weighted and without blocked tasks (5.2), not `runnable_avg`.
     pub runnable_load: bool,
+    /// The scale of its sum: 10 bits, none for 5.2.
+    pub runnable_shift: u32,
     /// How a queue's sums are kept with its averages when something leaves.
     pub floor: SumFloor,
     /// Delayed tasks do not count in a queue's runnable signal (6.12 stable and later).
@@ -55,10 +57,12 @@ pub enum SumFloor {
 
 impl Signals {
     /// 5.2.
-    pub const V5_2: Signals = Signals { runnable_load: true, util_est: UtilEst::V5_2, ..Signals::V5_7 };
+    pub const V5_2: Signals =
+        Signals { runnable_load: true, runnable_shift: 0, util_est: UtilEst::V5_2, ..Signals::V5_7 };
     /// 5.7.
     pub const V5_7: Signals = Signals {
         runnable_load: false,
+        runnable_shift: CAPACITY_SHIFT,
         floor: SumFloor::None,
         delayed_not_runnable: false,
         migrate_lag: false,

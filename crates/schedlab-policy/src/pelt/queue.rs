@@ -56,6 +56,19 @@ impl QueueLoad {
         removed || changed
     }
 
+    /// Whether [`QueueLoad::update`] would do anything.
+    #[inline]
+    #[must_use]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        self.avg.is_due(now) || self.removed.nr > 0
+    }
+
+    /// Nothing is left of anybody, and nothing is to be passed on.
+    #[must_use]
+    pub fn is_decayed(&self) -> bool {
+        self.avg.is_decayed() && self.removed.nr == 0 && !self.propagate
+    }
+
     #[inline(never)]
     fn take_removed(&mut self, signals: &Signals) {
         let removed = std::mem::take(&mut self.removed);
@@ -193,10 +206,13 @@ impl SumFloor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::weight::LoadWeight;
 
     fn aged(weight: u64, ms: u64, signals: &Signals) -> SchedAvg {
         let mut se = SchedAvg { last_update_time: 1, ..SchedAvg::default() };
-        (1..=ms).for_each(|ms| _ = se.update_se(ms * 1_000_000, weight, (true, 1, true), signals));
+        (1..=ms).for_each(|ms| {
+            _ = se.update_se(ms * 1_000_000, LoadWeight::of_sum(weight << 10), (true, 1, true), signals)
+        });
         se
     }
 

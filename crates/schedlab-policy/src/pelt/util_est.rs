@@ -30,6 +30,13 @@ impl UtilEst {
     /// 6.12 and later.
     pub const V6_12: UtilEst = UtilEst { single: true, ..UtilEst::V5_13 };
 
+    /// The estimate is updated before the last stretch of running is accounted (6.12 and later).
+    #[inline]
+    #[must_use]
+    pub fn updates_first(&self) -> bool {
+        self.single
+    }
+
     /// `cfs_se_util_change`: util_avg has a new value.
     #[inline]
     pub fn util_changed(&self, avg: &mut SchedAvg) {
@@ -40,10 +47,7 @@ impl UtilEst {
     #[inline]
     #[must_use]
     pub fn of_task(&self, avg: &SchedAvg) -> u32 {
-        if self.unchanged == 1 {
-            return avg.util_est.max(avg.util_est_ewma) | 1;
-        }
-        (avg.util_est & !self.unchanged).max(avg.util_est_ewma)
+        (avg.util_est & !self.unchanged).max(avg.util_est_ewma) | (self.unchanged & 1)
     }
 
     /// `util_est_enqueue`.

@@ -9,20 +9,13 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::balance::busiest::adjust_numa_imbalance;
 use crate::balance::stats::{GroupStats, GroupType};
-use crate::placement::load::{cpu_load, CAPACITY_SCALE};
+use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Tested;
 use crate::Sched;
 
 impl Sched {
     /// `find_idlest_cpu`, from the highest domain of `cpu`, which has one.
-    pub(super) fn find_idlest_cpu(
-        &mut self,
-        task: TaskId,
-        mut cpu: CpuId,
-        prev: CpuId,
-        tested: &mut Tested,
-        now: Nanos,
-    ) -> CpuId {
+    pub(super) fn find_idlest_cpu(&mut self, task: TaskId, mut cpu: CpuId, prev: CpuId, tested: &mut Tested) -> CpuId {
         let mut below = self.domains.depth(cpu);
         let allowed = self.tasks[task.index()].affinity.as_deref();
         if below == 0 || allowed.is_some_and(|mask| !mask.intersects(&self.domains.at(cpu, below - 1).span)) {
@@ -30,7 +23,7 @@ impl Sched {
         }
         while below > 0 {
             let level = below - 1;
-            let found = self.find_idlest_group(task, cpu, level, tested, now);
+            let found = self.find_idlest_group(task, cpu, level, tested);
             let new = found.map(|group| self.find_idlest_group_cpu(task, cpu, level, group, tested));
             match new {
                 Some(new) if new != cpu => {
@@ -45,14 +38,7 @@ impl Sched {
     }
 
     /// `find_idlest_group`: another group than the CPU's own, or `None` to stay.
-    fn find_idlest_group(
-        &self,
-        task: TaskId,
-        cpu: CpuId,
-        level: usize,
-        tested: &mut Tested,
-        now: Nanos,
-    ) -> Option<usize> {
+    fn find_idlest_group(&self, task: TaskId, cpu: CpuId, level: usize, tested: &mut Tested) -> Option<usize> {
         let domain = self.domains.at(cpu, level);
         let local_group = self.domains.local_group(cpu, level);
         let affinity = self.tasks[task.index()].affinity.as_deref();
@@ -64,7 +50,7 @@ impl Sched {
                 continue;
             }
             group.cpus.iter().for_each(|cpu| tested.add(&self.topology, *cpu));
-            let stats = self.group_stats_without(group, domain.imbalance_pct, task, now);
+            let stats = self.group_stats_without(group, domain.imbalance_pct, task);
             if index == local_group {
                 local = Some(stats);
             } else if idlest.is_none_or(|(_, best)| is_idler(&best, &stats)) {
@@ -135,7 +121,7 @@ impl Sched {
                     latest_idle = Some((stamp, cpu));
                 }
             } else if latest_idle.is_none() {
-                let load = cpu_load(&self.fair, cpu);
+                let load = self.fair.cpu_load(cpu);
                 if least_loaded.is_none_or(|(least, _)| load < least) {
                     least_loaded = Some((load, cpu));
                 }

@@ -7,7 +7,6 @@
 pub(crate) mod idle_map;
 mod idle_sibling;
 pub(crate) mod idlest;
-pub(crate) mod load;
 pub(crate) mod rules;
 pub(crate) mod scan;
 mod wake_affine;
@@ -29,7 +28,7 @@ impl Sched {
             Some(only) => (only, "only allowed CPU"),
             None => match kind {
                 WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, &mut tested, now),
-                WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, &mut tested, now),
+                WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, &mut tested),
             },
         };
         let tested = tested.counts;
@@ -78,12 +77,12 @@ impl Sched {
     }
 
     /// The fork and exec half of `select_task_rq_fair`: the highest domain of the searching CPU, downwards.
-    fn select_for_fork(&mut self, task: TaskId, tested: &mut Tested, now: Nanos) -> (CpuId, &'static str) {
+    fn select_for_fork(&mut self, task: TaskId, tested: &mut Tested) -> (CpuId, &'static str) {
         let (this, prev) = (tested.from, self.tasks[task.index()].cpu);
         if self.domains.depth(this) == 0 {
             return (prev, "no domain");
         }
-        (self.find_idlest_cpu(task, this, prev, tested, now), "idlest group")
+        (self.find_idlest_cpu(task, this, prev, tested), "idlest group")
     }
 
     /// `record_wakee` for whatever runs on the waking CPU, its idle task included.

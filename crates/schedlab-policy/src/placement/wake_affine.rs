@@ -6,7 +6,6 @@
 
 use schedlab_model::{CpuId, TaskId};
 
-use super::load::{cpu_load, task_load};
 use crate::features::Feature;
 use crate::Sched;
 
@@ -54,16 +53,16 @@ impl Sched {
 
     fn wake_affine_weight(&self, task: TaskId, this: CpuId, prev: CpuId, sync: bool, imbalance_pct: u32) -> bool {
         let bias = self.fair.config.has(Feature::WaBias);
-        let mut this_load = cpu_load(&self.fair, this) as i64;
+        let mut this_load = self.fair.cpu_load(this) as i64;
         if sync {
-            let waker = self.fair.curr(this).map_or(0, |curr| task_load(&self.fair, curr) as i64);
+            let waker = self.fair.curr(this).map_or(0, |curr| self.fair.task_h_load(curr) as i64);
             if waker > this_load {
                 return true;
             }
             this_load -= waker;
         }
-        let load = task_load(&self.fair, task) as i64;
-        let mut prev_load = cpu_load(&self.fair, prev) as i64 - load;
+        let load = self.fair.task_h_load(task) as i64;
+        let mut prev_load = self.fair.cpu_load(prev) as i64 - load;
         this_load += load;
         if bias {
             this_load *= 100;

@@ -61,7 +61,7 @@ impl Sched {
         }
         self.fair.dequeue_task(from, task, Dequeue::default(), now);
         self.sync(from);
-        self.set_task_cpu(task, cpu);
+        self.set_task_cpu(task, cpu, now);
         self.fair.enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
         self.sync(cpu);
         self.wakeup_preempt(cpu, task, WakeKind::Wakeup { sync: false }, false, now)

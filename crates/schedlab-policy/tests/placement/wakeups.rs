@@ -80,6 +80,7 @@ fn a_busy_cache_is_not_searched_at_all() {
     }
     // 7 of 8 CPUs busy for a long time: 87.5 % is above the 85.5 % at which SIS_UTIL gives up.
     lab.now += SEC;
+    (0..7).for_each(|cpu| _ = lab.sched.tick(CpuId(cpu), lab.now));
     lab.sched.periodic_balance(CpuId(0), false, lab.now);
     lab.sched.periodic_balance(CpuId(7), true, lab.now);
     let selection = lab.select(wakee, 2, WAKE);
