@@ -1,7 +1,7 @@
 //! The real clock, the only one in the project: `CLOCK_MONOTONIC`, which is also the clock of the kernel's trace.
 
 use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{clock_gettime, ClockId, Timespec};
+use rustix::time::{clock_getres, clock_gettime, ClockId, Timespec};
 use schedlab_model::{Nanos, SEC};
 
 /// Now, in ns since boot.
@@ -22,4 +22,11 @@ pub fn sleep_until(time: Nanos) {
 #[must_use]
 pub fn timespec(time: Nanos) -> Timespec {
     Timespec { tv_sec: (time / SEC) as i64, tv_nsec: (time % SEC) as i64 }
+}
+
+/// The tick's period: what the coarse clock moves by.
+#[must_use]
+pub fn tick() -> Nanos {
+    let period = clock_getres(ClockId::MonotonicCoarse);
+    (period.tv_sec as u64 * SEC + period.tv_nsec as u64).max(1)
 }

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod burn;
+pub mod calibrate;
 mod clock;
 mod counters;
 mod error;
@@ -14,6 +15,7 @@ mod life;
 mod log;
 mod merge;
 mod objects;
+mod probe;
 pub mod program;
 mod reals;
 mod result;
@@ -27,4 +29,5 @@ mod words;
 mod world;
 
 pub use error::{AgentError, Result};
+pub use probe::probe;
 pub use run::{run, Settings};

@@ -21,6 +21,17 @@ struct Cli {
 enum Command {
     /// Run one variant of a scenario with one seed.
     Run(Run),
+    /// Say what this machine offers.
+    Probe,
+    /// Measure what this machine's kernel costs.
+    Calibrate {
+        /// A few seconds instead of half a minute.
+        #[arg(long)]
+        quick: bool,
+        /// Where the JSON goes; stdout if not given.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
     /// Say which executables the workloads of a scenario may start.
     Programs {
         /// The scenario file.
@@ -74,6 +85,8 @@ fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let done = match command {
         Command::Run(options) => run(&options),
+        Command::Probe => write(&schedlab_agent::probe(), None),
+        Command::Calibrate { quick, out } => calibrate(quick, out.as_deref()),
         Command::Programs { scenario } => programs(&scenario),
     };
     match done {
@@ -107,6 +120,13 @@ fn run(options: &Run) -> Result<()> {
     let mut json = schedlab_agent::run(&spec, real, &settings)?;
     json["variant"] = options.variant.as_str().into();
     write(&json, options.out.as_deref())
+}
+
+fn calibrate(quick: bool, out: Option<&Path>) -> Result<()> {
+    let none = || AgentError::cannot("this machine's topology cannot be read", "mount -t sysfs none /sys");
+    let machine = schedlab_scenario::preset("host").ok_or_else(none)??;
+    let measured = schedlab_agent::calibrate::calibrate(&machine.topology, quick)?;
+    write(&serde_json::json!(measured), out)
 }
 
 fn programs(scenario: &Path) -> Result<()> {

@@ -160,7 +160,7 @@ fn wait_reports(world: &World, signals: &std::os::fd::OwnedFd) -> Result<()> {
 }
 
 /// The CPUs that this process may use, by number.
-fn allowed_cpus() -> Result<Vec<u32>> {
+pub fn allowed_cpus() -> Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None).map_err(crate::error::errno("sched_getaffinity"))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }

@@ -71,6 +71,11 @@ pub fn mounted() -> std::result::Result<PathBuf, String> {
     found.map(Path::to_path_buf).ok_or_else(|| "no tracefs; mount -t tracefs none /sys/kernel/tracing (as root)".into())
 }
 
+/// Whether a recording could begin; leaves nothing behind.
+pub fn permitted() -> std::result::Result<(), String> {
+    Instance::begin(64).map(drop)
+}
+
 impl Recording {
     /// Takes what the kernel has written so far.
     pub fn drain(&mut self) {

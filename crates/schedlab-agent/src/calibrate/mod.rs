@@ -1,0 +1,144 @@
+//! What this machine's kernel costs, measured: the keys are those of `[costs]` and `[[idle]]` in a machine file.
+//!
+//! Every cost is told with its quantiles, how many samples they are of, and how it was measured. What a program cannot
+//! measure from outside of the kernel is listed as absent with the reason, never guessed.
+
+mod calls;
+mod crossing;
+mod idle;
+mod lives;
+mod pingpong;
+mod quantiles;
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuId, Distance, Topology};
+use serde::Serialize;
+
+use crate::error::{AgentError, Result};
+use quantiles::Cost;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Samples of a cheap operation.
+    pub many: usize,
+    /// Samples of an expensive one.
+    pub few: usize,
+}
+
+impl Effort {
+    /// A few seconds, or about half a minute.
+    #[must_use]
+    pub fn new(quick: bool) -> Effort {
+        if quick {
+            Effort { many: 2_000, few: 200 }
+        } else {
+            Effort { many: 20_000, few: 2_000 }
+        }
+    }
+}
+
+/// One cost, or one for each distance between CPUs.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Entry {
+    /// One.
+    One(Cost),
+    /// By distance: `smt`, `llc`, `node`, `remote`.
+    ByDistance(BTreeMap<&'static str, Cost>),
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Calibration {
+    /// `uname -r`.
+    pub release: String,
+    /// CPUs used.
+    pub cpus: usize,
+    /// Keys of `[costs]`.
+    pub costs: BTreeMap<&'static str, Entry>,
+    /// Tables of `[[idle]]`.
+    pub idle: Vec<idle::State>,
+    /// What no machine file has a key for.
+    pub other: BTreeMap<&'static str, Cost>,
+    /// What was not measured, and why.
+    pub absent: BTreeMap<&'static str, String>,
+}
+
+/// The CPUs that measurements use.
+#[derive(Clone, Debug)]
+pub struct Cpus {
+    /// The first, where everything on one CPU runs.
+    pub first: u32,
+    /// For each distance that exists here, a CPU at that distance from the first.
+    pub others: Vec<(&'static str, u32)>,
+    /// How many there are.
+    pub count: usize,
+}
+
+const DISTANCES: [(Distance, &str); 4] =
+    [(Distance::Smt, "smt"), (Distance::Llc, "llc"), (Distance::Node, "node"), (Distance::Remote, "remote")];
+
+impl Cpus {
+    fn new(topology: &Topology, allowed: &[u32]) -> Result<Cpus> {
+        let nothing = || AgentError::cannot("no CPU may be used", "taskset -p PID shows the CPUs that are allowed");
+        let first = *allowed.first().ok_or_else(nothing)?;
+        let numbered = || allowed.iter().zip(0..).take(topology.nr_cpus());
+        let at = |wanted: Distance| {
+            numbered().find(|(_, number)| topology.distance(CpuId(0), CpuId(*number)) == wanted).map(|(cpu, _)| *cpu)
+        };
+        let others = DISTANCES.iter().filter_map(|(distance, name)| Some((*name, at(*distance)?))).collect();
+        Ok(Cpus { first, others, count: numbered().count() })
+    }
+}
+
+/// Measures everything.
+pub fn calibrate(topology: &Topology, quick: bool) -> Result<Calibration> {
+    let effort = Effort::new(quick);
+    let cpus = Cpus::new(topology, &crate::run::allowed_cpus()?)?;
+    // Where that is permitted, other tasks disturb less.
+    let _ = crate::attributes::nice(-20);
+    let _ = crate::attributes::timer_slack(1);
+    pin(cpus.first)?;
+    let mut costs = BTreeMap::new();
+    let mut other = BTreeMap::new();
+    let mut absent = BTreeMap::new();
+    calls::measure(effort, &mut costs, &mut other)?;
+    pingpong::measure(effort, &cpus, &mut costs, &mut other)?;
+    lives::measure(effort, &mut costs)?;
+    let mut states = Vec::new();
+    if cpus.others.is_empty() {
+        let why = "it takes two CPUs, and there is one";
+        absent.extend(["ipi", "irq", "idle"].map(|key| (key, why.to_owned())));
+    } else {
+        crossing::measure(effort, &cpus, &mut costs)?;
+        states = idle::measure(effort, &cpus, &costs, &mut other)?;
+    }
+    for key in ["scan-cpu", "balance-pass", "balance-cpu"] {
+        absent.insert(key, "it happens within the kernel, without a trace that a program sees".to_owned());
+    }
+    let known = ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "irq"];
+    for key in known.iter().filter(|key| !costs.contains_key(**key)) {
+        absent.entry(key).or_insert_with(|| "too few samples were undisturbed".to_owned());
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, other, absent })
+}
+
+/// Keeps the calling thread on one CPU.
+fn pin(cpu: u32) -> Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu as usize);
+    let pinned = crate::attributes::affinity(&set);
+    pinned.map_err(|(_, error)| AgentError::failed(format!("CPU {cpu}: error {error} of sched_setaffinity"), ""))
+}
+
+/// The median of a cost that has been measured, 0 if it has not.
+fn median(costs: &BTreeMap<&'static str, Entry>, key: &str) -> u64 {
+    match costs.get(key) {
+        Some(Entry::One(cost)) => cost.p50,
+        Some(Entry::ByDistance(by)) => by.values().map(|cost| cost.p50).min().unwrap_or(0),
+        None => 0,
+    }
+}

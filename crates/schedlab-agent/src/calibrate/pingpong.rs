@@ -1,0 +1,219 @@
+//! Costs of handing over: a switch between threads and between processes, a wakeup, the tick.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::thread;
+
+use rustix::thread::futex::{self, Flags};
+use schedlab_model::{Nanos, MSEC, USEC};
+use schedlab_workload::Policy;
+
+use super::{median, pin, Cost, Cpus, Effort, Entry};
+use crate::clock::{self, now};
+use crate::error::{errno, os, Result};
+use crate::sys::{self, Forked};
+
+/// Round trips of a sample.
+const TRIPS: u64 = 50;
+
+type Pipe = (OwnedFd, OwnedFd);
+
+/// Adds them to the costs.
+pub fn measure(
+    effort: Effort,
+    cpus: &Cpus,
+    costs: &mut BTreeMap<&'static str, Entry>,
+    other: &mut BTreeMap<&'static str, Cost>,
+) -> Result<()> {
+    let mut put = |key, cost: Option<Cost>, part: Nanos| {
+        if let Some(cost) = cost {
+            costs.insert(key, Entry::One(cost.less(part)));
+        }
+        (median(costs, "syscall"), median(costs, "pipe-op"), median(costs, key))
+    };
+    let how = "futex(FUTEX_WAKE) of a SCHED_IDLE thread on the same CPU, less one without a waiter";
+    let without = Cost::of(wakeups(effort.few, cpus.first, false)?, "").map_or(0, |cost| cost.p50);
+    let (call, pipe, wakeup) = put("wakeup", Cost::of(wakeups(effort.few, cpus.first, true)?, how), without);
+    let hop = 2 * (call + pipe) + wakeup;
+    let how = format!("one hop of a 1-byte ping-pong through pipes on one CPU, means of {TRIPS} round trips");
+    let less = "less two syscalls, two pipe operations and a wakeup";
+    let samples = effort.few / 4;
+    let threads = Cost::of(between_threads(samples, cpus.first, cpus.first)?, format!("{how}, threads, {less}"));
+    put("switch-thread", threads, hop);
+    let processes = Cost::of(between_processes(samples, cpus.first)?, format!("{how}, processes, {less}"));
+    put("switch-process", processes, hop);
+    let length = if effort.few > 1000 { 2_000 * MSEC } else { 500 * MSEC };
+    put("tick", ticks(length), 0);
+    for (distance, cpu) in &cpus.others {
+        let how = format!("one hop of a 1-byte ping-pong through pipes between CPU {} and CPU {cpu}", cpus.first);
+        let name = match *distance {
+            "smt" => "hop-smt",
+            "llc" => "hop-llc",
+            "node" => "hop-node",
+            _ => "hop-remote",
+        };
+        if let Some(cost) = Cost::of(between_threads(samples, cpus.first, *cpu)?, how) {
+            other.insert(name, cost);
+        }
+    }
+    Ok(())
+}
+
+/// Times of the waking call. The wakee has the lowest policy, so it runs only when the waker sleeps.
+fn wakeups(samples: usize, cpu: u32, waiter: bool) -> Result<Vec<Nanos>> {
+    let (word, ready, over) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
+    let mut times = Vec::with_capacity(samples);
+    thread::scope(|scope| {
+        if waiter {
+            scope.spawn(|| {
+                let _ = pin(cpu);
+                let _ = crate::attributes::policy(Policy::Idle);
+                while !over.load(SeqCst) {
+                    let seen = word.load(SeqCst);
+                    ready.store(seen + 1, SeqCst);
+                    let _ = futex::wait(&word, Flags::PRIVATE, seen, None);
+                }
+            });
+        }
+        for round in 0..samples as u32 {
+            // It is back in the kernel when it has said so and the CPU has been given up for long enough.
+            while waiter && ready.load(SeqCst) != round + 1 {
+                clock::sleep_until(now() + 20 * USEC);
+            }
+            if waiter {
+                clock::sleep_until(now() + 20 * USEC);
+            }
+            word.store(round + 1, SeqCst);
+            let begin = now();
+            let woken = futex::wake(&word, Flags::PRIVATE, 1);
+            let end = now();
+            if woken == Ok(usize::from(waiter)) {
+                times.push(end - begin);
+            }
+        }
+        over.store(true, SeqCst);
+        word.fetch_add(1, SeqCst);
+        let _ = futex::wake(&word, Flags::PRIVATE, 1);
+    });
+    Ok(times)
+}
+
+fn pipes() -> Result<(Pipe, Pipe)> {
+    let pipe = || rustix::pipe::pipe().map_err(errno("pipe"));
+    Ok((pipe()?, pipe()?))
+}
+
+/// The other side: sends back what comes until the pipe is closed or nothing more is expected.
+fn echo(there: &OwnedFd, back: &OwnedFd, trips: u64) {
+    let mut byte = [0];
+    for _ in 0..trips {
+        if !matches!(rustix::io::read(there, &mut byte), Ok(1)) || rustix::io::write(back, &byte).is_err() {
+            return;
+        }
+    }
+}
+
+/// Times of one hop.
+fn hops(there: &OwnedFd, back: &OwnedFd, samples: usize) -> Vec<Nanos> {
+    let mut byte = [0];
+    let mut one = |_| {
+        let begin = now();
+        for _ in 0..TRIPS {
+            let _ = rustix::io::write(there, &byte);
+            let _ = rustix::io::read(back, &mut byte);
+        }
+        (now() - begin) / (2 * TRIPS)
+    };
+    (0..samples).map(&mut one).collect()
+}
+
+fn between_threads(samples: usize, here: u32, there: u32) -> Result<Vec<Nanos>> {
+    let (forth, back) = pipes()?;
+    pin(here)?;
+    Ok(thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = pin(there);
+            echo(&forth.0, &back.1, samples as u64 * TRIPS);
+        });
+        hops(&forth.1, &back.0, samples)
+    }))
+}
+
+fn between_processes(samples: usize, cpu: u32) -> Result<Vec<Nanos>> {
+    let (forth, back) = pipes()?;
+    pin(cpu)?;
+    match sys::fork().map_err(os("fork"))? {
+        Forked::Child => {
+            echo(&forth.0, &back.1, samples as u64 * TRIPS);
+            sys::exit_now(0);
+        }
+        Forked::Parent(_) => {
+            let times = hops(&forth.1, &back.0, samples);
+            sys::wait_any(true, true).map_err(os("waitpid"))?;
+            Ok(times)
+        }
+    }
+}
+
+/// Gaps in a busy loop that come at the tick's pace.
+fn ticks(length: Nanos) -> Option<Cost> {
+    const SHORTEST: Nanos = 300;
+    /// A longer one was another task's, or a hypervisor's.
+    const LONGEST: Nanos = 100 * USEC;
+    let (begin, mut last) = (now(), now());
+    let mut gaps: Vec<(Nanos, Nanos)> = Vec::new();
+    while last - begin < length {
+        let time = now();
+        if time - last > SHORTEST {
+            gaps.push((last, time - last));
+        }
+        last = time;
+    }
+    // The coarse clock moves with the tick.
+    let period = clock::tick();
+    let phase = in_phase(&gaps, period);
+    let enough = phase.len() as u64 * 2 > length / period;
+    let how = format!("gaps of a busy loop that come every {} us, the tick's period", period / USEC);
+    let times = phase.into_iter().filter(|gap| *gap < LONGEST).collect();
+    if enough {
+        Cost::of(times, how)
+    } else {
+        None
+    }
+}
+
+/// The gaps that begin within 5% of a multiple of the period, counted from the densest phase.
+fn in_phase(gaps: &[(Nanos, Nanos)], period: Nanos) -> Vec<Nanos> {
+    const BINS: usize = 40;
+    let bin = |at: Nanos| (at % period * BINS as u64 / period) as usize;
+    let mut counts = [0u32; BINS];
+    gaps.iter().for_each(|(at, _)| counts[bin(*at)] += 1);
+    let densest = (0..BINS).max_by_key(|b| counts[*b] + counts[(*b + 1) % BINS]).unwrap_or(0);
+    let near = |at: Nanos| bin(at) == densest || bin(at) == (densest + 1) % BINS;
+    gaps.iter().filter(|(at, _)| near(*at)).map(|(_, gap)| *gap).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_gaps_in_step_are_ticks() {
+        let ticks = (1..50).map(|i| (i * 4 * MSEC + 123, 900));
+        let strays = [(5_000_000, 70), (9_900_000, 80)];
+        let gaps: Vec<_> = ticks.chain(strays).collect();
+        assert_eq!(in_phase(&gaps, 4 * MSEC), vec![900; 49]);
+    }
+
+    #[test]
+    fn every_wakeup_finds_its_waiter() {
+        let cpu = crate::run::allowed_cpus().unwrap()[0];
+        let times = thread::spawn(move || {
+            pin(cpu).unwrap();
+            wakeups(30, cpu, true).unwrap()
+        });
+        assert!(times.join().unwrap().len() > 10);
+    }
+}

@@ -1,0 +1,100 @@
+//! What this machine offers to a run, tried rather than looked up where that leaves nothing behind.
+
+use std::fs;
+use std::path::Path;
+
+use schedlab_model::MSEC;
+use schedlab_workload::Policy;
+use serde_json::{json, Value as Json};
+
+use crate::sys::{self, Forked};
+use crate::{attributes, program, tracing};
+
+/// Everything, as JSON.
+#[must_use]
+pub fn probe() -> Json {
+    let uname = rustix::system::uname();
+    let text = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let allowed = crate::run::allowed_cpus().unwrap_or_default();
+    let programs: serde_json::Map<String, Json> = program::installed()
+        .into_iter()
+        .map(|(name, path)| (name.to_owned(), path.map(|path| path.display().to_string()).into()))
+        .collect();
+    json!({
+        "release": uname.release().to_string_lossy(),
+        "machine": uname.machine().to_string_lossy(),
+        "root": rustix::process::geteuid().is_root(),
+        "cpus": allowed,
+        "online": text("/sys/devices/system/cpu/online"),
+        "clock": text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "clock_read_ns": clock_read(),
+        "tracefs": answer(tracing::permitted()),
+        "debugfs_sched": Path::new("/sys/kernel/debug/sched/features").exists(),
+        "perf_event_paranoid": text("/proc/sys/kernel/perf_event_paranoid"),
+        "affinity": works(|| attributes::affinity(&first(&allowed)).is_ok()),
+        "nice_negative": works(|| attributes::nice(-20).is_ok()),
+        "fifo": works(|| attributes::policy(Policy::Fifo(1)).is_ok()),
+        "slice": works(|| attributes::slice(5 * MSEC).is_ok()),
+        "timer_slack": works(|| attributes::timer_slack(1).is_ok()),
+        "cgroup": cgroups(),
+        "autogroup": text("/proc/sys/kernel/sched_autogroup_enabled"),
+        "programs": programs,
+    })
+}
+
+/// Tries something in a process of its own, which then ends.
+fn works(what: impl FnOnce() -> bool) -> bool {
+    match sys::fork() {
+        Ok(Forked::Child) => sys::exit_now(i32::from(!what())),
+        Ok(Forked::Parent(_)) => {
+            matches!(sys::wait_any(true, true), Ok(Some((_, status))) if sys::ended_badly(status).is_none())
+        }
+        Err(_) => false,
+    }
+}
+
+fn first(allowed: &[u32]) -> rustix::thread::CpuSet {
+    let mut set = rustix::thread::CpuSet::new();
+    allowed.iter().take(1).for_each(|cpu| set.set(*cpu as usize));
+    set
+}
+
+fn answer(tried: Result<(), String>) -> Json {
+    match tried {
+        Ok(()) => json!({ "ok": true }),
+        Err(why) => json!({ "ok": false, "why": why }),
+    }
+}
+
+fn clock_read() -> u64 {
+    const READS: u64 = 10_000;
+    let begin = crate::clock::now();
+    (0..READS).for_each(|_| {
+        std::hint::black_box(crate::clock::now());
+    });
+    (crate::clock::now() - begin) / READS
+}
+
+/// Which hierarchy has the cpu controller, and whether groups can be made there.
+fn cgroups() -> Json {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let find = |wanted: fn(&str, &str) -> bool| {
+        mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let [_, path, kind, options, ..] = fields[..] else { return None };
+            wanted(kind, options).then(|| path.to_owned())
+        })
+    };
+    let v1 = find(|kind, options| kind == "cgroup" && options.split(',').any(|option| option == "cpu"));
+    let v2 = find(|kind, _| kind == "cgroup2").filter(|path| {
+        let controllers = fs::read_to_string(Path::new(path).join("cgroup.controllers")).unwrap_or_default();
+        controllers.split_ascii_whitespace().any(|controller| controller == "cpu")
+    });
+    let writable = |path: &Option<String>| {
+        path.as_ref().is_some_and(|path| {
+            let group = Path::new(path).join(format!("schedlab-probe-{}", std::process::id()));
+            fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok()
+        })
+    };
+    json!({ "v1_cpu": v1, "v1_writable": writable(&v1), "v2_cpu": v2, "v2_writable": writable(&v2) })
+}

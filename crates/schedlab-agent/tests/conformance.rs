@@ -1,0 +1,388 @@
+//! One table of small scenarios that run on the simulator and on real threads; what must hold, must hold on both.
+//!
+//! Nothing here depends on how fast the computer is: only counts, orders and draws are compared, and times where they
+//! cannot be smaller.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use schedlab_metrics::{Metrics, Plan, Report};
+use schedlab_scenario::Scenario;
+use serde_json::Value as Json;
+
+/// A condition on one metric.
+#[derive(Clone, Copy, Debug)]
+enum Must {
+    /// Exactly this value.
+    Be(f64),
+    /// This value or more.
+    Reach(f64),
+}
+use Must::{Be, Reach};
+
+/// One scenario with what must hold.
+struct Case {
+    name: &'static str,
+    workloads: &'static str,
+    holds: &'static [(&'static str, Must)],
+}
+
+/// Steps of one task; `count` tasks of it.
+const CASES: &[Case] = &[
+    Case {
+        name: "a loop runs as often as it says",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            program = [ { loop = 250, do = [ { run = "2us" }, { count = "turns" } ] }, { begin = "end" }, { end = "end" } ]
+        "#,
+        holds: &[("w.end.count", Be(1.0)), ("w.turns", Reach(1.0))],
+    },
+    Case {
+        name: "ping-pong alternates strictly",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            task = [
+              { name = "ping", program = [ { loop = 200, do = [ { begin = "trip" }, { write = "forth" }, { read = "back" }, { end = "trip" } ] } ] },
+              { name = "pong", program = [ { loop = 200, do = [ { read = "forth" }, { write = "back" } ] } ] },
+            ]
+        "#,
+        holds: &[("w.trip.count", Be(200.0)), ("w.trip.min", Reach(0.0))],
+    },
+    Case {
+        name: "a futex hands over",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            task = [
+              { name = "a", program = [ { loop = 150, do = [ { begin = "trip" }, { post = "ping" }, { wait = "pong" }, { end = "trip" } ] } ] },
+              { name = "b", program = [ { loop = 150, do = [ { wait = "ping" }, { post = "pong" } ] } ] },
+            ]
+        "#,
+        holds: &[("w.trip.count", Be(150.0))],
+    },
+    Case {
+        name: "nobody passes a barrier before all have come",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            task = [
+              { name = "fast", count = 2, program = [ { begin = "all" }, { loop = 20, do = [ { barrier = "b" }, { count = "rounds" } ] }, { end = "all" } ] },
+              { name = "slow", program = [ { loop = 20, do = [ { sleep = "200us" }, { barrier = "b" } ] } ] },
+            ]
+        "#,
+        // After the first round everybody waits for 19 sleeps.
+        holds: &[("w.all.count", Be(2.0)), ("w.all.min", Reach(3_800.0))],
+    },
+    Case {
+        name: "a full pipe blocks its writer until it is read",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            object = [ { name = "p", kind = "pipe", pages = 1 } ]
+            task = [
+              { name = "writer", program = [ { begin = "fits" }, { write = "p", bytes = 4096 }, { end = "fits" },
+                                             { begin = "blocks" }, { write = "go" }, { write = "p", bytes = 4096 }, { end = "blocks" } ] },
+              { name = "reader", program = [ { read = "go" }, { sleep = "10ms" }, { read = "p", bytes = 4096 }, { read = "p", bytes = 4096 } ] },
+            ]
+        "#,
+        // The reader sleeps after it has been told to go, so the second write cannot be over before.
+        holds: &[("w.fits.count", Be(1.0)), ("w.blocks.count", Be(1.0)), ("w.blocks.min", Reach(10_000.0))],
+    },
+    Case {
+        name: "a semaphore lets as many through as it has units",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            object = [ { name = "s", kind = "semaphore", initial = 2 } ]
+            task = [
+              { name = "taker", program = [ { loop = 2, do = [ { begin = "free" }, { sem-wait = "s" }, { end = "free" } ] },
+                                            { begin = "given" }, { write = "go" }, { sem-wait = "s" }, { end = "given" } ] },
+              { name = "giver", program = [ { read = "go" }, { sleep = "10ms" }, { sem-post = "s" } ] },
+            ]
+        "#,
+        holds: &[("w.free.count", Be(2.0)), ("w.given.count", Be(1.0)), ("w.given.min", Reach(10_000.0))],
+    },
+    Case {
+        name: "every waiter of a condition goes on",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            task = [
+              { name = "waiter", count = 3, program = [ { lock = "m" }, { sem-post = "ready" }, { cond-wait = "c", mutex = "m" },
+                                                         { unlock = "m" }, { begin = "on" }, { end = "on" } ] },
+              { name = "caller", program = [ { loop = 3, do = [ { sem-wait = "ready" } ] }, { lock = "m" }, { signal = "c" }, { unlock = "m" },
+                                             { lock = "m" }, { broadcast = "c" }, { unlock = "m" } ] },
+            ]
+        "#,
+        holds: &[("w.on.count", Be(3.0))],
+    },
+    Case {
+        name: "children exit and are reaped, processes and threads",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            task = [
+              { name = "parent", program = [ { loop = 5, do = [ { fork = "child" }, { fork = "thread", as = "thread" }, "reap", "reap",
+                                                                { begin = "pair" }, { end = "pair" } ] } ] },
+              { name = "child", count = 0, program = [ { run = "10us" }, { begin = "process" }, { end = "process" }, "exit" ] },
+              { name = "thread", count = 0, program = [ { run = "10us" }, { begin = "thread" }, { end = "thread" } ] },
+            ]
+        "#,
+        holds: &[("w.pair.count", Be(5.0)), ("w.process.count", Be(5.0)), ("w.thread.count", Be(5.0))],
+    },
+    Case {
+        name: "sleeps and timers are never early",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            program = [ { loop = 10, do = [ { begin = "sleep" }, { sleep = "300us" }, { end = "sleep" } ] },
+                        { loop = 5, do = [ { begin = "yield" }, "yield", { end = "yield" } ] } ]
+        "#,
+        holds: &[("w.sleep.count", Be(10.0)), ("w.sleep.min", Reach(300.0)), ("w.yield.count", Be(5.0))],
+    },
+    Case {
+        name: "work comes to an end, by the clock, in user and in kernel mode",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            program = [ { begin = "spin" }, { runtime = "2ms" }, { end = "spin" },
+                        { begin = "run" }, { run = "2ms" }, { end = "run" }, { begin = "kernel" }, { system = "1ms" }, { end = "kernel" } ]
+        "#,
+        holds: &[("w.spin.min", Reach(2_000.0)), ("w.run.count", Be(1.0)), ("w.kernel.count", Be(1.0))],
+    },
+    Case {
+        name: "own attributes can be changed",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            program = [ { nice = 5 }, { policy = "batch" }, { cpus = "0" }, { policy = "idle" }, { begin = "done" }, { end = "done" } ]
+        "#,
+        holds: &[("w.done.count", Be(1.0))],
+    },
+    Case {
+        name: "messages through sockets and pipes arrive whole",
+        workloads: r#"
+            [[workload]]
+            use = "hackbench"
+            name = "socket"
+            groups = 1
+            fds = 3
+            loops = 10
+            [[workload]]
+            use = "perf-messaging"
+            name = "pipe"
+            group = 1
+            nr_loops = 2
+            pipe = true
+            thread = true
+            [[workload]]
+            use = "perf-pipe"
+            loop = 30
+        "#,
+        holds: &[("socket.time", Reach(0.0)), ("pipe.total_time", Reach(0.0)), ("perf-pipe.usecs_per_op", Reach(0.0))],
+    },
+    Case {
+        name: "schbench's lists, peers and locks",
+        workloads: r#"
+            [[workload]]
+            use = "schbench-1.0"
+            runtime = "1s"
+            operations = 1
+            cache_footprint = 8
+            [[workload]]
+            use = "schbench"
+            name = "mail"
+            message-threads = 1
+            threads = 2
+            runtime = "1s"
+            cputime = "100us"
+            rps = 200
+        "#,
+        holds: &[
+            ("schbench-1.0.wakeup_latency.count", Reach(1.0)),
+            ("schbench-1.0.request_latency.min", Reach(100.0)),
+            ("mail.latency.count", Reach(1.0)),
+        ],
+    },
+];
+
+/// Both arms draw the same: the values of a distribution, as they are waited for.
+const DRAWS: &str = r#"
+    [[workload]]
+    name = "w"
+    program = [ { loop = 8, do = [ { begin = "drawn" }, { sleep = { uniform = ["1ms", "9ms"] } }, { end = "drawn" } ] } ]
+"#;
+
+fn scenario(name: &str, workloads: &str) -> (PathBuf, Scenario) {
+    let head = "machine = \"host\"\nduration = \"20s\"\n";
+    let text = format!("{head}{workloads}\n[[variant]]\nname = \"v\"\nkernel = \"6.12\"\n");
+    let stem: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{stem}.toml"));
+    std::fs::write(&path, &text).unwrap();
+    let scenario = Scenario::load(&path, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+    (path, scenario)
+}
+
+fn simulated(scenario: &Scenario) -> Report {
+    let spec = scenario.run_spec("v", 1).unwrap();
+    let mut metrics = Metrics::new(Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup));
+    let outcome = schedlab_sim::run(&spec, &mut metrics, &AtomicBool::new(false)).unwrap();
+    metrics.finish(outcome.now)
+}
+
+fn agent(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab-agent")).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn real(path: &std::path::Path) -> Json {
+    let path = path.to_str().unwrap();
+    let (code, stdout, stderr) = agent(&["run", path, "--variant", "v", "--seed", "1", "--driver", "agent"]);
+    assert_eq!(code, Some(0), "{path}: {stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+fn both(name: &str, workloads: &str) -> [BTreeMap<String, Option<f64>>; 2] {
+    let (path, scenario) = scenario(name, workloads);
+    let simulated = simulated(&scenario).metrics.into_iter().collect();
+    let real = real(&path)["metrics"].as_object().unwrap().iter().map(|(name, v)| (name.clone(), v.as_f64())).collect();
+    [simulated, real]
+}
+
+#[test]
+fn what_holds_on_the_simulator_holds_on_real_threads() {
+    for case in CASES {
+        let arms = both(case.name, case.workloads);
+        let [simulated, real] = &arms;
+        let names = |arm: &BTreeMap<String, Option<f64>>| arm.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(simulated), names(real), "{}: the same metrics", case.name);
+        for (metric, must) in case.holds {
+            for (arm, values) in ["simulated", "real"].iter().zip(&arms) {
+                let value = values.get(*metric).copied().flatten();
+                let value = value.unwrap_or_else(|| panic!("{}: {arm}: no {metric}", case.name));
+                let holds = match must {
+                    Be(wanted) => value == *wanted,
+                    Reach(least) => value >= *least,
+                };
+                assert!(holds, "{}: {arm}: {metric} is {value}, must {must:?}", case.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn both_arms_draw_the_same() {
+    let [simulated, real] = both("draws", DRAWS);
+    // A sleep takes what was drawn and then some: each quantile on real threads is that of the draws or more.
+    let (path, scenario) = scenario("draws", DRAWS);
+    let spec = scenario.run_spec("v", 1).unwrap();
+    let workload = &spec.workloads[0];
+    let task = &workload.tasks[0];
+    let key = schedlab_workload::identity::first_key(&workload.name, &task.name, 0);
+    let mut stream = schedlab_workload::identity::work_stream(1, key);
+    let mut drawn: Vec<u64> = (0..8).map(|_| workload.dists[0].draw(&mut stream)).collect();
+    drawn.sort_unstable();
+    for (arm, metrics) in [("simulated", &simulated), ("real", &real)] {
+        let value = |stat: &str| metrics[&format!("w.drawn.{stat}")].unwrap();
+        assert_eq!(value("count"), 8.0, "{arm}");
+        assert!(value("min") * 1e3 >= drawn[0] as f64, "{arm}: {} below the smallest draw {}", value("min"), drawn[0]);
+        assert!(value("max") * 1e3 >= drawn[7] as f64, "{arm}: {} below the largest draw {}", value("max"), drawn[7]);
+        let mean = drawn.iter().sum::<u64>() as f64 / 8.0;
+        assert!(value("mean") * 1e3 >= mean, "{arm}");
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn errors_have_codes_and_hints() {
+    let (path, _) = scenario("errors", "[[workload]]\nname = \"w\"\nprogram = [ { run = \"1ms\" } ]\n");
+    let path = path.to_str().unwrap();
+    let (broken, _) = scenario("unlock", "[[workload]]\nname = \"w\"\nprogram = [ { unlock = \"m\" } ]\n");
+    let broken = broken.to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 4] = [
+        (&["run", "/nowhere.toml", "--variant", "v"], 2, "error: /nowhere.toml"),
+        (&["run", path, "--variant", "w"], 2, "no variant is called \"w\""),
+        (&["run", path], 2, "--variant"),
+        (&["run", broken, "--variant", "v"], 3, "step 0 (line 5): unlock: the task does not hold this mutex"),
+    ];
+    for (arguments, code, says) in cases {
+        let (got, _, stderr) = agent(arguments);
+        assert_eq!(got, Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
+}
+
+/// A real program in the place of its model: the same metrics, and the result says who ran.
+#[test]
+fn real_programs_report_the_metrics_of_their_models() {
+    let workloads = "[[workload]]\nuse = \"hackbench\"\ngroups = 1\nfds = 2\nloops = 10\n[[workload]]\nuse = \"cyclictest\"\ninterval = \"1ms\"\nloops = 20\n";
+    let (path, scenario) = scenario("programs", workloads);
+    let path = path.to_str().unwrap();
+    let (code, stdout, stderr) = agent(&["run", path, "--variant", "v", "--driver", "program"]);
+    if code == Some(4) && stderr.contains("is not installed") {
+        writeln!(std::io::stdout(), "skipped: real programs: {}", stderr.lines().next().unwrap_or("")).unwrap();
+        return;
+    }
+    assert_eq!(code, Some(0), "{stderr}");
+    let json: Json = serde_json::from_str(&stdout).unwrap();
+    for (workload, metric) in [("hackbench", "hackbench.time"), ("cyclictest", "cyclictest.latency.min")] {
+        assert!(json["metrics"][metric].as_f64().is_some_and(|value| value > 0.0), "{metric}: {json}");
+        let driver = json["drivers"][workload].as_str().unwrap();
+        assert!(driver.starts_with(&format!("program {workload} ")), "{driver}");
+    }
+    assert_eq!(json["metrics"]["cyclictest.latency.count"], 20.0);
+    let simulated: Vec<String> = simulated(&scenario).metrics.into_iter().map(|(name, _)| name).collect();
+    let names = json["metrics"].as_object().unwrap();
+    assert_eq!(simulated.len(), names.len());
+    assert!(simulated.iter().all(|name| names.contains_key(name)));
+}
+
+/// Whatever ends the supervisor, its tasks end with it.
+#[test]
+fn nothing_outlives_a_run() {
+    let endless = "[[workload]]\nname = \"w\"\ntask = [ { name = \"left-behind\", count = 3, program = [ { fork = \"k\" }, { loop = \"forever\", do = [ { run = \"1ms\" }, { sleep = \"1ms\" } ] } ] }, { name = \"k\", count = 0, program = [ { sleep = \"60s\" } ] } ]\n";
+    let (path, _) = scenario("endless", endless);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_schedlab-agent"))
+            .args(["run", path.to_str().unwrap(), "--variant", "v", "--no-tracing"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let own = child.id();
+        let ours = || descendants(&path);
+        wait_until("the tasks run", || ours() >= 6);
+        let pid = rustix::process::Pid::from_child(&child);
+        let signal_name = rustix::process::Signal::from_named_raw(signal).unwrap();
+        rustix::process::kill_process(pid, signal_name).unwrap();
+        let status = child.wait().unwrap();
+        if signal != libc::SIGKILL {
+            assert_eq!(status.code(), Some(130), "signal {signal} to {own}");
+        }
+        wait_until("everything has ended", || ours() == 0);
+    }
+}
+
+/// Processes whose command line names the scenario: forked tasks keep that of the agent.
+fn descendants(path: &std::path::Path) -> usize {
+    let name = path.to_str().unwrap();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.split('\0').any(|word| word == name)).count()
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("not within 30 s: {what}");
+}
