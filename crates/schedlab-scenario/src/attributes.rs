@@ -4,6 +4,7 @@ use schedlab_model::{CpuMask, Nanos, MSEC, SEC, USEC};
 use schedlab_policy::{Series, Version};
 use schedlab_workload::{Policy, TaskSpec};
 
+use crate::cgroup::{path, placed};
 use crate::error::Result;
 use crate::value::{Table, Value};
 
@@ -24,6 +25,8 @@ pub(crate) struct Attributes<'a> {
     pub delay: Option<Nanos>,
     /// Timer slack.
     pub timer_slack: Option<Nanos>,
+    /// Control group, with its place for later errors.
+    pub cgroup: Option<(String, Value<'a>)>,
 }
 
 impl<'a> Attributes<'a> {
@@ -39,6 +42,7 @@ impl<'a> Attributes<'a> {
             policy: get("policy").map(|value| policy(&value)).transpose()?,
             cpus: get("cpus").map(|value| cpus(&value, nr_cpus)).transpose()?,
             delay: get("delay").map(|value| value.duration(0..=24 * 3600 * SEC)).transpose()?,
+            cgroup: placed(get("cgroup"), |value| path(value))?,
             timer_slack: get("timer-slack").map(|value| value.duration(1..=SEC)).transpose()?,
         })
     }
@@ -51,6 +55,7 @@ impl<'a> Attributes<'a> {
         task.policy = self.policy.unwrap_or(task.policy);
         task.affinity = self.cpus.or(task.affinity);
         task.delay += self.delay.unwrap_or(0);
+        task.cgroup = self.cgroup.as_ref().map(|cgroup| cgroup.0.clone()).or_else(|| task.cgroup.take());
         task.timer_slack = self.timer_slack.unwrap_or(task.timer_slack);
     }
 

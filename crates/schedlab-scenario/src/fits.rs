@@ -5,18 +5,29 @@ use schedlab_workload::{Op, Policy, Program, Workload};
 
 use crate::attributes::{has_latency_nice, has_slice, no_slice};
 use crate::error::{Result, ScenarioError};
-use crate::variant;
 use crate::workload::Draft;
+use crate::{cgroup, variant};
 
 /// Refuses what a workload needs and the machine or a variant's kernel lacks.
-pub(crate) fn check(draft: &Draft, variants: &[variant::Draft], nr_cpus: usize) -> Result<()> {
+pub(crate) fn check(
+    draft: &Draft,
+    variants: &[variant::Draft],
+    cgroups: &[cgroup::Draft],
+    nr_cpus: usize,
+) -> Result<()> {
     let workload = &draft.workload;
     let machine = CpuMask::first(nr_cpus);
     if let Some(task) = workload.tasks.iter().find(|task| is_real_time(task.policy)) {
         return Err(real_time(draft.table.error(format!("task {}: {}", task.name, policy_of(task.policy)))));
     }
-    if let Some(task) = workload.tasks.iter().find(|task| task.cgroup.is_some()) {
-        return Err(draft.table.error(format!("task {} has a cgroup: groups are not modelled yet", task.name)));
+    if let Some((path, place)) = &draft.attributes.cgroup {
+        cgroup::check_declared(place, path, cgroups)?;
+    }
+    for (path, task) in workload.tasks.iter().filter_map(|task| Some((task.cgroup.as_ref()?, task))) {
+        if cgroups.iter().all(|cgroup| cgroup.path != *path) {
+            let error = draft.table.error(format!("task {}: unknown cgroup \"{path}\"", task.name));
+            return Err(error.expected("the name of a [[cgroup]]"));
+        }
     }
     let masks = workload.tasks.iter().filter_map(|task| task.affinity.as_ref()).chain(&workload.masks);
     for mask in masks {

@@ -41,8 +41,10 @@ pub const SECTIONS: &[&Section] = &[
     &TASK,
     &OBJECT,
     &STEP,
+    &CGROUP,
     &VARIANT,
     &VARIANT_TASK,
+    &VARIANT_CGROUP,
     &METRIC,
     &ARM,
     &ARM_HOST,
@@ -66,6 +68,7 @@ pub const SCENARIO: Section = Section {
         key("seeds", "count or list", "10", "how many runs per variant, or which seeds"),
         key("noise", "boolean", "true", "whether phases, offsets and costs are drawn at all"),
         key("workload", "tables", "", "what runs"),
+        key("cgroup", "tables", "", "control groups that workloads run in"),
         key("variant", "tables", "", "which schedulers are compared"),
         key("metric", "tables", "each workload's own", "what is judged, and how finely"),
         key("arm", "table", "", "how real kernels run it: docs/arms.md"),
@@ -89,7 +92,7 @@ pub const WORKLOAD: Section = Section {
         key("latency_nice", "-20 to 19", "0", "latency nice of its tasks, where the kernel has that"),
         key("policy", "normal, batch or idle", "normal", "scheduling policy of its tasks"),
         key("cpus", "CPU list such as \"0-3,8\"", "all", "CPUs its tasks may use"),
-        key("cgroup", "path", "", "refused so far: groups are not modelled yet"),
+        key("cgroup", "path", "the root", "control group of its tasks, declared by a [[cgroup]]"),
         key("delay", "duration", "0s", "when it starts"),
         key("timer-slack", "duration", "50us", "how late its timers may be"),
     ],
@@ -109,6 +112,7 @@ pub const TASK: Section = Section {
         key("cpus", "CPU list", "all", "CPUs it may use"),
         key("delay", "duration", "0s", "when it starts"),
         key("timer-slack", "duration", "50us", "how late its timers may be"),
+        key("cgroup", "path", "the workload's", "control group"),
         key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
     ],
 };
@@ -179,7 +183,34 @@ pub const VARIANT: Section = Section {
         key("hz", "100, 250, 300 or 1000", "the machine's", "timer frequency"),
         key("preempt", "none, voluntary, full or lazy", "the kernel's", "preemption model"),
         key("tasks", "table", "", "tasks.WORKLOAD: what is different for that workload's tasks"),
+        key("cgroups", "table", "", "cgroups.GROUP: what is different in that group's files"),
+        key("autogroup", "boolean", "false", "each workload is a session: its tasks outside cgroups share a group"),
         key("sysctl", "table", "the machine's", "sysctls by their full name; real kernels only"),
+    ],
+};
+
+/// `[[cgroup]]`.
+pub const CGROUP: Section = Section {
+    name: "[[cgroup]]",
+    keys: &[
+        key("name", "path such as web/fast", "", "how workloads call it; those above it exist, too"),
+        key("weight", "1 to 10000", "100", "weight against its siblings (cpu.weight)"),
+        key("weight-nice", "-20 to 19", "0", "the same as a nice value (cpu.weight.nice)"),
+        key("shares", "2 to 262144", "1024", "the same as cgroup v1 has it (cpu.shares)"),
+        key("idle", "boolean", "false", "run only when nobody else wants to (cpu.idle, 5.15 and later)"),
+        key("latency_nice", "-20 to 19", "0", "latency nice of the group (cpu.latency.nice, eevdf-rfc)"),
+    ],
+};
+
+/// `variant.cgroups.GROUP`.
+pub const VARIANT_CGROUP: Section = Section {
+    name: "variant.cgroups.GROUP",
+    keys: &[
+        key("weight", "1 to 10000", "the group's", "weight (cpu.weight)"),
+        key("weight-nice", "-20 to 19", "the group's", "weight as a nice value"),
+        key("shares", "2 to 262144", "the group's", "weight as cgroup v1 has it"),
+        key("idle", "boolean", "the group's", "run only when nobody else wants to"),
+        key("latency_nice", "-20 to 19", "the group's", "latency nice"),
     ],
 };
 

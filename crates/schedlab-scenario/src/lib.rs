@@ -5,6 +5,7 @@
 
 mod arm;
 mod attributes;
+mod cgroup;
 mod describe;
 mod dist;
 mod error;

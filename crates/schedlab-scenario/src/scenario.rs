@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::KernelConfig;
-use schedlab_sim::{Machine, RunSpec};
+use schedlab_sim::{Cgroup, Machine, RunSpec};
 use schedlab_workload::Workload;
 use serde_json::Value as Json;
 
@@ -17,7 +17,7 @@ use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{arm, fits, machine, variant, workload};
+use crate::{arm, cgroup, fits, machine, variant, workload};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -61,6 +61,10 @@ pub struct Variant {
     pub settings: Vec<(String, String)>,
     /// What runs under it; the same programs in every variant, with this one's task attributes.
     pub workloads: Arc<Vec<Workload>>,
+    /// The control groups, each after the one above it, with this variant's values.
+    pub cgroups: Arc<Vec<Cgroup>>,
+    /// Whether each workload's tasks outside of them share a group (`sched_autogroup_enabled`).
+    pub autogroup: bool,
 }
 
 impl Scenario {
@@ -110,6 +114,8 @@ impl Scenario {
             machine: Arc::clone(&self.machine),
             kernel: found.kernel.clone(),
             workloads: Arc::clone(&found.workloads),
+            cgroups: Arc::clone(&found.cgroups),
+            autogroup: found.autogroup,
             duration: self.duration,
             warmup: self.warmup,
             seed,
@@ -132,8 +138,9 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
     let nr_cpus = machine.topology.nr_cpus();
     let drafts = workloads(&root, dir, nr_cpus)?;
     let names: Vec<&str> = drafts.iter().map(|draft| draft.workload.name.as_str()).collect();
-    let variants = variants(&root, &machine, &names)?;
-    drafts.iter().try_for_each(|draft| fits::check(draft, &variants, nr_cpus))?;
+    let cgroups = cgroup::read(tables(&root, "cgroup")?)?;
+    let variants = variants(&root, &machine, &names, &cgroups)?;
+    drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus))?;
     let (duration, warmup) = times(&root, overrides)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
     let metrics = metric::read(&tables(&root, "metric")?, &mut plain)?;
@@ -214,10 +221,15 @@ fn workloads<'a>(root: &Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Vec<wor
     Ok(drafts)
 }
 
-fn variants<'a>(root: &Table<'a>, machine: &Machine, workloads: &[&str]) -> Result<Vec<variant::Draft<'a>>> {
+fn variants<'a>(
+    root: &Table<'a>,
+    machine: &Machine,
+    workloads: &[&str],
+    cgroups: &[cgroup::Draft],
+) -> Result<Vec<variant::Draft<'a>>> {
     let mut drafts: Vec<variant::Draft> = Vec::new();
     for table in some_tables(root, "variant")? {
-        let draft = variant::read(table.clone(), machine.topology.nr_cpus(), machine.hz, workloads)?;
+        let draft = variant::read(table.clone(), machine.topology.nr_cpus(), machine.hz, workloads, cgroups)?;
         if drafts.iter().any(|known| known.name == draft.name) {
             return Err(duplicate(&table, "variant", &draft.name));
         }
@@ -238,6 +250,8 @@ fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {
         kernel: draft.kernel,
         changes: draft.changes,
         settings: draft.settings,
+        cgroups: Arc::new(draft.cgroups),
+        autogroup: draft.autogroup,
     };
     drafts.into_iter().map(finish).collect()
 }

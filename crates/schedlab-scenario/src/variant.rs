@@ -1,9 +1,11 @@
 //! `[[variant]]`: which kernel decides, what is switched in it, what its tasks ask for differently.
 
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobUnit, PreemptModel, Version};
+use schedlab_sim::Cgroup;
 use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::Attributes;
+use crate::cgroup;
 use crate::error::{Result, ScenarioError};
 use crate::keys::{VARIANT, VARIANT_TASK};
 use crate::machine::{self, hz};
@@ -28,10 +30,20 @@ pub(crate) struct Draft<'a> {
     pub settings: Vec<(String, String)>,
     /// Attributes of a workload's tasks, by the workload's name.
     pub tasks: Vec<(String, Attributes<'a>)>,
+    /// The control groups with what it changes in them.
+    pub cgroups: Vec<Cgroup>,
+    /// `sched_autogroup_enabled`.
+    pub autogroup: bool,
 }
 
 /// Reads a variant for a machine of `nr_cpus` whose kernel ticks `machine_hz` times a second.
-pub(crate) fn read<'a>(table: Table<'a>, nr_cpus: usize, machine_hz: u32, workloads: &[&str]) -> Result<Draft<'a>> {
+pub(crate) fn read<'a>(
+    table: Table<'a>,
+    nr_cpus: usize,
+    machine_hz: u32,
+    workloads: &[&str],
+    groups: &[cgroup::Draft],
+) -> Result<Draft<'a>> {
     let table = table.only(&VARIANT)?;
     let name = word(&table.require("name", "the name that results show")?)?.to_owned();
     let version = kernel(&table)?;
@@ -46,11 +58,44 @@ pub(crate) fn read<'a>(table: Table<'a>, nr_cpus: usize, machine_hz: u32, worklo
     changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
     let (tasks, shown) = tasks(&table, version, &name, workloads)?;
     changes.insert("tasks".into(), shown.into());
+    let cgroups = cgroups(&table, version, &name, groups, &mut changes)?;
+    let autogroup = table.get("autogroup").map(|value| value.boolean()).transpose()?;
+    if let Some(enabled) = autogroup {
+        changes.insert("autogroup".into(), enabled.into());
+        settings.push(("/proc/sys/kernel/sched_autogroup_enabled".into(), u8::from(enabled).to_string()));
+    }
     let sysctl = sysctl(&table, &mut settings)?;
     if !sysctl.is_empty() {
         changes.insert("sysctl".into(), sysctl.into());
     }
-    Ok(Draft { name, kernel, changes: changes.into(), settings, tasks })
+    let autogroup = autogroup.unwrap_or(false);
+    Ok(Draft { name, kernel, changes: changes.into(), settings, tasks, cgroups, autogroup })
+}
+
+/// The groups as this variant has them.
+fn cgroups(
+    table: &Table,
+    version: &Version,
+    variant: &str,
+    groups: &[cgroup::Draft],
+    changes: &mut Map<String, Json>,
+) -> Result<Vec<Cgroup>> {
+    let own = cgroup::overrides(table, groups)?;
+    let mut cgroups = Vec::new();
+    for group in groups {
+        let mut cgroup = Cgroup { path: group.path.clone(), ..Cgroup::default() };
+        let files = own.iter().filter(|(path, _)| *path == group.path).map(|(_, files)| files);
+        for files in std::iter::once(&group.files).chain(files) {
+            files.check_kernel(version, variant)?;
+            files.apply(&mut cgroup);
+        }
+        cgroups.push(cgroup);
+    }
+    if !own.is_empty() {
+        let shown = own.iter().map(|(path, files)| (path.clone(), files.show()));
+        changes.insert("cgroups".into(), shown.collect::<Map<_, _>>().into());
+    }
+    Ok(cgroups)
 }
 
 /// The version row a kernel's name stands for.

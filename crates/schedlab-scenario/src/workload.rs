@@ -60,9 +60,6 @@ pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<D
         }
         (None, None) => ("program".to_owned(), None, (from_steps(&table, nr_cpus)?, None), Vec::new()),
     };
-    if let Some(cgroup) = table.get("cgroup").filter(|_| !skip.contains(&"cgroup")) {
-        return Err(cgroup.error("control groups are not modelled yet").hint("leave cgroup out"));
-    }
     let attributes = Attributes::read(&table, &skip, nr_cpus)?;
     workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
     Ok(Draft { table, uses, file, workload, program, attributes })

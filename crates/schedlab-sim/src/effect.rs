@@ -1,6 +1,7 @@
 //! What a step does once its time has been spent: transfer, block, wake, fork, exit.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::fair::GroupId;
 use schedlab_policy::FairPolicy;
 use schedlab_trace::Sink;
 use schedlab_workload::{Amount, Op, Policy, TimerMode};
@@ -183,6 +184,10 @@ impl<S: Sink> Engine<'_, S> {
             }
         }
         self.checks.fair.changed(cpu, self.now);
+        if self.cgroups.is_autogroup(self.sched.fair.group_of(task)) {
+            // sched_autogroup_exit_task: the last steps are taken in the root group.
+            self.sched.move_to_group(task, GroupId::ROOT, self.now);
+        }
         self.sched.block(task, true, self.now);
         self.mark(cpu);
         Next::Stop

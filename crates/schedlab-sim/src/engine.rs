@@ -8,6 +8,7 @@ use schedlab_policy::{Feature, PreemptModel, Sched};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Op, Workload};
 
+use crate::cgroup::Cgroups;
 use crate::check::Finding;
 use crate::cost::{CostTable, CostTables, Dice};
 use crate::cpu::{Activity, Cpu, CpuTime};
@@ -72,6 +73,8 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub code: Vec<Vec<Op>>,
     pub bases: Vec<Bases>,
     pub workloads: Arc<Vec<Workload>>,
+    /// Their control groups.
+    pub cgroups: Cgroups,
     pub marked: Vec<CpuId>,
     pub starts: Vec<Start>,
     pub placement: Stream,
@@ -131,6 +134,8 @@ impl<'a, S: Sink> Engine<'a, S> {
         let cpu_bits = nr_cpus.next_power_of_two().trailing_zeros();
         let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
         sched.set_seed(if spec.noise { spec.seed } else { 0 });
+        let workloads = spec.workloads.len();
+        let cgroups = Cgroups::new(&mut sched.fair, &spec.cgroups, spec.autogroup, workloads);
         let costs = &spec.machine.costs;
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
         let tick_nsec = spec.kernel.tick_nsec();
@@ -152,6 +157,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             code: Vec::new(),
             bases: Vec::new(),
             workloads: Arc::clone(&spec.workloads),
+            cgroups,
             marked: Vec::with_capacity(nr_cpus),
             starts: Vec::new(),
             placement: stream(spec.seed, "start/cpu"),

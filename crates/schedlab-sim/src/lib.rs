@@ -3,6 +3,7 @@
 //! [`run`] takes a [`RunSpec`] and sends every event of the run to a sink. Decisions come from `schedlab-policy`; this
 //! crate alone advances time.
 
+mod cgroup;
 mod channel;
 mod check;
 mod cost;
@@ -23,6 +24,7 @@ mod sync;
 mod task;
 mod wake;
 
+pub use cgroup::Cgroup;
 pub use cpu::CpuTime;
 pub use engine::{run, Ended, Outcome};
 pub use error::SimError;

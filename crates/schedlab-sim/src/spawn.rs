@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use schedlab_model::{stream, CpuId, Nanos, TaskId};
-use schedlab_policy::fair::GroupId;
 use schedlab_policy::TaskAttr;
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::{identity, TaskKind, TaskSpec};
@@ -85,7 +84,7 @@ impl<S: Sink> Engine<'_, S> {
                 slice: spec.slice,
                 affinity: spec.affinity,
                 cpu,
-                group: GroupId::ROOT,
+                group: self.cgroups.of(spec.cgroup.as_deref(), start.workload as usize),
             };
             let id = self.sched.add_task(&attr);
             let key = identity::first_key(&workload.name, &spec.name, start.instance);

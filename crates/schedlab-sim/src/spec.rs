@@ -6,7 +6,7 @@ use schedlab_model::Nanos;
 use schedlab_policy::KernelConfig;
 use schedlab_workload::Workload;
 
-use crate::Machine;
+use crate::{Cgroup, Machine};
 
 /// Everything one run depends on.
 #[derive(Clone, Debug)]
@@ -17,6 +17,10 @@ pub struct RunSpec {
     pub kernel: KernelConfig,
     /// What runs.
     pub workloads: Arc<Vec<Workload>>,
+    /// The control groups, each after the one above it.
+    pub cgroups: Arc<Vec<Cgroup>>,
+    /// `sched_autogroup_enabled`: each workload is a session, and its tasks outside control groups share a group.
+    pub autogroup: bool,
     /// Limit of the run, warm-up included.
     pub duration: Nanos,
     /// Samples before this are dropped.

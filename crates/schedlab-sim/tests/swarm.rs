@@ -86,6 +86,8 @@ fn scenario() -> impl Strategy<Value = RunSpec> {
                 machine: Arc::new(machine(topology, cost)),
                 kernel: config,
                 workloads: Arc::new(vec![workload]),
+                cgroups: Arc::default(),
+                autogroup: false,
                 duration: 300 * MSEC,
                 warmup: 0,
                 seed,

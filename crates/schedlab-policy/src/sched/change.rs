@@ -5,7 +5,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
-use crate::fair::{Dequeue, Enqueue};
+use crate::fair::{Dequeue, Enqueue, GroupId};
 use crate::{FairPolicy, Resched, Sched, WakeKind};
 
 impl Sched {
@@ -29,6 +29,12 @@ impl Sched {
     pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
         self.tasks[task.index()].attr.slice = slice;
         self.fair.set_slice(task, slice, now)
+    }
+
+    /// `sched_move_task`: another task group, which its children to come inherit.
+    pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
+        self.tasks[task.index()].attr.group = group;
+        self.fair.move_to_group(task, group, now)
     }
 
     /// `sched_setaffinity`. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it

@@ -1,6 +1,7 @@
 //! The fair class: incremental sums equal sums recomputed, and lag stays within its bound.
 
 use schedlab_model::{CpuId, Nanos};
+use schedlab_policy::fair::GroupId;
 use schedlab_policy::{Policy, Sched};
 
 use super::Finding;
@@ -26,6 +27,14 @@ struct Pace {
     longest: Nanos,
 }
 
+/// A group competes on a CPU exactly while one of its tasks does there, or while its own dequeue is delayed.
+fn wrong_entity(sched: &Sched, group: GroupId, cpu: CpuId) -> Option<String> {
+    let se = sched.fair.group_entity(group, cpu)?;
+    let queued = sched.fair.group_rq(group, cpu).nr_running;
+    let wrong = se.on_rq != (queued > 0 || se.sched_delayed);
+    wrong.then(|| format!("{queued} are queued in it, its own entity is queued: {}", se.on_rq))
+}
+
 impl FairSums {
     pub fn new(nr_cpus: usize) -> Self {
         FairSums { cpus: vec![Pace::default(); nr_cpus], slice_max: 0, longest: 0, looks: 0, lags: 0 }
@@ -47,11 +56,20 @@ impl FairSums {
     /// Looks at one CPU's queue.
     pub fn look(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
         self.looks += 1;
-        let (kept, fresh) = (sched.fair.sums(cpu), sched.fair.recompute(cpu));
-        if kept != fresh {
-            return Some(("fair_sums", format!("{cpu:?}: kept {kept:?}, recomputed {fresh:?}")));
+        for group in (0..sched.fair.nr_groups() as u32).map(GroupId) {
+            let (kept, fresh) = (sched.fair.group_sums(group, cpu), sched.fair.recompute_group(group, cpu));
+            if kept != fresh {
+                return Some(("fair_sums", format!("{cpu:?} {group:?}: kept {kept:?}, recomputed {fresh:?}")));
+            }
+            if let Some(message) = wrong_entity(sched, group, cpu) {
+                return Some(("fair_groups", format!("{cpu:?} {group:?}: {message}")));
+            }
         }
-        self.look_at_lags(sched, cpu, now)
+        // A group's weight follows its load, so nobody's share is steady enough for a bound.
+        match sched.fair.nr_groups() {
+            1 => self.look_at_lags(sched, cpu, now),
+            _ => None,
+        }
     }
 
     /// EEVDF bounds every task's lag, in ns of service, by r_max + q: the largest request plus the longest time

@@ -79,6 +79,8 @@ pub fn spec(machine: Machine, kernel: KernelConfig, workloads: Vec<Workload>) ->
         machine: Arc::new(machine),
         kernel,
         workloads: Arc::new(workloads),
+        cgroups: Arc::default(),
+        autogroup: false,
         duration: SEC,
         warmup: 0,
         seed: 1,

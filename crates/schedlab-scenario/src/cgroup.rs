@@ -1,0 +1,173 @@
+//! `[[cgroup]]`: control groups of the cpu controller, and what a variant writes to their files instead.
+
+use schedlab_policy::fair::GroupShares;
+use schedlab_policy::{Series, Version};
+use schedlab_sim::Cgroup;
+use serde_json::{json, Map, Value as Json};
+
+use crate::attributes::nice;
+use crate::error::{quote, Result};
+use crate::keys::{CGROUP, VARIANT_CGROUP};
+use crate::value::{Table, Value};
+use schedlab_model::suggest;
+
+/// A group as the scenario declares it.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft<'a> {
+    /// Its path, from the root.
+    pub path: String,
+    /// What its table says.
+    pub files: Files<'a>,
+}
+
+/// What one table says about a group; what it leaves out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files<'a> {
+    shares: Option<(GroupShares, Value<'a>)>,
+    idle: Option<(bool, Value<'a>)>,
+    latency_nice: Option<(i8, Value<'a>)>,
+}
+
+/// The deepest path; the kernel has no limit, but nobody nests further.
+const DEEPEST: usize = 32;
+
+/// Reads the groups, those above a declared one included.
+pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    for table in tables {
+        let table = table.only(&CGROUP)?;
+        let name = table.require("name", FORM)?;
+        let path = path(&name)?;
+        if drafts.iter().any(|known| known.path == path) {
+            return Err(table.error(format!("two cgroups are called {}", quote(&path))));
+        }
+        drafts.push(Draft { path, files: Files::read(&table)? });
+    }
+    let declared: Vec<String> = drafts.iter().map(|draft| draft.path.clone()).collect();
+    for path in declared {
+        let above = path.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(at, _)| path[..at].to_owned());
+        for path in above {
+            if drafts.iter().all(|known| known.path != path) {
+                drafts.push(Draft { path, files: Files::default() });
+            }
+        }
+    }
+    // A path sorts after the one it begins with.
+    drafts.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(drafts)
+}
+
+const FORM: &str = "a path such as \"web/fast\"";
+
+/// A path from the root, however it is written.
+pub(crate) fn path(value: &Value) -> Result<String> {
+    let text = value.string(FORM)?;
+    let parts: Vec<&str> = text.strip_prefix('/').unwrap_or(text).split('/').collect();
+    let plain = |part: &&str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    if parts.len() > DEEPEST {
+        return Err(value.refuse("too deep").expected(format!("at most {DEEPEST} levels")));
+    }
+    if !parts.iter().all(plain) {
+        return Err(value.refuse("no path of a cgroup").expected(FORM));
+    }
+    Ok(format!("/{}", parts.join("/")))
+}
+
+/// Refuses a path that no `[[cgroup]]` declares.
+pub(crate) fn check_declared(value: &Value, path: &str, drafts: &[Draft]) -> Result<()> {
+    if drafts.iter().any(|draft| draft.path == path) {
+        return Ok(());
+    }
+    let error = value.error(format!("unknown cgroup {}", quote(path))).expected("the name of a [[cgroup]]");
+    Err(error.hint(suggest(path, drafts.iter().map(|draft| draft.path.as_str()))))
+}
+
+/// Reads what a variant changes, by path.
+pub(crate) fn overrides<'a>(table: &Table<'a>, drafts: &[Draft]) -> Result<Vec<(String, Files<'a>)>> {
+    let Some(value) = table.get("cgroups") else { return Ok(Vec::new()) };
+    let all = value.table("a table such as { \"web\" = { weight = 300 } }")?;
+    let mut changes = Vec::new();
+    for (name, value) in all.entries() {
+        let path = format!("/{}", name.strip_prefix('/').unwrap_or(name));
+        check_declared(&value, &path, drafts)?;
+        let own = value.table("a table such as { weight = 300 }")?.only(&VARIANT_CGROUP)?;
+        changes.push((path, Files::read(&own)?));
+    }
+    Ok(changes)
+}
+
+impl<'a> Files<'a> {
+    fn read(table: &Table<'a>) -> Result<Self> {
+        let idle = placed(table.get("idle"), |value| value.boolean())?;
+        let shares = shares(table)?;
+        if let (Some((_, place)), Some((true, _))) = (&shares, &idle) {
+            return Err(place.error("an idle group's weight cannot be written").hint("leave one of the two out"));
+        }
+        let latency_nice = placed(table.get("latency_nice"), nice)?;
+        Ok(Files { shares, idle, latency_nice })
+    }
+
+    /// Refuses what the kernel of a variant does not have.
+    pub fn check_kernel(&self, version: &Version, variant: &str) -> Result<()> {
+        if let Some((_, place)) = self.idle.as_ref().filter(|(idle, _)| *idle && version.series < Series::V6_1) {
+            let message =
+                format!("kernel {} of variant \"{variant}\" has no cpu.idle (5.15 and later have)", version.name);
+            return Err(place.error(message).hint("write cgroups.GROUP.idle in the variants whose kernel has it"));
+        }
+        let latency_nice = self.latency_nice.as_ref().filter(|_| version.series != Series::EevdfRfc);
+        if let Some((_, place)) = latency_nice {
+            let message = format!("kernel {} of variant \"{variant}\" has no latency nice of groups", version.name);
+            return Err(place.error(message).hint("write cgroups.GROUP.latency_nice in variants of eevdf-rfc"));
+        }
+        Ok(())
+    }
+
+    /// Writes them to a group.
+    pub fn apply(&self, cgroup: &mut Cgroup) {
+        cgroup.idle = self.idle.as_ref().map_or(cgroup.idle, |idle| idle.0);
+        cgroup.shares = self.shares.as_ref().map(|shares| shares.0).or(cgroup.shares);
+        cgroup.latency_nice = self.latency_nice.as_ref().map_or(cgroup.latency_nice, |nice| nice.0);
+    }
+
+    /// As results print it.
+    pub fn show(&self) -> Json {
+        let mut shown = Map::new();
+        match self.shares.as_ref().map(|shares| shares.0) {
+            Some(GroupShares::Weight(weight)) => shown.insert("weight".into(), json!(weight)),
+            Some(GroupShares::Nice(nice)) => shown.insert("weight-nice".into(), json!(nice)),
+            Some(GroupShares::Shares(shares)) => shown.insert("shares".into(), json!(shares)),
+            None => None,
+        };
+        self.idle.as_ref().map(|idle| shown.insert("idle".into(), json!(idle.0)));
+        self.latency_nice.as_ref().map(|nice| shown.insert("latency_nice".into(), json!(nice.0)));
+        shown.into()
+    }
+}
+
+/// A value, if it is there, with its place for later errors.
+pub(crate) fn placed<'a, T>(
+    value: Option<Value<'a>>,
+    read: impl Fn(&Value<'a>) -> Result<T>,
+) -> Result<Option<(T, Value<'a>)>> {
+    value.map(|value| Ok((read(&value)?, value))).transpose()
+}
+
+fn shares<'a>(table: &Table<'a>) -> Result<Option<(GroupShares, Value<'a>)>> {
+    let mut found = None;
+    for key in ["weight", "weight-nice", "shares"] {
+        let Some(value) = table.get(key) else { continue };
+        let shares = match key {
+            "weight" => GroupShares::Weight(value.integer(1..=10_000)? as u64),
+            "weight-nice" => GroupShares::Nice(nice(&value)?),
+            _ => GroupShares::Shares(value.integer(2..=1 << 18)? as u64),
+        };
+        if found.replace((shares, value)).is_some() {
+            return Err(table.key_error(key, "one group, two weights").expected("one of weight, weight-nice, shares"));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,127 @@
+//! Task groups in whole runs: who gets how much, on few CPUs and on many.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schedlab_model::{Nanos, SEC};
+use schedlab_policy::fair::GroupShares;
+use schedlab_policy::{Series, Version};
+use schedlab_sim::{Cgroup, RunSpec};
+use schedlab_trace::Kind;
+use schedlab_workload::{Amount, Op, Workload};
+use support::{flat, kernel, record, spec, tasks};
+
+fn cgroup(path: &str, weight: u64) -> Cgroup {
+    Cgroup { path: path.into(), shares: Some(GroupShares::Weight(weight)), ..Cgroup::default() }
+}
+
+/// Hogs, so many in each group and of each nice value.
+fn hogs(list: &[(&str, u32, i8)]) -> Workload {
+    let hog = || vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
+    let mut workload = tasks(list.iter().map(|(path, _, nice)| (*path, *nice, None, hog())).collect());
+    for (task, (path, count, _)) in workload.tasks.iter_mut().zip(list) {
+        task.count = *count;
+        task.cgroup = (!path.is_empty()).then(|| (*path).to_string());
+    }
+    workload
+}
+
+fn run_of(version: &str, cpus: u32, cgroups: Vec<Cgroup>, workload: Workload) -> RunSpec {
+    let mut spec = spec(flat(cpus, 500), kernel(version, cpus as usize, 250), vec![workload]);
+    spec.cgroups = Arc::new(cgroups);
+    spec.duration = 6 * SEC;
+    spec
+}
+
+/// CPU time per task name in ns, from 2 s on: until then load finds its place.
+fn service(spec: &RunSpec) -> BTreeMap<String, Nanos> {
+    let (outcome, record) = record(spec);
+    outcome.unwrap();
+    let names: BTreeMap<i32, &str> = record.names.iter().map(|(pid, name)| (*pid, name.as_str())).collect();
+    let mut since = vec![(0, 0); spec.machine.topology.nr_cpus()];
+    let mut service = BTreeMap::new();
+    let from = 2 * SEC;
+    let mut account = |(pid, start): (i32, Nanos), now: Nanos| {
+        if let Some(name) = names.get(&pid).filter(|_| pid != 0) {
+            *service.entry((*name).to_string()).or_default() += now.saturating_sub(start.max(from));
+        }
+    };
+    for event in &record.events {
+        if let Kind::Switch { next, .. } = event.kind {
+            account(since[event.cpu.index()], event.time);
+            since[event.cpu.index()] = (next, event.time);
+        }
+    }
+    since.into_iter().for_each(|last| account(last, spec.duration));
+    service
+}
+
+/// The part of all CPU time that goes to names that begin so.
+fn part(service: &BTreeMap<String, Nanos>, prefix: &str) -> f64 {
+    let all: Nanos = service.values().sum();
+    let own: Nanos = service.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, ns)| ns).sum();
+    own as f64 / all as f64
+}
+
+/// Loads that are unbalanced inside the groups: (CPUs, tasks of the light group, tasks of the heavy one).
+const MACHINES: [(u32, u32, u32); 2] = [(1, 7, 2), (4, 23, 11)];
+
+#[test]
+fn a_groups_weight_counts_however_many_tasks_it_has() {
+    for version in Version::all() {
+        for (cpus, light, heavy) in MACHINES {
+            let list = [("/a", light, 0), ("/b", heavy, 0), ("/b", heavy / 2, 5)];
+            let run = run_of(version.name, cpus, vec![cgroup("/a", 100), cgroup("/b", 300)], hogs(&list));
+            let got = part(&service(&run), "/a");
+            assert!((got - 0.25).abs() < 0.02, "{} on {cpus} CPUs: {got:.4} instead of a quarter", version.name);
+        }
+    }
+}
+
+/// What nested groups get of one CPU: weights hold at each level, the root's own tasks compete with the groups.
+#[test]
+fn weights_of_nested_groups_multiply() {
+    let groups = || vec![cgroup("/a", 100), cgroup("/a/x", 100), cgroup("/a/x/deep", 50), cgroup("/a/y", 300)];
+    let list = [("/a/x/deep", 3, 0), ("/a/y", 1, 0), ("/a/y", 1, 19), ("", 2, 0)];
+    let expected = [("/a/x", 1.0 / 12.0), ("/a/y", 3.0 / 12.0), ("/a", 1.0 / 3.0)];
+    for version in Version::all() {
+        let got = service(&run_of(version.name, 1, groups(), hogs(&list)));
+        for (path, share) in expected {
+            let got = part(&got, path);
+            assert!((got - share).abs() < 0.01, "{}: {path} gets {got:.4} instead of {share:.4}", version.name);
+        }
+    }
+}
+
+#[test]
+fn an_idle_group_weighs_three_whatever_is_in_it() {
+    for version in Version::all().iter().filter(|version| version.series >= Series::V6_1) {
+        let groups = vec![Cgroup { path: "/i".into(), idle: true, ..Cgroup::default() }, cgroup("/b", 100)];
+        let run = run_of(version.name, 1, groups, hogs(&[("/i", 4, -20), ("/b", 1, 0)]));
+        let got = part(&service(&run), "/i");
+        let expected = 3.0 / 1027.0;
+        assert!((got - expected).abs() < 0.003, "{}: {got:.5} instead of {expected:.5}", version.name);
+    }
+}
+
+/// A session of one task beside one of nine: half each with autogroups, a tenth without.
+#[test]
+fn sessions_share_equally_with_autogroup() {
+    let named = |name: &str, count| {
+        let mut workload = hogs(&[("", count, 0)]);
+        (workload.name, workload.tasks[0].name) = (name.into(), name.into());
+        workload
+    };
+    for version in Version::all() {
+        for (autogroup, expected) in [(true, 0.5), (false, 0.1)] {
+            let mut run = run_of(version.name, 1, Vec::new(), Workload::default());
+            run.workloads = Arc::new(vec![named("one", 1), named("many", 9)]);
+            run.autogroup = autogroup;
+            let got = part(&service(&run), "one");
+            assert!((got - expected).abs() < 0.02, "{}: {got:.4} instead of {expected}", version.name);
+        }
+    }
+}
