@@ -62,6 +62,20 @@ class Engine:
             raise RunError(f"two runs of {variant} seed {seed} differ: {parted}", hint="this is a bug in schedlab")
         return Run.from_record(record)
 
+    def ablation(self, scenario: Scenario, a: str, b: str) -> list[dict[str, Any]]:
+        """What variant `b` does differently from `a`: rows with `name`, `kind`, `a`, `b` and `within`."""
+        with self._translated():
+            rows: list[dict[str, Any]] = json.loads(self._native.ablation(scenario.handle, a, b))
+            return rows
+
+    def run_hybrid(
+        self, scenario: Scenario, a: str, b: str, names: list[str], seed: int, *, cancel: Cancel | None = None
+    ) -> Run:
+        """Variant `a` with some of the differences taken from `b`."""
+        with self._translated(f" (variant `{a}` with {', '.join(names)}, seed {seed})"):
+            text = self._native.run_hybrid(scenario.handle, a, b, names, seed, cancel=cancel)
+        return Run.from_record(json.loads(text))
+
     def explain(
         self, scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None
     ) -> dict[str, Any] | None:

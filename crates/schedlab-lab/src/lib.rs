@@ -1,10 +1,12 @@
 //! One run from its specification to its report: engine, metrics, digest and trace file put together.
 
+mod ablate;
 mod determinism;
 pub mod explain;
 mod guard;
 mod run;
 
+pub use ablate::{differences, hybrid, Difference};
 pub use determinism::{check_determinism, Verdict};
 pub use guard::{guard, remember_panics, Broken};
 pub use run::{run, LabError, Run};

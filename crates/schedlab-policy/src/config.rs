@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, Knobs};
-use crate::version::Version;
+use crate::version::{Rules, Series, Version};
 use schedlab_model::nearest;
 use schedlab_model::{Nanos, SEC};
 
@@ -155,6 +155,10 @@ pub struct KernelConfig {
     pub preempt: PreemptModel,
     /// Online CPUs.
     pub nr_cpus: usize,
+    /// The rules it follows: the version's, unless an ablation mixes two.
+    pub rules: Rules,
+    /// The version whose placement and balancing rules it follows, likewise.
+    pub placement: Series,
     normalized: Knobs,
 }
 
@@ -170,6 +174,8 @@ impl KernelConfig {
             hz: hz.max(1),
             preempt: version.preempt_default,
             nr_cpus: nr_cpus.max(1),
+            rules: version.rules,
+            placement: version.series,
             normalized,
         };
         config.update_sysctl();
@@ -217,13 +223,18 @@ impl KernelConfig {
             return Err(ConfigError::KnobRange { name: info.name, version, value, range: info.range });
         }
         self.knobs.put(info.knob, value);
-        let sysctl = self.version.rules.sysctl_updates_nr_latency
+        let sysctl = self.rules.sysctl_updates_nr_latency
             && matches!(info.knob, Knob::Latency | Knob::MinGranularity | Knob::WakeupGranularity);
         if sysctl || info.knob == Knob::TunableScaling {
             self.normalized.unscale_from(&self.knobs, self.scaling_factor());
             self.knobs.nr_latency = self.knobs.latency.div_ceil(self.knobs.min_granularity.max(1));
         }
         Ok(())
+    }
+
+    /// Takes over the value before scaling too.
+    pub(crate) fn take_normalized(&mut self, other: &KernelConfig, knob: Knob) {
+        self.normalized.put(knob, other.normalized.get(knob));
     }
 
     /// base_slice before scaling (`normalized_sysctl_sched_base_slice`).

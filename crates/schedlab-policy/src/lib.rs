@@ -8,6 +8,7 @@ pub mod decision;
 pub mod fair;
 mod features;
 mod knobs;
+mod mechanism;
 pub mod pelt;
 mod placement;
 mod sched;
@@ -17,6 +18,7 @@ pub mod weight;
 pub use config::{ConfigError, KernelConfig, PreemptModel};
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
+pub use mechanism::Mechanism;
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
 pub use version::{
     Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, Series,

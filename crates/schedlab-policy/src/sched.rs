@@ -61,7 +61,7 @@ impl Sched {
         config.nr_cpus = nr_cpus;
         let (tick_nsec, migration_cost) = (config.tick_nsec(), config.knobs.migration_cost);
         let mut sched = Sched {
-            rules: PlacementRules::of(config.version.series),
+            rules: PlacementRules::of(config.placement),
             fair: Fair::new(config),
             rqs: vec![Rq::new(migration_cost); nr_cpus],
             tasks: Vec::new(),

@@ -1,6 +1,7 @@
 //! The Python face of the engine, `schedlab._engine`: glue only. One gate lets the interpreter go while the engine
 //! runs, every error becomes one exception with the same attributes.
 
+mod ablate;
 mod convert;
 mod errors;
 mod explain;
@@ -22,6 +23,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::listing, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(ablate::ablation, module)?)?;
+    module.add_function(wrap_pyfunction!(ablate::run_hybrid, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
     module.add_function(wrap_pyfunction!(explain::why, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert, module)?)?;

@@ -121,8 +121,7 @@ impl<S: Sink> Engine<'_, S> {
         match self.sched.fair.hrtick(cpu) {
             // 7.x arms nothing for a task alone and cancels in idle only: an old timer may still fire.
             Hrtick::Off
-                if self.spec.kernel.version.rules.hrtick == HrtickRule::Deadline
-                    && self.cpus[cpu.index()].curr.is_some() => {}
+                if self.spec.kernel.rules.hrtick == HrtickRule::Deadline && self.cpus[cpu.index()].curr.is_some() => {}
             Hrtick::Off => self.events.cancel(self.source(Source::HRTICK, cpu)),
             Hrtick::Now => self.request_resched(cpu, Resched::Full, cpu),
             Hrtick::After(left) => self.set_event(Source::HRTICK, cpu, self.now + left),

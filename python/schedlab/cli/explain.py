@@ -26,7 +26,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         answer = interruptible(engine, lambda cancel: engine.why(scenario, variant, seed, task, at, cancel=cancel))
         text, document = why_text(scenario, variant, seed, answer), why_document(scenario, variant, seed, answer)
     else:
-        a, b = _pair(scenario, options)
+        a, b = pair(scenario, options)
         parting = interruptible(engine, lambda cancel: engine.explain(scenario, a, b, seed, cancel=cancel))
         text, document = (
             parting_text(scenario, (a, b), seed, parting),
@@ -47,8 +47,9 @@ def _moment(scenario: Scenario, options: Options) -> tuple[str, str, int]:
     return api.pick_variant(scenario, variant), options.task, options.at
 
 
-def _pair(scenario: Scenario, options: Options) -> tuple[str, str]:
-    if options.variant is not None:
+def pair(scenario: Scenario, options: Options) -> tuple[str, str]:
+    """The two variants that were named, or the only two."""
+    if getattr(options, "variant", None) is not None:
         raise InputError("--variant goes with --task", hint="name the two variants after the scenario: A B")
     names = options.variants or [variant.name for variant in scenario.variants]
     if len(names) != 2:

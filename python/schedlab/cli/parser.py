@@ -69,6 +69,7 @@ class Options(argparse.Namespace):
     variants: list[str]
     task: str | None
     at: int | None
+    metric: str | None
 
 
 class Parser(argparse.ArgumentParser):
@@ -115,6 +116,7 @@ def build_parser() -> Parser:
     _compare(commands)
     _run(commands)
     _explain(commands)
+    _ablate(commands)
     _list(commands)
     _report(commands)
     _replay(commands)
@@ -162,6 +164,17 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--task", metavar="TASK", help="why this task waits, runs or sleeps: a pid, a workload or a program")
     p.add_argument("--at", type=_time, metavar="TIME", help="when: 12.5ms, 1.5s, 800us, 1200000ns")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the answer as JSON; - is stdout, alone")
+    _common(p)
+
+
+def _ablate(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "ablate", "show which mechanism makes how much of the difference between two variants")
+    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
+    p.add_argument("--metric", metavar="NAME", help="the difference in what (default: the scenario's first metric)")
+    p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
+    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every number as JSON; - is stdout, alone")
     _common(p)
 
 

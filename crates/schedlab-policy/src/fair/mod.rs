@@ -45,7 +45,7 @@ pub use sums::Sums;
 use crate::config::{KernelConfig, PreemptModel};
 use crate::decision::Decision;
 use crate::pelt::PeltClock;
-use crate::{Policy, Protection, Resched, Rules, SliceSource};
+use crate::{LagLimit, Policy, Protection, Resched, Rules, SliceSource};
 use schedlab_model::{CpuId, Nanos, TaskId};
 use tree::Node;
 
@@ -122,8 +122,9 @@ impl Fair {
     /// Empty queues for every CPU of the kernel.
     #[must_use]
     pub fn new(config: KernelConfig) -> Self {
-        let rules = config.version.rules;
-        let slices = matches!(rules.protection, Protection::Vprot { .. });
+        let rules = config.rules;
+        // Whoever bounds protection or lag by the others' slices must know them.
+        let slices = matches!(rules.protection, Protection::Vprot { .. }) || rules.lag_limit == LagLimit::LongestSlice;
         Fair {
             rules,
             eevdf: rules.policy == Policy::Eevdf,

@@ -83,7 +83,7 @@ impl FairSums {
     /// Picks happen only every q, and a request shorter than that overshoots. While a task is owed service, each of
     /// the n - 1 others may overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
     fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
-        if sched.fair.config.version.rules.policy != Policy::Eevdf {
+        if sched.fair.config.rules.policy != Policy::Eevdf {
             return None;
         }
         let pace = &mut self.cpus[cpu.index()];

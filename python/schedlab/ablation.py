@@ -1,0 +1,225 @@
+"""Which of the mechanisms in which two variants differ carries how much of their difference.
+
+Every difference is flipped alone in both directions: given to the first variant, and taken from the second. A
+mechanism's part is the mean of the two effects, seed by seed; what the parts do not add up to is interaction, and said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from schedlab.engine import Cancel, Engine
+from schedlab.errors import InputError, RunError
+from schedlab.judge import DETERMINISTIC, Judgement, judge
+from schedlab.outcome import Outcome, Run
+from schedlab.runner import Job, Runner
+from schedlab.scenario import Metric, Scenario
+from schedlab.statistics import SMALLEST_N, Interval, walsh_interval
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One mechanism's part in the difference."""
+
+    name: str
+    kind: str
+    """feature, knob, rule or setting"""
+    a: str
+    b: str
+    alone: Judgement
+    """The first variant with it, against the first."""
+    missing: Judgement
+    """The second variant, against the second without it."""
+    effect: Interval | None
+    """The mean of both, in percent of the first (or in the metric's unit); None if a run failed."""
+    share: float | None
+    """Of the whole effect; None where that is not certain."""
+    within: str | None
+    """The bundle it is a part of: only one of the two variants has it, so it counts there."""
+    inert: bool
+    """Neither flip changed any event of any run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """The answer for one metric."""
+
+    scenario: Scenario
+    a: str
+    b: str
+    metric: Metric
+    seeds: tuple[int, ...]
+    total: Judgement
+    effect: Interval
+    percent: bool
+    parts: tuple[Part, ...]
+    """The largest share first."""
+    interaction: Interval | None
+    """What the parts do not add up to; None if a part is missing."""
+    interaction_share: float | None
+    failures: tuple[str, ...]
+
+
+Samples = Mapping[tuple[str, int], Run]
+
+
+def ablate(
+    engine: Engine,
+    scenario: Scenario,
+    a: str,
+    b: str,
+    metric: Metric,
+    *,
+    jobs: int,
+    on_outcome: Callable[[Outcome], None] | None = None,
+    differences: Sequence[Mapping[str, Any]] | None = None,
+) -> Ablation:
+    """Run everything and judge it in one metric."""
+    found = engine.ablation(scenario, a, b) if differences is None else differences
+    if not found:
+        raise InputError(f"{a} and {b} differ in nothing that can be flipped")
+    hybrids = _Hybrids(engine, a, b, [d["name"] for d in found])
+    todo = [Job(name, seed) for seed in scenario.seeds for name in hybrids.names()]
+    runner, runs, failures = Runner(hybrids, scenario, todo, jobs), dict[tuple[str, int], Run](), list[str]()
+    for outcome in runner.outcomes():
+        if isinstance(outcome, Run):
+            runs[outcome.variant, outcome.seed] = outcome
+        else:
+            failures.append(f"{outcome.variant} seed {outcome.seed}: {outcome.message}")
+        if on_outcome:
+            on_outcome(outcome)
+    return _judged(scenario, (a, b), metric, found, runs, tuple(sorted(failures)))
+
+
+def count(differences: Sequence[object], seeds: Sequence[int]) -> int:
+    """How many runs that takes."""
+    return (2 + 2 * len(differences)) * len(seeds)
+
+
+class _Hybrids:
+    """Runs variants that no scenario names: `+X` is the first with X, `-X` the second without it."""
+
+    def __init__(self, engine: Engine, a: str, b: str, mechanisms: Sequence[str]) -> None:
+        self._engine, self._a, self._b, self._mechanisms = engine, a, b, mechanisms
+
+    def names(self) -> list[str]:
+        return ["a", "b", *(sign + name for name in self._mechanisms for sign in "+-")]
+
+    def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
+        del trace
+        a, b, name = self._a, self._b, variant[1:]
+        match variant[0]:
+            case "+":
+                run = self._engine.run_hybrid(scenario, a, b, [name], seed, cancel=cancel)
+            case "-":
+                run = self._engine.run_hybrid(scenario, b, a, [name], seed, cancel=cancel)
+            case _:
+                run = self._engine.run(scenario, a if variant == "a" else b, seed, cancel=cancel)
+        return replace(run, variant=variant)
+
+    def cancel(self) -> Cancel:
+        return self._engine.cancel()
+
+
+def _judged(
+    scenario: Scenario,
+    pair: tuple[str, str],
+    metric: Metric,
+    found: Sequence[Mapping[str, Any]],
+    runs: Samples,
+    failures: tuple[str, ...],
+) -> Ablation:
+    a, b = pair
+    names = ["a", "b", *(sign + d["name"] for d in found for sign in "+-")]
+    samples = {
+        n: [r.metrics.get(metric.name) if (r := runs.get((n, s))) else None for s in scenario.seeds] for n in names
+    }
+    # A seed counts if everything that did not fail as a whole has a value for it.
+    ran = [n for n in names if any(x is not None for x in samples[n])]
+    seeds = [i for i in range(len(scenario.seeds)) if all(_finite(samples[n][i]) for n in ran)]
+    if not {"a", "b"} <= set(ran) or not seeds:
+        raise RunError(f"no seed has a value of {metric.name} for every run", hint="; ".join(failures[:3]) or None)
+    kept = {n: [float(x) for i in seeds if (x := samples[n][i]) is not None] for n in ran}
+    percent = all(x > 0 for values in kept.values() for x in values)
+    change = _log_ratios if percent else _differences
+    show = _percent if percent else _as_is
+    totals = change(kept["a"], kept["b"])
+    whole = walsh_interval(totals)
+    total = judge(metric, a, b, samples["a"], samples["b"], scenario.noise)
+    certain = whole.estimate != 0 and (
+        total.verdict == DETERMINISTIC or (whole.excludes_zero() and len(seeds) >= SMALLEST_N)
+    )
+    parts, sums = list[Part](), [0.0] * len(seeds)
+    for d in found:
+        plus, minus = "+" + d["name"], "-" + d["name"]
+        both: list[float] | None = None
+        if plus in ran and minus in ran:
+            alone, missing = change(kept["a"], kept[plus]), change(kept[minus], kept["b"])
+            both = [(x + y) / 2 for x, y in zip(alone, missing, strict=True)]
+            if d["within"] is None:
+                sums = [x + y for x, y in zip(sums, both, strict=True)]
+            else:
+                # Only one of the two has it: the other flip does nothing.
+                both = [x + y for x, y in zip(alone, missing, strict=True)]
+        effect = walsh_interval(both) if both is not None else None
+        parts.append(
+            Part(
+                name=d["name"],
+                kind=d["kind"],
+                a=d["a"],
+                b=d["b"],
+                alone=judge(metric, a, plus, samples["a"], samples[plus], scenario.noise),
+                missing=judge(metric, minus, b, samples[minus], samples["b"], scenario.noise),
+                effect=show(effect) if effect else None,
+                share=effect.estimate / whole.estimate if effect and certain else None,
+                within=d["within"],
+                inert=_inert(runs, scenario.seeds, plus, minus),
+            )
+        )
+    complete = all(p.effect is not None for p in parts)
+    rest = walsh_interval([t - s for t, s in zip(totals, sums, strict=True)]) if complete else None
+    return Ablation(
+        scenario=scenario,
+        a=a,
+        b=b,
+        metric=metric,
+        seeds=tuple(scenario.seeds[i] for i in seeds),
+        total=total,
+        effect=show(whole),
+        percent=percent,
+        parts=tuple(sorted(parts, key=lambda p: -abs(p.effect.estimate) if p.effect else 0.0)),
+        interaction=show(rest) if rest else None,
+        interaction_share=rest.estimate / whole.estimate if rest and certain else None,
+        failures=failures,
+    )
+
+
+def _finite(x: float | None) -> bool:
+    return x is not None and math.isfinite(x)
+
+
+def _log_ratios(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    return [math.log(y) - math.log(x) for x, y in zip(a, b, strict=True)]
+
+
+def _differences(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    return [y - x for x, y in zip(a, b, strict=True)]
+
+
+def _percent(raw: Interval) -> Interval:
+    return Interval(*(100 * math.expm1(min(v, 700.0)) for v in (raw.estimate, raw.low, raw.high)))
+
+
+def _as_is(raw: Interval) -> Interval:
+    return raw
+
+
+def _inert(runs: Samples, seeds: Sequence[int], plus: str, minus: str) -> bool:
+    def same(x: str, y: str, seed: int) -> bool:
+        one, two = runs.get((x, seed)), runs.get((y, seed))
+        return one is not None and two is not None and one.digest == two.digest
+
+    return all(same("a", plus, s) and same("b", minus, s) for s in seeds)

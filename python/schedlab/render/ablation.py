@@ -1,0 +1,117 @@
+"""An ablation as a table and as a JSON document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlab.ablation import Ablation, Part
+from schedlab.engine import ARMS
+from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.render.table import machine_name, plural
+from schedlab.statistics import SMALLEST_N, Interval
+
+SCHEMA = "schedlab.ablate/1"
+_LONGEST = 34
+
+
+def document(x: Ablation) -> dict[str, Any]:
+    """Everything that was found, largest share first."""
+    return {
+        "schema": SCHEMA,
+        "scenario": x.scenario.name,
+        "machine": x.scenario.machine.name,
+        "arm": "sim",
+        "arm_word": ARMS["sim"],
+        "a": x.a,
+        "b": x.b,
+        "metric": x.metric.name,
+        "unit": "%" if x.percent else x.metric.unit,
+        "seeds": list(x.seeds),
+        "total": {"verdict": x.total.verdict, **_interval(x.effect)},
+        "mechanisms": [_part(p) for p in x.parts],
+        "interaction": {"share": x.interaction_share, **_interval(x.interaction)} if x.interaction else None,
+        "failures": list(x.failures),
+    }
+
+
+def _part(p: Part) -> dict[str, Any]:
+    return {
+        "name": p.name,
+        "kind": p.kind,
+        "within": p.within,
+        "a": p.a,
+        "b": p.b,
+        "share": p.share,
+        **_interval(p.effect),
+        "alone": {"verdict": p.alone.verdict, "delta_pct": p.alone.difference.estimate},
+        "missing": {"verdict": p.missing.verdict, "delta_pct": p.missing.difference.estimate},
+        "inert": p.inert,
+    }
+
+
+def _interval(i: Interval | None) -> dict[str, Any]:
+    return {"effect": i.estimate, "ci": [i.low, i.high]} if i else {"effect": None, "ci": None}
+
+
+def text(x: Ablation) -> str:
+    """The whole effect, then a line per mechanism, then what they do not add up to."""
+    s = x.scenario
+    head = [
+        f"{s.name}: {ARMS['sim']} {machine_name(s)}, {plural(s.machine.cpus, 'CPU')}, {plural(len(x.seeds), 'seed')}",
+        f"{x.metric.name}: {x.b} against {x.a}: {_shown(x, x.effect)}, {x.total.verdict}",
+    ]
+    if x.interaction_share is None:
+        fewer = len(x.seeds) < SMALLEST_N
+        why = f"{SMALLEST_N} seeds are the least" if fewer else "the effect itself is not certain"
+        head.append(f"no shares: {why}" if all(p.effect for p in x.parts) else "no shares: a run failed")
+    rows = [["mechanism", x.a, x.b, f"{x.a} with it", f"{x.b} without", "mean of both", "share"]]
+    for p in _ordered([p for p in x.parts if not p.inert]):
+        without = p.missing.difference
+        rows.append(
+            [
+                f"  {p.name}" if p.within else p.name,
+                _cut(p.a),
+                _cut(p.b),
+                percent(p.alone.difference.estimate),
+                # What taking it away does: the other direction of what it does.
+                percent(_reverse(without.estimate) if without.percent else without.estimate),
+                _shown(x, p.effect),
+                f"({_share(p.share)})" if p.within else _share(p.share),
+            ]
+        )
+    rest = ["interaction of several", "", "", "", "", _shown(x, x.interaction), _share(x.interaction_share)]
+    lines = columns([*rows, rest], "<<<>>>>")
+    if any(p.within for p in x.parts):
+        rest_note = ["in brackets: a part of the bundle above that only one of the two has, flipped there"]
+    else:
+        rest_note = []
+    inert = [p.name for p in x.parts if p.inert]
+    tail = [*rest_note, *([f"without any effect here: {', '.join(inert)}"] if inert else [])]
+    tail += [f"failed: {words}" for words in x.failures[:3]]
+    return "\n".join([*head, "", *lines, *([""] if tail else []), *tail])
+
+
+def _ordered(parts: list[Part]) -> list[Part]:
+    """What belongs to a bundle after it."""
+    return [q for p in parts if p.within is None for q in [p, *(r for r in parts if r.within == p.name)]]
+
+
+def _reverse(change: float | None) -> float | None:
+    return None if change is None or change <= -100 else 100 * (1 / (1 + change / 100) - 1)
+
+
+def _share(share: float | None) -> str:
+    return NOTHING if share is None else f"{100 * share:.0f}%"
+
+
+def _shown(x: Ablation, i: Interval | None) -> str:
+    if i is None:
+        return NOTHING
+    one = percent if x.percent else value
+    if len(x.seeds) < SMALLEST_N:
+        return one(i.estimate)
+    return f"{one(i.estimate)} [{one(i.low)}, {one(i.high)}]"
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
