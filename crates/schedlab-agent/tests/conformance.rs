@@ -3,6 +3,8 @@
 //! Nothing here depends on how fast the computer is: only counts, orders and draws are compared, and times where they
 //! cannot be smaller.
 
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -321,7 +323,7 @@ fn errors_have_codes_and_hints() {
 /// A real program in the place of its model: the same metrics, and the result says who ran.
 #[test]
 fn real_programs_report_the_metrics_of_their_models() {
-    let workloads = "[[workload]]\nuse = \"hackbench\"\ngroups = 1\nfds = 2\nloops = 10\n[[workload]]\nuse = \"cyclictest\"\ninterval = \"1ms\"\nloops = 20\n";
+    let workloads = "[[workload]]\nuse = \"hackbench\"\ngroups = 1\nfds = 4\nloops = 400\n[[workload]]\nuse = \"cyclictest\"\ninterval = \"1ms\"\nloops = 20\n";
     let (path, scenario) = scenario("programs", workloads);
     let path = path.to_str().unwrap();
     let (code, stdout, stderr) = agent(&["run", path, "--variant", "v", "--driver", "program"]);

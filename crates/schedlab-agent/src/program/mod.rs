@@ -148,40 +148,40 @@ fn prepare(call: &Call, path: PathBuf, program: &Program, workload: &Workload) -
     })
 }
 
-/// The options as the program takes them.
+/// The options as the program takes them; hackbench wants values as words of their own.
 fn arguments(program: &Program) -> Vec<String> {
     let entry = catalogue::all().iter().find(|entry| entry.id == program.id);
     let given = |name: &str| program.options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     let mut words = Vec::new();
+    let mut option = |key: &str, value: String| words.extend([format!("--{key}"), value]);
+    let mut flags = Vec::new();
     for (key, value) in &program.options {
         let kind = entry.and_then(|entry| entry.options.iter().find(|option| option.name == key)).map(|o| o.kind);
         match (kind, value) {
-            (_, OptionValue::Bool(true)) => words.push(format!("--{key}")),
-            (_, OptionValue::Bool(false)) => {}
+            // Asked for below.
+            _ if program.id == "cyclictest" && key == "histogram" => {}
+            (_, OptionValue::Bool(on)) => flags.extend(on.then(|| format!("--{key}"))),
             (Some(OptionKind::Time { unit, .. }), value) => {
-                let time = catalogue::time_of(unit, value).unwrap_or(0);
-                words.push(format!("--{key}={}", time / unit.nanos()));
+                option(key, (catalogue::time_of(unit, value).unwrap_or(0) / unit.nanos()).to_string());
             }
-            (_, OptionValue::Text(text)) => {
-                words.push(format!("--{key}={}", if text == "normal" { "other" } else { text }))
-            }
-            (_, OptionValue::Int(number)) => words.push(format!("--{key}={number}")),
-            (_, OptionValue::Float(number)) => words.push(format!("--{key}={number}")),
+            (_, OptionValue::Text(text)) => option(key, if text == "normal" { "other".into() } else { text.clone() }),
+            (_, OptionValue::Int(number)) => option(key, number.to_string()),
+            (_, OptionValue::Float(number)) => option(key, number.to_string()),
         }
     }
     match program.id {
         "cyclictest" => {
             // The histogram tells every sample; it would set the distance to 0, which only the scenario may.
             let histogram = given("histogram").is_some_and(|value| *value != OptionValue::Int(0));
-            words.retain(|word| !word.starts_with("--histogram"));
             if given("distance").is_none() {
-                words.push(format!("--distance={}", if histogram { 0 } else { 500 }));
+                option("distance", if histogram { "0" } else { "500" }.into());
             }
-            words.push(format!("--histogram={HISTOGRAM}"));
+            option("histogram", HISTOGRAM.to_string());
         }
-        "stress-ng-cpu" if given("cpu").is_none() => words.push("--cpu=0".into()),
+        "stress-ng-cpu" if given("cpu").is_none() => option("cpu", "0".into()),
         _ => {}
     }
+    words.extend(flags);
     words
 }
 
@@ -212,17 +212,17 @@ mod tests {
             (
                 "hackbench",
                 vec![("groups", OptionValue::Int(2)), ("pipe", OptionValue::Bool(true))],
-                "--groups=2 --pipe",
+                "--groups 2 --pipe",
             ),
             ("hackbench", vec![("threads", OptionValue::Bool(false))], ""),
-            ("cyclictest", vec![("interval", text("1ms"))], "--interval=1000 --distance=500 --histogram=100000"),
+            ("cyclictest", vec![("interval", text("1ms"))], "--interval 1000 --distance 500 --histogram 100000"),
             (
                 "cyclictest",
                 vec![("histogram", OptionValue::Int(400)), ("policy", text("normal"))],
-                "--policy=other --distance=0 --histogram=100000",
+                "--policy other --distance 0 --histogram 100000",
             ),
-            ("stress-ng-cpu", vec![("timeout", text("2s"))], "--timeout=2 --cpu=0"),
-            ("perf-pipe", vec![("loop", OptionValue::Int(9))], "--loop=9"),
+            ("stress-ng-cpu", vec![("timeout", text("2s"))], "--timeout 2 --cpu 0"),
+            ("perf-pipe", vec![("loop", OptionValue::Int(9))], "--loop 9"),
         ];
         for (id, options, want) in cases {
             let options = options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
