@@ -9,7 +9,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task's share of a run."""
+    """The share of a run that one task had, or the ended tasks of one name beyond the first thousand together."""
 
     name: str
     pid: int
@@ -17,6 +17,8 @@ class Task:
     wait_ns: int
     switches: int
     migrations: int
+    tasks: int = 1
+    """How many tasks this is; `pid` is 0 if more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +119,4 @@ def _series(d: Mapping[str, Any]) -> Series:
 
 
 def _task(d: Mapping[str, Any]) -> Task:
-    return Task(d["name"], d["pid"], d["cpu_ns"], d["wait_ns"], d["switches"], d.get("migrations", 0))
+    return Task(d["name"], d["pid"], d["cpu_ns"], d["wait_ns"], d["switches"], d.get("migrations", 0), d.get("tasks", 1))

@@ -116,7 +116,7 @@ impl Run {
             Ended::Duration => "duration",
         };
         json["tasks"] = self.busiest_tasks();
-        json["tasks_total"] = self.report.tasks.len().into();
+        json["tasks_total"] = self.report.tasks_total.into();
         json["kernel"] = self.kernel.into();
         json["seed"] = self.seed.into();
         json["engine"] = ENGINE.into();

@@ -7,6 +7,7 @@ mod catalogue;
 mod histogram;
 mod idle;
 mod per_second;
+mod pids;
 mod plan;
 mod report;
 mod sink;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::catalogue::{idle_cause_name, CAUSES};
 use crate::sink::{App, Mean};
+use crate::tasks::Task;
 use crate::{Cause, Histogram, MetricEntry, Metrics, Stat};
 
 /// The reduction of one run.
@@ -17,8 +18,10 @@ pub struct Report {
     pub metrics: Vec<(String, Option<f64>)>,
     /// Distributions, by metric name without statistic.
     pub series: Vec<(String, Series)>,
-    /// Tasks in order of appearance.
+    /// Tasks in order of appearance: the first 1,000 and those that lived at the end one by one, the rest by name.
     pub tasks: Vec<TaskReport>,
+    /// How many tasks these are.
+    pub tasks_total: u64,
     /// CPUs by number.
     pub cpus: Vec<CpuReport>,
 }
@@ -38,13 +41,15 @@ pub struct Series {
     pub curve: Vec<(f64, f64)>,
 }
 
-/// One task.
+/// One task, or all ended ones of a name beyond the first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TaskReport {
     /// `comm`, empty if never told.
     pub name: String,
-    /// Its pid.
+    /// Its pid; 0 if this is more than one task.
     pub pid: Pid,
+    /// How many tasks this is.
+    pub tasks: u64,
     /// On-CPU time.
     pub cpu_ns: Nanos,
     /// Time runnable and not running.
@@ -78,6 +83,7 @@ impl Report {
             metrics: Vec::new(),
             series: Vec::new(),
             tasks: tasks(metrics),
+            tasks_total: metrics.tasks.seen(),
             cpus: metrics
                 .cpus
                 .iter()
@@ -190,9 +196,10 @@ impl Mean {
 }
 
 fn tasks(metrics: &Metrics) -> Vec<TaskReport> {
-    let report = |(task, name): (&crate::tasks::Task, &str)| TaskReport {
+    let report = |task: &Task, name: &str, tasks| TaskReport {
         name: name.to_owned(),
         pid: task.pid,
+        tasks,
         cpu_ns: task.cpu_ns,
         wait_ns: task.wait_ns,
         wait_ns_max: task.wait_ns_max,
@@ -201,7 +208,9 @@ fn tasks(metrics: &Metrics) -> Vec<TaskReport> {
         wakeups: task.wakeups,
         migrations: task.migrations,
     };
-    metrics.tasks.iter().map(report).collect()
+    let single = metrics.tasks.iter().map(|(task, name)| report(task, name, 1));
+    let ended = metrics.tasks.iter_ended().map(|(ended, name)| report(&ended.sum, name, ended.tasks));
+    single.chain(ended).collect()
 }
 
 /// Raw units in one shown unit.

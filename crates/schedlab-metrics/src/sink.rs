@@ -175,6 +175,9 @@ impl Metrics {
             self.wait_less(other);
         }
         self.idle.settle(if next == 0 { Cause::Newidle } else { Cause::Preempt });
+        if prev_state == TaskState::Dead && prev != 0 {
+            self.tasks.ended(prev);
+        }
     }
 
     /// The first switch of a CPU tells what ran there before; later ones should agree with what is known, unless

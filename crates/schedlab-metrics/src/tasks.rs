@@ -1,9 +1,14 @@
-//! The state of every task as its events tell it, indexed by pid without a map.
+//! The state of every task as its events tell it. The first [`KEPT`] tasks keep their entry for good; a later one is
+//! added to the others of its name when it ends, and its entry is free again: memory follows the tasks that live.
+
+use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
 
-/// The largest pid a kernel can hand out (PID_MAX_LIMIT).
-const PID_MAX: usize = 4 << 20;
+use crate::pids::Pids;
+
+/// Tasks with an entry of their own whatever happens.
+const KEPT: usize = 1000;
 /// No time.
 pub const NEVER: Nanos = Nanos::MAX;
 
@@ -56,9 +61,22 @@ pub struct Task {
 /// All tasks. Entry 0 takes what names no task: the idle task and impossible pids.
 #[derive(Clone, Debug)]
 pub struct Tasks {
-    slot_of_pid: Vec<u32>,
+    slots: Pids,
     tasks: Vec<Task>,
     names: Vec<String>,
+    free: Vec<usize>,
+    ended: BTreeMap<String, Ended>,
+    /// Tasks seen.
+    seen: u64,
+}
+
+/// Tasks of one name that have ended, added up.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// How many.
+    pub tasks: u64,
+    /// Their counters.
+    pub sum: Task,
 }
 
 impl Task {
@@ -78,11 +96,28 @@ impl Task {
             migrations: 0,
         }
     }
+
+    fn add(&mut self, other: &Task) {
+        self.cpu_ns += other.cpu_ns;
+        self.wait_ns += other.wait_ns;
+        self.wait_ns_max = self.wait_ns_max.max(other.wait_ns_max);
+        self.voluntary += other.voluntary;
+        self.involuntary += other.involuntary;
+        self.wakeups += other.wakeups;
+        self.migrations += other.migrations;
+    }
 }
 
 impl Default for Tasks {
     fn default() -> Self {
-        Tasks { slot_of_pid: Vec::new(), tasks: vec![Task::new(0)], names: vec![String::new()] }
+        Tasks {
+            slots: Pids::default(),
+            tasks: vec![Task::new(0)],
+            names: vec![String::new()],
+            free: Vec::new(),
+            ended: BTreeMap::new(),
+            seen: 0,
+        }
     }
 }
 
@@ -90,10 +125,9 @@ impl Tasks {
     /// The slot of a pid, made on its first mention.
     #[inline]
     pub fn slot(&mut self, pid: Pid) -> usize {
-        // A negative pid becomes a huge index and takes the slow path.
-        match self.slot_of_pid.get(pid as usize) {
-            Some(slot) if *slot != 0 => *slot as usize,
-            _ => self.add(pid),
+        match self.slots.get(pid) {
+            0 => self.add(pid),
+            slot => slot as usize,
         }
     }
 
@@ -112,10 +146,25 @@ impl Tasks {
     pub fn forked(&mut self, pid: Pid) {
         let slot = self.slot(pid);
         if self.tasks[slot].state == State::Dead {
-            self.slot_of_pid[pid as usize] = 0;
+            self.slots.forget(pid);
             let new = self.add(pid);
             self.names[new] = self.names[slot].clone();
         }
+    }
+
+    /// The task in the slot has left its CPU for the last time.
+    #[cold]
+    pub fn ended(&mut self, slot: usize) {
+        if slot <= KEPT {
+            return;
+        }
+        let task = std::mem::replace(&mut self.tasks[slot], Task::new(0));
+        let name = std::mem::take(&mut self.names[slot]);
+        self.slots.forget(task.pid);
+        self.free.push(slot);
+        let of_name = self.ended.entry(name).or_insert_with(|| Ended { tasks: 0, sum: Task::new(0) });
+        of_name.tasks += 1;
+        of_name.sum.add(&task);
     }
 
     /// Sets the name of a pid.
@@ -126,24 +175,36 @@ impl Tasks {
         }
     }
 
-    /// Every task in order of appearance, with its name.
+    /// Every task with an entry, in order of appearance as far as that is known, with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&Task, &str)> {
-        self.tasks.iter().zip(&self.names).skip(1).map(|(task, name)| (task, name.as_str()))
+        let all = self.tasks.iter().zip(&self.names).skip(1);
+        all.filter(|(task, _)| task.pid != 0).map(|(task, name)| (task, name.as_str()))
+    }
+
+    /// The others, by name.
+    pub fn iter_ended(&self) -> impl Iterator<Item = (&Ended, &str)> {
+        self.ended.iter().map(|(name, ended)| (ended, name.as_str()))
+    }
+
+    /// How many tasks there have been.
+    pub fn seen(&self) -> u64 {
+        self.seen
     }
 
     #[cold]
     fn add(&mut self, pid: Pid) -> usize {
-        let Ok(index) = usize::try_from(pid) else { return 0 };
-        if index == 0 || index > PID_MAX {
+        if pid <= 0 {
             return 0;
         }
-        if self.slot_of_pid.len() <= index {
-            self.slot_of_pid.resize((index + 1).next_power_of_two(), 0);
+        self.seen += 1;
+        let slot = self.free.pop().unwrap_or(self.tasks.len());
+        self.slots.set(pid, slot as u32);
+        if slot == self.tasks.len() {
+            self.tasks.push(Task::new(pid));
+            self.names.push(String::new());
+        } else {
+            self.tasks[slot] = Task::new(pid);
         }
-        let slot = self.tasks.len();
-        self.slot_of_pid[index] = slot as u32;
-        self.tasks.push(Task::new(pid));
-        self.names.push(String::new());
         slot
     }
 }

@@ -315,3 +315,24 @@ fn brute_force_wait(events: &[Event], end: Nanos) -> Nanos {
     }
     total + waiting * (end - last)
 }
+
+#[test]
+fn ended_tasks_beyond_the_first_thousand_are_added_up_by_name() {
+    let (tasks, ran) = (5_000, 100);
+    let mut metrics = Metrics::new(Plan { nr_cpus: 1, ..Plan::default() });
+    for pid in 1..=tasks {
+        let time = Nanos::from(pid as u32) * 1000;
+        metrics.name(pid, ["even", "odd"][pid as usize % 2]);
+        metrics.event(&Event { time, cpu: CpuId(0), kind: Kind::Fork { parent: 0, child: pid } });
+        metrics.event(&switch(time, 0, 0, Running, pid));
+        metrics.event(&switch(time + ran, 0, pid, Dead, 0));
+    }
+    let report = metrics.finish(6_000_000);
+    assert_eq!((report.tasks_total, report.tasks.len()), (tasks as u64, 1002));
+    for row in &report.tasks {
+        let odd = ["even", "odd"].iter().position(|name| *name == row.name);
+        assert!(odd.is_some() && (row.pid == 0) == (row.tasks > 1), "{row:?}");
+        assert_eq!((row.cpu_ns, row.switches), (ran * row.tasks, row.tasks), "{row:?}");
+        assert!(row.tasks == 1 || row.tasks == 2000, "{row:?}");
+    }
+}

@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CpuId(pub u32);
 
-/// A task of one kernel: an index into that kernel's task table, never reused in a run.
+/// A task of one kernel: an index into that kernel's task table. A task that is gone may leave its index to a later one
+/// (`Sched::release_task`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TaskId(pub u32);
 

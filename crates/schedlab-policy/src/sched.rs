@@ -51,6 +51,8 @@ pub struct Sched {
     pub(crate) candidates: Vec<TaskId>,
     tick_nsec: Nanos,
     distributed: usize,
+    /// Tasks ever added.
+    births: u64,
 }
 
 impl Sched {
@@ -75,6 +77,7 @@ impl Sched {
             candidates: Vec::new(),
             tick_nsec,
             distributed: 0,
+            births: 0,
             topology,
         };
         sched.set_seed(0);
@@ -97,8 +100,22 @@ impl Sched {
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
         let mut state = Task::new(attr, &self.topology);
         state.set_affinity(attr.affinity.as_ref(), &self.topology);
+        self.add(state)
+    }
+
+    /// The task is gone for good, reaped or not: it must be neither queued nor current. Its id is given to a later task.
+    pub fn release_task(&mut self, task: TaskId) {
+        self.fair.release_task(task);
+    }
+
+    fn add(&mut self, mut state: Task) -> TaskId {
+        self.births += 1;
+        state.birth = self.births;
         let task = self.fair.add_task(&state.attr);
-        self.tasks.push(state);
+        match self.tasks.get_mut(task.index()) {
+            Some(place) => *place = state,
+            None => self.tasks.push(state),
+        }
         task
     }
 
@@ -110,8 +127,7 @@ impl Sched {
         state.attr.cpu = cpu;
         state.wakee = Wakee::default();
         state.recent_used_cpu = cpu;
-        let child = self.fair.add_task(&state.attr);
-        self.tasks.push(state);
+        let child = self.add(state);
         (child, self.fair.task_fork(cpu, child, now))
     }
 

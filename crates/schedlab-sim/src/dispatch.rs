@@ -84,6 +84,9 @@ impl<S: Sink> Engine<'_, S> {
         };
         let left = prev.map(|task| (task, how(prev_state)));
         self.checks.switched(cpu, left, next, self.now);
+        if let (Some(task), TaskState::Dead) = (prev, prev_state) {
+            self.release(task);
+        }
         self.cpus[cpu.index()].curr = next;
         match next {
             Some(task) => {

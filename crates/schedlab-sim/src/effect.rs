@@ -10,7 +10,7 @@ use crate::channel::{Outcome, Wake};
 use crate::engine::Engine;
 use crate::exec::{register, Next};
 use crate::objects::Object;
-use crate::task::{Life, Mode, Step, Wait};
+use crate::task::{Handle, Life, Mode, Step, Wait};
 
 impl<S: Sink> Engine<'_, S> {
     /// The time of a step has been spent: it takes effect.
@@ -168,20 +168,12 @@ impl<S: Sink> Engine<'_, S> {
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         let t = &mut self.tasks[task.index()];
-        let (pid, prio, parent, process) = (t.pid, t.prio, t.parent, t.process);
+        let (pid, prio, parent, thread) = (t.pid, t.prio, t.parent, t.thread);
         t.life = Life::Dead;
         self.emit(cpu, schedlab_trace::Kind::Exit { pid, prio });
         self.alive -= 1;
         if let Some(parent) = parent {
-            let p = &mut self.tasks[parent.index()];
-            p.children -= 1;
-            p.zombies += 1;
-            // A process wakes its parent by signal, synchronously; a thread its joiner by futex.
-            let sync = p.process != process;
-            if p.life == Life::Sleeping && p.wait == Wait::Child {
-                p.wait = Wait::Nothing;
-                self.wake(parent, cpu, sync);
-            }
+            self.tell_parent(cpu, parent, thread);
         }
         self.checks.fair.changed(cpu, self.now);
         if self.cgroups.is_autogroup(self.sched.fair.group_of(task)) {
@@ -191,6 +183,21 @@ impl<S: Sink> Engine<'_, S> {
         self.sched.block(task, true, self.now);
         self.mark(cpu);
         Next::Stop
+    }
+
+    /// `do_notify_parent`, unless the parent has gone before.
+    fn tell_parent(&mut self, cpu: CpuId, parent: Handle, thread: bool) {
+        let p = &mut self.tasks[parent.task.index()];
+        if p.pid != parent.pid {
+            return;
+        }
+        p.children -= 1;
+        p.zombies += 1;
+        if p.life == Life::Sleeping && p.wait == Wait::Child {
+            p.wait = Wait::Nothing;
+            // A process wakes its parent by signal, synchronously; a thread its joiner by futex.
+            self.wake(parent.task, cpu, !thread);
+        }
     }
 
     /// System calls by which a task changes its own attributes.

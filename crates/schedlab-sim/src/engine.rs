@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, Nanos, Stream, TaskId};
+use schedlab_model::{stream, CpuId, Nanos, Pid, Stream, TaskId};
 use schedlab_policy::{Feature, PreemptModel, Sched};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Op, Workload};
@@ -41,6 +41,8 @@ pub struct Outcome {
     pub switches: u64,
     /// Most events pending at once, as seen at the checkers' regular looks.
     pub pending_max: usize,
+    /// Most tasks that existed at once.
+    pub tasks_max: usize,
     /// Per CPU, where the time went.
     pub cpus: Vec<CpuTime>,
     /// How often each checker looked.
@@ -87,6 +89,10 @@ pub(crate) struct Engine<'a, S: Sink> {
     /// Workloads with an end of their own that have not reached it.
     pub unfinished: Vec<bool>,
     pub alive: u32,
+    /// Pid of the youngest task.
+    pub born: Pid,
+    /// Places of tasks that are gone are given to new ones.
+    pub recycles: bool,
     pub timer_sequence: u64,
     pub handled: u64,
     pub switches: u64,
@@ -168,6 +174,8 @@ impl<'a, S: Sink> Engine<'a, S> {
             hrtick: spec.kernel.has(Feature::Hrtick),
             unfinished: spec.workloads.iter().map(|w| w.ends).collect(),
             alive: 0,
+            born: 0,
+            recycles: true,
             timer_sequence: 0,
             handled: 0,
             switches: 0,
@@ -231,6 +239,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             handled: self.handled,
             switches: self.switches,
             pending_max: self.pending_max,
+            tasks_max: self.tasks.len(),
             cpus: self.cpus.iter().map(|cpu| cpu.time).collect(),
             checks: self.checks.counts(),
         })

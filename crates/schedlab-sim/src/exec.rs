@@ -8,7 +8,7 @@ use crate::cost::CostTables;
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::objects::Object;
-use crate::task::{Mode, Step, Task, WORK_SHIFT};
+use crate::task::{Handle, Life, Mode, Step, Task, WORK_SHIFT};
 
 /// Longest step, 13 days: beyond any run, and far from overflow as work or as a time.
 const AMOUNT_MAX: Nanos = 1 << 50;
@@ -129,11 +129,9 @@ impl<S: Sink> Engine<'_, S> {
                 Next::Work(Mode::Kernel, table.draw(&mut self.tasks[task.index()].dice))
             }
             Op::Exit => {
-                let alone = self.tasks[task.index()]
-                    .parent
-                    .is_none_or(|parent| self.tasks[parent.index()].process != self.tasks[task.index()].process);
-                let table = if alone { &self.costs.exit_process } else { &self.costs.exit_thread };
-                Next::Work(Mode::Kernel, table.draw(&mut self.tasks[task.index()].dice))
+                let t = &mut self.tasks[task.index()];
+                let table = if t.thread { &self.costs.exit_thread } else { &self.costs.exit_process };
+                Next::Work(Mode::Kernel, table.draw(&mut t.dice))
             }
             _ => self.compute(task, op),
         }
@@ -186,8 +184,9 @@ impl<S: Sink> Engine<'_, S> {
         self.carry_user_op(task);
         match op {
             Op::ListPush(object) => {
+                let handle = self.tasks[task.index()].handle();
                 if let Object::List(list) = self.object(object) {
-                    list.push(task);
+                    list.push(handle);
                 }
             }
             Op::ListTake(object) => {
@@ -199,7 +198,7 @@ impl<S: Sink> Engine<'_, S> {
             Op::ListPop { into, empty } => {
                 let t = &mut self.tasks[task.index()];
                 let Some(peer) = t.stack.pop() else { return Next::Goto(empty) };
-                *register(t, into) = i64::from(peer.0);
+                *register(t, into) = peer.to_register();
             }
             Op::SetPeer { peer, register: dest, from } => {
                 let value = *register(&mut self.tasks[task.index()], from);
@@ -274,10 +273,11 @@ impl<S: Sink> Engine<'_, S> {
         &mut self.objects[object as usize]
     }
 
-    /// The task whose id is in the register, if there is one.
+    /// The task whose id is in the register, if it lives.
     pub fn peer(&mut self, task: TaskId, reg: u8) -> Option<TaskId> {
-        let id = *register(&mut self.tasks[task.index()], reg);
-        u32::try_from(id).ok().filter(|id| (*id as usize) < self.tasks.len()).map(TaskId)
+        let handle = Handle::from_register(*register(&mut self.tasks[task.index()], reg));
+        let peer = self.tasks.get(handle.task.index())?;
+        (peer.pid == handle.pid && peer.life != Life::Dead).then_some(handle.task)
     }
 
     /// Stops the run: the task's program did what the kernel refuses.

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use schedlab_model::{Nanos, TaskId};
+use schedlab_model::{Nanos, Pid, TaskId};
 use schedlab_workload::ObjectSpec;
 
 use crate::channel::Channel;
+use crate::task::Handle;
 
 /// A shared object's state.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ pub enum Object {
     /// Condition variable: waiters with the mutex each gave up.
     Condition(VecDeque<(TaskId, u32)>),
     /// List of tasks.
-    List(Vec<TaskId>),
+    List(Vec<Handle>),
     /// Gate.
     Gate {
         /// Whether it lets through.
@@ -59,8 +60,8 @@ pub struct Futex {
 /// A mutex: futex-based, handed to nobody on release: the first waiter is woken and competes.
 #[derive(Clone, Default, Debug)]
 pub struct Mutex {
-    /// Holder.
-    pub owner: Option<TaskId>,
+    /// Holder; it may have exited with the lock.
+    pub owner: Option<Pid>,
     /// Who waits, in order.
     pub waiting: VecDeque<TaskId>,
 }

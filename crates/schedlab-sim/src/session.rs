@@ -50,6 +50,8 @@ impl<'a, S: Sink> Session<'a, S> {
     pub fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
         let mut engine = Engine::new(spec, sink);
         engine.horizon = 0;
+        // Whoever looks asks for tasks that are gone, too, and by ids that stay theirs.
+        engine.recycles = false;
         engine.boot();
         Session(engine)
     }

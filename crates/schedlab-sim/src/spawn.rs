@@ -14,7 +14,7 @@ use crate::effect::fair_policy;
 use crate::engine::{Engine, Source};
 use crate::exec::{register, Next};
 use crate::objects::{Futex, Object};
-use crate::task::{Life, Mode, Step, Task, Wait};
+use crate::task::{Handle, Life, Mode, Step, Task, Wait};
 
 /// First register a child inherits from its parent.
 const INHERITED: usize = 4;
@@ -119,13 +119,14 @@ impl<S: Sink> Engine<'_, S> {
         task.prio = p.prio;
         task.workload = p.workload;
         task.program = self.bases[p.workload as usize].program + program;
+        task.thread = kind == TaskKind::Thread;
         // Forked address spaces are numbered from the top, by task.
-        task.process = if kind == TaskKind::Thread { p.process } else { u32::MAX - 1 - id.0 };
+        task.process = if task.thread { p.process } else { u32::MAX - task.pid as u32 };
         task.timer_slack = p.timer_slack;
         task.registers[INHERITED..].copy_from_slice(&p.registers[INHERITED..]);
-        task.parent = Some(parent);
+        task.parent = Some(Handle { task: parent, pid: p.pid });
         let (child_pid, parent_pid) = (task.pid, p.pid);
-        *register(&mut self.tasks[parent.index()], into) = i64::from(id.0);
+        *register(&mut self.tasks[parent.index()], into) = task.handle().to_register();
         let workloads = Arc::clone(&self.workloads);
         let name = workloads[p.workload as usize].programs.get(program as usize).map_or("", |p| p.name.as_str());
         self.add(task, name);
@@ -137,17 +138,27 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     fn add(&mut self, task: Task, name: &str) {
-        debug_assert_eq!(task.id.index(), self.tasks.len());
+        self.born = task.pid;
         self.sink.name(task.pid, name);
         self.checks.born(task.id);
-        self.tasks.push(task);
+        match self.tasks.get_mut(task.id.index()) {
+            Some(place) => *place = task,
+            None => self.tasks.push(task),
+        }
+    }
+
+    /// `finish_task_switch` of a dead task: nothing refers to it any more, its place is the next one's.
+    pub fn release(&mut self, task: TaskId) {
+        if self.recycles {
+            self.sched.release_task(task);
+        }
     }
 
     fn new_task(&self, id: TaskId, key: u64) -> Task {
         let seed = self.spec.seed;
         Task {
             id,
-            pid: id.0 as i32 + 1,
+            pid: self.born + 1,
             prio: 120,
             workload: 0,
             program: 0,
@@ -167,6 +178,7 @@ impl<S: Sink> Engine<'_, S> {
             stack: Vec::new(),
             mail: VecDeque::new(),
             parent: None,
+            thread: false,
             children: 0,
             zombies: 0,
             process: 0,
@@ -207,7 +219,7 @@ impl<S: Sink> Engine<'_, S> {
                     Object::Mutex(mutex) => mutex.owner,
                     _ => None,
                 };
-                let held = holder.map_or(String::new(), |task| format!(", held by task {}", task.0 + 1));
+                let held = holder.map_or(String::new(), |task| format!(", held by task {task}"));
                 let name = workload.object_names.get(local as usize).filter(|name| !name.is_empty());
                 let name = name.map_or_else(|| local.to_string(), |name| format!("\"{name}\""));
                 format!("{} {name}{held}", self.objects[index as usize].kind())

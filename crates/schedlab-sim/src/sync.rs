@@ -85,10 +85,11 @@ impl<S: Sink> Engine<'_, S> {
 
     pub fn begin_lock(&mut self, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
+        let pid = self.tasks[task.index()].pid;
         let Object::Mutex(mutex) = self.object(object) else { return Next::Done };
         match mutex.owner {
             None => {
-                mutex.owner = Some(task);
+                mutex.owner = Some(pid);
                 Next::Done
             }
             Some(_) => self.futex_call(task),
@@ -99,7 +100,7 @@ impl<S: Sink> Engine<'_, S> {
     pub fn acquire(&mut self, cpu: CpuId, task: TaskId, object: u32) -> Next {
         let Object::Mutex(mutex) = &mut self.objects[object as usize] else { return Next::Done };
         if mutex.owner.is_none() {
-            mutex.owner = Some(task);
+            mutex.owner = Some(self.tasks[task.index()].pid);
             return Next::Done;
         }
         mutex.waiting.push_back(task);
@@ -109,8 +110,9 @@ impl<S: Sink> Engine<'_, S> {
 
     pub fn begin_unlock(&mut self, task: TaskId, object: u32) -> Next {
         self.carry_user_op(task);
+        let pid = self.tasks[task.index()].pid;
         let Object::Mutex(mutex) = self.object(object) else { return Next::Done };
-        if mutex.owner != Some(task) {
+        if mutex.owner != Some(pid) {
             return self.fail_program(task, "unlock: the task does not hold this mutex".into());
         }
         mutex.owner = None;
@@ -201,8 +203,9 @@ impl<S: Sink> Engine<'_, S> {
         if self.tasks[task.index()].resumed {
             return self.acquire(cpu, task, mutex);
         }
+        let pid = self.tasks[task.index()].pid;
         let Object::Mutex(lock) = self.object(mutex) else { return Next::Done };
-        if lock.owner != Some(task) {
+        if lock.owner != Some(pid) {
             return self.fail_program(task, "wait: the task does not hold the mutex".into());
         }
         lock.owner = None;

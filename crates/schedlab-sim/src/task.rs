@@ -63,11 +63,33 @@ pub enum Wait {
     Child,
 }
 
-/// A task.
+/// A task named for good: what is kept of a task that may be gone, and what programs hold in a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handle {
+    /// Where it is, or was.
+    pub task: TaskId,
+    /// Who it is.
+    pub pid: Pid,
+}
+
+impl Handle {
+    /// As a register holds it.
+    pub fn to_register(self) -> i64 {
+        i64::from(self.pid) << 32 | i64::from(self.task.0)
+    }
+
+    /// From a register; any number will do.
+    pub fn from_register(value: i64) -> Self {
+        Handle { task: TaskId(value as u32), pid: (value >> 32) as Pid }
+    }
+}
+
+/// A task. Its id is a place in the tables of engine and policy, which a later task takes over once it is gone; its pid
+/// is its own.
 #[derive(Clone, Debug)]
 pub struct Task {
     pub id: TaskId,
-    /// As traces print it: id + 1 (0 is idle).
+    /// As traces print it: tasks are counted from 1 (0 is idle).
     pub pid: Pid,
     /// The kernel's 0..139.
     pub prio: i32,
@@ -92,9 +114,11 @@ pub struct Task {
     pub wait: Wait,
     pub registers: [i64; REGISTERS],
     pub own: Futex,
-    pub stack: Vec<TaskId>,
+    pub stack: Vec<Handle>,
     pub mail: VecDeque<i64>,
-    pub parent: Option<TaskId>,
+    pub parent: Option<Handle>,
+    /// Shares its creator's address space.
+    pub thread: bool,
     pub children: u32,
     pub zombies: u32,
     /// Address space.
@@ -114,6 +138,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// Its name for good.
+    pub fn handle(&self) -> Handle {
+        Handle { task: self.id, pid: self.pid }
+    }
+
     /// Whether the segment has nothing left but what other tasks decide.
     #[inline]
     pub fn segment_done(&self, now: Nanos) -> bool {

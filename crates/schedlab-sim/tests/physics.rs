@@ -105,3 +105,34 @@ fn lag_is_held_against_its_bound_where_hogs_compete() {
     let looks = outcome.checks.iter().find(|(check, _)| *check == "lag_bound").unwrap().1;
     assert!(looks > 100, "the bound was looked at {looks} times");
 }
+
+#[test]
+fn tasks_that_are_gone_leave_their_place_to_others() {
+    let forks = 20_000;
+    let fork = Op::Fork { program: 1, kind: schedlab_workload::TaskKind::Process, into: 0 };
+    let parent = vec![Op::Set(7, forks), fork, Op::Reap, Op::DecJump { reg: 7, to: 1 }, Op::Exit];
+    let child = vec![Op::Run(Amount::Fixed(2 * USEC)), Op::Exit];
+    let mut workload = tasks(vec![("parent", 0, None, parent), ("child", 0, None, child)]);
+    workload.tasks.truncate(1);
+    let (outcome, record) = record(&spec(flat(2, 100), kernel("6.12.0", 2, 250), vec![workload]));
+    assert_eq!(outcome.unwrap().tasks_max, 2);
+    let born = record.events.iter().filter_map(|event| match event.kind {
+        Kind::Fork { child, .. } => Some(child),
+        _ => None,
+    });
+    assert!(born.eq(2..2 + forks as i32), "pids count on");
+}
+
+#[test]
+fn a_lock_outlives_its_holder_and_a_message_to_the_dead_is_lost() {
+    let fork = |program| Op::Fork { program, kind: schedlab_workload::TaskKind::Thread, into: 0 };
+    // The first child dies with the lock; the second takes its place, is posted by its name and may not unlock.
+    let parent =
+        vec![fork(1), Op::Copy { into: 1, from: 0 }, Op::Reap, fork(2), Op::PostPeer(1), Op::PostPeer(0), Op::Reap];
+    let (dies, waits) = (vec![Op::Lock(0), Op::Exit], vec![Op::WaitOwn, Op::Unlock(0)]);
+    let mut workload = tasks(vec![("parent", 0, None, parent), ("dies", 0, None, dies), ("waits", 0, None, waits)]);
+    workload.tasks.truncate(1);
+    workload.objects = vec![schedlab_workload::ObjectSpec::Mutex { pi: false }];
+    let error = record(&spec(flat(1, 100), kernel("6.12.0", 1, 250), vec![workload])).0.unwrap_err();
+    assert!(error.to_string().contains("the task does not hold this mutex"), "{error}");
+}

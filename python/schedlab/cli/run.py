@@ -88,9 +88,10 @@ def _tasks(run: Run) -> str:
     busiest = sorted(run.tasks, key=lambda t: (-t.cpu_ns, t.pid))[:SHOWN_TASKS]
     rows = [["task", "pid", "cpu ms", "wait ms", "switches", "migrations"]]
     for t in busiest:
+        name, pid = (t.name, str(t.pid)) if t.tasks == 1 else (f"{t.name}, {t.tasks:,} ended", "")
         rows.append(
-            [t.name, str(t.pid), value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6), f"{t.switches:,}", f"{t.migrations:,}"]
+            [name, pid, value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6), f"{t.switches:,}", f"{t.migrations:,}"]
         )
-    more = len(run.tasks) - len(busiest)
+    more = run.record.get("tasks_total", len(run.tasks)) - sum(t.tasks for t in busiest)
     lines = columns(rows, "<>>>>>")
     return "\n".join([*lines, *([f"and {plural(more, 'more task')}"] if more else [])])

@@ -218,8 +218,14 @@ impl Fair {
         self.recency.push(Recency::default());
     }
 
-    /// Puts a task's entity in its place: behind the last task's.
+    /// Puts a task's entity in its place: one that was released, else behind the last task's.
     pub(super) fn place_task(&mut self, entity: Entity) -> TaskId {
+        if let Some(task) = self.released.pop() {
+            self.entities[task.index()] = entity;
+            self.nodes[task.index()] = Node::default();
+            self.recency[task.index()] = Recency::default();
+            return task;
+        }
         let task = TaskId(self.nr_tasks as u32);
         if !self.grouped {
             self.push_entity(entity);

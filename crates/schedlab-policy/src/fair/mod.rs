@@ -69,6 +69,8 @@ pub struct Fair {
     /// Tasks, then, once there are groups, room for more tasks and the groups' entities.
     entities: Vec<Entity>,
     nr_tasks: usize,
+    /// Places of tasks that are gone, to be taken by the next ones.
+    released: Vec<TaskId>,
     first_group: usize,
     groups: Vec<TaskGroup>,
     /// There are groups beside the root: entities may have parents. Paths that every switch takes test this alone.
@@ -132,6 +134,7 @@ impl Fair {
             tick_nsec: config.tick_nsec(),
             entities: Vec::new(),
             nr_tasks: 0,
+            released: Vec::new(),
             first_group: 0,
             groups: vec![TaskGroup::root()],
             grouped: false,

@@ -63,7 +63,14 @@ impl Fair {
         }
     }
 
-    /// Number of tasks ever added.
+    /// The task is gone for good (`free_task`): it must be neither queued nor current. Its id is given to a later task.
+    pub fn release_task(&mut self, task: TaskId) {
+        if !self.entity(task).on_rq {
+            self.released.push(task);
+        }
+    }
+
+    /// Number of task ids given out so far: the most tasks that existed at once.
     #[must_use]
     pub fn nr_tasks(&self) -> usize {
         self.nr_tasks

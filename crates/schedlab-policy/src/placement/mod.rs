@@ -88,11 +88,12 @@ impl Sched {
     /// `record_wakee` for whatever runs on the waking CPU, its idle task included.
     fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) {
         let (jiffies, hz) = (self.jiffies(now), u64::from(self.fair.config.hz));
+        let birth = self.tasks[task.index()].birth;
         let waker = match self.fair.curr(this) {
             Some(curr) => &mut self.tasks[curr.index()].wakee,
             None => &mut self.idle_wakees[this.index()],
         };
-        wakee::record(waker, task, jiffies, hz);
+        wakee::record(waker, birth, jiffies, hz);
     }
 
     fn wake_wide(&self, task: TaskId, this: CpuId) -> bool {

@@ -3,19 +3,17 @@
 //! kernel/sched/fair.c, equal in 5.2 to 7.2: m = larger and s = smaller of the two tasks' flips, L = CPUs of the waker's
 //! LLC; wide iff s >= L and m >= s * L. Flips are halved at most once per waking second.
 
-use schedlab_model::TaskId;
-
 use crate::sched::rq::Jiffies;
 use crate::sched::task::Wakee;
 
-/// `record_wakee`.
-pub(crate) fn record(waker: &mut Wakee, wakee: TaskId, jiffies: Jiffies, hz: Jiffies) {
+/// `record_wakee`; `wakee` is its birth.
+pub(crate) fn record(waker: &mut Wakee, wakee: u64, jiffies: Jiffies, hz: Jiffies) {
     if jiffies > waker.decayed + hz {
         waker.flips >>= 1;
         waker.decayed = jiffies;
     }
-    if waker.last != Some(wakee) {
-        waker.last = Some(wakee);
+    if waker.last != wakee {
+        waker.last = wakee;
         waker.flips = waker.flips.saturating_add(1);
     }
 }
@@ -50,7 +48,7 @@ mod tests {
         for (task, jiffies, flips) in
             [(1, 0, 1), (1, 5, 1), (2, 6, 2), (1, 7, 3), (1, 250, 3), (1, 251, 1), (2, 1000, 1), (2, 1001, 1)]
         {
-            record(&mut waker, TaskId(task), jiffies, 250);
+            record(&mut waker, task, jiffies, 250);
             assert_eq!(waker.flips, flips, "task {task} at {jiffies}");
         }
     }

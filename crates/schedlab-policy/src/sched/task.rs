@@ -1,6 +1,6 @@
 //! What placement knows about one task (parts of `struct task_struct`).
 
-use schedlab_model::{CpuId, CpuMask, TaskId, Topology};
+use schedlab_model::{CpuId, CpuMask, Topology};
 
 use super::rq::Jiffies;
 use super::types::TaskAttr;
@@ -8,8 +8,8 @@ use super::types::TaskAttr;
 /// Who wakes whom: the history `wake_wide` judges by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wakee {
-    /// The task it woke last.
-    pub last: Option<TaskId>,
+    /// Birth of the task it woke last; 0 = none yet.
+    pub last: u64,
     /// How often that changed, halved once a second.
     pub flips: u32,
     /// When it was last halved.
@@ -19,6 +19,8 @@ pub(crate) struct Wakee {
 /// Per-task state.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
+    /// Its number among all tasks ever added, from 1: ids are given out again, this is not.
+    pub birth: u64,
     /// `task_cpu`.
     pub cpu: CpuId,
     /// `cpus_ptr` where it is not all CPUs.
@@ -35,7 +37,7 @@ impl Task {
     pub fn new(attr: &TaskAttr, topology: &Topology) -> Self {
         let cpu = if attr.cpu.index() < topology.nr_cpus() { attr.cpu } else { CpuId(0) };
         let attr = TaskAttr { affinity: None, cpu, ..attr.clone() };
-        Task { cpu, affinity: None, recent_used_cpu: cpu, wakee: Wakee::default(), attr }
+        Task { birth: 0, cpu, affinity: None, recent_used_cpu: cpu, wakee: Wakee::default(), attr }
     }
 
     /// Whether the task may run on the CPU.

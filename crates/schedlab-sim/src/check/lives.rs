@@ -36,8 +36,14 @@ pub struct Lives {
 }
 
 impl Lives {
-    pub fn born(&mut self, task: TaskId) {
+    /// A task begins, in a place of its own or one that a dead task has left.
+    pub fn born(&mut self, task: TaskId) -> Option<Finding> {
         self.tasks.resize(self.tasks.len().max(task.index() + 1), State::New);
+        let state = std::mem::replace(&mut self.tasks[task.index()], State::New);
+        if matches!(state, State::New | State::Dead) {
+            return None;
+        }
+        illegal(task, state, "born")
     }
 
     #[inline]

@@ -40,7 +40,8 @@ impl Checks {
     }
 
     pub fn born(&mut self, task: TaskId) {
-        self.lives.born(task);
+        let found = self.lives.born(task);
+        self.keep(found);
     }
 
     #[inline]
