@@ -344,11 +344,7 @@ def test_only_what_differs_is_shown() -> None:
     one = {"release": "6.1", "cmdline": "quiet", "load": "0.1", "f": "A B NO_C D"}
     other = {"release": "6.1", "cmdline": "quiet nosmt", "load": "0.9", "f": "A B C D", "new": "1"}
     found = state.differences({"a": [one, one], "b": [other]})
-    assert [state.words(*difference) for difference in found] == [
-        "cmdline: a quiet, b quiet nosmt",
-        "f: a NO_C, b C",
-        "new: a -, b 1",
-    ]
+    assert state.told(found) == ["cmdline: a quiet, b quiet nosmt", "f: a NO_C, b C", "only b has new 1"]
 
 
 def test_a_machine_s_state_is_read(root: Path) -> None:

@@ -67,7 +67,7 @@ def machine(runs: Mapping[str, Sequence[Run]]) -> str | None:
 def remarks(runs: Mapping[str, Sequence[Run]], limits: Limits | None = None) -> list[str]:
     """What differed between the variants beside what was asked for, who ran the benchmarks, and how noisy it was."""
     states = {variant: [place(run).get("state", {}) for run in of] for variant, of in runs.items()}
-    lines = [f"differs: {state.words(key, values)}" for key, values in state.differences(states)]
+    lines = [f"differs: {line}" for line in state.told(state.differences(states))]
     drivers = dict.fromkeys(
         f"{workload} by {who}"
         for of in runs.values()

@@ -27,6 +27,8 @@ GROUPS = {
 CHANGING = ("load",)
 """Recorded, but different every time: no difference between variants."""
 SKIPPED = ("debug", "verbose")
+SHOWN_DIGITS = 16
+"""Of a sha256; results have all of it."""
 
 
 def read(root: Path = Path("/")) -> dict[str, str]:
@@ -73,8 +75,23 @@ def differences(states: Mapping[str, Iterable[Mapping[str, str]]]) -> list[tuple
     return found
 
 
+def told(found: list[tuple[str, dict[str, str]]]) -> list[str]:
+    """The differences in lines: each that all variants have, then what only some of them have."""
+    shared = [(key, values) for key, values in found if all(values.values())]
+    lines = [words(key, values) for key, values in shared]
+    alone: dict[str, list[str]] = {}
+    for key, values in found:
+        if not all(values.values()):
+            for variant, value in values.items():
+                if value:
+                    alone.setdefault(variant, []).append(f"{key} {value}")
+    return lines + [f"only {variant} has {', '.join(has)}" for variant, has in alone.items()]
+
+
 def words(key: str, values: Mapping[str, str]) -> str:
     """One difference in a line: of lists of words, only those that differ."""
+    if key.endswith("sha256"):
+        values = {variant: value[:SHOWN_DIGITS] for variant, value in values.items()}
     sets = {variant: value.split() for variant, value in values.items()}
     common = set.intersection(*(set(value) for value in sets.values()))
     if any(len(value) > 3 for value in sets.values()):
