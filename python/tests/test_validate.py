@@ -125,19 +125,19 @@ def test_a_metric_that_one_arm_lacks_keeps_its_row(both: tuple[Result, Result]) 
 
 POINTS = {"p0": 100, "p10": 110.4, "p50": 120, "p90": 119, "p99": 150, "p100": 900}
 CALIBRATION = {
-    "hz": 250,
     "costs": {
         "syscall": {**POINTS, "n": 20000, "how": 'getppid, "as it is"'},
-        "ipi": {"llc": POINTS, "how": "two CPUs"},
+        "ipi": {"llc": {**POINTS, "how": "two CPUs"}},
     },
-    "idle": [{"name": "HLT", "exit": POINTS, "how": "a sleeper"}],
+    "idle": [{"name": "HLT", "exit": {**POINTS, "how": "a sleeper"}, "target-residency": 500, "polling": False}],
+    "absent": {"scan-cpu": "within the kernel"},
 }
 
 
 def test_a_calibration_is_a_machine_that_the_simulator_reads(tmp_path: Path) -> None:
     pytest.importorskip("schedlab._engine", reason="the engine is not built")
     groups = {"cores": ("0",), "llcs": ("0",), "sockets": ("0",), "nodes": ("0",)}
-    measured = calibrate._measured(json.dumps(CALIBRATION), "QEMU, linux 6.1", groups)
+    measured = calibrate._measured(json.dumps(CALIBRATION), "QEMU, linux 6.1", "# hz 1000\n", groups)
     written = calibrate.preset(measured, date(2026, 11, 22))
     parsed = tomllib.loads(written)
     assert parsed["costs"]["syscall"]["quantiles"]["p90"] == "120ns"
@@ -147,11 +147,14 @@ def test_a_calibration_is_a_machine_that_the_simulator_reads(tmp_path: Path) -> 
     (tmp_path / "s.toml").write_text(f'machine = "m.toml"\nworkload = [{{ use = "hog" }}]\n{variant}\n')
     machine = native_engine().load(str(tmp_path / "s.toml")).machine
     assert (machine.cpus, machine.calibrated) == (1, True)
+    assert parsed["hz"] == 1000
+    assert "# scan-cpu: within the kernel" in written
+    assert parsed["costs"]["ipi"]["source"] == "measured: two CPUs; distances that were not measured repeat the nearest"
     assert any("getppid" in source for source in machine.sources)
 
 
 def test_a_calibration_of_this_machine_has_its_topology() -> None:
-    measured = calibrate._measured(json.dumps(CALIBRATION), "here", None)
+    measured = calibrate._measured(json.dumps(CALIBRATION), "here", "", None)
     assert tomllib.loads(calibrate.preset(measured, date(2026, 11, 22)))["topology"] == "host"
 
 

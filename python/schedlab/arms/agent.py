@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from schedlab.arms import process
 from schedlab.errors import ArmError, RunError, ScenarioError, SchedlabError
 from schedlab.outcome import Run
 
@@ -32,9 +33,7 @@ def _places() -> list[Path]:
     root = package.parents[1]
     target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
     in_path = shutil.which(NAME)
-    built = [target / TARGET / profile / NAME for profile in ("agent", "release")]
-    built += [target / "release" / NAME]
-    return [package / NAME, *([Path(in_path)] if in_path else []), *built]
+    return [package / NAME, *([Path(in_path)] if in_path else []), target / TARGET / "agent" / NAME]
 
 
 def arguments(scenario: str, variant: str, seed: int, out: str, trace: str | None, driver: str | None) -> list[str]:
@@ -42,6 +41,15 @@ def arguments(scenario: str, variant: str, seed: int, out: str, trace: str | Non
     words = ["run", scenario, "--variant", variant, "--seed", str(seed), "--out", out]
     words += ["--trace", trace] if trace else []
     return words + (["--driver", driver] if driver else [])
+
+
+def programs(scenario: str) -> list[str]:
+    """Names of the real programs that a scenario's benchmarks are, installed or not."""
+    done = process.run([str(find()), "programs", scenario], limit_s=60)
+    if done.code != 0:
+        raise failure(done.code, done.stderr, scenario)
+    by_workload: dict[str, list[str]] = json.loads(done.stdout)
+    return list(dict.fromkeys(name for names in by_workload.values() for name in names))
 
 
 def report(text: str, place: dict[str, Any], wall_s: float) -> Run:

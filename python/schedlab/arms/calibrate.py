@@ -6,6 +6,7 @@ What the agent cannot measure keeps the value of the base preset, and the file s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,8 +17,10 @@ from schedlab.arms import accelerator, agent, guest, images, process, state, top
 from schedlab.arms.vm import booted
 from schedlab.engine import Engine
 from schedlab.errors import RunError
+from schedlab.record import recorder
 from schedlab.record.qemu import COUNTED, Machine
 
+HEADER = Path(recorder.__file__).with_name("header.sh")
 BASE = "host"
 """Whose costs stand in for what is not measured."""
 POINTS = ("p0", "p10", "p50", "p90", "p99", "p100")
@@ -32,6 +35,8 @@ class Measured:
 
     costs: Mapping[str, Any]
     idle: Sequence[Mapping[str, Any]]
+    absent: Mapping[str, str]
+    """What could not be measured, and why."""
     where: str
     hz: int
     groups: Mapping[str, Sequence[str]] | None
@@ -44,41 +49,57 @@ def host(quick: bool) -> Measured:
     if done.code != 0:
         raise agent.failure(done.code, done.stderr, "calibrate")
     seen = state.read()
-    return _measured(done.stdout, f"{seen.get('cpu', 'unknown CPU')}, Linux {seen.get('release', '')}", None)
+    header = process.run(["sh", str(HEADER)], limit_s=LIMIT_S).stdout
+    return _measured(done.stdout, f"{seen.get('cpu', 'unknown CPU')}, Linux {seen.get('release', '')}", header, None)
 
 
 def vm(engine: Engine, row: str, quick: bool, tell: Callable[[str], None]) -> Measured:
     """A guest of one CPU whose time counts instructions."""
     kernel = images.for_row(engine, row)
-    command = f"/bin/{agent.NAME} {' '.join(_words(quick))} && cp /out/stdout /out/report.json\n"
-    own = guest.texts({"schedlab/settings": "", "schedlab/command": command, f"{guest.WORK}/.keep": ""})
+    command = f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick))}\n"
+    files = {"schedlab/settings": "", "schedlab/command": command, f"{guest.WORK}/.keep": ""}
+    own = guest.texts({**files, "schedlab/header": HEADER.read_text()})
     machine = Machine(kernel.image, 1, MEMORY_MB, accel=COUNTED)
-    code, sent, _ = booted(machine, guest.base([], "agent") + own, LIMIT_S, tell)
+    code, sent, _ = booted(machine, guest.base([]) + own, LIMIT_S, tell)
     if code != 0:
         raise agent.failure(code, sent.text("stderr"), "calibrate, in the guest")
     where = f"QEMU {accelerator.words(COUNTED)} (2 ns an instruction), {kernel.source}"
-    return _measured(sent.text("report.json"), where, sent.topology)
+    return _measured(sent.text("stdout"), where, sent.text("header"), sent.topology)
 
 
 def _words(quick: bool) -> list[str]:
     return ["calibrate", *(["--quick"] if quick else [])]
 
 
-def _measured(text: str, where: str, groups: Mapping[str, Sequence[str]] | None) -> Measured:
+def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[str]] | None) -> Measured:
     try:
         document = json.loads(text)
-        return Measured(document["costs"], document.get("idle", ()), where, int(document.get("hz") or 250), groups)
+        return Measured(
+            document["costs"],
+            document.get("idle", ()),
+            document.get("absent", {}),
+            where,
+            _hz(header),
+            groups,
+        )
     except (ValueError, KeyError, TypeError) as e:
         raise RunError(
             f"the agent's calibration cannot be read: {type(e).__name__} {e}", hint="a bug in schedlab"
         ) from None
 
 
+def _hz(header: str) -> int:
+    """As the kernel's own counters tell it; Debian's 250 where nobody may read them."""
+    found = re.search(r"^# hz (\d+)$", header, re.M)
+    return int(found[1]) if found else 250
+
+
 def preset(measured: Measured, day: date) -> str:
     """The machine file."""
     lines = [
         f"# Measured by `schedlab calibrate` on {day.isoformat()}: {measured.where}.",
-        f"# Costs that are not here are those of machines/{BASE}.toml, which were not measured on this machine.",
+        f"# What is not here is that of machines/{BASE}.toml, which was not measured on this machine:",
+        *(f"# {name}: {_plain(why)}" for name, why in measured.absent.items()),
         "",
         f'base = "{BASE}"',
         f'summary = "calibrated: {_plain(measured.where)}"',
@@ -92,7 +113,9 @@ def preset(measured: Measured, day: date) -> str:
     for idle in measured.idle:
         lines += ["", "[[idle]]", f'name = "{_plain(str(idle["name"]))}"', f"exit = {_quantiles(idle['exit'])}"]
         lines += [f"polling = {str(bool(idle['polling'])).lower()}"] if "polling" in idle else []
-        lines.append(f'source = "{_source(idle)}"')
+        residency = idle.get("target-residency")
+        lines += [f'target-residency = "{residency}ns"'] if residency else []
+        lines.append(f'source = "{_source(idle["exit"])}"')
     return "\n".join(lines) + "\n"
 
 
@@ -126,7 +149,7 @@ def _distances(cost: Mapping[str, Any]) -> list[str]:
         nearest = DISTANCES[min(have, key=lambda h: (abs(h - place), h))]
         lines.append(f"{distance} = {_quantiles(cost[nearest])}")
     more = "" if len(have) == len(DISTANCES) else "; distances that were not measured repeat the nearest"
-    return [*lines, f'source = "{_source(cost)}{more}"']
+    return [*lines, f'source = "{_source(cost[DISTANCES[have[0]]])}{more}"']
 
 
 def _quantiles(points: Mapping[str, Any], inline: bool = True) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
 import shutil
 import tarfile
@@ -18,34 +19,25 @@ from schedlab.record import initramfs, programs
 
 HERE = Path(__file__).parent
 WORK = "work"
-PROGRAMS = {
-    "hackbench": "hackbench",
-    "perf-messaging": "perf",
-    "perf-pipe": "perf",
-    "cyclictest": "cyclictest",
-    "stress-ng-cpu": "stress-ng",
-    "sysbench-cpu": "sysbench",
-    "schbench": "schbench",
-    "schbench-1.0": "schbench",
-}
-"""The installed program of a catalogue id."""
 TOPOLOGY = ("cores", "llcs", "sockets", "nodes")
 
 
-def base(uses: Sequence[str], driver: str | None) -> bytes:
+def base(programs_used: Sequence[str]) -> bytes:
     """The part of a guest's file system that all runs share."""
-    busybox = programs.find_busybox()
-    files = {"bin/busybox": busybox, f"bin/{agent.NAME}": agent.find(), **programs.libraries(agent.find())}
-    for program in needed(uses) if driver != "agent" else ():
-        files |= programs.with_libraries(Path(program))
+    files = {"bin/busybox": programs.find_busybox(), f"bin/{agent.NAME}": agent.find()}
+    files |= programs.libraries(agent.find())
+    for name in programs_used:
+        if path := installed(name):
+            files |= {f"bin/{name}": path, **programs.libraries(path)}
     texts = {"init": (HERE / "guest.sh").read_text(), "schedlab/state": (HERE / "state.sh").read_text()}
     return initramfs.build(files, texts)
 
 
-def needed(uses: Sequence[str]) -> list[str]:
-    """Paths of the real programs that are installed here, of those that the benchmarks have."""
-    found = (shutil.which(PROGRAMS[use]) for use in uses if use in PROGRAMS)
-    return list(dict.fromkeys(path for path in found if path))
+def installed(name: str) -> Path | None:
+    """A real program, as the agent looks for it: `SCHEDLAB_SCHBENCH=PATH` and the like, or in the path."""
+    named = os.environ.get(f"SCHEDLAB_{name.upper().replace('-', '_')}")
+    path = named or shutil.which(name)
+    return Path(path) if path and Path(path).is_file() else None
 
 
 def own(scenario: str, words: Sequence[str], settings: Sequence[tuple[str, str]]) -> bytes:

@@ -46,7 +46,7 @@ class VmArm:
             self._kernels[row] = images.of_file(image) if image else images.for_row(self._engine, row)
         first = next(iter(self._kernels.values()))
         self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
-        self._base = guest.base([str(w["use"]) for w in scenario.workloads], scenario.arms["driver"])
+        self._base = guest.base(agent.programs(scenario.file) if scenario.arms["driver"] != "agent" else [])
         topology.smp(scenario.machine.topology, scenario.machine.cpus)
 
     def plan(self, scenario: Scenario, seeds: Sequence[int], traces: Path | None) -> list[Job]:
