@@ -18,6 +18,7 @@ from schedlab.arms.vm import booted
 from schedlab.engine import Engine
 from schedlab.errors import RunError
 from schedlab.record import recorder
+from schedlab.record.events import SCHED
 from schedlab.record.qemu import COUNTED, Machine
 
 HEADER = Path(recorder.__file__).with_name("header.sh")
@@ -27,6 +28,8 @@ POINTS = ("p0", "p10", "p50", "p90", "p99", "p100")
 DISTANCES = ("same", "smt", "llc", "node", "remote")
 MEMORY_MB = 1024
 LIMIT_S = 900.0
+TRACED = (*(f"/sys/kernel/tracing/events/sched/{event}/enable" for event in SCHED), "/sys/kernel/tracing/tracing_on")
+"""What the agent switches on to see what the kernel decides: that takes time, which the simulator must know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +56,22 @@ def host(quick: bool) -> Measured:
     return _measured(done.stdout, f"{seen.get('cpu', 'unknown CPU')}, Linux {seen.get('release', '')}", header, None)
 
 
-def vm(engine: Engine, row: str, quick: bool, tell: Callable[[str], None]) -> Measured:
-    """A guest of one CPU whose time counts instructions."""
+def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str], None]) -> Measured:
+    """A guest of one CPU whose time counts instructions; `traced`, with the tracepoints on as in a measured run."""
     kernel = images.for_row(engine, row)
     command = f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick))}\n"
-    files = {"schedlab/settings": "", "schedlab/command": command, f"{guest.WORK}/.keep": ""}
+    files = {
+        "schedlab/settings": "".join(f"{file} 1\n" for file in TRACED) if traced else "",
+        "schedlab/command": command,
+        f"{guest.WORK}/.keep": "",
+    }
     own = guest.texts({**files, "schedlab/header": HEADER.read_text()})
     machine = Machine(kernel.image, 1, MEMORY_MB, accel=COUNTED)
     code, sent, _ = booted(machine, guest.base([]) + own, LIMIT_S, tell)
     if code != 0:
         raise agent.failure(code, sent.text("stderr"), "calibrate, in the guest")
     where = f"QEMU {accelerator.words(COUNTED)} (2 ns an instruction), {kernel.source}"
+    where += ", scheduler tracepoints on" if traced else ""
     return _measured(sent.text("stdout"), where, sent.text("header"), sent.topology)
 
 

@@ -18,7 +18,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.arm == "sim":
         raise InputError("the simulator's costs are given, not measured", hint="--arm host or --arm vm")
     measured = (
-        calibrate.vm(engine, options.kernel or "6.12.107", options.quick, console.detail)
+        calibrate.vm(engine, options.kernel or "6.12.107", options.quick, options.traced, console.detail)
         if options.arm == "vm"
         else calibrate.host(options.quick)
     )

@@ -63,6 +63,7 @@ class Options(argparse.Namespace):
     restore: bool
     fetch: str | None
     quick: bool
+    traced: bool
     machine: str | None
     scenarios: list[str]
     autogroup: bool
@@ -261,6 +262,7 @@ def _calibrate(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--arm", choices=("host", "vm"), default="host", help="whose costs: this machine's, or a guest's")
     p.add_argument("--kernel", metavar="ROW", help="the guest's kernel (default: 6.12.107)")
     p.add_argument("--quick", action="store_true", help="fewer repetitions")
+    p.add_argument("--traced", action="store_true", help="with the guest's tracepoints on, as in a measured run")
     p.add_argument("--out", type=Path, metavar="FILE", help="the machine file (default: to stdout)")
     _common(p)
 

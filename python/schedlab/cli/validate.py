@@ -27,12 +27,12 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if arm == "sim":
         raise InputError("the simulator cannot validate itself", hint="--arm host or --arm vm")
     with tempfile.TemporaryDirectory(prefix="schedlab-validate-") as folder:
-        machine = options.machine or _calibrated(options, engine, arm, Path(folder) / "calibrated.toml", console)
+        machines = Machines(options, engine, arm, Path(folder), console)
         found: list[Row] = []
         changes: list[Effect] = []
         places, failed = [], 0
         for name in options.scenarios:
-            simulated, measured = _both(options, console, engine, name, arm, machine)
+            simulated, measured = _both(options, console, engine, name, arm, machines)
             found += validate.rows(simulated, measured)
             changes += validate.effects(simulated, measured)
             failed += len(simulated.failures) + len(measured.failures)
@@ -58,27 +58,51 @@ def _json(options: Options, console: Console, shown: str) -> None:
         write_file(Path(options.json), shown + "\n")
 
 
-def _calibrated(options: Options, engine: Engine, arm: str, file: Path, console: Console) -> str:
-    console.say("calibrating: --machine FILE of `schedlab calibrate` saves this")
-    if arm == "host":
-        measured = calibrate.host(quick=True)
-    else:
-        first = engine.load(options.scenarios[0]).variants[0]
-        measured = calibrate.vm(engine, first.kernel, True, console.detail)
-    file.write_text(calibrate.preset(measured, datetime.now(UTC).date()), encoding="utf-8")
-    return str(file)
+class Machines:
+    """The calibrated machine of each kernel: what an action costs differs from one to the next."""
+
+    def __init__(self, options: Options, engine: Engine, arm: str, folder: Path, console: Console) -> None:
+        self._given, self._engine, self._arm = options.machine, engine, arm
+        self._folder, self._console = folder, console
+        self._files: dict[str, Path] = {}
+
+    def of(self, row: str) -> str:
+        """The machine file of a row; measured once, unless one was given for all."""
+        if self._given:
+            return self._given
+        key = row if self._arm == "vm" else "host"
+        if key not in self._files:
+            self._files[key] = self._folder / f"{key}.toml"
+            self._console.say(f"calibrating {key}: --machine FILE of `schedlab calibrate` saves this")
+            tell = self._console.detail
+            vm = self._arm == "vm"
+            measured = calibrate.vm(self._engine, row, True, True, tell) if vm else calibrate.host(quick=True)
+            text = calibrate.preset(measured, datetime.now(UTC).date())
+            self._files[key].write_text(text, encoding="utf-8")
+        return str(self._files[key])
 
 
 def _both(
-    options: Options, console: Console, engine: Engine, name: str, arm: str, machine: str
+    options: Options, console: Console, engine: Engine, name: str, arm: str, machines: Machines
 ) -> tuple[Result, Result]:
     seeds = {"seeds": options.seeds} if options.seeds is not None else {}
-    on_sim = engine.load(name, {**seeds, "machine": machine})
     on_real = dataclasses.replace(engine.load(name, seeds or None), arm=arm)
-    if on_sim.machine.cpus != on_real.machine.cpus:
-        text = f"{machine} has {on_sim.machine.cpus} CPUs and {name} declares {on_real.machine.cpus}"
-        raise InputError(text, hint="both arms must have the same CPUs")
-    return _ran(options, console, engine, on_sim, "sim"), _ran(options, console, engine, on_real, arm)
+    simulated = []
+    for row in dict.fromkeys(v.kernel for v in on_real.variants):
+        machine = machines.of(row)
+        on_sim = engine.load(name, {**seeds, "machine": machine})
+        if on_sim.machine.cpus != on_real.machine.cpus:
+            text = f"{machine} has {on_sim.machine.cpus} CPUs and {name} declares {on_real.machine.cpus}"
+            raise InputError(text, hint="both arms must have the same CPUs")
+        of_row = tuple(v for v in on_sim.variants if v.kernel == row)
+        simulated.append(_ran(options, console, engine, dataclasses.replace(on_sim, variants=of_row), "sim"))
+    return _merged(simulated, on_real), _ran(options, console, engine, on_real, arm)
+
+
+def _merged(results: Sequence[Result], scenario: Scenario) -> Result:
+    runs = {key: run for result in results for key, run in result.runs.items()}
+    failures = tuple(failure for result in results for failure in result.failures)
+    return Result(scenario, "sim", scenario.seeds, runs, failures)
 
 
 def _ran(options: Options, console: Console, engine: Engine, scenario: Scenario, arm: str) -> Result:
