@@ -53,6 +53,7 @@ def replay(
     matrix: bool = False,
     first: int | None = None,
     warm_up_ms: int | None = None,
+    explain: tuple[str, int] | None = None,
     cancel: Cancel | None = None,
 ) -> str: ...
 def row_of(release: str) -> str | None: ...

@@ -113,11 +113,12 @@ class Engine:
         *,
         matrix: bool = False,
         first: int | None = None,
+        explain: tuple[str, int] | None = None,
         cancel: Cancel | None = None,
     ) -> list[dict[str, Any]]:
-        """Reports of one kernel row, or of every row, on a recorded trace."""
+        """Reports of one kernel row, or of every row, on a recorded trace; the first explains a task at a time (ns)."""
         with self._translated():
-            text = self._native.replay(trace, kernel, matrix=matrix, first=first, cancel=cancel)
+            text = self._native.replay(trace, kernel, matrix=matrix, first=first, explain=explain, cancel=cancel)
             reports: list[dict[str, Any]] = json.loads(text)
             return reports
 

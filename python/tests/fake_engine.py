@@ -196,6 +196,7 @@ def replay(
     matrix: bool = False,
     first: int | None = None,
     warm_up_ms: int | None = None,
+    explain: tuple[str, int] | None = None,
     cancel: Cancel | None = None,
 ) -> str:
     raise NotImplementedError("traces are for the compiled engine")

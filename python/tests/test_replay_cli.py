@@ -156,3 +156,42 @@ def test_state_of_a_trace_without_probes(cli: Cli) -> None:
     code, out, _ = cli("replay", "hogs.ftrace", "--state")
     assert code == 0
     assert out.splitlines()[-1] == "the trace shows no state: it was recorded without probes"
+
+
+def test_a_waiting_task_is_explained(cli: Cli) -> None:
+    code, out, err = cli("replay", "hogs.ftrace", "--explain", "102@10.101")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "hogs.ftrace, row 6.1, at 10.101000000 s"
+    assert lines[1] == "hog (102) waits for 1.000000 ms on CPU 0"
+    assert lines[2] == "hog (101) runs instead"
+    assert lines[3].startswith("  picked 10,100.000000 ")
+    queue = [line.split()[:3] for line in lines if line.startswith("  hog (")]
+    assert queue == [["hog", "(101)", "running"], ["hog", "(102)", "waiting"]]
+    assert any(line.startswith("it runs at 10,104.000000 ms, after 3.000000 ms more") for line in lines)
+    code, out, _ = cli("replay", "hogs.ftrace", "--explain", "101@10101ms", "--json")
+    answer = json.loads(out)["reports"][0]["explanation"]["why"]
+    assert (code, answer["state"], answer["runner"], answer["agrees"]) == (0, "running", 101, True)
+
+
+@pytest.mark.parametrize(
+    ("moment", "message", "hint"),
+    [
+        ("hog@10.1", "2 tasks are called hog", "name one by its pid: 101, 102"),
+        ("cat@10.1", "no task cat of the fair class was seen by 10.100000 s", "a pid or a name"),
+        ("101@9", "the trace has no time 9.000000 s", "it goes from 10.000000 s to 11.196000 s"),
+        ("101@12", "the trace has no time 12.000000 s", "it goes from 10.000000 s to 11.196000 s"),
+        ("101", "`101` is not TASK@TIME", ""),
+        ("101@soon", "`soon` is not a time", ""),
+    ],
+)
+def test_moments_that_cannot_be_explained(cli: Cli, moment: str, message: str, hint: str) -> None:
+    code, _, err = cli("replay", "hogs.ftrace", "--explain", moment)
+    assert code == 2
+    assert message in err
+    assert hint in err
+
+
+def test_a_row_is_explained_not_all(cli: Cli) -> None:
+    code, _, err = cli("replay", "hogs.ftrace", "--matrix", "--explain", "101@10.1")
+    assert (code, "--explain asks one row" in err) == (2, True)

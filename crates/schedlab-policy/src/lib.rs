@@ -12,6 +12,7 @@ mod mechanism;
 pub mod pelt;
 mod placement;
 mod sched;
+pub mod told;
 mod version;
 pub mod weight;
 

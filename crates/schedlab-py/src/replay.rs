@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use schedlab_policy::Version;
-use schedlab_replay::{replay_rows, row_of, Options};
+use schedlab_replay::{replay_rows, row_of, Options, Question};
 use schedlab_trace::TraceReader;
 
 use crate::errors;
@@ -13,9 +13,10 @@ use crate::run::Cancel;
 use crate::traces::{Stoppable, TraceFailure};
 
 /// Replays a trace under one row (by default the recorded kernel's), or under every row, and returns the reports as a
-/// JSON list. `warm_up_ms` and `first` stand for the replay's own defaults where they are `None`.
+/// JSON list. `explain` is a task (pid or name) and a time in ns, which the first report then explains. `warm_up_ms` and `first` stand for the replay's own defaults where they are `None`.
 #[pyfunction]
-#[pyo3(signature = (trace, kernel=None, *, matrix=false, first=None, warm_up_ms=None, cancel=None))]
+#[pyo3(signature = (trace, kernel=None, *, matrix=false, first=None, warm_up_ms=None, explain=None, cancel=None))]
+#[allow(clippy::too_many_arguments)] // keywords of one Python function
 pub fn replay(
     py: Python<'_>,
     trace: &str,
@@ -23,6 +24,7 @@ pub fn replay(
     matrix: bool,
     first: Option<usize>,
     warm_up_ms: Option<u64>,
+    explain: Option<(String, u64)>,
     cancel: Option<&Cancel>,
 ) -> PyResult<String> {
     let flag = cancel.map_or_else(Arc::default, Cancel::flag);
@@ -30,6 +32,7 @@ pub fn replay(
     let options = Options {
         disagreements: first.unwrap_or(usual.disagreements),
         warm_up: warm_up_ms.map_or(usual.warm_up, |ms| ms.saturating_mul(1_000_000)),
+        explain: explain.map(|(task, at)| Question { task, at }),
     };
     let reports = py.detach(|| -> Result<String, TraceFailure> {
         let named = kernel.map(find).transpose()?;

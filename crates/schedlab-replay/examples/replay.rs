@@ -33,7 +33,7 @@ fn run(args: &[String]) -> Result<String, String> {
     let path = path.ok_or("usage: replay TRACE [--kernel V] [--matrix] [--json] [--first N] [--warm-up MS]")?;
     let mut reader = schedlab_trace::open(Path::new(path)).map_err(|error| error.to_string())?;
     let (disagreements, warm_up) = (number("--first", 10)? as usize, number("--warm-up", 10)? * 1_000_000);
-    let options = Options { disagreements, warm_up };
+    let options = Options { disagreements, warm_up, explain: None };
     if has("--matrix") {
         let rows: Vec<&'static Version> = Version::all().iter().collect();
         let reports = replay_rows(&mut *reader, &rows, &options).map_err(|error| error.to_string())?;

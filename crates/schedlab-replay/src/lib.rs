@@ -6,6 +6,7 @@
 //! vruntimes are compared and never fed back. The method and its limits: docs/models/replay.md.
 
 mod display;
+mod explain;
 mod model;
 mod operation;
 mod reading;
@@ -16,6 +17,7 @@ mod tally;
 mod window;
 
 pub use display::matrix_table;
+pub use explain::{Answer, Question, Why};
 pub use report::{
     Baselines, Disagreement, Part, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo,
     Unjudgeable, VruntimeSteps,
@@ -26,6 +28,7 @@ use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::Version;
 use schedlab_trace::{Header, TraceError, TraceReader};
 
+use explain::Asking;
 use model::Model;
 use reading::Reading;
 use settings::{has_autogroup, settings, tick_beside_hrtick, Settings};
@@ -33,17 +36,19 @@ use tally::Tally;
 use window::Window;
 
 /// What to do beside the comparison itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Decisions in the first so many ns of the trace do not count: queues fill with tasks not seen before.
     pub warm_up: Nanos,
     /// How many disagreements are described.
     pub disagreements: usize,
+    /// A moment to explain, as the first row has it.
+    pub explain: Option<Question>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { warm_up: 10 * MSEC, disagreements: 10 }
+        Options { warm_up: 10 * MSEC, disagreements: 10, explain: None }
     }
 }
 
@@ -76,18 +81,30 @@ pub fn replay_rows(
             (Model::new(config, Tally { from, limit: options.disagreements, ..Tally::default() }), refused)
         })
         .collect();
+    let mut asking = options.explain.clone().map(Asking::new);
     let mut reading = Reading::new(header.nr_cpus.unwrap_or(1), has_autogroup(&header), tick_beside_hrtick(&header));
     while let Some(step) = match first.take() {
         Some(step) => Some(step),
         None => window.next()?,
     } {
+        if let (Some(asking), Some((model, _))) = (&mut asking, rows.first()) {
+            asking.reach(model, step.time, &window);
+        }
         for operation in reading.read(&step, &window) {
             for (model, _) in &mut rows {
                 model.apply(&operation, step.time, step.cpu);
             }
+            if let (Some(asking), Some((model, _))) = (&mut asking, rows.first()) {
+                asking.follow(model, &operation, step.time);
+            }
         }
     }
-    Ok(rows.into_iter().map(|(model, refused)| finish(model, refused, &header, &window, options)).collect())
+    let mut reports: Vec<Report> =
+        rows.into_iter().map(|(model, refused)| finish(model, refused, &header, &window, options)).collect();
+    if let Some(report) = reports.first_mut() {
+        report.explanation = asking.map(|asking| asking.end(&window));
+    }
+    Ok(reports)
 }
 
 fn finish(model: Model, refused: Vec<String>, header: &Header, window: &Window<'_>, options: &Options) -> Report {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use schedlab_model::{Nanos, Pid};
 
+use crate::explain::Answer;
 use crate::tally::{Count, Field, Kind, Tally, Unjudged};
 
 /// How well one version row decides what a recorded kernel decided.
@@ -49,6 +50,9 @@ pub struct Report {
     pub out_of_step: u64,
     /// The first decisions that differ.
     pub disagreements: Vec<Disagreement>,
+    /// The moment that was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Answer>,
 }
 
 /// A trace.
@@ -334,6 +338,7 @@ impl Report {
             tasks: TaskCounts { seen: tally.tasks.seen, taken: tally.tasks.taken, guessed: tally.tasks.guessed },
             out_of_step: tally.out_of_step,
             disagreements: tally.disagreements,
+            explanation: None,
         }
     }
 }

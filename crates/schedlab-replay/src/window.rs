@@ -114,6 +114,16 @@ impl<'r> Window<'r> {
         self.names.get(&pid).map_or("?", String::as_str)
     }
 
+    /// The tasks that go by a name.
+    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Pid> + 'a {
+        self.names.iter().filter(move |(_, known)| *known == name).map(|(pid, _)| *pid)
+    }
+
+    /// Time of the last record read.
+    pub fn end(&self) -> Nanos {
+        self.last
+    }
+
     /// Records read, events lost, time from first to last.
     pub fn totals(&self) -> (u64, u64, Nanos) {
         (self.records, self.reader.lost(), self.last - self.first.unwrap_or(self.last))

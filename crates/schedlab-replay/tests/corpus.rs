@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use schedlab_policy::Version;
-use schedlab_replay::{matrix_table, replay, replay_rows, row_of, Options, Report, Score};
+use schedlab_replay::{matrix_table, replay, replay_rows, row_of, Answer, Options, Question, Report, Score};
 
 /// What a trace must reach at least, in parts of 10,000: contested picks, preemptions, and vruntimes (up to 6.1) or
 /// everything that probes show (from 6.12 on) equal to the ns.
@@ -129,4 +129,41 @@ fn a_report_is_json_and_text() {
     assert!(json["disagreements"][0]["queue"][0]["deadline"].is_u64());
     let text = report.to_string();
     assert!(text.contains("contested picks") && text.contains("rule:") && text.contains("lowest pid"), "{text}");
+}
+
+/// Whoever waits is in the queue that is shown, somebody else runs, and the wait ends where the trace says.
+#[test]
+fn whoever_waits_is_explained() {
+    let traces = corpus();
+    for (name, row) in
+        [("6.1.192-1cpu-niced", "6.1"), ("6.12.107-1cpu-niced", "6.12.107"), ("7.2.13-2cpu-niced", "7.2")]
+    {
+        let trace = traces.iter().find(|trace| trace.name == name).unwrap();
+        let (mut waited, mut from) = (0, 0);
+        for step in 0..20 {
+            let mut reader = schedlab_trace::open(&trace.path).unwrap();
+            let question = Question { task: "sh".to_owned(), at: from + step * 20_000_000 };
+            let options = Options { explain: Some(question), ..Options::default() };
+            let report = replay(&mut *reader, Version::find(row).unwrap(), &options).unwrap();
+            let pid = match report.explanation.unwrap() {
+                Answer::Outside(first, last) => {
+                    from = if from == 0 { first } else { last };
+                    continue;
+                }
+                Answer::Tasks(tasks) => tasks[step as usize % tasks.len()],
+                Answer::Why(why) => why.pid,
+            };
+            let question = Question { task: pid.to_string(), at: from + step * 20_000_000 };
+            let options = Options { explain: Some(question), ..Options::default() };
+            let mut reader = schedlab_trace::open(&trace.path).unwrap();
+            let report = replay(&mut *reader, Version::find(row).unwrap(), &options).unwrap();
+            let Some(Answer::Why(why)) = report.explanation else { panic!("{name}: {pid}") };
+            let shown = why.queue.entities.iter().any(|entity| entity.pid == pid);
+            assert_eq!(shown, why.state != "sleeping", "{name}: {why:?}");
+            assert!(why.runner.is_some() && why.runner != Some(pid) || why.state != "waiting", "{name}: {why:?}");
+            assert!(why.ended_ns.is_none_or(|ended| ended >= why.at_ns), "{name}: {why:?}");
+            waited += u64::from(why.state == "waiting");
+        }
+        assert!(waited > 3, "{name}: {waited}");
+    }
 }

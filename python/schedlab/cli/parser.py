@@ -52,6 +52,7 @@ class Options(argparse.Namespace):
     target: Path
     matrix: bool
     state: bool
+    explain: tuple[str, int] | None
     first: int
     workload: list[str]
     cpus: int | None
@@ -202,6 +203,9 @@ def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
     rows.add_argument("--matrix", action="store_true", help="every row, a line each")
     p.add_argument("--first", type=_natural, default=1, metavar="N", help="show the first N disagreements (default: 1)")
     p.add_argument("--state", action="store_true", help="show where the model's state first parts from the probed one")
+    p.add_argument(
+        "--explain", type=_moment, metavar="TASK@TIME", help="why a task (pid or name) waits at a time of the trace"
+    )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all counts as JSON; - is stdout, alone")
     p.set_defaults(html=None)
     _common(p)
@@ -346,6 +350,14 @@ def _time(text: str) -> int:
         raise argparse.ArgumentTypeError(f"`{text}` is not a time; write 12.5ms, 1.5s, 800us or 1200000ns")
     whole, fraction, unit = found[1], found[2] or "", units[found[3]]
     return int(whole + fraction.ljust(unit, "0")[:unit])
+
+
+def _moment(text: str) -> tuple[str, int]:
+    """A task and ns of the trace's clock, which prints seconds."""
+    task, at, time = text.rpartition("@")
+    if not (task and at and time):
+        raise argparse.ArgumentTypeError(f"`{text}` is not TASK@TIME; write 154@5.180241 or sh@5.180241")
+    return task, _time(time if time[-1:].isalpha() else time + "s")
 
 
 def _seeds(text: str) -> int | list[int]:

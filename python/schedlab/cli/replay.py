@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.output import check_paths
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
+from schedlab.errors import InputError
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, whatever the agreement is."""
-    from schedlab.render.agreement import document, matrix, report
+    from schedlab.render.agreement import document, explanation, matrix, report
     from schedlab.render.document import dump
 
     check_paths(options)
     engine = engine or native_engine()
     trace = str(options.source)
+    if options.matrix and options.explain:
+        raise InputError("--explain asks one row", hint="leave --matrix out, or name a row with --kernel")
     reports = interruptible(
         engine,
-        lambda cancel: engine.replay(trace, options.kernel, matrix=options.matrix, first=options.first, cancel=cancel),
+        lambda cancel: engine.replay(
+            trace, options.kernel, matrix=options.matrix, first=options.first, explain=options.explain, cancel=cancel
+        ),
     )
+    if options.explain:
+        why(reports[0]["explanation"], options.explain)
     text = dump(document(trace, reports))
     if options.json == "-":
         console.result(text)
+    elif options.explain:
+        console.result(explanation(trace, reports[0]))
     else:
         console.result(matrix(trace, reports) if options.matrix else report(trace, reports[0], state=options.state))
     if options.json not in (None, "-"):
         write_file(Path(options.json), text + "\n")
     return 0
+
+
+def why(answer: Mapping[str, Any], question: tuple[str, int]) -> None:
+    """An answer that is none is an error that says what there is."""
+    task, at = question
+    if outside := answer.get("outside"):
+        first, last = (f"{ns / 1e9:.6f}" for ns in outside)
+        raise InputError(f"the trace has no time {at / 1e9:.6f} s", hint=f"it goes from {first} s to {last} s")
+    pids = answer.get("tasks")
+    if pids:
+        named = ", ".join(map(str, pids))
+        raise InputError(f"{len(pids)} tasks are called {task}", hint=f"name one by its pid: {named}")
+    if pids is not None:
+        hint = "a pid or a name as the trace has it; tasks of other classes have no fair queue to wait in"
+        raise InputError(f"no task {task} of the fair class was seen by {at / 1e9:.6f} s", hint=hint)

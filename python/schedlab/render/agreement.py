@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from schedlab.render.explanation import why_lines
 from schedlab.render.grid import columns
+from schedlab.render.queue import task
 
 REPLAY_SCHEMA = "schedlab.replay/1"
 
@@ -23,6 +25,16 @@ def report(trace: str, r: Report, *, state: bool = False) -> str:
     blocks += [_states(r["state"])] if state else []
     blocks += [_disagreement(d) for d in r["disagreements"]]
     return "\n\n".join(blocks)
+
+
+def explanation(trace: str, r: Report) -> str:
+    """Why a task waits at a moment: the words of `explain`, numbers by the row, events by the kernel."""
+    answer = r["explanation"]["why"]
+    lines = [f"{trace}, row {answer['kernel']}, at {answer['at_ns'] / 1e9:.9f} s", *why_lines(answer)]
+    if answer["agrees"] is False:
+        runner, picked = (task(pid, answer["tasks"]) for pid in (answer["runner"], answer["picked"]["pid"]))
+        lines.append(f"the kernel ran {runner}; the row would have picked {picked}")
+    return "\n".join(lines)
 
 
 def matrix(trace: str, reports: Sequence[Report]) -> str:

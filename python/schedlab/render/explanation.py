@@ -118,15 +118,20 @@ def _event(side: Mapping[str, Any]) -> str:
 
 def why_text(scenario: Scenario, variant: str, seed: int, answer: Mapping[str, Any]) -> str:
     """Who runs instead, by which decision, and what ended it."""
-    names, at = answer["tasks"], answer["at_ns"]
+    head = f"{scenario.name}, {variant} ({answer['kernel']}), seed {seed}, at {ms(answer['at_ns'])} ms"
+    return "\n".join([head, *why_lines(answer)])
+
+
+def why_lines(answer: Mapping[str, Any]) -> list[str]:
+    """The answer without its first line, which says what was asked; of a run or of a recorded trace."""
+    names = answer["tasks"]
     who = task(answer["pid"], names)
-    lines = [f"{scenario.name}, {variant} ({answer['kernel']}), seed {seed}, at {ms(at)} ms"]
-    lines.append(f"{who} {_state(answer)} on CPU {answer['cpu']}")
+    lines = [f"{who} {_state(answer)} on CPU {answer['cpu']}"]
     if answer["state"] in ("waiting", "delayed") or answer["state"] == "running":
         lines += _turn(answer)
     lines += ["", *queue_lines(answer["queue"], names, [answer["pid"]])]
     lines += ["", *_end(answer)]
-    return "\n".join(lines)
+    return lines
 
 
 def _state(answer: Mapping[str, Any]) -> str:

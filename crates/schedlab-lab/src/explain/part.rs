@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::item::Item;
 use super::lane::{Lane, Shelf};
-use super::told::{names, pid_of, TaskNames, Told};
+use super::told::{names, pid_of, tell, TaskNames, Told};
 
 /// Where two variants part. Plain data; what cannot be told is left out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -323,7 +323,7 @@ fn placed(log: &[Kept], item: Option<Item>, at: Nanos) -> Option<&Kept> {
 
 fn side_of(spec: &RunSpec, item: Option<Item>, decision: Option<&Kept>, look: Look) -> Side {
     let version = spec.kernel.version;
-    let told = decision.map(|(decision, _)| Told::of(decision, None, version));
+    let told = decision.map(|(decision, _)| tell(decision, None, version));
     Side {
         kernel: version.name,
         hz: spec.kernel.hz,

@@ -10,7 +10,7 @@ use schedlab_trace::{Event, Kind};
 use serde::Serialize;
 
 use super::lane::{Lane, Shelf};
-use super::told::{names, pid_of, TaskNames, Told};
+use super::told::{names, pid_of, tell, TaskNames, Told};
 
 /// Which task is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -130,7 +130,7 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
         let version = spec.kernel.version;
         let concerns = |decision: &&(Decision, _)| decision.0.cpu.0 == why.cpu || pid_of(&decision.0) == task.pid;
         let told: Vec<Told> =
-            lane.decided.iter().filter(concerns).map(|(decision, _)| Told::of(decision, None, version)).collect();
+            lane.decided.iter().filter(concerns).map(|(decision, _)| tell(decision, None, version)).collect();
         why.ended_by.extend(told);
         let keep_from = why.ended_by.len().saturating_sub(ENDED_BY);
         why.ended_by.drain(..keep_from);
@@ -235,7 +235,7 @@ fn answer(spec: &RunSpec, lane: &Lane<'_>, task: &TaskView, turns: &[Turn], past
     let cpu = sched.cpu_of(task.task);
     let (turn, flags) = (&turns[cpu.index()], lane.session.cpu(cpu));
     let of = |times: &[Option<Nanos>]| times.get(usize::try_from(task.pid).unwrap_or(usize::MAX)).copied().flatten();
-    let told = |decision: &Decision| Told::of(decision, None, spec.kernel.version);
+    let told = |decision: &Decision| tell(decision, None, spec.kernel.version);
     Why {
         kernel: spec.kernel.version.name,
         at_ns: at,

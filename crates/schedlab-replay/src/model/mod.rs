@@ -80,6 +80,9 @@ impl Model {
     /// Takes part in an operation at a time of the trace; the record is of CPU `at`.
     pub fn apply(&mut self, operation: &Operation, now: Nanos, at: CpuId) {
         (self.now, self.at) = (now, at);
+        if let Some(decisions) = &mut self.fair.decisions {
+            decisions.clear();
+        }
         match *operation {
             Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within } => self.account(cpu, pid, ran, printed, within),
@@ -104,9 +107,16 @@ impl Model {
             Operation::Show { probe, charged } => self.show(&probe, charged),
             Operation::Lost => self.lose(),
         }
-        if let Some(decisions) = &mut self.fair.decisions {
-            decisions.clear();
-        }
+    }
+
+    /// The task of a pid, while it is in the fair class.
+    pub fn task(&self, pid: Pid) -> Option<TaskId> {
+        self.id(pid)
+    }
+
+    /// The pid of a task.
+    pub fn pid_of(&self, id: TaskId) -> Pid {
+        self.pid(id)
     }
 
     /// `update_curr`.

@@ -1,0 +1,256 @@
+//! Why a recorded task waits at a moment: its queue as the row has it, who runs, and the decisions since.
+//!
+//! The numbers are the model's, the events the kernel's: where the model would have chosen otherwise, both are told.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_policy::decision::Verdict;
+use schedlab_policy::fair::{EntityState, QueueView};
+use schedlab_policy::told::Told;
+use serde::Serialize;
+
+use crate::model::Model;
+use crate::operation::Operation;
+use crate::window::Window;
+
+/// How many of the decisions that kept the running task are told.
+const KEPT: usize = 4;
+
+/// Which task, at which time of the trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    /// A pid, or a name.
+    pub task: String,
+    /// In ns, on the trace's clock.
+    pub at: Nanos,
+}
+
+/// What can be answered.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Why.
+    Why(Box<Why>),
+    /// Not exactly one task of the fair class goes by that name; these do.
+    Tasks(Vec<Pid>),
+    /// The trace has no such time; its first and last record.
+    Outside(Nanos, Nanos),
+}
+
+/// A task at a moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Why {
+    /// Names of every task mentioned, by pid.
+    pub tasks: BTreeMap<Pid, String>,
+    /// The row.
+    pub kernel: &'static str,
+    /// When.
+    pub at_ns: Nanos,
+    /// Whose queue.
+    pub cpu: u32,
+    /// Who.
+    pub pid: Pid,
+    /// `waiting`, `delayed`, `running` or `sleeping`.
+    pub state: &'static str,
+    /// Since when.
+    pub since_ns: Option<Nanos>,
+    /// When it was woken last.
+    pub woken_ns: Option<Nanos>,
+    /// What a sleeper waits for: a trace does not say.
+    pub waits_for: Option<&'static str>,
+    /// Who runs there; `None` is idle or another class.
+    pub runner: Option<Pid>,
+    /// The row's own pick where the runner got the CPU.
+    pub picked: Option<Told>,
+    /// Whether that was the kernel's.
+    pub agrees: Option<bool>,
+    /// The last decisions that left it there.
+    pub kept: Vec<Told>,
+    /// How many there were.
+    pub kept_total: u64,
+    /// Always empty: the flag is in the trace's records, the next tick in none.
+    pub asked: Option<&'static str>,
+    /// See `asked`.
+    pub next_tick_ns: Option<Nanos>,
+    /// The queue.
+    pub queue: QueueView,
+    /// When the state ended.
+    pub ended_ns: Option<Nanos>,
+    /// By which decisions of the row.
+    pub ended_by: Vec<Told>,
+}
+
+/// The turn of a CPU's running task.
+#[derive(Clone, Default)]
+struct Turn {
+    runner: Pid,
+    picked: Option<Told>,
+    kept: Vec<Told>,
+    kept_total: u64,
+}
+
+/// What is known of a task's last changes.
+#[derive(Clone, Copy, Default)]
+struct Past {
+    since: Option<Nanos>,
+    woken: Option<Nanos>,
+}
+
+/// A question on its way through a trace.
+pub(crate) struct Asking {
+    question: Question,
+    turns: BTreeMap<CpuId, Turn>,
+    past: BTreeMap<Pid, Past>,
+    answer: Option<Answer>,
+}
+
+impl Asking {
+    pub fn new(question: Question) -> Self {
+        Asking { question, turns: BTreeMap::new(), past: BTreeMap::new(), answer: None }
+    }
+
+    /// Before a record of this time is applied.
+    pub fn reach(&mut self, model: &Model, time: Nanos, window: &Window<'_>) {
+        if self.answer.is_none() && time > self.question.at {
+            self.answer = Some(self.now(model, window));
+        }
+    }
+
+    fn now(&self, model: &Model, window: &Window<'_>) -> Answer {
+        let tasks: Vec<Pid> = match self.question.task.parse() {
+            Ok(pid) => model.place_of(pid).map(|_| pid).into_iter().collect(),
+            Err(_) => window.named(&self.question.task).filter(|pid| model.place_of(*pid).is_some()).collect(),
+        };
+        match (self.question.at < window.start(), tasks.as_slice()) {
+            (true, _) => Answer::Outside(window.start(), window.end()),
+            (false, [pid]) => self.why(model, *pid),
+            (false, _) => Answer::Tasks(tasks),
+        }
+    }
+
+    fn why(&self, model: &Model, pid: Pid) -> Answer {
+        let Some((cpu, queue)) = model.place_of(pid).map(|cpu| (cpu, model.queue_view(cpu))) else {
+            return Answer::Tasks(Vec::new());
+        };
+        let past = self.past.get(&pid).copied().unwrap_or_default();
+        let runner = queue.entities.iter().find(|entity| entity.state == EntityState::Running).map(|entity| entity.pid);
+        let turn = self.turns.get(&cpu).filter(|turn| Some(turn.runner) == runner).cloned().unwrap_or_default();
+        let picked_pid = turn.picked.as_ref().map(|told| told.pid);
+        Answer::Why(Box::new(Why {
+            tasks: BTreeMap::new(),
+            kernel: model.fair.config.version.name,
+            at_ns: self.question.at,
+            cpu: cpu.0,
+            pid,
+            state: state(&queue, pid),
+            since_ns: past.since,
+            woken_ns: past.woken,
+            waits_for: None,
+            runner,
+            agrees: picked_pid.map(|picked| Some(picked) == runner),
+            picked: turn.picked,
+            kept: turn.kept,
+            kept_total: turn.kept_total,
+            asked: None,
+            next_tick_ns: None,
+            queue,
+            ended_ns: None,
+            ended_by: Vec::new(),
+        }))
+    }
+
+    /// After an operation, with the decisions that the model took in it.
+    pub fn follow(&mut self, model: &Model, operation: &Operation, time: Nanos) {
+        let told: Vec<Told> = model.told(time);
+        self.finish_wait(operation, time, &told);
+        match *operation {
+            Operation::Wake { pid, .. } => {
+                let past = self.past.entry(pid).or_default();
+                (past.since, past.woken) = (Some(time), Some(time));
+            }
+            Operation::Switch { cpu, prev, next, .. } => {
+                for pid in [prev, next] {
+                    self.past.entry(pid).or_default().since = Some(time);
+                }
+                let picked = told.into_iter().rfind(|told| told.verdict == "pick");
+                self.turns.insert(cpu, Turn { runner: next, picked, ..Turn::default() });
+            }
+            _ => told.into_iter().for_each(|told| self.keep(told)),
+        }
+    }
+
+    fn keep(&mut self, told: Told) {
+        if !["keep", "stay", "pick"].contains(&told.verdict) {
+            return;
+        }
+        let Some(turn) = self.turns.get_mut(&CpuId(told.cpu)) else { return };
+        turn.kept_total += 1;
+        if turn.kept.len() == KEPT {
+            turn.kept.remove(0);
+        }
+        turn.kept.push(told);
+    }
+
+    fn finish_wait(&mut self, operation: &Operation, time: Nanos, told: &[Told]) {
+        let Some(Answer::Why(why)) = &mut self.answer else { return };
+        if why.ended_ns.is_some() {
+            return;
+        }
+        let ends = match *operation {
+            Operation::Switch { prev, next, .. } => match why.state {
+                "running" => prev == why.pid,
+                "waiting" => next == why.pid,
+                _ => false,
+            },
+            Operation::Wake { pid, .. } => pid == why.pid && why.state != "running" && why.state != "waiting",
+            _ => false,
+        };
+        if ends {
+            (why.ended_ns, why.ended_by) = (Some(time), told.to_vec());
+        }
+    }
+
+    /// The answer, at the end of the trace.
+    pub fn end(mut self, window: &Window<'_>) -> Answer {
+        let outside = Answer::Outside(window.start(), window.end());
+        let mut answer = self.answer.take().unwrap_or(outside);
+        if let Answer::Why(why) = &mut answer {
+            let decisions = why.picked.iter().chain(&why.kept).chain(&why.ended_by).map(|told| told.pid);
+            let entities = why.queue.entities.iter().map(|entity| entity.pid);
+            let pids: Vec<Pid> = decisions.chain(entities).chain([why.pid]).collect();
+            why.tasks = pids.into_iter().map(|pid| (pid, window.name(pid).to_owned())).collect();
+        }
+        answer
+    }
+}
+
+fn state(queue: &QueueView, pid: Pid) -> &'static str {
+    match queue.entities.iter().find(|entity| entity.pid == pid).map(|entity| entity.state) {
+        Some(EntityState::Running) => "running",
+        Some(EntityState::Waiting) => "waiting",
+        Some(EntityState::Delayed) => "delayed",
+        Some(EntityState::Leaving) | None => "sleeping",
+    }
+}
+
+impl Model {
+    /// The CPU a task of the fair class is on or was last on.
+    fn place_of(&self, pid: Pid) -> Option<CpuId> {
+        self.task(pid).map(|id| self.fair.entity(id).cpu)
+    }
+
+    /// The clock of the model is the charged time, which is no time of the trace: it is left out.
+    fn queue_view(&self, cpu: CpuId) -> QueueView {
+        QueueView { accounted_ns: None, ..self.fair.queue_view(cpu, |id| self.pid_of(id)) }
+    }
+
+    /// What the row has decided in the last operation.
+    fn told(&self, time: Nanos) -> Vec<Told> {
+        let decisions = self.fair.decisions.iter().flatten();
+        let version = self.fair.config.version;
+        let fair = decisions.filter(|decision| !matches!(decision.verdict, Verdict::Place(..) | Verdict::Pull(..)));
+        fair.map(|decision| Told { time_ns: time, ..Told::of(decision, self.pid_of(decision.task()), None, version) })
+            .collect()
+    }
+}
