@@ -7,6 +7,7 @@
 mod attributes;
 mod burn;
 pub mod calibrate;
+mod cgroups;
 mod clock;
 mod counters;
 mod error;

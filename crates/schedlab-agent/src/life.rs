@@ -135,6 +135,10 @@ pub fn spec_of(world: &World, id: u32) -> Option<&TaskSpec> {
 }
 
 fn prepare(world: &World, spec: &TaskSpec) -> Result<(), (Failure, i32)> {
+    if let Some(groups) = &world.groups {
+        let entered = groups.enter(spec.cgroup.as_deref());
+        entered.map_err(|error| (Failure::Cgroup, error.raw_os_error().unwrap_or(0)))?;
+    }
     attributes::name(&spec.name);
     attributes::timer_slack(spec.timer_slack)?;
     if let Some(mask) = &spec.affinity {

@@ -46,11 +46,16 @@ const DRAIN: Nanos = 250 * MSEC;
 /// Runs one specification on this machine and returns the result as JSON.
 pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Result<serde_json::Value> {
     let wall = clock::now();
+    if spec.autogroup {
+        let what = "autogroup = true: the agent runs all workloads in one session";
+        return Err(AgentError::cannot(what, "declare a [[cgroup]] for each workload"));
+    }
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
         spec.workloads.iter().flat_map(|w| &w.programs).flat_map(|p| &p.ops).any(|op| matches!(op, Op::System(_)));
     let speed = Speed::measure(kernel_work)?;
     let world = World::new(spec, speed, allowed_cpus()?, real)?;
+    let _groups = RemoveGroups(world);
     let mut start = Start { world, groups: groups(world, spec)?, leaders: Vec::new() };
     let firsts = start.groups.iter().map(Vec::len).sum::<usize>();
     let mut root = Root::start(&mut start)?;
@@ -72,6 +77,17 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let after = Speed::measure(false)?;
     let measured = Measured { spec, world, begin, ended, counts: at_end, after, wall_ns: clock::now() - wall };
     result::report(&measured, recording, settings)
+}
+
+/// Removes the control groups on every way out; what the root has removed already is skipped.
+struct RemoveGroups(&'static World);
+
+impl Drop for RemoveGroups {
+    fn drop(&mut self) {
+        if let Some(groups) = &self.0.groups {
+            groups.remove();
+        }
+    }
 }
 
 /// How a run ended, and at which run time.
@@ -235,5 +251,9 @@ impl Plan for Start {
         }
     }
 
-    fn clean(&mut self) {}
+    fn clean(&mut self) {
+        if let Some(groups) = &self.world.groups {
+            groups.remove();
+        }
+    }
 }

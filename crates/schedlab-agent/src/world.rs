@@ -13,6 +13,7 @@ use schedlab_sim::RunSpec;
 use schedlab_workload::{Op, TaskKind, Workload};
 
 use crate::burn::Speed;
+use crate::cgroups::Groups;
 use crate::error::{errno, os, AgentError, Result};
 use crate::log::{Chunk, Pool};
 use crate::objects::Object;
@@ -148,6 +149,8 @@ pub struct World {
     pub workloads: Arc<Vec<Workload>>,
     /// The real program that stands for a workload, by workload.
     pub real: Vec<Option<Real>>,
+    /// The run's control groups.
+    pub groups: Option<Groups>,
     /// Limit of the run.
     pub duration: Nanos,
     /// Objects, by workload.
@@ -218,10 +221,11 @@ impl World {
             state: arena.one().map_err(memory())?,
             warmup: spec.warmup,
         };
-        let world = World {
+        let mut world = World {
             flags: workloads.iter().map(|w| if one_process(w) { Flags::PRIVATE } else { Flags::empty() }).collect(),
             objects,
             duration: spec.duration,
+            groups: None,
             metric_base: metric_base.collect(),
             slots: arena.slice(MOST_TASKS).map_err(memory())?,
             finished: arena.slice(workloads.len()).map_err(memory())?,
@@ -236,6 +240,8 @@ impl World {
             bell: eventfd(0, EventfdFlags::NONBLOCK).map_err(errno("eventfd"))?,
             workloads,
         };
+        // Last, for whoever fails after this must remove them.
+        world.groups = Groups::make(&spec.cgroups, &world.workloads)?;
         Ok(Box::leak(Box::new(world)))
     }
 

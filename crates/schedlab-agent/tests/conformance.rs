@@ -345,6 +345,46 @@ fn real_programs_report_the_metrics_of_their_models() {
     assert!(simulated.iter().all(|name| names.contains_key(name)));
 }
 
+#[test]
+fn control_groups_are_made_and_removed() {
+    let workloads = r#"
+        [[cgroup]]
+        name = "a"
+        weight = 300
+        [[cgroup]]
+        name = "a/low"
+        idle = true
+        [[workload]]
+        name = "w"
+        cgroup = "a"
+        program = [ { begin = "done" }, { run = "1ms" }, { end = "done" } ]
+        [[workload]]
+        name = "v"
+        cgroup = "a/low"
+        program = [ { fork = "child" }, "reap", { begin = "done" }, { end = "done" } ]
+        task = [ { name = "child", count = 0, program = [ { run = "1ms" } ] } ]
+    "#;
+    let (path, scenario) = scenario("groups", workloads);
+    let (code, stdout, stderr) = agent(&["run", path.to_str().unwrap(), "--variant", "v"]);
+    if code == Some(4) {
+        writeln!(std::io::stdout(), "skipped: control groups: {}", stderr.lines().next().unwrap_or("")).unwrap();
+        return;
+    }
+    assert_eq!(code, Some(0), "{stderr}");
+    let json: Json = serde_json::from_str(&stdout).unwrap();
+    let simulated = simulated(&scenario);
+    for metric in ["w.done.count", "v.done.count"] {
+        assert_eq!(simulated.metric(metric), Some(1.0), "{metric}");
+        assert_eq!(json["metrics"][metric], 1.0, "{metric}");
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let hierarchies = mounts.lines().filter(|line| line.contains(" cgroup")).filter_map(|line| line.split(' ').nth(1));
+    for dir in hierarchies.flat_map(|path| std::fs::read_dir(path).into_iter().flatten().flatten()) {
+        let name = dir.file_name().into_string().unwrap();
+        assert!(!name.starts_with("schedlab-") || !name.ends_with("-a"), "{name} is left");
+    }
+}
+
 /// Whatever ends the supervisor, its tasks end with it.
 #[test]
 fn nothing_outlives_a_run() {

@@ -1,0 +1,156 @@
+//! The control groups of a run, in whichever hierarchy has the cpu controller; removed when the run is over.
+//!
+//! Groups are children of the hierarchy's root, as on the simulator, under names that no other run has. cgroup v1 takes
+//! single threads; v2 takes whole processes, and a process whose tasks belong to different groups is refused there. Left
+//! out: latency nice of groups, which no mainline kernel has.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schedlab_policy::fair::GroupShares;
+use schedlab_sim::Cgroup;
+use schedlab_workload::Workload;
+
+use crate::error::{AgentError, Result};
+
+/// Bits of `scale_load`: shares at full resolution have them below the file's unit.
+const FIXEDPOINT_SHIFT: u32 = 10;
+
+/// Which interface the cpu controller has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Version {
+    V1,
+    V2,
+}
+
+/// The groups of one run.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    version: Version,
+    root: PathBuf,
+    /// Directory of each group, by the scenario's path; those above come first.
+    made: BTreeMap<String, PathBuf>,
+}
+
+/// The mounted hierarchy with the cpu controller.
+fn hierarchy() -> Option<(Version, PathBuf)> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mut found = None;
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, path, kind, options, ..] = fields[..] else { continue };
+        if kind == "cgroup" && options.split(',').any(|option| option == "cpu") {
+            return Some((Version::V1, PathBuf::from(path)));
+        }
+        let controllers = fs::read_to_string(Path::new(path).join("cgroup.controllers")).unwrap_or_default();
+        if kind == "cgroup2" && controllers.split_ascii_whitespace().any(|controller| controller == "cpu") {
+            found = Some((Version::V2, PathBuf::from(path)));
+        }
+    }
+    found
+}
+
+impl Groups {
+    /// Makes them; `None` if the scenario has none.
+    pub fn make(cgroups: &[Cgroup], workloads: &[Workload]) -> Result<Option<Groups>> {
+        if cgroups.is_empty() {
+            return Ok(None);
+        }
+        let none = || {
+            let hint = "mount -t cgroup -o cpu none /sys/fs/cgroup/cpu (as root)";
+            AgentError::cannot("no hierarchy of control groups has the cpu controller", hint)
+        };
+        let (version, root) = hierarchy().ok_or_else(none)?;
+        if version == Version::V2 {
+            check_processes(workloads)?;
+        }
+        let mut groups = Groups { version, root, made: BTreeMap::new() };
+        for cgroup in cgroups {
+            // What was made so far is removed on the way out.
+            let made = groups.make_one(cgroup);
+            if let Err(error) = made {
+                groups.remove();
+                return Err(error);
+            }
+        }
+        Ok(Some(groups))
+    }
+
+    fn make_one(&mut self, cgroup: &Cgroup) -> Result<()> {
+        if cgroup.latency_nice != 0 {
+            let what = format!("cgroup {}: this kernel has no latency nice of groups", cgroup.path);
+            return Err(AgentError::cannot(what, "leave latency_nice out"));
+        }
+        let name = format!("schedlab-{}-{}", std::process::id(), cgroup.path.trim_start_matches('/'));
+        let dir = self.root.join(name);
+        if self.version == Version::V2 {
+            let above = dir.parent().unwrap_or(&self.root);
+            write(above, "cgroup.subtree_control", "+cpu")?;
+        }
+        let made = fs::create_dir(&dir);
+        made.map_err(|error| AgentError::cannot(format!("{}: {error}", dir.display()), "run it as root"))?;
+        self.made.insert(cgroup.path.clone(), dir.clone());
+        if cgroup.idle {
+            return write(&dir, "cpu.idle", "1");
+        }
+        match (self.version, cgroup.shares) {
+            (_, None) => Ok(()),
+            (Version::V1, Some(shares)) => write(&dir, "cpu.shares", &(shares.full() >> FIXEDPOINT_SHIFT).to_string()),
+            (Version::V2, Some(GroupShares::Weight(weight))) => write(&dir, "cpu.weight", &weight.to_string()),
+            (Version::V2, Some(GroupShares::Nice(nice))) => write(&dir, "cpu.weight.nice", &nice.to_string()),
+            (Version::V2, Some(GroupShares::Shares(shares))) => {
+                // The inverse of the kernel's own conversion, which has 100 for 1024.
+                let weight = (shares * 100 + 512) / 1024;
+                write(&dir, "cpu.weight", &weight.clamp(1, 10_000).to_string())
+            }
+        }
+    }
+
+    /// Moves the calling thread (v1) or process (v2) into the group of a path, or into the root without one.
+    pub fn enter(&self, path: Option<&str>) -> std::io::Result<()> {
+        let dir = path.and_then(|path| self.made.get(path)).unwrap_or(&self.root);
+        match self.version {
+            Version::V1 => fs::write(dir.join("tasks"), "0"),
+            Version::V2 => fs::write(dir.join("cgroup.procs"), "0"),
+        }
+    }
+
+    /// Removes them, the deepest first, once their last tasks are gone.
+    pub fn remove(&self) {
+        for dir in self.made.values().rev() {
+            let gone = || !dir.exists() || fs::remove_dir(dir).is_ok();
+            for _ in 0..200 {
+                if gone() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+fn write(dir: &Path, file: &str, value: &str) -> Result<()> {
+    let path = dir.join(file);
+    let hint = "run it as root, on a kernel that has this file";
+    fs::write(&path, value).map_err(|error| AgentError::cannot(format!("{}: {error}", path.display()), hint))
+}
+
+/// cgroup v2 keeps the threads of a process together.
+fn check_processes(workloads: &[Workload]) -> Result<()> {
+    for workload in workloads {
+        let mut groups = BTreeMap::new();
+        for task in &workload.tasks {
+            let known = groups.entry(task.process).or_insert(&task.cgroup);
+            if *known != &task.cgroup {
+                let what = format!("workload {}: threads of one process in different cgroups", workload.name);
+                return Err(AgentError::cannot(
+                    what,
+                    "cgroup v2 cannot; mount -t cgroup -o cpu none /sys/fs/cgroup/cpu",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
