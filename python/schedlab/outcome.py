@@ -119,4 +119,6 @@ def _series(d: Mapping[str, Any]) -> Series:
 
 
 def _task(d: Mapping[str, Any]) -> Task:
-    return Task(d["name"], d["pid"], d["cpu_ns"], d["wait_ns"], d["switches"], d.get("migrations", 0), d.get("tasks", 1))
+    return Task(
+        d["name"], d["pid"], d["cpu_ns"], d["wait_ns"], d["switches"], d.get("migrations", 0), d.get("tasks", 1)
+    )

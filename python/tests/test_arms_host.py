@@ -145,6 +145,7 @@ def measured(root: Path, compared: Scenario, store: Store | None = None) -> Any:
 
 REFUSED = [
     # variants, words of the message, words of the hint
+    ([{**made_up.variant("a"), "changes": {"hz": 1000}}], "variant a sets hz", "image = PATH"),
     ([made_up.variant("new", "6.12.107")], "variant new: kernel 6.12.107, and this machine runs 6.1.0", '"6.1"'),
     (
         [made_up.variant("a", files=[["/proc/sys/kernel/nothing", "1"]])],

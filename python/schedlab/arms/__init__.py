@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from schedlab.arms.arm import Arm, Place, SimArm
 from schedlab.engine import Engine
 from schedlab.errors import InputError
@@ -9,8 +11,8 @@ from schedlab.errors import InputError
 __all__ = ["Arm", "Place", "SimArm", "arm_of"]
 
 
-def arm_of(name: str, engine: Engine) -> Arm:
-    """The arm of this name."""
+def arm_of(name: str, engine: Engine, tell: Callable[[str], None] = lambda _: None) -> Arm:
+    """The arm of this name; `tell` hears of every step of a guest."""
     if name == "sim":
         return SimArm(engine)
     if name == "host":
@@ -20,5 +22,5 @@ def arm_of(name: str, engine: Engine) -> Arm:
     if name == "vm":
         from schedlab.arms.vm import VmArm
 
-        return VmArm(engine)
+        return VmArm(engine, tell)
     raise InputError(f"there is no arm `{name}`", hint="the arms are sim, host and vm")

@@ -95,6 +95,17 @@ def is_cancelled(cancel: Cancel | None) -> bool:
     return isinstance(cancel, Flag) and cancel.is_set()
 
 
+def check_real(scenario: Scenario) -> None:
+    """Refuse what no real kernel can be told."""
+    for variant in scenario.variants:
+        if variant.changes.get("hz"):
+            raise ArmError(
+                f"variant {variant.name} sets hz, and a kernel ticks as it was built to",
+                hint="leave hz out, or boot an image of that kind: image = PATH in [arm.vm]",
+                file=scenario.file,
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a real run happened: what its record says beside the numbers."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.arms import agent, noise, process, state
-from schedlab.arms.arm import Flag, Place
+from schedlab.arms.arm import Flag, Place, check_real
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.arms.order import ORDERS
 from schedlab.engine import Cancel, Engine
@@ -33,6 +33,7 @@ class HostArm:
 
     def prepare(self, scenario: Scenario) -> None:
         self._program = agent.find()
+        check_real(scenario)
         self._check_kernel(scenario)
         left = self._journal.open()
         self._put_back = [f"a killed run had changed {c.file} to {c.after}: it is {c.before} again" for c in left]

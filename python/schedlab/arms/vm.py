@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from schedlab.arms import accelerator, agent, guest, images, topology
-from schedlab.arms.arm import Flag, Place, is_cancelled
+from schedlab.arms.arm import Flag, Place, check_real, is_cancelled
 from schedlab.arms.order import to_and_fro
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import ArmError, OutputError, reason
@@ -35,6 +35,7 @@ class VmArm:
     def prepare(self, scenario: Scenario) -> None:
         options = scenario.arms["vm"]
         agent.find()
+        check_real(scenario)
         if options["repeatable"] and scenario.machine.cpus != 1:
             raise ArmError(
                 f"repeatable = true needs one CPU, and {scenario.machine.name} has {scenario.machine.cpus}",

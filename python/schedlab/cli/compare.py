@@ -27,7 +27,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     engine = engine or native_engine()
     scenario = api.load(options.scenario, seeds=options.seeds, engine=engine)
     scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
-    arm = arm_of(scenario.arm, engine)
+    arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
     try:
         store = _store(options, scenario)

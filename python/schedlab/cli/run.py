@@ -29,7 +29,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     variant = api.pick_variant(scenario, options.variant)
     seed = scenario.seeds[0] if options.seed is None else options.seed
     trace = str(options.trace) if options.trace else None
-    run = _ran(options, engine, scenario, variant, seed, trace)
+    run = _ran(options, console, engine, scenario, variant, seed, trace)
     document = dump(run_document(scenario, scenario.arm, run))
     if options.json == "-":
         console.result(document)
@@ -46,7 +46,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     return 3 if run.trace_error else 0
 
 
-def _ran(options: Options, engine: Engine, scenario: Scenario, variant: str, seed: int, trace: str | None) -> Run:
+def _ran(
+    options: Options, console: Console, engine: Engine, scenario: Scenario, variant: str, seed: int, trace: str | None
+) -> Run:
     check = options.check_determinism
     if scenario.arm == "sim":
         return interruptible(
@@ -55,7 +57,7 @@ def _ran(options: Options, engine: Engine, scenario: Scenario, variant: str, see
         )
     if check:
         raise InputError("only the simulator is deterministic", hint="leave --check-determinism or --arm out")
-    arm = arm_of(scenario.arm, engine)
+    arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
     try:
         return interruptible(arm, lambda cancel: arm.run(scenario, variant, seed, trace=trace, cancel=cancel))
@@ -89,9 +91,7 @@ def _tasks(run: Run) -> str:
     rows = [["task", "pid", "cpu ms", "wait ms", "switches", "migrations"]]
     for t in busiest:
         name, pid = (t.name, str(t.pid)) if t.tasks == 1 else (f"{t.name}, {t.tasks:,} ended", "")
-        rows.append(
-            [name, pid, value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6), f"{t.switches:,}", f"{t.migrations:,}"]
-        )
+        rows.append([name, pid, value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6), f"{t.switches:,}", f"{t.migrations:,}"])
     more = run.record.get("tasks_total", len(run.tasks)) - sum(t.tasks for t in busiest)
     lines = columns(rows, "<>>>>>")
     return "\n".join([*lines, *([f"and {plural(more, 'more task')}"] if more else [])])

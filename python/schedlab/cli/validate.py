@@ -106,7 +106,7 @@ def _merged(results: Sequence[Result], scenario: Scenario) -> Result:
 
 
 def _ran(options: Options, console: Console, engine: Engine, scenario: Scenario, arm: str) -> Result:
-    chosen = arm_of(arm, engine)
+    chosen = arm_of(arm, engine, console.detail)
     chosen.prepare(scenario)
     progress = console.progress(len(scenario.seeds) * len(scenario.variants))
     try:
