@@ -239,6 +239,13 @@ pub const METRIC: Section = Section {
         key("margin", "percentage", "2%", "smallest difference that matters"),
         key("better", "lower, higher or neither", "the metric's", "which direction is an improvement"),
         key("unit", "us, ms or s", "the metric's", "unit of a time as shown"),
+        key(
+            "at-least",
+            "number, in the unit",
+            "",
+            "what a correct scheduler reaches; the tests of scenarios/bugs hold it",
+        ),
+        key("at-most", "number, in the unit", "", "what a correct scheduler stays below, likewise"),
     ],
 };
 

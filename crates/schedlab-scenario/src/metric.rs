@@ -1,5 +1,7 @@
 //! `[[metric]]`: what is judged and how finely. What is not listed comes from the workloads, with the default margin.
 
+use std::ops::RangeInclusive;
+
 use schedlab_metrics::{sched_metrics, SchedMetric, Stat};
 use schedlab_workload::{Better, MetricDecl, Unit, Workload};
 
@@ -22,6 +24,8 @@ pub struct Metric {
     pub better: Better,
     /// Smallest difference that matters, in percent.
     pub margin_pct: f64,
+    /// The values that a correct scheduler keeps to, if the scenario says so.
+    pub bound: Option<RangeInclusive<f64>>,
     /// What it means, one line.
     pub help: String,
     /// Whether the scenario lists it.
@@ -87,8 +91,24 @@ fn declared(table: &Table, of: &Value, workloads: &mut [Workload]) -> Result<Met
     let directions = [("lower", Better::Lower), ("higher", Better::Higher), ("neither", Better::Neither)];
     base.better = table.get("better").map(|value| value.choice(&directions)).transpose()?.unwrap_or(base.better);
     base.margin_pct = table.get("margin").map(|value| value.percent(100.0)).transpose()?.unwrap_or(DEFAULT_MARGIN_PCT);
+    base.bound = bound(table)?;
     base.declared = true;
     Ok(base)
+}
+
+/// `at-least` and `at-most`.
+fn bound(table: &Table) -> Result<Option<RangeInclusive<f64>>> {
+    const ANY: RangeInclusive<f64> = -1e15..=1e15;
+    let [least, most] = ["at-least", "at-most"].map(|key| table.get(key).map(|value| value.number(ANY)).transpose());
+    let (least, most) = (least?, most?);
+    if least.is_none() && most.is_none() {
+        return Ok(None);
+    }
+    let range = least.unwrap_or(f64::MIN)..=most.unwrap_or(f64::MAX);
+    match (range.is_empty(), table.get("at-most")) {
+        (true, Some(value)) => Err(value.error("at-most is below at-least")),
+        _ => Ok(Some(range)),
+    }
 }
 
 fn stat(table: &Table, of: &Value, sampled: bool) -> Result<Option<String>> {
@@ -179,6 +199,7 @@ fn plain(of: String, stat: Option<&str>, unit: Unit, better: Better, help: &str)
         unit,
         better,
         margin_pct: DEFAULT_MARGIN_PCT,
+        bound: None,
         help: help.to_owned(),
         declared: false,
     }

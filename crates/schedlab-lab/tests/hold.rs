@@ -1,0 +1,124 @@
+//! What must hold of every row, on whole runs: who never sleeps beside who does, a thousand tasks, one file per bug.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use schedlab_lab::{run, Run, RunSpec};
+use schedlab_scenario::Scenario;
+
+fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn ran(spec: &RunSpec) -> Run {
+    run(spec, None, &AtomicBool::new(false)).unwrap_or_else(|error| panic!("{}: {error}", spec.kernel.version.name))
+}
+
+/// The share, in percent, of the task that runs and sleeps 1 ms each.
+fn sleepers_share(scenario: &Scenario, variant: &str) -> f64 {
+    let report = ran(&scenario.run_spec(variant, 1).unwrap()).report;
+    let busy = |name: &str| report.tasks.iter().find(|task| task.name == name).map(|task| task.cpu_ns as f64).unwrap();
+    100.0 * busy("sleeper-1ms") / (busy("sleeper-1ms") + busy("runner-1ms"))
+}
+
+#[test]
+fn an_always_runner_beside_a_sleeper() {
+    let text = std::fs::read_to_string(scenarios().join("sleeper-curve.toml")).unwrap();
+    let workloads = &text[..text.find("[[variant]]").unwrap()];
+    let no_delay = "features = { DELAY_DEQUEUE = false }";
+    // Credit for sleeping makes it half. Without any, a third: it waits as long as it runs, then sleeps as long. A delayed
+    // sleeper pays its debt while it sleeps, which comes to half again up to 6.18; 7.2 places it at V, behind in deadline.
+    let cases = [
+        ("5.2", "", 50.0, 1.0),
+        ("5.7", "", 50.0, 1.0),
+        ("5.13", "", 50.0, 1.0),
+        ("6.1", "", 50.0, 1.0),
+        ("6.3", "", 50.0, 1.0),
+        ("eevdf-rfc", "", 33.3, 1.0),
+        ("eevdf-rfc", "features = { PLACE_BONUS = true }", 50.0, 1.0),
+        ("6.6", "", 33.3, 1.0),
+        ("6.12.0", no_delay, 33.3, 1.0),
+        ("6.12.107", no_delay, 33.3, 1.0),
+        ("6.18", no_delay, 33.3, 1.0),
+        ("7.2", no_delay, 33.3, 1.0),
+        ("6.12.0", "", 50.0, 2.0),
+        ("6.12.107", "", 50.0, 2.0),
+        ("6.18", "", 50.0, 2.0),
+    ];
+    for (kernel, changes, due, within) in cases {
+        let file = format!("{workloads}[[variant]]\nname = \"x\"\nkernel = \"{kernel}\"\n{changes}\n");
+        let share = sleepers_share(&Scenario::parse(&file, "sleeper-curve", None).unwrap(), "x");
+        assert!((share - due).abs() <= within, "{kernel} {changes}: {share:.2}%, due {due}%");
+    }
+}
+
+#[test]
+fn a_thousand_tasks_stay_inside_the_lag_bound() {
+    for kernel in ["6.6", "6.12.0", "6.12.107", "6.18", "7.2"] {
+        let slices = kernel != "6.6";
+        let short = if slices { "slice = \"0.5ms\"" } else { "nice = -3" };
+        let file = format!(
+            "machine = {{ base = \"laptop-8\", topology = {{ cores-per-llc = 2, threads-per-core = 1 }} }}\n\
+             duration = \"20s\"\nvariant = [{{ name = \"x\", kernel = \"{kernel}\" }}]\n\
+             [[workload]]\nname = \"mix\"\n\
+             task = [\n\
+             {{ name = \"hog\", count = 600, program = [{{ loop = \"forever\", do = [{{ run = \"10ms\" }}] }}] }},\n\
+             {{ name = \"light\", count = 200, nice = 5, program = [{{ loop = \"forever\", do = [{{ run = \"10ms\" }}] }}] }},\n\
+             {{ name = \"short\", count = 200, {short}, program = [{{ loop = \"forever\", do = [{{ run = \"10ms\" }}] }}] }},\n\
+             ]\n"
+        );
+        let scenario = Scenario::parse(&file, "mix", None).unwrap_or_else(|error| panic!("{error}"));
+        // The checker stops the run at the first lag beyond the bound.
+        let run = ran(&scenario.run_spec("x", 1).unwrap());
+        let looked = run.outcome.checks.iter().find(|(name, _)| *name == "lag_bound").map(|(_, looks)| *looks);
+        assert!(looked.is_some_and(|looks| looks > 0), "{kernel}: {:?}", run.outcome.checks);
+    }
+}
+
+/// Every file of `scenarios/bugs`: its first line names the commit that fixed the bug, its metrics bound what a correct
+/// scheduler does, and every variant but those named `buggy` keeps to the bounds.
+#[test]
+fn a_known_bug_shows_where_it_is_and_nowhere_else() {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(scenarios().join("bugs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let first = text.lines().next().unwrap_or_default();
+        let commit =
+            first.strip_prefix("# Fixed by ").and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+        let hex = commit.len() >= 12 && commit.chars().all(|c| c.is_ascii_hexdigit());
+        assert!(hex, "{name}: the first line must be `# Fixed by COMMIT (\"subject\")`, not {first:?}");
+        let scenario = Scenario::load(&file, None).unwrap_or_else(|error| panic!("{error}"));
+        let mut seen = [false; 2];
+        for variant in scenario.variants() {
+            let buggy = variant.name.starts_with("buggy");
+            seen[usize::from(buggy)] = true;
+            for seed in &scenario.seeds {
+                let (kept, told) = keeps(&scenario, &variant.name, *seed);
+                assert_eq!(
+                    kept, !buggy,
+                    "{name}: {} ({}), seed {seed}: {told}",
+                    variant.name, variant.kernel.version.name
+                );
+            }
+        }
+        assert_eq!(seen, [true; 2], "{name}: a variant `buggy...` and one that is not");
+    }
+}
+
+/// Whether the run keeps to every bound of the file, and what it came to.
+fn keeps(scenario: &Scenario, variant: &str, seed: u64) -> (bool, String) {
+    let json = ran(&scenario.run_spec(variant, seed).unwrap()).to_json();
+    let bounds: Vec<_> =
+        scenario.metrics().iter().filter_map(|m| m.bound.clone().map(|bound| (&m.name, bound))).collect();
+    assert!(!bounds.is_empty(), "no metric with at-least or at-most");
+    let values: Vec<(&String, Option<f64>)> =
+        bounds.iter().map(|(name, _)| (*name, json["metrics"][*name].as_f64())).collect();
+    let kept = bounds.iter().zip(&values).all(|((_, bound), (_, value))| value.is_some_and(|x| bound.contains(&x)));
+    (kept, format!("{values:?}, bounds {bounds:?}"))
+}
