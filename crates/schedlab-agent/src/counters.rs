@@ -38,6 +38,8 @@ pub struct MachineTime {
 #[derive(Debug, Default)]
 pub struct Counters {
     warmup: Nanos,
+    /// Whether each task is looked at: a trace tells more, without thousands of files to read.
+    tasks: bool,
     begun: Option<Counts>,
 }
 
@@ -53,14 +55,14 @@ pub struct Counts {
 impl Counters {
     /// Counts from the end of the warm-up.
     #[must_use]
-    pub fn new(_world: &World, warmup: Nanos) -> Counters {
-        Counters { warmup, begun: None }
+    pub fn new(warmup: Nanos, tasks: bool) -> Counters {
+        Counters { warmup, tasks, begun: None }
     }
 
     /// Takes the first counts once the warm-up is over.
     pub fn tick(&mut self, world: &World, now: Nanos) {
         if self.begun.is_none() && (now >= self.warmup && now > 0) {
-            self.begun = Some(Counts::now(world));
+            self.begun = Some(Counts::now(world, self.tasks));
         }
     }
 
@@ -77,7 +79,7 @@ impl Counters {
     /// What was counted between the end of the warm-up and now.
     #[must_use]
     pub fn finish(&self, world: &World) -> Counts {
-        let mut counts = Counts::now(world);
+        let mut counts = Counts::now(world, self.tasks);
         let Some(begun) = &self.begun else { return counts };
         for (id, now) in &mut counts.tasks {
             let before = begun.tasks.get(id).copied().unwrap_or_default();
@@ -92,8 +94,8 @@ impl Counters {
 }
 
 impl Counts {
-    fn now(world: &World) -> Counts {
-        let made = world.control.tasks.load(Acquire);
+    fn now(world: &World, tasks: bool) -> Counts {
+        let made = if tasks { world.control.tasks.load(Acquire) } else { 0 };
         let tasks = (0..made).filter_map(|id| Some((id, task(world, id)?))).collect();
         Counts { tasks, machine: MachineTime::now() }
     }
@@ -162,6 +164,14 @@ impl MachineTime {
     pub fn total(&self) -> u64 {
         self.busy + self.idle + self.interrupts + self.steal
     }
+}
+
+/// Memory that may be used, in KiB; 1 GiB where the kernel does not say.
+#[must_use]
+pub fn available_kib() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
+    line.and_then(|kib| kib.parse().ok()).unwrap_or(1 << 20)
 }
 
 #[cfg(test)]

@@ -183,17 +183,20 @@ impl Merger {
         if !from_us && !to_us && time >= self.warmup && (foreign(prev) || foreign(next)) {
             self.merged.foreign_switches += 1;
         }
-        let mine = |pid: Pid, ours: bool| if ours { pid } else { 0 };
-        let state = |pid: Pid| if from_us || pid == 0 { prev_state } else { TaskState::Sleeping };
-        let of = |prev: Pid, next: Pid| {
-            let kind = Kind::Switch { prev, prev_prio, prev_state: state(prev), next, next_prio };
+        let of = |prev: Pid, prev_state: TaskState, next: Pid| {
+            let kind = Kind::Switch { prev, prev_prio, prev_state, next, next_prio };
             Event { time, cpu, kind }
         };
         if from_us || to_us {
-            let event = of(mine(prev, from_us), mine(next, to_us));
+            // Somebody else's task stands for idle, which is always runnable.
+            let mine = |pid: Pid, ours: bool| if ours { pid } else { 0 };
+            let state = if from_us { prev_state } else { TaskState::Running };
+            let event = of(mine(prev, from_us), state, mine(next, to_us));
             self.keep(event, false);
         }
-        self.merged.all.push(of(prev, next));
+        // Whoever is somebody else's never counts as waiting.
+        let state = if from_us || prev == 0 { prev_state } else { TaskState::Sleeping };
+        self.merged.all.push(of(prev, state, next));
     }
 
     /// What ran when the run began.

@@ -36,6 +36,8 @@ pub struct Measured<'a> {
     pub after: Speed,
     /// All of it, preparation included.
     pub wall_ns: Nanos,
+    /// What was not as the workload asks for.
+    pub note: Option<String>,
 }
 
 /// Why a value is null on a real kernel.
@@ -122,6 +124,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
         "unavailable": unavailable,
         "calibration": { "before": world.speed, "after": measured.after, "drift_pct": drift(world.speed, measured.after) },
         "noise": noise(measured, recorded.as_ref()),
+        "note": measured.note,
         "trace_error": trace_error,
     });
     if let (Json::Object(json), Json::Object(told)) = (&mut json, told) {
@@ -207,13 +210,13 @@ fn pour(names: &[(i32, String)], notes: &[Event], kernel: &[Event], sink: &mut d
 /// What is known without scheduler tracepoints: counts and CPU time of each task.
 fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailable: &mut BTreeMap<String, String>) {
     let world = measured.world;
-    let told = names(world);
+    let told: BTreeMap<i32, String> = names(world).into_iter().collect();
     let counts = &measured.counts.tasks;
     let sum = |field: fn(&crate::counters::TaskCounts) -> u64| counts.values().map(field).sum::<u64>();
     let (voluntary, involuntary) = (sum(|task| task.voluntary), sum(|task| task.involuntary));
     let capacity = json["measured_ns"].as_f64().unwrap_or(0.0) * measured.spec.machine.topology.nr_cpus() as f64;
     let busy = 100.0 * sum(|task| task.cpu_ns) as f64 / capacity.max(1.0);
-    let known: &[_] = match world.real.iter().any(Option::is_some) {
+    let known: &[_] = match counts.is_empty() || world.real.iter().any(Option::is_some) {
         // What a program's own processes did is not counted without a trace.
         true => &[],
         false => &[
@@ -237,7 +240,7 @@ fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailabl
     }
     let task = |(id, task): (&u32, &crate::counters::TaskCounts)| {
         let tid = world.slots[*id as usize].tid.load(Relaxed);
-        let name = told.iter().find(|(known, _)| *known == tid).map_or("", |(_, name)| name);
+        let name = told.get(&tid).map_or("", String::as_str);
         json!({
             "name": name, "pid": tid, "cpu_ns": task.cpu_ns, "wait_ns": task.wait_ns, "wait_ns_max": null,
             "switches": task.voluntary + task.involuntary, "involuntary_switches": task.involuntary,

@@ -1,6 +1,8 @@
 //! One run: calibrate, lay out, start, watch, end, and reduce what was noted to the report every arm writes.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -54,6 +56,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let kernel_work =
         spec.workloads.iter().flat_map(|w| &w.programs).flat_map(|p| &p.ops).any(|op| matches!(op, Op::System(_)));
     let speed = Speed::measure(kernel_work)?;
+    let (_awake, note) = keep_awake(spec, &real);
     let world = World::new(spec, speed, allowed_cpus()?, real)?;
     let _groups = RemoveGroups(world);
     let mut start = Start { world, groups: groups(world, spec)?, leaders: Vec::new() };
@@ -61,7 +64,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let mut root = Root::start(&mut start)?;
     wait_ready(world, firsts as u32, &signals)?;
     let mut recording = tracing::begin(settings);
-    let mut counters = Counters::new(world, spec.warmup);
+    let mut counters = Counters::new(spec.warmup, recording.why_not().is_some());
     let begin = clock::now() + LEAD;
     world.control.begin.store(begin, Relaxed);
     world.control.started.store(1, Release);
@@ -75,8 +78,25 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
         return Err(error);
     }
     let after = Speed::measure(false)?;
-    let measured = Measured { spec, world, begin, ended, counts: at_end, after, wall_ns: clock::now() - wall };
+    let wall_ns = clock::now() - wall;
+    let measured = Measured { spec, world, begin, ended, counts: at_end, after, wall_ns, note };
     result::report(&measured, recording, settings)
+}
+
+/// What the kernel is asked for about idle states, as cyclictest does: the file is held open for the run.
+fn keep_awake(spec: &RunSpec, real: &[Option<Real>]) -> (Option<File>, Option<String>) {
+    const FILE: &str = "/dev/cpu_dma_latency";
+    let own = spec.workloads.iter().zip(real).filter(|(_, real)| real.is_none());
+    let Some(limit) = own.filter_map(|(workload, _)| workload.idle_latency_limit).min() else { return (None, None) };
+    let microseconds = i32::try_from(limit / 1000).unwrap_or(i32::MAX);
+    let held = File::options().write(true).open(FILE).and_then(|mut file| {
+        file.write_all(&microseconds.to_ne_bytes())?;
+        Ok(file)
+    });
+    match held {
+        Ok(file) => (Some(file), None),
+        Err(error) => (None, Some(format!("{FILE}: {error}: CPUs may idle deeper than the workload asks for"))),
+    }
 }
 
 /// Removes the control groups on every way out; what the root has removed already is skipped.

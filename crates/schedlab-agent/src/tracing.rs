@@ -16,7 +16,7 @@ use crate::run::Settings;
 
 /// Where tracefs may be mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// What is recorded.
+/// What is recorded; the last only for a trace that is kept, for no metric needs it.
 const EVENTS: [&str; 8] = [
     "sched_switch",
     "sched_waking",
@@ -59,7 +59,8 @@ pub fn begin(settings: &Settings) -> Recording {
     if !settings.tracing {
         return Recording::Off("not asked for (--no-tracing)".into());
     }
-    match Instance::begin(settings.buffer_kb) {
+    let events = if settings.trace.is_some() { &EVENTS[..] } else { &EVENTS[..EVENTS.len() - 1] };
+    match Instance::begin(settings.buffer_kb, events) {
         Ok(instance) => Recording::On(instance),
         Err(why) => Recording::Off(why),
     }
@@ -73,7 +74,7 @@ pub fn mounted() -> std::result::Result<PathBuf, String> {
 
 /// Whether a recording could begin; leaves nothing behind.
 pub fn permitted() -> std::result::Result<(), String> {
-    Instance::begin(64).map(drop)
+    Instance::begin(64, &EVENTS).map(drop)
 }
 
 impl Recording {
@@ -118,16 +119,18 @@ impl Recording {
 }
 
 impl Instance {
-    fn begin(buffer_kb: u32) -> std::result::Result<Instance, String> {
+    fn begin(buffer_kb: u32, events: &[&str]) -> std::result::Result<Instance, String> {
         let tracefs = mounted()?;
         let path = tracefs.join("instances").join(format!("schedlab-{}", std::process::id()));
         let made = fs::create_dir(&path);
         made.map_err(|error| format!("{}: {error}; run it as root", path.display()))?;
         let mut instance = Instance { path, tracefs, cpus: Vec::new(), page: 4096 };
         instance.set("trace_clock", "mono")?;
-        instance.set("buffer_size_kb", &buffer_kb.to_string())?;
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let share = crate::counters::available_kib() / 8 / cpus;
+        instance.set("buffer_size_kb", &u64::from(buffer_kb).min(share).max(64).to_string())?;
         instance.set("tracing_on", "0")?;
-        for event in EVENTS {
+        for event in events {
             let file = format!("events/sched/{event}/enable");
             if instance.path.join(&file).exists() {
                 instance.set(&file, "1")?;

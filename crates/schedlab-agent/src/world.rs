@@ -14,6 +14,7 @@ use schedlab_workload::{Op, TaskKind, Workload};
 
 use crate::burn::Speed;
 use crate::cgroups::Groups;
+use crate::counters::available_kib;
 use crate::error::{errno, os, AgentError, Result};
 use crate::log::{Chunk, Pool};
 use crate::objects::Object;
@@ -366,11 +367,8 @@ fn one_process(workload: &Workload) -> bool {
 
 /// Chunks that the log may grow to: a quarter of the memory that is free, 2 GiB at most.
 fn log_chunks() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib =
-        text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse().ok());
-    let bytes = kib.map_or(256 << 20, |kib: usize| (kib << 10) / 4).min(2 << 30);
-    bytes / std::mem::size_of::<Chunk>()
+    let bytes = ((available_kib() as usize) << 10) / 4;
+    bytes.min(2 << 30) / std::mem::size_of::<Chunk>()
 }
 
 /// Objects need descriptors: the soft limit is raised as far as the hard one allows.

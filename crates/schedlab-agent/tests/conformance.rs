@@ -428,3 +428,59 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
     panic!("not within 30 s: {what}");
 }
+
+/// Every cost that is measured has a place in a machine file, with quantiles in order.
+#[test]
+fn calibrated_costs_are_keys_of_machine_files() {
+    let (code, stdout, stderr) = agent(&["calibrate", "--quick"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let json: Json = serde_json::from_str(&stdout).unwrap();
+    let section = schedlab_scenario::SECTIONS.iter().find(|section| section.name == "[costs]").unwrap();
+    let known: Vec<&str> = section.keys.iter().map(|key| key.name).collect();
+    let costs = json["costs"].as_object().unwrap();
+    for key in ["syscall", "switch-thread", "wakeup", "pipe-op", "fork-process"] {
+        assert!(costs.contains_key(key), "{key} is missing: {}", json["absent"]);
+    }
+    for (key, cost) in costs {
+        assert!(known.contains(&key.as_str()), "{key} is no key of [costs]");
+        let by_distance = cost.get("p50").is_none();
+        let costs: Vec<&Json> = if by_distance { cost.as_object().unwrap().values().collect() } else { vec![cost] };
+        for cost in costs {
+            let quantiles = ["p0", "p10", "p50", "p90", "p99", "p100"].map(|q| cost[q].as_u64().unwrap());
+            assert!(quantiles.is_sorted(), "{key}: {cost}");
+            assert!(cost["how"].as_str().is_some_and(|how| how.len() > 10) && cost["n"].as_u64() >= Some(10), "{key}");
+        }
+    }
+    let measured_or_not = |key: &&str| costs.contains_key(*key) || json["absent"].get(*key).is_some();
+    assert!(known.iter().all(|key| measured_or_not(key)), "every cost is measured or said to be absent: {known:?}");
+}
+
+/// A run's trace can be read again and holds what its metrics were made of.
+#[test]
+fn the_trace_of_a_run_is_readable() {
+    let workloads = "[[workload]]\nname = \"w\"\nprogram = [ { loop = 5, do = [ { begin = \"nap\" }, { sleep = \"1ms\" }, { end = \"nap\" } ] } ]\n";
+    let (path, _) = scenario("trace", workloads);
+    let file = path.with_extension("ftrace");
+    let trace = file.to_str().unwrap();
+    let (code, stdout, stderr) = agent(&["run", path.to_str().unwrap(), "--variant", "v", "--trace", trace]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let json: Json = serde_json::from_str(&stdout).unwrap();
+    let mut reader = schedlab_trace::open(&file).unwrap();
+    let (mut samples, mut switches) = (0, 0);
+    while let Some(record) = reader.next_record().unwrap() {
+        match record.event().map(|event| event.kind) {
+            Some(schedlab_trace::Kind::Sample { .. }) => samples += 1,
+            Some(schedlab_trace::Kind::Switch { .. }) => switches += 1,
+            _ => {}
+        }
+    }
+    // Five naps, and the time of the whole workload.
+    assert_eq!(samples, 6);
+    match json["metrics"]["sched.switches"].as_f64() {
+        Some(counted) => assert_eq!(f64::from(switches), counted),
+        None => {
+            let why = json["unavailable"]["sched.switches"].as_str().unwrap();
+            writeln!(std::io::stdout(), "skipped: scheduler tracepoints: {why}").unwrap();
+        }
+    }
+}
