@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import tomllib
@@ -16,8 +17,9 @@ import arm_stand_ins as made_up
 import fake_engine
 from schedlab.arms import calibrate, doctor, validate
 from schedlab.arms.journal import state_directory
+from schedlab.arms.validate import Validation
 from schedlab.engine import Engine, native_engine
-from schedlab.outcome import Run
+from schedlab.outcome import Failure, Run
 from schedlab.render.validation import document, page, text
 from schedlab.scenario import Scenario
 from schedlab.statistics import shift_interval
@@ -106,13 +108,22 @@ def test_effects_are_compared_by_sign(both: tuple[Result, Result]) -> None:
 
 
 def test_the_worst_rows_come_first_everywhere(both: tuple[Result, Result]) -> None:
-    rows, effects = list(validate.rows(*both)), list(validate.effects(*both))
-    shown = text(rows, effects, "TCG")
+    found = Validation()
+    found.add(*both)
+    shown = text(found)
     assert shown.index("eevdf    probe.latency.p99") < shown.index("eevdf    sched.switches")
     assert "WRONG" in shown
-    assert "| eevdf | probe.latency.p99 |" in page(rows, effects, "TCG", "schedlab validate x").replace("toy | ", "")
-    errors = [row["error"] for row in json.loads(document(rows, effects, "TCG"))["rows"]]
+    assert "| toy | eevdf | probe.latency.p99 |" in page(found, "schedlab validate x")
+    errors = [row["error"] for row in json.loads(document(found))["rows"]]
     assert [abs(e) for e in errors] == sorted((abs(e) for e in errors), reverse=True)
+
+
+def test_a_run_that_failed_is_told(both: tuple[Result, Result]) -> None:
+    found = Validation()
+    lost = Failure("cfs", 3, "the guest's Kernel panic\n  | more", None)
+    found.add(both[0], dataclasses.replace(both[1], failures=(lost,)))
+    assert "toy cfs seed 3, measured: the guest's Kernel panic" in page(found, "x").splitlines()[-1]
+    assert text(found).endswith("panic")
 
 
 def test_a_metric_that_one_arm_lacks_keeps_its_row(both: tuple[Result, Result]) -> None:

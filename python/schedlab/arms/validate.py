@@ -7,8 +7,9 @@ metric and pair of variants: whether the effect has the same sign, and its size 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from schedlab.arms import limits
 from schedlab.outcome import Run
 from schedlab.scenario import Metric
 from schedlab.statistics import Interval, median, paired_difference, shift_interval
@@ -64,6 +65,36 @@ class Effect:
         if not self.certain or self.simulated is None or self.measured is None:
             return None
         return (self.simulated > 0) == (self.measured > 0) and self.simulated != 0
+
+
+@dataclass
+class Validation:
+    """What is known of any number of scenarios."""
+
+    rows: list[Row] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    machines: list[str] = field(default_factory=list)
+    """What the real runs ran on, in words."""
+    failures: list[str] = field(default_factory=list)
+    """Runs without numbers, and why."""
+
+    def add(self, simulated: Result, measured: Result) -> None:
+        """One more scenario."""
+        self.rows += rows(simulated, measured)
+        self.effects += effects(simulated, measured)
+        names = [v.name for v in measured.scenario.variants]
+        word = limits.machine({name: _of(measured, name) for name in names})
+        if word and word not in self.machines:
+            self.machines.append(word)
+        for arm, result in (("simulated", simulated), ("measured", measured)):
+            self.failures += [
+                f"{result.scenario.name} {f.variant} seed {f.seed}, {arm}: {f.message.splitlines()[0]}"
+                for f in result.failures
+            ]
+
+    @property
+    def where(self) -> str:
+        return " and ".join(self.machines) or "nothing"
 
 
 def rows(simulated: Result, measured: Result) -> Iterator[Row]:

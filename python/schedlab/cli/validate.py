@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from schedlab import api
-from schedlab.arms import arm_of, calibrate, limits, validate
-from schedlab.arms.validate import Effect, Row
+from schedlab.arms import arm_of, calibrate
+from schedlab.arms.validate import Validation
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
@@ -28,34 +28,23 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         raise InputError("the simulator cannot validate itself", hint="--arm host or --arm vm")
     with tempfile.TemporaryDirectory(prefix="schedlab-validate-") as folder:
         machines = Machines(options, engine, arm, Path(folder), console)
-        found: list[Row] = []
-        changes: list[Effect] = []
-        places, failed = [], 0
+        found = Validation()
         for name in options.scenarios:
-            simulated, measured = _both(options, console, engine, name, arm, machines)
-            found += validate.rows(simulated, measured)
-            changes += validate.effects(simulated, measured)
-            failed += len(simulated.failures) + len(measured.failures)
-            runs = {
-                v.name: [r for (n, _), r in measured.runs.items() if n == v.name] for v in measured.scenario.variants
-            }
-            places.append(limits.machine(runs) or "nothing")
-    where = " and ".join(dict.fromkeys(places))
-    if options.json is not None:
-        _json(options, console, document(found, changes, where))
-    if options.json != "-":
-        console.result(text(found, changes, where))
-    if options.out:
-        write_file(Path(options.out), page(found, changes, where, _command(options)))
-        console.say(f"page: {options.out}")
-    return 3 if failed else 0
-
-
-def _json(options: Options, console: Console, shown: str) -> None:
+            found.add(*_both(options, console, engine, name, arm, machines))
+            # After each, as the next may take minutes and be interrupted.
+            _files(options, found)
     if options.json == "-":
-        console.result(shown)
-    elif options.json:
-        write_file(Path(options.json), shown + "\n")
+        console.result(document(found))
+    else:
+        console.result(text(found))
+    return 3 if found.failures else 0
+
+
+def _files(options: Options, found: Validation) -> None:
+    if options.json not in (None, "-"):
+        write_file(Path(str(options.json)), document(found) + "\n")
+    if options.out:
+        write_file(Path(options.out), page(found, _command(options)))
 
 
 class Machines:

@@ -92,8 +92,8 @@ def boot(
     """Run the guest to its end. No QEMU outlives this call, nor this process."""
     if not shutil.which(QEMU):
         raise ArmError(f"{QEMU} is not here", hint="apt-get install qemu-system-x86")
-    # QEMU 7.2 with a thread per CPU breaks about one boot in four of 6.12; the next one may go well.
-    for _ in range(BOOTS - 1 if machine.cpus > 1 else 0):
+    # QEMU 7.2 with a thread per CPU breaks about one boot in four of 6.12, with one CPU few; the next one may go well.
+    for _ in range(BOOTS - 1):
         try:
             return _once(machine, initramfs, trace, limit_s, tell, stop)
         except EarlyPanicError as e:

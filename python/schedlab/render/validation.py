@@ -6,25 +6,30 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from schedlab.arms.validate import GOALS, Effect, Row, summary
+from schedlab.arms.validate import GOALS, Effect, Row, Validation, summary
 from schedlab.render.grid import NOTHING, columns, percent, value
 
 
-def text(rows: Sequence[Row], effects: Sequence[Effect], where: str) -> str:
+def text(found: Validation) -> str:
     """For a terminal."""
-    blocks = [f"simulated against measured on {where}, {len({r.scenario for r in rows})} scenarios"]
+    rows, effects = found.rows, found.effects
+    blocks = [f"simulated against measured on {found.where}, {len({r.scenario for r in rows})} scenarios"]
     blocks.append("\n".join(columns(summary(rows, effects), "<>>>>><")))
     blocks.append("\n".join(columns(_rows(rows), "<<<>>>><")))
     blocks.append("\n".join(columns(_effects(effects), "<<>>><")))
+    if found.failures:
+        blocks.append("\n".join(["runs that failed and are not in the numbers:", *found.failures]))
     return "\n\n".join(blocks)
 
 
-def page(rows: Sequence[Row], effects: Sequence[Effect], where: str, command: str) -> str:
+def page(found: Validation, command: str) -> str:
     """Markdown, whole."""
+    rows, effects = found.rows, found.effects
     parts = [
         "# How far the simulator is from the kernel",
-        f"Written by `{command}`: measured on {where}. An error is the simulated value against the measured\n"
-        "one; its interval is of the Hodges-Lehmann estimate over seeds. Worst rows first; nothing is left out.",
+        f"Written by `{command}`, measured on {found.where}. An error is the simulated value\n"
+        "against the measured one; its interval is of the Hodges-Lehmann estimate over seeds. Worst rows first; nothing\n"
+        "is left out. [arms.md](arms.md) says how this is measured.",
         _markdown(summary(rows, effects)),
         "## Effects of the kernel version",
         "An effect over 5% that was certain when measured must have the same sign when simulated.",
@@ -32,17 +37,20 @@ def page(rows: Sequence[Row], effects: Sequence[Effect], where: str, command: st
         "## Every metric",
         _markdown(_rows(rows)),
     ]
+    if found.failures:
+        parts += ["## Runs that failed", "\n".join(f"- {line}" for line in found.failures)]
     return "\n\n".join(parts) + "\n"
 
 
-def document(rows: Sequence[Row], effects: Sequence[Effect], where: str) -> str:
+def document(found: Validation) -> str:
     """Plain rows."""
     shown = {
         "schema": "schedlab.validate/1",
-        "ran_on": where,
+        "ran_on": found.where,
         "goals": dict(GOALS),
-        "rows": [{**asdict(row), "missed": row.missed} for row in _worst_first(rows)],
-        "effects": [{**asdict(effect), "agrees": effect.agrees} for effect in effects],
+        "rows": [{**asdict(row), "missed": row.missed} for row in _worst_first(found.rows)],
+        "effects": [{**asdict(effect), "agrees": effect.agrees} for effect in found.effects],
+        "failures": found.failures,
     }
     return json.dumps(shown, indent=1, allow_nan=False)
 
