@@ -214,7 +214,10 @@ def test_cpus_are_arranged_as_declared(groups: Any, count: int, words: str | Non
 
 def test_nodes_share_the_cpus() -> None:
     groups = {**FOUR, "sockets": ["0-1", "2-3"], "llcs": ["0-1", "2-3"], "nodes": ["0-1", "2-3"]}
-    assert topology.smp(groups, 4)[1] == ("-numa", "node,nodeid=0,cpus=0-1", "-numa", "node,nodeid=1,cpus=2-3")
+    assert topology.smp(groups, 4, 1001)[1] == (
+        *("-object", "memory-backend-ram,id=m0,size=501M", "-numa", "node,nodeid=0,memdev=m0,cpus=0-1"),
+        *("-object", "memory-backend-ram,id=m1,size=500M", "-numa", "node,nodeid=1,memdev=m1,cpus=2-3"),
+    )
 
 
 def test_what_is_no_regular_machine_is_refused() -> None:

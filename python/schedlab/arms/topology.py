@@ -26,7 +26,7 @@ class Shape:
         return cls(sum(sizes.get("cores", ())), sizes)
 
 
-def smp(groups: Groups, count: int) -> tuple[str | None, tuple[str, ...]]:
+def smp(groups: Groups, count: int, memory_mb: int = 1024) -> tuple[str | None, tuple[str, ...]]:
     """QEMU's words for the arrangement, and for its nodes."""
     if count > MOST_CPUS:
         raise ArmError(f"a guest of {count} CPUs is too large to emulate: the most is {MOST_CPUS}")
@@ -37,16 +37,20 @@ def smp(groups: Groups, count: int) -> tuple[str | None, tuple[str, ...]]:
     if sockets * dies * in_die * threads != count or len(groups["nodes"]) not in (1, sockets):
         raise ArmError("QEMU cannot arrange this machine's CPUs: its parts are not all alike", hint="see [topology]")
     arrangement = f"sockets={sockets},dies={dies},cores={in_die},threads={threads}"
-    return arrangement, _nodes(len(groups["nodes"]), count)
+    return arrangement, _nodes(len(groups["nodes"]), count, memory_mb)
 
 
-def _nodes(nodes: int, count: int) -> tuple[str, ...]:
+def _nodes(nodes: int, count: int, memory_mb: int) -> tuple[str, ...]:
     if nodes == 1:
         return ()
     each = count // nodes
     words: list[str] = []
     for node in range(nodes):
-        words += ["-numa", f"node,nodeid={node},cpus={node * each}-{node * each + each - 1}"]
+        first = node * each
+        # What does not divide goes to the first node: the parts must add up to all of it.
+        size = memory_mb // nodes + (memory_mb % nodes if node == 0 else 0)
+        words += ["-object", f"memory-backend-ram,id=m{node},size={size}M"]
+        words += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={first}-{first + each - 1}"]
     return tuple(words)
 
 

@@ -99,7 +99,7 @@ class VmArm:
 
     def _machine(self, scenario: Scenario, kernel: Kernel) -> Machine:
         options, cpus = scenario.arms["vm"], scenario.machine.cpus
-        arrangement, numa = topology.smp(scenario.machine.topology, cpus)
+        arrangement, numa = topology.smp(scenario.machine.topology, cpus, options["memory_mb"])
         return Machine(
             kernel.image,
             cpus,

@@ -77,11 +77,13 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     if checked:
         head.append("deterministic: a second run gave the same trace, event by event")
     metrics = [["metric", "value", "unit"]]
-    metrics += [[m.name, value(run.metrics.get(m.name)), m.unit] for m in scenario.metrics]
+    bounds = limits.of(scenario, scenario.arm, {run.variant: [run]})
+    shown = [(m, None if bounds.silences(m) else run.metrics.get(m.name)) for m in scenario.metrics]
+    metrics += [[m.name, value(x), m.unit] for m, x in shown]
     blocks = ["\n".join(head), "\n".join(columns(metrics, "<><"))]
     if run.tasks:
         blocks.append(_tasks(run))
-    if remarks := limits.remarks({run.variant: [run]}):
+    if remarks := limits.remarks({run.variant: [run]}, limits.of(scenario, scenario.arm, {run.variant: [run]})):
         blocks.append("\n".join(remarks))
     return "\n\n".join(blocks)
 

@@ -96,7 +96,7 @@ def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
     head = [
         f"image {kernel.source}",
         f"image_sha256 {kernel.sha256}",
-        f"recorded_by schedlab {_version()} in QEMU {' '.join(machine.accelerator())} -cpu EPYC",
+        f"recorded_by schedlab {_version()} in QEMU {' '.join(machine.accelerator())} -cpu {machine.cpu()}",
         f"workload {line}",
     ]
     found = _finished(raw, folder, head)

@@ -28,8 +28,8 @@ def page(found: Validation, command: str) -> str:
     parts = [
         "# How far the simulator is from the kernel",
         f"Written by `{command}`, measured on {found.where}. An error is the simulated value\n"
-        "against the measured one; its interval is of the Hodges-Lehmann estimate over seeds. Worst rows first; nothing\n"
-        "is left out. [arms.md](arms.md) says how this is measured.",
+        "against the measured one; its interval is of the Hodges-Lehmann estimate over seeds. Worst rows first;\n"
+        "nothing is left out. [arms.md](arms.md) says how this is measured.",
         _markdown(summary(rows, effects)),
         "## Effects of the kernel version",
         "An effect over 5% that was certain when measured must have the same sign when simulated.",
