@@ -207,6 +207,21 @@ impl Sched {
         }
     }
 
+    /// The bandwidth timers that are due ([`Fair::next_bandwidth_timer`]); idle CPUs that have somebody to run now.
+    pub fn bandwidth_timers(&mut self, now: Nanos) -> Vec<CpuId> {
+        let mut cpus = self.fair.bandwidth_timers(now);
+        cpus.iter().for_each(|cpu| self.sync(*cpu));
+        cpus.retain(|cpu| self.curr(*cpu).is_none() && self.nr_running(*cpu) > 0);
+        cpus
+    }
+
+    /// [`Fair::throttle_work`] of the current task; the caller picks again if it left.
+    pub fn throttle_work(&mut self, task: TaskId, now: Nanos) -> bool {
+        let left = self.fair.throttle_work(task, now);
+        self.sync(self.cpu_of(task));
+        left
+    }
+
     /// `sched_yield` by the current task of the CPU; the caller reschedules.
     pub fn yield_current(&mut self, cpu: CpuId, now: Nanos) {
         self.fair.yield_task(cpu, now);

@@ -236,6 +236,16 @@ pub struct Rules {
     pub group_slice: GroupSlice,
     /// A group without load on a CPU keeps its weight there (6.12 stable and later), which matters while it is delayed.
     pub keeps_empty_weight: bool,
+    /// Unused quota carries over, up to quota and burst (5.14 and later).
+    pub bandwidth_burst: bool,
+    /// A queue's runtime is void after its period (5.2).
+    pub bandwidth_expires: bool,
+    /// A queue about to be throttled looks once more whether there is any runtime (5.11 and later).
+    pub throttle_borrows: bool,
+    /// Throttled tasks leave one by one, as they return to user mode (6.18 and later).
+    pub throttles_tasks: bool,
+    /// A queue is throttled in the accounting that used up its runtime (7.x).
+    pub throttles_at_once: bool,
     /// Fair decisions reschedule lazily under `preempt=lazy` (6.13 and later).
     pub lazy: bool,
     /// HRTICK.
@@ -324,6 +334,11 @@ const CFS: Rules = Rules {
     reweight: Reweight::Nothing,
     group_slice: GroupSlice::Base,
     keeps_empty_weight: false,
+    bandwidth_burst: true,
+    bandwidth_expires: false,
+    throttle_borrows: true,
+    throttles_tasks: false,
+    throttles_at_once: false,
     lazy: false,
     hrtick: HrtickRule::Slice,
     pelt: Signals::V6_1,
@@ -338,13 +353,19 @@ const CFS_5_13: Rules = Rules {
     idle_sleeper_credit: false,
     long_sleeper: false,
     pelt: Signals::V5_13,
+    bandwidth_burst: false,
     ..CFS
 };
 
-const CFS_5_7: Rules =
-    Rules { pick_clears_buddies: true, sysctl_updates_nr_latency: true, pelt: Signals::V5_7, ..CFS_5_13 };
+const CFS_5_7: Rules = Rules {
+    pick_clears_buddies: true,
+    sysctl_updates_nr_latency: true,
+    pelt: Signals::V5_7,
+    throttle_borrows: false,
+    ..CFS_5_13
+};
 
-const CFS_5_2: Rules = Rules { prio_changed_alone: true, pelt: Signals::V5_2, ..CFS_5_7 };
+const CFS_5_2: Rules = Rules { prio_changed_alone: true, pelt: Signals::V5_2, bandwidth_expires: true, ..CFS_5_7 };
 
 const EEVDF_RFC: Rules = Rules {
     policy: Policy::Eevdf,
@@ -394,6 +415,7 @@ const EEVDF_6_18: Rules = Rules {
     wakeup: WakeupRule::Unprotected,
     reweight_deadline: true,
     reweight: Reweight::Replaced,
+    throttles_tasks: true,
     lazy: true,
     ..EEVDF_6_12_STABLE
 };
@@ -409,6 +431,7 @@ const EEVDF_7: Rules = Rules {
     pelt: Signals::V7_2,
     delta_divides: true,
     reweight: Reweight::AroundAverage,
+    throttles_at_once: true,
     ..EEVDF_6_18
 };
 

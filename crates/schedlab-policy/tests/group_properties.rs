@@ -1,7 +1,7 @@
 //! Random histories of a small machine with a tree of groups, every level checked against brute force.
 
 use proptest::prelude::*;
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, Nanos, TaskId, MSEC};
 use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, GroupShares, Member, WakeFlags};
 use schedlab_policy::weight::calc_delta_fair;
 use schedlab_policy::{FairPolicy, Feature, GroupSlice, KernelConfig, Policy, Protection, TaskAttr, TreeKey, Version};
@@ -61,7 +61,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(version: &str, switched: &[&str]) -> Machine {
+    fn new(version: &str, switched: &[&str], quotas: bool) -> Machine {
         let mut config = KernelConfig::new(Version::find(version).expect("a modelled version"), CPUS as usize, 250);
         for name in switched {
             let on = config.has(Feature::find(name).expect("a feature"));
@@ -78,6 +78,10 @@ impl Machine {
         for parent in PARENTS {
             fair.create_group(GroupId(parent));
         }
+        // A strict quota below a loose one, and one that takes part in both.
+        for (group, quota, period) in [(1, 12, 20), (3, 3, 10), (2, 30, 20)].into_iter().filter(|_| quotas) {
+            fair.set_bandwidth(GroupId(group), quota * MSEC, period * MSEC, quota * MSEC / 2, 0);
+        }
         (3..TASKS).for_each(|id| task(&mut fair, id));
         Machine { fair, now: 1_000_000 }
     }
@@ -85,7 +89,7 @@ impl Machine {
     fn apply(&mut self, step: Step) {
         let now = self.now;
         match step {
-            Step::Run(ns) => self.now += Nanos::from(ns),
+            Step::Run(ns) => self.run_until(now + Nanos::from(ns)),
             Step::Wake(task, cpu) => self.wake(TaskId(task), CpuId(cpu)),
             Step::Sleep(cpu) => self.sleep(CpuId(cpu)),
             Step::Tick(cpu) => {
@@ -118,10 +122,19 @@ impl Machine {
         }
     }
 
+    /// Time passes; timers of quotas fire when they are due.
+    fn run_until(&mut self, end: Nanos) {
+        while let Some(due) = self.fair.next_bandwidth_timer().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.fair.bandwidth_timers(self.now);
+        }
+        self.now = end;
+    }
+
     fn wake(&mut self, task: TaskId, cpu: CpuId) {
         let se = self.fair.entity(task);
         let (home, on_rq, delayed) = (se.cpu, se.on_rq, se.sched_delayed);
-        if on_rq && !delayed {
+        if on_rq && !delayed || se.throttled {
             return;
         }
         let target = if on_rq || self.fair.curr(home) == Some(task) { home } else { cpu };
@@ -157,7 +170,8 @@ impl Machine {
 
     fn balance(&mut self, task: TaskId, to: CpuId) {
         let (from, on_rq) = (self.fair.entity(task).cpu, self.fair.entity(task).on_rq);
-        if on_rq && from != to && self.fair.curr(from) != Some(task) {
+        let pair = self.fair.throttled_lb_pair(task, to);
+        if on_rq && from != to && !pair && self.fair.curr(from) != Some(task) {
             self.fair.dequeue_task(from, task, Dequeue::default(), self.now);
             self.fair.migrate_task(task, from, to);
             self.fair.enqueue_task(to, task, Enqueue { migrated: true, ..Enqueue::default() }, self.now);
@@ -167,11 +181,19 @@ impl Machine {
 
     /// A pick, whose delayed dequeues are done first, against the same descent by brute force.
     fn schedule(&mut self, cpu: CpuId) {
+        // A turn that ends at one level takes the buddies of those above along, even after their pick.
+        self.fair.update_curr(cpu, self.now);
         let picked = self.fair.pick_task(cpu, self.now);
         self.check_descent(cpu, picked);
         assert_eq!(self.fair.pick_next_task(cpu, self.now), picked);
         assert_eq!(self.fair.curr(cpu), picked);
         self.check_current(cpu, picked);
+        // Every other task is in kernel mode when it is picked, and goes on.
+        if let Some(task) = picked.filter(|task| self.fair.has_throttle_work(*task) && task.0 % 2 == 0) {
+            if self.fair.throttle_work(task, self.now) {
+                self.schedule(cpu);
+            }
+        }
     }
 
     fn check_descent(&self, cpu: CpuId, picked: Option<TaskId>) {
@@ -275,31 +297,42 @@ impl Machine {
 
     fn audit(&self) {
         for cpu in (0..CPUS).map(CpuId) {
-            let mut tasks = 0;
+            let (mut tasks, mut listed) = (0, 0);
             for group in self.groups() {
                 let kept = self.fair.group_sums(group, cpu);
                 assert_eq!(kept, self.fair.recompute_group(group, cpu), "{cpu} {group:?}: sums");
                 self.audit_entity(group, cpu);
                 let everyone = self.competitors(group, cpu);
-                tasks += everyone.iter().filter(|member| matches!(member, Member::Task(_))).count();
-                for buddy in self.fair.buddies(group, cpu).into_iter().flatten() {
+                let own = everyone.iter().filter(|member| matches!(member, Member::Task(_))).count();
+                listed += own;
+                tasks += if self.is_cut_off(group, cpu) { 0 } else { own };
+                // Who yields in a throttled group leaves its skip buddies behind, as in the kernel.
+                for buddy in self.fair.buddies(group, cpu).into_iter().take(2).flatten() {
                     assert!(everyone.contains(&buddy), "{cpu} {group:?}: a buddy is not queued");
                 }
             }
             assert_eq!(self.fair.rq(cpu).h_nr_running as usize, tasks, "{cpu}: tasks in all groups");
-            assert_eq!(self.fair.cfs_tasks(cpu).count(), tasks, "{cpu}: list of runnable tasks");
+            assert_eq!(self.fair.cfs_tasks(cpu).count(), listed, "{cpu}: list of runnable tasks");
         }
     }
 
-    /// A group's entity is queued exactly while somebody is queued below, or its dequeue is delayed.
+    /// Whether a throttled group stands between the root and this one's tasks.
+    fn is_cut_off(&self, group: GroupId, cpu: CpuId) -> bool {
+        let cut = self.fair.group_rq(group, cpu).throttled && !self.fair.config.version.rules.throttles_tasks;
+        cut || group != GroupId::ROOT && self.is_cut_off(self.fair.group(group).parent, cpu)
+    }
+
+    /// A group's entity is queued exactly while somebody is queued below and it is not throttled, or its dequeue is
+    /// delayed.
     fn audit_entity(&self, group: GroupId, cpu: CpuId) {
         let Some(se) = self.fair.group_entity(group, cpu) else { return };
         let below = self.fair.group_rq(group, cpu);
-        assert_eq!(se.on_rq, below.nr_running > 0 || se.sched_delayed, "{cpu} {group:?}");
-        assert!(!se.sched_delayed || below.nr_running == 0, "{cpu} {group:?}: delayed, but not empty");
+        let cut_off = below.throttled && !self.fair.config.version.rules.throttles_tasks;
+        assert_eq!(se.on_rq, below.nr_running > 0 && !cut_off || se.sched_delayed, "{cpu} {group:?}");
+        assert!(!se.sched_delayed || cut_off || below.nr_running == 0, "{cpu} {group:?}: delayed, but not empty");
         let rules = self.fair.config.version.rules;
         assert!((2..=HEAVIEST).contains(&se.load.weight), "{cpu} {group:?}: weight");
-        if rules.group_slice == GroupSlice::Exact && below.nr_running > 0 {
+        if rules.group_slice == GroupSlice::Exact && below.nr_running > 0 && se.on_rq {
             let everyone = self.competitors(group, cpu);
             let shortest = everyone.iter().map(|member| self.fair.member_entity(*member, cpu).slice).min();
             assert_eq!(Some(se.slice), shortest, "{cpu} {group:?}: slice");
@@ -307,8 +340,8 @@ impl Machine {
     }
 }
 
-fn play(version: &str, switched: &[&str], steps: &[Step]) {
-    let mut machine = Machine::new(version, switched);
+fn play(version: &str, switched: &[&str], quotas: bool, steps: &[Step]) {
+    let mut machine = Machine::new(version, switched, quotas);
     for (index, step) in steps.iter().enumerate() {
         machine.apply(*step);
         let audit = std::panic::AssertUnwindSafe(|| machine.audit());
@@ -325,7 +358,14 @@ proptest! {
     #[test]
     fn every_level_agrees_with_brute_force(steps in proptest::collection::vec(step(), 1..250)) {
         for version in Version::all() {
-            play(version.name, &[], &steps);
+            play(version.name, &[], false, &steps);
+        }
+    }
+
+    #[test]
+    fn quotas_keep_every_level_in_order(steps in proptest::collection::vec(step(), 1..250)) {
+        for version in Version::all() {
+            play(version.name, &[], true, &steps);
         }
     }
 
@@ -341,7 +381,7 @@ proptest! {
         ),
     ) {
         for version in Version::all() {
-            play(version.name, &switched, &steps);
+            play(version.name, &switched, false, &steps);
         }
     }
 }

@@ -1,15 +1,18 @@
 //! `[[cgroup]]`: control groups of the cpu controller, and what a variant writes to their files instead.
 
+use std::ops::RangeInclusive;
+
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::{Series, Version};
-use schedlab_sim::Cgroup;
+use schedlab_sim::{Cgroup, CpuMax};
 use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::nice;
 use crate::error::{quote, Result};
 use crate::keys::{CGROUP, VARIANT_CGROUP};
+use crate::units;
 use crate::value::{Table, Value};
-use schedlab_model::suggest;
+use schedlab_model::{suggest, Nanos, MSEC, SEC};
 
 /// A group as the scenario declares it.
 #[derive(Clone, Debug)]
@@ -26,6 +29,7 @@ pub(crate) struct Files<'a> {
     shares: Option<(GroupShares, Value<'a>)>,
     idle: Option<(bool, Value<'a>)>,
     latency_nice: Option<(i8, Value<'a>)>,
+    bandwidth: Option<(CpuMax, Value<'a>)>,
 }
 
 /// The deepest path; the kernel has no limit, but nobody nests further.
@@ -108,7 +112,7 @@ impl<'a> Files<'a> {
             return Err(place.error("an idle group's weight cannot be written").hint("leave one of the two out"));
         }
         let latency_nice = placed(table.get("latency_nice"), nice)?;
-        Ok(Files { shares, idle, latency_nice })
+        Ok(Files { shares, idle, latency_nice, bandwidth: bandwidth(table)? })
     }
 
     /// Refuses what the kernel of a variant does not have.
@@ -117,6 +121,12 @@ impl<'a> Files<'a> {
             let message =
                 format!("kernel {} of variant \"{variant}\" has no cpu.idle (5.15 and later have)", version.name);
             return Err(place.error(message).hint("write cgroups.GROUP.idle in the variants whose kernel has it"));
+        }
+        let burst = self.bandwidth.as_ref().filter(|(max, _)| max.burst > 0 && !version.rules.bandwidth_burst);
+        if let Some((_, place)) = burst {
+            let message =
+                format!("kernel {} of variant \"{variant}\" has no burst (5.14 and later have)", version.name);
+            return Err(place.error(message).hint("leave burst out"));
         }
         let latency_nice = self.latency_nice.as_ref().filter(|_| version.series != Series::EevdfRfc);
         if let Some((_, place)) = latency_nice {
@@ -130,6 +140,7 @@ impl<'a> Files<'a> {
     pub fn apply(&self, cgroup: &mut Cgroup) {
         cgroup.idle = self.idle.as_ref().map_or(cgroup.idle, |idle| idle.0);
         cgroup.shares = self.shares.as_ref().map(|shares| shares.0).or(cgroup.shares);
+        cgroup.bandwidth = self.bandwidth.as_ref().map(|max| max.0).or(cgroup.bandwidth);
         cgroup.latency_nice = self.latency_nice.as_ref().map_or(cgroup.latency_nice, |nice| nice.0);
     }
 
@@ -143,6 +154,11 @@ impl<'a> Files<'a> {
             None => None,
         };
         self.idle.as_ref().map(|idle| shown.insert("idle".into(), json!(idle.0)));
+        if let Some((max, _)) = &self.bandwidth {
+            shown.insert("quota".into(), json!(units::show_duration(max.quota)));
+            shown.insert("period".into(), json!(units::show_duration(max.period)));
+            shown.insert("burst".into(), json!(units::show_duration(max.burst)));
+        }
         self.latency_nice.as_ref().map(|nice| shown.insert("latency_nice".into(), json!(nice.0)));
         shown.into()
     }
@@ -154,6 +170,24 @@ pub(crate) fn placed<'a, T>(
     read: impl Fn(&Value<'a>) -> Result<T>,
 ) -> Result<Option<(T, Value<'a>)>> {
     value.map(|value| Ok((read(&value)?, value))).transpose()
+}
+
+/// What `cpu.max` accepts.
+const PERIODS: RangeInclusive<Nanos> = MSEC..=SEC;
+const USUAL_PERIOD: Nanos = 100 * MSEC;
+
+fn bandwidth<'a>(table: &Table<'a>) -> Result<Option<(CpuMax, Value<'a>)>> {
+    let Some(value) = table.get("quota") else {
+        return match ["period", "burst"].into_iter().find(|key| table.get(key).is_some()) {
+            Some(key) => Err(table.key_error(key, format!("{key} without quota")).hint("quota = \"50ms\"")),
+            None => Ok(None),
+        };
+    };
+    let quota = value.duration(MSEC..=1000 * SEC)?;
+    let period = table.get("period").map(|value| value.duration(PERIODS)).transpose()?.unwrap_or(USUAL_PERIOD);
+    let burst = placed(table.get("burst"), |value| value.duration(0..=quota))?;
+    let place = burst.as_ref().map_or(value, |(_, place)| place.clone());
+    Ok(Some((CpuMax { quota, period, burst: burst.map_or(0, |(burst, _)| burst) }, place)))
 }
 
 fn shares<'a>(table: &Table<'a>) -> Result<Option<(GroupShares, Value<'a>)>> {

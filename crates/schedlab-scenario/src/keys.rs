@@ -199,6 +199,14 @@ pub const CGROUP: Section = Section {
         key("shares", "2 to 262144", "1024", "the same as cgroup v1 has it (cpu.shares)"),
         key("idle", "boolean", "false", "run only when nobody else wants to (cpu.idle, 5.15 and later)"),
         key("latency_nice", "-20 to 19", "0", "latency nice of the group (cpu.latency.nice, eevdf-rfc)"),
+        key("quota", "1ms to 1000s", "unlimited", "CPU time per period, over all CPUs (cpu.max)"),
+        key("period", "1ms to 1s", "100ms", "what the quota is for; only with quota"),
+        key(
+            "burst",
+            "duration, at most quota",
+            "0s",
+            "unused quota that may be saved up (cpu.max.burst, 5.14 and later)",
+        ),
     ],
 };
 
@@ -211,6 +219,9 @@ pub const VARIANT_CGROUP: Section = Section {
         key("shares", "2 to 262144", "the group's", "weight as cgroup v1 has it"),
         key("idle", "boolean", "the group's", "run only when nobody else wants to"),
         key("latency_nice", "-20 to 19", "the group's", "latency nice"),
+        key("quota", "1ms to 1000s", "the group's", "CPU time per period"),
+        key("period", "1ms to 1s", "100ms", "what the quota is for; only with quota"),
+        key("burst", "duration, at most quota", "0s", "unused quota that may be saved up; only with quota"),
     ],
 };
 

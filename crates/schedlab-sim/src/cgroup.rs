@@ -2,7 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::fair::{Fair, GroupId, GroupShares};
+use schedlab_policy::Resched;
+use schedlab_trace::Sink;
+
+use crate::engine::{Engine, Source};
+use crate::task::Mode;
 
 /// A control group as its files say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -15,6 +21,58 @@ pub struct Cgroup {
     pub idle: bool,
     /// `cpu.latency.nice`, where the kernel has it.
     pub latency_nice: i8,
+    /// `cpu.max` and `cpu.max.burst`; `None` = unlimited.
+    pub bandwidth: Option<CpuMax>,
+}
+
+/// The CPU time a group may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuMax {
+    /// So much,
+    pub quota: Nanos,
+    /// in so much time.
+    pub period: Nanos,
+    /// What may be saved up beyond the quota.
+    pub burst: Nanos,
+}
+
+impl<S: Sink> Engine<'_, S> {
+    /// Follows the timers of the groups' pools, which start and stop with their use.
+    #[inline]
+    pub fn arm_bandwidth(&mut self) {
+        if self.bandwidth {
+            match self.sched.fair.next_bandwidth_timer() {
+                Some(due) => self.set_event(Source::BANDWIDTH, CpuId(0), due.max(self.now)),
+                None => self.events.cancel(self.source(Source::BANDWIDTH, CpuId(0))),
+            }
+        }
+    }
+
+    /// A period or the slack of a pool has ended. The timers themselves cost nothing.
+    pub fn on_bandwidth(&mut self) {
+        for cpu in self.sched.bandwidth_timers(self.now) {
+            self.request_resched(cpu, Resched::Full, cpu);
+        }
+        self.arm_bandwidth();
+    }
+
+    /// A task that was picked from a throttled group leaves before it runs in user mode (6.18 and later); the next is
+    /// picked. In kernel mode it goes on until an interrupt finds it in user mode.
+    pub fn without_throttled(&mut self, cpu: CpuId, mut next: Option<TaskId>) -> Option<TaskId> {
+        while let Some(task) = next.filter(|task| self.must_leave(*task)) {
+            if !self.sched.throttle_work(task, self.now) {
+                break;
+            }
+            next = self.sched.pick_next_task(cpu, self.now).or_else(|| self.pull(cpu));
+        }
+        next
+    }
+
+    /// Whether the task is throttled and in user mode.
+    #[inline]
+    pub fn must_leave(&self, task: TaskId) -> bool {
+        self.bandwidth && self.tasks[task.index()].mode != Mode::Kernel && self.sched.fair.has_throttle_work(task)
+    }
 }
 
 /// Which group a path names; a workload's tasks outside of all are in `autogroups`, if the kernel makes those.
@@ -37,6 +95,9 @@ impl Cgroups {
             fair.set_group_idle(group, cgroup.idle, 0);
             if cgroup.latency_nice != 0 {
                 fair.set_group_latency_nice(group, cgroup.latency_nice);
+            }
+            if let Some(max) = cgroup.bandwidth {
+                fair.set_bandwidth(group, max.quota, max.period, max.burst, 0);
             }
             all.named.insert(cgroup.path.clone(), group);
         }

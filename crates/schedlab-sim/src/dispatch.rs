@@ -28,6 +28,7 @@ impl<S: Sink> Engine<'_, S> {
             self.apply_moves(cpu, &pushed);
         }
         let next = self.sched.pick_next_task(cpu, self.now).or_else(|| self.pull(cpu));
+        let next = if self.bandwidth { self.without_throttled(cpu, next) } else { next };
         if prev == next {
             match next {
                 Some(_) => self.settle(cpu),
@@ -41,10 +42,11 @@ impl<S: Sink> Engine<'_, S> {
             self.let_wakers_go_on(cpu);
         }
         self.arm_hrtick(cpu);
+        self.arm_bandwidth();
     }
 
     /// `newidle_balance`: what the CPU runs now that it had nothing to run.
-    fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
+    pub fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
         if !self.cpus[cpu.index()].wakelist.is_empty() {
             return None;
         }

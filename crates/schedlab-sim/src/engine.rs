@@ -75,6 +75,8 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub code: Vec<Vec<Op>>,
     pub bases: Vec<Bases>,
     pub workloads: Arc<Vec<Workload>>,
+    /// Some group has a quota.
+    pub bandwidth: bool,
     /// Their control groups.
     pub cgroups: Cgroups,
     pub marked: Vec<CpuId>,
@@ -142,6 +144,7 @@ impl<'a, S: Sink> Engine<'a, S> {
         sched.set_seed(if spec.noise { spec.seed } else { 0 });
         let workloads = spec.workloads.len();
         let cgroups = Cgroups::new(&mut sched.fair, &spec.cgroups, spec.autogroup, workloads);
+        let bandwidth = spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some());
         let costs = &spec.machine.costs;
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
         let tick_nsec = spec.kernel.tick_nsec();
@@ -164,6 +167,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             bases: Vec::new(),
             workloads: Arc::clone(&spec.workloads),
             cgroups,
+            bandwidth,
             marked: Vec::with_capacity(nr_cpus),
             starts: Vec::new(),
             placement: stream(spec.seed, "start/cpu"),
@@ -187,6 +191,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             pending_max: 0,
         };
         engine.lay_out();
+        engine.arm_bandwidth();
         engine
     }
 
@@ -310,6 +315,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             Source::IDLE_EXIT => self.on_idle_exit(cpu),
             Source::HRTIMER => self.on_hrtimer(cpu),
             Source::HRTICK => self.on_hrtick(cpu),
+            Source::BANDWIDTH => self.on_bandwidth(),
             _ => self.on_start(),
         }
     }
@@ -376,7 +382,7 @@ impl<'a, S: Sink> Engine<'a, S> {
     }
 }
 
-/// The kinds of event source, each one per CPU, and the one source of task starts after them.
+/// The kinds of event source, each one per CPU, and after them one of task starts and one of bandwidth timers.
 pub(crate) struct Source;
 
 impl Source {
@@ -388,9 +394,10 @@ impl Source {
     pub const HRTIMER: u32 = 5;
     pub const HRTICK: u32 = 6;
     pub const START: u32 = 7;
+    pub const BANDWIDTH: u32 = 8;
 
     fn count(cpu_bits: u32) -> usize {
-        ((Source::START as usize) << cpu_bits) + 1
+        ((Source::BANDWIDTH as usize) << cpu_bits) + 1
     }
 }
 
@@ -495,7 +502,8 @@ impl<S: Sink> Engine<'_, S> {
         let queued = |task: &TaskId| {
             let cpu = self.sched.cpu_of(*task);
             let listed = self.cpus.iter().any(|c| c.wakelist.iter().any(|(waiting, _)| waiting == task));
-            self.sched.fair.entity(*task).on_rq || self.cpus[cpu.index()].curr == Some(*task) || listed
+            let entity = self.sched.fair.entity(*task);
+            entity.on_rq || entity.throttled || self.cpus[cpu.index()].curr == Some(*task) || listed
         };
         let lost = self.checks.lives.runnable().find(|task| !queued(task))?;
         Some(("wakeup_ends_in_a_run", format!("{lost:?} was woken and is on no queue")))

@@ -24,7 +24,7 @@ mod sync;
 mod task;
 mod wake;
 
-pub use cgroup::Cgroup;
+pub use cgroup::{Cgroup, CpuMax};
 pub use cpu::CpuTime;
 pub use engine::{run, Ended, Outcome};
 pub use error::SimError;

@@ -121,6 +121,9 @@ impl Sched {
     /// `can_migrate_task`.
     fn can_migrate_task(&self, env: &Env, src: CpuId, task: TaskId, pinned: &mut Pinned) -> bool {
         let state = &self.tasks[task.index()];
+        if self.fair.throttled_lb_pair(task, env.dst) {
+            return false;
+        }
         if !state.allows(env.dst) {
             pinned.some = true;
             if env.idle != CpuIdle::Newly && pinned.elsewhere.is_none() {
@@ -136,17 +139,17 @@ impl Sched {
         }
         let domain = self.domains.at(env.this, env.level);
         let failed = self.domains.state(env.this, env.level).nr_balance_failed;
-        failed > domain.cache_nice_tries || !self.task_hot(env, domain.is_smt(), src, task)
+        failed > domain.cache_nice_tries || !self.task_hot(env, domain.is_smt(), task)
     }
 
     /// `task_hot`.
-    fn task_hot(&self, env: &Env, smt: bool, src: CpuId, task: TaskId) -> bool {
+    fn task_hot(&self, env: &Env, smt: bool, task: TaskId) -> bool {
         let entity = self.fair.entity(task);
         if entity.policy == FairPolicy::Idle || smt {
             return false;
         }
         let busy_puller = self.rqs[env.dst.index()].nr_running > 0;
-        if busy_puller && self.fair.config.has(Feature::CacheHotBuddy) && self.fair.rq(src).buddies()[0] == Some(task) {
+        if busy_puller && self.fair.config.has(Feature::CacheHotBuddy) && self.fair.is_next_buddy(task) {
             return true;
         }
         let cost = self.fair.config.knobs.migration_cost as i64;

@@ -43,6 +43,9 @@ impl Fair {
         let delta = now.wrapping_sub(self.entities[curr.index()].exec_start);
         if delta as i64 > 0 {
             self.charge(rq, curr, delta, now);
+            if self.bandwidth_used && self.rqs[rq].runtime_enabled {
+                self.account_cfs_rq_runtime(rq, delta, now);
+            }
         }
     }
 

@@ -28,6 +28,21 @@ pub struct CfsRq {
     pub idle_nr_running: u32,
     /// SCHED_IDLE tasks below, and every task below an idle group.
     pub idle_h_nr_running: u32,
+    /// Its group has a quota.
+    pub(super) runtime_enabled: bool,
+    /// Out of runtime.
+    pub throttled: bool,
+    /// Throttled queues from here up.
+    pub(super) throttle_count: u32,
+    /// What of the group's runtime it has; negative = debt.
+    pub(super) runtime_remaining: i64,
+    /// When it was throttled.
+    pub(super) throttled_clock: Nanos,
+    /// When its runtime is void, and of which refill it is (5.2).
+    pub(super) runtime_expires: Nanos,
+    pub(super) expires_seq: u32,
+    /// Throttled tasks, the latest first (6.18 and later).
+    pub(super) limbo: Vec<EntityId>,
     /// Sum of weights.
     pub load: LoadWeight,
     /// The zero point of keys (v0): a monotonic lower bound of vruntimes, or `zero_vruntime`, V when last computed.
@@ -64,6 +79,14 @@ impl CfsRq {
             h_nr_delayed: 0,
             idle_nr_running: 0,
             idle_h_nr_running: 0,
+            runtime_enabled: false,
+            throttled: false,
+            throttle_count: 0,
+            runtime_remaining: 0,
+            throttled_clock: 0,
+            runtime_expires: 0,
+            expires_seq: 0,
+            limbo: Vec::new(),
             load: LoadWeight::default(),
             // Close before the wrap, so that every run crosses it.
             min_vruntime: Vruntime(0).plus(-(1 << 20)),

@@ -73,7 +73,7 @@ impl Fair {
         if flags.wakeup {
             self.place_entity_cfs(rq, id, false, now);
         }
-        self.join(rq, id, flags, curr);
+        self.join(rq, id, flags, curr, now);
     }
 
     /// `enqueue_entity` of EEVDF: every enqueue places.
@@ -91,7 +91,7 @@ impl Fair {
             self.place_entity_eevdf(rq, id, flags);
         }
         self.account_entity_enqueue(rq, id);
-        self.join(rq, id, flags, curr);
+        self.join(rq, id, flags, curr, now);
     }
 
     /// The part of every enqueue that concerns loads: the queue's, and the weight of a group's entity.
@@ -112,7 +112,7 @@ impl Fair {
     }
 
     #[inline]
-    fn join(&mut self, rq: usize, id: EntityId, flags: Enqueue, curr: bool) {
+    fn join(&mut self, rq: usize, id: EntityId, flags: Enqueue, curr: bool, now: Nanos) {
         let se = self.se_mut(id);
         if flags.migrated {
             se.exec_start = 0;
@@ -122,6 +122,9 @@ impl Fair {
             self.tree_insert(rq, id);
         }
         self.se_mut(id).on_rq = true;
+        if self.bandwidth_used && self.rqs[rq].runtime_enabled && self.rqs[rq].nr_running == 1 {
+            self.check_enqueue_throttle(rq, now);
+        }
     }
 
     #[inline]
@@ -136,7 +139,7 @@ impl Fair {
     fn dequeue_entity_cfs(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.update_curr_rq(rq, now);
         self.update_load_avg(rq, id, true, now);
-        self.leave(rq, id, flags);
+        self.leave(rq, id, flags, now);
         if !flags.sleep {
             let min = self.rqs[rq].min_vruntime;
             let se = self.se_mut(id);
@@ -158,7 +161,7 @@ impl Fair {
             se.deadline = relative(se.deadline, se.vruntime);
             se.rel_deadline = true;
         }
-        self.leave(rq, id, flags);
+        self.leave(rq, id, flags, now);
         self.reweigh_group(id, now);
         if !flags.save && self.rules.zero == ZeroPoint::Minimum {
             self.update_min_vruntime(rq);
@@ -166,7 +169,7 @@ impl Fair {
     }
 
     #[inline]
-    fn leave(&mut self, rq: usize, id: EntityId, flags: Dequeue) {
+    fn leave(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.clear_buddies(rq, id);
         if self.rqs[rq].curr != id {
             self.tree_erase(rq, id);
@@ -175,6 +178,9 @@ impl Fair {
         se.on_rq = false;
         se.asleep = flags.sleep;
         self.account_entity_dequeue(rq, id);
+        if self.bandwidth_used && self.rqs[rq].runtime_enabled && self.rqs[rq].nr_running == 0 {
+            self.return_cfs_rq_runtime(rq, now);
+        }
     }
 
     /// Whether a dequeue is put off: a plain sleep of an entity that received more than its share.

@@ -94,6 +94,10 @@ pub struct Entity {
     pub rel_deadline: bool,
     /// `slice` is its own (`sched_attr.sched_runtime`, latency-nice), not base_slice.
     pub custom_slice: bool,
+    /// It waits in its queue's limbo (6.18 and later).
+    pub throttled: bool,
+    /// It must leave before it runs in user mode again.
+    pub(super) throttle_work: bool,
     /// Dequeued to sleep and not re-homed since: a CFS vruntime is still absolute, on the scale of `cpu`'s queue.
     pub asleep: bool,
     /// Load tracking.

@@ -4,6 +4,7 @@
 //! Queue `g * n + c` of `n` CPUs is group g's on CPU c, so the root's are the CPUs' own. Group entities lie behind a
 //! reserve for tasks; when tasks outgrow it, the groups' move back (nothing outside this module may keep their ids).
 
+use super::bandwidth::Bandwidth;
 use super::cfs_rq::CfsRq;
 use super::entity::{Entity, EntityId};
 use super::task::Recency;
@@ -41,6 +42,8 @@ pub struct TaskGroup {
     pub idle: bool,
     /// `cpu.latency.nice` (2023 series).
     pub latency_nice: i8,
+    /// Its quota, if it has one.
+    pub(super) bandwidth: Option<Box<Bandwidth>>,
     /// Sum of its queues' contributions.
     pub load: GroupLoad,
 }
@@ -52,6 +55,7 @@ impl TaskGroup {
             shares: NICE_0_LOAD,
             idle: false,
             latency_nice: 0,
+            bandwidth: None,
             load: GroupLoad::default(),
         }
     }
@@ -88,7 +92,10 @@ impl Fair {
             let mut entity = self.blank_entity(home);
             entity.my_q = Some(self.rqs.len() as u32);
             self.home_in(parent, home).give(&mut entity);
-            self.rqs.push(CfsRq::new(group, home, self.rules.averaging, slices));
+            let mut queue = CfsRq::new(group, home, self.rules.averaging, slices);
+            // sync_throttle: a group born below a throttled one.
+            queue.throttle_count = self.group_rq(parent, home).throttle_count;
+            self.rqs.push(queue);
             self.push_entity(entity);
         }
         group
@@ -190,6 +197,8 @@ impl Fair {
             rel_deadline: false,
             custom_slice: false,
             asleep: false,
+            throttled: false,
+            throttle_work: false,
             runnable: 1,
             avg: SchedAvg::default(),
         }

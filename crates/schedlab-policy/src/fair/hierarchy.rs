@@ -12,14 +12,14 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// What joins (or, negative, leaves) the counters of every level above a task.
 #[derive(Clone, Copy, Default, Debug)]
-struct Counted {
-    tasks: i32,
-    idle: i32,
-    delayed: i32,
+pub(super) struct Counted {
+    pub tasks: i32,
+    pub idle: i32,
+    pub delayed: i32,
 }
 
 impl Counted {
-    fn leaving(self) -> Counted {
+    pub fn leaving(self) -> Counted {
         Counted { tasks: -self.tasks, idle: -self.idle, delayed: -self.delayed }
     }
 }
@@ -127,7 +127,7 @@ impl Fair {
     }
 
     #[inline]
-    fn count(&mut self, rq: usize, counted: Counted) {
+    pub(super) fn count(&mut self, rq: usize, counted: Counted) {
         let q = &mut self.rqs[rq];
         q.h_nr_running = q.h_nr_running.wrapping_add_signed(counted.tasks);
         q.idle_h_nr_running = q.idle_h_nr_running.wrapping_add_signed(counted.idle);
@@ -140,9 +140,13 @@ impl Fair {
         let mut at = id;
         while at.is_some() {
             let se = &self.entities[at.index()];
-            let q = &mut self.rqs[se.cfs_rq as usize];
+            let (rq, parent) = (se.cfs_rq as usize, se.parent);
+            let q = &mut self.rqs[rq];
             q.h_nr_delayed = q.h_nr_delayed.wrapping_add_signed(delayed);
-            at = se.parent;
+            if self.is_cut_off(rq) {
+                return;
+            }
+            at = parent;
         }
     }
 
@@ -153,6 +157,9 @@ impl Fair {
         while id.is_some() {
             if self.rqs[below].idle {
                 counted.idle = counted.tasks;
+            }
+            if self.is_cut_off(below) {
+                return;
             }
             let rq = self.se(id).cfs_rq as usize;
             if self.se(id).on_rq {
@@ -192,9 +199,12 @@ impl Fair {
             if self.rqs[below].idle {
                 counted.idle = counted.tasks;
             }
+            if self.is_cut_off(below) {
+                return;
+            }
             if self.rqs[below].load.weight != 0 {
                 slice = self.min_slice(below);
-                if sleeps && id.is_some() {
+                if sleeps && id.is_some() && !self.throttled_hierarchy(below) {
                     // Keeps the CPU with the group: the sleeper left before its slice was over.
                     self.set_next_buddy(id);
                 }
@@ -232,6 +242,9 @@ impl Fair {
             self.count(rq, counted);
             if self.rqs[rq].idle {
                 counted.idle = counted.tasks;
+            }
+            if self.is_cut_off(rq) {
+                return;
             }
             id = self.se(id).parent;
         }

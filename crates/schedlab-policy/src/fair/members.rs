@@ -34,6 +34,13 @@ impl Fair {
         [q.next, q.last, q.skip].map(|id| id.is_some().then(|| self.member(id)))
     }
 
+    /// Whether the task is its queue's next buddy.
+    #[inline]
+    #[must_use]
+    pub fn is_next_buddy(&self, task: TaskId) -> bool {
+        self.rqs[self.entity(task).cfs_rq as usize].next == EntityId::of(task)
+    }
+
     /// The entity of a member on a CPU. The root is none: it competes with nobody.
     #[must_use]
     pub fn member_entity(&self, member: Member, cpu: CpuId) -> &Entity {

@@ -6,6 +6,7 @@
 
 mod account;
 mod average;
+mod bandwidth;
 mod buddies;
 mod cfs_rq;
 mod change;
@@ -32,6 +33,7 @@ mod sums;
 mod task;
 mod tree;
 
+pub use bandwidth::{Bandwidth, BandwidthStats};
 pub use cfs_rq::CfsRq;
 pub use entity::{Entity, EntityId};
 pub use group::{GroupId, TaskGroup};
@@ -75,6 +77,8 @@ pub struct Fair {
     groups: Vec<TaskGroup>,
     /// There are groups beside the root: entities may have parents. Paths that every switch takes test this alone.
     grouped: bool,
+    /// Some group has a quota.
+    bandwidth_used: bool,
     /// The task whose wakeup is being judged, for its record.
     woken: TaskId,
     rqs: Vec<CfsRq>,
@@ -138,6 +142,7 @@ impl Fair {
             first_group: 0,
             groups: vec![TaskGroup::root()],
             grouped: false,
+            bandwidth_used: false,
             woken: TaskId(0),
             rqs: (0..config.nr_cpus)
                 .map(|cpu| CfsRq::new(GroupId::ROOT, CpuId(cpu as u32), rules.averaging, slices))

@@ -26,6 +26,9 @@ impl Fair {
         }
         if picked != prev {
             self.switch(root, prev, picked, now);
+            if self.bandwidth_used && self.rules.throttles_at_once {
+                self.allocate_bandwidth(picked, now);
+            }
         }
         if picked.is_some() && (picked != prev || !self.eevdf) {
             self.list_move_front(root, picked);
@@ -115,7 +118,7 @@ impl Fair {
 
     #[inline]
     fn pick_task_fair(&mut self, root: usize, now: Nanos) -> EntityId {
-        let mut rq = root;
+        let (mut rq, mut throttled) = (root, false);
         loop {
             if self.rqs[rq].nr_running == 0 {
                 return EntityId::NIL;
@@ -123,11 +126,18 @@ impl Fair {
             if self.running(rq).is_some() {
                 self.update_curr_rq(rq, now);
             }
+            if self.bandwidth_used && !self.rules.throttles_at_once && self.check_cfs_rq_runtime(rq, now) {
+                if !self.rules.throttles_tasks {
+                    rq = root;
+                    continue;
+                }
+                throttled = true;
+            }
             let picked = if self.eevdf {
                 let picked = self.pick_next_entity_eevdf(rq, true, now);
                 if self.se(picked).sched_delayed {
                     self.finish_delayed_dequeue(picked, now);
-                    rq = root;
+                    (rq, throttled) = (root, false);
                     continue;
                 }
                 picked
@@ -138,7 +148,12 @@ impl Fair {
                 return picked;
             }
             match self.se(picked).my_q {
-                None => return picked,
+                None => {
+                    if throttled {
+                        self.task_throttle_setup_work(picked);
+                    }
+                    return picked;
+                }
                 Some(below) => rq = below as usize,
             }
         }
@@ -258,6 +273,9 @@ impl Fair {
             self.update_curr_rq(rq, now);
             self.tree_insert(rq, prev);
             self.update_load_avg(rq, prev, false, now);
+        }
+        if self.bandwidth_used && !self.rules.throttles_tasks {
+            self.check_cfs_rq_runtime(rq, now);
         }
         self.rqs[rq].curr = EntityId::NIL;
     }

@@ -33,7 +33,7 @@ impl Fair {
         }
         if curr.is_nil() {
             self.resched_curr(root);
-        } else if curr != id {
+        } else if curr != id && !self.throttled_hierarchy(self.queue_of(id, root)) {
             let marked = self.nominate(self.queue_of(curr, root), id, flags);
             if !need_resched && self.rqs[root].resched != Resched::Full {
                 self.check_preempt_wakeup(root, (curr, id), flags, marked, now);

@@ -33,6 +33,9 @@ impl Fair {
         if self.rules.keeps_empty_weight && self.rqs[below].load.weight == 0 {
             return;
         }
+        if self.throttled_hierarchy(below) {
+            return;
+        }
         let shares = self.calc_group_shares(below);
         if self.se(id).load.weight != shares || self.reweights_in_place() {
             self.reweight_entity(self.se(id).cfs_rq as usize, id, shares, now);

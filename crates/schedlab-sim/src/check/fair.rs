@@ -27,11 +27,14 @@ struct Pace {
     longest: Nanos,
 }
 
-/// A group competes on a CPU exactly while one of its tasks does there, or while its own dequeue is delayed.
+/// A group competes on a CPU exactly while one of its tasks would there and it is not throttled, or while its own dequeue
+/// is delayed.
 fn wrong_entity(sched: &Sched, group: GroupId, cpu: CpuId) -> Option<String> {
     let se = sched.fair.group_entity(group, cpu)?;
-    let queued = sched.fair.group_rq(group, cpu).nr_running;
-    let wrong = se.on_rq != (queued > 0 || se.sched_delayed);
+    let below = sched.fair.group_rq(group, cpu);
+    let cut_off = below.throttled && !sched.fair.config.version.rules.throttles_tasks;
+    let queued = below.nr_running;
+    let wrong = se.on_rq != (queued > 0 && !cut_off || se.sched_delayed);
     wrong.then(|| format!("{queued} are queued in it, its own entity is queued: {}", se.on_rq))
 }
 

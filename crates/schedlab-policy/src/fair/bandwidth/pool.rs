@@ -1,0 +1,75 @@
+//! What a group has left to run in this period.
+
+use schedlab_model::Nanos;
+
+/// How a group's bandwidth has been used (`cpu.stat`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct BandwidthStats {
+    /// Periods that have passed while somebody ran.
+    pub nr_periods: u64,
+    /// Periods at whose end somebody was throttled.
+    pub nr_throttled: u64,
+    /// Time that queues spent throttled, summed over CPUs, up to the last unthrottling.
+    pub throttled_time: Nanos,
+}
+
+/// The pool of a group (`struct cfs_bandwidth`).
+#[derive(Clone, Debug, Default)]
+pub struct Bandwidth {
+    pub(super) quota: Nanos,
+    pub(super) period: Nanos,
+    pub(super) burst: Nanos,
+    pub(super) runtime: Nanos,
+    /// Nobody has taken any since the last refill.
+    pub(super) idle: bool,
+    /// The period timer runs.
+    pub(super) active: bool,
+    /// When it expires next, whether it runs or not.
+    pub(super) next_period: Nanos,
+    /// When the slack timer expires, if it runs.
+    pub(super) slack_due: Option<Nanos>,
+    /// Throttled queues, the longest first.
+    pub(super) throttled: Vec<u32>,
+    pub(super) expires_seq: u32,
+    pub(super) runtime_expires: Nanos,
+    pub(super) stats: BandwidthStats,
+}
+
+impl Bandwidth {
+    pub(super) fn new(quota: Nanos, period: Nanos, burst: Nanos, now: Nanos) -> Self {
+        let mut pool = Bandwidth { quota, period: period.max(1), burst, ..Bandwidth::default() };
+        pool.start(now);
+        pool
+    }
+
+    /// `start_cfs_bandwidth`.
+    pub(super) fn start(&mut self, now: Nanos) {
+        if !self.active {
+            self.active = true;
+            self.forward(now);
+        }
+    }
+
+    /// `hrtimer_forward_now`: the next point of the grid after now.
+    pub(super) fn forward(&mut self, now: Nanos) {
+        self.next_period = (now / self.period.max(1) + 1) * self.period;
+    }
+
+    /// `__refill_cfs_bandwidth_runtime`; `carries`: what is left over stays, up to `burst`.
+    pub(super) fn refill(&mut self, carries: bool, now: Nanos) {
+        self.runtime = if carries { (self.runtime + self.quota).min(self.quota + self.burst) } else { self.quota };
+        self.runtime_expires = now + self.period;
+        self.expires_seq = self.expires_seq.wrapping_add(1);
+    }
+
+    /// `runtime_refresh_within`.
+    pub(super) fn refreshes_within(&self, span: Nanos, now: Nanos) -> bool {
+        self.next_period.saturating_sub(now) < span
+    }
+
+    /// When its next timer fires, if one runs.
+    pub(super) fn due(&self) -> Option<Nanos> {
+        let period = self.active.then_some(self.next_period);
+        period.into_iter().chain(self.slack_due).min()
+    }
+}

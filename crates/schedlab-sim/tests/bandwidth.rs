@@ -1,0 +1,116 @@
+//! Quotas of groups in whole runs: how much they get, and when.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use schedlab_model::{Nanos, MSEC, SEC};
+use schedlab_policy::Version;
+use schedlab_sim::{Cgroup, CpuMax, RunSpec};
+use schedlab_trace::Kind;
+use schedlab_workload::{Amount, Op, Workload};
+use support::{flat, kernel, record, spec, tasks};
+
+fn hog() -> Vec<Op> {
+    vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)]
+}
+
+fn limited(path: &str, quota: Nanos, period: Nanos, burst: Nanos) -> Cgroup {
+    Cgroup { path: path.into(), bandwidth: Some(CpuMax { quota, period, burst }), ..Cgroup::default() }
+}
+
+fn run_of(
+    version: &str,
+    cpus: u32,
+    cgroups: Vec<Cgroup>,
+    mut workload: Workload,
+    in_group: &[Option<&str>],
+) -> RunSpec {
+    for (task, path) in workload.tasks.iter_mut().zip(in_group) {
+        task.cgroup = path.map(str::to_string);
+    }
+    let mut spec = spec(flat(cpus, 500), kernel(version, cpus as usize, 250), vec![workload]);
+    spec.cgroups = Arc::new(cgroups);
+    spec.duration = 10 * SEC;
+    spec
+}
+
+/// When the tasks of that name ran: from, to.
+fn runs(spec: &RunSpec, name: &str) -> Vec<(Nanos, Nanos)> {
+    let (outcome, record) = record(spec);
+    outcome.unwrap();
+    let pids: Vec<i32> = record.names.iter().filter(|(_, known)| known == name).map(|(pid, _)| *pid).collect();
+    let mut since = vec![(0, 0); spec.machine.topology.nr_cpus()];
+    let mut runs = Vec::new();
+    for event in &record.events {
+        if let Kind::Switch { next, .. } = event.kind {
+            let (pid, start) = std::mem::replace(&mut since[event.cpu.index()], (next, event.time));
+            runs.extend(pids.contains(&pid).then_some((start, event.time)));
+        }
+    }
+    let last = since.into_iter().filter(|(pid, _)| pids.contains(pid));
+    runs.extend(last.map(|(_, start)| (start, spec.duration)));
+    runs
+}
+
+/// CPU time between two moments, as a part of one CPU's.
+fn part(runs: &[(Nanos, Nanos)], from: Nanos, to: Nanos) -> f64 {
+    let ran: Nanos = runs.iter().map(|(a, b)| (*b).min(to).saturating_sub((*a).max(from))).sum();
+    ran as f64 / (to - from) as f64
+}
+
+#[test]
+fn a_quota_is_what_a_group_gets() {
+    for version in Version::all() {
+        for (cpus, hogs, quota) in [(1, 1, 50), (1, 3, 50), (4, 4, 50), (4, 6, 200), (2, 1, 20)] {
+            let mut workload = tasks(vec![("h", 0, None, hog())]);
+            workload.tasks[0].count = hogs;
+            let group = limited("/g", quota * MSEC, 100 * MSEC, 0);
+            let run = run_of(version.name, cpus, vec![group], workload, &[Some("/g")]);
+            let got = part(&runs(&run, "h"), SEC, 10 * SEC);
+            let expected = quota as f64 / 100.0;
+            let name = version.name;
+            assert!((got - expected).abs() < 0.01, "{name}: {hogs} hogs on {cpus} CPUs got {got:.4} of {expected}");
+        }
+    }
+}
+
+/// After a second of sleep a group has what two refills before the timer stopped saved up, as far as burst allows it.
+#[test]
+fn a_burst_is_saved_quota() {
+    let sleeper = vec![Op::Sleep(Amount::Fixed(SEC)), Op::Run(Amount::Fixed(10 * SEC)), Op::Jump(0)];
+    for version in Version::all() {
+        for (burst, expected) in [(0, 0.2), (10, 0.3), (60, 0.6)] {
+            let workload = tasks(vec![("s", 0, None, sleeper.clone())]);
+            let group = limited("/g", 20 * MSEC, 100 * MSEC, burst * MSEC);
+            let run = run_of(version.name, 1, vec![group], workload, &[Some("/g")]);
+            let expected = if version.rules.bandwidth_burst { expected } else { 0.2 };
+            let runs = runs(&run, "s");
+            let (first, later) = (part(&runs, SEC, SEC + 100 * MSEC), part(&runs, 2 * SEC, 10 * SEC));
+            let name = version.name;
+            assert!((first - expected).abs() < 0.05, "{name}, burst {burst} ms: {first:.3} instead of {expected}");
+            assert!((later - 0.2).abs() < 0.01, "{name}, burst {burst} ms: {later:.3} in the long run");
+        }
+    }
+}
+
+/// The stricter of two nested quotas counts; who is outside gets the rest of the CPU.
+#[test]
+fn nested_quotas_hold_both() {
+    for version in Version::all() {
+        let groups = vec![
+            limited("/g", 40 * MSEC, 100 * MSEC, 0),
+            limited("/g/a", 30 * MSEC, 100 * MSEC, 0),
+            limited("/g/b", 30 * MSEC, 50 * MSEC, 0),
+        ];
+        let list = vec![("a", 0, None, hog()), ("b", 0, None, hog()), ("o", 0, None, hog())];
+        let in_group = [Some("/g/a"), Some("/g/b"), None];
+        let run = run_of(version.name, 1, groups, tasks(list), &in_group);
+        let share = |name: &str| part(&runs(&run, name), SEC, 10 * SEC);
+        let (a, b, outside) = (share("a"), share("b"), share("o"));
+        assert!((a + b - 0.4).abs() < 0.01, "{}: {a:.3} + {b:.3} of 0.4", version.name);
+        assert!(a < 0.31, "{}: {a:.3} of 0.3", version.name);
+        assert!((outside - 0.6).abs() < 0.02, "{}: {outside:.3} of the rest", version.name);
+    }
+}
