@@ -20,6 +20,8 @@ pub struct Merged {
     pub foreign: Vec<(String, Nanos)>,
     /// What the scenario's tasks are called, as the kernel says.
     pub names: BTreeMap<Pid, String>,
+    /// Switches from a task of the scenario to another one, within the measured time.
+    pub displaced: u64,
     /// Switches that involve no task of the scenario, within the measured time.
     pub foreign_switches: u64,
 }
@@ -180,8 +182,10 @@ impl Merger {
         };
         let (from_us, to_us) = (self.is_ours(prev), self.is_ours(next));
         let foreign = |pid| pid != 0 && !self.is_ours(pid);
-        if !from_us && !to_us && time >= self.warmup && (foreign(prev) || foreign(next)) {
-            self.merged.foreign_switches += 1;
+        let (theirs, displaced) = (foreign(prev) || foreign(next), from_us && foreign(next));
+        if time >= self.warmup {
+            self.merged.foreign_switches += u64::from(theirs && !from_us && !to_us);
+            self.merged.displaced += u64::from(displaced);
         }
         let of = |prev: Pid, prev_state: TaskState, next: Pid| {
             let kind = Kind::Switch { prev, prev_prio, prev_state, next, next_prio };
@@ -262,7 +266,7 @@ mod tests {
         assert_eq!(merged.own.len(), 3);
         assert_eq!(merged.own[1], switch(20, 0, OURS, TaskState::Running, 0));
         assert_eq!(merged.foreign, [("b".to_owned(), 70)]);
-        assert_eq!(merged.foreign_switches, 2);
+        assert_eq!((merged.foreign_switches, merged.displaced), (2, 1));
         let (own, all) = (report(&merged.own), report(&merged.all));
         assert_eq!(own.metric("sched.cpu_busy"), Some(20.0));
         assert_eq!(own.metric("sched.run_delay.max"), Some(0.06));

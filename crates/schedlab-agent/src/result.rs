@@ -285,6 +285,7 @@ fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
             json!({
                 "foreign_pct": share(merged.foreign.iter().map(|(_, ns)| ns).sum()),
                 "foreign_switches": merged.foreign_switches,
+                "displaced_by_foreign": merged.displaced,
                 "foreign": others,
                 "source": "sched_switch; interrupts and steal from /proc/stat",
             })

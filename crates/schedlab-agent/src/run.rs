@@ -48,9 +48,9 @@ const DRAIN: Nanos = 250 * MSEC;
 /// Runs one specification on this machine and returns the result as JSON.
 pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Result<serde_json::Value> {
     let wall = clock::now();
-    if spec.autogroup {
-        let what = "autogroup = true: the agent runs all workloads in one session";
-        return Err(AgentError::cannot(what, "declare a [[cgroup]] for each workload"));
+    if spec.autogroup && !autogroup_is_on() {
+        let what = "autogroup = true: the kernel makes no autogroups";
+        return Err(AgentError::cannot(what, "sysctl kernel.sched_autogroup_enabled=1"));
     }
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
@@ -59,7 +59,8 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let (_awake, note) = keep_awake(spec, &real);
     let world = World::new(spec, speed, allowed_cpus()?, real)?;
     let _groups = RemoveGroups(world);
-    let mut start = Start { world, groups: groups(world, spec)?, leaders: Vec::new() };
+    let (autogroup, sessions, leaders) = (spec.autogroup, Vec::new(), Vec::new());
+    let mut start = Start { world, groups: groups(world, spec)?, autogroup, sessions, leaders };
     let firsts = start.groups.iter().map(Vec::len).sum::<usize>();
     let mut root = Root::start(&mut start)?;
     wait_ready(world, firsts as u32, &signals)?;
@@ -81,6 +82,10 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let wall_ns = clock::now() - wall;
     let measured = Measured { spec, world, begin, ended, counts: at_end, after, wall_ns, note };
     result::report(&measured, recording, settings)
+}
+
+fn autogroup_is_on() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1")
 }
 
 /// What the kernel is asked for about idle states, as cyclictest does: the file is held open for the run.
@@ -240,27 +245,74 @@ fn groups(world: &World, spec: &RunSpec) -> Result<Vec<Vec<First>>> {
     Ok(groups)
 }
 
-/// What the root starts: a process for every group of tasks.
+/// What the root starts: a process for every group of tasks; with autogroup, in a session for every workload.
 struct Start {
     world: &'static World,
     groups: Vec<Vec<First>>,
+    autogroup: bool,
+    sessions: Vec<i32>,
     leaders: Vec<(i32, u32)>,
+}
+
+impl Start {
+    fn fork(&self, first: u32) -> Option<Forked> {
+        let forked = sys::fork();
+        if let Err(error) = &forked {
+            self.world.fail(first, 0, Failure::Fork, error.raw_os_error().unwrap_or(0));
+        }
+        if matches!(forked, Ok(Forked::Child)) {
+            sys::unblock_signals();
+            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        }
+        forked.ok()
+    }
+
+    /// Starts the processes of these groups as children of the caller.
+    fn start_leaders(&mut self, groups: &[Vec<First>]) {
+        for tasks in groups {
+            let first = tasks.first().map_or(0, |task| task.id);
+            match self.fork(first) {
+                Some(Forked::Child) => life::first_process(self.world, tasks),
+                Some(Forked::Parent(pid)) => self.leaders.push((pid, first)),
+                None => return,
+            }
+        }
+    }
+
+    /// Starts a process that leads a session, and the workload's processes as its children: they share an autogroup.
+    fn start_session(&mut self, groups: &[Vec<First>]) {
+        let first = groups.first().and_then(|tasks| tasks.first()).map_or(0, |task| task.id);
+        match self.fork(first) {
+            Some(Forked::Child) => {
+                let _ = rustix::process::setsid();
+                self.leaders.clear();
+                self.start_leaders(groups);
+                while let Ok(Some((pid, status))) = sys::wait_any(true, false) {
+                    self.ended(pid, status);
+                }
+                sys::exit_now(0);
+            }
+            Some(Forked::Parent(pid)) => {
+                self.sessions.push(pid);
+                self.leaders.push((pid, first));
+            }
+            None => {}
+        }
+    }
 }
 
 impl Plan for Start {
     fn start(&mut self) {
-        for tasks in &self.groups {
-            let first = tasks.first().map_or(0, |task| task.id);
-            match sys::fork() {
-                Ok(Forked::Child) => {
-                    sys::unblock_signals();
-                    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-                    life::first_process(self.world, tasks);
-                }
-                Ok(Forked::Parent(pid)) => self.leaders.push((pid, first)),
-                Err(error) => self.world.fail(first, 0, Failure::Fork, error.raw_os_error().unwrap_or(0)),
-            }
+        let groups = std::mem::take(&mut self.groups);
+        if !self.autogroup {
+            return self.start_leaders(&groups);
         }
+        let workload_of = |tasks: &[First]| tasks.first().map(|task| self.world.slots[task.id as usize].runs().0);
+        let mut by_workload: BTreeMap<Option<usize>, Vec<Vec<First>>> = BTreeMap::new();
+        for tasks in groups {
+            by_workload.entry(workload_of(&tasks)).or_default().push(tasks);
+        }
+        by_workload.values().for_each(|groups| self.start_session(groups));
     }
 
     fn ended(&mut self, pid: i32, status: i32) {
@@ -269,6 +321,10 @@ impl Plan for Start {
         {
             self.world.fail(*first, 0, Failure::ChildKilled, 0);
         }
+    }
+
+    fn sessions(&self) -> &[i32] {
+        &self.sessions
     }
 
     fn clean(&mut self) {

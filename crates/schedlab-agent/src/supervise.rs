@@ -27,6 +27,8 @@ pub trait Plan {
     fn start(&mut self);
     /// A child of the root has ended.
     fn ended(&mut self, pid: i32, status: i32);
+    /// Sessions beside the root's own in which processes of the run live.
+    fn sessions(&self) -> &[i32];
     /// Everything is dead: clean up.
     fn clean(&mut self);
 }
@@ -85,14 +87,14 @@ fn root(plan: &mut dyn Plan, watched: &OwnedFd) {
             }
         }
     }
-    kill_session(own, own);
+    kill_sessions(&[&[own], plan.sessions()].concat(), own);
     plan.clean();
 }
 
-/// Kills every process of a session but `spare`, until none is left or five seconds have passed.
-fn kill_session(session: i32, spare: i32) {
+/// Kills every process of these sessions but `spare`, until none is left or five seconds have passed.
+fn kill_sessions(sessions: &[i32], spare: i32) {
     for _ in 0..5000 {
-        let members = members(session, spare);
+        let members = members(sessions, spare);
         for pid in members.iter().filter_map(|pid| Pid::from_raw(*pid)) {
             // Gone already is just as well.
             let _ = kill_process(pid, Signal::KILL);
@@ -105,12 +107,11 @@ fn kill_session(session: i32, spare: i32) {
     }
 }
 
-/// The processes of a session that are not dead, but `spare`.
-#[must_use]
-pub fn members(session: i32, spare: i32) -> Vec<i32> {
+/// The processes of these sessions that are not dead, but `spare`.
+fn members(sessions: &[i32], spare: i32) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| *pid != spare && session_of(*pid) == Some(session)).collect()
+    pids.filter(|pid| *pid != spare && session_of(*pid).is_some_and(|sid| sessions.contains(&sid))).collect()
 }
 
 /// Field 6 of /proc/PID/stat; `None` for a process that is gone or a zombie.

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+use rustix::process::{Pid, Signal};
 use schedlab_metrics::{Metrics, Plan, Report};
 use schedlab_scenario::Scenario;
 use serde_json::Value as Json;
@@ -221,8 +222,13 @@ const DRAWS: &str = r#"
 "#;
 
 fn scenario(name: &str, workloads: &str) -> (PathBuf, Scenario) {
+    scenario_with(name, workloads, "")
+}
+
+/// A scenario whose variant says more.
+fn scenario_with(name: &str, workloads: &str, more: &str) -> (PathBuf, Scenario) {
     let head = "machine = \"host\"\nduration = \"20s\"\n";
-    let text = format!("{head}{workloads}\n[[variant]]\nname = \"v\"\nkernel = \"6.12\"\n");
+    let text = format!("{head}{workloads}\n[[variant]]\nname = \"v\"\nkernel = \"6.12\"\n{more}\n");
     let stem: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{stem}.toml"));
     std::fs::write(&path, &text).unwrap();
@@ -243,7 +249,7 @@ fn agent(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-fn real(path: &std::path::Path) -> Json {
+fn real(path: &Path) -> Json {
     let path = path.to_str().unwrap();
     let (code, stdout, stderr) = agent(&["run", path, "--variant", "v", "--seed", "1", "--driver", "agent"]);
     assert_eq!(code, Some(0), "{path}: {stderr}");
@@ -385,34 +391,47 @@ fn control_groups_are_made_and_removed() {
     }
 }
 
-/// Whatever ends the supervisor, its tasks end with it.
+/// Whatever ends the supervisor, its tasks end with it, in one session or in several.
 #[test]
 fn nothing_outlives_a_run() {
-    let endless = "[[workload]]\nname = \"w\"\ntask = [ { name = \"left-behind\", count = 3, program = [ { fork = \"k\" }, { loop = \"forever\", do = [ { run = \"1ms\" }, { sleep = \"1ms\" } ] } ] }, { name = \"k\", count = 0, program = [ { sleep = \"60s\" } ] } ]\n";
-    let (path, _) = scenario("endless", endless);
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
+    let endless = r#"
+        [[workload]]
+        name = "w"
+        task = [
+          { name = "left-behind", count = 3, program = [ { fork = "k" }, { loop = "forever", do = [ { run = "1ms" }, { sleep = "1ms" } ] } ] },
+          { name = "k", count = 0, program = [ { sleep = "60s" } ] },
+        ]
+    "#;
+    ends_with_its_supervisor(&scenario("endless", endless).0);
+    let autogroup = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
+    if autogroup.trim() == "1" {
+        ends_with_its_supervisor(&scenario_with("endless-sessions", endless, "autogroup = true").0);
+    } else {
+        writeln!(std::io::stdout(), "skipped: sessions of workloads: this kernel makes no autogroups").unwrap();
+    }
+}
+
+fn ends_with_its_supervisor(path: &Path) {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_schedlab-agent"))
             .args(["run", path.to_str().unwrap(), "--variant", "v", "--no-tracing"])
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        let own = child.id();
-        let ours = || descendants(&path);
-        wait_until("the tasks run", || ours() >= 6);
-        let pid = rustix::process::Pid::from_child(&child);
-        let signal_name = rustix::process::Signal::from_named_raw(signal).unwrap();
-        rustix::process::kill_process(pid, signal_name).unwrap();
+        // The supervisor, the root, the tasks' process and their three children.
+        wait_until("the tasks run", || processes_of(path) >= 6);
+        rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
         let status = child.wait().unwrap();
-        if signal != libc::SIGKILL {
-            assert_eq!(status.code(), Some(130), "signal {signal} to {own}");
+        if signal != Signal::KILL {
+            assert_eq!(status.code(), Some(130), "{signal:?}");
         }
-        wait_until("everything has ended", || ours() == 0);
+        wait_until("everything has ended", || processes_of(path) == 0);
     }
 }
 
 /// Processes whose command line names the scenario: forked tasks keep that of the agent.
-fn descendants(path: &std::path::Path) -> usize {
+fn processes_of(path: &Path) -> usize {
     let name = path.to_str().unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
@@ -452,7 +471,7 @@ fn calibrated_costs_are_keys_of_machine_files() {
         }
     }
     let measured_or_not = |key: &&str| costs.contains_key(*key) || json["absent"].get(*key).is_some();
-    assert!(known.iter().all(|key| measured_or_not(key)), "every cost is measured or said to be absent: {known:?}");
+    assert!(known.iter().all(measured_or_not), "every cost is measured or said to be absent: {known:?}");
 }
 
 /// A run's trace can be read again and holds what its metrics were made of.
