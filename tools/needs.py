@@ -37,7 +37,7 @@ NEEDS = [
     ),
     Need("rt-tests", "/usr/bin/hackbench", "that the real hackbench and cyclictest run on the arms with real kernels"),
     Need("trace-cmd", "/usr/bin/trace-cmd", "that trace-cmd reads our trace.dat"),
-    Need("nodejs", "/usr/bin/node", "that the script of the page runs"),
+    Need("nodejs", "/usr/bin/node", "that the script of the page runs, and that Perfetto reads our traces"),
 ]
 
 

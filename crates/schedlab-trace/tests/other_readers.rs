@@ -170,10 +170,11 @@ fn perfetto_reads_perfetto_and_ftrace_text() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/trace_processor.js");
     let queries = [
         "select count(*) n, sum(dur) d from sched where utid in (select utid from thread where tid != 0) and dur >= 0",
+        "select count(*) n from ftrace_event where name = 'sched_wakeup'",
         "select count(*) n from thread_state where state = 'R'",
         "select count(*) n from stats where severity = 'error' and value > 0",
     ];
-    let (count, total) = on_cpu();
+    let ((count, total), mut waits) = (on_cpu(), Vec::new());
     for name in ["other.pftrace", "other.ftrace"] {
         let path = write(name);
         let mut arguments = vec![script.to_str().unwrap(), folder.trim(), path.to_str().unwrap()];
@@ -185,8 +186,15 @@ fn perfetto_reads_perfetto_and_ftrace_text() {
         let off = if name.ends_with(".ftrace") { count as Nanos } else { 0 };
         assert_eq!(got_count, count, "{name}");
         assert!(got_total.abs_diff(total) <= off, "{name}: {got_total} instead of {total} ns");
+        let wakeups = schedule().iter().filter(|event| matches!(event.kind, Kind::Wakeup { .. })).count();
+        // Of text it keeps no wakeups, but the waiting that follows from them.
+        if name.ends_with(".pftrace") {
+            assert_eq!(answers[1], format!(r#"[{{"n":{wakeups}}}]"#), "{name}");
+        }
+        waits.push(answers[2].to_owned());
         assert_eq!(answers.last().copied(), Some(r#"[{"n":0}]"#), "{name}: {text}");
     }
+    assert!(waits[0] == waits[1] && waits[0] != r#"[{"n":0}]"#, "{waits:?}");
 }
 
 /// `[{"n":1,"d":2}]`
