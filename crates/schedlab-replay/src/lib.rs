@@ -31,7 +31,7 @@ use schedlab_trace::{Header, TraceError, TraceReader};
 use explain::Asking;
 use model::Model;
 use reading::Reading;
-use settings::{has_autogroup, settings, tick_beside_hrtick, Settings};
+use settings::{has_autogroup, settings, tick_beside_hrtick, uses_autogroup, Settings};
 use tally::Tally;
 use window::Window;
 
@@ -82,7 +82,11 @@ pub fn replay_rows(
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
-    let mut reading = Reading::new(header.nr_cpus.unwrap_or(1), has_autogroup(&header), tick_beside_hrtick(&header));
+    let mut reading = Reading::new(
+        header.nr_cpus.unwrap_or(1),
+        (has_autogroup(&header), uses_autogroup(&header)),
+        tick_beside_hrtick(&header),
+    );
     while let Some(step) = match first.take() {
         Some(step) => Some(step),
         None => window.next()?,

@@ -10,12 +10,13 @@ use crate::step::Probe;
 pub enum Operation {
     /// A task seen for the first time, or again after it was lost.
     Introduce { pid: Pid, weight: Weight, at: Whereabouts, first: Option<First> },
-    /// `update_curr`: `ran` ns were charged to the current task of `cpu`.
-    Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within },
+    /// `update_curr`: `ran` ns were charged to the current task of `cpu`; `asked`: within a wakeup, when that began.
+    Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within, asked: Option<Nanos> },
     /// The scheduler tick, after its accounting; or, if `hrtick`, perhaps the timer of a slice, which always reschedules.
     Tick { cpu: CpuId, flag: Flag, hrtick: bool },
     /// A wakeup put a task on a queue (or found it there) and asked whether it preempts.
-    Wake { cpu: CpuId, pid: Pid, new: bool, first: Option<First>, flag: Flag },
+    /// `asked`: when `sched_waking` said so; `left`: what the running task is charged next, at most.
+    Wake { cpu: CpuId, pid: Pid, new: bool, asked: Nanos, left: Nanos, first: Option<First>, flag: Flag },
     /// A task that is on no queue changes CPU.
     Rehome { pid: Pid, from: CpuId, to: CpuId },
     /// The balancer takes a queued task away.
@@ -33,7 +34,7 @@ pub enum Operation {
     /// `schedule()` chose the running task again; `sure`: from the queue as it stands.
     Repick { cpu: CpuId, sure: bool },
     /// `sched_move_task` on the running task.
-    Regroup { cpu: CpuId, pid: Pid },
+    Regroup { cpu: CpuId, pid: Pid, to: Group },
     /// `sched_yield` by the running task.
     Yield { cpu: CpuId },
     /// `do_set_cpus_allowed`.
@@ -71,6 +72,17 @@ pub enum First {
     Probed { probe: Probe, ran: Nanos },
     /// Nothing: the trace shows no task's state, and every task is taken for one without lag.
     Guessed,
+}
+
+/// The group that a task is moved to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// The one it is in: the kernel could have groups per session, and does not use them.
+    Same,
+    /// The root's: an exiting task leaves its session's.
+    Root,
+    /// A new one: its own session's.
+    New,
 }
 
 /// What an accounting belongs to.

@@ -80,6 +80,12 @@ pub fn has_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| !value.is_empty())
 }
 
+/// Whether it used them: every session a group.
+#[must_use]
+pub fn uses_autogroup(header: &Header) -> bool {
+    header.get("sched_autogroup_enabled").is_some_and(|value| value.trim() == "1")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,6 +33,16 @@ impl Fair {
         }
     }
 
+    /// The same on the task's own queue alone: the groups above are charged when the kernel next looks at their queues.
+    pub fn update_curr_leaf_by(&mut self, cpu: CpuId, ran: Nanos) {
+        let curr = self.leaf(cpu.index());
+        if curr.is_some() {
+            let se = self.se(curr);
+            let (rq, now) = (se.cfs_rq as usize, se.exec_start.wrapping_add(ran));
+            self.update_curr_rq(rq, now);
+        }
+    }
+
     /// `update_curr` of one queue.
     #[inline]
     pub(super) fn update_curr_rq(&mut self, rq: usize, now: Nanos) {

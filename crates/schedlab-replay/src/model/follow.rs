@@ -1,7 +1,7 @@
 //! Operations that change queues: each is done by the model in the kernel's order, asked for its decision where the
 //! kernel decided something, and then put where the kernel is.
 
-use schedlab_model::{CpuId, Pid, TaskId};
+use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::{Dequeue, Enqueue, WakeFlags};
 use schedlab_policy::{DelayedLag, Resched};
 
@@ -14,7 +14,7 @@ impl Model {
     /// be judged.
     pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag, hrtick: bool) {
         let Some(curr) = self.fair.curr(cpu) else { return };
-        let contested = self.fair.rq(cpu).nr_running > 1;
+        let contested = self.fair.rq(cpu).h_nr_running > 1;
         let resched = self.fair.task_tick(cpu, self.clock(cpu)) != Resched::No;
         if contested && hrtick && !resched {
             self.unjudged_timer(cpu, curr, flag);
@@ -25,7 +25,13 @@ impl Model {
     }
 
     /// `ttwu_do_activate` and the preempt check.
-    pub(super) fn wake(&mut self, cpu: CpuId, pid: Pid, new: bool, first: Option<First>, flag: Flag) {
+    pub(super) fn wake(
+        &mut self,
+        (cpu, pid, new): (CpuId, Pid, bool),
+        between: (Nanos, Nanos),
+        first: Option<First>,
+        flag: Flag,
+    ) {
         let Some(id) = self.id(pid) else { return };
         let asked = self.fair.need_resched(cpu);
         if self.fair.entity(id).cpu != cpu {
@@ -33,7 +39,7 @@ impl Model {
             self.rehome(pid, from, cpu);
             self.put_on(cpu, pid);
         }
-        let now = self.clock(cpu);
+        let now = self.clock_between(cpu, id, between);
         let was_queued = self.fair.entity(id).on_rq;
         if !was_queued {
             self.take_lag(id, first);
@@ -46,7 +52,7 @@ impl Model {
             self.join(pid);
         }
         self.take_over(pid, first);
-        self.check_preempt(if new { Kind::Fork } else { Kind::Wakeup }, cpu, pid, asked, flag);
+        self.check_preempt(if new { Kind::Fork } else { Kind::Wakeup }, (cpu, pid, now), asked, flag);
     }
 
     /// `ttwu_runnable` of a delayed task: up to 6.18 it is requeued before the running task is charged, which happens in
@@ -64,12 +70,11 @@ impl Model {
         }
     }
 
-    fn check_preempt(&mut self, kind: Kind, cpu: CpuId, pid: Pid, asked: Resched, flag: Flag) {
+    fn check_preempt(&mut self, kind: Kind, (cpu, pid, now): (CpuId, Pid, Nanos), asked: Resched, flag: Flag) {
         let (Some(id), Some(curr)) = (self.id(pid), self.fair.curr(cpu)) else { return };
         if curr == id {
             return self.fair.clear_resched(cpu);
         }
-        let now = self.clock(cpu);
         let before = flag.before || asked == Resched::Full || self.cpus[cpu.index()].preempted;
         let flags = WakeFlags { sync: false, fork: kind == Kind::Fork };
         let resched = self.fair.wakeup_preempt(cpu, id, flags, before, now) != Resched::No;
@@ -128,7 +133,7 @@ impl Model {
         let asked = self.fair.need_resched(cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
         self.join(pid);
-        self.check_preempt(Kind::Balance, cpu, pid, asked, flag);
+        self.check_preempt(Kind::Balance, (cpu, pid, self.clock(cpu)), asked, flag);
     }
 
     /// `schedule()` finds nobody to run before it looks for tasks elsewhere (`sched_balance_newidle`): sleepers that were
@@ -171,6 +176,9 @@ impl Model {
         }
         let now = self.clock(cpu);
         self.cpus[cpu.index()].clock = now;
+        if self.fair.curr(cpu).is_none() {
+            self.cpus[cpu.index()].told = self.now;
+        }
         self.fair.put_prev(cpu, now);
         self.join(prev);
         if let (true, Some(id)) = (fair, self.id(next)) {

@@ -73,7 +73,7 @@ impl Model {
 
     /// EEVDF ends slices at any accounting; CFS only at the tick.
     pub(super) fn judge_update(&mut self, cpu: CpuId, flag: Flag) {
-        let contested = self.eevdf && self.fair.rq(cpu).nr_running > 1;
+        let contested = self.eevdf && self.fair.rq(cpu).h_nr_running > 1;
         if let (true, Some(curr)) = (contested, self.fair.curr(cpu)) {
             let resched = self.fair.need_resched(cpu) != Resched::No;
             self.judge_preemption(Kind::Update, cpu, curr, resched, flag);
@@ -82,9 +82,8 @@ impl Model {
 
     /// Everyone who could run now.
     pub(super) fn rivals(&self, cpu: CpuId) -> Vec<TaskId> {
-        let running = self.fair.curr(cpu).filter(|curr| self.fair.entity(*curr).on_rq);
-        let awake = |id: &TaskId| !self.fair.entity(*id).sched_delayed;
-        self.fair.queued(cpu).chain(running).filter(awake).collect()
+        let awake = |id: &TaskId| self.fair.entity(*id).on_rq && !self.fair.entity(*id).sched_delayed;
+        self.fair.cfs_tasks(cpu).filter(awake).collect()
     }
 
     fn joined(&self, cpu: CpuId, id: TaskId) -> u64 {

@@ -1,12 +1,12 @@
 //! Tasks becoming known, born, reweighted, regrouped and forgotten.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
-use schedlab_policy::fair::{Dequeue, Enqueue, TaskState};
+use schedlab_policy::fair::{Dequeue, Enqueue, GroupId, TaskState};
 use schedlab_policy::weight::calc_delta_fair;
 use schedlab_policy::{FairPolicy, TaskAttr};
 
 use super::{Member, Model};
-use crate::operation::{First, Weight, Whereabouts};
+use crate::operation::{First, Group, Weight, Whereabouts};
 
 impl Model {
     /// A task seen for the first time. Its state is taken from the trace here or at its first wakeup, then never again.
@@ -127,6 +127,7 @@ impl Model {
             nice: like.map_or(0, |se| se.nice),
             policy: like.map_or(FairPolicy::Normal, |se| se.policy),
             slice: like.filter(|se| se.custom_slice).map(|se| se.slice),
+            group: parent_member.as_ref().map_or(GroupId::ROOT, |parent| self.fair.group_of(parent.id)),
             cpu,
             ..TaskAttr::default()
         };
@@ -171,12 +172,19 @@ impl Model {
         self.fair.clear_resched(cpu);
     }
 
-    /// `sched_move_task` to the group the task is in.
-    pub(super) fn regroup(&mut self, cpu: CpuId, pid: Pid) {
-        if let Some(id) = self.id(pid) {
-            self.fair.requeue_task(id, self.clock(cpu));
-            self.fair.clear_resched(cpu);
-        }
+    /// `sched_move_task`.
+    pub(super) fn regroup(&mut self, cpu: CpuId, pid: Pid, to: Group) {
+        let Some(id) = self.id(pid) else { return };
+        let now = self.clock(cpu);
+        match to {
+            Group::Same => self.fair.requeue_task(id, now),
+            Group::Root => self.fair.move_to_group(id, GroupId::ROOT, now),
+            Group::New => {
+                let group = self.fair.create_group(GroupId::ROOT);
+                self.fair.move_to_group(id, group, now)
+            }
+        };
+        self.fair.clear_resched(cpu);
     }
 
     /// `switched_from_fair`: the task leaves its queue with a relative vruntime. A sleeper is placed first.

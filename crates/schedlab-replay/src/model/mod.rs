@@ -9,12 +9,15 @@ mod state;
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_model::{CpuId, Nanos, Pid, TaskId, USEC};
 use schedlab_policy::fair::Fair;
 use schedlab_policy::{DelayedLag, KernelConfig, Policy};
 
 use crate::operation::{Operation, Within};
 use crate::tally::Tally;
+
+/// Records of one operation come within this time; what takes longer was interrupted.
+const CLOSE: Nanos = 50 * USEC;
 
 /// A version row, its tasks and its score.
 pub struct Model {
@@ -55,6 +58,10 @@ struct Member {
 struct Cpu {
     /// The rq clock as far as runtimes tell it.
     clock: Nanos,
+    /// When they told it last, by the trace's clock.
+    told: Nanos,
+    /// From `sched_waking` to the kernel's look at the clock, and from another look to the record of its runtime.
+    delay: i64,
     /// The queue's zero point was guessed from the first task seen on it.
     primed: bool,
     /// It follows from a task that arrived.
@@ -85,9 +92,14 @@ impl Model {
         }
         match *operation {
             Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
-            Operation::Account { cpu, pid, ran, printed, within } => self.account(cpu, pid, ran, printed, within),
+            Operation::Account { cpu, pid, ran, printed, within, asked } => {
+                self.measure(cpu, ran, asked);
+                self.account(cpu, pid, ran, printed, within);
+            }
             Operation::Tick { cpu, flag, hrtick } => self.tick(cpu, flag, hrtick),
-            Operation::Wake { cpu, pid, new, first, flag } => self.wake(cpu, pid, new, first, flag),
+            Operation::Wake { cpu, pid, new, asked, left, first, flag } => {
+                self.wake((cpu, pid, new), (asked, left), first, flag);
+            }
             Operation::Rehome { pid, from, to } => self.rehome(pid, from, to),
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),
             Operation::Attach { pid, cpu, flag } => self.attach(pid, cpu, flag),
@@ -96,7 +108,7 @@ impl Model {
             Operation::RunDry { cpu } => self.run_dry(cpu),
             Operation::Switch { cpu, prev, left, next, fair } => self.switch(cpu, prev, left, next, fair),
             Operation::Repick { cpu, sure } => self.repick(cpu, sure),
-            Operation::Regroup { cpu, pid } => self.regroup(cpu, pid),
+            Operation::Regroup { cpu, pid, to } => self.regroup(cpu, pid, to),
             Operation::Yield { cpu } => self.fair.yield_task(cpu, self.clock(cpu)),
             Operation::SetAffinity { pid } => self.set_affinity(pid),
             Operation::SetScheduler { pid, policy, nice, slice } => self.set_scheduler(pid, (policy, nice, slice)),
@@ -131,9 +143,14 @@ impl Model {
         }
         self.fair.clear_resched(cpu);
         let before = self.snapshot(cpu, id);
-        self.fair.update_curr_by(cpu, ran);
+        match within {
+            // Code that looks at one queue.
+            Within::Wakeup(_) | Within::Other(_) => self.fair.update_curr_leaf_by(cpu, ran),
+            Within::Tick | Within::Undecided => self.fair.update_curr_by(cpu, ran),
+        }
         self.cpus[cpu.index()].charge = Some((before, self.snapshot(cpu, id)));
         self.cpus[cpu.index()].clock = self.fair.entity(id).exec_start;
+        self.cpus[cpu.index()].told = self.now;
         if let Some(printed) = printed {
             self.compare_vruntime(pid, printed);
         }
@@ -147,6 +164,26 @@ impl Model {
         match self.fair.curr(cpu) {
             Some(curr) => self.fair.entity(curr).exec_start,
             None => self.cpus[cpu.index()].clock,
+        }
+    }
+
+    /// The same at a wakeup that no runtime precedes, as where the wakee's group is not the running task's: only the
+    /// levels above are charged then. The trace's clock tells up to when, with the delay of the last wakeup that was
+    /// charged, and no further than the next runtime goes.
+    fn clock_between(&self, cpu: CpuId, wakee: TaskId, (asked, left): (Nanos, Nanos)) -> Nanos {
+        let apart = |curr| self.fair.group_of(curr) != self.fair.group_of(wakee);
+        let queue = &self.cpus[cpu.index()];
+        match self.fair.curr(cpu).is_some_and(apart) {
+            true => self.clock(cpu) + asked.saturating_sub(queue.told).saturating_add_signed(queue.delay).min(left),
+            false => self.clock(cpu),
+        }
+    }
+
+    /// A runtime within a wakeup: exact, where records only tell when they were made.
+    fn measure(&mut self, cpu: CpuId, ran: Nanos, asked: Option<Nanos>) {
+        let queue = &mut self.cpus[cpu.index()];
+        if let Some(between) = asked.and_then(|asked| asked.checked_sub(queue.told)) {
+            queue.delay = (ran as i64 - between as i64).clamp(0, CLOSE as i64);
         }
     }
 

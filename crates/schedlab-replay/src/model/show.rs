@@ -26,11 +26,12 @@ impl Model {
     /// The queue, the running task first, as the model has it and as the kernel last showed it.
     pub(super) fn queue(&self, cpu: CpuId) -> Vec<Queued> {
         let curr = self.fair.curr(cpu);
-        let all = curr.into_iter().chain(self.fair.queued(cpu));
+        let all = curr.into_iter().chain(self.fair.cfs_tasks(cpu).filter(|id| Some(*id) != curr));
         all.map(|id| {
             let (se, pid) = (self.fair.entity(id), self.pid(id));
             let member = self.members.get(&pid);
-            let key = |v: Vruntime| v.since(self.fair.rq(cpu).min_vruntime);
+            let own = self.fair.group_rq(self.fair.group_of(id), cpu);
+            let key = |v: Vruntime| v.since(own.min_vruntime);
             Queued {
                 pid,
                 name: String::new(),

@@ -4,6 +4,7 @@
 //! taken over once, then. `sched_waking` comes without the queue's lock: it shows sleepers only.
 
 use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
+use schedlab_policy::fair::GroupId;
 
 use super::show::Shown;
 use super::Model;
@@ -48,7 +49,9 @@ impl Model {
         let snapshot = match probe.point {
             Point::Waking if !probe.queued => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken | Point::Next | Point::Prev => {
-                self.take_zero(cpu, probe);
+                if self.fair.group_of(id) == GroupId::ROOT {
+                    self.take_zero(cpu, probe);
+                }
                 self.snapshot(cpu, id)
             }
             Point::Runtime => {
@@ -95,7 +98,7 @@ impl Model {
             vruntime: se.vruntime.0 as i64,
             deadline: se.deadline.0 as i64,
             lag: se.vlag,
-            sums: self.sums(cpu),
+            sums: self.sums(cpu).filter(|_| self.fair.group_of(id) == GroupId::ROOT),
         }
     }
 

@@ -6,7 +6,7 @@ use schedlab_trace::{Kind, TaskState};
 use super::ahead::weight_of;
 use super::switch::left;
 use super::{is_fair, nice, Place, Reading, Task};
-use crate::operation::{Left, Operation, Weight, Whereabouts, Within};
+use crate::operation::{Group, Left, Operation, Weight, Whereabouts, Within};
 use crate::step::{Point, Step, What};
 use crate::window::Window;
 
@@ -52,7 +52,11 @@ impl Reading {
         };
         let told = cpu == step.cpu && step.in_task() && step.flag();
         self.cpu(cpu).schedules = told && change.is_none() && !matches!(within, Within::Wakeup(_));
-        self.push(Operation::Account { cpu, pid, ran, printed, within });
+        let asked = match within {
+            Within::Wakeup(wakee) => self.tasks.get(&wakee).filter(|task| task.waking).map(|task| task.asked),
+            _ => None,
+        };
+        self.push(Operation::Account { cpu, pid, ran, printed, within, asked });
         if matches!(within, Within::Wakeup(_)) && cpu != step.cpu {
             self.cpu(step.cpu).checking = Some((cpu, self.flag_of(cpu)));
         }
@@ -63,7 +67,10 @@ impl Reading {
         }
         match change {
             Some(Change::Set) => self.set_pending(step.pid, true),
-            Some(Change::Regroup) => self.push(Operation::Regroup { cpu, pid }),
+            Some(Change::Regroup(to)) => {
+                let to = if self.sessions { to } else { Group::Same };
+                self.push(Operation::Regroup { cpu, pid, to });
+            }
             Some(Change::Yield) => {
                 self.push(Operation::Yield { cpu });
                 match gives_way(step, pid, ahead) {
@@ -134,7 +141,7 @@ impl Reading {
         let switches = next_charge.is_some_and(|next| matches!(next.kind(), Some(Kind::Switch { .. })));
         if self.autogroup && !switches && self.tasks.get_mut(&pid).is_some_and(exiting) {
             self.cpu(cpu).flag = true;
-            return Some(Change::Regroup);
+            return Some(Change::Regroup(Group::Root));
         }
         if std::mem::take(&mut self.cpu(cpu).yields) || self.yields(step, pid, ahead) {
             return Some(Change::Yield);
@@ -144,7 +151,7 @@ impl Reading {
         }
         if self.regroups(step, ahead) {
             self.cpu(cpu).flag = true;
-            return Some(Change::Regroup);
+            return Some(Change::Regroup(Group::New));
         }
         match ahead.next_of_task_on(cpu) {
             Some(Kind::Fork { parent, child }) if parent == pid => Some(Change::Fork(child)),
@@ -259,8 +266,8 @@ fn is_outside(pid: Pid, printed: Option<u64>, behind: Option<&Step>) -> bool {
 enum Change {
     /// What a probe has told.
     Set,
-    /// `sched_move_task` of an exiting task.
-    Regroup,
+    /// `sched_move_task` of a task that exits or begins a session.
+    Regroup(Group),
     Yield,
     /// It was charged for the last time, in `schedule()` or where its weight changed right before.
     Leave(Option<Weight>, Left),

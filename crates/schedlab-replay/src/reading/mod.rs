@@ -29,6 +29,8 @@ pub struct Reading {
     operations: Vec<Operation>,
     /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved to its group once more.
     autogroup: bool,
+    /// Sessions are groups, as sched_autogroup_enabled says.
+    sessions: bool,
     /// The tick's period, where HRTICK is on: a second timer interrupt in one period may be a slice's.
     hrtick: Option<Nanos>,
     /// The trace has runtimes.
@@ -78,6 +80,8 @@ struct Task {
     exiting: bool,
     /// Its wakeup has begun and not ended.
     waking: bool,
+    /// When it began.
+    asked: Nanos,
     /// It was woken while it had the CPU: it may call `schedule()` and stay runnable.
     woken: bool,
     /// It changed CPU within its wakeup.
@@ -97,12 +101,13 @@ enum Place {
 }
 
 impl Reading {
-    pub fn new(cpus: usize, autogroup: bool, hrtick: Option<Nanos>) -> Self {
+    pub fn new(cpus: usize, (autogroup, sessions): (bool, bool), hrtick: Option<Nanos>) -> Self {
         Reading {
             cpus: vec![Cpu::default(); cpus.max(1)],
             tasks: BTreeMap::new(),
             operations: Vec::new(),
             autogroup,
+            sessions,
             hrtick,
             charges: false,
             probes_charged: None,
@@ -203,7 +208,7 @@ impl Reading {
 
     fn lost(&mut self) {
         let cpus = self.cpus.len();
-        *self = Reading::new(cpus, self.autogroup, self.hrtick);
+        *self = Reading::new(cpus, (self.autogroup, self.sessions), self.hrtick);
         self.push(Operation::Lost);
     }
 
@@ -241,7 +246,7 @@ impl Reading {
 impl Task {
     fn new(prio: i32, weight: Weight, place: Place) -> Self {
         let (taken, exiting, waking, woken, moved, away) = (false, false, false, false, false, false);
-        Task { prio, weight, place, taken, exiting, waking, woken, moved, away, sets: None }
+        Task { prio, weight, place, taken, exiting, waking, woken, moved, away, sets: None, asked: 0 }
     }
 
     /// Whether the fair class has it now.

@@ -1,7 +1,8 @@
 //! Wakeups and forks. `sched_wakeup` follows the preempt check and shows its outcome when the target is the CPU that
 //! emitted it; `sched_wakeup_new` precedes it.
 
-use schedlab_model::{CpuId, Pid};
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::Kind;
 
 use super::ahead::first_state;
 use super::{is_fair, nice, Place, Reading, Task};
@@ -15,12 +16,12 @@ impl Reading {
             return;
         }
         if let Some(task) = self.tasks.get_mut(&pid) {
-            task.waking = true;
+            (task.waking, task.asked) = (true, self.now);
             self.follow_prio(pid, prio, ahead);
             return;
         }
         let (weight, place) = (Weight::Nice(nice(prio)), Place::Off(last));
-        let task = Task { waking: true, ..Task::new(prio, weight, place) };
+        let task = Task { waking: true, asked: self.now, ..Task::new(prio, weight, place) };
         self.tasks.insert(pid, task);
         if is_fair(prio) {
             self.push(Operation::Introduce { pid, weight, at: Whereabouts::Asleep(last), first: None });
@@ -34,7 +35,9 @@ impl Reading {
         before: bool,
         ahead: &Window<'_>,
     ) {
-        self.waking(pid, prio, cpu, ahead);
+        if !self.tasks.get(&pid).is_some_and(|task| task.waking) {
+            self.waking(pid, prio, cpu, ahead);
+        }
         let flag = match self.cpu(step.cpu).checking.take() {
             _ if cpu == step.cpu => Flag { before, after: step.has_flags().then_some(step.flag()), shared: false },
             // The check came before this record, and the other CPU showed its outcome before it.
@@ -72,13 +75,25 @@ impl Reading {
             Place::Running(_) => task.woken = true,
             Place::Queued(_) => {}
         }
-        let fair = task.is_fair();
+        let (fair, asked) = (task.is_fair(), if new { self.now } else { task.asked });
         if !flag.shared {
             self.cpu(cpu).flag = flag.before || flag.after == Some(true);
         }
         if fair {
-            self.push(Operation::Wake { cpu, pid, new, first, flag });
+            let left = if self.sessions { self.next_charge(cpu, ahead) } else { 0 };
+            self.push(Operation::Wake { cpu, pid, new, asked, left, first, flag });
         }
+    }
+
+    /// What the running task of a CPU is charged next.
+    fn next_charge(&self, cpu: CpuId, ahead: &Window<'_>) -> Nanos {
+        let current = self.current(cpu);
+        let next = ahead.ahead().find_map(|step| match step.kind()? {
+            Kind::Runtime { pid, runtime, .. } if Some(pid) == current => Some(runtime),
+            Kind::Switch { .. } if step.cpu == cpu => Some(0),
+            _ => None,
+        });
+        next.unwrap_or(0)
     }
 
     /// `task_fork_fair`: at the parent's accounting, or where `sched_process_fork` says that it was.
