@@ -95,6 +95,20 @@ def test_a_value_that_did_not_take_is_an_error(root: Path, tmp_path: Path) -> No
         journal.apply([(made_up.KNOB, "0")])
 
 
+def test_groups_of_a_killed_agent_are_removed(root: Path) -> None:
+    ours = root / "sys/fs/cgroup/cpu/schedlab-123-web/api"
+    others = root / "sys/fs/cgroup/cpu/schedlab-is-mine"
+    alive = root / "sys/fs/cgroup/schedlab-7-db"
+    for group in (ours, others, alive, root / "proc/7"):
+        group.mkdir(parents=True)
+    arm = HostArm(Engine(fake_engine), root)
+    arm.prepare(scenario(made_up.variant("a")))
+    assert not ours.parent.exists()
+    assert others.exists()
+    assert alive.exists()
+    assert arm.remarks() == [f"a killed run had left the group {ours.parent}: it is gone"]
+
+
 def test_one_process_at_a_time(root: Path, tmp_path: Path) -> None:
     first, second = Journal(tmp_path / "state", root), Journal(tmp_path / "state", root)
     first.open()

@@ -202,7 +202,7 @@ def test_doctor_prints_and_writes(
     assert code == 0
     assert {"name", "there", "says", "needed_for", "command"} == set(rows[0])
     assert schedlab("doctor")[1].count("\n") == len(rows) + 1
-    assert schedlab("doctor", "--restore")[1] == "no setting was left changed\n"
+    assert schedlab("doctor", "--restore")[1] == "nothing was left of a killed run\n"
 
 
 def test_the_simulator_validates_and_calibrates_nothing(schedlab: Callable[..., tuple[int, str, str]]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab.arms import accelerator, agent, images
+from schedlab.arms import accelerator, agent, groups, images
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError, reason
@@ -179,9 +179,10 @@ def _installed(name: str, package: str | None, needed_for: str, program: str | N
 
 def _left(root: Path) -> Finding:
     changes = Journal(state_directory(), root).left()
-    if not changes:
-        return Finding("settings", True, "none is left changed", "a machine as it was")
-    says = ", ".join(f"{c.file} is {c.after}, was {c.before}" for c in changes)
+    stale = [str(group) for group in groups.left(root)]
+    if not changes and not stale:
+        return Finding("settings", True, "nothing is left of a killed run", "a machine as it was")
+    says = ", ".join([*(f"{c.file} is {c.after}, was {c.before}" for c in changes), *(f"group {g}" for g in stale)])
     return Finding("settings", False, says, "a machine as it was", "schedlab doctor --restore")
 
 
@@ -189,7 +190,8 @@ def restore(root: Path = Path("/")) -> list[str]:
     """Put back what a killed run left; says what that was."""
     journal = Journal(state_directory(), root)
     try:
-        return [f"{change.file} is {change.before} again" for change in journal.open()]
+        changed = [f"{change.file} is {change.before} again" for change in journal.open()]
+        return changed + [f"the group {name} is gone" for name in groups.remove_left(root)]
     finally:
         journal.close()
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from schedlab.arms import agent, noise, process, state
+from schedlab.arms import agent, groups, noise, process, state
 from schedlab.arms.arm import Flag, Place, check_real
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.arms.order import ORDERS
@@ -30,12 +30,14 @@ class HostArm:
         self._journal = Journal(state_directory(), root)
         self._program: Path | None = None
         self._put_back: list[str] = []
+        self._groups: list[str] = []
 
     def prepare(self, scenario: Scenario) -> None:
         self._program = agent.find()
         check_real(scenario)
         self._check_kernel(scenario)
         left = self._journal.open()
+        self._groups = groups.remove_left(self._root)
         self._put_back = [f"a killed run had changed {c.file} to {c.after}: it is {c.before} again" for c in left]
         try:
             for variant in scenario.variants:
@@ -67,7 +69,7 @@ class HostArm:
         return Flag()
 
     def remarks(self) -> list[str]:
-        return self._put_back
+        return [*self._put_back, *(f"a killed run had left the group {name}: it is gone" for name in self._groups)]
 
     def close(self) -> None:
         try:

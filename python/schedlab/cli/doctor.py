@@ -16,7 +16,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0; an error if something could not be put back or fetched."""
     engine = engine or native_engine()
     if options.restore:
-        for line in doctor.restore() or ["no setting was left changed"]:
+        for line in doctor.restore() or ["nothing was left of a killed run"]:
             console.result(line)
         return 0
     if options.fetch:
