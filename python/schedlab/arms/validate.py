@@ -7,7 +7,7 @@ metric and pair of variants: whether the effect has the same sign, and its size 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from schedlab.arms import limits
 from schedlab.outcome import Run
@@ -102,7 +102,8 @@ def rows(simulated: Result, measured: Result) -> Iterator[Row]:
     for variant in measured.scenario.variants:
         sim, real = _of(simulated, variant.name), _of(measured, variant.name)
         for metric in measured.scenario.metrics:
-            yield _row(measured.scenario.name, variant.name, metric, _values(sim, metric), _values(real, metric))
+            row = _row(measured.scenario.name, variant.name, metric, _values(sim, metric), _values(real, metric))
+            yield replace(row, note=_foreign(real)) if row.family == "switches" and not row.note else row
         yield from _shares(measured.scenario.name, variant.name, sim, real)
 
 
@@ -213,7 +214,9 @@ def family_of(metric: Metric) -> str:
 
 def _shares(scenario: str, variant: str, sim: Sequence[Run], real: Sequence[Run]) -> Iterator[Row]:
     """The CPU time of equally named tasks as a share of all tasks that both arms know."""
-    on_sim, on_real = _medians(sim), _medians(real)
+    known = _counts(real)
+    apart = {name for name, n in _counts(sim).items() if 1 < n <= MOST_TOLD_APART and n == known.get(name)}
+    on_sim, on_real = _medians(sim, apart), _medians(real, apart)
     for name in on_real:
         if name in on_sim and max(on_sim[name], on_real[name]) > SMALLEST_SHARE:
             simulated, measured = 100 * on_sim[name], 100 * on_real[name]
@@ -221,24 +224,37 @@ def _shares(scenario: str, variant: str, sim: Sequence[Run], real: Sequence[Run]
             yield Row(scenario, variant, f"{name} share", "%", "CPU share", simulated, measured, error, None)
 
 
-def _medians(runs: Sequence[Run]) -> dict[str, float]:
+def _counts(runs: Sequence[Run]) -> dict[str, int]:
+    """How many tasks of each name the first run has."""
+    names = [task.name for task in runs[0].tasks] if runs else []
+    return {name: names.count(name) for name in dict.fromkeys(names)}
+
+
+def _medians(runs: Sequence[Run], apart: set[str]) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
     for run in runs:
         total = sum(task.cpu_ns for task in run.tasks) or 1
-        for name, cpu_ns in _by_name(run).items():
+        for name, cpu_ns in _by_name(run, apart).items():
             shares.setdefault(name, []).append(cpu_ns / total)
     return {name: median(values) or 0.0 for name, values in shares.items()}
 
 
-def _by_name(run: Run) -> dict[str, int]:
-    """A few tasks of one name are told apart by the order in which they started; many are one row."""
+def _by_name(run: Run, apart: set[str]) -> dict[str, int]:
+    """Tasks of a name in `apart` are numbered in the order in which they started; others are one row."""
     named: dict[str, list[int]] = {}
     for task in sorted(run.tasks, key=lambda task: task.pid):
         named.setdefault(task.name, []).append(task.cpu_ns)
     found: dict[str, int] = {}
     for name, times in named.items():
-        if 1 < len(times) <= MOST_TOLD_APART:
+        if name in apart:
             found |= {f"{name} {number}": cpu_ns for number, cpu_ns in enumerate(times, 1)}
         else:
             found[name] = sum(times)
     return found
+
+
+def _foreign(runs: Sequence[Run]) -> str:
+    """Switches away from tasks that are not the scenario's: a kernel's own threads, which no scenario knows."""
+    counts = [run.switches - sum(task.switches for task in run.tasks) for run in runs if run.tasks]
+    middle = median([float(count) for count in counts])
+    return f"{middle:.0f} from tasks that are not the scenario's, and idle" if middle and middle > 0 else ""

@@ -120,6 +120,17 @@ def _first(result: Result) -> Sequence[RunError]:
 
 
 def _command(options: Options) -> str:
-    words = ["schedlab validate", *options.scenarios, "--arm", options.arm or "vm"]
+    words = ["schedlab validate", *_short(options.scenarios), "--arm", options.arm or "vm"]
+    words += ["--seeds", str(options.seeds)] if isinstance(options.seeds, int) else []
     words += ["--machine", options.machine] if options.machine else []
     return " ".join(words)
+
+
+def _short(scenarios: Sequence[str]) -> list[str]:
+    """Every file of one folder is that folder's pattern."""
+    folders = {Path(name).parent for name in scenarios}
+    if len(folders) == 1 and len(scenarios) > 1:
+        (folder,) = folders
+        if {folder / Path(name).name for name in scenarios} == set(folder.glob("*.toml")):
+            return [f"{folder}/*.toml"]
+    return list(scenarios)

@@ -66,7 +66,7 @@ def _rows(rows: Sequence[Row]) -> list[list[str]]:
         error = NOTHING if r.error is None else f"{r.error:+.2f} points" if points else percent(r.error)
         interval = f"{percent(r.interval.low)} .. {percent(r.interval.high)}" if r.interval else NOTHING
         unit = f" {r.unit}" if r.unit else ""
-        note = r.note or ("missed" if r.missed else "")
+        note = "; ".join(word for word in ("missed" if r.missed else "", r.note) if word)
         shown = [f"{value(x)}{unit}" if x is not None else NOTHING for x in (r.simulated, r.measured)]
         table.append([r.scenario, r.variant, r.metric, *shown, error, interval, note])
     return table
