@@ -1,7 +1,7 @@
 """Prints the three speed ratios of the simulator, the measured numbers and the goal beside each; judges nothing.
 
 event queue   events handled per second against a binary heap in a hold model of the same size
-perf pipe     the whole process, against the real benchmark on this machine
+perf pipe     the whole process on the model of this machine, against the real benchmark on it: free and on one CPU
 480 CPUs      hackbench on the largest machine: time, memory, and cost per switch against the smallest machine
 """
 
@@ -23,11 +23,12 @@ MACHINES = {"rpi4": 1, "laptop-8": 1, "power9-176": 22, "power10-480": 60}
 """Groups of hackbench on each machine: 40 tasks per 8 CPUs."""
 
 PIPE = """
-machine = "laptop-8"
+machine = "{machine}"
 duration = "1000s"
 [[workload]]
 use = "perf-pipe"
 loop = {loops}
+{cpus}
 [[variant]]
 name = "eevdf"
 kernel = "6.12.0"
@@ -57,7 +58,7 @@ def main() -> int:
 def event_queue(folder: Path) -> None:
     print("event queue: handled per second / std BinaryHeap hold model of the same size; goal at least 0.100")
     for name, text in (
-        ("perf-pipe", PIPE.format(loops=200_000)),
+        ("perf-pipe", PIPE.format(machine="laptop-8", loops=200_000, cpus="")),
         ("hackbench", HACKBENCH.format(machine="laptop-8", groups=4)),
     ):
         (folder / f"{name}.toml").write_text(text)
@@ -72,16 +73,34 @@ def event_queue(folder: Path) -> None:
 
 
 def perf_pipe(folder: Path) -> None:
+    """Like with like: both sides may use every CPU of this machine, or both are kept on the same one."""
     print(f"\nperf pipe, {PIPE_LOOPS:,} loops: real time / simulator's, whole processes; goal at least 15")
-    simulated, _, _ = simulate(folder, "pipe", PIPE.format(loops=PIPE_LOOPS))
     perf = shutil.which("perf")
     if perf is None:
-        print(f"  simulated {simulated:.2f} s; skipped: perf is not installed (apt-get install linux-perf)")
-        return
-    began = time.monotonic()
-    subprocess.run([perf, "bench", "sched", "pipe", "-l", str(PIPE_LOOPS)], stdout=subprocess.DEVNULL, check=True)
-    real = time.monotonic() - began
-    print(f"  {real / simulated:.1f}   real {real:.2f} s, simulated {simulated:.2f} s")
+        print("  skipped: the real side: perf is not installed (apt-get install linux-perf)")
+    one = max(os.sched_getaffinity(0))
+    for name, cpus, allowed in (("free", "", None), ("one CPU", f'cpus = "{one}"', {one})):
+        scenario = PIPE.format(machine="host", loops=PIPE_LOOPS, cpus=cpus)
+        simulated = min(simulate(folder, "pipe", scenario)[0] for _ in range(3))
+        if perf is None:
+            print(f"  {name:<8} simulated {simulated:.2f} s")
+            continue
+        command = [perf, "bench", "sched", "pipe", "-l", str(PIPE_LOOPS)]
+        real = min(timed(command, allowed) for _ in range(3))
+        print(f"  {name:<8} {real / simulated:4.1f}   real {real:.2f} s, simulated {simulated:.2f} s (fastest of 3 each)")
+
+
+def timed(command: list[str], allowed: set[int] | None) -> float:
+    """Wall time of a command, on these CPUs only if given."""
+    before = os.sched_getaffinity(0)
+    try:
+        # The child inherits it.
+        os.sched_setaffinity(0, allowed or before)
+        began = time.monotonic()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        return time.monotonic() - began
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def hackbench(folder: Path) -> None:

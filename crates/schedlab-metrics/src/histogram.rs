@@ -67,6 +67,13 @@ impl Histogram {
         self.counts[bucket(value)] += 1;
         self.count += 1;
         self.sum += u128::from(value);
+        if value < self.min || value > self.max {
+            self.widen(value);
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self, value: u64) {
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }

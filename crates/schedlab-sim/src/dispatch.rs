@@ -90,18 +90,17 @@ impl<S: Sink> Engine<'_, S> {
             self.release(task);
         }
         self.cpus[cpu.index()].curr = next;
-        match next {
+        let (next_pid, next_prio) = match next {
             Some(task) => {
                 let t = &self.tasks[task.index()];
-                let (next, next_prio) = (t.pid, t.prio);
-                self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next, next_prio });
-                self.enter(cpu, task, prev.is_none());
+                (t.pid, t.prio)
             }
-            None => {
-                let (next, next_prio) = (0, 120);
-                self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next, next_prio });
-                self.go_idle(cpu);
-            }
+            None => (0, 120),
+        };
+        self.emit(cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next: next_pid, next_prio });
+        match next {
+            Some(task) => self.enter(cpu, task, prev.is_none()),
+            None => self.go_idle(cpu),
         }
     }
 

@@ -46,15 +46,22 @@ impl<S: Sink> Engine<'_, S> {
                 (Step::Fetch, Op::DecJump { reg, to }) => {
                     let value = register(t, reg);
                     *value = value.wrapping_sub(1);
-                    match *value {
-                        0 => t.on(),
-                        _ => t.go(to),
+                    if *value == 0 {
+                        t.on()
+                    } else if t.idle_steps < IDLE_STEPS {
+                        t.go(to)
+                    } else {
+                        return self.fail_livelock(task);
                     }
                 }
                 (Step::Fetch, op) => {
                     t.resumed = false;
                     let next = self.begin(cpu, task, op);
-                    self.tasks[task.index()].follow(next)
+                    let t = &mut self.tasks[task.index()];
+                    if t.idle_steps >= IDLE_STEPS {
+                        return self.fail_livelock(task);
+                    }
+                    t.follow(next)
                 }
                 (Step::Effect, Op::Run(_)) => {
                     t.mode = Mode::User;
@@ -67,9 +74,6 @@ impl<S: Sink> Engine<'_, S> {
             };
             if over {
                 return;
-            }
-            if self.tasks[task.index()].idle_steps > IDLE_STEPS {
-                return self.fail_livelock(task);
             }
         }
     }

@@ -57,7 +57,7 @@ impl Checks {
     }
 
     /// A CPU switches from `prev` to `next`.
-    #[inline]
+    #[inline(always)]
     pub fn switched(&mut self, cpu: CpuId, prev: Option<(TaskId, OnCpu)>, next: Option<TaskId>, now: Nanos) {
         self.accounts.switched(cpu, prev.is_some(), now);
         if let Some((task, how)) = prev {
@@ -79,7 +79,14 @@ impl Checks {
     /// Keeps a finding; the first one wins.
     #[inline]
     pub fn keep(&mut self, found: Option<Finding>) {
-        if found.is_some() && self.finding.is_none() {
+        if found.is_some() {
+            self.keep_first(found);
+        }
+    }
+
+    #[cold]
+    fn keep_first(&mut self, found: Option<Finding>) {
+        if self.finding.is_none() {
             self.finding = found;
         }
     }
