@@ -87,7 +87,8 @@ def perf_pipe(folder: Path) -> None:
             continue
         command = [perf, "bench", "sched", "pipe", "-l", str(PIPE_LOOPS)]
         real = min(timed(command, allowed) for _ in range(3))
-        print(f"  {name:<8} {real / simulated:4.1f}   real {real:.2f} s, simulated {simulated:.2f} s (fastest of 3 each)")
+        sides = f"real {real:.2f} s, simulated {simulated:.2f} s (fastest of 3 each)"
+        print(f"  {name:<8} {real / simulated:4.1f}   {sides}")
 
 
 def timed(command: list[str], allowed: set[int] | None) -> float:
