@@ -335,11 +335,13 @@ def test_a_noisy_machine_gets_no_number(root: Path) -> None:
     result = measured(root, compared)
     for run in result.runs.values():
         run.record["place"]["noise"]["foreign_pct"] = 6.0
+        run.record["noise"] = {"foreign": {"cc1": 4.0, "sshd": 0.1, "rustc": 5.0, "top": 1.0}}
     comparison = compare_variants(result)
     for row in comparison.table():
         assert row["verdict"] == "undecided: noisy"
         assert row["delta_pct"] is row["median_a"] is row["low_pct"] is None
         assert "a 6.0%, b 6.0%; the limit is 5%" in row["reason"]
+    assert any(remark.endswith("most by rustc, cc1, top") for remark in comparison.remarks)
     for style in ("table", "mmtests", "benchstat", "ministat"):
         assert "noisy" in comparison.text(style), style
 

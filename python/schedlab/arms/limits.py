@@ -14,6 +14,7 @@ from schedlab.statistics import Difference
 
 TIMES = ("us", "ms", "s", "/s", "1/s")
 ORDER_ONLY = "order only"
+SHOWN_PROGRAMS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,10 +83,21 @@ def remarks(runs: Mapping[str, Sequence[Run]], limits: Limits | None = None) -> 
         if shares:
             loud.append(f"{variant} {sum(shares) / len(shares):.1f}% (most {max(shares):.1f}%)")
     if loud:
-        lines.append(f"noise: {', '.join(loud)} of the machine's CPU time was foreign or stolen")
+        lines.append(f"noise: {', '.join(loud)} of the machine's CPU time was foreign or stolen{_loudest(runs)}")
     untimed = dict.fromkeys(place(run).get("untimed") for of in runs.values() for run in of)
     lines += [f"no durations: {why}" for why in untimed if why]
     return [*lines, f"{NOISY}: {limits.noisy}"] if limits and limits.noisy else lines
+
+
+def _loudest(runs: Mapping[str, Sequence[Run]]) -> str:
+    """The foreign programs that ran most, where the agent could see them."""
+    total: dict[str, float] = {}
+    everyone = [run for of in runs.values() for run in of]
+    for run in everyone:
+        for name, share in ((run.record.get("noise") or {}).get("foreign") or {}).items():
+            total[name] = total.get(name, 0.0) + float(share)
+    most = sorted(total, key=lambda name: -total[name])[:SHOWN_PROGRAMS]
+    return f", most by {', '.join(most)}" if most else ""
 
 
 def _withheld(j: Judgement, verdict: str, effect: str, why: str) -> Judgement:
