@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use schedlab_policy::fair::{Dequeue, Enqueue, Fair, WakeFlags};
+use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, WakeFlags};
 use schedlab_policy::{KernelConfig, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
@@ -95,6 +95,30 @@ fn tick_switch(version: &str, queued: usize) -> f64 {
     })
 }
 
+/// The ping-pong between two of `wide` groups, each the lowest of a chain of `depth`; all others are empty.
+fn between_groups(version: &str, wide: u32, depth: u32) -> f64 {
+    let version = Version::all().iter().find(|v| v.name == version).expect("a modelled version");
+    let mut fair = Fair::new(KernelConfig::new(version, 1, 1000));
+    let chain = |fair: &mut Fair| (0..depth).fold(GroupId::ROOT, |above, _| fair.create_group(above));
+    let groups: Vec<GroupId> = (0..wide).map(|_| chain(&mut fair)).collect();
+    let ends = [groups[0], groups[groups.len() - 1]];
+    let tasks = ends.map(|group| fair.add_task(&TaskAttr { group, ..TaskAttr::default() }));
+    let mut now: Nanos = 1;
+    fair.enqueue_task(CPU, tasks[0], WAKE, now);
+    fair.pick_next_task(CPU, now);
+    let mut turn = 0;
+    ns_per_loop(200_000, || {
+        now += 1500;
+        let (running, other) = (tasks[turn], tasks[1 - turn]);
+        fair.enqueue_task(CPU, other, WAKE, now);
+        fair.wakeup_preempt(CPU, other, WakeFlags::default(), false, now);
+        now += 700;
+        fair.dequeue_task(CPU, running, SLEEP, now);
+        fair.pick_next_task(CPU, now);
+        turn = 1 - turn;
+    })
+}
+
 fn main() {
     if let Some(version) = std::env::args().nth(1) {
         println!("{:.1}", ping_pong(&version, true));
@@ -110,5 +134,9 @@ fn main() {
     for queued in [2, 10, 100, 1000, 100_000] {
         row(queued, "enqueue, check, dequeue, pick", &|version| sleep_and_wake(version, queued));
         row(queued, "tick and switch", &|version| tick_switch(version, queued));
+    }
+    for (wide, depth) in [(2, 1), (1000, 1), (2, 4), (250, 4)] {
+        let name = format!("ping-pong, {wide} groups {depth} deep");
+        row(2, &name, &|version| between_groups(version, wide, depth));
     }
 }

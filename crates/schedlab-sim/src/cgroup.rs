@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use schedlab_policy::fair::{Fair, GroupId, GroupShares};
+use schedlab_policy::fair::{BandwidthStats, Fair, GroupId, GroupShares};
 use schedlab_policy::Resched;
 use schedlab_trace::Sink;
 
@@ -113,6 +113,12 @@ impl Cgroups {
             Some(path) => self.named.get(path).copied().unwrap_or_default(),
             None => self.autogroups.get(workload).copied().unwrap_or_default(),
         }
+    }
+
+    /// How the quotas were used, by path.
+    pub fn bandwidth(&self, fair: &Fair) -> Vec<(String, BandwidthStats)> {
+        let stats = |(path, group): (&String, &GroupId)| Some((path.clone(), fair.bandwidth(*group)?));
+        self.named.iter().filter_map(stats).collect()
     }
 
     /// Whether an exiting task leaves its autogroup (`sched_autogroup_exit_task`).

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use schedlab_model::{stream, CpuId, Nanos, Pid, Stream, TaskId};
+use schedlab_policy::fair::BandwidthStats;
 use schedlab_policy::{Feature, PreemptModel, Sched};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Op, Workload};
@@ -47,6 +48,8 @@ pub struct Outcome {
     pub cpus: Vec<CpuTime>,
     /// How often each checker looked.
     pub checks: Vec<(&'static str, u64)>,
+    /// Per control group with a quota, how it was used (`cpu.stat`).
+    pub bandwidth: Vec<(String, BandwidthStats)>,
 }
 
 /// More events than this at one instant mean that time no longer moves.
@@ -247,6 +250,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             tasks_max: self.tasks.len(),
             cpus: self.cpus.iter().map(|cpu| cpu.time).collect(),
             checks: self.checks.counts(),
+            bandwidth: self.cgroups.bandwidth(&self.sched.fair),
         })
     }
 

@@ -114,3 +114,19 @@ fn nested_quotas_hold_both() {
         assert!((outside - 0.6).abs() < 0.02, "{}: {outside:.3} of the rest", version.name);
     }
 }
+
+/// A hog with half a CPU is throttled in every period, and half the time.
+#[test]
+fn throttling_is_counted() {
+    for version in Version::all() {
+        let group = limited("/g", 50 * MSEC, 100 * MSEC, 0);
+        let run = run_of(version.name, 1, vec![group], tasks(vec![("h", 0, None, hog())]), &[Some("/g")]);
+        let outcome = record(&run).0.unwrap();
+        let [(path, stats)] = &outcome.bandwidth[..] else { panic!("one group has a quota") };
+        assert_eq!(path, "/g");
+        assert!((98..=100).contains(&stats.nr_periods), "{}: {stats:?}", version.name);
+        assert!(stats.nr_periods - stats.nr_throttled <= 1, "{}: {stats:?}", version.name);
+        let throttled = stats.throttled_time as f64 / (10 * SEC) as f64;
+        assert!((throttled - 0.5).abs() < 0.02, "{}: {throttled:.3} of the time", version.name);
+    }
+}

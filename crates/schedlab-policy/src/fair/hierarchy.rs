@@ -265,8 +265,17 @@ impl Fair {
     /// The running task of a CPU, or the group that will be left without one by the next pick.
     #[inline]
     pub(super) fn leaf(&self, cpu: usize) -> EntityId {
-        let mut id = self.rqs[cpu].curr;
-        while self.grouped && id.is_some() {
+        let curr = self.rqs[cpu].curr;
+        if self.grouped {
+            self.leaf_below(curr)
+        } else {
+            curr
+        }
+    }
+
+    #[inline(never)]
+    fn leaf_below(&self, mut id: EntityId) -> EntityId {
+        while id.is_some() {
             match self.se(id).my_q {
                 None => break,
                 Some(below) => id = self.rqs[below as usize].curr,
@@ -277,8 +286,17 @@ impl Fair {
 
     /// `find_matching_se`: the ancestors of two entities, or they themselves, that compete with each other.
     #[inline]
-    pub(super) fn find_matching_se(&self, mut a: EntityId, mut b: EntityId) -> (EntityId, EntityId) {
-        while self.grouped && self.se(a).cfs_rq != self.se(b).cfs_rq {
+    pub(super) fn find_matching_se(&self, a: EntityId, b: EntityId) -> (EntityId, EntityId) {
+        if self.grouped {
+            self.matching_ancestors(a, b)
+        } else {
+            (a, b)
+        }
+    }
+
+    #[inline(never)]
+    fn matching_ancestors(&self, mut a: EntityId, mut b: EntityId) -> (EntityId, EntityId) {
+        while self.se(a).cfs_rq != self.se(b).cfs_rq {
             let (depth_a, depth_b) = (self.se(a).depth, self.se(b).depth);
             if depth_a >= depth_b {
                 a = self.se(a).parent;

@@ -84,6 +84,8 @@ pub struct Fair {
     grouped: bool,
     /// Some group has a quota.
     bandwidth_used: bool,
+    /// No timer of a pool fires before this.
+    bandwidth_due: Nanos,
     /// The task whose wakeup is being judged, for its record.
     woken: TaskId,
     rqs: Vec<CfsRq>,
@@ -148,6 +150,7 @@ impl Fair {
             groups: vec![TaskGroup::root()],
             grouped: false,
             bandwidth_used: false,
+            bandwidth_due: Nanos::MAX,
             woken: TaskId(0),
             rqs: (0..config.nr_cpus)
                 .map(|cpu| CfsRq::new(GroupId::ROOT, CpuId(cpu as u32), rules.averaging, slices))

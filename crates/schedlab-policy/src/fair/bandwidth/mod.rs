@@ -41,6 +41,7 @@ impl Fair {
             (q.runtime_enabled, q.runtime_remaining) = (true, i64::from(self.rules.throttles_tasks));
         }
         self.bandwidth_used = true;
+        self.find_next_timer();
     }
 
     /// How a group's bandwidth has been used; `None` = unlimited.
@@ -49,11 +50,16 @@ impl Fair {
         self.group(group).bandwidth.as_ref().map(|pool| pool.stats)
     }
 
-    /// When the next timer of any pool fires.
+    /// When the next timer of any pool fires, or a little earlier.
+    #[inline]
     #[must_use]
     pub fn next_bandwidth_timer(&self) -> Option<Nanos> {
+        (self.bandwidth_due < Nanos::MAX).then_some(self.bandwidth_due)
+    }
+
+    fn find_next_timer(&mut self) {
         let pools = self.groups.iter().filter_map(|group| group.bandwidth.as_ref());
-        pools.filter_map(|pool| pool.due()).min()
+        self.bandwidth_due = pools.filter_map(|pool| pool.due()).min().unwrap_or(Nanos::MAX);
     }
 
     /// Fires the timers that are due (`sched_cfs_period_timer`, `sched_cfs_slack_timer`); the CPUs that got somebody to
@@ -74,6 +80,7 @@ impl Fair {
                 self.do_sched_cfs_period_timer(group, now, &mut unthrottled);
             }
         }
+        self.find_next_timer();
         unthrottled
     }
 
@@ -130,6 +137,7 @@ impl Fair {
         let q = &mut self.rqs[rq];
         let Some(pool) = self.groups[q.group.index()].bandwidth.as_deref_mut() else { return true };
         pool.start(now);
+        self.bandwidth_due = self.bandwidth_due.min(pool.next_period);
         let given = (target as i64 - q.runtime_remaining).max(0).min(pool.runtime as i64);
         if pool.runtime > 0 {
             pool.runtime -= given as u64;
@@ -198,7 +206,8 @@ impl Fair {
             && !pool.throttled.is_empty()
             && !pool.refreshes_within(SLACK_PERIOD + MIN_EXPIRATION, now)
         {
-            pool.slack_due.get_or_insert(now + SLACK_PERIOD);
+            let due = *pool.slack_due.get_or_insert(now + SLACK_PERIOD);
+            self.bandwidth_due = self.bandwidth_due.min(due);
         }
     }
 
