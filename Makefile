@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help compare build test lint bench clean prerequisites
+.PHONY: help compare build test lint bench agreement clean prerequisites
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ lint: $(VENV)/built-for-tests
 bench: build
 	@$(BIN)/python tools/needs.py bench
 	@$(BIN)/python tools/bench.py
+
+## make agreement  how often the rows decide the recorded corpus as its kernels did, as docs/models/replay.md shows it
+agreement: build
+	@$(BIN)/python tools/agreement.py
 
 ## make clean     remove everything that was built
 clean:

@@ -7,6 +7,7 @@ kernel that is not in the cache yet; no test runs this.
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from schedlab.record import Order, record
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
 DECISIONS = 3000
 BYTES_MAX = 100_000
+RUNNING_RECORDS = 8_000
 RECORDS = 60_000
 """More than that many decisions ever need."""
 
@@ -67,6 +69,12 @@ class Trace:
         return CORPUS / f"{self.name}.ftrace.gz"
 
 
+RUNNING = "setsid hackbench -g 1 -l 60 & stress-ng --nanosleep 2 --fork 1 -t 1; wait"
+OURS = re.compile(
+    r"hackbench|stress-ng|sh$|kworker|ksoftirqd|rcu_|migration|swapper|<idle>|<\.\.\.>|kcompactd|schedlab"
+)
+"""What a trace of the running kernel may name: its workload and the kernel's threads."""
+
 TRACES = [
     Trace(kernel, cpus, workload) for kernel in KERNELS for cpus in (1, 2) for workload in (*WORKLOADS, *SESSIONS)
 ]
@@ -76,6 +84,8 @@ def main(patterns: list[str]) -> int:
     engine = native_engine()
     chosen = [t for t in TRACES if any(fnmatch(t.name, p) for p in patterns) or not (patterns or t.path.exists())]
     failed = 0
+    if "running" in patterns:
+        make_running(engine)
     for trace in chosen:
         try:
             make(trace, engine)
@@ -83,6 +93,26 @@ def main(patterns: list[str]) -> int:
             failed += 1
             print(f"{trace.name}: {render(e)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def make_running(engine: Engine) -> None:
+    """The kernel that runs this: two CPUs, sessions that began before; other people's programs go by no name."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        record(Order("running", (RUNNING,), Path("whole.ftrace"), records=RUNNING_RECORDS), engine)
+        text = [nameless(line) for line in Path("whole.ftrace").read_text().splitlines(keepends=True)]
+    number = next(re.match(r"[\d.]+", line.split()[2])[0] for line in text if line.startswith("# kernel "))  # type: ignore[index]
+    cpus = next(line.split()[4] for line in text if line.startswith("# kernel "))
+    target = CORPUS / f"{number}-{cpus}cpu-running.ftrace.gz"
+    target.write_bytes(gzip.compress("".join(text).encode(), 9, mtime=0))
+    print(f"{target.name}: {target.stat().st_size // 1000} kB", flush=True)
+
+
+def nameless(line: str) -> str:
+    """Without the names of programs that are not ours, and without the machine's command line."""
+    if line.startswith("#"):
+        return re.sub(r"(# kernel [\d.]+)\S*( cpus \d+).*", r"\1\2", line)
+    line = re.sub(r"comm=(\S+)", lambda found: found[0] if OURS.match(found[1]) else "comm=other", line)
+    return re.sub(r"^( *)(.+?)(-\d+ +\[)", lambda f: f[0] if OURS.match(f[2]) else f"{f[1]}other{f[3]}", line)
 
 
 def make(trace: Trace, engine: Engine) -> None:

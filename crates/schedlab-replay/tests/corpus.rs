@@ -31,6 +31,9 @@ const STAND_INS: [(&str, &str); 2] = [("6.12.107-1cpu-hack", "6.12.0"), ("6.12.1
 const GROUPS: &str = "-autogroup";
 const ONE_GROUPED: Floor = Floor { picks: 9600, preemptions: 9850, state: 0 };
 
+/// A machine in use: its sessions, which are groups, began before the recording. Counted, not judged.
+const RUNNING: &str = "-running";
+
 struct Trace {
     name: String,
     path: PathBuf,
@@ -79,10 +82,11 @@ fn every_trace_is_decided_as_its_kernel_did() {
         let floor = match (trace.cpus, name.ends_with(GROUPS)) {
             (1, false) => ONE,
             (1, true) => ONE_GROUPED,
-            (_, false) => SEVERAL,
-            (_, true) => {
+            (_, false) if !name.ends_with(RUNNING) => SEVERAL,
+            _ => {
                 let (picks, preemptions) = (report.picks, report.preemptions);
-                println!("{name}: groups on several CPUs: {picks:?}, {preemptions:?}");
+                assert!(picks.decisions > 50 && preemptions.decisions > 50, "{name}: {report}");
+                println!("{name}: groups not known: {picks:?}, {preemptions:?}");
                 continue;
             }
         };
@@ -102,7 +106,7 @@ fn every_trace_is_decided_as_its_kernel_did() {
 #[test]
 fn the_row_of_the_recorded_kernel_wins() {
     let rows: Vec<&'static Version> = Version::all().iter().collect();
-    for trace in corpus().into_iter().filter(|trace| !trace.name.ends_with(GROUPS)) {
+    for trace in corpus().into_iter().filter(|trace| !trace.name.ends_with(GROUPS) && !trace.name.ends_with(RUNNING)) {
         let Some(row) = trace.row else { continue };
         let mut reader = schedlab_trace::open(&trace.path).unwrap();
         let reports = replay_rows(&mut *reader, &rows, &Options::default()).unwrap();
