@@ -178,10 +178,3 @@ def _source(row: Mapping[str, Any]) -> str:
 
 def _plain(text: str) -> str:
     return text.replace("\\", "/").replace('"', "'")
-
-
-def write(measured: Measured, out: Path, day: date) -> str:
-    """The text of the machine file, and the file if `out` is no directory."""
-    text = preset(measured, day)
-    out.write_text(text, encoding="utf-8")
-    return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -99,8 +98,3 @@ def words(key: str, values: Mapping[str, str]) -> str:
     else:
         shown = {variant: value or "-" for variant, value in values.items()}
     return f"{key}: " + ", ".join(f"{variant} {value}" for variant, value in shown.items())
-
-
-def cpus() -> int:
-    """CPUs this process may use."""
-    return len(os.sched_getaffinity(0))

@@ -54,9 +54,8 @@ def _nodes(nodes: int, count: int, memory_mb: int) -> tuple[str, ...]:
     return tuple(words)
 
 
-def verify(declared: Groups, found: Groups, accelerated: bool) -> None:
+def verify(declared: Groups, found: Groups) -> None:
     """The guest's kernel must see what the scenario declares; which number a CPU has is QEMU's choice."""
-    del accelerated
     want, have = Shape.of(declared), Shape.of(found)
     for kind, sizes in want.sizes.items():
         if kind in have.sizes and have.sizes[kind] != sizes:

@@ -92,7 +92,7 @@ class VmArm:
         code, sent, wall = booted(machine, self._base + own, limit, self._tell, lambda: is_cancelled(cancel))
         if code != 0:
             raise agent.failure(code, sent.text("stderr"), f"{variant} seed {seed}, in the guest")
-        topology.verify(scenario.machine.topology, sent.topology, self._accel != COUNTED)
+        topology.verify(scenario.machine.topology, sent.topology)
         if trace and name:
             _keep(Path(trace), sent.files.get(name, b""))
         return agent.report(sent.text("report.json"), self._place(scenario, kernel, sent).to_record(), wall)
