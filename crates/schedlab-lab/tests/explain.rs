@@ -38,7 +38,7 @@ const CASES: &[Case] = &[
         "kernel = \"6.6\"",
         "kernel = \"6.6\", features = { RUN_TO_PARITY = false }",
         "preempt_check",
-        [("keep", "check_preempt_wakeup", ""), ("preempt", "check_preempt_wakeup", "")],
+        [("keep", "check_preempt_wakeup", "RUN_TO_PARITY"), ("preempt", "check_preempt_wakeup", "")],
     ),
     (
         MIX,

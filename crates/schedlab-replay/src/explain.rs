@@ -134,7 +134,11 @@ impl Asking {
             return Answer::Tasks(Vec::new());
         };
         let past = self.past.get(&pid).copied().unwrap_or_default();
-        let runner = queue.entities.iter().find(|entity| entity.state == EntityState::Running).map(|entity| entity.pid);
+        let runner = queue
+            .entities
+            .iter()
+            .find(|entity| entity.group.is_none() && entity.state == EntityState::Running)
+            .map(|entity| entity.pid);
         let turn = self.turns.get(&cpu).filter(|turn| Some(turn.runner) == runner).cloned().unwrap_or_default();
         let picked_pid = turn.picked.as_ref().map(|told| told.pid);
         Answer::Why(Box::new(Why {

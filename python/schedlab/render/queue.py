@@ -28,13 +28,13 @@ def queue_lines(view: Mapping[str, Any], names: Mapping[str, str], keep: Sequenc
     entities: list[Mapping[str, Any]] = view["entities"]
     if not entities:
         return ["  the queue is empty"]
-    first = [e for e in entities if e["state"] in ("running", "leaving") or e["pid"] in keep]
+    first = [e for e in entities if e["state"] in ("running", "leaving") or (e["pid"] and e["pid"] in keep)]
     shown = (first + [e for e in entities if e not in first])[:SHOWN]
     eevdf = view["avg_vruntime"] is not None
     head = ["task", "state", "weight", "v"]
     rows = [head + (["lag", "deadline", "eligible", "protected"] if eevdf else []) + ["slice", "ran"]]
     for e in (e for e in entities if e in shown):
-        cells = [task(e["pid"], names), e["state"] + _buddy(view, e["pid"]), str(e["weight"]), ms(e["vruntime"])]
+        cells = [_who(e, names), e["state"] + _buddy(view, e["pid"]), str(e["weight"]), ms(e["vruntime"])]
         if eevdf:
             cells += [ms(e["lag"]), ms(e["deadline"]), _yes(e["eligible"]), _yes(e["protected"])]
         rows.append([*cells, ms(e["slice_ns"]), ms(e["ran_ns"])])
@@ -43,8 +43,13 @@ def queue_lines(view: Mapping[str, Any], names: Mapping[str, str], keep: Sequenc
     return lines + ([f"  and {more} more"] if more else [])
 
 
+def _who(entity: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    who = task(entity["pid"], names) if entity["group"] is None else f"group {entity['group']}"
+    return "  " * entity["depth"] + who
+
+
 def _buddy(view: Mapping[str, Any], pid: int) -> str:
-    return "".join(f" ({word})" for word in ("next", "last", "skip") if view[word] == pid)
+    return "".join(f" ({word})" for word in ("next", "last", "skip") if pid and view[word] == pid)
 
 
 def _yes(flag: bool | None) -> str:

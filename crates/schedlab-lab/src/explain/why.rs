@@ -98,8 +98,8 @@ pub struct Why {
 
 /// Keeping decisions told.
 const KEPT: usize = 3;
-/// Decisions told of what ended a wait.
-const ENDED_BY: usize = 2;
+/// Decisions looked through for what ended a state; a longer wait is told by its last ones.
+const LOOKED_THROUGH: usize = 4096;
 
 /// What is remembered of one CPU while the run goes to the moment.
 #[derive(Clone, Default)]
@@ -132,18 +132,33 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
         let told: Vec<Told> =
             lane.decided.iter().filter(concerns).map(|(decision, _)| tell(decision, None, version)).collect();
         why.ended_by.extend(told);
-        let keep_from = why.ended_by.len().saturating_sub(ENDED_BY);
+        let keep_from = why.ended_by.len().saturating_sub(LOOKED_THROUGH);
         why.ended_by.drain(..keep_from);
         let ended = lane.rows.iter_mut().flat_map(|row| row.items.drain(..)).any(|item| ends(&item.event, &why));
         if ended {
             why.ended_ns = Some(lane.session.now());
         }
     }
-    if why.ended_ns.is_none() {
-        why.ended_by.clear();
-    }
+    why.ended_by = match why.ended_ns {
+        Some(_) => what_counts(&why),
+        None => Vec::new(),
+    };
     why.tasks = names(&lane.session);
     Ok(why)
+}
+
+/// Of the decisions up to the end: the one that asked the runner to go, and the last one, a pick or a placement.
+fn what_counts(why: &Why) -> Vec<Told> {
+    let asks =
+        |told: &&Told| told.cpu == why.cpu && told.asked.is_some() && matches!(told.verdict, "preempt" | "expire");
+    let on_cpu = matches!(why.state, "waiting" | "running");
+    let first = why.ended_by.iter().find(asks).filter(|_| on_cpu);
+    let last = why.ended_by.iter().rev().find(|told| match why.state {
+        "waiting" => told.verdict == "pick" && told.pid == why.pid,
+        "running" => matches!(told.verdict, "pick" | "delay"),
+        _ => told.pid == why.pid && matches!(told.verdict, "place" | "preempt" | "keep"),
+    });
+    first.into_iter().chain(last).cloned().collect()
 }
 
 /// Whether the event ends the state that the task was in.

@@ -306,5 +306,5 @@ struct Level {
 }
 
 /// Names of rules.
-const PROTECTED: &str = "protected until parity or slice end";
+pub(super) const PROTECTED: &str = "protected until parity or slice end";
 const EARLIEST: &str = "earliest eligible deadline";

@@ -7,6 +7,7 @@
 
 use super::entity::EntityId;
 use super::explain::Compared;
+use super::pick::PROTECTED;
 use super::{Fair, WakeFlags};
 use crate::decision::{During, Verdict};
 use crate::features::Feature;
@@ -319,7 +320,8 @@ impl Fair {
     ) {
         if self.decisions.is_some() {
             let compared = self.deadlines(rq, ("wakee deadline", wakee), ("picked deadline", picked));
-            let feature = short.then_some(Feature::PreemptShort);
+            let parity = (rule == PROTECTED).then_some(Feature::RunToParity);
+            let feature = if short { Some(Feature::PreemptShort) } else { parity };
             self.explain_wakeup_numbers(rq, wakee, picked == wakee, rule, feature, compared, now);
         }
     }

@@ -1,7 +1,7 @@
 //! A queue at one moment as plain data: what a person needs to see why somebody runs and somebody waits.
 //!
 //! Numbers are the model's own, up to the last `update_curr`; nothing is charged by looking. Vruntimes and deadlines
-//! are distances from the queue's zero point (`entity_key`), so that they fit a line.
+//! are distances from the zero point of their own queue (`entity_key`), so that they fit a line.
 
 use super::entity::{Entity, EntityId};
 use super::Fair;
@@ -25,7 +25,7 @@ pub struct QueueView {
     pub last: Option<Pid>,
     /// The skip buddy (CFS).
     pub skip: Option<Pid>,
-    /// The running entity, then the others in the order of the tree.
+    /// The running entity, then the others in the order of the tree; below a group its own, likewise.
     pub entities: Vec<EntityView>,
 }
 
@@ -46,8 +46,12 @@ pub enum EntityState {
 /// One entity of a queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct EntityView {
-    /// Who.
+    /// Who; 0 for a group.
     pub pid: Pid,
+    /// The group it stands for; its own entities follow it.
+    pub group: Option<u32>,
+    /// Groups above it.
+    pub depth: u16,
     /// What it does.
     pub state: EntityState,
     /// Weight, nice 0 = 1024.
@@ -75,25 +79,39 @@ impl Fair {
         let q = self.rq(cpu);
         let task = |id: EntityId| id.task().filter(|_| !self.is_group(id));
         let named = |id: EntityId| task(id).map(&pid);
-        let curr = task(q.curr);
-        let all = curr.into_iter().chain(self.queued(cpu));
+        let mut entities = Vec::new();
+        self.view_level(cpu.index(), 0, &pid, &mut entities);
         QueueView {
             cpu: cpu.0,
             zero_vruntime: q.min_vruntime.0,
             avg_vruntime: self.eevdf.then(|| q.key(self.average(cpu.index()).vruntime())),
-            accounted_ns: curr.map(|task| self.entity(task).exec_start),
+            accounted_ns: q.curr.is_some().then(|| self.se(q.curr).exec_start),
             next: named(q.next),
             last: named(q.last),
             skip: named(q.skip),
-            entities: all.map(|task| self.entity_view(cpu, task, pid(task))).collect(),
+            entities,
         }
     }
 
-    fn entity_view(&self, cpu: CpuId, task: TaskId, pid: Pid) -> EntityView {
-        let (q, se, average) = (self.rq(cpu), self.entity(task), self.average(cpu.index()));
-        let running = q.curr == EntityId::of(task);
+    /// One queue's entities, each group's own below it.
+    fn view_level(&self, rq: usize, depth: u16, pid: &impl Fn(TaskId) -> Pid, into: &mut Vec<EntityView>) {
+        let curr = Some(self.rqs[rq].curr).filter(|curr| curr.is_some());
+        for id in curr.into_iter().chain(self.queued_entities(rq)) {
+            into.push(self.entity_view(rq, id, depth, pid));
+            if let Some(below) = self.se(id).my_q {
+                self.view_level(below as usize, depth + 1, pid, into);
+            }
+        }
+    }
+
+    fn entity_view(&self, rq: usize, id: EntityId, depth: u16, pid: &impl Fn(TaskId) -> Pid) -> EntityView {
+        let (q, se, average) = (&self.rqs[rq], self.se(id), self.average(rq));
+        let running = q.curr == id;
+        let group = se.my_q.map(|below| self.rqs[below as usize].group.0);
         EntityView {
-            pid,
+            pid: if group.is_some() { 0 } else { pid(id.task_id()) },
+            group,
+            depth,
             state: state_of(se, running),
             weight: se.load.scaled(),
             vruntime: q.key(se.vruntime),
@@ -101,8 +119,8 @@ impl Fair {
             deadline: self.eevdf.then(|| q.key(se.deadline)),
             eligible: self.eevdf.then(|| average.eligible(se.vruntime)),
             protected: self.eevdf.then(|| running && self.is_protected(se)),
-            slice_ns: self.slice_of(task),
-            ran_ns: se.sum_exec_runtime - se.prev_sum_exec_runtime,
+            slice_ns: if self.eevdf { se.slice } else { self.sched_slice(rq, id) },
+            ran_ns: se.sum_exec_runtime.saturating_sub(se.prev_sum_exec_runtime),
         }
     }
 }
@@ -113,7 +131,8 @@ impl QueueView {
         for buddy in [&mut self.next, &mut self.last, &mut self.skip] {
             *buddy = buddy.map(&pid);
         }
-        self.entities.iter_mut().for_each(|entity| entity.pid = pid(entity.pid));
+        let tasks = self.entities.iter_mut().filter(|entity| entity.group.is_none());
+        tasks.for_each(|entity| entity.pid = pid(entity.pid));
     }
 }
 
