@@ -45,7 +45,7 @@ def queue_lines(view: Mapping[str, Any], names: Mapping[str, str], keep: Sequenc
 
 def _who(entity: Mapping[str, Any], names: Mapping[str, str]) -> str:
     who = task(entity["pid"], names) if entity["group"] is None else f"group {entity['group']}"
-    return "  " * entity["depth"] + who
+    return f"{'  ' * entity['depth']}{who}"
 
 
 def _buddy(view: Mapping[str, Any], pid: int) -> str:
