@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
+use schedlab_policy::fair::GroupShares;
 use schedlab_policy::Version;
-use schedlab_sim::{RunSpec, Session};
+use schedlab_sim::{Cgroup, CpuMax, RunSpec, Session};
 use schedlab_trace::Event;
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 use support::{kernel, machine, record, Record};
@@ -45,7 +46,44 @@ fn program() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
+/// A chain of two groups and one beside it, some with quotas, or no groups at all.
+fn groups() -> impl Strategy<Value = Vec<Cgroup>> {
+    let quota = || prop::option::weighted(0.3, (1u64..30, 5u64..30, 0u64..20));
+    let group = || (1u64..10_000, quota(), prop::bool::weighted(0.1));
+    prop_oneof![
+        Just(Vec::new()),
+        (group(), group(), group()).prop_map(|(a, b, c)| {
+            [("/a", a), ("/a/b", b), ("/c", c)]
+                .into_iter()
+                .map(|(path, (weight, quota, idle))| Cgroup {
+                    path: path.into(),
+                    shares: Some(GroupShares::Weight(weight)),
+                    idle,
+                    latency_nice: 0,
+                    bandwidth: quota.map(|(quota, period, burst)| CpuMax {
+                        quota: quota * MSEC,
+                        period: period * MSEC,
+                        burst: burst.min(quota) * MSEC,
+                    }),
+                })
+                .collect()
+        })
+    ]
+}
+
 fn scenario() -> impl Strategy<Value = RunSpec> {
+    (run(), groups(), any::<bool>(), 0usize..4).prop_map(|(mut spec, cgroups, autogroup, first)| {
+        let paths: Vec<Option<String>> = cgroups.iter().map(|cgroup| Some(cgroup.path.clone())).chain([None]).collect();
+        let mut workloads = spec.workloads.to_vec();
+        for (i, task) in workloads[0].tasks.iter_mut().enumerate() {
+            task.cgroup.clone_from(&paths[(first + i) % paths.len()]);
+        }
+        (spec.workloads, spec.cgroups, spec.autogroup) = (Arc::new(workloads), Arc::new(cgroups), autogroup);
+        spec
+    })
+}
+
+fn run() -> impl Strategy<Value = RunSpec> {
     let shape = (1u32..3, 1u32..3, 1u32..4, 1u32..3, any::<bool>(), 0u64..3000);
     let versions: Vec<&'static Version> = Version::all().iter().collect();
     let kernels = (prop::sample::select(versions), prop_oneof![Just(100u32), Just(250), Just(1000)]);
