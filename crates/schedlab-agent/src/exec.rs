@@ -3,17 +3,16 @@
 //! The semantics are those of crates/schedlab-sim/src/{exec,effect,sync}.rs; the conformance tests hold the two together.
 //! Left out: the report of a livelock, which here simply uses the CPU.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::Arc;
 
-use rustix::thread::futex::{self, Flags};
+use rustix::thread::futex::Flags;
 use schedlab_model::{Nanos, Stream};
-use schedlab_workload::{Amount, Op, TaskKind, TimerMode, Workload};
+use schedlab_workload::{Amount, Op, Workload};
 
 use crate::attributes;
 use crate::burn::{self, Kernel};
 use crate::clock;
-use crate::life;
 use crate::log::Note;
 use crate::objects::{wait_open, Object};
 use crate::sys;
@@ -29,25 +28,25 @@ pub struct Worker {
     pub(crate) world: &'static World,
     pub(crate) id: u32,
     pub(crate) slot: &'static Slot,
-    workload: usize,
+    pub(crate) workload: usize,
     program: usize,
     pc: u32,
     /// Draws of its distributions.
     stream: Stream,
     /// Names the streams of it and its children.
-    key: u64,
-    forked: u32,
+    pub(crate) key: u64,
+    pub(crate) forked: u32,
     /// The private stack: the id on top plus 1.
     stack: u32,
     /// Children that have not been reaped, by kind.
-    processes: u32,
-    threads: u32,
-    reaped: u32,
-    cpu_lock: Option<(u32, usize)>,
-    buffer: Vec<u8>,
-    kernel: Option<Kernel>,
-    flags: Flags,
-    tid: u32,
+    pub(crate) processes: u32,
+    pub(crate) threads: u32,
+    pub(crate) reaped: u32,
+    pub(crate) cpu_lock: Option<(u32, usize)>,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) kernel: Option<Kernel>,
+    pub(crate) flags: Flags,
+    pub(crate) tid: u32,
 }
 
 /// What to do after a step.
@@ -117,7 +116,7 @@ impl Worker {
         &self.world.workloads[self.workload]
     }
 
-    fn object(&self, object: u32) -> &'static Object {
+    pub(crate) fn object(&self, object: u32) -> &'static Object {
         &self.world.objects[self.workload][object as usize]
     }
 
@@ -231,7 +230,7 @@ impl Worker {
                 let (Some((_, slot)), Object::CpuLocks(locks)) = (held, self.object(object)) else {
                     return fail(Failure::NoCpuLock);
                 };
-                locks[slot].store(0, std::sync::atomic::Ordering::Release);
+                locks[slot].store(0, Release);
             }
             _ => return self.compute(op),
         }
@@ -307,7 +306,7 @@ impl Worker {
         (id < self.world.control.tasks.load(Acquire)).then(|| &self.world.slots[id as usize])
     }
 
-    fn amount(&mut self, amount: Amount) -> Nanos {
+    pub(crate) fn amount(&mut self, amount: Amount) -> Nanos {
         let ns = match amount {
             Amount::Fixed(ns) => ns,
             Amount::Drawn(dist) => self.draw(dist),
@@ -322,154 +321,5 @@ impl Worker {
             Some(dist) if self.world.noise => dist.draw(&mut self.stream),
             Some(dist) => dist.typical(),
         }
-    }
-
-    /// Reads or writes exactly so many bytes.
-    fn transfer(&mut self, object: u32, bytes: u32, write: bool) -> Result<(), (Failure, i32)> {
-        let Object::Channel(reader, writer) = self.object(object) else { return Ok(()) };
-        if self.buffer.len() < bytes as usize {
-            self.buffer.resize(bytes as usize, 0);
-        }
-        let mut at = 0;
-        while at < bytes as usize {
-            let rest = &mut self.buffer[at..bytes as usize];
-            let moved = if write { rustix::io::write(writer, rest) } else { rustix::io::read(reader, rest) };
-            match moved {
-                Ok(moved) if moved > 0 => at += moved,
-                Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Err((Failure::Io, libc::EPIPE)),
-                Err(error) => return Err((Failure::Io, error.raw_os_error())),
-            }
-        }
-        Ok(())
-    }
-
-    fn system(&mut self, work: Nanos) -> Result<(), (Failure, i32)> {
-        if self.kernel.is_none() {
-            self.kernel = Some(Kernel::open().map_err(|_| (Failure::Io, libc::ENOENT))?);
-        }
-        if let Some(kernel) = &mut self.kernel {
-            kernel.run(&self.world.speed, work);
-        }
-        Ok(())
-    }
-
-    fn sleep_until(&self, time: Nanos) {
-        clock::sleep_until(self.world.control.begin.load(Relaxed).saturating_add(time));
-    }
-
-    /// rt-app's timer event: the next expiry is one period after the last; a missed one is not waited for.
-    fn timer(&mut self, object: u32, period: Amount, mode: TimerMode) {
-        let period = self.amount(period);
-        let Object::Timer(last) = self.object(object) else { return };
-        let now = self.world.time();
-        let mut next = 0;
-        // Tasks that share it move it on one after the other.
-        let _ = last.fetch_update(AcqRel, Relaxed, |last| {
-            next = last.checked_sub(1).unwrap_or(now).saturating_add(period);
-            let missed = next <= now;
-            Some(1 + if missed && mode == TimerMode::Relative { now } else { next })
-        });
-        if next > now {
-            self.sleep_until(next);
-        }
-    }
-
-    fn lock(&self, object: u32) {
-        if let Object::Mutex(mutex, pi) = self.object(object) {
-            if *pi {
-                mutex.lock_pi(self.flags, self.id + 1, self.tid);
-            } else {
-                mutex.lock(self.flags, self.id + 1);
-            }
-        }
-    }
-
-    fn unlock(&self, object: u32) -> bool {
-        match self.object(object) {
-            Object::Mutex(mutex, true) => mutex.unlock_pi(self.flags, self.id + 1, self.tid),
-            Object::Mutex(mutex, false) => mutex.unlock(self.flags, self.id + 1),
-            _ => true,
-        }
-    }
-
-    /// The pipe holds a byte while the gate is open.
-    fn move_gate(&self, object: u32, open: bool) {
-        let Object::Gate(read, write) = self.object(object) else { return };
-        let mut buffer = [0; 16];
-        // Both ends are non-blocking: an open gate may be opened again, a closed one closed.
-        let _ = rustix::io::read(read, &mut buffer);
-        if open {
-            let _ = rustix::io::write(write, &[1]);
-        }
-    }
-
-    /// Spins for the lock of the CPU that it is on, looking again after every pause.
-    fn cpu_lock(&mut self, object: u32, me: u32) {
-        let Object::CpuLocks(locks) = self.object(object) else { return };
-        loop {
-            let cpu = sys::current_cpu();
-            let slot = self.world.cpus.iter().position(|known| *known == cpu).unwrap_or(0);
-            if locks[slot].compare_exchange(0, me, Acquire, Relaxed).is_ok() {
-                self.cpu_lock = Some((object, slot));
-                return;
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    fn fork(&mut self, program: u32, kind: TaskKind, into: u8) -> Result<(), (Failure, i32)> {
-        let id = self.world.new_task().ok_or((Failure::TooManyTasks, 0))?;
-        self.forked += 1;
-        let key = schedlab_workload::identity::child_key(self.key, self.forked);
-        let child = &self.world.slots[id as usize];
-        life::inherit(self.slot, child, self.workload, program);
-        self.slot.set(into, i64::from(id));
-        let parent = self.id;
-        match kind {
-            TaskKind::Thread => {
-                self.threads += 1;
-                life::spawn_thread(self.world, id, key, Some(parent)).map_err(|error| (Failure::Fork, error))
-            }
-            TaskKind::Process => {
-                self.processes += 1;
-                life::spawn_process(self.world, id, key, parent).map_err(|error| (Failure::Fork, error))
-            }
-        }
-    }
-
-    /// Waits for one child. Processes are waited for as such, threads on a futex, as a joiner does.
-    fn reap(&mut self) -> Result<(), (Failure, i32)> {
-        match (self.processes, self.threads) {
-            (0, 0) => return Err((Failure::NoChild, 0)),
-            (_, 0) => {
-                let status = match sys::wait_any(true, true) {
-                    Ok(reaped) => reaped.map_or(0, |(_, status)| status),
-                    Err(error) => return Err((Failure::NoChild, error.raw_os_error().unwrap_or(0))),
-                };
-                self.processes -= 1;
-                self.reaped += 1;
-                return if sys::ended_badly(status).is_some() { Err((Failure::ChildKilled, 0)) } else { Ok(()) };
-            }
-            _ => {}
-        }
-        self.slot.reaping.store(1, std::sync::atomic::Ordering::SeqCst);
-        loop {
-            let exited = self.slot.exited.load(std::sync::atomic::Ordering::SeqCst);
-            if exited != self.reaped {
-                break;
-            }
-            // Woken by the child's end, or at once if there has been one since.
-            let _ = futex::wait(&self.slot.exited, Flags::empty(), exited, None);
-        }
-        self.slot.reaping.store(0, Relaxed);
-        self.reaped += 1;
-        // Which kind it was shows in whether a process can be collected.
-        if self.processes > 0 && matches!(sys::wait_any(false, true), Ok(Some(_))) {
-            self.processes -= 1;
-        } else {
-            self.threads -= 1;
-        }
-        Ok(())
     }
 }

@@ -7,6 +7,7 @@
 mod attributes;
 mod burn;
 pub mod calibrate;
+mod calls;
 mod cgroups;
 mod clock;
 mod counters;
@@ -21,6 +22,7 @@ pub mod program;
 mod reals;
 mod result;
 mod run;
+mod start;
 mod supervise;
 #[allow(unsafe_code)]
 mod sys;

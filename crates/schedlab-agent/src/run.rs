@@ -1,6 +1,5 @@
 //! One run: calibrate, lay out, start, watch, end, and reduce what was noted to the report every arm writes.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,20 +9,20 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::thread::futex::{self, Flags};
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_sim::RunSpec;
-use schedlab_workload::{identity, Op};
+use schedlab_workload::Op;
 
 use crate::burn::Speed;
 use crate::clock;
 use crate::counters::Counters;
 use crate::error::{os, AgentError, Result};
-use crate::life::{self, First};
 use crate::program::launch::GRACE;
 use crate::program::Real;
 use crate::result::{self, Measured};
-use crate::supervise::{Plan, Root};
-use crate::sys::{self, Forked};
+use crate::start::Start;
+use crate::supervise::Root;
+use crate::sys;
 use crate::tracing::{self, Recording};
-use crate::world::{Failure, World};
+use crate::world::World;
 
 /// What is asked beyond the scenario.
 #[derive(Clone, Debug, Default)]
@@ -59,9 +58,8 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let (_awake, note) = keep_awake(spec, &real);
     let world = World::new(spec, speed, allowed_cpus()?, real)?;
     let _groups = RemoveGroups(world);
-    let (autogroup, sessions, leaders) = (spec.autogroup, Vec::new(), Vec::new());
-    let mut start = Start { world, groups: groups(world, spec)?, autogroup, sessions, leaders };
-    let firsts = start.groups.iter().map(Vec::len).sum::<usize>();
+    let mut start = Start::plan(world, spec)?;
+    let firsts = start.tasks();
     let mut root = Root::start(&mut start)?;
     wait_ready(world, firsts as u32, &signals)?;
     let mut recording = tracing::begin(settings);
@@ -204,132 +202,4 @@ fn wait_reports(world: &World, signals: &std::os::fd::OwnedFd) -> Result<()> {
 pub fn allowed_cpus() -> Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None).map_err(crate::error::errno("sched_getaffinity"))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
-}
-
-/// The tasks of the start by process, in the order in which they start.
-fn groups(world: &World, spec: &RunSpec) -> Result<Vec<Vec<First>>> {
-    let mut planned = Vec::new();
-    for (w, workload) in spec.workloads.iter().enumerate() {
-        // A real program makes its own tasks.
-        let real = world.real[w].is_some();
-        for (s, task) in workload.tasks.iter().enumerate().take(if real { 1 } else { usize::MAX }) {
-            for instance in 0..if real { 1 } else { task.count } {
-                let jitter = spec.noise && task.jitter;
-                let rank = planned.len() as u64;
-                let (late, rank) = match jitter {
-                    true => identity::start_jitter(spec.seed, &workload.name, &task.name, instance),
-                    false => (0, rank),
-                };
-                let key = identity::first_key(&workload.name, &task.name, instance);
-                planned.push((task.delay + late, rank, w, s, key));
-            }
-        }
-    }
-    planned.sort_unstable();
-    let mut groups: Vec<Vec<First>> = Vec::new();
-    let mut of_process = BTreeMap::new();
-    for (at, _, w, s, key) in planned {
-        let task = &spec.workloads[w].tasks[s];
-        let id = world.new_task().ok_or_else(|| AgentError::input("too many tasks", "lower the counts"))?;
-        let slot = &world.slots[id as usize];
-        slot.runs.store((w as u64) << 32 | u64::from(task.program), Relaxed);
-        slot.spec.store(s as u32 + 1, Relaxed);
-        task.registers.iter().zip(0..).for_each(|(value, reg)| slot.set(reg, *value));
-        let first = First { id, key, at };
-        let group = *of_process.entry((w, task.process)).or_insert(groups.len());
-        if group == groups.len() {
-            groups.push(Vec::new());
-        }
-        groups[group].push(first);
-    }
-    Ok(groups)
-}
-
-/// What the root starts: a process for every group of tasks; with autogroup, in a session for every workload.
-struct Start {
-    world: &'static World,
-    groups: Vec<Vec<First>>,
-    autogroup: bool,
-    sessions: Vec<i32>,
-    leaders: Vec<(i32, u32)>,
-}
-
-impl Start {
-    fn fork(&self, first: u32) -> Option<Forked> {
-        let forked = sys::fork();
-        if let Err(error) = &forked {
-            self.world.fail(first, 0, Failure::Fork, error.raw_os_error().unwrap_or(0));
-        }
-        if matches!(forked, Ok(Forked::Child)) {
-            sys::unblock_signals();
-            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-        }
-        forked.ok()
-    }
-
-    /// Starts the processes of these groups as children of the caller.
-    fn start_leaders(&mut self, groups: &[Vec<First>]) {
-        for tasks in groups {
-            let first = tasks.first().map_or(0, |task| task.id);
-            match self.fork(first) {
-                Some(Forked::Child) => life::first_process(self.world, tasks),
-                Some(Forked::Parent(pid)) => self.leaders.push((pid, first)),
-                None => return,
-            }
-        }
-    }
-
-    /// Starts a process that leads a session, and the workload's processes as its children: they share an autogroup.
-    fn start_session(&mut self, groups: &[Vec<First>]) {
-        let first = groups.first().and_then(|tasks| tasks.first()).map_or(0, |task| task.id);
-        match self.fork(first) {
-            Some(Forked::Child) => {
-                let _ = rustix::process::setsid();
-                self.leaders.clear();
-                self.start_leaders(groups);
-                while let Ok(Some((pid, status))) = sys::wait_any(true, false) {
-                    self.ended(pid, status);
-                }
-                sys::exit_now(0);
-            }
-            Some(Forked::Parent(pid)) => {
-                self.sessions.push(pid);
-                self.leaders.push((pid, first));
-            }
-            None => {}
-        }
-    }
-}
-
-impl Plan for Start {
-    fn start(&mut self) {
-        let groups = std::mem::take(&mut self.groups);
-        if !self.autogroup {
-            return self.start_leaders(&groups);
-        }
-        let workload_of = |tasks: &[First]| tasks.first().map(|task| self.world.slots[task.id as usize].runs().0);
-        let mut by_workload: BTreeMap<Option<usize>, Vec<Vec<First>>> = BTreeMap::new();
-        for tasks in groups {
-            by_workload.entry(workload_of(&tasks)).or_default().push(tasks);
-        }
-        by_workload.values().for_each(|groups| self.start_session(groups));
-    }
-
-    fn ended(&mut self, pid: i32, status: i32) {
-        if let (Some(_), Some((_, first))) =
-            (sys::ended_badly(status), self.leaders.iter().find(|(leader, _)| *leader == pid))
-        {
-            self.world.fail(*first, 0, Failure::ChildKilled, 0);
-        }
-    }
-
-    fn sessions(&self) -> &[i32] {
-        &self.sessions
-    }
-
-    fn clean(&mut self) {
-        if let Some(groups) = &self.world.groups {
-            groups.remove();
-        }
-    }
 }

@@ -1,0 +1,166 @@
+//! The operations that are system calls of more than one line: transfers, timers, locks, forks, reaping.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+
+use rustix::thread::futex::{self, Flags};
+use schedlab_model::Nanos;
+use schedlab_workload::{identity, Amount, TaskKind, TimerMode};
+
+use crate::burn::Kernel;
+use crate::clock;
+use crate::exec::Worker;
+use crate::life;
+use crate::objects::Object;
+use crate::sys;
+use crate::world::Failure;
+
+impl Worker {
+    /// Reads or writes exactly so many bytes.
+    pub(crate) fn transfer(&mut self, object: u32, bytes: u32, write: bool) -> Result<(), (Failure, i32)> {
+        let Object::Channel(reader, writer) = self.object(object) else { return Ok(()) };
+        if self.buffer.len() < bytes as usize {
+            self.buffer.resize(bytes as usize, 0);
+        }
+        let mut at = 0;
+        while at < bytes as usize {
+            let rest = &mut self.buffer[at..bytes as usize];
+            let moved = if write { rustix::io::write(writer, rest) } else { rustix::io::read(reader, rest) };
+            match moved {
+                Ok(moved) if moved > 0 => at += moved,
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Err((Failure::Io, libc::EPIPE)),
+                Err(error) => return Err((Failure::Io, error.raw_os_error())),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn system(&mut self, work: Nanos) -> Result<(), (Failure, i32)> {
+        if self.kernel.is_none() {
+            self.kernel = Some(Kernel::open().map_err(|_| (Failure::Io, libc::ENOENT))?);
+        }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.run(&self.world.speed, work);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn sleep_until(&self, time: Nanos) {
+        clock::sleep_until(self.world.control.begin.load(Relaxed).saturating_add(time));
+    }
+
+    /// rt-app's timer event: the next expiry is one period after the last; a missed one is not waited for.
+    pub(crate) fn timer(&mut self, object: u32, period: Amount, mode: TimerMode) {
+        let period = self.amount(period);
+        let Object::Timer(last) = self.object(object) else { return };
+        let now = self.world.time();
+        let mut next = 0;
+        // Tasks that share it move it on one after the other.
+        let _ = last.fetch_update(AcqRel, Relaxed, |last| {
+            next = last.checked_sub(1).unwrap_or(now).saturating_add(period);
+            let missed = next <= now;
+            Some(1 + if missed && mode == TimerMode::Relative { now } else { next })
+        });
+        if next > now {
+            self.sleep_until(next);
+        }
+    }
+
+    pub(crate) fn lock(&self, object: u32) {
+        if let Object::Mutex(mutex, pi) = self.object(object) {
+            if *pi {
+                mutex.lock_pi(self.flags, self.id + 1, self.tid);
+            } else {
+                mutex.lock(self.flags, self.id + 1);
+            }
+        }
+    }
+
+    pub(crate) fn unlock(&self, object: u32) -> bool {
+        match self.object(object) {
+            Object::Mutex(mutex, true) => mutex.unlock_pi(self.flags, self.id + 1, self.tid),
+            Object::Mutex(mutex, false) => mutex.unlock(self.flags, self.id + 1),
+            _ => true,
+        }
+    }
+
+    /// The pipe holds a byte while the gate is open.
+    pub(crate) fn move_gate(&self, object: u32, open: bool) {
+        let Object::Gate(read, write) = self.object(object) else { return };
+        let mut buffer = [0; 16];
+        // Both ends are non-blocking: an open gate may be opened again, a closed one closed.
+        let _ = rustix::io::read(read, &mut buffer);
+        if open {
+            let _ = rustix::io::write(write, &[1]);
+        }
+    }
+
+    /// Spins for the lock of the CPU that it is on, looking again after every pause.
+    pub(crate) fn cpu_lock(&mut self, object: u32, me: u32) {
+        let Object::CpuLocks(locks) = self.object(object) else { return };
+        loop {
+            let cpu = sys::current_cpu();
+            let slot = self.world.cpus.iter().position(|known| *known == cpu).unwrap_or(0);
+            if locks[slot].compare_exchange(0, me, Acquire, Relaxed).is_ok() {
+                self.cpu_lock = Some((object, slot));
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    pub(crate) fn fork(&mut self, program: u32, kind: TaskKind, into: u8) -> Result<(), (Failure, i32)> {
+        let id = self.world.new_task().ok_or((Failure::TooManyTasks, 0))?;
+        self.forked += 1;
+        let key = identity::child_key(self.key, self.forked);
+        let child = &self.world.slots[id as usize];
+        life::inherit(self.slot, child, self.workload, program);
+        self.slot.set(into, i64::from(id));
+        let parent = self.id;
+        match kind {
+            TaskKind::Thread => {
+                self.threads += 1;
+                life::spawn_thread(self.world, id, key, Some(parent)).map_err(|error| (Failure::Fork, error))
+            }
+            TaskKind::Process => {
+                self.processes += 1;
+                life::spawn_process(self.world, id, key, parent).map_err(|error| (Failure::Fork, error))
+            }
+        }
+    }
+
+    /// Waits for one child. Processes are waited for as such, threads on a futex, as a joiner does.
+    pub(crate) fn reap(&mut self) -> Result<(), (Failure, i32)> {
+        match (self.processes, self.threads) {
+            (0, 0) => return Err((Failure::NoChild, 0)),
+            (_, 0) => {
+                let status = match sys::wait_any(true, true) {
+                    Ok(reaped) => reaped.map_or(0, |(_, status)| status),
+                    Err(error) => return Err((Failure::NoChild, error.raw_os_error().unwrap_or(0))),
+                };
+                self.processes -= 1;
+                self.reaped += 1;
+                return if sys::ended_badly(status).is_some() { Err((Failure::ChildKilled, 0)) } else { Ok(()) };
+            }
+            _ => {}
+        }
+        self.slot.reaping.store(1, SeqCst);
+        loop {
+            let exited = self.slot.exited.load(SeqCst);
+            if exited != self.reaped {
+                break;
+            }
+            // Woken by the child's end, or at once if there has been one since.
+            let _ = futex::wait(&self.slot.exited, Flags::empty(), exited, None);
+        }
+        self.slot.reaping.store(0, Relaxed);
+        self.reaped += 1;
+        // Which kind it was shows in whether a process can be collected.
+        if self.processes > 0 && matches!(sys::wait_any(false, true), Ok(Some(_))) {
+            self.processes -= 1;
+        } else {
+            self.threads -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! What a run starts with: its tasks in the order of their time, and the processes that hold them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use schedlab_sim::RunSpec;
+use schedlab_workload::identity;
+
+use crate::error::{AgentError, Result};
+use crate::life::{self, First};
+use crate::supervise::Plan;
+use crate::sys::{self, Forked};
+use crate::world::{Failure, World};
+
+/// What the root starts: a process for every group of tasks; with autogroup, in a session for every workload.
+pub struct Start {
+    world: &'static World,
+    groups: Vec<Vec<First>>,
+    autogroup: bool,
+    sessions: Vec<i32>,
+    leaders: Vec<(i32, u32)>,
+}
+
+impl Start {
+    /// Plans the start of every workload's tasks.
+    pub fn plan(world: &'static World, spec: &RunSpec) -> Result<Start> {
+        let groups = groups(world, spec)?;
+        Ok(Start { world, groups, autogroup: spec.autogroup, sessions: Vec::new(), leaders: Vec::new() })
+    }
+
+    /// How many tasks there are.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.groups.iter().map(Vec::len).sum()
+    }
+
+    fn fork(&self, first: u32) -> Option<Forked> {
+        let forked = sys::fork();
+        if let Err(error) = &forked {
+            self.world.fail(first, 0, Failure::Fork, error.raw_os_error().unwrap_or(0));
+        }
+        if matches!(forked, Ok(Forked::Child)) {
+            sys::unblock_signals();
+            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        }
+        forked.ok()
+    }
+
+    /// Starts the processes of these groups as children of the caller.
+    fn start_leaders(&mut self, groups: &[Vec<First>]) {
+        for tasks in groups {
+            let first = tasks.first().map_or(0, |task| task.id);
+            match self.fork(first) {
+                Some(Forked::Child) => life::first_process(self.world, tasks),
+                Some(Forked::Parent(pid)) => self.leaders.push((pid, first)),
+                None => return,
+            }
+        }
+    }
+
+    /// Starts a process that leads a session, and the workload's processes as its children: they share an autogroup.
+    fn start_session(&mut self, groups: &[Vec<First>]) {
+        let first = groups.first().and_then(|tasks| tasks.first()).map_or(0, |task| task.id);
+        match self.fork(first) {
+            Some(Forked::Child) => {
+                let _ = rustix::process::setsid();
+                self.leaders.clear();
+                self.start_leaders(groups);
+                while let Ok(Some((pid, status))) = sys::wait_any(true, false) {
+                    self.ended(pid, status);
+                }
+                sys::exit_now(0);
+            }
+            Some(Forked::Parent(pid)) => {
+                self.sessions.push(pid);
+                self.leaders.push((pid, first));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Plan for Start {
+    fn start(&mut self) {
+        let groups = std::mem::take(&mut self.groups);
+        if !self.autogroup {
+            return self.start_leaders(&groups);
+        }
+        let workload_of = |tasks: &[First]| tasks.first().map(|task| self.world.slots[task.id as usize].runs().0);
+        let mut by_workload: BTreeMap<Option<usize>, Vec<Vec<First>>> = BTreeMap::new();
+        for tasks in groups {
+            by_workload.entry(workload_of(&tasks)).or_default().push(tasks);
+        }
+        by_workload.values().for_each(|groups| self.start_session(groups));
+    }
+
+    fn ended(&mut self, pid: i32, status: i32) {
+        if let (Some(_), Some((_, first))) =
+            (sys::ended_badly(status), self.leaders.iter().find(|(leader, _)| *leader == pid))
+        {
+            self.world.fail(*first, 0, Failure::ChildKilled, 0);
+        }
+    }
+
+    fn sessions(&self) -> &[i32] {
+        &self.sessions
+    }
+
+    fn clean(&mut self) {
+        if let Some(groups) = &self.world.groups {
+            groups.remove();
+        }
+    }
+}
+
+/// The tasks of the start by process, in the order in which they start.
+fn groups(world: &World, spec: &RunSpec) -> Result<Vec<Vec<First>>> {
+    let mut planned = Vec::new();
+    for (w, workload) in spec.workloads.iter().enumerate() {
+        // A real program makes its own tasks.
+        let real = world.real[w].is_some();
+        for (s, task) in workload.tasks.iter().enumerate().take(if real { 1 } else { usize::MAX }) {
+            for instance in 0..if real { 1 } else { task.count } {
+                let jitter = spec.noise && task.jitter;
+                let rank = planned.len() as u64;
+                let (late, rank) = match jitter {
+                    true => identity::start_jitter(spec.seed, &workload.name, &task.name, instance),
+                    false => (0, rank),
+                };
+                let key = identity::first_key(&workload.name, &task.name, instance);
+                planned.push((task.delay + late, rank, w, s, key));
+            }
+        }
+    }
+    planned.sort_unstable();
+    let mut groups: Vec<Vec<First>> = Vec::new();
+    let mut of_process = BTreeMap::new();
+    for (at, _, w, s, key) in planned {
+        let task = &spec.workloads[w].tasks[s];
+        let id = world.new_task().ok_or_else(|| AgentError::input("too many tasks", "lower the counts"))?;
+        let slot = &world.slots[id as usize];
+        slot.runs.store((w as u64) << 32 | u64::from(task.program), Relaxed);
+        slot.spec.store(s as u32 + 1, Relaxed);
+        task.registers.iter().zip(0..).for_each(|(value, reg)| slot.set(reg, *value));
+        let first = First { id, key, at };
+        let group = *of_process.entry((w, task.process)).or_insert(groups.len());
+        if group == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[group].push(first);
+    }
+    Ok(groups)
+}
