@@ -152,7 +152,10 @@ fn what_counts(why: &Why) -> Vec<Told> {
     let asks =
         |told: &&Told| told.cpu == why.cpu && told.asked.is_some() && matches!(told.verdict, "preempt" | "expire");
     let on_cpu = matches!(why.state, "waiting" | "running");
-    let first = why.ended_by.iter().find(asks).filter(|_| on_cpu);
+    // Others may have run before the task did: what counts is what ended the last turn of another.
+    let of_others = |told: &Told| told.cpu == why.cpu && told.verdict == "pick" && told.pid != why.pid;
+    let since = why.ended_by.iter().rposition(of_others).filter(|_| why.state == "waiting").unwrap_or(0);
+    let first = why.ended_by[since..].iter().find(asks).filter(|_| on_cpu);
     let last = why.ended_by.iter().rev().find(|told| match why.state {
         "waiting" => told.verdict == "pick" && told.pid == why.pid,
         "running" => matches!(told.verdict, "pick" | "delay"),
