@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime, MSEC};
 use schedlab_policy::decision::Verdict;
-use schedlab_policy::fair::{Dequeue, Enqueue, Fair, TaskState, WakeFlags};
+use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, TaskState, WakeFlags};
 use schedlab_policy::{FairPolicy, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
@@ -583,6 +583,21 @@ fn a_nice_change_reschedules_by_direction() {
             assert_eq!(fair.curr(CPU), Some(curr));
             assert_eq!(fair.sums(CPU), fair.recompute(CPU));
         }
+    }
+}
+
+#[test]
+fn alone_means_alone_on_the_cpu_and_not_in_a_group() {
+    for version in ["6.1", "6.12.0", "7.2"] {
+        let mut fair = fair(version, &[]);
+        let group = fair.create_group(GroupId::ROOT);
+        let curr = runner(&mut fair, 0);
+        fair.move_to_group(curr, group, 10);
+        assert_eq!(fair.pick_next_task(CPU, 10), Some(curr));
+        let other = sleeper(&mut fair, 0, 0);
+        fair.enqueue_task(CPU, other, WAKE, 10);
+        fair.clear_resched(CPU);
+        assert_eq!(fair.set_nice(curr, 5, 10), Resched::Full, "{version}");
     }
 }
 

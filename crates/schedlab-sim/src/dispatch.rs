@@ -41,7 +41,7 @@ impl<S: Sink> Engine<'_, S> {
         if !c.leaving.is_empty() || !c.wakelist.is_empty() {
             self.let_wakers_go_on(cpu);
         }
-        self.arm_hrtick(cpu);
+        self.start_hrtick(cpu);
         self.arm_bandwidth();
     }
 

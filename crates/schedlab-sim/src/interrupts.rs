@@ -116,19 +116,28 @@ impl<S: Sink> Engine<'_, S> {
         self.settle(cpu);
     }
 
-    /// `hrtick_start_fair`, `hrtick_update`: the slice-end timer of a CPU after its queue or its task has changed.
+    /// `hrtick_update`: the slice-end timer of a CPU after its queue has changed.
     pub fn arm_hrtick(&mut self, cpu: CpuId) {
+        if self.start_hrtick(cpu) {
+            self.request_resched(cpu, Resched::Full, cpu);
+        }
+    }
+
+    /// `hrtick_start_fair`; true: the slice is over already. A pick of a task whose slice is over stands, since its wish
+    /// is cleared with all others at the end of the pick.
+    pub fn start_hrtick(&mut self, cpu: CpuId) -> bool {
         if !self.hrtick {
-            return;
+            return false;
         }
         match self.sched.fair.hrtick(cpu) {
             // 7.x arms nothing for a task alone and cancels in idle only: an old timer may still fire.
             Hrtick::Off
                 if self.spec.kernel.rules.hrtick == HrtickRule::Deadline && self.cpus[cpu.index()].curr.is_some() => {}
             Hrtick::Off => self.events.cancel(self.source(Source::HRTICK, cpu)),
-            Hrtick::Now => self.request_resched(cpu, Resched::Full, cpu),
+            Hrtick::Now => return true,
             Hrtick::After(left) => self.set_event(Source::HRTICK, cpu, self.now + left),
         }
+        false
     }
 
     /// `hrtick`: the slice has ended.

@@ -76,7 +76,9 @@ impl<S: Sink> Engine<'_, S> {
 
     /// `select_task_rq`, with its costs.
     fn place(&mut self, task: TaskId, last: CpuId, waker_cpu: CpuId, kind: WakeKind) -> CpuId {
-        let selection = self.sched.select_task_rq(task, waker_cpu, kind, self.now);
+        let waker_exits = self.cpus[waker_cpu.index()].curr.is_some_and(|t| self.tasks[t.index()].life == Life::Dead);
+        let choice = if waker_exits { kind.without_sync() } else { kind };
+        let selection = self.sched.select_task_rq(task, waker_cpu, choice, self.now);
         let tested: u32 = selection.tested.iter().sum();
         let t = &mut self.tasks[task.index()];
         let (pid, prio) = (t.pid, t.prio);

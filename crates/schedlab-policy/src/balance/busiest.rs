@@ -223,6 +223,7 @@ impl Sched {
             let measure = match env.migrate {
                 Migrate::Task => u64::from(nr_running),
                 Migrate::Util if nr_running <= 1 => continue,
+                Migrate::Util if self.rules.runnable_boost => self.fair.cpu_util_cfs_boost(cpu),
                 Migrate::Util => self.fair.cpu_util_cfs(cpu),
                 Migrate::Load => {
                     let load = self.fair.cpu_load(cpu);

@@ -4,7 +4,7 @@
 //! From the least recently run, at most min(nr_migrate, nr_running) are looked at; an idle puller leaves one; a newidle
 //! pull takes one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel has). A task stays if affinity forbids the
 //! move, if it runs, or if it is cache hot: not SCHED_IDLE, not within a core, and started running less than
-//! migration_cost ago (a next buddy is hot too while the puller is busy), unless the domain has failed more often than
+//! migration_cost ago (a next or last buddy of its group's queue is hot too while the puller is busy), unless the domain has failed more often than
 //! cache_nice_tries. Left out: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
 
 use schedlab_model::{CpuId, TaskId};
@@ -120,6 +120,13 @@ impl Sched {
 
     /// `can_migrate_task`.
     fn can_migrate_task(&self, env: &Env, src: CpuId, task: TaskId, pinned: &mut Pinned) -> bool {
+        if self.rules.refuses_delayed && env.migrate != Migrate::Load && self.fair.entity(task).sched_delayed {
+            return false;
+        }
+        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
+        if self.rules.prefers_eligible && failed == 0 && self.fair.ineligible_on(task, env.dst) {
+            return false;
+        }
         let state = &self.tasks[task.index()];
         if self.fair.throttled_lb_pair(task, env.dst) {
             return false;
@@ -138,7 +145,6 @@ impl Sched {
             return false;
         }
         let domain = self.domains.at(env.this, env.level);
-        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
         failed > domain.cache_nice_tries || !self.task_hot(env, domain.is_smt(), task)
     }
 
@@ -149,7 +155,7 @@ impl Sched {
             return false;
         }
         let busy_puller = self.rqs[env.dst.index()].nr_running > 0;
-        if busy_puller && self.fair.config.has(Feature::CacheHotBuddy) && self.fair.is_next_buddy(task) {
+        if busy_puller && self.fair.config.has(Feature::CacheHotBuddy) && self.fair.is_hot_buddy(task) {
             return true;
         }
         let cost = self.fair.config.knobs.migration_cost as i64;

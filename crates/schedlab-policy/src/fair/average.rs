@@ -11,7 +11,7 @@ use super::{CfsRq, Fair};
 use crate::features::Feature;
 use crate::weight::{calc_delta_fair, LoadWeight};
 use crate::{Averaging, DelayedLag, LagLimit, ZeroPoint};
-use schedlab_model::{Nanos, Vruntime};
+use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// The sums of one queue with the running entity added: what decides who is eligible now.
 #[derive(Clone, Copy)]
@@ -125,6 +125,15 @@ impl Fair {
     #[inline]
     pub(super) fn entity_eligible(&self, rq: usize, se: EntityId) -> bool {
         self.average(rq).eligible(self.se(se).vruntime)
+    }
+
+    /// `task_is_ineligible_on_dst_cpu`: somebody is in the task's group there already, and the task owes service here.
+    pub fn ineligible_on(&self, task: TaskId, cpu: CpuId) -> bool {
+        let there = self.group_rq(self.group_of(task), cpu);
+        let id = EntityId::of(task);
+        self.config.has(Feature::PlaceLag)
+            && there.nr_running > 0
+            && !self.entity_eligible(self.se(id).cfs_rq as usize, id)
     }
 
     /// V and W, and v0 moved to V where the version does so whenever it computes V (`avg_vruntime`).

@@ -253,7 +253,8 @@ impl Fair {
     fn prio_changed(&mut self, id: EntityId, old_nice: i8, now: Nanos) {
         let (cpu, on_rq, nice) = (self.se(id).cpu, self.se(id).on_rq, self.se(id).nice);
         let rq = self.se(id).cfs_rq as usize;
-        if !on_rq || self.rqs[rq].nr_running == 1 && !self.rules.prio_changed_alone {
+        // Alone on the CPU, that is, not merely in its group.
+        if !on_rq || self.rq(cpu).nr_running == 1 && !self.rules.prio_changed_alone {
             return;
         }
         if self.leaf(cpu.index()) != id {

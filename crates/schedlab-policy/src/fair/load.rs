@@ -296,6 +296,14 @@ impl Fair {
         u64::from(avg.util_avg.max(estimate)).min(CAPACITY_SCALE)
     }
 
+    /// `cpu_util_cfs_boost`: the same, but at least the time for which tasks ran or waited.
+    #[inline]
+    #[must_use]
+    pub fn cpu_util_cfs_boost(&self, cpu: CpuId) -> u64 {
+        let runnable = u64::from(self.rq(cpu).pelt.avg.runnable_avg);
+        self.cpu_util_cfs(cpu).max(runnable.min(CAPACITY_SCALE))
+    }
+
     /// `task_h_load`: the task's part of its CPU's load, through its groups.
     #[must_use]
     pub fn task_h_load(&self, task: TaskId) -> u64 {

@@ -34,11 +34,12 @@ impl Fair {
         [q.next, q.last, q.skip].map(|id| id.is_some().then(|| self.member(id)))
     }
 
-    /// Whether the task is its queue's next buddy.
+    /// Whether the task is its queue's next or last buddy (`task_hot`).
     #[inline]
     #[must_use]
-    pub fn is_next_buddy(&self, task: TaskId) -> bool {
-        self.rqs[self.entity(task).cfs_rq as usize].next == EntityId::of(task)
+    pub fn is_hot_buddy(&self, task: TaskId) -> bool {
+        let q = &self.rqs[self.entity(task).cfs_rq as usize];
+        q.next == EntityId::of(task) || q.last == EntityId::of(task)
     }
 
     /// The entity of a member on a CPU. The root is none: it competes with nobody.

@@ -1,6 +1,6 @@
 //! The placement and balancing rules that differ between kernel versions, one row of data each.
 //!
-//! Read in kernel/sched/fair.c of 6.1.192 (Debian) and 6.12.0 (vanilla); features that exist as switches are not here
+//! Read in kernel/sched/fair.c of 6.1.192 and 6.12.107 (Debian), 6.12.0 (vanilla) and 7.2.13 (Debian); features that exist as switches are not here
 //! but in the feature table. Rows of other versions belong to the issue that brings their exact rules.
 
 use crate::version::Series;
@@ -18,6 +18,12 @@ pub(crate) struct PlacementRules {
     pub last_fully_busy: bool,
     /// `wake_affine` does not count tasks whose dequeue is delayed (6.12.107+; 6.12.0 counts them).
     pub affine_skips_delayed: bool,
+    /// `can_migrate_task`: a task whose dequeue is delayed moves only where load is to be evened out (6.13+).
+    pub refuses_delayed: bool,
+    /// `can_migrate_task`: until a pass has failed, a task that owes service stays if its queue there has anybody (6.14+).
+    pub prefers_eligible: bool,
+    /// `find_busiest_queue`: utilisation counts time spent waiting too (`cpu_util_cfs_boost`, 6.5+).
+    pub runnable_boost: bool,
 }
 
 const OLD: PlacementRules = PlacementRules {
@@ -26,6 +32,9 @@ const OLD: PlacementRules = PlacementRules {
     smt_balance: false,
     last_fully_busy: false,
     affine_skips_delayed: false,
+    refuses_delayed: false,
+    prefers_eligible: false,
+    runnable_boost: false,
 };
 
 const CORE_AWARE: PlacementRules = PlacementRules {
@@ -34,14 +43,20 @@ const CORE_AWARE: PlacementRules = PlacementRules {
     smt_balance: true,
     last_fully_busy: true,
     affine_skips_delayed: false,
+    refuses_delayed: false,
+    prefers_eligible: false,
+    runnable_boost: true,
 };
+
+const STABLE: PlacementRules = PlacementRules { affine_skips_delayed: true, ..CORE_AWARE };
 
 impl PlacementRules {
     pub fn of(series: Series) -> Self {
         match series {
             s if s < Series::V6_6 => OLD,
             s if s < Series::V6_12_107 => CORE_AWARE,
-            _ => PlacementRules { affine_skips_delayed: true, ..CORE_AWARE },
+            Series::V6_12_107 => STABLE,
+            _ => PlacementRules { refuses_delayed: true, prefers_eligible: true, ..STABLE },
         }
     }
 }

@@ -39,13 +39,17 @@ impl Sched {
 
     /// `sched_setaffinity`. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
     /// there with [`Sched::move_task`] (the kernel's stopper). A set without any CPU of the machine changes nothing.
-    pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, _now: Nanos) -> Option<CpuId> {
+    pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
         let all = *self.topology.all();
         let wanted = affinity.map_or(all, |mask| mask.and(&all));
         if wanted.is_empty() {
             return None;
         }
+        let before = self.tasks[task.index()].affinity.take();
         self.tasks[task.index()].set_affinity(Some(&wanted), &self.topology);
+        if before != self.tasks[task.index()].affinity {
+            self.fair.set_cpus_allowed(task, now);
+        }
         if wanted.has(self.cpu_of(task)) || !self.fair.entity(task).on_rq {
             return None;
         }

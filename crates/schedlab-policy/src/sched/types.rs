@@ -38,6 +38,17 @@ pub enum WakeKind {
     Exec,
 }
 
+impl WakeKind {
+    /// The same from a waker whose sleep nobody counts on (`select_task_rq_fair`: `!(current->flags & PF_EXITING)`).
+    #[must_use]
+    pub fn without_sync(self) -> Self {
+        match self {
+            WakeKind::Wakeup { .. } => WakeKind::Wakeup { sync: false },
+            other => other,
+        }
+    }
+}
+
 /// Where a task goes and what finding out took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Selection {
