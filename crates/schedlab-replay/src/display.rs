@@ -35,6 +35,9 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if report.recorded_row == Some(report.row) {
         report.refused.iter().try_for_each(|word| writeln!(f, "warning: {word}"))?;
     }
+    if trace.sessions {
+        writeln!(f, "warning: sessions are groups; tasks seen at the start are taken for tasks of none")?;
+    }
     if trace.lost > 0 {
         writeln!(f, "warning: the recorder lost {} events; queues were started anew there", trace.lost)?;
     }

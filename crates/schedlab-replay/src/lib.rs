@@ -115,7 +115,8 @@ fn finish(model: Model, refused: Vec<String>, header: &Header, window: &Window<'
     let (records, lost, span_ns) = window.totals();
     let kernel = header.kernel.clone();
     let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
-    let trace = TraceInfo { kernel, cpus: model.fair.config.nr_cpus, records, lost, span_ns };
+    let sessions = uses_autogroup(header);
+    let trace = TraceInfo { kernel, cpus: model.fair.config.nr_cpus, records, lost, span_ns, sessions };
     let mut tally = model.tally;
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
         window.name(queued.pid).clone_into(&mut queued.name);

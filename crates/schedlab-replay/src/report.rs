@@ -68,6 +68,8 @@ pub struct TraceInfo {
     pub lost: u64,
     /// From the first record to the last.
     pub span_ns: Nanos,
+    /// Sessions are groups; those that began before the trace are not known.
+    pub sessions: bool,
 }
 
 /// Agreement, with its 95% Wilson interval.

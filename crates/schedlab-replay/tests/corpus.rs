@@ -79,6 +79,7 @@ fn every_trace_is_decided_as_its_kernel_did() {
             continue;
         };
         let (report, name) = (trace.replay(row), &trace.name);
+        assert_eq!(report.trace.sessions, name.ends_with(GROUPS) || name.ends_with(RUNNING), "{name}");
         let floor = match (trace.cpus, name.ends_with(GROUPS)) {
             (1, false) => ONE,
             (1, true) => ONE_GROUPED,

@@ -56,6 +56,8 @@ def _head(trace: str, r: Report) -> str:
     lines = [_trace(trace, r), f"row {row}, {fits.get(own, f'while the row of this kernel is {own}')}"]
     if row == own:
         lines += [f"warning: {word}" for word in r["refused"]]
+    if r["trace"]["sessions"]:
+        lines.append("warning: sessions are groups; tasks seen at the start are taken for tasks of none")
     if lost := r["trace"]["lost"]:
         lines.append(f"warning: the recorder lost {lost:,} events; queues were started anew there")
     return "\n".join(lines)
