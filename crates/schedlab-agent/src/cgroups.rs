@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schedlab_model::USEC;
 use schedlab_policy::fair::GroupShares;
-use schedlab_sim::Cgroup;
+use schedlab_sim::{Cgroup, CpuMax};
 use schedlab_workload::Workload;
 
 use crate::error::{AgentError, Result};
@@ -78,6 +79,26 @@ impl Groups {
         Ok(Some(groups))
     }
 
+    /// The quota, in the microseconds that the files take.
+    fn limit(&self, dir: &Path, max: CpuMax) -> Result<()> {
+        let [quota, period, burst] = [max.quota, max.period, max.burst].map(|ns| (ns / USEC).to_string());
+        let burst_file = match self.version {
+            Version::V1 => {
+                write(dir, "cpu.cfs_period_us", &period)?;
+                write(dir, "cpu.cfs_quota_us", &quota)?;
+                "cpu.cfs_burst_us"
+            }
+            Version::V2 => {
+                write(dir, "cpu.max", &format!("{quota} {period}"))?;
+                "cpu.max.burst"
+            }
+        };
+        if max.burst == 0 {
+            return Ok(());
+        }
+        write(dir, burst_file, &burst)
+    }
+
     fn make_one(&mut self, cgroup: &Cgroup) -> Result<()> {
         if cgroup.latency_nice != 0 {
             let what = format!("cgroup {}: this kernel has no latency nice of groups", cgroup.path);
@@ -92,6 +113,9 @@ impl Groups {
         let made = fs::create_dir(&dir);
         made.map_err(|error| AgentError::cannot(format!("{}: {error}", dir.display()), "run it as root"))?;
         self.made.insert(cgroup.path.clone(), dir.clone());
+        if let Some(max) = cgroup.bandwidth {
+            self.limit(&dir, max)?;
+        }
         if cgroup.idle {
             return write(&dir, "cpu.idle", "1");
         }
