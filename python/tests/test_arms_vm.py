@@ -177,6 +177,7 @@ def test_an_image_of_one_s_own_is_named(here: Path) -> None:
 
 def test_of_several_images_the_newest(here: Path) -> None:
     assert images.for_row(Engine(fake_engine), "6.1").source.endswith(" 6.1.192-1")
+    assert images.for_row(Engine(fake_engine), "6.12").source.endswith(" 6.12.107-1")
 
 
 def test_a_torn_report_is_an_error(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from schedlab.record.kernels import Kernel
 
 
 def for_row(engine: Engine, row: str) -> Kernel:
-    """An image whose release belongs to `row`; downloaded once and kept."""
+    """An image whose release belongs to `row`, by its name or an alias; downloaded once and kept."""
+    row = engine.row_of(row) or row
     if kept := _kept(engine, row):
         return kept
     series = ".".join(row.split(".")[:2])
