@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, Knobs};
+use crate::rt::Rt;
 use crate::version::{Rules, Series, Version};
 use schedlab_model::nearest;
-use schedlab_model::{Nanos, SEC};
+use schedlab_model::{Nanos, SEC, USEC};
 
 /// The preemption model (`preempt=`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -194,6 +195,15 @@ impl KernelConfig {
     #[must_use]
     pub fn tick_nsec(&self) -> Nanos {
         SEC / u64::from(self.hz)
+    }
+
+    /// The real-time class of this kernel on so many CPUs.
+    pub(crate) fn rt_class(&self, nr_cpus: usize) -> Rt {
+        // msecs_to_jiffies rounds up.
+        let rr_timeslice = (self.knobs.rr_timeslice_ms * u64::from(self.hz)).div_ceil(1000);
+        let times = (self.knobs.rt_period_us * USEC, self.knobs.rt_runtime_us * USEC);
+        let share = self.has(Feature::RtRuntimeShare);
+        Rt::new(nr_cpus, (self.rules.rt_limit, share, self.rules.pelt), rr_timeslice, times)
     }
 
     /// Switches a feature by its kernel name. A feature the model knows only by name accepts its own default.

@@ -74,7 +74,7 @@ features! {
     UtilEst UTIL_EST true b"TTTTTTTTTTT" "estimate utilisation over sleeps";
     UtilEstFastup UTIL_EST_FASTUP true b"-TTTTTT----" "let the estimate rise at once";
     RtPushIpi RT_PUSH_IPI false b"TTTFTTTTFTF" "real-time push by interrupt";
-    RtRuntimeShare RT_RUNTIME_SHARE false b"TTFFFFFFFFF" "real-time groups borrow between CPUs";
+    RtRuntimeShare RT_RUNTIME_SHARE true b"TTFFFFFFFFF" "the real-time class borrows runtime from other CPUs";
     WarnDoubleClock WARN_DOUBLE_CLOCK false b"FFFFFFFFFFF" "debugging aid";
     LatencyWarn LATENCY_WARN false b"--FFFFFFFFF" "debugging aid";
     AltPeriod ALT_PERIOD true b"--TTT------" "the period counts the CPU's tasks, not the queue's";

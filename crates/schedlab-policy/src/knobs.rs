@@ -24,6 +24,12 @@ pub enum Knob {
     NrMigrate,
     /// `sysctl_sched_child_runs_first`.
     ChildRunsFirst,
+    /// `sysctl_sched_rr_timeslice`.
+    RrTimeslice,
+    /// `sysctl_sched_rt_period`.
+    RtPeriod,
+    /// `sysctl_sched_rt_runtime`.
+    RtRuntime,
 }
 
 /// What a knob's number counts.
@@ -66,7 +72,12 @@ const fn nanos(knob: Knob, name: &'static str, path: &'static str, default: u64,
     KnobInfo { knob, name, path, unit: KnobUnit::Nanos, range: SLICE, effect, default, scaled: true, first, last }
 }
 
-static KNOBS: [KnobInfo; 9] = [
+const fn number(knob: Knob, name: &'static str, path: &'static str, default: u64, effect: &'static str) -> KnobInfo {
+    let (unit, scaled) = (KnobUnit::Number, false);
+    KnobInfo { unit, scaled, ..nanos(knob, name, path, default, effect) }
+}
+
+static KNOBS: [KnobInfo; 12] = [
     KnobInfo {
         last: Series::V6_3,
         ..nanos(Knob::Latency, "latency_ns", "sched/latency_ns", 6_000_000, "period in which every task runs once")
@@ -150,6 +161,37 @@ static KNOBS: [KnobInfo; 9] = [
             "a forked child goes before its parent",
         )
     },
+    KnobInfo {
+        range: (1, 60_000),
+        ..number(
+            Knob::RrTimeslice,
+            "rr_timeslice_ms",
+            "kernel.sched_rr_timeslice_ms",
+            100,
+            "ms a SCHED_RR task runs before the next of its priority, in whole ticks",
+        )
+    },
+    KnobInfo {
+        range: (1, 60_000_000),
+        ..number(
+            Knob::RtPeriod,
+            "rt_period_us",
+            "kernel.sched_rt_period_us",
+            1_000_000,
+            "us in which sched_rt_runtime_us is counted; from 6.12 on without effect on scheduling",
+        )
+    },
+    KnobInfo {
+        range: (0, 60_000_000),
+        ..number(
+            Knob::RtRuntime,
+            "rt_runtime_us",
+            "kernel.sched_rt_runtime_us",
+            950_000,
+            "us per period after which real-time tasks rest, none if the period is not longer; from 6.12 on without \
+             effect on scheduling",
+        )
+    },
 ];
 
 impl Knob {
@@ -209,6 +251,12 @@ pub struct Knobs {
     pub nr_migrate: u64,
     /// `sysctl_sched_child_runs_first`.
     pub child_runs_first: bool,
+    /// `sysctl_sched_rr_timeslice`, in ms.
+    pub rr_timeslice_ms: u64,
+    /// `sysctl_sched_rt_period`, in us.
+    pub rt_period_us: u64,
+    /// `sysctl_sched_rt_runtime`, in us.
+    pub rt_runtime_us: u64,
     /// `sched_nr_latency`: tasks that fit one period of `latency`.
     pub nr_latency: u64,
 }
@@ -227,6 +275,9 @@ impl Knobs {
             migration_cost: 0,
             nr_migrate: 0,
             child_runs_first: false,
+            rr_timeslice_ms: 0,
+            rt_period_us: 0,
+            rt_runtime_us: 0,
             nr_latency: 8,
         };
         for info in &KNOBS {
@@ -248,6 +299,9 @@ impl Knobs {
             Knob::MigrationCost => self.migration_cost,
             Knob::NrMigrate => self.nr_migrate,
             Knob::ChildRunsFirst => u64::from(self.child_runs_first),
+            Knob::RrTimeslice => self.rr_timeslice_ms,
+            Knob::RtPeriod => self.rt_period_us,
+            Knob::RtRuntime => self.rt_runtime_us,
         }
     }
 
@@ -262,6 +316,9 @@ impl Knobs {
             Knob::MigrationCost => self.migration_cost = value,
             Knob::NrMigrate => self.nr_migrate = value,
             Knob::ChildRunsFirst => self.child_runs_first = value != 0,
+            Knob::RrTimeslice => self.rr_timeslice_ms = value,
+            Knob::RtPeriod => self.rt_period_us = value,
+            Knob::RtRuntime => self.rt_runtime_us = value,
         }
     }
 

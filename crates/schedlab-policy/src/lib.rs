@@ -11,6 +11,7 @@ mod knobs;
 mod mechanism;
 pub mod pelt;
 mod placement;
+pub mod rt;
 mod sched;
 pub mod told;
 mod version;

@@ -1,7 +1,7 @@
 //! One kernel's whole scheduler, core.c's side of it: who is on which CPU, where a wakeup goes, who balances when.
 //!
 //! Policy without time: every call is handed `now`, nothing here knows what an action costs. Follows kernel/sched/core.c
-//! of 6.1 to 6.12 (`ttwu_do_activate`, `schedule`, `scheduler_tick`). Left out: other classes than fair, cpusets, CPU
+//! of 6.1 to 6.12 (`ttwu_do_activate`, `schedule`, `scheduler_tick`). Left out: the deadline class and the ones above it, cpusets, CPU
 //! hotplug, NUMA balancing, asymmetric capacities.
 
 mod change;
@@ -20,6 +20,7 @@ use crate::fair::{Dequeue, Enqueue, Fair, WakeFlags};
 use crate::placement::idle_map::IdleMap;
 use crate::placement::rules::PlacementRules;
 use crate::placement::scan::Struck;
+use crate::rt::Rt;
 use crate::{KernelConfig, Resched};
 
 use rq::{Jiffies, Rq};
@@ -36,6 +37,8 @@ pub use types::{Moves, Selection, TaskAttr, WakeKind};
 pub struct Sched {
     /// The fair class.
     pub fair: Fair,
+    /// The real-time class, above it.
+    pub rt: Rt,
     pub(crate) topology: Arc<Topology>,
     pub(crate) rules: PlacementRules,
     pub(crate) rqs: Vec<Rq>,
@@ -50,7 +53,7 @@ pub struct Sched {
     pub(crate) struck: Struck,
     pub(crate) candidates: Vec<TaskId>,
     tick_nsec: Nanos,
-    distributed: usize,
+    pub(crate) distributed: usize,
     /// Tasks ever added.
     births: u64,
 }
@@ -64,6 +67,7 @@ impl Sched {
         let (tick_nsec, migration_cost) = (config.tick_nsec(), config.knobs.migration_cost);
         let mut sched = Sched {
             rules: PlacementRules::of(config.placement),
+            rt: config.rt_class(nr_cpus),
             fair: Fair::new(config),
             rqs: vec![Rq::new(migration_cost); nr_cpus],
             tasks: Vec::new(),
@@ -112,6 +116,7 @@ impl Sched {
         self.births += 1;
         state.birth = self.births;
         let task = self.fair.add_task(&state.attr);
+        self.rt.add_task(task, state.attr.rt);
         match self.tasks.get_mut(task.index()) {
             Some(place) => *place = state,
             None => self.tasks.push(state),
@@ -127,7 +132,11 @@ impl Sched {
         state.attr.cpu = cpu;
         state.wakee = Wakee::default();
         state.recent_used_cpu = cpu;
+        let real_time = state.attr.rt.is_some();
         let child = self.add(state);
+        if real_time {
+            return (child, Resched::No);
+        }
         (child, self.fair.task_fork(cpu, child, now))
     }
 
@@ -141,8 +150,15 @@ impl Sched {
     pub fn activate(&mut self, task: TaskId, cpu: CpuId, kind: WakeKind, now: Nanos) {
         let wakeup = matches!(kind, WakeKind::Wakeup { .. });
         let migrated = self.set_task_cpu(task, cpu, now) && wakeup;
-        let flags = Enqueue { wakeup, migrated, initial: !wakeup, delayed: false };
-        self.fair.enqueue_task(cpu, task, flags, now);
+        if self.rt.policy(task).is_some() {
+            self.rt.enqueue(cpu, task, false, now);
+        } else {
+            let flags = Enqueue { wakeup, migrated, initial: !wakeup, delayed: false };
+            self.fair.enqueue_task(cpu, task, flags, now);
+            if self.rt.in_use() {
+                self.rt.fair_queued(cpu, true, now);
+            }
+        }
         self.sync(cpu);
         if wakeup {
             let jiffies = self.jiffies(now);
@@ -170,6 +186,11 @@ impl Sched {
         need_resched: bool,
         now: Nanos,
     ) -> Resched {
+        if self.rt.in_use() {
+            if let Some(wish) = self.preempt_by_class(cpu, task, need_resched) {
+                return wish;
+            }
+        }
         let flags = WakeFlags { sync: matches!(kind, WakeKind::Wakeup { sync: true }), fork: kind == WakeKind::Fork };
         self.fair.wakeup_preempt(cpu, task, flags, need_resched, now)
     }
@@ -178,6 +199,11 @@ impl Sched {
     /// dequeue is delayed, it stays queued. Either way [`Sched::pick_next_task`] must follow on that CPU.
     pub fn block(&mut self, task: TaskId, special: bool, now: Nanos) -> bool {
         let cpu = self.tasks[task.index()].cpu;
+        if self.rt.on_rq(task) {
+            self.rt.dequeue(cpu, task, now);
+            self.sync(cpu);
+            return true;
+        }
         let before = self.only_idle_policy(cpu);
         let gone = self.fair.dequeue_task(cpu, task, Dequeue { sleep: true, special, ..Dequeue::default() }, now);
         self.sync(cpu);
@@ -191,6 +217,9 @@ impl Sched {
     /// The next task of the CPU, which becomes current. `None`: nothing is queued; try [`Sched::newidle_balance`],
     /// then pick again or call [`Sched::idle_enter`].
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        if self.rt.in_use() {
+            return self.pick_among_classes(cpu, now);
+        }
         let picked = self.fair.pick_next_task(cpu, now);
         self.sync(cpu);
         if picked.is_some() {
@@ -201,6 +230,9 @@ impl Sched {
 
     /// `scheduler_tick` of a CPU.
     pub fn tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
+        if self.rt.in_use() {
+            return self.tick_classes(cpu, now);
+        }
         match self.fair.curr(cpu) {
             Some(_) => self.fair.task_tick(cpu, now),
             None => Resched::No,
@@ -224,7 +256,10 @@ impl Sched {
 
     /// `sched_yield` by the current task of the CPU; the caller reschedules.
     pub fn yield_current(&mut self, cpu: CpuId, now: Nanos) {
-        self.fair.yield_task(cpu, now);
+        match self.rt.curr(cpu) {
+            Some(curr) => self.rt.yield_task(cpu, curr),
+            None => self.fair.yield_task(cpu, now),
+        }
     }
 
     /// The idle task is switched in (and the tick stops).
@@ -251,7 +286,7 @@ impl Sched {
     #[inline]
     #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
-        self.fair.curr(cpu)
+        self.rt.curr(cpu).or_else(|| self.fair.curr(cpu))
     }
 
     /// The task's CPU (`task_cpu`): where it is queued, or last was.
@@ -321,7 +356,10 @@ impl Sched {
     /// (`add_nr_running`, `sub_nr_running`).
     #[inline]
     pub(crate) fn sync(&mut self, cpu: CpuId) {
-        let nr_running = self.fair.rq(cpu).h_nr_running;
+        let mut nr_running = self.fair.rq(cpu).h_nr_running;
+        if self.rt.in_use() {
+            nr_running += self.rt.nr_running(cpu);
+        }
         let before = std::mem::replace(&mut self.rqs[cpu.index()].nr_running, nr_running);
         if before == nr_running {
             return;
@@ -344,6 +382,7 @@ impl Sched {
     #[inline]
     fn only_idle_policy(&self, cpu: CpuId) -> bool {
         let rq = self.fair.rq(cpu);
-        rq.h_nr_running > 0 && rq.idle_h_nr_running == rq.h_nr_running
+        let real_time = self.rt.in_use() && self.rt.nr_running(cpu) > 0;
+        rq.h_nr_running > 0 && rq.idle_h_nr_running == rq.h_nr_running && !real_time
     }
 }

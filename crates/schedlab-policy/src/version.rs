@@ -6,6 +6,7 @@
 use crate::config::PreemptModel;
 use crate::features::{Feature, FeatureSet};
 use crate::pelt::Signals;
+use crate::rt::RtLimit;
 use crate::weight::FIXEDPOINT_SHIFT;
 use schedlab_model::nearest;
 
@@ -252,6 +253,8 @@ pub struct Rules {
     pub hrtick: HrtickRule,
     /// Load tracking.
     pub pelt: Signals,
+    /// What keeps the real-time class from taking all the time.
+    pub rt_limit: RtLimit,
     /// `__calc_delta` divides instead of multiplying by an inverse (7.x on 64 bits).
     pub delta_divides: bool,
 }
@@ -342,6 +345,7 @@ const CFS: Rules = Rules {
     lazy: false,
     hrtick: HrtickRule::Slice,
     pelt: Signals::V6_1,
+    rt_limit: RtLimit::Throttling,
     delta_divides: false,
 };
 
@@ -393,6 +397,7 @@ const EEVDF_6_12: Rules = Rules {
     slice: SliceSource::Custom,
     wakeup: WakeupRule::BreakMarker,
     pelt: Signals::V6_12,
+    rt_limit: RtLimit::FairServer,
     reweight: Reweight::AroundAverage,
     group_slice: GroupSlice::Stale,
     ..EEVDF_6_6

@@ -99,17 +99,29 @@ pub(crate) fn slice(value: &Value) -> Result<Nanos> {
     value.duration(100 * USEC..=100 * MSEC)
 }
 
-/// A policy of the fair class; the real-time ones are refused by name.
+/// A policy; a real-time one carries its priority, as in `fifo:50`.
 pub(crate) fn policy(value: &Value) -> Result<Policy> {
     const FAIR: &[(&str, Policy)] = &[("normal", Policy::Normal), ("batch", Policy::Batch), ("idle", Policy::Idle)];
-    match value.as_string() {
-        Some("other") => Ok(Policy::Normal),
-        Some("fifo" | "rr" | "deadline") => {
-            Err(value.refuse("only the fair class is modelled so far").expected("one of normal, batch, idle"))
-        }
+    let text = value.as_string().unwrap_or_default();
+    let (name, priority) = text.split_once(':').unwrap_or((text, ""));
+    match name {
+        "other" if text == "other" => Ok(Policy::Normal),
+        "deadline" => Err(value.refuse("SCHED_DEADLINE is not modelled").expected(POLICY)),
+        "fifo" | "rr" => match priority.parse::<u8>() {
+            Ok(priority @ 1..=99) if name == "fifo" => Ok(Policy::Fifo(priority)),
+            Ok(priority @ 1..=99) => Ok(Policy::RoundRobin(priority)),
+            _ if priority.is_empty() => {
+                let hint = format!("write \"{name}:50\" for priority 50; 99 goes first");
+                Err(value.refuse("a real-time policy needs a priority").expected(POLICY).hint(hint))
+            }
+            _ => Err(value.refuse("no priority of the real-time class").expected(POLICY)),
+        },
         _ => value.choice(FAIR),
     }
 }
+
+/// What a policy looks like.
+const POLICY: &str = "normal, batch, idle, or fifo:N or rr:N with N from 1 to 99";
 
 /// A CPU list within the machine.
 pub(crate) fn cpus(value: &Value, nr_cpus: usize) -> Result<CpuMask> {

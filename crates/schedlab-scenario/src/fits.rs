@@ -1,7 +1,7 @@
 //! Whether the workloads, the variants and the machine go together; each by itself is already valid.
 
 use schedlab_model::CpuMask;
-use schedlab_workload::{Op, Policy, Program, Workload};
+use schedlab_workload::{Op, Program, Workload};
 
 use crate::attributes::{has_latency_nice, has_slice, no_slice};
 use crate::error::{Result, ScenarioError};
@@ -17,9 +17,6 @@ pub(crate) fn check(
 ) -> Result<()> {
     let workload = &draft.workload;
     let machine = CpuMask::first(nr_cpus);
-    if let Some(task) = workload.tasks.iter().find(|task| is_real_time(task.policy)) {
-        return Err(real_time(draft.table.error(format!("task {}: {}", task.name, policy_of(task.policy)))));
-    }
     if let Some((path, place)) = &draft.attributes.cgroup {
         cgroup::check_declared(place, path, cgroups)?;
     }
@@ -37,16 +34,10 @@ pub(crate) fn check(
         }
     }
     for (program, step, op) in ops(workload) {
-        match op {
-            Op::SetPolicy(policy) if is_real_time(*policy) => {
-                return Err(real_time(at(draft, program, step, policy_of(*policy))));
+        if matches!(op, Op::SetSlice(slice) if *slice > 0) {
+            if let Some(lacks) = variants.iter().find(|variant| !has_slice(variant.kernel.version)) {
+                return Err(at(draft, program, step, no_slice(lacks.kernel.version, &lacks.name)));
             }
-            Op::SetSlice(slice) if *slice > 0 => {
-                if let Some(lacks) = variants.iter().find(|variant| !has_slice(variant.kernel.version)) {
-                    return Err(at(draft, program, step, no_slice(lacks.kernel.version, &lacks.name)));
-                }
-            }
-            _ => {}
         }
     }
     variants.iter().try_for_each(|variant| check_variant(draft, variant))
@@ -81,17 +72,4 @@ fn at(draft: &Draft, program: &Program, step: u32, message: String) -> Box<Scena
         error.file.clone_from(&draft.file);
     }
     error
-}
-
-fn is_real_time(policy: Policy) -> bool {
-    matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_))
-}
-
-fn policy_of(policy: Policy) -> String {
-    let name = if matches!(policy, Policy::Fifo(_)) { "SCHED_FIFO" } else { "SCHED_RR" };
-    format!("{name}: only the fair class is modelled so far")
-}
-
-fn real_time(error: Box<ScenarioError>) -> Box<ScenarioError> {
-    error.expected("a policy of the fair class: normal, batch or idle")
 }

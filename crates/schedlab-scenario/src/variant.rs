@@ -213,7 +213,7 @@ fn show(attributes: &Attributes) -> Json {
     put("nice", attributes.nice.map(Json::from));
     put("slice", attributes.slice.as_ref().map(|slice| json!(units::show_duration(slice.0))));
     put("latency_nice", attributes.latency_nice.as_ref().map(|nice| json!(nice.0)));
-    put("policy", attributes.policy.map(|policy| json!(format!("{policy:?}").to_lowercase())));
+    put("policy", attributes.policy.map(|policy| json!(policy.to_string())));
     shown.into()
 }
 

@@ -60,7 +60,7 @@ fn errors_are_in_its_lines() {
         ("rt-app = \"a.json\"", "{\n  \"tasks\": { \"t\": { \"rum\": 10 } }\n}", "a.json:2:"),
         (
             "rt-app = \"a.json\"",
-            "{\n  \"tasks\": { \"t\": { \"policy\": \"SCHED_FIFO\", \"run\": 10 } }\n}",
+            "{\n  \"tasks\": { \"t\": { \"policy\": \"SCHED_DEADLINE\", \"run\": 10 } }\n}",
             "a.json:2:",
         ),
         ("rt-app = \"a.json\"", "", "a.json:1:"),

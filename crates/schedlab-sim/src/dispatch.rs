@@ -27,6 +27,10 @@ impl<S: Sink> Engine<'_, S> {
             let pushed = self.sched.active_balance(cpu, self.now);
             self.apply_moves(cpu, &pushed);
         }
+        if self.sched.rt.in_use() {
+            let pulled = self.sched.rt_pull(cpu, self.now);
+            self.apply_moves(cpu, &pulled);
+        }
         let next = self.sched.pick_next_task(cpu, self.now).or_else(|| self.pull(cpu));
         let next = if self.bandwidth { self.without_throttled(cpu, next) } else { next };
         if prev == next {
@@ -43,6 +47,11 @@ impl<S: Sink> Engine<'_, S> {
         }
         self.start_hrtick(cpu);
         self.arm_bandwidth();
+        if self.sched.rt.in_use() {
+            let pushed = self.sched.rt_push(cpu, self.now);
+            self.apply_moves(cpu, &pushed);
+            self.arm_rt_timer();
+        }
     }
 
     /// `newidle_balance`: what the CPU runs now that it had nothing to run.

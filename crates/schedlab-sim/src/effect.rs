@@ -2,7 +2,8 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::fair::GroupId;
-use schedlab_policy::FairPolicy;
+use schedlab_policy::rt::RtPolicy;
+use schedlab_policy::{FairPolicy, Resched};
 use schedlab_trace::Sink;
 use schedlab_workload::{Amount, Op, Policy, TimerMode};
 
@@ -181,6 +182,7 @@ impl<S: Sink> Engine<'_, S> {
             self.sched.move_to_group(task, GroupId::ROOT, self.now);
         }
         self.sched.block(task, true, self.now);
+        self.sched.fair.task_dead(task);
         self.mark(cpu);
         Next::Stop
     }
@@ -206,13 +208,19 @@ impl<S: Sink> Engine<'_, S> {
         self.checks.fair.changed(cpu, now);
         let wish = match op {
             Op::SetNice(nice) => {
-                self.tasks[task.index()].prio = 120 + i32::from(nice);
+                if self.sched.rt.policy(task).is_none() {
+                    self.tasks[task.index()].prio = 120 + i32::from(nice);
+                }
                 self.sched.set_nice(task, nice, now)
             }
-            Op::SetPolicy(policy) => match fair_policy(policy) {
-                Some(policy) => self.sched.set_policy(task, policy, now),
-                None => return self.fail_program(task, format!("policy {policy:?} is not modelled")),
-            },
+            Op::SetPolicy(policy) => {
+                self.tasks[task.index()].prio = prio(policy, self.sched.fair.entity(task).nice);
+                match (fair_policy(policy), rt_policy(policy)) {
+                    (Some(policy), _) => self.sched.set_policy(task, policy, now),
+                    (None, Some(policy)) => self.sched.set_rt_policy(task, policy, now),
+                    (None, None) => Resched::No,
+                }
+            }
             Op::SetSlice(slice) => self.sched.set_slice(task, (slice > 0).then_some(slice), now),
             Op::SetAffinity(mask) => {
                 let workload = &self.workloads[self.tasks[task.index()].workload as usize];
@@ -235,6 +243,20 @@ impl<S: Sink> Engine<'_, S> {
         self.mark(cpu);
         Next::Stop
     }
+}
+
+/// The real-time class's name of a policy.
+pub(crate) fn rt_policy(policy: Policy) -> Option<RtPolicy> {
+    match policy {
+        Policy::Fifo(priority) => Some(RtPolicy { priority, round_robin: false }),
+        Policy::RoundRobin(priority) => Some(RtPolicy { priority, round_robin: true }),
+        Policy::Normal | Policy::Batch | Policy::Idle => None,
+    }
+}
+
+/// `task_struct.prio`, as trace events show it.
+pub(crate) fn prio(policy: Policy, nice: i8) -> i32 {
+    rt_policy(policy).map_or(120 + i32::from(nice), |policy| i32::from(policy.prio()))
 }
 
 /// The fair class's name of a policy; `None` for real-time ones.

@@ -320,6 +320,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             Source::HRTIMER => self.on_hrtimer(cpu),
             Source::HRTICK => self.on_hrtick(cpu),
             Source::BANDWIDTH => self.on_bandwidth(),
+            Source::RT => self.on_rt_timer(),
             _ => self.on_start(),
         }
     }
@@ -378,7 +379,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             Source::TICK => Phase::Tick,
             Source::RESCHED | Source::CALL => Phase::Ipi,
             Source::IDLE_EXIT => Phase::IdleExit,
-            Source::HRTIMER | Source::HRTICK => Phase::Timer,
+            Source::HRTIMER | Source::HRTICK | Source::RT => Phase::Timer,
             _ => Phase::Control,
         };
         let source = self.source(kind, cpu);
@@ -386,7 +387,8 @@ impl<'a, S: Sink> Engine<'a, S> {
     }
 }
 
-/// The kinds of event source, each one per CPU, and after them one of task starts and one of bandwidth timers.
+/// The kinds of event source, each one per CPU, and after them one of task starts, one of bandwidth timers and one of
+/// the real-time class.
 pub(crate) struct Source;
 
 impl Source {
@@ -399,9 +401,11 @@ impl Source {
     pub const HRTICK: u32 = 6;
     pub const START: u32 = 7;
     pub const BANDWIDTH: u32 = 8;
+    /// The real-time class's periods and servers.
+    pub const RT: u32 = 9;
 
     fn count(cpu_bits: u32) -> usize {
-        ((Source::BANDWIDTH as usize) << cpu_bits) + 1
+        ((Source::RT as usize) << cpu_bits) + 1
     }
 }
 
@@ -507,7 +511,7 @@ impl<S: Sink> Engine<'_, S> {
             let cpu = self.sched.cpu_of(*task);
             let listed = self.cpus.iter().any(|c| c.wakelist.iter().any(|(waiting, _)| waiting == task));
             let entity = self.sched.fair.entity(*task);
-            entity.on_rq || entity.throttled || self.cpus[cpu.index()].curr == Some(*task) || listed
+            self.sched.on_rq(*task) || entity.throttled || self.cpus[cpu.index()].curr == Some(*task) || listed
         };
         let lost = self.checks.lives.runnable().find(|task| !queued(task))?;
         Some(("wakeup_ends_in_a_run", format!("{lost:?} was woken and is on no queue")))

@@ -151,6 +151,28 @@ impl<S: Sink> Engine<'_, S> {
         }
     }
 
+    /// Arms the timer of the real-time class after anything that may have moved it.
+    #[inline]
+    pub fn arm_rt_timer(&mut self) {
+        if self.sched.rt.in_use() {
+            match self.sched.rt_timer() {
+                Some(at) => self.set_event(Source::RT, CpuId(0), at.max(self.now)),
+                None => self.events.cancel(self.source(Source::RT, CpuId(0))),
+            }
+        }
+    }
+
+    /// `sched_rt_period_timer`, `dl_server_timer`.
+    pub fn on_rt_timer(&mut self) {
+        let moves = self.sched.rt_timer_expired(self.now);
+        for (cpu, wish) in &moves.resched {
+            self.progress(*cpu);
+            self.request_resched(*cpu, *wish, *cpu);
+            self.interrupted(*cpu);
+        }
+        self.arm_rt_timer();
+    }
+
     fn charge_irq(&mut self, cpu: CpuId) {
         let cost = self.costs.irq.draw(&mut self.cpus[cpu.index()].dice);
         self.charge(cpu, cost);
@@ -159,7 +181,8 @@ impl<S: Sink> Engine<'_, S> {
     /// Starts a timer of the task on the CPU: it may fire from `soft` on and must by `soft` + the task's timer slack.
     pub fn start_timer(&mut self, cpu: CpuId, task: TaskId, soft: Nanos) {
         self.timer_sequence += 1;
-        let slack = self.tasks[task.index()].timer_slack;
+        // schedule_hrtimeout_range: real-time tasks have no slack.
+        let slack = if self.sched.rt.policy(task).is_some() { 0 } else { self.tasks[task.index()].timer_slack };
         let timer = HrTimer { hard: soft.saturating_add(slack), sequence: self.timer_sequence, soft, task };
         self.cpus[cpu.index()].hrtimers.push(Reverse(timer));
         self.program_timer(cpu);

@@ -10,7 +10,7 @@ use schedlab_trace::{Kind, Sink};
 use schedlab_workload::{identity, TaskKind, TaskSpec};
 
 use crate::cost::Dice;
-use crate::effect::fair_policy;
+use crate::effect::{fair_policy, prio, rt_policy};
 use crate::engine::{Engine, Source};
 use crate::exec::{register, Next};
 use crate::objects::{Futex, Object};
@@ -80,6 +80,7 @@ impl<S: Sink> Engine<'_, S> {
             let attr = TaskAttr {
                 nice: spec.nice,
                 policy: fair_policy(spec.policy).unwrap_or_default(),
+                rt: rt_policy(spec.policy),
                 latency_nice: spec.latency_nice.unwrap_or(0),
                 slice: spec.slice,
                 affinity: spec.affinity,
@@ -90,7 +91,7 @@ impl<S: Sink> Engine<'_, S> {
             let key = identity::first_key(&workload.name, &spec.name, start.instance);
             let base = self.bases[start.workload as usize];
             let mut task = self.new_task(id, key);
-            task.prio = 120 + i32::from(spec.nice);
+            task.prio = prio(spec.policy, spec.nice);
             task.workload = start.workload;
             task.program = base.program + spec.program;
             task.process = base.process + spec.process;
@@ -98,8 +99,10 @@ impl<S: Sink> Engine<'_, S> {
             task.registers = spec.registers;
             self.add(task, &spec.name);
             self.progress(cpu);
-            let wish = self.sched.fair.task_fork(cpu, id, self.now);
-            self.request_resched(cpu, wish, cpu);
+            if self.sched.rt.policy(id).is_none() {
+                let wish = self.sched.fair.task_fork(cpu, id, self.now);
+                self.request_resched(cpu, wish, cpu);
+            }
             self.wake_new(id, cpu);
             // The shell is not simulated: what its wakeup costs is not charged to anybody.
             self.cpus[cpu.index()].pending = 0;

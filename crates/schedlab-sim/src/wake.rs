@@ -113,6 +113,12 @@ impl<S: Sink> Engine<'_, S> {
         let wish = self.sched.wakeup_preempt(cpu, task, kind, need_resched, self.now);
         self.request_resched(cpu, wish, waker_cpu);
         self.arm_hrtick(cpu);
+        if self.sched.rt.in_use() {
+            let need_resched = self.cpus[cpu.index()].need_resched;
+            let pushed = self.sched.rt_woken(task, need_resched, self.now);
+            self.apply_moves(waker_cpu, &pushed);
+            self.arm_rt_timer();
+        }
     }
 
     /// `ttwu_queue_wakelist`: the target enqueues it itself, after an interrupt unless it polls.

@@ -21,6 +21,19 @@ pub enum Policy {
     RoundRobin(u8),
 }
 
+impl std::fmt::Display for Policy {
+    /// As scenario files write it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Policy::Normal => f.write_str("normal"),
+            Policy::Batch => f.write_str("batch"),
+            Policy::Idle => f.write_str("idle"),
+            Policy::Fifo(priority) => write!(f, "fifo:{priority}"),
+            Policy::RoundRobin(priority) => write!(f, "rr:{priority}"),
+        }
+    }
+}
+
 /// What a timer does after a missed period (rt-app's `mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TimerMode {

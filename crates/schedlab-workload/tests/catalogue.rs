@@ -256,7 +256,7 @@ fn what_is_wrong_is_said_with_key_place_and_nearest_name() {
         ("cyclictest", "interval", text("1h"), "cannot be \"1h\"", "\"1us\""),
         ("cyclictest", "interval", int(0), "cannot be 0", "from 1us"),
         ("cyclictest", "policy", text("othr"), "cannot be \"othr\"", "did you mean `other`?"),
-        ("cyclictest", "policy", text("fifo"), "not modelled", "other, normal"),
+        ("cyclictest", "priority", int(100), "cannot be 100", "0 to 99"),
         ("schbench", "rps", int(1), "less than one request", "2 or more"),
         ("schbench", "cputime", int(0), "neither spins nor transfers", "pipe"),
         ("stress-ng-cpu", "cpu-load", int(101), "cannot be 101", "0 to 100"),

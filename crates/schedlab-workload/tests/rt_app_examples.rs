@@ -43,18 +43,8 @@ use Want::{Refused, Runs};
 const EXAMPLES: [(&str, Want, Program, &str); 25] = [
     ("examples/browser-long.json", Runs(9), Starts, "workgen's dialect: repeated keys"),
     ("examples/browser-short.json", Runs(9), Starts, "workgen's dialect: repeated keys, a trailing comma"),
-    (
-        "examples/cpufreq_governor_efficiency/calibration.json",
-        Refused(19, "global.default_policy", "only the fair class"),
-        Starts,
-        "SCHED_FIFO has no model",
-    ),
-    (
-        "examples/cpufreq_governor_efficiency/dvfs.json",
-        Refused(5, "tasks.thread.policy", "only the fair class"),
-        Starts,
-        "SCHED_FIFO has no model",
-    ),
+    ("examples/cpufreq_governor_efficiency/calibration.json", Runs(1), Starts, "SCHED_FIFO"),
+    ("examples/cpufreq_governor_efficiency/dvfs.json", Runs(1), Starts, "SCHED_FIFO"),
     ("examples/merge/global.json", Refused(1, "tasks", "no \"tasks\" section"), Exits, "a fragment alone"),
     ("examples/merge/resources.json", Refused(1, "tasks", "no \"tasks\" section"), Exits, "a fragment alone"),
     ("examples/merge/thread0.json", Refused(4, "tasks.thread0.exec", "before rt-app 1.0"), Reports, "verbs before 1.0"),
@@ -134,9 +124,9 @@ fn each_file_runs_or_is_refused_for_its_reason() {
                 let main = usize::from(app.workload.ends);
                 let tasks: usize = app.workload.tasks.iter().map(|task| task.count as usize).sum();
                 assert_eq!(tasks - main, threads, "{path} ({why})");
-                let out = Machine::new(&app.workload).run(2 * SEC, 1);
+                let out = Machine::new(&app.workload).run(4 * SEC, 1);
                 assert!(matches!(out.end, End::Limit | End::Finished), "{path}: {:?}", out.end);
-                assert!(out.samples[0].len() + out.samples[1].len() > 2, "{path} does nothing");
+                assert!(out.samples[0].len() + out.samples[1].len() >= 2, "{path} does nothing");
             }
             (Refused(line, key, says), Err(error)) => {
                 assert_eq!((error.file.as_str(), error.line, error.key.as_str()), (path, line, key), "{path}: {error}");

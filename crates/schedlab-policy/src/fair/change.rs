@@ -240,6 +240,30 @@ impl Fair {
         self.rescale_entity(id, load);
     }
 
+    /// `switched_from_fair` (`detach_task_cfs_rq`) of a task that is not queued: its load leaves, a CFS sleeper's vruntime
+    /// becomes relative.
+    pub fn switched_from(&mut self, task: TaskId, now: Nanos) {
+        let id = EntityId::of(task);
+        if !self.eevdf && self.se(id).asleep {
+            let rq = self.se(id).cfs_rq as usize;
+            self.place_entity_cfs(rq, id, false, now);
+            self.make_relative(rq, id);
+        }
+        self.se_mut(id).asleep = false;
+        self.leave_load_avg(id, now);
+    }
+
+    /// `switched_to_fair` (`attach_task_cfs_rq`) of a task that is not queued yet; one that will not be sleeps here.
+    pub fn switched_to(&mut self, task: TaskId, to_be_queued: bool) {
+        let id = EntityId::of(task);
+        if !to_be_queued {
+            if !self.eevdf {
+                self.renormalise(self.se(id).cfs_rq as usize, id);
+            }
+            self.se_mut(id).asleep = true;
+        }
+    }
+
     /// The legacy calls name no slice: a task without its own gets the base slice of now.
     fn refresh_slice(&mut self, id: EntityId) {
         let base_slice = self.config.knobs.base_slice;

@@ -95,6 +95,13 @@ impl Fair {
         self.dequeue_entities(self.se(id).cfs_rq as usize, id, flags, now);
     }
 
+    /// The delay ends for a task about to leave the class: it sleeps for good.
+    pub fn end_delay(&mut self, task: TaskId, now: Nanos) {
+        if self.entity(task).sched_delayed {
+            self.finish_delayed_dequeue(EntityId::of(task), now);
+        }
+    }
+
     /// `dequeue_entities`; false: the entity stays, delayed.
     #[inline]
     fn dequeue_entities(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {

@@ -122,7 +122,7 @@ impl Fair {
     }
 
     /// `task_dead_fair`: the exiting task's load leaves with it.
-    pub fn task_dead(&mut self, task: TaskId, _now: Nanos) {
+    pub fn task_dead(&mut self, task: TaskId) {
         let id = EntityId::of(task);
         let rq = self.se(id).cfs_rq as usize;
         let se = &mut self.entities[id.index()];

@@ -26,6 +26,7 @@ impl Sched {
         let allowed = self.tasks[task.index()].affinity.as_ref();
         let (cpu, rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
             Some(only) => (only, "only allowed CPU"),
+            None if self.rt.policy(task).is_some() => self.select_task_rq_rt(task, waker_cpu),
             None => match kind {
                 WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, &mut tested, now),
                 WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, &mut tested),
@@ -89,7 +90,7 @@ impl Sched {
     fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) {
         let (jiffies, hz) = (self.jiffies(now), u64::from(self.fair.config.hz));
         let birth = self.tasks[task.index()].birth;
-        let waker = match self.fair.curr(this) {
+        let waker = match self.curr(this) {
             Some(curr) => &mut self.tasks[curr.index()].wakee,
             None => &mut self.idle_wakees[this.index()],
         };
@@ -97,7 +98,7 @@ impl Sched {
     }
 
     fn wake_wide(&self, task: TaskId, this: CpuId) -> bool {
-        let waker = match self.fair.curr(this) {
+        let waker = match self.curr(this) {
             Some(curr) => self.tasks[curr.index()].wakee.flips,
             None => self.idle_wakees[this.index()].flips,
         };

@@ -16,10 +16,13 @@ impl Sched {
         resched
     }
 
-    /// `sched_setscheduler` within the fair class.
+    /// `sched_setscheduler` to a policy of the fair class.
     pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
         self.tasks[task.index()].attr.policy = policy;
-        let resched = self.fair.set_policy(task, policy, now);
+        let resched = match self.rt.policy(task) {
+            Some(_) => self.leave_rt(task, policy, now),
+            None => self.fair.set_policy(task, policy, now),
+        };
         // Whether the CPU has SCHED_IDLE tasks only may have changed without its number of tasks.
         self.refresh_idle(self.cpu_of(task));
         resched
@@ -50,23 +53,23 @@ impl Sched {
         if before != self.tasks[task.index()].affinity {
             self.fair.set_cpus_allowed(task, now);
         }
-        if wanted.has(self.cpu_of(task)) || !self.fair.entity(task).on_rq {
+        if wanted.has(self.cpu_of(task)) || !self.on_rq(task) {
             return None;
         }
-        // cpumask_any_and_distribute: the next CPU after the one handed out last.
-        let next = wanted.next_from(self.distributed).or_else(|| wanted.lowest())?;
-        self.distributed = next.index() + 1;
-        Some(next)
+        self.any_and_distribute(&wanted)
     }
 
     /// `move_queued_task`: moves a queued task, taking it off its CPU first if it is running (the caller then picks on
     /// the old CPU). [`Resched`] is for the new CPU.
     pub fn move_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> Resched {
         let from = self.cpu_of(task);
-        if from == cpu || !self.fair.entity(task).on_rq {
+        if from == cpu || !self.on_rq(task) {
             return Resched::No;
         }
-        if self.curr(from) == Some(task) {
+        if self.rt.policy(task).is_some() {
+            return self.move_rt(task, from, cpu, now);
+        }
+        if self.fair.curr(from) == Some(task) {
             self.fair.put_prev(from, now);
         }
         self.fair.dequeue_task(from, task, Dequeue::default(), now);

@@ -3,6 +3,7 @@
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
 use crate::fair::GroupId;
+use crate::rt::RtPolicy;
 use crate::{FairPolicy, Resched};
 
 /// What a task is born with (`struct sched_attr` and its affinity).
@@ -12,6 +13,8 @@ pub struct TaskAttr {
     pub nice: i8,
     /// Policy.
     pub policy: FairPolicy,
+    /// Policy of the real-time class; `policy` is then the one it would return to.
+    pub rt: Option<RtPolicy>,
     /// latency-nice, -20..=19; ignored by kernels without it.
     pub latency_nice: i8,
     /// Own slice (`sched_attr.sched_runtime`); `None` = base slice. Ignored by kernels without it.

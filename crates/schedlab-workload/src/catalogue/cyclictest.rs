@@ -41,7 +41,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::flag("default-system", "leave /dev/cpu_dma_latency alone: CPUs may idle deeply"),
         OptionSpec::flag("smp", "one thread per CPU, each pinned to its own"),
         OptionSpec::number("histogram", 0, 0, 1_000_000, "as in the program, makes the distance 0"),
-        OptionSpec::not_modelled("priority", "the real-time class has no model"),
+        OptionSpec::number("priority", 0, 0, 99, "real-time priority of the threads; selects fifo unless policy is rr"),
     ],
     metrics: &[LATENCY],
     ends: Ends::With(&["loops", "duration"]),
@@ -63,13 +63,13 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     if settings.is_set("loops") && settings.is_set("duration") {
         return Err(settings.error("duration", "loops and duration both end the run").expected("one of the two"));
     }
-    let policy = policy(settings)?;
     let smp = settings.flag("smp");
     let threads = match settings.count("threads") {
         0 => settings.nr_cpus as u32,
         _ if smp => settings.nr_cpus as u32,
         threads => threads,
     };
+    let policy = policy(settings, threads);
     // -h makes all threads equal.
     let distance = if settings.is_set("histogram") { 0 } else { settings.time("distance") };
     let mut builder = Builder::new(settings.name);
@@ -105,14 +105,18 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     Ok(workload)
 }
 
-fn policy(settings: &Settings<'_>) -> Result<Policy, BuildError> {
-    match settings.word("policy").as_str() {
-        "batch" => Ok(Policy::Batch),
-        "idle" => Ok(Policy::Idle),
-        word @ ("fifo" | "rr") => Err(settings
-            .error("policy", format!("policy `{word}` is not modelled: the real-time class has no model"))
-            .expected("other, normal, batch or idle")),
-        _ => Ok(Policy::Normal),
+/// A priority makes any policy but rr fifo; a real-time policy without one gets one more than there are threads.
+fn policy(settings: &Settings<'_>, threads: u32) -> Policy {
+    let priority = settings.count("priority") as u8;
+    let default = threads.saturating_add(1).min(99) as u8;
+    match (settings.word("policy").as_str(), priority) {
+        ("rr", 0) => Policy::RoundRobin(default),
+        ("rr", priority) => Policy::RoundRobin(priority),
+        ("fifo", 0) => Policy::Fifo(default),
+        ("batch", 0) => Policy::Batch,
+        ("idle", 0) => Policy::Idle,
+        (_, 0) => Policy::Normal,
+        (_, priority) => Policy::Fifo(priority),
     }
 }
 

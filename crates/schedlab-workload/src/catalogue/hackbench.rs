@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::flag("threads", "threads instead of processes"),
         OptionSpec::flag("process", "processes, the default"),
         OptionSpec::not_modelled("inet", "loopback TCP has no model"),
-        OptionSpec::not_modelled("fifo", "the real-time class has no model"),
+        OptionSpec::flag("fifo", "main runs as SCHED_FIFO of priority 1, its children do not"),
     ],
     metrics: &[TIME],
     ends: Ends::Always,
@@ -42,6 +42,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         datasize: settings.count("datasize"),
         pipe: settings.flag("pipe"),
         threads: settings.flag("threads"),
+        fifo: settings.flag("fifo"),
         time: TIME,
     };
     program.build(settings, "groups")

@@ -6,7 +6,7 @@
 
 use super::{BuildError, MetricSpec, Settings};
 use crate::build::{Builder, Code};
-use crate::{ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Workload};
+use crate::{ObjectId, ObjectSpec, Op, Policy, ProgramId, TaskKind, TaskSpec, Workload};
 
 /// One configuration.
 pub(super) struct Messaging {
@@ -24,6 +24,8 @@ pub(super) struct Messaging {
     pub pipe: bool,
     /// Threads instead of processes.
     pub threads: bool,
+    /// Main is SCHED_FIFO, and each child goes back to SCHED_OTHER first.
+    pub fifo: bool,
     /// The elapsed time.
     pub time: MetricSpec,
 }
@@ -95,15 +97,26 @@ impl Messaging {
         self.threads.then(|| builder.object(format!("exit of a thread of group {group}"), ObjectSpec::Futex))
     }
 
+    /// Every child: report ready, then poll the wake channel.
+    fn start(&self, shared: &Shared) -> Code {
+        let mut code = Code::default();
+        if self.fifo {
+            code.op(Op::SetPolicy(Policy::Normal));
+        }
+        code.op(Op::Write { object: shared.ready, bytes: 1 });
+        code.op(Op::GateWait(shared.wake));
+        code
+    }
+
     fn receiver(&self, builder: &mut Builder, shared: &Shared, channel: ObjectId, join: Option<ObjectId>) -> ProgramId {
-        let mut code = start(shared);
+        let mut code = self.start(shared);
         let messages = u64::from(self.fds) * u64::from(self.loops);
         code.repeat(COUNTER, messages, |code| code.op(Op::Read { object: channel, bytes: self.datasize }));
         finish(builder, self.comm, code, join)
     }
 
     fn sender(&self, builder: &mut Builder, shared: &Shared, to: &[ObjectId], join: Option<ObjectId>) -> ProgramId {
-        let mut code = start(shared);
+        let mut code = self.start(shared);
         code.repeat(COUNTER, u64::from(self.loops), |code| {
             for object in to {
                 code.op(Op::Write { object: *object, bytes: self.datasize });
@@ -122,6 +135,9 @@ impl Messaging {
     ) -> ProgramId {
         let kind = if self.threads { TaskKind::Thread } else { TaskKind::Process };
         let mut code = Code::default();
+        if self.fifo {
+            code.op(Op::SetPolicy(Policy::Fifo(1)));
+        }
         let again = code.here();
         for (program, _) in children {
             code.op(Op::Fork { program: *program, kind, into: CHILD });
@@ -147,14 +163,6 @@ impl Messaging {
         }
         builder.program(self.comm, code)
     }
-}
-
-/// Every child: report ready, then poll the wake channel.
-fn start(shared: &Shared) -> Code {
-    let mut code = Code::default();
-    code.op(Op::Write { object: shared.ready, bytes: 1 });
-    code.op(Op::GateWait(shared.wake));
-    code
 }
 
 fn finish(builder: &mut Builder, comm: &str, mut code: Code, join: Option<ObjectId>) -> ProgramId {

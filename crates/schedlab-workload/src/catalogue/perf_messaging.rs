@@ -35,6 +35,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         datasize: 100,
         pipe: settings.flag("pipe"),
         threads: settings.flag("thread"),
+        fifo: false,
         time: TOTAL_TIME,
     };
     program.build(settings, "group")

@@ -33,6 +33,9 @@ pub(super) const KEYS: [&str; 10] = [
 
 const POLICIES: [&str; 6] = ["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"];
 
+/// Priority of a real-time task that names none (`DEFAULT_THREAD_PRIORITY`).
+const DEFAULT_PRIORITY: u8 = 10;
+
 /// Reads the properties of an object.
 pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppError> {
     for (key, why) in [("nodes_membind", "memory placement"), ("taskgroup", "control groups")] {
@@ -44,6 +47,10 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
         check_util(object, key)?;
     }
     let policy = object.get("policy")?.map(policy_of).transpose()?;
+    let (policy, nice) = match policy {
+        Some(policy @ (Policy::Fifo(_) | Policy::RoundRobin(_))) => (Some(priority(object, policy)?), None),
+        _ => (policy, nice(object)?),
+    };
     for key in ["dl-period", "dl-deadline"] {
         if let Some(member) = object.get(key)? {
             return Err(
@@ -51,7 +58,7 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
             );
         }
     }
-    Ok(Props { policy, nice: nice(object)?, slice: slice(object)?, cpus: cpus(object, nr_cpus)? })
+    Ok(Props { policy, nice, slice: slice(object)?, cpus: cpus(object, nr_cpus)? })
 }
 
 /// The policy a member names; those without a model are refused.
@@ -61,10 +68,10 @@ pub(super) fn policy_of(member: &Member) -> Result<Policy, RtAppError> {
         "SCHED_OTHER" => Ok(Policy::Normal),
         "SCHED_BATCH" => Ok(Policy::Batch),
         "SCHED_IDLE" => Ok(Policy::Idle),
-        _ if POLICIES.contains(&name) => {
-            Err(RtAppError::at(member.at, &member.key, format!("{name}: only the fair class is modelled so far"))
-                .hint("SCHED_OTHER, SCHED_BATCH or SCHED_IDLE"))
-        }
+        "SCHED_FIFO" => Ok(Policy::Fifo(DEFAULT_PRIORITY)),
+        "SCHED_RR" => Ok(Policy::RoundRobin(DEFAULT_PRIORITY)),
+        _ if POLICIES.contains(&name) => Err(RtAppError::at(member.at, &member.key, format!("{name} has no model"))
+            .hint("SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO or SCHED_RR")),
         _ => {
             let error = RtAppError::at(member.at, &member.key, format!("unknown policy \"{}\"", short(name)));
             Err(match closest(name, POLICIES) {
@@ -72,6 +79,16 @@ pub(super) fn policy_of(member: &Member) -> Result<Policy, RtAppError> {
                 None => error.hint(format!("one of {}", POLICIES.join(", "))),
             })
         }
+    }
+}
+
+/// `priority` beside a real-time policy.
+fn priority(object: &Object<'_>, policy: Policy) -> Result<Policy, RtAppError> {
+    let Some((value, at)) = object.int("priority")? else { return Ok(policy) };
+    match u8::try_from(value) {
+        Ok(priority @ 1..=99) if matches!(policy, Policy::Fifo(_)) => Ok(Policy::Fifo(priority)),
+        Ok(priority @ 1..=99) => Ok(Policy::RoundRobin(priority)),
+        _ => Err(RtAppError::at(at, "priority", format!("real-time priority {value} is outside 1..=99"))),
     }
 }
 

@@ -1,0 +1,254 @@
+//! What leaves time for others: RT throttling (up to 6.8's successor), or the fair class's deadline server (6.12 and later).
+//!
+//! Throttling (`sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`): a CPU's class that has run for more than
+//! `sched_rt_runtime_us` rests until the end of the period, even if nobody else wants to run. RT_RUNTIME_SHARE lets it
+//! borrow what other CPUs did not use.
+//!
+//! Deadline server (`dl_server_start`, `update_curr_dl_se`, `dl_server_timer`, kernel/sched/deadline.c 6.12.0): 50 ms of
+//! every second for a fair class that waits. It is deferred: at deadline - runtime it goes above this class, unless the
+//! fair class ran meanwhile and used the runtime up, which begins a new period. Left out: it is watched only once some
+//! task of the machine is or was of this class; tasks of the deadline class; its debugfs knobs.
+
+use super::Rt;
+use crate::Resched;
+use schedlab_model::{CpuId, Nanos, MSEC};
+
+/// How a version limits the class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtLimit {
+    /// `sched_rt_runtime_us` of every `sched_rt_period_us`.
+    Throttling,
+    /// The deadline server of the fair class.
+    FairServer,
+}
+
+/// `struct rt_bandwidth`: one period for all CPUs, counted from the first enqueue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Period {
+    pub length: Nanos,
+    pub runtime: Nanos,
+    pub expires: Option<Nanos>,
+}
+
+const SERVER_RUNTIME: i64 = 50 * MSEC as i64;
+const SERVER_PERIOD: Nanos = 1000 * MSEC;
+/// `dl_server_min_res`: not worth arming the timer again for less.
+const SERVER_MIN_RES: Nanos = MSEC;
+
+/// The server of one CPU.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct FairServer {
+    /// The fair class has somebody.
+    started: bool,
+    /// It runs, or would if picked: above the real-time class.
+    active: bool,
+    /// It waits for its zero-laxity time.
+    armed: bool,
+    /// It had to step in last time; then it does not wait at the next period.
+    running: bool,
+    runtime: i64,
+    deadline: Nanos,
+    timer: Option<Nanos>,
+    /// Since when the fair class's running task is not charged.
+    since: Option<Nanos>,
+}
+
+impl FairServer {
+    /// `replenish_dl_new_period`.
+    fn new_period(&mut self, now: Nanos) {
+        self.deadline = now + SERVER_PERIOD;
+        self.runtime = SERVER_RUNTIME;
+        if self.running {
+            (self.active, self.armed, self.timer) = (true, false, None);
+        } else {
+            self.defer(now);
+        }
+    }
+
+    /// Waits until zero laxity.
+    fn defer(&mut self, now: Nanos) {
+        let at = self.deadline.saturating_sub(self.runtime.max(0) as Nanos);
+        (self.active, self.armed) = (at <= now, at > now);
+        self.timer = self.armed.then_some(at);
+    }
+
+    /// `dl_server_start`.
+    fn start(&mut self, now: Nanos) {
+        self.started = true;
+        // dl_entity_overflow: what is left would be more than its share of the time to the deadline.
+        let left = self.deadline.saturating_sub(now);
+        let over = i128::from(self.runtime) * i128::from(SERVER_PERIOD) > i128::from(left) * i128::from(SERVER_RUNTIME);
+        if self.deadline < now || over {
+            self.new_period(now);
+        } else if self.running {
+            (self.active, self.armed, self.timer) = (true, false, None);
+        } else {
+            self.defer(now);
+        }
+    }
+
+    /// `dl_server_stop`.
+    fn stop(&mut self) {
+        (self.started, self.active, self.armed, self.timer) = (false, false, false, None);
+    }
+
+    /// `update_curr_dl_se`. Whether it has to give the CPU back.
+    fn charge(&mut self, delta: Nanos, now: Nanos) -> bool {
+        if !self.started {
+            return false;
+        }
+        self.runtime -= delta as i64;
+        if self.runtime > 0 {
+            return false;
+        }
+        if !self.active {
+            self.running = false;
+            self.new_period(now);
+            return false;
+        }
+        self.active = false;
+        self.timer = Some(self.deadline);
+        if self.deadline <= now {
+            self.expire(now);
+        }
+        !self.active
+    }
+
+    /// `dl_server_timer`. Whether it now goes before everybody else.
+    fn expire(&mut self, now: Nanos) -> bool {
+        self.timer = None;
+        if self.armed {
+            let laxity = self.deadline.saturating_sub(self.runtime.max(0) as Nanos);
+            if now + SERVER_MIN_RES < laxity {
+                self.timer = Some(laxity);
+                return false;
+            }
+            self.running = true;
+            self.armed = false;
+            (self.deadline, self.runtime) = (now + SERVER_PERIOD, SERVER_RUNTIME);
+        }
+        while self.runtime <= 0 {
+            self.deadline += SERVER_PERIOD;
+            self.runtime += SERVER_RUNTIME;
+        }
+        if self.deadline < now {
+            self.deadline = now + SERVER_PERIOD;
+        }
+        self.active = true;
+        true
+    }
+}
+
+impl Rt {
+    /// The period timer starts with the first task (`start_rt_bandwidth`).
+    pub(super) fn start_period(&mut self, now: Nanos) {
+        let bounded = self.limit == RtLimit::Throttling && self.period.runtime < self.period.length;
+        if bounded && self.period.expires.is_none() {
+            self.period.expires = Some(now + self.period.length);
+        }
+    }
+
+    /// `update_curr_rt`'s second half. Whether the class has now used up its time.
+    pub(super) fn charge(&mut self, cpu: CpuId, delta: Nanos) -> bool {
+        if self.limit != RtLimit::Throttling || self.period.runtime >= self.period.length {
+            return false;
+        }
+        self.rqs[cpu.index()].rt_time += delta;
+        let rq = &self.rqs[cpu.index()];
+        if rq.throttled || rq.rt_time <= rq.rt_runtime && rq.rt_runtime < self.period.length {
+            return rq.throttled;
+        }
+        if self.share {
+            self.borrow_runtime(cpu);
+        }
+        let rq = &mut self.rqs[cpu.index()];
+        rq.throttled = rq.rt_time > rq.rt_runtime && rq.rt_runtime < self.period.length;
+        rq.throttled
+    }
+
+    /// `do_balance_runtime`: takes each other CPU's spare time by one n-th.
+    fn borrow_runtime(&mut self, cpu: CpuId) {
+        let (n, period) = (self.rqs.len() as u64, self.period.length);
+        for other in (0..self.rqs.len()).filter(|other| *other != cpu.index()) {
+            let spare = self.rqs[other].rt_runtime.saturating_sub(self.rqs[other].rt_time) / n;
+            let spare = spare.min(period - self.rqs[cpu.index()].rt_runtime);
+            self.rqs[other].rt_runtime -= spare;
+            self.rqs[cpu.index()].rt_runtime += spare;
+            if self.rqs[cpu.index()].rt_runtime == period {
+                break;
+            }
+        }
+    }
+
+    /// The fair class of the CPU has somebody, or nobody any more (`dl_server_start`, `dl_server_stop`).
+    pub(crate) fn fair_queued(&mut self, cpu: CpuId, any: bool, now: Nanos) {
+        let server = &mut self.rqs[cpu.index()].server;
+        if self.limit == RtLimit::FairServer && any != server.started {
+            match any {
+                true => server.start(now),
+                false => server.stop(),
+            }
+        }
+    }
+
+    /// A fair task runs on the CPU from now on, or none (`dl_server_update` charges it up to now).
+    pub(crate) fn fair_runs(&mut self, cpu: CpuId, runs: bool, now: Nanos) -> Resched {
+        let server = &mut self.rqs[cpu.index()].server;
+        let since = std::mem::replace(&mut server.since, runs.then_some(now));
+        let over = since.is_some_and(|since| server.charge(now - since, now));
+        if over {
+            Resched::Full
+        } else {
+            Resched::No
+        }
+    }
+
+    /// The fair class goes first there.
+    #[inline]
+    pub(crate) fn fair_first(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu.index()].server.active
+    }
+
+    /// When the class next wants [`Rt::timer_expired`] to be called.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Nanos> {
+        let servers = self.rqs.iter().filter_map(|rq| rq.server.timer).min();
+        servers.into_iter().chain(self.period.expires).min()
+    }
+
+    /// `sched_rt_period_timer` and `dl_server_timer`: the CPUs to be rescheduled are added to `resched`.
+    pub(crate) fn timer_expired(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
+        if self.period.expires.is_some_and(|at| at <= now) {
+            self.new_rt_period(now, resched);
+        }
+        for (index, rq) in self.rqs.iter_mut().enumerate() {
+            if rq.server.timer.is_some_and(|at| at <= now) && rq.server.expire(now) {
+                resched.push((CpuId(index as u32), Resched::Full));
+            }
+        }
+    }
+
+    /// `do_sched_rt_period_timer`.
+    fn new_rt_period(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
+        for cpu in (0..self.rqs.len() as u32).map(CpuId) {
+            self.update_curr(cpu, now);
+        }
+        let Period { length, runtime, expires } = self.period;
+        let overrun = expires.map_or(1, |at| (now - at) / length + 1);
+        let mut idle = true;
+        for (index, rq) in self.rqs.iter_mut().enumerate() {
+            if !self.share {
+                rq.rt_runtime = runtime;
+            }
+            rq.rt_time -= rq.rt_time.min(overrun * rq.rt_runtime);
+            if rq.throttled && rq.rt_time < rq.rt_runtime {
+                rq.throttled = false;
+                if rq.nr_running > 0 {
+                    resched.push((CpuId(index as u32), Resched::Full));
+                }
+            }
+            idle &= rq.rt_time == 0 && rq.nr_running == 0;
+        }
+        self.period.expires = expires.filter(|_| !idle).map(|at| at + overrun * length);
+    }
+}

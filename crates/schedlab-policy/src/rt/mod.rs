@@ -1,0 +1,310 @@
+//! The real-time class (kernel/sched/rt.c): SCHED_FIFO and SCHED_RR, above the fair class, without task groups
+//! (RT_GROUP_SCHED off).
+//!
+//! The task at the head of the best priority's list runs; a running task keeps its place in the list. FIFO tasks go on
+//! until they block, yield or meet a better priority, RR tasks also go to the tail when their ticks are used up. What
+//! keeps the class from taking everything is [`limit`]; which CPU a task goes to is [`balance`]. Left out: priority
+//! inheritance, the watchdog, capacities.
+
+mod array;
+mod balance;
+mod class;
+mod limit;
+
+pub use array::MAX_RT_PRIO;
+pub use limit::RtLimit;
+
+use crate::pelt::{SchedAvg, Signals};
+use crate::Resched;
+use array::{Link, PrioArray};
+use limit::{FairServer, Period};
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+/// A policy of the class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RtPolicy {
+    /// `sched_priority`, 1..=99, 99 the best.
+    pub priority: u8,
+    /// SCHED_RR instead of SCHED_FIFO.
+    pub round_robin: bool,
+}
+
+impl RtPolicy {
+    /// The kernel's order of priorities, 0 the best (`task_struct.prio`).
+    #[inline]
+    #[must_use]
+    pub fn prio(self) -> u8 {
+        MAX_RT_PRIO - 1 - self.priority.clamp(1, 99)
+    }
+}
+
+/// What the class knows of a task (`struct sched_rt_entity`).
+#[derive(Clone, Copy, Default, Debug)]
+struct RtEntity {
+    policy: Option<RtPolicy>,
+    on_rq: bool,
+    /// Ticks left (SCHED_RR).
+    time_slice: u64,
+    exec_start: Nanos,
+    sum_exec_runtime: Nanos,
+}
+
+/// A CPU's runqueue (`struct rt_rq`).
+#[derive(Clone, Default, Debug)]
+struct RtRq {
+    active: PrioArray,
+    nr_running: u32,
+    curr: Option<TaskId>,
+    /// Time run in this period, not yet given back.
+    rt_time: Nanos,
+    /// Time it may run per period.
+    rt_runtime: Nanos,
+    throttled: bool,
+    /// `rq->avg_rt`.
+    avg: SchedAvg,
+    server: FairServer,
+}
+
+/// The class on every CPU of one kernel.
+#[derive(Clone, Debug)]
+pub struct Rt {
+    rqs: Vec<RtRq>,
+    tasks: Vec<RtEntity>,
+    links: Vec<Link>,
+    /// Some task has been of this class: before, nothing here is looked at.
+    in_use: bool,
+    limit: RtLimit,
+    share: bool,
+    rr_timeslice: u64,
+    period: Period,
+    signals: Signals,
+}
+
+impl Rt {
+    /// The class of a kernel; `rr_timeslice` in ticks, `runtime` of each `period`.
+    #[must_use]
+    pub(crate) fn new(
+        nr_cpus: usize,
+        (limit, share, signals): (RtLimit, bool, Signals),
+        rr_timeslice: u64,
+        (period, runtime): (Nanos, Nanos),
+    ) -> Self {
+        let rq = RtRq { rt_runtime: runtime, ..RtRq::default() };
+        Rt {
+            rqs: vec![rq; nr_cpus],
+            tasks: Vec::new(),
+            links: Vec::new(),
+            in_use: false,
+            limit,
+            share,
+            rr_timeslice: rr_timeslice.max(1),
+            period: Period { length: period, runtime, expires: None },
+            signals,
+        }
+    }
+
+    /// Whether any task has ever been of this class.
+    #[inline]
+    #[must_use]
+    pub fn in_use(&self) -> bool {
+        self.in_use
+    }
+
+    /// The task's policy, if it is of this class.
+    #[inline]
+    #[must_use]
+    pub fn policy(&self, task: TaskId) -> Option<RtPolicy> {
+        if !self.in_use {
+            return None;
+        }
+        self.tasks.get(task.index()).and_then(|entity| entity.policy)
+    }
+
+    /// Whether it is queued or running in this class.
+    #[inline]
+    #[must_use]
+    pub fn on_rq(&self, task: TaskId) -> bool {
+        self.in_use && self.tasks.get(task.index()).is_some_and(|entity| entity.on_rq)
+    }
+
+    /// The running task of the CPU, if it is of this class.
+    #[inline]
+    #[must_use]
+    pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
+        if self.in_use {
+            self.rqs[cpu.index()].curr
+        } else {
+            None
+        }
+    }
+
+    /// Queued and running tasks of the CPU; none while the class is throttled there.
+    #[inline]
+    #[must_use]
+    pub fn nr_running(&self, cpu: CpuId) -> u32 {
+        let rq = &self.rqs[cpu.index()];
+        if rq.throttled {
+            0
+        } else {
+            rq.nr_running
+        }
+    }
+
+    /// The class has used up its time on the CPU.
+    #[must_use]
+    pub fn is_throttled(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu.index()].throttled
+    }
+
+    /// Time the task has run in this class.
+    #[must_use]
+    pub fn sum_exec_runtime(&self, task: TaskId) -> Nanos {
+        self.tasks.get(task.index()).map_or(0, |entity| entity.sum_exec_runtime)
+    }
+
+    /// Utilisation of the CPU by the class.
+    #[must_use]
+    pub fn util(&self, cpu: CpuId) -> u64 {
+        u64::from(self.rqs[cpu.index()].avg.util_avg)
+    }
+
+    /// The queued tasks in the order in which they would run, the running one included.
+    pub fn queued(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        self.rqs[cpu.index()].active.iter(&self.links)
+    }
+
+    /// A new task, possibly in the place of one that is gone.
+    pub(crate) fn add_task(&mut self, task: TaskId, policy: Option<RtPolicy>) {
+        if let Some(entity) = self.tasks.get_mut(task.index()) {
+            *entity = RtEntity::default();
+        }
+        self.set_policy(task, policy);
+    }
+
+    /// Makes the task one of this class (`None`: of another); it must not be queued.
+    pub(crate) fn set_policy(&mut self, task: TaskId, policy: Option<RtPolicy>) {
+        if policy.is_none() && !self.in_use {
+            return;
+        }
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize(task.index() + 1, RtEntity::default());
+            self.links.resize(task.index() + 1, Link::default());
+        }
+        self.in_use = true;
+        let rr_timeslice = self.rr_timeslice;
+        let entity = &mut self.tasks[task.index()];
+        if entity.policy.is_none() {
+            entity.time_slice = rr_timeslice;
+        }
+        entity.policy = policy;
+    }
+
+    fn prio(&self, task: TaskId) -> u8 {
+        self.policy(task).map_or(MAX_RT_PRIO, RtPolicy::prio)
+    }
+
+    /// `enqueue_task_rt`.
+    pub(crate) fn enqueue(&mut self, cpu: CpuId, task: TaskId, head: bool, now: Nanos) {
+        let prio = self.prio(task);
+        if self.tasks[task.index()].on_rq || prio == MAX_RT_PRIO {
+            return;
+        }
+        self.start_period(now);
+        self.tasks[task.index()].on_rq = true;
+        let rq = &mut self.rqs[cpu.index()];
+        rq.active.add(&mut self.links, task, prio, head);
+        rq.nr_running += 1;
+    }
+
+    /// `dequeue_task_rt`.
+    pub(crate) fn dequeue(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
+        self.update_curr(cpu, now);
+        let prio = self.prio(task);
+        if !std::mem::take(&mut self.tasks[task.index()].on_rq) {
+            return;
+        }
+        let rq = &mut self.rqs[cpu.index()];
+        rq.active.remove(&mut self.links, task, prio);
+        rq.nr_running -= 1;
+    }
+
+    /// `requeue_task_rt`.
+    fn requeue(&mut self, cpu: CpuId, task: TaskId, head: bool) {
+        let prio = self.prio(task);
+        if self.tasks[task.index()].on_rq {
+            let rq = &mut self.rqs[cpu.index()];
+            rq.active.remove(&mut self.links, task, prio);
+            rq.active.add(&mut self.links, task, prio, head);
+        }
+    }
+
+    /// `yield_task_rt`.
+    pub(crate) fn yield_task(&mut self, cpu: CpuId, task: TaskId) {
+        self.requeue(cpu, task, false);
+    }
+
+    /// `pick_task_rt`: who would run; nobody while the class is throttled.
+    pub(crate) fn pick(&self, cpu: CpuId) -> Option<TaskId> {
+        let rq = &self.rqs[cpu.index()];
+        if rq.throttled {
+            None
+        } else {
+            rq.active.first()
+        }
+    }
+
+    /// `put_prev_task_rt` and `set_next_task_rt`.
+    pub(crate) fn set_curr(&mut self, cpu: CpuId, next: Option<TaskId>, now: Nanos) {
+        self.update_curr(cpu, now);
+        let rq = &mut self.rqs[cpu.index()];
+        if rq.curr == next {
+            return;
+        }
+        rq.avg.update_class(now, rq.curr.is_some(), &self.signals);
+        rq.curr = next;
+        if let Some(task) = next {
+            self.tasks[task.index()].exec_start = now;
+        }
+    }
+
+    /// `update_curr_rt`. Whether the class has now used up its time.
+    pub(crate) fn update_curr(&mut self, cpu: CpuId, now: Nanos) -> bool {
+        let Some(task) = self.rqs[cpu.index()].curr else { return false };
+        let entity = &mut self.tasks[task.index()];
+        let delta = now.saturating_sub(entity.exec_start);
+        if delta == 0 {
+            return false;
+        }
+        entity.exec_start = now;
+        entity.sum_exec_runtime += delta;
+        self.charge(cpu, delta)
+    }
+
+    /// `task_tick_rt`.
+    pub(crate) fn tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
+        let Some(task) = self.rqs[cpu.index()].curr else { return Resched::No };
+        let mut wish = if self.update_curr(cpu, now) { Resched::Full } else { Resched::No };
+        self.rqs[cpu.index()].avg.update_class(now, true, &self.signals);
+        let (rr_timeslice, prio) = (self.rr_timeslice, self.prio(task));
+        let entity = &mut self.tasks[task.index()];
+        if !entity.policy.is_some_and(|policy| policy.round_robin) {
+            return wish;
+        }
+        entity.time_slice = entity.time_slice.saturating_sub(1);
+        if entity.time_slice > 0 {
+            return wish;
+        }
+        entity.time_slice = rr_timeslice;
+        if entity.on_rq && !self.rqs[cpu.index()].active.alone(prio) {
+            self.requeue(cpu, task, false);
+            wish = Resched::Full;
+        }
+        wish
+    }
+
+    /// The best priority queued on the CPU (`rt_rq->highest_prio.curr`).
+    #[inline]
+    pub(crate) fn highest_prio(&self, cpu: CpuId) -> u8 {
+        self.rqs[cpu.index()].active.highest()
+    }
+}
