@@ -357,6 +357,7 @@ fn control_groups_are_made_and_removed() {
         [[cgroup]]
         name = "a"
         weight = 300
+        quota = "50ms"
         [[cgroup]]
         name = "a/low"
         idle = true
