@@ -32,18 +32,18 @@ fn hogs(list: &[(&str, u32, i8)]) -> Workload {
 fn run_of(version: &str, cpus: u32, cgroups: Vec<Cgroup>, workload: Workload) -> RunSpec {
     let mut spec = spec(flat(cpus, 500), kernel(version, cpus as usize, 250), vec![workload]);
     spec.cgroups = Arc::new(cgroups);
-    spec.duration = 6 * SEC;
+    spec.duration = 12 * SEC;
     spec
 }
 
-/// CPU time per task name in ns, from 2 s on: until then load finds its place.
+/// CPU time per task name in ns, in the second half: until then load finds its place.
 fn service(spec: &RunSpec) -> BTreeMap<String, Nanos> {
     let (outcome, record) = record(spec);
     outcome.unwrap();
     let names: BTreeMap<i32, &str> = record.names.iter().map(|(pid, name)| (*pid, name.as_str())).collect();
     let mut since = vec![(0, 0); spec.machine.topology.nr_cpus()];
     let mut service = BTreeMap::new();
-    let from = 2 * SEC;
+    let from = spec.duration / 2;
     let mut account = |(pid, start): (i32, Nanos), now: Nanos| {
         if let Some(name) = names.get(&pid).filter(|_| pid != 0) {
             *service.entry((*name).to_string()).or_default() += now.saturating_sub(start.max(from));
