@@ -49,7 +49,7 @@ SUITES = [
     Suite("python", "python", "python -m pytest -p no:cacheprovider", 2),
     Suite("real-arms", "arms", "python tools/real_arms.py", 4),
     Suite("package", "package", "python tools/check_package.py", 2),
-    Suite("readme", "readme", "python tools/console_examples.py check README.md", 2),
+    Suite("readme", "readme", "python tools/console_examples.py check README.md docs/explain.md", 2),
     Suite("picture", "readme", "python tools/picture.py check", 1),
 ]
 
