@@ -146,7 +146,7 @@ def _replace(file: Path, text: str) -> None:
 def read(path: Path) -> Result:
     """Read a result directory back; a last line that a killed process left torn is left out."""
     directory = path if path.is_dir() else path.parent
-    manifest = _manifest(directory / "manifest.json")
+    manifest = _manifest(directory / "manifest.json", path)
     try:
         scenario = Scenario.from_description(manifest["scenario"])
         arm, seeds, provenance = str(manifest["arm"]), tuple(manifest["seeds"]), manifest.get("provenance", {})
@@ -155,12 +155,13 @@ def read(path: Path) -> Result:
     return Result.of(scenario, arm, seeds, _outcomes(directory / "results.jsonl"), provenance, directory)
 
 
-def _manifest(file: Path) -> dict[str, Any]:
+def _manifest(file: Path, asked: Path | None = None) -> dict[str, Any]:
+    """The manifest; `asked`: what the user called the result, where that is not the file."""
     hint = "a result is the directory that `schedlab compare` names when it ends"
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except OSError as e:
-        raise InputError(f"cannot read a result: {reason(e)}", file=str(file), hint=hint) from None
+        raise InputError(f"no result is there: {reason(e)}", file=str(asked or file), hint=hint) from None
     except ValueError as e:
         raise InputError(f"not a result manifest: {e}", file=str(file), hint=hint) from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:

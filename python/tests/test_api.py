@@ -41,7 +41,8 @@ def test_dataframe_on_request(engine: Engine, scenario: Write) -> None:
     assert list(frame["metric"]) == [m[0] for m in fake_engine.METRICS]
 
 
-def test_errors_are_schedlab_errors(engine: Engine, scenario: Write) -> None:
+def test_errors_are_schedlab_errors(engine: Engine, scenario: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHEDLAB_AGENT", "none")
     scenario(behaviour={"cfs": {"fail_on": [1]}})
     with pytest.raises(schedlab.ScenarioError, match="cannot read"):
         schedlab.load("nowhere.toml", engine=engine)

@@ -225,7 +225,7 @@ BAD = [
     ),
     (["list", "machine"], 2, ["did you mean `machines`?"]),
     (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
-    (["report", "nothing"], 2, ["cannot read a result", "manifest.json"]),
+    (["report", "nothing"], 2, ["no result is there", "--> nothing", "schedlab compare"]),
     (["report", "a", "b", "c"], 2, []),
     (["explian"], 2, ["invalid choice"]),
     ([], 2, ["COMMAND"]),
@@ -234,9 +234,15 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "code", "words"), BAD, ids=[" ".join(b[0]) or "nothing" for b in BAD])
 def test_bad_input_ends_with_one_message(
-    arguments: list[str], code: int, words: list[str], schedlab: Call, scenario: Write
+    arguments: list[str],
+    code: int,
+    words: list[str],
+    schedlab: Call,
+    scenario: Write,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario()
+    monkeypatch.setenv("SCHEDLAB_AGENT", "none")
     Path("bad.toml").write_text("{ not json")
     found, out, err = schedlab(*arguments)
     assert (found, out) == (code, "")

@@ -195,3 +195,5 @@ def test_moments_that_cannot_be_explained(cli: Cli, moment: str, message: str, h
 def test_a_row_is_explained_not_all(cli: Cli) -> None:
     code, _, err = cli("replay", "hogs.ftrace", "--matrix", "--explain", "101@10.1")
     assert (code, "--explain asks one row" in err) == (2, True)
+    code, _, err = cli("replay", "hogs.ftrace", "--matrix", "--state")
+    assert (code, "--state asks one row" in err) == (2, True)

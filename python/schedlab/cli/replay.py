@@ -22,8 +22,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     check_paths(options)
     engine = engine or native_engine()
     trace = str(options.source)
-    if options.matrix and options.explain:
-        raise InputError("--explain asks one row", hint="leave --matrix out, or name a row with --kernel")
+    for flag, given in (("--explain", options.explain), ("--state", options.state)):
+        if options.matrix and given:
+            raise InputError(f"{flag} asks one row", hint="leave --matrix out, or name a row with --kernel")
     reports = interruptible(
         engine,
         lambda cancel: engine.replay(

@@ -300,7 +300,7 @@ impl Fair {
     #[inline]
     #[must_use]
     pub fn cpu_util_cfs_boost(&self, cpu: CpuId) -> u64 {
-        let runnable = u64::from(self.rq(cpu).pelt.avg.runnable_avg);
+        let runnable = self.rq(cpu).pelt.avg.runnable_avg;
         self.cpu_util_cfs(cpu).max(runnable.min(CAPACITY_SCALE))
     }
 
