@@ -119,8 +119,9 @@ def test_each_variant_boots_its_kernel_with_its_settings(here: Path) -> None:
 
 def test_the_scenario_goes_along_with_the_files_it_names(here: Path) -> None:
     measured(scenario(made_up.variant("old")))
-    assert next(here.glob("guest-*/work/load.json")).read_text() == "{}"
-    assert next(here.glob("guest-*/work/toy.toml")).exists()
+    guest = next(here.glob("guest-*"))
+    assert guest.joinpath("work", "load.json").read_text() == "{}"
+    assert guest.joinpath("work", "toy.toml").exists()
 
 
 def test_several_emulated_cpus_tell_counts_and_orders_only(here: Path) -> None:
