@@ -19,12 +19,10 @@ struct Floor {
     state: u64,
 }
 
-/// One CPU, and several: there the records of an operation do not show its order with the other CPU's to the end.
-const ONE: Floor = Floor { picks: 9950, preemptions: 9950, state: 10_000 };
-const SEVERAL: Floor = Floor { picks: 9900, preemptions: 9900, state: 9950 };
-
-/// Kernels without a row whose load does not touch what tells them from another row.
-const STAND_INS: [(&str, &str); 2] = [("6.12.107-1cpu-hack", "6.12.0"), ("6.12.107-2cpu-hack", "6.12.0")];
+/// One CPU, and several: there the records of an operation do not show its order with the other CPU's to the end. Set where
+/// the worst trace stands: one preemption of 949 and of 1,305, two probed events of 3,714.
+const ONE: Floor = Floor { picks: 10_000, preemptions: 9985, state: 10_000 };
+const SEVERAL: Floor = Floor { picks: 10_000, preemptions: 9990, state: 9990 };
 
 /// Sessions are groups there. On one CPU a group's weight is its shares. On several it follows load averages, by clocks
 /// that no record shows: those traces are replayed and counted, not judged.
@@ -38,7 +36,6 @@ struct Trace {
     name: String,
     path: PathBuf,
     row: Option<&'static Version>,
-    recorded: bool,
     cpus: usize,
 }
 
@@ -53,9 +50,7 @@ fn corpus() -> Vec<Trace> {
 fn trace(path: PathBuf) -> Trace {
     let name = path.file_name().unwrap().to_string_lossy().trim_end_matches(".ftrace.gz").to_owned();
     let header = schedlab_trace::open(&path).unwrap().header().clone();
-    let recorded = header.kernel.as_deref().and_then(row_of);
-    let stand_in = STAND_INS.iter().find(|(trace, _)| *trace == name).and_then(|(_, row)| Version::find(row).ok());
-    Trace { name, path, row: recorded.or(stand_in), recorded: recorded.is_some(), cpus: header.nr_cpus.unwrap_or(1) }
+    Trace { name, path, row: header.kernel.as_deref().and_then(row_of), cpus: header.nr_cpus.unwrap_or(1) }
 }
 
 impl Trace {
@@ -97,7 +92,7 @@ fn every_trace_is_decided_as_its_kernel_did() {
         }
         let (steps, state) = (&report.vruntime, report.state.events);
         assert!(reaches(steps.equal, steps.compared, floor.state), "{name}: {report}");
-        assert!(!trace.recorded || reaches(state.agreed, state.decisions, floor.state), "{name}: {report}");
+        assert!(reaches(state.agreed, state.decisions, floor.state), "{name}: {report}");
         assert!(report.unjudged_share < 0.02, "{name}: {:?}", report.unjudged);
         assert!(report.out_of_step == 0 && report.trace.lost == 0, "{name}: {report}");
     }
@@ -115,7 +110,7 @@ fn the_row_of_the_recorded_kernel_wins() {
         let sum = |report: &Report| key(report.picks) + key(report.preemptions);
         let own = reports.iter().find(|report| report.row == row.name).unwrap();
         let best = reports.iter().map(sum).max().unwrap();
-        assert!(!trace.recorded || sum(own) == best, "{}\n{}", trace.name, matrix_table(&reports));
+        assert!(sum(own) == best, "{}\n{}", trace.name, matrix_table(&reports));
     }
 }
 
