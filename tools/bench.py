@@ -1,8 +1,9 @@
-"""Prints the three speed ratios of the simulator, the measured numbers and the goal beside each; judges nothing.
+"""Prints the speed ratios of the simulator, the measured numbers and the goal beside each; judges nothing.
 
 event queue   events handled per second against a binary heap in a hold model of the same size
 perf pipe     the whole process on the model of this machine, against the real benchmark on it: free and on one CPU
 480 CPUs      hackbench on the largest machine: time, memory, and cost per switch against the smallest machine
+fair class    one operation with up to 100,000 queued tasks and 1,000 groups, against the same with two
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def main() -> int:
         event_queue(Path(folder))
         perf_pipe(Path(folder))
         hackbench(Path(folder))
+    fair_class()
     return 0
 
 
@@ -116,6 +118,12 @@ def hackbench(folder: Path) -> None:
         growth = f"x{cost / first[0]:.2f} (log x{math.log(tasks) / math.log(first[1]):.2f})"
         numbers = f"{wall:6.2f} s  {megabytes:5.0f} MB  {run['switches']:>9,} switches  {cost:5.0f} ns per switch"
         print(f"  {machine:<12} {groups:>3} groups  {numbers}  {growth}")
+
+
+def fair_class() -> None:
+    print("\nfair class, ns per operation on one CPU, best of 5; goals: growth as log(tasks), none with the number of groups")
+    command = ["cargo", "run", "--release", "--quiet", "-p", "schedlab-policy", "--example", "fair_cost"]
+    subprocess.run(command, cwd=ROOT, check=True)
 
 
 def simulate(folder: Path, name: str, scenario: str) -> tuple[float, float, dict[str, float]]:

@@ -1,7 +1,6 @@
-//! Prints what one operation of the fair class costs, in ns, against the number of queued tasks.
+//! Prints what one operation of the fair class costs, in ns, against the number of queued tasks, of groups and their depth.
 //!
-//! `cargo run --release -p schedlab-policy --example fair_cost`; with a version as argument, only its ping-pong runs,
-//! for a profiler.
+//! A part of `make bench`; with a version as argument, only its ping-pong runs, for a profiler.
 
 use std::time::Instant;
 
@@ -119,24 +118,44 @@ fn between_groups(version: &str, wide: u32, depth: u32) -> f64 {
     })
 }
 
+const ROWS: [&str; 3] = ["6.1", "6.12.107", "7.2"];
+
 fn main() {
     if let Some(version) = std::env::args().nth(1) {
         println!("{:.1}", ping_pong(&version, true));
         return;
     }
-    println!("ns per loop, one CPU; best of 5\n");
-    println!("{:<8} {:<34} {:>9} {:>9}", "queued", "loop", "6.1", "6.12.0");
-    let row = |queued: usize, name: &str, cost: &dyn Fn(&str) -> f64| {
-        println!("{queued:<8} {name:<32} {:>9.1} {:>9.1}", cost("6.1"), cost("6.12.0"));
-    };
-    row(2, "ping-pong: enqueue, dequeue, pick", &|version| ping_pong(version, false));
-    row(2, "the same with the wakeup check", &|version| ping_pong(version, true));
-    for queued in [2, 10, 100, 1000, 100_000] {
-        row(queued, "enqueue, check, dequeue, pick", &|version| sleep_and_wake(version, queued));
-        row(queued, "tick and switch", &|version| tick_switch(version, queued));
-    }
+    print!("{:<34}", "");
+    ROWS.iter().for_each(|row| print!("{row:>16}"));
+    println!();
+    row("ping-pong: enqueue, dequeue, pick", None, |version| ping_pong(version, false));
+    let first = row("the same with the wakeup check", None, |version| ping_pong(version, true));
     for (wide, depth) in [(2, 1), (1000, 1), (2, 4), (250, 4)] {
-        let name = format!("ping-pong, {wide} groups {depth} deep");
-        row(2, &name, &|version| between_groups(version, wide, depth));
+        let name = format!("the same, {wide} groups {depth} deep");
+        row(&name, Some(&first), |version| between_groups(version, wide, depth));
     }
+    scaling("enqueue, check, dequeue, pick", sleep_and_wake);
+    scaling("tick and switch", tick_switch);
+}
+
+/// The cost with 2 queued tasks, and what more of them make of it.
+fn scaling(name: &str, cost: fn(&str, usize) -> f64) {
+    let first = row(&format!("{name}, 2 tasks"), None, |version| cost(version, 2));
+    for queued in [10, 100, 1000, 100_000] {
+        row(&format!("the same, {queued} tasks"), Some(&first), |version| cost(version, queued));
+    }
+}
+
+/// Prints ns per loop on each version, and the ratio to `first`.
+fn row(name: &str, first: Option<&[f64]>, cost: impl Fn(&str) -> f64) -> Vec<f64> {
+    print!("{name:<34}");
+    let mut costs = Vec::new();
+    for (i, version) in ROWS.iter().enumerate() {
+        let ns = cost(version);
+        let ratio = first.map_or(String::new(), |first| format!("x{:.2}", ns / first[i]));
+        print!(" {ns:>7.0} {ratio:>7}");
+        costs.push(ns);
+    }
+    println!();
+    costs
 }
