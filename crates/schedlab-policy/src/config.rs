@@ -5,8 +5,10 @@ use std::str::FromStr;
 
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, Knobs};
+use crate::placement::rules::PlacementRules;
 use crate::rt::Rt;
-use crate::version::{Rules, Series, Version};
+use crate::version::rules::Rules;
+use crate::version::Version;
 use schedlab_model::nearest;
 use schedlab_model::{Nanos, SEC, USEC};
 
@@ -158,8 +160,8 @@ pub struct KernelConfig {
     pub nr_cpus: usize,
     /// The rules it follows: the version's, unless an ablation mixes two.
     pub rules: Rules,
-    /// The version whose placement and balancing rules it follows, likewise.
-    pub placement: Series,
+    /// Those of placement and balancing, likewise.
+    pub placement: PlacementRules,
     normalized: Knobs,
 }
 
@@ -176,7 +178,7 @@ impl KernelConfig {
             preempt: version.preempt_default,
             nr_cpus: nr_cpus.max(1),
             rules: version.rules,
-            placement: version.series,
+            placement: version.placement,
             normalized,
         };
         config.update_sysctl();

@@ -21,11 +21,13 @@ pub use config::{ConfigError, KernelConfig, PreemptModel};
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use mechanism::Mechanism;
+pub use placement::rules::PlacementRules;
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
-pub use version::{
-    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, Series,
-    SliceSource, TreeKey, Version, VersionError, WakeupRule, YieldRule, ZeroPoint,
+pub use version::rules::{
+    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules,
+    SliceSource, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
+pub use version::{Series, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -9,7 +9,7 @@ use std::mem::discriminant;
 
 use crate::features::Feature;
 use crate::knobs::Knob;
-use crate::version::Rules;
+use crate::version::rules::Rules;
 use crate::KernelConfig;
 
 /// One difference of two configured kernels.
@@ -169,9 +169,7 @@ impl KernelConfig {
             let (name, a, b) = ("further rules", "as in this version".to_owned(), "as in this version".to_owned());
             found.push(Mechanism { name, kind: "rule", a, b, within: None, what: What::Rest });
         }
-        if crate::placement::rules::PlacementRules::of(self.placement)
-            != crate::placement::rules::PlacementRules::of(other.placement)
-        {
+        if self.placement != other.placement {
             let (a, b) = (format!("{:?}", self.placement), format!("{:?}", other.placement));
             found.push(Mechanism {
                 name: "placement and balancing",

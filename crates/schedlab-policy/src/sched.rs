@@ -66,7 +66,7 @@ impl Sched {
         config.nr_cpus = nr_cpus;
         let (tick_nsec, migration_cost) = (config.tick_nsec(), config.knobs.migration_cost);
         let mut sched = Sched {
-            rules: PlacementRules::of(config.placement),
+            rules: config.placement,
             rt: config.rt_class(nr_cpus),
             fair: Fair::new(config),
             rqs: vec![Rq::new(migration_cost); nr_cpus],

@@ -3,11 +3,9 @@
 //! Read in kernel/sched/fair.c of 6.1.192 and 6.12.107 (Debian), 6.12.0 (vanilla) and 7.2.13 (Debian); features that exist as switches are not here
 //! but in the feature table. Rows of other versions belong to the issue that brings their exact rules.
 
-use crate::version::Series;
-
 /// Rule choices of one version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PlacementRules {
+pub struct PlacementRules {
     /// `should_we_balance`: above SMT an idle CPU of a wholly idle core goes before one with a busy sibling (6.6+).
     pub prefer_idle_core: bool,
     /// `sibling_imbalance`: running tasks are compared per core, and only an idle puller evens them out (6.6+).
@@ -26,7 +24,8 @@ pub(crate) struct PlacementRules {
     pub runnable_boost: bool,
 }
 
-const OLD: PlacementRules = PlacementRules {
+/// Up to 6.4.
+pub(crate) const OLD: PlacementRules = PlacementRules {
     prefer_idle_core: false,
     sibling_imbalance: false,
     smt_balance: false,
@@ -37,7 +36,8 @@ const OLD: PlacementRules = PlacementRules {
     runnable_boost: false,
 };
 
-const CORE_AWARE: PlacementRules = PlacementRules {
+/// From 6.6 on.
+pub(crate) const CORE_AWARE: PlacementRules = PlacementRules {
     prefer_idle_core: true,
     sibling_imbalance: true,
     smt_balance: true,
@@ -48,15 +48,8 @@ const CORE_AWARE: PlacementRules = PlacementRules {
     runnable_boost: true,
 };
 
-const STABLE: PlacementRules = PlacementRules { affine_skips_delayed: true, ..CORE_AWARE };
+/// From 6.12 stable on.
+pub(crate) const V6_12_107: PlacementRules = PlacementRules { affine_skips_delayed: true, ..CORE_AWARE };
 
-impl PlacementRules {
-    pub fn of(series: Series) -> Self {
-        match series {
-            s if s < Series::V6_6 => OLD,
-            s if s < Series::V6_12_107 => CORE_AWARE,
-            Series::V6_12_107 => STABLE,
-            _ => PlacementRules { refuses_delayed: true, prefers_eligible: true, ..STABLE },
-        }
-    }
-}
+/// From 6.14 on.
+pub(crate) const V6_18: PlacementRules = PlacementRules { refuses_delayed: true, prefers_eligible: true, ..V6_12_107 };
