@@ -107,6 +107,13 @@ def test_effects_are_compared_by_sign(both: tuple[Result, Result]) -> None:
     assert validate.summary(list(validate.rows(*both)), list(effects.values()))[-1][:2] == ["A/B effect", "2"]
 
 
+@pytest.mark.parametrize(
+    ("simulated", "measured", "gap"), [(-50, 100, -75), (100, -50, 300), (20, 20, 0), (0, -100, None)]
+)
+def test_the_gap_compares_ratios(simulated: float, measured: float, gap: float | None) -> None:
+    assert validate.Effect("toy", "load.rate", "cfs", "eevdf", simulated, measured, certain=True).gap == gap
+
+
 def test_the_worst_rows_come_first_everywhere(both: tuple[Result, Result]) -> None:
     found = Validation()
     found.add(*both)

@@ -66,6 +66,13 @@ class Effect:
             return None
         return (self.simulated > 0) == (self.measured > 0) and self.simulated != 0
 
+    @property
+    def gap(self) -> float | None:
+        """How much larger the ratio of the variants is when simulated, in percent."""
+        if self.simulated is None or self.measured is None or self.measured <= -100:
+            return None
+        return 100 * ((100 + self.simulated) / (100 + self.measured) - 1)
+
 
 @dataclass
 class Validation:
@@ -150,18 +157,17 @@ def summary(found: Sequence[Row], changes: Sequence[Effect]) -> list[list[str]]:
     judged = [c for c in changes if c.agrees is not None]
     if judged:
         wrong = [c for c in judged if not c.agrees]
-        gaps = [abs((c.simulated or 0) - (c.measured or 0)) for c in judged]
-        worst_effect = max(judged, key=lambda c: (not c.agrees, abs((c.simulated or 0) - (c.measured or 0))))
-        middle = median(gaps)
+        gaps = [abs(c.gap) for c in judged if c.gap is not None]
+        worst_effect = max(judged, key=lambda c: (not c.agrees, abs(c.gap or 0)))
         table.append(
             [
                 "A/B effect",
                 str(len(judged)),
-                f"{middle:.1f} points",
-                f"{(worst_effect.simulated or 0) - (worst_effect.measured or 0):+.1f} points",
+                f"{median(gaps):.1f}%",
+                f"{worst_effect.gap or 0:+.1f}%",
                 "right sign",
                 str(len(wrong)),
-                f"{worst_effect.scenario} {worst_effect.metric}",
+                f"{worst_effect.scenario} {worst_effect.b} {worst_effect.metric}",
             ]
         )
     return table

@@ -16,7 +16,7 @@ def text(found: Validation) -> str:
     blocks = [f"simulated against measured on {found.where}, {len({r.scenario for r in rows})} scenarios"]
     blocks.append("\n".join(columns(summary(rows, effects), "<>>>>><")))
     blocks.append("\n".join(columns(_rows(rows), "<<<>>>><")))
-    blocks.append("\n".join(columns(_effects(effects), "<<>>><")))
+    blocks.append("\n".join(columns(_effects(effects), "<<<>>><")))
     if found.failures:
         blocks.append("\n".join(["runs that failed and are not in the numbers:", *found.failures]))
     return "\n\n".join(blocks)
@@ -31,8 +31,9 @@ def page(found: Validation, command: str) -> str:
         "against the measured one; its interval is of the Hodges-Lehmann estimate over seeds. Worst rows first;\n"
         "nothing is left out. [arms.md](arms.md) says how this is measured.",
         _markdown(summary(rows, effects)),
-        "## Effects of the kernel version",
-        "An effect over 5% that was certain when measured must have the same sign when simulated.",
+        "## Effects of the variants",
+        "An effect over 5% that was certain when measured must have the same sign when simulated. The gap is how much\n"
+        "larger the ratio of the two variants is when simulated.",
         _markdown(_effects(effects)),
         "## Every metric",
         _markdown(_rows(rows)),
@@ -49,7 +50,7 @@ def document(found: Validation) -> str:
         "ran_on": found.where,
         "goals": dict(GOALS),
         "rows": [{**asdict(row), "missed": row.missed} for row in _worst_first(found.rows)],
-        "effects": [{**asdict(effect), "agrees": effect.agrees} for effect in found.effects],
+        "effects": [{**asdict(effect), "agrees": effect.agrees, "gap": effect.gap} for effect in found.effects],
         "failures": found.failures,
     }
     return json.dumps(shown, indent=1, allow_nan=False)
@@ -73,12 +74,12 @@ def _rows(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _effects(effects: Sequence[Effect]) -> list[list[str]]:
-    table = [["scenario", "metric", "simulated", "measured", "gap", "sign"]]
+    table = [["scenario", "variants", "metric", "simulated", "measured", "gap", "sign"]]
     order = {False: 0, True: 1, None: 2}
-    for e in sorted(effects, key=lambda e: (order[e.agrees], -abs((e.simulated or 0) - (e.measured or 0)))):
-        gap = f"{e.simulated - e.measured:+.1f}" if e.simulated is not None and e.measured is not None else NOTHING
+    for e in sorted(effects, key=lambda e: (order[e.agrees], -abs(e.gap or 0))):
         sign = {True: "same", False: "WRONG", None: "small or uncertain"}[e.agrees]
-        table.append([e.scenario, e.metric, percent(e.simulated), percent(e.measured), gap, sign])
+        variants = f"{e.b} against {e.a}"
+        table.append([e.scenario, variants, e.metric, percent(e.simulated), percent(e.measured), percent(e.gap), sign])
     return table
 
 
