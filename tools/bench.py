@@ -121,7 +121,7 @@ def hackbench(folder: Path) -> None:
 
 
 def fair_class() -> None:
-    print("\nfair class, ns per operation on one CPU, best of 5; goals: growth as log(tasks), none with the number of groups")
+    print("\nfair class, ns per operation on one CPU, best of 5; goals: growth as log(tasks), none with groups")
     command = ["cargo", "run", "--release", "--quiet", "-p", "schedlab-policy", "--example", "fair_cost"]
     subprocess.run(command, cwd=ROOT, check=True)
 
