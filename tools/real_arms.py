@@ -1,7 +1,8 @@
-"""Boots one real kernel and runs a scenario on it, then one on the running kernel: the smoke test of the arms.
+"""Boots one real kernel twice and runs a scenario on it, then one on the running kernel: the smoke test of the arms.
 
-It asks of each run what a stand-in cannot tell: that the kernel of the row booted, took a setting, ran the tasks and
-gave counts; that the running kernel is as it was afterwards; that no QEMU is left. What cannot be had is skipped.
+It asks of each run what a stand-in cannot tell: that the kernel of the row booted, took a setting, made control groups,
+ran the tasks and gave counts, the second time the same to the event; that a killed schedlab takes its QEMU along; that
+the running kernel is as it was afterwards; that no QEMU is left. What cannot be had is skipped.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +30,21 @@ GUEST = """\
 machine = { base = "laptop-8", topology = { cores-per-llc = 1 } }
 duration = "300ms"
 seeds = 1
+[[cgroup]]
+name = "much"
+weight = 300
+[[cgroup]]
+name = "much/deep"
+[[cgroup]]
+name = "held"
+quota = "10ms"
+[[workload]]
+name = "beside"
+cgroup = "held"
+program = [{ loop = "forever", do = [{ run = "1ms" }, { count = "turns" }] }]
 [[workload]]
 name = "pair"
+cgroup = "much/deep"
 [[workload.task]]
 name = "ping"
 program = [{ loop = "forever", do = [{ run = "100us" }, { post = "there" }, { wait = "back" }, { count = "turns" }] }]
@@ -58,7 +75,7 @@ class Skipped(Exception):
 
 def main() -> int:
     passed = failed = skipped = 0
-    for test in (boots, runs_here):
+    for test in (boots, dies_along, runs_here):
         try:
             test()
             passed += 1
@@ -80,14 +97,50 @@ def boots() -> None:
     fetched = schedlab("doctor", "--fetch", ROW)
     if fetched.returncode:
         raise Skipped(f"no kernel image of {ROW} can be had: {first_line(fetched.stderr)}")
-    document = ran(GUEST, "vm")
+    with ThreadPoolExecutor() as pool:
+        document, again = pool.map(lambda _: ran(GUEST, "vm"), range(2))
+    assert document["digests"] == again["digests"], f"{document['digests']} and {again['digests']}"
     state = document["place"]["state"]
     assert state["release"].startswith("6.1."), state["release"]
     assert state["sysctl.sched_rr_timeslice_ms"] == "60"
     assert "(full)" in state["debugfs.preempt"]
     assert "icount" in document["place"]["machine"]
     expect(document, "pair.turns", lambda turns: turns > 100)
+    # 10 ms in each of the periods of 100 ms, and what is left of the last millisecond.
+    expect(document, "beside.turns", lambda turns: 50 < turns < 150)
     assert not guests(), f"QEMU is left: {guests()}"
+
+
+def dies_along() -> None:
+    """kill -9 of schedlab while its guest boots."""
+    if not shutil.which("qemu-system-x86_64"):
+        raise Skipped("qemu-system-x86_64 is not here: apt-get install qemu-system-x86")
+    with tempfile.TemporaryDirectory(prefix=MARK) as folder:
+        file = Path(folder) / "smoke.toml"
+        file.write_text(GUEST)
+        command = [sys.executable, "-m", "schedlab", "run", str(file), "--arm", "vm"]
+        running = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "XDG_STATE_HOME": folder, "TMPDIR": folder},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            until(lambda: bool(guests()) or running.poll() is not None)
+        finally:
+            running.kill()
+        if running.wait() != -signal.SIGKILL:
+            raise Skipped("the guest did not start")
+        until(lambda: not guests())
+        assert not guests(), f"QEMU is left: {guests()}"
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for it, half a minute at most."""
+    end = time.monotonic() + 30
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
 
 
 def runs_here() -> None:

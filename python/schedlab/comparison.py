@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +157,7 @@ def _judged(
         scenario=scenario,
         arm=result.arm,
         seeds=seeds,
-        columns=columns,
+        columns=tuple(_heard(scenario, c, bounds) for c in columns),
         pairs=pairs,
         metrics=judged,
         failures=result.failures + (other.failures if other else ()),
@@ -183,6 +183,10 @@ def _metric(
     if bounds.silences(metric):
         samples = {name: [None] * len(values) for name, values in samples.items()}
     return MetricComparison(metric, samples, judgements)
+
+
+def _heard(scenario: Scenario, column: Column, bounds: limits.Limits) -> Column:
+    return replace(column, runs={seed: bounds.heard(scenario, run) for seed, run in column.runs.items()})
 
 
 def _columns(result: Result, prefix: str = "") -> list[Column]:

@@ -9,7 +9,14 @@ from typing import Any, Literal, Self
 ARMS_DEFAULTS: Mapping[str, Any] = {
     "driver": None,
     "host": {"order": "abba", "noise_limit_pct": 5.0, "time_limit_s": 60.0},
-    "vm": {"image": None, "repeatable": False, "memory_mb": 1024, "append": "", "time_limit_s": 300.0},
+    "vm": {
+        "image": None,
+        "repeatable": False,
+        "memory_mb": 1024,
+        "cgroup": "v1",
+        "append": "",
+        "time_limit_s": 300.0,
+    },
 }
 """For results that were stored before there were arms; the engine fills in everything."""
 

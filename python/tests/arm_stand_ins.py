@@ -23,7 +23,8 @@ sleep "${AGENT_SLEEP:-0}"
 [ -z "$AGENT_LOG" ] || { echo "$variant $seed $(cat "$AGENT_KNOB")" >>"$AGENT_LOG"; }
 cat >"$out" <<END
 {"variant": "$variant", "seed": $seed, "kernel": "6.1", "engine": "stand-in", "digest": "$variant$seed", "events": 1,
- "handled": 0, "switches": $seed, "sim_s": 1.0, "ended": "completed", "series": {}, "tasks": [],
+ "handled": 0, "switches": $seed, "sim_s": 1.0, "ended": "completed", "series": {},
+ "tasks": [{"name": "t", "pid": 1, "cpu_ns": 5, "wait_ns": 6, "switches": 3, "migrations": 0}],
  "metrics": {"probe.latency.p50": $seed.5, "sched.switches": $seed}, "drivers": {"probe": "agent"}}
 END
 """

@@ -20,6 +20,7 @@ from schedlab.engine import Engine
 from schedlab.errors import ArmError, RunError
 from schedlab.record import debian
 from schedlab.record.qemu import COUNTED, EMULATED
+from schedlab.render.document import run_document
 from schedlab.scenario import Scenario
 
 # A guest that does as its init would: unpacks what it got, runs the agent, sends a report.
@@ -62,6 +63,7 @@ while at < len(data):
         path.chmod(0o755)
     at = (start + field[6] + 3) & ~3
 """
+USUAL = {"image": None, "memory_mb": 256, "cgroup": "v2", "append": "", "time_limit_s": 60.0}
 ONE = {"cores": ["0"], "llcs": ["0"], "sockets": ["0"], "nodes": ["0"]}
 FOUR = {"cores": ["0-1", "2-3"], "llcs": ["0-3"], "sockets": ["0-3"], "nodes": ["0-3"]}
 
@@ -91,7 +93,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def scenario(*variants: dict[str, Any], cpus: int = 1, groups: Any = None, **vm: Any) -> Scenario:
-    usual = {"image": None, "repeatable": True, "memory_mb": 256, "append": "", "time_limit_s": 60.0}
+    usual = {**USUAL, "repeatable": True}
     machine = {"name": "m", "summary": "", "cpus": cpus, "calibrated": False, "topology": groups or ONE}
     described = fake_engine.describe(
         variants=list(variants), seeds=[1, 2], arm="vm", machine=machine, arms={"vm": {**usual, **vm}}
@@ -109,7 +111,13 @@ def test_each_variant_boots_its_kernel_with_its_settings(here: Path) -> None:
     result = measured(scenario(made_up.variant("old"), made_up.variant("new", "6.12.107", files=[[made_up.KNOB, "0"]])))
     assert not result.failures
     assert (here / "settings").read_text() == f"{made_up.KNOB} 0\n" * 2
-    assert "-icount" in (here / "words").read_text()
+    words = (here / "words").read_text().split()
+    assert "-icount" in words
+    # A seed gives the guest its random numbers, and no host's date gets in.
+    assert sorted(words[at + 1] for at, word in enumerate(words) if word == "-seed") == ["1", "1", "2", "2"]
+    assert words.count("base=2026-01-01T00:00:00,clock=vm") == 4
+    guest = next(here.glob("guest-*"))
+    assert guest.joinpath("schedlab", "cgroup").read_text() == "v2\n"
     comparison = compare_variants(result)
     assert comparison.machine == "TCG -icount, 1 CPU"
     assert "differs: release: old 6.1.192, new 6.12.107" in comparison.remarks
@@ -132,6 +140,29 @@ def test_several_emulated_cpus_tell_counts_and_orders_only(here: Path) -> None:
     verdicts = {row["metric"]: row["verdict"] for row in compare_variants(result).table()}
     assert verdicts["probe.latency.p50"].endswith("order only")
     assert not verdicts["sched.switches"].endswith("order only")
+
+
+def test_no_duration_of_several_emulated_cpus_is_in_any_document(here: Path) -> None:
+    (here / "topology").write_text("cores 0-1\ncores 2-3\nsockets 0-3\nllcs 0-3\nnodes 0-3\n")
+    compared = scenario(made_up.variant("old"), made_up.variant("b"), cpus=4, groups=FOUR, repeatable=False)
+    result = measured(compared)
+    comparison = compare_variants(result)
+    of_compare = comparison.to_json()
+    run = next(iter(result.runs.values()))
+    assert run.metrics["probe.latency.p50"] == run.seed + 0.5  # kept, for the order of variants
+    of_run = run_document(compared, "vm", run)
+    for document in (of_compare, of_run):
+        samples = {m["metric"]: {x for values in m["samples"].values() for x in values} for m in document["metrics"]}
+        assert samples["probe.latency.p50"] == {None}
+        assert None not in samples["sched.switches"]
+        assert any("durations do not" in remark for remark in document["remarks"])
+    assert of_run["sim_s"] is None
+    assert [set(task) & {"cpu_ns", "wait_ns"} for task in of_run["tasks"]] == [set()]
+    assert of_run["tasks"][0]["switches"] == 3
+    shown = [run.metrics["probe.latency.p50"] for column in comparison.columns for run in column.runs.values()]
+    assert {*shown} == {None}
+    command = next(here.glob("guest-*")).joinpath("schedlab", "command").read_text()
+    assert "--remark 'no durations: emulated CPUs" in command
 
 
 def test_a_guest_with_other_cpus_gives_no_number(here: Path) -> None:
@@ -234,7 +265,7 @@ def test_the_commands_say_where_a_run_was(here: Path, schedlab: Cli) -> None:
     described = {
         "variants": [made_up.variant("old"), made_up.variant("new", "6.12.107")],
         "machine": {"name": "m", "summary": "", "cpus": 1, "calibrated": False, "topology": ONE},
-        "arms": {"vm": {"repeatable": True, "image": None, "memory_mb": 256, "append": "", "time_limit_s": 60.0}},
+        "arms": {"vm": {**USUAL, "repeatable": True}},
     }
     import json
 

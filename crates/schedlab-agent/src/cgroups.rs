@@ -1,8 +1,8 @@
 //! The control groups of a run, in whichever hierarchy has the cpu controller; removed when the run is over.
 //!
-//! Groups are children of the hierarchy's root, as on the simulator, under names that no other run has. cgroup v1 takes
-//! single threads; v2 takes whole processes, and a process whose tasks belong to different groups is refused there. Left
-//! out: latency nice of groups, which no mainline kernel has.
+//! Groups are children of the hierarchy's root, as on the simulator, under names that no other run has. Where the
+//! controller is in cgroup v2 they are threaded: as in v1, single threads belong to them, and a group with tasks may have
+//! groups below it. Left out: latency nice of groups, which no mainline kernel has.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,6 @@ use std::time::Duration;
 use schedlab_model::USEC;
 use schedlab_policy::fair::GroupShares;
 use schedlab_sim::{Cgroup, CpuMax};
-use schedlab_workload::Workload;
 
 use crate::error::{AgentError, Result};
 
@@ -21,8 +20,10 @@ const FIXEDPOINT_SHIFT: u32 = 10;
 
 /// Which interface the cpu controller has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Version {
+pub enum Version {
+    /// A hierarchy of each controller.
     V1,
+    /// One hierarchy of all.
     V2,
 }
 
@@ -33,10 +34,12 @@ pub struct Groups {
     root: PathBuf,
     /// Directory of each group, by the scenario's path; those above come first.
     made: BTreeMap<String, PathBuf>,
+    /// The root did not hand the controller on before.
+    handed_on: bool,
 }
 
 /// The mounted hierarchy with the cpu controller.
-fn hierarchy() -> Option<(Version, PathBuf)> {
+pub fn hierarchy() -> Option<(Version, PathBuf)> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut found = None;
     for line in mounts.lines() {
@@ -55,19 +58,16 @@ fn hierarchy() -> Option<(Version, PathBuf)> {
 
 impl Groups {
     /// Makes them; `None` if the scenario has none.
-    pub fn make(cgroups: &[Cgroup], workloads: &[Workload]) -> Result<Option<Groups>> {
+    pub fn make(cgroups: &[Cgroup]) -> Result<Option<Groups>> {
         if cgroups.is_empty() {
             return Ok(None);
         }
         let none = || {
-            let hint = "mount -t cgroup -o cpu none /sys/fs/cgroup/cpu (as root)";
+            let hint = "mount -t cgroup2 none /sys/fs/cgroup (as root)";
             AgentError::cannot("no hierarchy of control groups has the cpu controller", hint)
         };
         let (version, root) = hierarchy().ok_or_else(none)?;
-        if version == Version::V2 {
-            check_processes(workloads)?;
-        }
-        let mut groups = Groups { version, root, made: BTreeMap::new() };
+        let mut groups = Groups { version, root, made: BTreeMap::new(), handed_on: false };
         for cgroup in cgroups {
             // What was made so far is removed on the way out.
             let made = groups.make_one(cgroup);
@@ -100,19 +100,17 @@ impl Groups {
     }
 
     fn make_one(&mut self, cgroup: &Cgroup) -> Result<()> {
-        if cgroup.latency_nice != 0 {
-            let what = format!("cgroup {}: this kernel has no latency nice of groups", cgroup.path);
-            return Err(AgentError::cannot(what, "leave latency_nice out"));
-        }
         let name = format!("schedlab-{}-{}", std::process::id(), cgroup.path.trim_start_matches('/'));
         let dir = self.root.join(name);
         if self.version == Version::V2 {
-            let above = dir.parent().unwrap_or(&self.root);
-            write(above, "cgroup.subtree_control", "+cpu")?;
+            self.hand_on(dir.parent().unwrap_or(&self.root).to_owned())?;
         }
         let made = fs::create_dir(&dir);
         made.map_err(|error| AgentError::cannot(format!("{}: {error}", dir.display()), "run it as root"))?;
         self.made.insert(cgroup.path.clone(), dir.clone());
+        if self.version == Version::V2 {
+            write(&dir, "cgroup.type", "threaded")?;
+        }
         if let Some(max) = cgroup.bandwidth {
             self.limit(&dir, max)?;
         }
@@ -132,13 +130,31 @@ impl Groups {
         }
     }
 
-    /// Moves the calling thread (v1) or process (v2) into the group of a path, or into the root without one.
-    pub fn enter(&self, path: Option<&str>) -> std::io::Result<()> {
-        let dir = path.and_then(|path| self.made.get(path)).unwrap_or(&self.root);
-        match self.version {
-            Version::V1 => fs::write(dir.join("tasks"), "0"),
-            Version::V2 => fs::write(dir.join("cgroup.procs"), "0"),
+    /// Gives the children of `above` the controller.
+    fn hand_on(&mut self, above: PathBuf) -> Result<()> {
+        const FILE: &str = "cgroup.subtree_control";
+        let has = fs::read_to_string(above.join(FILE)).unwrap_or_default();
+        if has.split_ascii_whitespace().any(|controller| controller == "cpu") {
+            return Ok(());
         }
+        write(&above, FILE, "+cpu")?;
+        self.handed_on |= above == self.root;
+        Ok(())
+    }
+
+    /// Moves the calling process, which has one thread, to the root of the hierarchy: threads can leave it from there.
+    pub fn enter_root(&self) -> std::io::Result<()> {
+        fs::write(self.root.join("cgroup.procs"), "0")
+    }
+
+    /// Moves the calling thread into the group of a path.
+    pub fn enter(&self, path: &str) -> std::io::Result<()> {
+        let dir = self.made.get(path).unwrap_or(&self.root);
+        let file = match self.version {
+            Version::V1 => "tasks",
+            Version::V2 => "cgroup.threads",
+        };
+        fs::write(dir.join(file), "0")
     }
 
     /// Removes them, the deepest first, once their last tasks are gone.
@@ -152,6 +168,10 @@ impl Groups {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
+        if self.handed_on {
+            // Somebody else may have come to need it.
+            let _ = fs::write(self.root.join("cgroup.subtree_control"), "-cpu");
+        }
     }
 }
 
@@ -159,22 +179,4 @@ fn write(dir: &Path, file: &str, value: &str) -> Result<()> {
     let path = dir.join(file);
     let hint = "run it as root, on a kernel that has this file";
     fs::write(&path, value).map_err(|error| AgentError::cannot(format!("{}: {error}", path.display()), hint))
-}
-
-/// cgroup v2 keeps the threads of a process together.
-fn check_processes(workloads: &[Workload]) -> Result<()> {
-    for workload in workloads {
-        let mut groups = BTreeMap::new();
-        for task in &workload.tasks {
-            let known = groups.entry(task.process).or_insert(&task.cgroup);
-            if *known != &task.cgroup {
-                let what = format!("workload {}: threads of one process in different cgroups", workload.name);
-                return Err(AgentError::cannot(
-                    what,
-                    "cgroup v2 cannot; mount -t cgroup -o cpu none /sys/fs/cgroup/cpu",
-                ));
-            }
-        }
-    }
-    Ok(())
 }

@@ -135,8 +135,8 @@ pub fn spec_of(world: &World, id: u32) -> Option<&TaskSpec> {
 }
 
 fn prepare(world: &World, spec: &TaskSpec) -> Result<(), (Failure, i32)> {
-    if let Some(groups) = &world.groups {
-        let entered = groups.enter(spec.cgroup.as_deref());
+    if let (Some(groups), Some(path)) = (&world.groups, &spec.cgroup) {
+        let entered = groups.enter(path);
         entered.map_err(|error| (Failure::Cgroup, error.raw_os_error().unwrap_or(0)))?;
     }
     attributes::name(&spec.name);

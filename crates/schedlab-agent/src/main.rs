@@ -1,4 +1,4 @@
-//! The command line: `schedlab-agent run|probe|calibrate|jobs`.
+//! The command line: `schedlab-agent run|probe|calibrate|programs`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,9 @@ struct Run {
     /// What the report calls the arm.
     #[arg(long, default_value = "host")]
     arm: String,
+    /// What a reader of the trace must know; it goes into its header.
+    #[arg(long)]
+    remark: Option<String>,
     /// Another duration, such as 2s.
     #[arg(long)]
     duration: Option<String>,
@@ -110,6 +113,7 @@ fn run(options: &Run) -> Result<()> {
         tracing: !options.no_tracing,
         buffer_kb: options.buffer,
         arm: options.arm.clone(),
+        remark: options.remark.clone(),
     };
     let choice = match options.driver {
         None => Choice::Installed,

@@ -7,6 +7,7 @@ use schedlab_model::MSEC;
 use schedlab_workload::Policy;
 use serde_json::{json, Value as Json};
 
+use crate::cgroups::{self, Version};
 use crate::sys::{self, Forked};
 use crate::{attributes, program, tracing};
 
@@ -36,7 +37,7 @@ pub fn probe() -> Json {
         "fifo": works(|| attributes::policy(Policy::Fifo(1)).is_ok()),
         "slice": works(|| attributes::slice(5 * MSEC).is_ok()),
         "timer_slack": works(|| attributes::timer_slack(1).is_ok()),
-        "cgroup": cgroups(),
+        "cgroup": cgroup(),
         "autogroup": text("/proc/sys/kernel/sched_autogroup_enabled"),
         "programs": programs,
     })
@@ -76,25 +77,13 @@ fn clock_read() -> u64 {
 }
 
 /// Which hierarchy has the cpu controller, and whether groups can be made there.
-fn cgroups() -> Json {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let find = |wanted: fn(&str, &str) -> bool| {
-        mounts.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(' ').collect();
-            let [_, path, kind, options, ..] = fields[..] else { return None };
-            wanted(kind, options).then(|| path.to_owned())
-        })
+fn cgroup() -> Json {
+    let Some((version, path)) = cgroups::hierarchy() else { return Json::Null };
+    let group = path.join(format!("schedlab-probe-{}", std::process::id()));
+    let writable = fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok();
+    let version = match version {
+        Version::V1 => "v1",
+        Version::V2 => "v2",
     };
-    let v1 = find(|kind, options| kind == "cgroup" && options.split(',').any(|option| option == "cpu"));
-    let v2 = find(|kind, _| kind == "cgroup2").filter(|path| {
-        let controllers = fs::read_to_string(Path::new(path).join("cgroup.controllers")).unwrap_or_default();
-        controllers.split_ascii_whitespace().any(|controller| controller == "cpu")
-    });
-    let writable = |path: &Option<String>| {
-        path.as_ref().is_some_and(|path| {
-            let group = Path::new(path).join(format!("schedlab-probe-{}", std::process::id()));
-            fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok()
-        })
-    };
-    json!({ "v1_cpu": v1, "v1_writable": writable(&v1), "v2_cpu": v2, "v2_writable": writable(&v2) })
+    json!({ "version": version, "path": path, "writable": writable })
 }

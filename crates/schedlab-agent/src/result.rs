@@ -56,7 +56,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     }
     let nr_cpus = spec.machine.topology.nr_cpus();
     let plan = Plan::of(&spec.workloads, nr_cpus, spec.warmup);
-    let header = header(spec, &plan);
+    let header = header(spec, &plan, settings.remark.as_deref());
     let mut names = names(world);
     let recorded = recorded(measured, &names, &mut recording)?;
     let reals = reals::read(world, &plan, spec.warmup, ended.at)?;
@@ -303,7 +303,8 @@ fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
 }
 
 /// What the trace file says about itself.
-fn header(spec: &RunSpec, plan: &Plan) -> Header {
+fn header(spec: &RunSpec, plan: &Plan, remark: Option<&str>) -> Header {
+    let who = format!("recorded by schedlab-agent {}, seed {}", env!("CARGO_PKG_VERSION"), spec.seed);
     let raw_unit = |unit| match unit {
         Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
         Unit::PerSecond | Unit::Count | Unit::Percent => "count",
@@ -315,6 +316,6 @@ fn header(spec: &RunSpec, plan: &Plan) -> Header {
         kernel: Some(rustix::system::uname().release().to_string_lossy().into_owned()),
         nr_cpus: Some(spec.machine.topology.nr_cpus()),
         metrics: plan.metrics.iter().map(metric).collect(),
-        comments: vec![format!("recorded by schedlab-agent {}, seed {}", env!("CARGO_PKG_VERSION"), spec.seed)],
+        comments: std::iter::once(who).chain(remark.map(str::to_owned)).collect(),
     }
 }

@@ -35,6 +35,8 @@ pub struct Settings {
     pub buffer_kb: u32,
     /// What the report calls the arm.
     pub arm: String,
+    /// What a reader of the trace must know, in its header.
+    pub remark: Option<String>,
 }
 
 /// Everything is ready this long before the run begins.
@@ -51,6 +53,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
         let what = "autogroup = true: the kernel makes no autogroups";
         return Err(AgentError::cannot(what, "sysctl kernel.sched_autogroup_enabled=1"));
     }
+    refuse_latency_nice(spec)?;
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
         spec.workloads.iter().flat_map(|w| &w.programs).flat_map(|p| &p.ops).any(|op| matches!(op, Op::System(_)));
@@ -80,6 +83,22 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let wall_ns = clock::now() - wall;
     let measured = Measured { spec, world, begin, ended, counts: at_end, after, wall_ns, note };
     result::report(&measured, recording, settings)
+}
+
+/// The patches that had it gave it no number that a program could rely on: no mainline kernel takes it.
+fn refuse_latency_nice(spec: &RunSpec) -> Result<()> {
+    let tasks = spec.workloads.iter().flat_map(|w| &w.tasks).filter(|task| task.latency_nice.is_some());
+    let groups = spec.cgroups.iter().filter(|group| group.latency_nice != 0);
+    let whose = tasks.map(|task| format!("task {}", task.name)).chain(groups.map(|g| format!("cgroup {}", g.path)));
+    whose
+        .take(1)
+        .map(|who| {
+            Err(AgentError::cannot(
+                format!("{who}: latency nice is in no mainline kernel"),
+                "leave latency_nice out, or simulate it",
+            ))
+        })
+        .collect()
 }
 
 fn autogroup_is_on() -> bool {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use schedlab_sim::RunSpec;
 use schedlab_workload::identity;
 
+use crate::cgroups::Groups;
 use crate::error::{AgentError, Result};
 use crate::life::{self, First};
 use crate::supervise::Plan;
@@ -83,6 +84,10 @@ impl Start {
 impl Plan for Start {
     fn start(&mut self) {
         let groups = std::mem::take(&mut self.groups);
+        if let Some(Err(error)) = self.world.groups.as_ref().map(Groups::enter_root) {
+            let first = groups.first().and_then(|tasks| tasks.first()).map_or(0, |task| task.id);
+            return self.world.fail(first, 0, Failure::Cgroup, error.raw_os_error().unwrap_or(0));
+        }
         if !self.autogroup {
             return self.start_leaders(&groups);
         }

@@ -242,7 +242,7 @@ impl World {
             workloads,
         };
         // Last, for whoever fails after this must remove them.
-        world.groups = Groups::make(&spec.cgroups, &world.workloads)?;
+        world.groups = Groups::make(&spec.cgroups)?;
         Ok(Box::leak(Box::new(world)))
     }
 

@@ -23,8 +23,10 @@ enum Must {
     Be(f64),
     /// This value or more.
     Reach(f64),
+    /// Between so many times another metric's value and so many.
+    Times(&'static str, f64, f64),
 }
-use Must::{Be, Reach};
+use Must::{Be, Reach, Times};
 
 /// One scenario with what must hold.
 struct Case {
@@ -32,6 +34,88 @@ struct Case {
     workloads: &'static str,
     holds: &'static [(&'static str, Must)],
 }
+
+/// Two loops that never end share CPU 0; `count` is how often each has come round. What else the machine runs there takes
+/// from both.
+const TWO_LOOPS: &str = r#"
+    cpus = "0"
+    program = [ { loop = "forever", do = [ { run = "500us" }, { count = "turns" } ] } ]
+"#;
+
+/// What takes privileges, or a kernel of some kind; skipped where the agent says that it cannot run here.
+const PRIVILEGED: &[Case] = &[
+    Case {
+        name: "a real-time task that is woken runs before its waker goes on",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            cpus = "0"
+            task = [
+              { name = "low", policy = "fifo:10", program = [ { sem-wait = "up" }, { begin = "post" }, { post = "go" }, { end = "post" } ] },
+              { name = "high", policy = "fifo:20", program = [ { sem-post = "up" }, { wait = "go" }, { run = "3ms" } ] },
+            ]
+        "#,
+        holds: &[("w.post.count", Be(1.0)), ("w.post.min", Reach(2_800.0))],
+    },
+    Case {
+        name: "policies can be taken on and left, and round robin lets both come to their end",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            cpus = "0"
+            task = [
+              { name = "rr", count = 2, policy = "rr:5", program = [ { run = "4ms" }, { begin = "done" }, { end = "done" } ] },
+              { name = "changes", program = [ { policy = "fifo:3" }, { run = "1ms" }, { policy = "normal" }, { begin = "back" }, { end = "back" } ] },
+            ]
+        "#,
+        holds: &[("w.done.count", Be(2.0)), ("w.back.count", Be(1.0))],
+    },
+    Case {
+        name: "a quota holds its group up",
+        // 30 ms of work take five refills of 5 ms after the first budget.
+        workloads: r#"
+            [[cgroup]]
+            name = "q"
+            quota = "5ms"
+            period = "100ms"
+            [[workload]]
+            name = "w"
+            cgroup = "q"
+            cpus = "0"
+            program = [ { begin = "held" }, { run = "30ms" }, { end = "held" } ]
+        "#,
+        holds: &[("w.held.count", Be(1.0)), ("w.held.min", Reach(350_000.0))],
+    },
+    Case {
+        name: "an own slice is taken, at the start and later",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            slice = "3ms"
+            program = [ { run = "1ms" }, { slice = "10ms" }, { slice = "0s" }, { begin = "done" }, { end = "done" } ]
+        "#,
+        holds: &[("w.done.count", Be(1.0))],
+    },
+];
+
+/// Shares of a CPU: what stands before each of two loops, and how often the first comes round for once of the second.
+const SHARES: &[(&str, &str, &str, &str, f64)] = &[
+    ("nice 0 against 5: 1024 to 335", "", "nice = 0", "nice = 5", 1024.0 / 335.0),
+    (
+        "groups of weight 300 and 100",
+        "[[cgroup]]\nname = \"much\"\nweight = 300\n[[cgroup]]\nname = \"little\"\nweight = 100\n",
+        "cgroup = \"much\"",
+        "cgroup = \"little\"",
+        3.0,
+    ),
+    (
+        "a group below a group, and a task beside them",
+        "[[cgroup]]\nname = \"a\"\n[[cgroup]]\nname = \"a/deep\"\nweight = 400\n",
+        "cgroup = \"a/deep\"",
+        "cgroup = \"a\"",
+        4.0,
+    ),
+];
 
 /// Steps of one task; `count` tasks of it.
 const CASES: &[Case] = &[
@@ -227,8 +311,14 @@ fn scenario(name: &str, workloads: &str) -> (PathBuf, Scenario) {
 
 /// A scenario whose variant says more.
 fn scenario_with(name: &str, workloads: &str, more: &str) -> (PathBuf, Scenario) {
-    let head = "machine = \"host\"\nduration = \"20s\"\n";
-    let text = format!("{head}{workloads}\n[[variant]]\nname = \"v\"\nkernel = \"6.12\"\n{more}\n");
+    scenario_for("20s", name, workloads, more)
+}
+
+/// One that ends after `duration` at the latest.
+fn scenario_for(duration: &str, name: &str, workloads: &str, more: &str) -> (PathBuf, Scenario) {
+    let head = format!("machine = \"host\"\nduration = \"{duration}\"\n");
+    let more = if more.contains("kernel = ") { more.to_owned() } else { format!("kernel = \"6.12\"\n{more}") };
+    let text = format!("{head}{workloads}\n[[variant]]\nname = \"v\"\n{more}\n");
     let stem: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{stem}.toml"));
     std::fs::write(&path, &text).unwrap();
@@ -258,30 +348,75 @@ fn real(path: &Path) -> Json {
 
 fn both(name: &str, workloads: &str) -> [BTreeMap<String, Option<f64>>; 2] {
     let (path, scenario) = scenario(name, workloads);
-    let simulated = simulated(&scenario).metrics.into_iter().collect();
-    let real = real(&path)["metrics"].as_object().unwrap().iter().map(|(name, v)| (name.clone(), v.as_f64())).collect();
-    [simulated, real]
+    [simulated(&scenario).metrics.into_iter().collect(), metrics(&real(&path))]
+}
+
+fn metrics(document: &Json) -> BTreeMap<String, Option<f64>> {
+    document["metrics"].as_object().unwrap().iter().map(|(name, v)| (name.clone(), v.as_f64())).collect()
 }
 
 #[test]
 fn what_holds_on_the_simulator_holds_on_real_threads() {
     for case in CASES {
-        let arms = both(case.name, case.workloads);
-        let [simulated, real] = &arms;
-        let names = |arm: &BTreeMap<String, Option<f64>>| arm.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(simulated), names(real), "{}: the same metrics", case.name);
-        for (metric, must) in case.holds {
-            for (arm, values) in ["simulated", "real"].iter().zip(&arms) {
-                let value = values.get(*metric).copied().flatten();
-                let value = value.unwrap_or_else(|| panic!("{}: {arm}: no {metric}", case.name));
-                let holds = match must {
-                    Be(wanted) => value == *wanted,
-                    Reach(least) => value >= *least,
-                };
-                assert!(holds, "{}: {arm}: {metric} is {value}, must {must:?}", case.name);
-            }
+        let (path, scenario) = scenario(case.name, case.workloads);
+        hold(case.name, case.holds, &scenario, &real(&path));
+    }
+}
+
+#[test]
+fn what_takes_privileges_holds_on_both_too() {
+    for case in PRIVILEGED {
+        let (path, scenario) = scenario(case.name, case.workloads);
+        if let Some(real) = permitted(case.name, &path) {
+            hold(case.name, case.holds, &scenario, &real);
         }
     }
+}
+
+#[test]
+fn weights_divide_a_cpu_on_both() {
+    for (name, groups, first, second, ratio) in SHARES {
+        let two = [("first", first), ("second", second)];
+        let loops = two.map(|(name, has)| format!("[[workload]]\nname = \"{name}\"\n{has}\n{TWO_LOOPS}"));
+        let (path, scenario) = scenario_for("1500ms", name, &format!("{groups}{}", loops.concat()), "");
+        if let Some(real) = permitted(name, &path) {
+            let holds = [("first.turns", Times("second.turns", 0.8 * ratio, 1.25 * ratio))];
+            hold(name, &holds, &scenario, &real);
+        }
+    }
+}
+
+/// What must hold, holds on both arms; they have the same metrics.
+fn hold(name: &str, holds: &[(&str, Must)], scenario: &Scenario, real: &Json) {
+    let arms = [simulated(scenario).metrics.into_iter().collect(), metrics(real)];
+    let names = |arm: &BTreeMap<String, Option<f64>>| arm.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&arms[0]), names(&arms[1]), "{name}: the same metrics");
+    for (arm, values) in ["simulated", "real"].iter().zip(&arms) {
+        let value = |metric: &str| {
+            let value = values.get(metric).copied().flatten();
+            value.unwrap_or_else(|| panic!("{name}: {arm}: no {metric}"))
+        };
+        for (metric, must) in holds {
+            let holds = match must {
+                Be(wanted) => value(metric) == *wanted,
+                Reach(least) => value(metric) >= *least,
+                Times(other, least, most) => (*least..=*most).contains(&(value(metric) / value(other))),
+            };
+            assert!(holds, "{name}: {arm}: {metric} is {}, must {must:?}; {values:?}", value(metric));
+        }
+    }
+}
+
+/// A run on real threads, or a line that says why there is none.
+fn permitted(name: &str, path: &Path) -> Option<Json> {
+    let (code, stdout, stderr) =
+        agent(&["run", path.to_str().unwrap(), "--variant", "v", "--seed", "1", "--driver", "agent"]);
+    if code == Some(4) {
+        writeln!(std::io::stdout(), "skipped: {name}: {}", stderr.lines().next().unwrap_or("")).unwrap();
+        return None;
+    }
+    assert_eq!(code, Some(0), "{name}: {stderr}");
+    Some(serde_json::from_str(&stdout).unwrap())
 }
 
 #[test]
@@ -313,7 +448,20 @@ fn errors_have_codes_and_hints() {
     let path = path.to_str().unwrap();
     let (broken, _) = scenario("unlock", "[[workload]]\nname = \"w\"\nprogram = [ { unlock = \"m\" } ]\n");
     let broken = broken.to_str().unwrap();
-    let cases: [(&[&str], i32, &str); 4] = [
+    let looping =
+        |name: &str, more: &str| format!("{more}[[workload]]\nname = \"{name}\"\nprogram = [ {{ run = \"1ms\" }} ]\n");
+    let (task, group) = (
+        looping("w", "") + "latency_nice = -5\n",
+        looping("w", "[[cgroup]]\nname = \"g\"\nlatency_nice = 3\n") + "cgroup = \"g\"\n",
+    );
+    let rfc = |name: &str, text: &str| {
+        let (path, _) = scenario_for("20s", name, text, "kernel = \"eevdf-rfc\"");
+        path.to_str().unwrap().to_owned()
+    };
+    let (task, group) = (rfc("nice-task", &task), rfc("nice-group", &group));
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["run", &task, "--variant", "v"], 4, "task w: latency nice is in no mainline kernel"),
+        (&["run", &group, "--variant", "v"], 4, "cgroup /g: latency nice is in no mainline kernel"),
         (&["run", "/nowhere.toml", "--variant", "v"], 2, "error: /nowhere.toml"),
         (&["run", path, "--variant", "w"], 2, "no variant is called \"w\""),
         (&["run", path], 2, "--variant"),

@@ -42,12 +42,14 @@ fn of_vm(table: Option<&Table>, dir: &Path, duration: Nanos) -> Result<Json> {
     let path = get("image").map(|value| value.string("the path of a kernel image")).transpose()?;
     let repeatable = get("repeatable").map(|value| value.boolean()).transpose()?.unwrap_or(false);
     let memory = get("memory").map(|value| value.integer(64..=65536)).transpose()?.unwrap_or(USUAL_MEMORY_MB);
+    let cgroup = get("cgroup").map(|value| value.choice(&[("v1", "v1"), ("v2", "v2")])).transpose()?.unwrap_or("v2");
     let append = get("append").map(|value| value.string("words")).transpose()?.unwrap_or("");
     let limit = get("time-limit").map(|value| value.duration(SEC..=LONGEST)).transpose()?;
     Ok(json!({
         "image": path.map(|path| dir.join(path).display().to_string()),
         "repeatable": repeatable,
         "memory_mb": memory,
+        "cgroup": cgroup,
         "append": append,
         "time_limit_s": seconds(limit.unwrap_or(300 * SEC + 30 * duration)),
     }))

@@ -292,6 +292,7 @@ pub const ARM_VM: Section = Section {
         key("image", "path", "the variant's kernel, from Debian", "kernel image that every variant boots"),
         key("repeatable", "boolean", "false", "one CPU whose time counts instructions (-icount)"),
         key("memory", "64 to 65536", "1024", "memory of the guest in MiB"),
+        key("cgroup", "v1 or v2", "v2", "which interface the guest's control groups have"),
         key("append", "string", "", "more words for the kernel's command line"),
         key("time-limit", "duration", "thirty times the scenario's, and 300s", "after which a guest is taken to hang"),
     ],

@@ -207,7 +207,9 @@ fn arms_have_defaults_and_say_them() {
     let usual = json!({
         "driver": null,
         "host": { "order": "abba", "noise_limit_pct": 5.0, "time_limit_s": 80.0 },
-        "vm": { "image": null, "repeatable": false, "memory_mb": 1024, "append": "", "time_limit_s": 360.0 },
+        "vm": {
+            "image": null, "repeatable": false, "memory_mb": 1024, "cgroup": "v2", "append": "", "time_limit_s": 360.0,
+        },
     });
     assert_eq!(arms(""), usual);
     let own = arms("arm.driver = \"agent\"\narm.vm.image = \"bzImage\"\narm.host.noise-limit = \"1%\"\n");

@@ -36,10 +36,13 @@ def _places() -> list[Path]:
     return [package / NAME, *([Path(in_path)] if in_path else []), target / TARGET / "agent" / NAME]
 
 
-def arguments(scenario: str, variant: str, seed: int, out: str, trace: str | None, driver: str | None) -> list[str]:
+def arguments(
+    scenario: str, variant: str, seed: int, out: str, trace: str | None, driver: str | None, untimed: str | None = None
+) -> list[str]:
     """Its command line for one run, without the program's own name."""
     words = ["run", scenario, "--variant", variant, "--seed", str(seed), "--out", out]
     words += ["--trace", trace] if trace else []
+    words += ["--remark", f"no durations: {untimed}"] if untimed else []
     return words + (["--driver", driver] if driver else [])
 
 

@@ -40,9 +40,10 @@ def installed(name: str) -> Path | None:
     return Path(path) if path and Path(path).is_file() else None
 
 
-def own(scenario: str, words: Sequence[str], settings: Sequence[tuple[str, str]]) -> bytes:
+def own(scenario: str, words: Sequence[str], settings: Sequence[tuple[str, str]], cgroup: str) -> bytes:
     """What is different for each run; the kernel unpacks it after the shared part."""
     texts = {
+        "schedlab/cgroup": f"{cgroup}\n",
         "schedlab/settings": "".join(f"{file} {value}\n" for file, value in settings),
         "schedlab/command": shlex.join([f"/bin/{agent.NAME}", *words]) + "\n",
     }

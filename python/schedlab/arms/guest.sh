@@ -11,11 +11,11 @@ mkdir -p /dev/shm /out
 mount -t tmpfs none /dev/shm
 mount -t tracefs none /sys/kernel/tracing
 mount -t debugfs none /sys/kernel/debug
-mount -t tmpfs none /sys/fs/cgroup
-for controller in cpu cpuset; do
-	mkdir -p /sys/fs/cgroup/$controller
-	mount -t cgroup -o $controller none /sys/fs/cgroup/$controller || rmdir /sys/fs/cgroup/$controller
-done 2>/dev/null
+if [ "$(cat /schedlab/cgroup 2>/dev/null)" = v1 ]; then
+	mount -t cgroup -o cpu none /sys/fs/cgroup
+else
+	mount -t cgroup2 none /sys/fs/cgroup
+fi
 exec </dev/null >/dev/console 2>&1
 
 say() { echo "schedlab: $*"; }

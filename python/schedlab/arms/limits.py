@@ -12,8 +12,11 @@ from schedlab.outcome import Run
 from schedlab.scenario import Metric, Scenario
 from schedlab.statistics import Difference
 
-TIMES = ("us", "ms", "s", "/s", "1/s")
+COUNTS = ("", "count")
+"""Units that hold no duration. Shares and rates do: they are durations over durations."""
 ORDER_ONLY = "order only"
+TASK_TIMES = ("cpu_ns", "wait_ns")
+RUN_TIMES = ("sim_s", "cpus")
 SHOWN_PROGRAMS = 3
 
 
@@ -26,7 +29,10 @@ class Limits:
 
     def silences(self, metric: Metric) -> bool:
         """Whether its numbers may not be shown."""
-        return self.noisy is not None or (self.untimed is not None and metric.unit in TIMES)
+        return self._silences(metric.unit)
+
+    def _silences(self, unit: str) -> bool:
+        return self.noisy is not None or (self.untimed is not None and unit not in COUNTS)
 
     def apply(self, metric: Metric, judgement: Judgement) -> Judgement:
         """The judgement, as far as it may be said."""
@@ -36,6 +42,20 @@ class Limits:
             return _withheld(judgement, NOISY, "none", self.noisy)
         direction = judgement.verdict if judgement.effect != "none" else "undecided"
         return _withheld(judgement, f"{direction}, {ORDER_ONLY}", judgement.effect, self.untimed or "")
+
+    def heard(self, scenario: Scenario, run: Run) -> Run:
+        """The run without the numbers that may not be said."""
+        if not (self.noisy or self.untimed):
+            return run
+        said = {m.name for m in scenario.metrics if not self.silences(m)}
+        metrics = {name: number if name in said else None for name, number in run.metrics.items()}
+        series = {name: s for name, s in run.series.items() if not self._silences(s.unit)}
+        tasks = [{k: v for k, v in t.items() if k not in TASK_TIMES} for t in run.record.get("tasks", ())]
+        kept = {key: run.record.get("series", {})[key] for key in series}
+        record = {**run.record, "metrics": metrics, "series": kept, "tasks": tasks}
+        if self.untimed:
+            record |= dict.fromkeys(RUN_TIMES)
+        return dataclasses.replace(run, metrics=metrics, series=series, record=record)
 
 
 def of(scenario: Scenario, arm: str, runs: Mapping[str, Sequence[Run]]) -> Limits:

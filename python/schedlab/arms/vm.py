@@ -85,10 +85,12 @@ class VmArm:
             "/out/report.json",
             f"/out/{name}" if name else None,
             scenario.arms["driver"],
+            self._untimed(),
         )
-        own = guest.own(scenario.file, words, chosen.settings)
-        limit = scenario.arms["vm"]["time_limit_s"]
-        machine = self._machine(scenario, kernel)
+        options = scenario.arms["vm"]
+        own = guest.own(scenario.file, words, chosen.settings, options["cgroup"])
+        limit = options["time_limit_s"]
+        machine = self._machine(scenario, kernel, seed)
         code, sent, wall = booted(machine, self._base + own, limit, self._tell, lambda: is_cancelled(cancel))
         if code != 0:
             raise agent.failure(code, sent.text("stderr"), f"{variant} seed {seed}, in the guest")
@@ -97,7 +99,7 @@ class VmArm:
             _keep(Path(trace), sent.files.get(name, b""))
         return agent.report(sent.text("report.json"), self._place(scenario, kernel, sent).to_record(), wall)
 
-    def _machine(self, scenario: Scenario, kernel: Kernel) -> Machine:
+    def _machine(self, scenario: Scenario, kernel: Kernel, seed: int) -> Machine:
         options, cpus = scenario.arms["vm"], scenario.machine.cpus
         arrangement, numa = topology.smp(scenario.machine.topology, cpus, options["memory_mb"])
         return Machine(
@@ -108,13 +110,17 @@ class VmArm:
             accel=self._accel,
             smp=arrangement,
             numa=numa,
+            seed=seed,
         )
 
     def _place(self, scenario: Scenario, kernel: Kernel, sent: guest.Sent) -> Place:
         cpus = scenario.machine.cpus
         machine = f"{accelerator.words(self._accel)}, {cpus} CPU{'s' * (cpus > 1)}"
         state = {**sent.state, "image": kernel.source, "image_sha256": kernel.sha256}
-        return Place(machine, state, untimed=UNTIMED if self._accel == EMULATED else None)
+        return Place(machine, state, untimed=self._untimed())
+
+    def _untimed(self) -> str | None:
+        return UNTIMED if self._accel == EMULATED else None
 
 
 def booted(

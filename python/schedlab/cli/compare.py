@@ -91,8 +91,9 @@ def _line(outcome: Outcome) -> str:
     who = f"{outcome.variant} seed {outcome.seed}"
     if isinstance(outcome, Failure):
         return f"{who}: failed"
-    word = "measured" if outcome.record.get("place") else "simulated"
-    speed = f"{outcome.sim_s:.3g} s {word} in {outcome.wall_s:.2f} s"
+    place = outcome.record.get("place") or {}
+    length = "" if place.get("untimed") else f"{outcome.sim_s:.3g} s "
+    speed = f"{length}{'measured' if place else 'simulated'} in {outcome.wall_s:.2f} s"
     return f"{who}: {outcome.switches:,} switches, {outcome.events:,} trace events, {speed}"
 
 

@@ -39,9 +39,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         write_file(Path(options.json), document + "\n")
     if run.trace_error:
         console.error(OutputError(f"the trace is not whole: {run.trace_error}", hint="the numbers are right"))
+    said = "" if limits.place(run).get("untimed") else f"{run.sim_s:.4g} s "
     console.say(
-        f"{run.sim_s:.4g} s {ARMS[scenario.arm]} in {run.wall_s:.2f} s"
-        + (f"; trace: {options.trace}" if options.trace else "")
+        f"{said}{ARMS[scenario.arm]} in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")
     )
     return 3 if run.trace_error else 0
 
@@ -69,31 +69,33 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     where = f"{ARMS[scenario.arm]} {machine_name(scenario)}, {plural(scenario.machine.cpus, 'CPU')}"
     if place := limits.machine({run.variant: [run]}):
         where = f"{ARMS[scenario.arm]} on {place}"
+    bounds = limits.of(scenario, scenario.arm, {run.variant: [run]})
+    after = "" if bounds.untimed else f" after {run.sim_s:.6g} s"
     head = [
         f"{scenario.name}: {where}; {run.variant} = {run.kernel}, seed {run.seed}",
-        f"ended by {run.ended} after {run.sim_s:.6g} s; {run.switches:,} switches, {run.events:,} trace events",
+        f"ended by {run.ended}{after}; {run.switches:,} switches, {run.events:,} trace events",
         f"digest {run.digest}",
     ]
     if checked:
         head.append("deterministic: a second run gave the same trace, event by event")
     metrics = [["metric", "value", "unit"]]
-    bounds = limits.of(scenario, scenario.arm, {run.variant: [run]})
     shown = [(m, None if bounds.silences(m) else run.metrics.get(m.name)) for m in scenario.metrics]
     metrics += [[m.name, value(x), m.unit] for m, x in shown]
     blocks = ["\n".join(head), "\n".join(columns(metrics, "<><"))]
     if run.tasks:
-        blocks.append(_tasks(run))
-    if remarks := limits.remarks({run.variant: [run]}, limits.of(scenario, scenario.arm, {run.variant: [run]})):
+        blocks.append(_tasks(run, timed=not (bounds.noisy or bounds.untimed)))
+    if remarks := limits.remarks({run.variant: [run]}, bounds):
         blocks.append("\n".join(remarks))
     return "\n\n".join(blocks)
 
 
-def _tasks(run: Run) -> str:
-    busiest = sorted(run.tasks, key=lambda t: (-t.cpu_ns, t.pid))[:SHOWN_TASKS]
-    rows = [["task", "pid", "cpu ms", "wait ms", "switches", "migrations"]]
+def _tasks(run: Run, timed: bool) -> str:
+    busiest = sorted(run.tasks, key=lambda t: (-t.cpu_ns if timed else -t.switches, t.pid))[:SHOWN_TASKS]
+    rows = [["task", "pid", *(["cpu ms", "wait ms"] if timed else []), "switches", "migrations"]]
     for t in busiest:
         name, pid = (t.name, str(t.pid)) if t.tasks == 1 else (f"{t.name}, {t.tasks:,} ended", "")
-        rows.append([name, pid, value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6), f"{t.switches:,}", f"{t.migrations:,}"])
+        times = [value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6)] if timed else []
+        rows.append([name, pid, *times, f"{t.switches:,}", f"{t.migrations:,}"])
     more = run.record.get("tasks_total", len(run.tasks)) - sum(t.tasks for t in busiest)
-    lines = columns(rows, "<>>>>>")
+    lines = columns(rows, "<" + ">" * (len(rows[0]) - 1))
     return "\n".join([*lines, *([f"and {plural(more, 'more task')}"] if more else [])])

@@ -29,6 +29,8 @@ COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
 EMULATED = ("-accel", "tcg,thread=multi")
 """A thread of the host for each CPU."""
 VIRTUAL = ("-accel", "kvm")
+CLOCK = "base=2026-01-01T00:00:00,clock=vm"
+"""Always the same date, and it goes on with the guest's time: the host's would be in the guest's timers and entropy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,9 @@ class Machine:
     smp: str | None = None
     """How the CPUs are arranged: `sockets=1,cores=2,threads=2`."""
     numa: tuple[str, ...] = ()
+    seed: int = 1
+    """Of every random number that QEMU gives the guest: where its kernel and its programs lie in memory, and all that
+    follows from that. With COUNTED the same seed gives the same run, to the nanosecond."""
 
     def accelerator(self) -> list[str]:
         return list(self.accel or (COUNTED if self.cpus == 1 else EMULATED))
@@ -60,7 +65,8 @@ class Machine:
         return [
             QEMU, "-machine", "q35", *self.accelerator(), "-cpu", self.cpu(),
             "-smp", ",".join([str(self.cpus), *([self.smp] if self.smp else [])]), *self.numa,
-            "-m", str(self.memory_mb), "-nodefaults", "-display", "none", "-no-reboot",
+            "-m", str(self.memory_mb), "-seed", str(self.seed), "-rtc", CLOCK,
+            "-nodefaults", "-display", "none", "-no-reboot",
             "-serial", "stdio", "-serial", f"file:{trace}",
             "-kernel", str(self.image), "-initrd", str(initramfs), "-append", self.arguments(),
         ]  # fmt: skip

@@ -9,6 +9,7 @@ import json
 import math
 from typing import Any
 
+from schedlab.arms import limits
 from schedlab.comparison import Comparison
 from schedlab.engine import ARMS
 from schedlab.judge import Judgement
@@ -43,7 +44,10 @@ def compare_document(c: Comparison) -> dict[str, Any]:
 
 
 def run_document(scenario: Scenario, arm: str, run: Run) -> dict[str, Any]:
-    """One run in the same shape, with what only a single run has."""
+    """One run in the same shape, with what only a single run has, without what its circumstances forbid to say."""
+    bounds = limits.of(scenario, arm, {run.variant: [run]})
+    remarks = limits.remarks({run.variant: [run]}, bounds)
+    run = bounds.heard(scenario, run)
     return {
         **_head(RUN_SCHEMA, scenario, arm, run.engine),
         "seeds": [run.seed],
@@ -54,6 +58,7 @@ def run_document(scenario: Scenario, arm: str, run: Run) -> dict[str, Any]:
             for m in scenario.metrics
         ],
         "digests": {run.variant: {str(run.seed): run.digest}},
+        "remarks": remarks,
         **{key: run.record.get(key) for key in _RUN_KEYS},
     }
 
