@@ -85,20 +85,16 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     result::report(&measured, recording, settings)
 }
 
-/// The patches that had it gave it no number that a program could rely on: no mainline kernel takes it.
+/// What no kernel can be told must not be passed over in silence.
 fn refuse_latency_nice(spec: &RunSpec) -> Result<()> {
     let tasks = spec.workloads.iter().flat_map(|w| &w.tasks).filter(|task| task.latency_nice.is_some());
     let groups = spec.cgroups.iter().filter(|group| group.latency_nice != 0);
     let whose = tasks.map(|task| format!("task {}", task.name)).chain(groups.map(|g| format!("cgroup {}", g.path)));
-    whose
-        .take(1)
-        .map(|who| {
-            Err(AgentError::cannot(
-                format!("{who}: latency nice is in no mainline kernel"),
-                "leave latency_nice out, or simulate it",
-            ))
-        })
-        .collect()
+    let refused = |who: String| {
+        let what = format!("{who}: latency nice is in no mainline kernel");
+        Err(AgentError::cannot(what, "leave latency_nice out, or simulate it"))
+    };
+    whose.take(1).try_for_each(refused)
 }
 
 fn autogroup_is_on() -> bool {
