@@ -71,7 +71,10 @@ fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "no decision: {} preempt checks with need-resched set already", report.not_asked)?;
     writeln!(f, "tasks: {} seen, state of {} taken from the trace once", report.tasks.seen, report.tasks.taken)?;
     if report.tasks.guessed > 0 {
-        writeln!(f, "warning: no record shows a task's state; {} tasks taken for without lag", report.tasks.guessed)?;
+        writeln!(f, "warning: no record shows a task's state; {} tasks taken for long sleepers", report.tasks.guessed)?;
+    }
+    if report.tasks.solved > 0 {
+        writeln!(f, "no record shows a task's state: {} lags solved for from decisions", report.tasks.solved)?;
     }
     if report.out_of_step > 0 {
         writeln!(f, "out of step {} times: the trace had a task where the model had not", report.out_of_step)?;

@@ -7,6 +7,7 @@
 
 mod display;
 mod explain;
+mod hypotheses;
 mod model;
 mod operation;
 mod reading;
@@ -14,6 +15,7 @@ mod report;
 mod settings;
 mod step;
 mod tally;
+mod verdict;
 mod window;
 
 pub use display::matrix_table;
@@ -29,6 +31,7 @@ use schedlab_policy::Version;
 use schedlab_trace::{Header, TraceError, TraceReader};
 
 use explain::Asking;
+use hypotheses::Row;
 use model::Model;
 use reading::Reading;
 use settings::{has_autogroup, settings, tick_beside_hrtick, uses_autogroup, Settings};
@@ -74,11 +77,12 @@ pub fn replay_rows(
     let mut first = window.next()?;
     header.nr_cpus = Some(window.fix_cpus(header.nr_cpus));
     let from = window.start() + options.warm_up;
-    let mut rows: Vec<(Model, Vec<String>)> = versions
+    let mut rows: Vec<(Row, Vec<String>)> = versions
         .iter()
         .map(|version| {
             let Settings { config, refused } = settings(&header, version);
-            (Model::new(config, Tally { from, limit: options.disagreements, ..Tally::default() }), refused)
+            let tally = Tally { from, limit: options.disagreements, ..Tally::default() };
+            (Row::new(Model::new(config, Tally::default()), tally), refused)
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
@@ -91,35 +95,36 @@ pub fn replay_rows(
         Some(step) => Some(step),
         None => window.next()?,
     } {
-        if let (Some(asking), Some((model, _))) = (&mut asking, rows.first()) {
-            asking.reach(model, step.time, &window);
+        if let (Some(asking), Some((row, _))) = (&mut asking, rows.first()) {
+            asking.reach(row.model(), step.time, &window);
         }
         for operation in reading.read(&step, &window) {
-            for (model, _) in &mut rows {
-                model.apply(&operation, step.time, step.cpu);
+            for (row, _) in &mut rows {
+                row.apply(&operation, step.time, step.cpu);
             }
-            if let (Some(asking), Some((model, _))) = (&mut asking, rows.first()) {
-                asking.follow(model, &operation, step.time);
+            if let (Some(asking), Some((row, _))) = (&mut asking, rows.first()) {
+                asking.follow(row.model(), &operation, step.time);
             }
         }
     }
     let mut reports: Vec<Report> =
-        rows.into_iter().map(|(model, refused)| finish(model, refused, &header, &window, options)).collect();
+        rows.into_iter().map(|(row, refused)| finish(row, refused, &header, &window, options)).collect();
     if let Some(report) = reports.first_mut() {
         report.explanation = asking.map(|asking| asking.end(&window));
     }
     Ok(reports)
 }
 
-fn finish(model: Model, refused: Vec<String>, header: &Header, window: &Window<'_>, options: &Options) -> Report {
+fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, options: &Options) -> Report {
     let (records, lost, span_ns) = window.totals();
     let kernel = header.kernel.clone();
     let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
     let sessions = uses_autogroup(header);
-    let trace = TraceInfo { kernel, cpus: model.fair.config.nr_cpus, records, lost, span_ns, sessions };
-    let mut tally = model.tally;
+    let trace = TraceInfo { kernel, cpus: row.model().fair.config.nr_cpus, records, lost, span_ns, sessions };
+    let version = row.model().fair.config.version.name;
+    let mut tally = row.tally;
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
         window.name(queued.pid).clone_into(&mut queued.name);
     }
-    Report::new(trace, model.fair.config.version.name, recorded, refused, options.warm_up, tally)
+    Report::new(trace, version, recorded, refused, options.warm_up, tally)
 }

@@ -195,8 +195,10 @@ pub struct TaskCounts {
     pub seen: u64,
     /// State taken from the trace at first sight; the others were forked in the trace or never ran.
     pub taken: u64,
-    /// Taken for tasks without lag, in a trace that shows no task's state.
+    /// Taken for long sleepers, in a trace that shows no task's state, under a row of CFS.
     pub guessed: u64,
+    /// Lags unknown at first sight, solved for from the kernel's decisions.
+    pub solved: u64,
 }
 
 /// A decision that differs.
@@ -337,7 +339,12 @@ impl Report {
                 count: field(Field::Count),
                 first: tally.state_misses,
             },
-            tasks: TaskCounts { seen: tally.tasks.seen, taken: tally.tasks.taken, guessed: tally.tasks.guessed },
+            tasks: TaskCounts {
+                seen: tally.tasks.seen,
+                taken: tally.tasks.taken,
+                guessed: tally.tasks.guessed,
+                solved: tally.tasks.solved,
+            },
             out_of_step: tally.out_of_step,
             disagreements: tally.disagreements,
             explanation: None,

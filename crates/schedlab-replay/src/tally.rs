@@ -41,6 +41,8 @@ impl Kind {
 pub enum Unjudged {
     /// The state of a task that mattered is not known yet.
     State,
+    /// It depends on a lag that nothing shows, which is narrowed by it.
+    Solved,
     /// No record shows the need-resched flag after it.
     Hidden,
     /// The flag shows only after a later decision, and may be due to that.
@@ -55,6 +57,7 @@ impl Unjudged {
     pub fn reason(self) -> &'static str {
         match self {
             Unjudged::State => "a task's state was not known yet",
+            Unjudged::Solved => "an unknown lag is solved for by it",
             Unjudged::Hidden => "no record shows the outcome",
             Unjudged::Timer => "the timer of a slice may have fired (HRTICK)",
             Unjudged::Time => "the queue changed about the time of the choice",
@@ -117,6 +120,7 @@ pub struct Tasks {
     pub seen: u64,
     pub taken: u64,
     pub guessed: u64,
+    pub solved: u64,
 }
 
 /// Steps of vruntime, and absolute values, that were equal to the nanosecond.

@@ -94,6 +94,12 @@ impl Fair {
         self.average(cpu.index()).vruntime()
     }
 
+    /// V of a group's queue on a CPU.
+    #[must_use]
+    pub fn group_average(&self, group: GroupId, cpu: CpuId) -> Vruntime {
+        self.average(self.group_queue(group, cpu)).vruntime()
+    }
+
     /// Virtual lag: V - v, unclamped, of a queued task; the saved one of another. 0 under CFS.
     #[must_use]
     pub fn lag(&self, task: TaskId) -> i64 {

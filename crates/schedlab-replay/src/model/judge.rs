@@ -7,6 +7,7 @@ use super::Model;
 use crate::operation::Flag;
 use crate::report::Disagreement;
 use crate::tally::{Kind, Unjudged, Where};
+use crate::verdict::{Beside, Outcome, Verdict};
 
 impl Model {
     /// A pick: `next` is the kernel's. Contested if at least two tasks compete. `sure`: they did when it was made.
@@ -23,15 +24,12 @@ impl Model {
         let at = Where { time: self.now, cpu, nice };
         if !(known && sure) {
             let why = if sure { Unjudged::State } else { Unjudged::Time };
-            return self.tally.unjudged(Kind::Pick, at, why);
+            return self.unjudged(Kind::Pick, at, why);
         }
-        self.tally.baselines(at, fifo == Some(next), lowest == Some(next));
+        let beside = Beside::Pick { fifo: fifo == Some(next), lowest_pid: lowest == Some(next) };
         let agrees = picked == Some(next);
-        self.tally.judged(Kind::Pick, at, agrees);
-        if !agrees {
-            let (kernel, model) = (self.runs(Some(next)), self.runs(picked));
-            self.disagree(Kind::Pick, cpu, kernel, model);
-        }
+        let differs = (!agrees).then(|| (self.runs(Some(next)), self.runs(picked)));
+        self.judged(Kind::Pick, at, beside, differs);
     }
 
     /// Whether the running task must go. `who`: the wakee, or the running task itself.
@@ -41,33 +39,29 @@ impl Model {
         let preempted = &mut self.cpus[cpu.index()].preempted;
         if flag.before || *preempted {
             *preempted &= flag.shared;
-            return self.tally.not_asked(at);
+            return self.not_asked(kind, at);
         }
-        let Some(after) = flag.after else { return self.tally.unjudged(kind, at, Unjudged::Hidden) };
+        let Some(after) = flag.after else { return self.unjudged(kind, at, Unjudged::Hidden) };
         if !(self.known(curr) && self.known(who)) {
-            return self.tally.unjudged(kind, at, Unjudged::State);
+            return self.unjudged(kind, at, Unjudged::State);
         }
         if flag.shared && after {
             if !resched {
-                return self.tally.unjudged(kind, at, Unjudged::Shared);
+                return self.unjudged(kind, at, Unjudged::Shared);
             }
             self.cpus[cpu.index()].preempted = true;
         }
-        self.tally.never_preempts(at, !after);
-        self.tally.judged(kind, at, resched == after);
-        if resched != after {
-            let word = |preempts: bool| if preempts { "preempt" } else { "keep" }.to_owned();
-            let (kernel, model) = (word(after), word(resched));
-            self.disagree(kind, cpu, kernel, model);
-        }
+        let word = |preempts: bool| if preempts { "preempt" } else { "keep" }.to_owned();
+        let differs = (resched != after).then(|| (word(after), word(resched)));
+        self.judged(kind, at, Beside::Preemption { kept: !after }, differs);
     }
 
     /// A timer that may have been a slice's own.
     pub(super) fn unjudged_timer(&mut self, cpu: CpuId, curr: TaskId, flag: Flag) {
         let at = Where { time: self.now, cpu, nice: self.fair.entity(curr).nice };
         match flag.before {
-            true => self.tally.not_asked(at),
-            false => self.tally.unjudged(Kind::Tick, at, Unjudged::Timer),
+            true => self.not_asked(Kind::Tick, at),
+            false => self.unjudged(Kind::Tick, at, Unjudged::Timer),
         }
     }
 
@@ -101,12 +95,25 @@ impl Model {
         pid.map_or_else(|| "idle".to_owned(), |pid| format!("run {pid}"))
     }
 
-    fn disagree(&mut self, kind: Kind, cpu: CpuId, kernel: String, model: String) {
-        if !self.tally.wants_disagreement(self.now) {
-            return;
-        }
+    fn not_asked(&mut self, kind: Kind, at: Where) {
+        self.verdicts.push(Verdict { kind, at, outcome: Outcome::NotAsked, beside: None, disagreement: None });
+    }
+
+    fn unjudged(&mut self, kind: Kind, at: Where, why: Unjudged) {
+        self.verdicts.push(Verdict { kind, at, outcome: Outcome::Unjudged(why), beside: None, disagreement: None });
+    }
+
+    /// `differs`: the kernel's decision and the model's in words, where they are not the same.
+    fn judged(&mut self, kind: Kind, at: Where, beside: Beside, differs: Option<(String, String)>) {
+        let outcome = if differs.is_some() { Outcome::Differs } else { Outcome::Agrees };
+        let told = differs.filter(|_| self.tally.wants_disagreement(self.now));
+        let disagreement = told.map(|(kernel, model)| Box::new(self.disagreement(kind, at.cpu, kernel, model)));
+        self.verdicts.push(Verdict { kind, at, outcome, beside: Some(beside), disagreement });
+    }
+
+    fn disagreement(&self, kind: Kind, cpu: CpuId, kernel: String, model: String) -> Disagreement {
         let reason = self.fair.decisions.as_ref().and_then(|all| all.last().copied());
-        let disagreement = Disagreement {
+        Disagreement {
             time_ns: self.now,
             cpu: cpu.0,
             kind: kind.name(),
@@ -118,7 +125,6 @@ impl Model {
             min_vruntime: self.fair.rq(cpu).min_vruntime.0,
             avg_vruntime: self.eevdf.then(|| self.fair.avg_vruntime(cpu).0),
             queue: self.queue(cpu),
-        };
-        self.tally.disagreements.push(disagreement);
+        }
     }
 }

@@ -27,7 +27,11 @@ impl Model {
         }
         self.prime(cpu, id, first);
         let now = self.clock(cpu);
+        self.take_lag(id, first);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
+        if first == Some(First::Guessed) {
+            self.use_slice(id);
+        }
         self.take_over(pid, first);
         if let (Whereabouts::Running(cpu), None) = (at, self.fair.curr(cpu)) {
             self.fair.set_next(cpu, id, now);
@@ -93,7 +97,7 @@ impl Model {
         let (Some(first), Some(id)) = (first, self.id(pid)) else { return };
         if first == First::Guessed {
             self.members.entry(pid).and_modify(|member| member.known = true);
-            self.tally.tasks.guessed += 1;
+            *(if self.eevdf { &mut self.tally.tasks.solved } else { &mut self.tally.tasks.guessed }) += 1;
             return;
         }
         let mut state = self.fair.task_state(id);

@@ -5,6 +5,7 @@ mod follow;
 mod judge;
 mod members;
 mod show;
+mod signature;
 mod state;
 
 use std::collections::BTreeMap;
@@ -13,16 +14,24 @@ use schedlab_model::{CpuId, Nanos, Pid, TaskId, USEC};
 use schedlab_policy::fair::Fair;
 use schedlab_policy::{DelayedLag, KernelConfig, Policy};
 
+use crate::hypotheses::Draw;
 use crate::operation::{Operation, Within};
 use crate::tally::Tally;
+use crate::verdict::Verdict;
 
 /// Records of one operation come within this time; what takes longer was interrupted.
 const CLOSE: Nanos = 50 * USEC;
 
 /// A version row, its tasks and its score.
+#[derive(Clone)]
 pub struct Model {
     pub fair: Fair,
+    /// What is counted beside decisions.
     pub tally: Tally,
+    /// What the last operation decided.
+    pub verdicts: Vec<Verdict>,
+    /// What a task of unknown state that the operation brings is taken for.
+    pub draw: Draw,
     eevdf: bool,
     members: BTreeMap<Pid, Member>,
     pids: Vec<Pid>,
@@ -81,12 +90,14 @@ impl Model {
         fair.decisions = Some(Vec::new());
         let cpus = vec![Cpu::default(); fair.config.nr_cpus];
         let (members, pids, free) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Model { fair, tally, eevdf, members, pids, free, cpus, now: 0, at: CpuId(0), order: 0 }
+        let (verdicts, draw) = (Vec::new(), Draw::default());
+        Model { fair, tally, verdicts, draw, eevdf, members, pids, free, cpus, now: 0, at: CpuId(0), order: 0 }
     }
 
     /// Takes part in an operation at a time of the trace; the record is of CPU `at`.
     pub fn apply(&mut self, operation: &Operation, now: Nanos, at: CpuId) {
         (self.now, self.at) = (now, at);
+        self.verdicts.clear();
         if let Some(decisions) = &mut self.fair.decisions {
             decisions.clear();
         }
@@ -119,6 +130,11 @@ impl Model {
             Operation::Show { probe, charged } => self.show(&probe, charged),
             Operation::Lost => self.lose(),
         }
+    }
+
+    /// Whether the row has lags.
+    pub fn is_eevdf(&self) -> bool {
+        self.eevdf
     }
 
     /// The task of a pid, while it is in the fair class.

@@ -14,13 +14,23 @@ pub struct Shown {
 }
 
 impl Model {
-    /// Lag of a task that is about to be placed, if the trace shows it.
+    /// Slice of a task that is about to be placed, if the trace shows it; its lag, if nothing shows that.
     pub(super) fn take_lag(&mut self, id: TaskId, first: Option<First>) {
-        if let Some(First::Probed { probe, .. }) = first {
-            let mut state = self.fair.task_state(id);
-            state.slice = probe.slice;
-            self.fair.restore_task(id, state);
+        let mut state = self.fair.task_state(id);
+        match first {
+            Some(First::Probed { probe, .. }) => state.slice = probe.slice,
+            Some(First::Guessed) if self.eevdf => state.vlag = self.draw.lag(self.fair.lag_limit(id)),
+            _ => return,
         }
+        self.fair.restore_task(id, state);
+    }
+
+    /// A task that is queued when it is first seen has used a part of its slice.
+    pub(super) fn use_slice(&mut self, id: TaskId) {
+        let mut state = self.fair.task_state(id);
+        let used = self.draw.used(state.deadline.since(state.vruntime));
+        state.deadline = state.deadline.plus(-used);
+        self.fair.restore_task(id, state);
     }
 
     /// The queue, the running task first, as the model has it and as the kernel last showed it.

@@ -1,0 +1,38 @@
+//! What of a model's state its later decisions depend on, in numbers that two models can be compared by.
+
+use schedlab_model::CpuId;
+use schedlab_policy::fair::GroupId;
+
+use super::Model;
+
+impl Model {
+    /// Where every entity stands on its queue from V, and what it carries off any queue. EEVDF alone.
+    pub fn signature(&self) -> Vec<i64> {
+        let mut state = Vec::with_capacity(6 * self.members.len());
+        for (pid, member) in &self.members {
+            let (group, se) = (self.fair.group_of(member.id), self.fair.entity(member.id));
+            let own = self.fair.group_average(group, se.cpu);
+            state.push(i64::from(*pid));
+            if se.on_rq {
+                state.extend([se.vruntime.since(own), se.deadline.since(own)]);
+                state.extend([i64::from(se.sched_delayed), se.vprot.since(own), i64::from(se.vlag == se.deadline.0 as i64)]);
+            } else {
+                state.extend([se.vlag, if se.rel_deadline { se.deadline.0 as i64 } else { 0 }]);
+            }
+        }
+        for nth in 1..self.fair.nr_groups() {
+            let group = GroupId(nth as u32);
+            for cpu in 0..self.cpus.len() {
+                let cpu = CpuId(cpu as u32);
+                let Some(se) = self.fair.group_entity(group, cpu) else { continue };
+                let own = self.fair.group_average(self.fair.group(group).parent, cpu);
+                match se.on_rq {
+                    true => state.extend([se.vruntime.since(own), se.deadline.since(own), se.load.weight as i64]),
+                    false => state.push(se.vlag),
+                }
+            }
+        }
+        state.extend(self.cpus.iter().map(|cpu| i64::from(cpu.preempted)));
+        state
+    }
+}
