@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{stream, CpuId, Nanos, Stream};
 
 use crate::model::Model;
 use crate::operation::{First, Operation};
@@ -18,13 +18,16 @@ use crate::tally::{Tally, Unjudged};
 use crate::verdict::{Outcome, Verdict};
 
 /// How many models follow a row while something is unknown.
-const MODELS: usize = 48;
+const MODELS: usize = 128;
 
 /// How many are tried to fill the gaps when some were dropped.
-const TRIES: usize = 96;
+const TRIES: usize = 400;
+
+/// How many are tried where none agrees with a decision; half as many after each time that it was in vain.
+const PATIENCE: usize = 1600;
 
 /// How many operations are followed again at most; what is older counts as settled.
-const MEMORY: usize = 4096;
+const MEMORY: usize = 40960;
 
 /// After so many operations models are looked at for having become the same.
 const BETWEEN_MERGES: usize = 32;
@@ -48,6 +51,10 @@ impl Draw {
     pub fn used(self, slice: i64) -> i64 {
         part(self.used, slice)
     }
+
+    fn bounded(self) -> Draw {
+        Draw { lag: self.lag.clamp(-WHOLE, WHOLE), used: self.used.clamp(0, WHOLE) }
+    }
 }
 
 fn part(of_whole: i64, number: i64) -> i64 {
@@ -60,16 +67,21 @@ pub struct Row {
     models: Vec<Hypothesis>,
     past: Option<Past>,
     dice: Dice,
+    patience: usize,
     eevdf: bool,
 }
 
 struct Hypothesis {
     model: Model,
-    /// Which of the past's models it comes from, and what it took the unknown tasks since for.
+    /// What leads to it; never empty. Several ways that lead to the same are one model.
+    ways: Vec<Way>,
+}
+
+/// One of the past's models, and what unknown tasks since were taken for.
+#[derive(Clone, Default, Debug)]
+struct Way {
     origin: usize,
     draws: Vec<Draw>,
-    /// How many it stands for.
-    copies: usize,
 }
 
 /// Since the first unknown task.
@@ -89,8 +101,8 @@ struct Entry {
 impl Row {
     pub fn new(model: Model, tally: Tally) -> Self {
         let eevdf = model.is_eevdf();
-        let first = Hypothesis { model, origin: 0, draws: Vec::new(), copies: 1 };
-        Row { tally, models: vec![first], past: None, dice: Dice(0x5eed), eevdf }
+        let first = Hypothesis { model, ways: vec![Way::default()] };
+        Row { tally, models: vec![first], past: None, dice: Dice(stream(0, "lags")), patience: PATIENCE, eevdf }
     }
 
     /// The model that stands for the row.
@@ -117,11 +129,14 @@ impl Row {
         past.log.push(Entry { operation: *operation, now, at, explained: 0 });
         let due = past.log.len() % BETWEEN_MERGES == 0;
         self.judge();
-        if due || matches!(operation, Operation::Lost) {
+        if due && self.models.len() > 1 {
             self.merge();
         }
         if self.past.as_ref().is_some_and(|past| past.log.len() >= MEMORY) {
-            self.settle();
+            match self.models.len() {
+                1 => self.past = None,
+                _ => self.settle(),
+            }
         }
     }
 
@@ -130,17 +145,17 @@ impl Row {
         if self.past.is_none() {
             self.settle();
         }
-        let each = (MODELS / self.models.len()).max(1);
         let old = std::mem::take(&mut self.models);
-        let all = old.len() * each;
-        for (nth, hypothesis) in old.into_iter().enumerate() {
-            let share = (hypothesis.copies / each).max(1);
+        let each = (MODELS / ways(&old)).max(1);
+        let all = old.iter().flat_map(|hypothesis| hypothesis.ways.iter().map(|way| (&hypothesis.model, way)));
+        for (nth, (model, way)) in all.enumerate() {
             for copy in 0..each {
-                let draw = self.dice.draw(nth * each + copy, all);
-                let mut draws = hypothesis.draws.clone();
-                draws.push(draw);
-                let model = hypothesis.model.clone();
-                self.models.push(Hypothesis { model, origin: hypothesis.origin, draws, copies: share });
+                // None in one of several alike, or in every other of several that differ.
+                let none = if each > 1 { copy == 0 } else { nth % 2 == 0 };
+                let draw = if none { self.dice.none() } else { self.dice.some((nth * each + copy) % MODELS) };
+                let draws = way.draws.iter().copied().chain([draw]).collect();
+                let ways = vec![Way { origin: way.origin, draws }];
+                self.models.push(Hypothesis { model: model.clone(), ways });
             }
         }
     }
@@ -150,7 +165,7 @@ impl Row {
         let origins = self.models.iter().map(|hypothesis| hypothesis.model.clone()).collect();
         self.past = Some(Past { origins, log: Vec::new() });
         for (nth, hypothesis) in self.models.iter_mut().enumerate() {
-            (hypothesis.origin, hypothesis.draws) = (nth, Vec::new());
+            hypothesis.ways = vec![Way { origin: nth, draws: Vec::new() }];
         }
     }
 
@@ -199,10 +214,12 @@ impl Row {
 
     /// No model agrees with the decision: perhaps there is another one that does, and with everything before.
     fn find(&mut self, nth: usize) -> bool {
-        let found = self.derive(TRIES, MODELS);
+        let found = self.derive(self.patience, MODELS / 4);
         if found.is_empty() {
+            self.patience /= 2;
             return false;
         }
+        self.patience = PATIENCE;
         self.count(nth, Some(Unjudged::Solved));
         self.models = found;
         true
@@ -210,38 +227,40 @@ impl Row {
 
     /// Fills the gaps that dropped models left.
     fn fill(&mut self) {
-        let copies: usize = self.models.iter().map(|hypothesis| hypothesis.copies).sum();
-        if copies < MODELS / 2 {
-            let more = self.derive(TRIES, MODELS - copies);
+        let left = ways(&self.models);
+        if left < MODELS / 2 {
+            let more = self.derive(TRIES, MODELS - left);
             self.models.extend(more);
         }
     }
 
-    /// Up to `wanted` models like the present ones, with one draw of theirs changed, that explain all that was explained.
+    /// Up to `wanted` models by ways like the present ones that explain all that was explained.
     fn derive(&mut self, tries: usize, wanted: usize) -> Vec<Hypothesis> {
         let mut found = Vec::new();
         let Some(past) = &self.past else { return found };
+        let ways: Vec<&Way> = self.models.iter().flat_map(|hypothesis| &hypothesis.ways).collect();
         for _ in 0..tries {
             if found.len() == wanted {
                 break;
             }
-            let (one, other) = (self.dice.below(self.models.len()), self.dice.below(self.models.len()));
-            let (one, other) = (&self.models[one], &self.models[other]);
-            if let Some(draws) = self.dice.change(&one.draws, &other.draws) {
-                found.extend(past.follow(one.origin, draws));
-            }
+            let [way, a, b] = [(); 3].map(|()| ways[self.dice.below(ways.len())]);
+            let draws = match self.dice.below(2) {
+                0 => self.dice.shift(&way.draws, &a.draws, &b.draws),
+                _ => self.dice.change(&way.draws),
+            };
+            found.extend(draws.and_then(|draws| past.follow(Way { origin: way.origin, draws })));
         }
         found
     }
 
-    /// Models in the same state are one; if only one is left, nothing is unknown any more.
+    /// Models in the same state are one.
     fn merge(&mut self) {
         let mut states: BTreeMap<Vec<i64>, usize> = BTreeMap::new();
         let mut merged: Vec<Hypothesis> = Vec::new();
         for hypothesis in std::mem::take(&mut self.models) {
             let state = hypothesis.model.signature();
             match states.get(&state) {
-                Some(same) => merged[*same].copies += hypothesis.copies,
+                Some(same) => merged[*same].ways.extend(hypothesis.ways),
                 None => {
                     states.insert(state, merged.len());
                     merged.push(hypothesis);
@@ -249,17 +268,16 @@ impl Row {
             }
         }
         self.models = merged;
-        let tested = self.models.iter().map(|hypothesis| hypothesis.copies).sum::<usize>() >= MODELS / 4;
-        if self.models.len() == 1 && tested {
-            self.past = None;
-            self.models[0].copies = 1;
-        }
     }
+}
+
+fn ways(models: &[Hypothesis]) -> usize {
+    models.iter().map(|hypothesis| hypothesis.ways.len()).sum()
 }
 
 impl Hypothesis {
     fn apply(&mut self, operation: &Operation, now: Nanos, at: CpuId) {
-        if let Some(draw) = self.draws.last() {
+        if let Some(draw) = self.ways.first().and_then(|way| way.draws.last()) {
             self.model.draw = *draw;
         }
         self.model.apply(operation, now, at);
@@ -268,9 +286,9 @@ impl Hypothesis {
 
 impl Past {
     /// Follows the row again with other draws; `None` if they do not explain what was explained.
-    fn follow(&self, origin: usize, draws: Vec<Draw>) -> Option<Hypothesis> {
-        let mut model = self.origins.get(origin)?.clone();
-        let mut next = draws.iter();
+    fn follow(&self, way: Way) -> Option<Hypothesis> {
+        let mut model = self.origins.get(way.origin)?.clone();
+        let mut next = way.draws.iter();
         for entry in &self.log {
             if brings_unknown(&entry.operation) {
                 model.draw = *next.next()?;
@@ -283,7 +301,7 @@ impl Past {
                 return None;
             }
         }
-        Some(Hypothesis { model, origin, draws, copies: 1 })
+        Some(Hypothesis { model, ways: vec![way] })
     }
 }
 
@@ -294,58 +312,58 @@ fn brings_unknown(operation: &Operation) -> bool {
     )
 }
 
-/// Numbers without a pattern; the same ones in every run.
-struct Dice(u64);
+/// Draws at random, the same ones in every run.
+struct Dice(Stream);
 
 impl Dice {
-    /// SplitMix64.
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn below(&mut self, end: usize) -> usize {
-        (self.roll() % end.max(1) as u64) as usize
+        self.0.below(end.max(1) as u64) as usize
     }
 
     fn within(&mut self, from: i64, to: i64) -> i64 {
-        from + (self.roll() % (to - from).max(1) as u64) as i64
+        from + self.0.below((to - from).max(1) as u64) as i64
     }
 
-    /// The `nth` of so many: none, both bounds, and the range between in steps. Half have none, as most sleepers do.
-    fn draw(&mut self, nth: usize, of: usize) -> Draw {
-        let used = self.within(0, WHOLE);
+    /// No lag, as most sleepers have.
+    fn none(&mut self) -> Draw {
+        Draw { lag: 0, used: self.within(0, WHOLE) }
+    }
+
+    /// The `nth` of [`MODELS`] that share the range out; the ends first.
+    fn some(&mut self, nth: usize) -> Draw {
+        let step = 2 * WHOLE / MODELS as i64;
         let lag = match nth {
             1 => WHOLE,
-            3 => -WHOLE,
-            _ if nth % 2 == 0 => 0,
-            _ => {
-                let step = 2 * WHOLE / of.max(1) as i64;
-                let from = -WHOLE + step * nth as i64;
-                self.within(from - step, from + step).clamp(-WHOLE, WHOLE)
-            }
+            2 => -WHOLE,
+            _ => (nth as i64 * step - WHOLE + self.within(0, step)).clamp(-WHOLE, WHOLE),
         };
-        Draw { lag, used }
+        Draw { lag, used: self.within(0, WHOLE) }
     }
 
-    /// Draws like `one`, changed in one place: to nothing, to anything, by the distance to another's, or a little.
-    fn change(&mut self, one: &[Draw], other: &[Draw]) -> Option<Vec<Draw>> {
+    /// Draws like `one`, changed in one place: to nothing, to anything, or by a distance of any size.
+    fn change(&mut self, one: &[Draw]) -> Option<Vec<Draw>> {
         let mut draws = one.to_vec();
         let nth = self.below(draws.len());
-        let theirs = other.get(nth).copied().unwrap_or_default();
         let draw = draws.get_mut(nth)?;
         let near = WHOLE >> self.below(24);
-        match self.below(5) {
+        match self.below(8) {
             0 => draw.lag = 0,
             1 => draw.lag = self.within(-WHOLE, WHOLE),
-            2 => draw.lag += part(self.within(-WHOLE / 2, 3 * (WHOLE / 2)), theirs.lag - draw.lag),
-            3 => draw.lag += self.within(-near, near),
-            _ => draw.used += self.within(-near, near),
+            2 => draw.used += self.within(-near, near),
+            _ => draw.lag += self.within(-near, near),
         }
-        *draw = Draw { lag: draw.lag.clamp(-WHOLE, WHOLE), used: draw.used.clamp(0, WHOLE) };
+        *draw = draw.bounded();
         Some(draws)
+    }
+
+    /// Draws like `one`, all changed together the way by which two others differ: what is known of lags binds them to each
+    /// other more than it bounds any of them.
+    fn shift(&mut self, one: &[Draw], a: &[Draw], b: &[Draw]) -> Option<Vec<Draw>> {
+        let much = self.within(-WHOLE, WHOLE);
+        let moved = |one: i64, a: i64, b: i64| one + part(much, b - a);
+        let all = one.iter().zip(a.iter().zip(b));
+        let draws =
+            all.map(|(one, (a, b))| Draw { lag: moved(one.lag, a.lag, b.lag), used: moved(one.used, a.used, b.used) });
+        (a != b && a.len() == one.len()).then(|| draws.map(Draw::bounded).collect())
     }
 }

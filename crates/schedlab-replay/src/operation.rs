@@ -41,6 +41,8 @@ pub enum Operation {
     SetAffinity { pid: Pid },
     /// `__sched_setscheduler` among the fair policies.
     SetScheduler { pid: Pid, policy: FairPolicy, nice: i8, slice: Option<Nanos> },
+    /// The same by `sched_setscheduler`, which keeps nice value and slice.
+    SetPolicy { pid: Pid, policy: FairPolicy },
     /// A new weight: nice value, or SCHED_IDLE.
     Reweight { pid: Pid, weight: Weight },
     /// A task leaves the fair class (`__sched_setscheduler`, a priority boost).

@@ -35,10 +35,19 @@ pub enum What {
 pub enum Set {
     /// `__sched_setscheduler`: policy as user space numbers it; a slice of 0 is none.
     Scheduler { pid: Pid, policy: u32, nice: i8, slice: Nanos },
+    /// `sched_setscheduler`, which keeps nice value and slice; perhaps not permitted.
+    Policy { pid: Pid, policy: u32 },
     /// `set_user_nice`.
     Nice { pid: Pid, nice: i8 },
     /// `sched_setaffinity`, perhaps to the CPUs it has.
     Affinity { pid: Pid },
+}
+
+impl Set {
+    /// Whether it is a system call as it was entered, not the kernel's own step to carry it out.
+    pub fn may_change_nothing(self) -> bool {
+        matches!(self, Set::Affinity { .. } | Set::Policy { .. })
+    }
 }
 
 /// Where in the kernel a probe sits.
@@ -102,6 +111,12 @@ impl Step {
             Body::Other { name: "sys_sched_setaffinity(pid", fields } => {
                 let named = argument(fields.0).filter(|pid| *pid > 0);
                 [step(What::Set(Set::Affinity { pid: named.unwrap_or(record.pid) })), None]
+            }
+            Body::Other { name: "sys_sched_setscheduler(pid", fields } => {
+                let named = argument(fields.0).filter(|pid| *pid > 0);
+                let policy = fields.0.split_once("policy: ").and_then(|(_, rest)| argument(rest));
+                let set = |policy| Set::Policy { pid: named.unwrap_or(record.pid), policy };
+                [step(policy.map_or(What::Other, |policy| What::Set(set(policy as u32)))), None]
             }
             Body::Other { name: name @ ("sa" | "ni"), fields } => {
                 [step(set(name == "sa", fields).map_or(What::Other, What::Set)), None]

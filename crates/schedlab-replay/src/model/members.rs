@@ -168,6 +168,12 @@ impl Model {
         self.fair.clear_resched(cpu);
     }
 
+    /// `_sched_setscheduler`.
+    pub(super) fn set_policy(&mut self, pid: Pid, policy: FairPolicy) {
+        let Some(se) = self.id(pid).map(|id| self.fair.entity(id)) else { return };
+        self.set_scheduler(pid, (policy, se.nice, se.custom_slice.then_some(se.slice)));
+    }
+
     /// `do_set_cpus_allowed`.
     pub(super) fn set_affinity(&mut self, pid: Pid) {
         let Some(id) = self.id(pid) else { return };

@@ -15,7 +15,11 @@ impl Model {
             state.push(i64::from(*pid));
             if se.on_rq {
                 state.extend([se.vruntime.since(own), se.deadline.since(own)]);
-                state.extend([i64::from(se.sched_delayed), se.vprot.since(own), i64::from(se.vlag == se.deadline.0 as i64)]);
+                state.extend([
+                    i64::from(se.sched_delayed),
+                    se.vprot.since(own),
+                    i64::from(se.vlag == se.deadline.0 as i64),
+                ]);
             } else {
                 state.extend([se.vlag, if se.rel_deadline { se.deadline.0 as i64 } else { 0 }]);
             }

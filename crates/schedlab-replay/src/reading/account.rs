@@ -37,7 +37,7 @@ impl Reading {
             return self.runtime_outside(pid, ahead);
         }
         if !task.is_fair() {
-            return;
+            return self.come_back(pid, ahead);
         }
         let change = match step.in_task() {
             true if self.is_pending(step, ahead) => Some(Change::Set),

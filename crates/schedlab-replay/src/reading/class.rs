@@ -44,11 +44,11 @@ impl Reading {
         }
     }
 
-    /// Whether a charge by a task's own code belongs to the change that this code has announced. New CPUs charge only
-    /// where they differ from the old ones, and then before anything else but `schedule()`, which may be called for.
+    /// Whether a charge by a task's own code belongs to the change that this code has announced. A system call may change
+    /// nothing; if it does it charges before anything else but `schedule()`, which may be called for.
     pub(super) fn is_pending(&mut self, step: &Step, ahead: &Window<'_>) -> bool {
         let Some(task) = self.tasks.get_mut(&step.pid) else { return false };
-        if !matches!(task.sets, Some(Set::Affinity { .. })) {
+        if !task.sets.is_some_and(Set::may_change_nothing) {
             return task.sets.is_some();
         }
         match ahead.next_event_on(step.cpu) {
@@ -62,11 +62,20 @@ impl Reading {
         }
     }
 
+    /// A task that left the fair class is charged where it announced its return.
+    pub(super) fn come_back(&mut self, pid: Pid, ahead: &Window<'_>) {
+        let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.away) else { return };
+        if matches!(task.sets, Some(Set::Policy { policy, .. }) if fair_policy(policy).is_some()) {
+            task.sets = None;
+            self.return_to_class(pid, ahead);
+        }
+    }
+
     /// Such a change comes with its charge, or else before the next record of the code that makes it.
     pub(super) fn set_pending(&mut self, pid: Pid, charged: bool) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         match task.sets {
-            Some(set) if charged || !matches!(set, Set::Affinity { .. }) => {
+            Some(set) if charged || !set.may_change_nothing() => {
                 task.sets = None;
                 self.set(set);
             }
@@ -75,7 +84,8 @@ impl Reading {
     }
 
     fn set(&mut self, set: Set) {
-        let (Set::Scheduler { pid, .. } | Set::Nice { pid, .. } | Set::Affinity { pid }) = set;
+        let (Set::Scheduler { pid, .. } | Set::Policy { pid, .. } | Set::Nice { pid, .. } | Set::Affinity { pid }) =
+            set;
         let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.is_fair()) else { return };
         match set {
             Set::Nice { nice, .. } if task.weight != Weight::Idle && task.weight != Weight::Nice(nice) => {
@@ -83,6 +93,14 @@ impl Reading {
             }
             Set::Nice { .. } => {}
             Set::Affinity { .. } => self.push(Operation::SetAffinity { pid }),
+            Set::Policy { policy, .. } => match fair_policy(policy) {
+                Some(policy) => {
+                    let nice = Weight::Nice(nice(task.prio));
+                    task.weight = if policy == FairPolicy::Idle { Weight::Idle } else { nice };
+                    self.push(Operation::SetPolicy { pid, policy });
+                }
+                None => self.leave_class(pid),
+            },
             Set::Scheduler { policy, nice, slice, .. } => match fair_policy(policy) {
                 Some(policy) => {
                     let idle = policy == FairPolicy::Idle;

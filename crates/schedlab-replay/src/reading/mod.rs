@@ -167,7 +167,8 @@ impl Reading {
             }
             Kind::Fork { parent, child } => {
                 self.cancel(parent);
-                self.fork(step.cpu, parent, child, !interrupted);
+                // Where nothing is shown, nothing better comes than the place of now.
+                self.fork(step.cpu, parent, child, !interrupted || !ahead.shows_state());
             }
             Kind::Exit { pid, .. } => self.exit(pid),
             Kind::Switch { .. } => self.switch(step, kind, ahead),

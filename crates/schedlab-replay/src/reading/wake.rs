@@ -52,7 +52,7 @@ impl Reading {
     pub(super) fn wakeup_new(&mut self, step: &Step, (pid, prio, cpu): (Pid, i32, CpuId), ahead: &Window<'_>) {
         if !self.tasks.contains_key(&pid) {
             // The fork itself was not recorded.
-            self.fork(step.cpu, step.pid, pid, false);
+            self.fork(step.cpu, step.pid, pid, !ahead.shows_state());
         }
         self.follow_prio(pid, prio, ahead);
         let flag = self.flag_ahead(cpu, ahead);
