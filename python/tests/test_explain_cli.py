@@ -92,3 +92,51 @@ def test_what_cannot_be_asked(
 def test_times() -> None:
     for text, ns in (("12.5ms", 12_500_000), ("1.5s", 1_500_000_000), ("800us", 800_000), ("7ns", 7)):
         assert _time(text) == ns
+
+
+GROUPS = """
+name = "groups"
+machine = { base = "laptop-8", topology = { cores-per-llc = 1 } }
+duration = "150ms"
+noise = false
+cgroup = [{ name = "a" }, { name = "b" }, { name = "b/c", quota = "10ms", period = "50ms" }]
+workload = [
+    { use = "hog", name = "one", cgroup = "a" },
+    { use = "hog", name = "three", cgroup = "b/c" },
+]
+variant = [
+    { name = "even", kernel = "6.12", hz = 1000 },
+    { name = "more", kernel = "6.12", hz = 1000, cgroups.b.weight = 300 },
+]
+"""
+
+
+def test_groups_and_quotas_are_told_by_their_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "groups.toml"
+    path.write_text(GROUPS)
+    assert main(["explain", str(path), "even", "more"]) == 0
+    out = capsys.readouterr().out
+    assert ": picks group /a\n" in out
+    assert ": picks group /b\n" in out
+    assert main(["explain", str(path), "--variant", "even", "--task", "three", "--at", "49ms"]) == 0
+    out = capsys.readouterr().out
+    assert "is throttled, it waits for " in out
+    assert "group /b/c is throttled: " in out
+    assert " throttle_cfs_rq: its pool is empty (runtime left " in out
+    assert "throttled here: group /b/c" in out
+    assert "group /b/c is no longer throttled: 50.000000 unthrottle_cfs_rq" in out
+
+
+def test_costs_are_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "costs.toml"
+    path.write_text(
+        'machine = "laptop-8"\nduration = "100ms"\n'
+        'workload = [{ use = "hackbench", groups = 1, repeat = true }, '
+        '{ use = "cyclictest", smp = true, interval = "500us" }]\n'
+        'variant = [{ name = "often", kernel = "6.1", hz = 250 }, { name = "seldom", kernel = "6.1", hz = 100 }]\n'
+    )
+    assert main(["explain", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "no decision: costs parted them" in out
+    assert " since its last common event " in out
+    assert " decisions before are alike" in out

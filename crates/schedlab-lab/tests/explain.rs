@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, Parting, Who, WhyError};
+use schedlab_lab::explain::{explain, why, Parting, Told, Who, WhyError};
 use schedlab_scenario::Scenario;
 
 const HOGS: &str =
@@ -69,6 +69,44 @@ fn the_rule_that_differs_is_named() {
     }
 }
 
+/// Ticks cost time: what comes after them comes later, in another order in the end, whatever anybody decides.
+const COSTS: &[(&str, &str, &str)] = &[
+    (MIX, "kernel = \"6.12\", hz = 250", "kernel = \"6.12\", hz = 1000"),
+    (MIX, "kernel = \"6.1\", hz = 250", "kernel = \"6.1\", hz = 100"),
+    (MIX, "kernel = \"6.12\"", "kernel = \"6.12\", features = { SIS_UTIL = false }"),
+    (MIX, "kernel = \"6.12\"", "kernel = \"6.12\", features = { TTWU_QUEUE = false }"),
+    (MIX, "kernel = \"6.6\"", "kernel = \"6.12.0\""),
+    (MIX, "kernel = \"7.2\"", "kernel = \"7.2\", features = { HRTICK = false }"),
+];
+
+#[test]
+fn a_decision_is_blamed_only_if_it_differs_and_costs_are_told_as_what_moved() {
+    let mut by_costs = 0;
+    for (workload, a, b) in COSTS {
+        let Some(parting) = parting(workload, a, b) else { continue };
+        let decisions = parting.sides.each_ref().map(|side| side.decision.as_ref());
+        if let [Some(a), Some(b)] = decisions {
+            let what = |told: &Told| (told.verdict, told.pid, told.group, told.other_cpu, told.asked);
+            assert_ne!(what(a), what(b), "{parting:#?}");
+            assert_eq!(parting.same_rule, (a.rule, a.feature) == (b.rule, b.feature), "{parting:#?}");
+        }
+        let Some(costs) = &parting.costs else {
+            assert!(parting.question != "order" && decisions.iter().any(Option::is_some), "{parting:#?}");
+            continue;
+        };
+        by_costs += 1;
+        assert_eq!((parting.question, decisions), ("order", [None, None]), "{parting:#?}");
+        let times: Vec<[Option<u64>; 2]> = costs.events.iter().flatten().map(|moved| moved.at_ns).collect();
+        if let [[Some(a0), Some(b0)], [Some(a1), Some(b1)]] = times[..] {
+            // The first run's own event comes first there, the second's in the other run.
+            assert!(a0 <= a1 && b1 <= b0, "{costs:#?}");
+        }
+        let later = |side: usize| parting.sides[side].event_ns.is_none_or(|at| at >= costs.since_ns[side]);
+        assert!(later(0) && later(1) && parting.alike > 0, "{parting:#?}");
+    }
+    assert!(by_costs > 0);
+}
+
 #[test]
 fn equal_variants_never_part_and_an_ablated_feature_without_effect_does_not_either() {
     let kernel = "kernel = \"6.12\"";
@@ -90,9 +128,9 @@ fn a_waiting_task_is_told_who_runs_and_what_ended_it() {
         let (runs, waits) = if a.state == "running" { (a, b) } else { (b, a) };
         assert_eq!((runs.state, waits.state, waits.runner), ("running", "waiting", Some(runs.pid)));
         assert_eq!((runs.since_ns, runs.ended_ns), (waits.since_ns, waits.ended_ns));
-        assert_eq!(waits.picked.as_ref().map(|told| (told.verdict, told.pid)), Some(("pick", runs.pid)));
+        assert_eq!(waits.picked.last().map(|told| (told.verdict, told.pid)), Some(("pick", Some(runs.pid))));
         let ended = waits.ended_by.last().unwrap();
-        assert_eq!((ended.verdict, ended.pid), ("pick", waits.pid), "{waits:#?}");
+        assert_eq!((ended.verdict, ended.pid), ("pick", Some(waits.pid)), "{waits:#?}");
         assert!(waits.ended_ns.unwrap() > at && waits.since_ns.unwrap() <= at);
         seen.push(waits.pid);
     }

@@ -1,7 +1,9 @@
 //! Why the scheduler decided what it decided: the rule, the feature, the numbers compared, the function of the kernel.
 
+use crate::fair::GroupId;
 use crate::features::Feature;
-use crate::{IdleRule, Policy, Resched, Rules, Series, WakeupRule};
+use crate::rt::RtLimit;
+use crate::{Policy, Resched, Version};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// What kind of decision was taken.
@@ -9,6 +11,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 pub enum Verdict {
     /// This task runs next.
     Pick(TaskId),
+    /// Somebody of this group runs next; who, the decision after it says.
+    PickGroup(GroupId),
     /// The woken task preempts.
     Preempt(TaskId),
     /// The woken task does not preempt.
@@ -19,12 +23,41 @@ pub enum Verdict {
     Stay(TaskId),
     /// The task stays queued although it sleeps.
     Delay(TaskId),
+    /// The group stays queued although everybody in it sleeps.
+    DelayGroup(GroupId),
+    /// The pool has nothing left for this CPU.
+    Throttle(Pool),
+    /// It has again.
+    Unthrottle(Pool),
+    /// The task of a throttled group leaves the queue, on its way to user mode (6.18 and later).
+    Leave(TaskId),
     /// A waking or new task goes to the CPU.
     Place(TaskId, CpuId),
     /// The search for an idle CPU for the task may test so many; the numbers say how many.
     Search(TaskId),
     /// The balancer moves the task to the decision's CPU from another.
     Pull(TaskId, CpuId),
+}
+
+/// What CPU time is taken from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pool {
+    /// A group's quota.
+    Group(GroupId),
+    /// What a period leaves to the real-time class, or the fair class's deadline server to it.
+    RealTime,
+}
+
+/// The class that decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Class {
+    /// `fair_sched_class`.
+    #[default]
+    Fair,
+    /// `rt_sched_class`.
+    RealTime,
+    /// Above both: their order.
+    Core,
 }
 
 /// In which call a decision of the fair class fell.
@@ -48,13 +81,19 @@ pub struct Decision {
     pub now: Nanos,
     /// On which CPU's queue.
     pub cpu: CpuId,
+    /// By which class.
+    pub class: Class,
+    /// Whose queue it was taken from.
+    pub queue: GroupId,
+    /// The group whose entity stood for the task there, if the task's own queue is further down.
+    pub by: Option<GroupId>,
     /// What.
     pub verdict: Verdict,
     /// In which call.
     pub during: During,
     /// What is asked of the CPU after it.
     pub asked: Resched,
-    /// Which rule of fair.c decided, in words.
+    /// Which rule of the class decided, in words.
     pub rule: &'static str,
     /// The feature that made the difference, if one did.
     pub feature: Option<Feature>,
@@ -63,7 +102,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// A decision outside the fair class's queues: placement and balancing.
+    /// A decision outside the fair class's queues: placement, balancing, other classes.
     pub(crate) fn outside(
         now: Nanos,
         cpu: CpuId,
@@ -72,40 +111,82 @@ impl Decision {
         feature: Option<Feature>,
         compared: [(&'static str, i64); 2],
     ) -> Self {
-        Decision { now, cpu, verdict, during: During::Other, asked: Resched::No, rule, feature, compared }
+        let (class, queue, by) = (Class::Fair, GroupId::ROOT, None);
+        let (during, asked) = (During::Other, Resched::No);
+        Decision { now, cpu, class, queue, by, verdict, during, asked, rule, feature, compared }
     }
 
-    /// The function of this kernel's `fair.c` that decides so.
+    /// The function of this kernel that decides so.
     #[must_use]
-    pub fn function(&self, series: Series, rules: &Rules) -> &'static str {
-        let cfs = rules.policy == Policy::Cfs;
-        match self.verdict {
-            Verdict::Pick(_) if cfs => "pick_next_entity",
-            Verdict::Pick(_) => "pick_eevdf",
-            Verdict::Preempt(_) | Verdict::Keep(_) => match (rules.idle, rules.wakeup) {
-                (_, WakeupRule::Requeue) => "wakeup_preempt_fair",
-                (IdleRule::Entity, _) => "check_preempt_wakeup_fair",
-                _ => "check_preempt_wakeup",
-            },
-            Verdict::Expire(_) | Verdict::Stay(_) if cfs || !rules.expiry_reschedules => "check_preempt_tick",
-            Verdict::Expire(_) | Verdict::Stay(_) => "update_curr",
-            Verdict::Delay(_) => "dequeue_entity",
-            Verdict::Place(..) if self.rule.starts_with("wake_affine") => "wake_affine",
-            Verdict::Place(..) if self.rule == "idlest group" => "find_idlest_cpu",
-            Verdict::Place(..) => "select_idle_sibling",
-            Verdict::Search(_) => "select_idle_cpu",
-            Verdict::Pull(..) if series >= Series::V6_12_0 => "sched_balance_rq",
-            Verdict::Pull(..) => "load_balance",
+    pub fn function(&self, version: &Version) -> &'static str {
+        match self.class {
+            Class::Fair => self.fair_function(version),
+            Class::RealTime => self.rt_function(version),
+            Class::Core => version.names.preempt,
         }
     }
 
-    /// The task it is about.
-    #[must_use]
-    pub fn task(&self) -> TaskId {
+    fn fair_function(&self, version: &Version) -> &'static str {
+        let (rules, names) = (&version.rules, version.names);
+        let cfs = rules.policy == Policy::Cfs;
         match self.verdict {
-            Verdict::Pick(task) | Verdict::Preempt(task) | Verdict::Keep(task) | Verdict::Expire(task) => task,
-            Verdict::Stay(task) | Verdict::Delay(task) | Verdict::Search(task) => task,
-            Verdict::Place(task, _) | Verdict::Pull(task, _) => task,
+            Verdict::Pick(_) | Verdict::PickGroup(_) if cfs => "pick_next_entity",
+            Verdict::Pick(_) | Verdict::PickGroup(_) => "pick_eevdf",
+            Verdict::Preempt(_) | Verdict::Keep(_) => names.preempt_fair,
+            Verdict::Expire(_) if self.rule == QUOTA_USED => "__account_cfs_rq_runtime",
+            Verdict::Expire(_) if self.during == During::Hrtick => "task_tick_fair",
+            Verdict::Expire(_) | Verdict::Stay(_) if cfs || !rules.expiry_reschedules => "check_preempt_tick",
+            Verdict::Expire(_) | Verdict::Stay(_) => "update_curr",
+            Verdict::Delay(_) | Verdict::DelayGroup(_) => "dequeue_entity",
+            Verdict::Throttle(_) => "throttle_cfs_rq",
+            Verdict::Unthrottle(_) => "unthrottle_cfs_rq",
+            Verdict::Leave(_) => "throttle_cfs_rq_work",
+            Verdict::Place(..) if self.rule.starts_with("wake_affine") => "wake_affine",
+            Verdict::Place(..) if self.rule == "idlest group" => names.idlest_cpu,
+            Verdict::Place(..) => "select_idle_sibling",
+            Verdict::Search(_) => "select_idle_cpu",
+            Verdict::Pull(..) => names.balance,
+        }
+    }
+
+    fn rt_function(&self, version: &Version) -> &'static str {
+        let server = version.rules.rt_limit == RtLimit::FairServer;
+        match self.verdict {
+            Verdict::Preempt(_) | Verdict::Keep(_) => version.names.preempt_rt,
+            Verdict::Throttle(_) if server => "dl_server_timer",
+            Verdict::Unthrottle(_) if server => "update_curr_dl_se",
+            Verdict::Throttle(_) => "sched_rt_runtime_exceeded",
+            Verdict::Unthrottle(_) => "do_sched_rt_period_timer",
+            Verdict::Expire(_) | Verdict::Stay(_) => "task_tick_rt",
+            Verdict::Place(..) | Verdict::Search(_) => "select_task_rq_rt",
+            Verdict::Pull(..) if self.rule == PUSHED => "push_rt_task",
+            Verdict::Pull(..) => "pull_rt_task",
+            _ => "_pick_next_task_rt",
+        }
+    }
+
+    /// The task it is about; a decision about a group or a class has none.
+    #[must_use]
+    pub fn task(&self) -> Option<TaskId> {
+        match self.verdict {
+            Verdict::Pick(task) | Verdict::Preempt(task) | Verdict::Keep(task) | Verdict::Expire(task) => Some(task),
+            Verdict::Stay(task) | Verdict::Delay(task) | Verdict::Search(task) | Verdict::Leave(task) => Some(task),
+            Verdict::Place(task, _) | Verdict::Pull(task, _) => Some(task),
+            Verdict::PickGroup(_) | Verdict::DelayGroup(_) | Verdict::Throttle(_) | Verdict::Unthrottle(_) => None,
+        }
+    }
+
+    /// The group it is about, or whose entity stood for the task.
+    #[must_use]
+    pub fn group(&self) -> Option<GroupId> {
+        match self.verdict {
+            Verdict::PickGroup(group) | Verdict::DelayGroup(group) => Some(group),
+            Verdict::Throttle(Pool::Group(group)) | Verdict::Unthrottle(Pool::Group(group)) => Some(group),
+            _ => self.by,
         }
     }
 }
+
+/// Names of rules.
+pub(crate) const QUOTA_USED: &str = "its group's quota is used up";
+pub(crate) const PUSHED: &str = "waits here, could run there";

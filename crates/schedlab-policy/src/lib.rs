@@ -27,7 +27,7 @@ pub use version::rules::{
     Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules,
     SliceSource, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
-pub use version::{Series, Version, VersionError};
+pub use version::{Names, Series, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

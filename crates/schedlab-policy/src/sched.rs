@@ -51,6 +51,8 @@ pub struct Sched {
     pub(crate) idle_wakees: Vec<Wakee>,
     pub(crate) random: Vec<Stream>,
     pub(crate) struck: Struck,
+    /// Per CPU, whether the last decision recorded said that the real-time class is held back.
+    pub(crate) rt_limited: Vec<bool>,
     pub(crate) candidates: Vec<TaskId>,
     tick_nsec: Nanos,
     pub(crate) distributed: usize,
@@ -78,6 +80,7 @@ impl Sched {
             idle_wakees: vec![Wakee::default(); nr_cpus],
             random: Vec::new(),
             struck: Struck::default(),
+            rt_limited: vec![false; nr_cpus],
             candidates: Vec::new(),
             tick_nsec,
             distributed: 0,
@@ -187,7 +190,7 @@ impl Sched {
         now: Nanos,
     ) -> Resched {
         if self.rt.in_use() {
-            if let Some(wish) = self.preempt_by_class(cpu, task, need_resched) {
+            if let Some(wish) = self.preempt_by_class(cpu, task, need_resched, now) {
                 return wish;
             }
         }
@@ -202,6 +205,7 @@ impl Sched {
         if self.rt.on_rq(task) {
             self.rt.dequeue(cpu, task, now);
             self.sync(cpu);
+            self.note_rt_limit(cpu, Resched::No, now);
             return true;
         }
         let before = self.only_idle_policy(cpu);

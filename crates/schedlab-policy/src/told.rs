@@ -3,7 +3,7 @@
 use schedlab_model::{Nanos, Pid};
 use serde::Serialize;
 
-use crate::decision::{Decision, During, Verdict};
+use crate::decision::{Class, Decision, During, Verdict};
 use crate::fair::QueueView;
 use crate::{Resched, Version};
 
@@ -14,10 +14,15 @@ pub struct Told {
     pub time_ns: Nanos,
     /// On which CPU's queue.
     pub cpu: u32,
-    /// What: `pick`, `preempt`, `keep`, `expire`, `stay`, `delay`, `place`, `search`, `pull`.
+    /// What: `pick`, `preempt`, `keep`, `expire`, `stay`, `delay`, `throttle`, `unthrottle`, `leave`, `place`,
+    /// `search`, `pull`.
     pub verdict: &'static str,
-    /// About whom.
-    pub pid: Pid,
+    /// About which task; none: about a group or a class.
+    pub pid: Option<Pid>,
+    /// About which group, or whose entity stood for the task.
+    pub group: Option<u32>,
+    /// The class that decided: `fair`, `rt`, `core`.
+    pub class: &'static str,
     /// The CPU it goes to or comes from.
     pub other_cpu: Option<u32>,
     /// In which call: `tick`, `wakeup`, `hrtick`, `other`.
@@ -38,16 +43,19 @@ pub struct Told {
 }
 
 impl Told {
-    /// `pid` names the task it is about.
+    /// `pid` names the task it is about, if it is about one.
     #[must_use]
-    pub fn of(decision: &Decision, pid: Pid, queue: Option<QueueView>, version: &Version) -> Told {
+    pub fn of(decision: &Decision, pid: Option<Pid>, queue: Option<QueueView>, version: &Version) -> Told {
         let (verdict, other) = match decision.verdict {
-            Verdict::Pick(_) => ("pick", None),
+            Verdict::Pick(_) | Verdict::PickGroup(_) => ("pick", None),
             Verdict::Preempt(_) => ("preempt", None),
             Verdict::Keep(_) => ("keep", None),
             Verdict::Expire(_) => ("expire", None),
             Verdict::Stay(_) => ("stay", None),
-            Verdict::Delay(_) => ("delay", None),
+            Verdict::Delay(_) | Verdict::DelayGroup(_) => ("delay", None),
+            Verdict::Throttle(_) => ("throttle", None),
+            Verdict::Unthrottle(_) => ("unthrottle", None),
+            Verdict::Leave(_) => ("leave", None),
             Verdict::Search(_) => ("search", None),
             Verdict::Place(_, cpu) => ("place", Some(cpu.0)),
             Verdict::Pull(_, cpu) => ("pull", Some(cpu.0)),
@@ -57,6 +65,12 @@ impl Told {
             cpu: decision.cpu.0,
             verdict,
             pid,
+            group: decision.group().map(|group| group.0),
+            class: match decision.class {
+                Class::Fair => "fair",
+                Class::RealTime => "rt",
+                Class::Core => "core",
+            },
             other_cpu: other,
             during: match decision.during {
                 During::Tick => "tick",
@@ -69,7 +83,7 @@ impl Told {
                 Resched::Lazy => Some("lazy"),
                 Resched::Full => Some("full"),
             },
-            function: decision.function(version.series, &version.rules),
+            function: decision.function(version),
             rule: decision.rule,
             feature: decision.feature.map(|feature| feature.info().name),
             compared: decision.compared,

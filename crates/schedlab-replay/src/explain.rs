@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::decision::Verdict;
+use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::fair::{EntityState, QueueView};
 use schedlab_policy::told::Told;
 use serde::Serialize;
@@ -43,6 +43,8 @@ pub enum Answer {
 pub struct Why {
     /// Names of every task mentioned, by pid.
     pub tasks: BTreeMap<Pid, String>,
+    /// Names of groups: a trace says who shares a session, not what it is called.
+    pub groups: BTreeMap<u32, String>,
     /// The row.
     pub kernel: &'static str,
     /// When.
@@ -61,8 +63,8 @@ pub struct Why {
     pub waits_for: Option<&'static str>,
     /// Who runs there; `None` is idle or another class.
     pub runner: Option<Pid>,
-    /// The row's own pick where the runner got the CPU.
-    pub picked: Option<Told>,
+    /// The row's own pick where the runner got the CPU, level by level from the root down.
+    pub picked: Vec<Told>,
     /// Whether that was the kernel's.
     pub agrees: Option<bool>,
     /// The last decisions that left it there.
@@ -85,7 +87,7 @@ pub struct Why {
 #[derive(Clone, Default)]
 struct Turn {
     runner: Pid,
-    picked: Option<Told>,
+    picked: Vec<Told>,
     kept: Vec<Told>,
     kept_total: u64,
 }
@@ -140,9 +142,10 @@ impl Asking {
             .find(|entity| entity.group.is_none() && entity.state == EntityState::Running)
             .map(|entity| entity.pid);
         let turn = self.turns.get(&cpu).filter(|turn| Some(turn.runner) == runner).cloned().unwrap_or_default();
-        let picked_pid = turn.picked.as_ref().map(|told| told.pid);
+        let picked_pid = turn.picked.last().and_then(|told| told.pid);
         Answer::Why(Box::new(Why {
             tasks: BTreeMap::new(),
+            groups: BTreeMap::new(),
             kernel: model.fair.config.version.name,
             at_ns: self.question.at,
             cpu: cpu.0,
@@ -177,7 +180,7 @@ impl Asking {
                 for pid in [prev, next] {
                     self.past.entry(pid).or_default().since = Some(time);
                 }
-                let picked = told.into_iter().rfind(|told| told.verdict == "pick");
+                let picked = last_pick(told);
                 self.turns.insert(cpu, Turn { runner: next, picked, ..Turn::default() });
             }
             _ => told.into_iter().for_each(|told| self.keep(told)),
@@ -220,13 +223,22 @@ impl Asking {
         let outside = Answer::Outside(window.start(), window.end());
         let mut answer = self.answer.take().unwrap_or(outside);
         if let Answer::Why(why) = &mut answer {
-            let decisions = why.picked.iter().chain(&why.kept).chain(&why.ended_by).map(|told| told.pid);
+            let told = why.picked.iter().chain(&why.kept).chain(&why.ended_by);
+            let decisions = told.filter_map(|told| told.pid);
             let entities = why.queue.entities.iter().map(|entity| entity.pid);
             let pids: Vec<Pid> = decisions.chain(entities).chain([why.pid]).collect();
             why.tasks = pids.into_iter().map(|pid| (pid, window.name(pid).to_owned())).collect();
         }
         answer
     }
+}
+
+/// The levels of the last pick, the one of a task last.
+fn last_pick(mut told: Vec<Told>) -> Vec<Told> {
+    told.retain(|told| told.verdict == "pick");
+    let before = told.iter().rev().skip(1).position(|told| told.pid.is_some());
+    let from = before.map_or(0, |back| told.len() - 1 - back);
+    told.split_off(from)
 }
 
 fn state(queue: &QueueView, pid: Pid) -> &'static str {
@@ -253,8 +265,8 @@ impl Model {
     fn told(&self, time: Nanos) -> Vec<Told> {
         let decisions = self.fair.decisions.iter().flatten();
         let version = self.fair.config.version;
+        let pid = |decision: &Decision| decision.task().map(|task| self.pid_of(task));
         let fair = decisions.filter(|decision| !matches!(decision.verdict, Verdict::Place(..) | Verdict::Pull(..)));
-        fair.map(|decision| Told { time_ns: time, ..Told::of(decision, self.pid_of(decision.task()), None, version) })
-            .collect()
+        fair.map(|decision| Told { time_ns: time, ..Told::of(decision, pid(decision), None, version) }).collect()
     }
 }

@@ -115,6 +115,13 @@ impl Cgroups {
         }
     }
 
+    /// Every group by its number; `workload` names one by its place.
+    pub fn names<'a>(&'a self, workload: impl Fn(usize) -> &'a str + 'a) -> impl Iterator<Item = (u32, String)> + 'a {
+        let named = self.named.iter().map(|(path, group)| (group.0, path.clone()));
+        let sessions = self.autogroups.iter().enumerate();
+        named.chain(sessions.map(move |(index, group)| (group.0, format!("/autogroup-{}", workload(index)))))
+    }
+
     /// How the quotas were used, by path.
     pub fn bandwidth(&self, fair: &Fair) -> Vec<(String, BandwidthStats)> {
         let stats = |(path, group): (&String, &GroupId)| Some((path.clone(), fair.bandwidth(*group)?));

@@ -103,7 +103,15 @@ impl<'a, S: Sink> Session<'a, S> {
     /// A CPU's queue.
     #[must_use]
     pub fn queue(&self, cpu: CpuId) -> QueueView {
-        self.0.sched.fair.queue_view(cpu, |task| pid(task.0 as Pid))
+        let name = |task: TaskId| pid(task.0 as Pid);
+        let real_time = self.0.sched.real_time_view(cpu, name);
+        QueueView { real_time, ..self.0.sched.fair.queue_view(cpu, name) }
+    }
+
+    /// The groups but the root, by their number in views and decisions: path, or `/autogroup-WORKLOAD`.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, String)> + '_ {
+        let workload = |index: usize| self.0.workloads.get(index).map_or("", |workload| workload.name.as_str());
+        self.0.cgroups.names(workload)
     }
 
     /// A CPU.

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schedlab.render.queue import ms, queue_lines, task
+from schedlab.render.queue import group, ms, queue_lines, task
 from schedlab.scenario import Scenario
 
 PARTING_SCHEMA = "schedlab.explain/1"
 WHY_SCHEMA = "schedlab.why/1"
 
-_COUNTS = {"last CPU", "waker's CPU", "may test", "CPUs of the cache", "tasks left there", "imbalance"}
+_COUNTS = {"last CPU", "waker's CPU", "may test", "CPUs of the cache", "tasks left there", "imbalance"} | {
+    "priority",
+    "running priority",
+    "next priority",
+}
 """Compared numbers that are no times."""
 
 _QUESTIONS = {
@@ -19,11 +23,12 @@ _QUESTIONS = {
     "tick": "the tick: must {task} go?",
     "hrtick": "the slice-end timer: must {task} go?",
     "accounting": "{task} is charged: must it go?",
+    "throttle": "{task}'s group is throttled: must it go?",
     "pick": "who runs next?",
     "placement": "where does {task} go?",
     "delayed_wakeup": "where does {task} go? (it woke while its dequeue was delayed)",
     "pull": "is {task} pulled here?",
-    "order": "no decision: what the runs did cost differs, and so does the order of their events",
+    "order": "no decision: costs parted them",
 }
 
 _ANSWERS = {
@@ -36,6 +41,9 @@ _ANSWERS = {
     "place": "{task} goes to CPU {cpu}",
     "pull": "{task} comes from CPU {cpu}",
     "search": "a search for {task}",
+    "throttle": "{task} is throttled",
+    "unthrottle": "{task} is no longer throttled",
+    "leave": "{task} leaves",
 }
 
 
@@ -65,22 +73,61 @@ def parting_text(scenario: Scenario, variants: tuple[str, str], seed: int, parti
         f"after {parting['common_events']:,} common scheduler events",
         question,
     ]
+    if parting["costs"]:
+        lines += _costs(variants, parting)
+    if parting["costs"] or parting["same_rule"]:
+        lines += _before(variants, parting)
     for name, side in zip(variants, parting["sides"], strict=True):
         lines += ["", *_side(name, side, parting)]
     return "\n".join(lines)
 
 
+def _costs(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
+    """Which events changed places, what the CPU spent before, and that no decision did it."""
+    costs, (a, b) = parting["costs"], variants
+    lines = []
+    for moved in costs["events"]:
+        if moved is None:
+            continue
+        first, second = moved["at_ns"]
+        if None in (first, second):
+            times = f"{a} {ms(first)}, {b} {ms(second)}"
+        else:
+            times = f"{a} {ms(first)}, {b} {ms(second)}: {_apart(second - first)}"
+        lines.append(f"  {moved['event']}: {times}")
+    (since_a, since_b), (cost_a, cost_b) = costs["since_ns"], costs["overhead_ns"]
+    lines.append(
+        f"  CPU {parting['cpu']} since its last common event ({a} {ms(since_a)}, {b} {ms(since_b)}): "
+        f"overhead {ms(cost_a)} ms and {ms(cost_b)} ms, {_apart(cost_b - cost_a)}"
+    )
+    return lines
+
+
+def _before(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
+    """Where the same rule met other numbers, or only time differs: whether any decision before did."""
+    words = "  the same rule on other numbers; " if parting["same_rule"] else "  "
+    if parting["unlike"] is None:
+        return [f"{words}all {parting['alike']:,} decisions before are alike: costs moved them"]
+    both = zip(variants, parting["unlike"], strict=True)
+    told = [f"    {name}: {_answer(decision, parting)}: {_rule(decision)}" for name, decision in both]
+    return [f"{words}the first unlike of {parting['alike']:,} decisions made no event differ by itself:", *told]
+
+
+def _apart(ns: int) -> str:
+    return f"{ns:+,} ns"
+
+
 def _side(name: str, side: Mapping[str, Any], parting: Mapping[str, Any]) -> list[str]:
     names, decision = parting["tasks"], side["decision"]
     head = f"{name} ({side['kernel']}, {side['hz']} Hz, preempt={side['preempt']}): "
-    lines = [head + (_answer(decision, names) if decision else _unasked(parting["question"]))]
+    lines = [head + (_answer(decision, parting) if decision else _unasked(parting["question"]))]
     if decision:
         lines.append("  " + _rule(decision))
     lines.append("  " + _event(side))
     if parting["question"] == "order":
         lines.append(f"  overhead of all CPUs until then: {ms(side['overhead_ns'])} ms")
     if side["queue"] is not None:
-        lines += queue_lines(side["queue"], names, [parting["pid"]])
+        lines += queue_lines(side["queue"], names, [parting["pid"]], parting["groups"])
     return lines
 
 
@@ -90,18 +137,30 @@ def _unasked(question: str) -> str:
         "preempt_check": "not asked: the CPU was to reschedule already, or idle",
         "delayed_wakeup": "woken where it is still queued; no CPU is chosen (ttwu_runnable, DELAY_DEQUEUE)",
         "pull": "no pull",
+        "order": "no decision differs",
     }.get(question, "not asked")
 
 
-def _answer(decision: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    return _ANSWERS[decision["verdict"]].format(task=task(decision["pid"], names), cpu=decision["other_cpu"])
+def _answer(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
+    """`names`: the whole answer, for the names in it."""
+    return _ANSWERS[decision["verdict"]].format(task=_whom(decision, names), cpu=decision["other_cpu"])
+
+
+def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
+    """A task, the group whose entity stood for it, a group, or the real-time class."""
+    pid, number = decision["pid"], decision["group"]
+    by = group(number, names["groups"]) if number is not None else None
+    if pid is None:
+        return by or "the real-time class"
+    who = task(pid, names["tasks"])
+    return f"{who} of {by}" if by else who
 
 
 def _rule(decision: Mapping[str, Any]) -> str:
     numbers = ", ".join(f"{name} {_number(name, n)}" for name, n in decision["compared"])
     feature = f" [{decision['feature']}]" if decision["feature"] else ""
     asked = {"lazy": "; asks lazily", "full": "; asks at once", None: ""}[decision["asked"]]
-    if decision["verdict"] in ("pick", "keep", "stay", "delay"):
+    if decision["verdict"] in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
         asked = ""
     return f"{ms(decision['time_ns'])} {decision['function']}{feature}: {decision['rule']} ({numbers}){asked}"
 
@@ -127,9 +186,9 @@ def why_lines(answer: Mapping[str, Any]) -> list[str]:
     names = answer["tasks"]
     who = task(answer["pid"], names)
     lines = [f"{who} {_state(answer)} on CPU {answer['cpu']}"]
-    if answer["state"] in ("waiting", "delayed") or answer["state"] == "running":
+    if answer["state"] in ("waiting", "throttled", "delayed", "running"):
         lines += _turn(answer)
-    lines += ["", *queue_lines(answer["queue"], names, [answer["pid"]])]
+    lines += ["", *queue_lines(answer["queue"], names, [answer["pid"]], answer["groups"])]
     lines += ["", *_end(answer)]
     return lines
 
@@ -138,9 +197,10 @@ def _state(answer: Mapping[str, Any]) -> str:
     since = answer["since_ns"]
     ago = f" for {ms(answer['at_ns'] - since)} ms" if since is not None else ""
     woken = answer["woken_ns"]
-    if answer["state"] == "waiting":
+    if answer["state"] in ("waiting", "throttled"):
+        word = "waits" if answer["state"] == "waiting" else "is throttled, it waits"
         after = f", woken {ms(answer['at_ns'] - woken)} ms ago" if woken is not None and woken != since else ""
-        return f"waits{ago}" + (" since its wakeup" if woken is not None and woken == since else after)
+        return f"{word}{ago}" + (" since its wakeup" if woken is not None and woken == since else after)
     if answer["state"] == "sleeping":
         return f"sleeps{ago}, waiting for {answer['waits_for'] or 'something'};"
     if answer["state"] == "delayed":
@@ -149,17 +209,23 @@ def _state(answer: Mapping[str, Any]) -> str:
 
 
 def _turn(answer: Mapping[str, Any]) -> list[str]:
-    names, lines = answer["tasks"], []
+    names, lines = answer["tasks"], list[str]()
+    if throttle := answer.get("throttle"):
+        lines.append(f"{_whom(throttle, answer)} is throttled: {_rule(throttle)}")
     if answer["runner"] is None:
-        return ["the CPU is idle or about to be"]
+        return [*lines, "the CPU is idle or about to be"]
     if answer["state"] != "running":
         lines.append(f"{task(answer['runner'], names)} runs instead")
-    if answer["picked"]:
-        lines.append("  picked " + _rule(answer["picked"]))
+    for level in answer["picked"]:
+        # The task is named above; a group is not.
+        whom = f"{group(level['group'], answer['groups'])}: " if level["pid"] is None else ""
+        lines.append(f"  picked {whom}{_rule(level)}")
     if answer["kept_total"] > len(answer["kept"]):
         lines.append(f"  kept {answer['kept_total'] - len(answer['kept'])} times, then")
     for decision in answer["kept"]:
-        about = "" if decision["verdict"] != "keep" else f"; {task(decision['pid'], names)} had woken"
+        about = "" if decision["verdict"] != "keep" else f"; {_whom(decision, answer)} had woken"
+        if decision["verdict"] != "keep" and decision["group"] is not None:
+            about = f"; of {group(decision['group'], answer['groups'])}"
         lines.append("  kept   " + _rule(decision) + about)
     if answer["asked"]:
         how = {"full": "TIF_NEED_RESCHED", "lazy": "TIF_NEED_RESCHED_LAZY"}[answer["asked"]]
@@ -174,6 +240,8 @@ def _end(answer: Mapping[str, Any]) -> list[str]:
         return []
     if answer["ended_ns"] is None:
         return ["nothing ends that before the run does"]
-    ended = {"waiting": "it runs", "running": "it leaves the CPU"}.get(answer["state"], "it is woken")
+    ended = {"waiting": "it runs", "throttled": "it runs", "running": "it leaves the CPU"}.get(
+        answer["state"], "it is woken"
+    )
     lines = [f"{ended} at {ms(answer['ended_ns'])} ms, after {ms(answer['ended_ns'] - answer['at_ns'])} ms more"]
-    return lines + [f"  {_answer(d, answer['tasks'])}: {_rule(d)}" for d in answer["ended_by"]]
+    return lines + [f"  {_answer(d, answer)}: {_rule(d)}" for d in answer["ended_by"]]

@@ -23,28 +23,49 @@ def task(pid: int, names: Mapping[str, str]) -> str:
     return f"{name} ({pid})" if name else f"pid {pid}"
 
 
-def queue_lines(view: Mapping[str, Any], names: Mapping[str, str], keep: Sequence[int] = ()) -> list[str]:
+def group(number: int, groups: Mapping[str, str]) -> str:
+    """A task group for people: its path, where that is known."""
+    return f"group {groups.get(str(number), number)}"
+
+
+def queue_lines(
+    view: Mapping[str, Any],
+    names: Mapping[str, str],
+    keep: Sequence[int] = (),
+    groups: Mapping[str, str] | None = None,
+) -> list[str]:
     """At most `SHOWN` entities: the running one, those in `keep`, then in the order of the tree. Times in ms."""
     entities: list[Mapping[str, Any]] = view["entities"]
+    above = _above(view, names, groups or {})
     if not entities:
-        return ["  the queue is empty"]
+        return above or ["  the queue is empty"]
     first = [e for e in entities if e["state"] in ("running", "leaving") or (e["pid"] and e["pid"] in keep)]
     shown = (first + [e for e in entities if e not in first])[:SHOWN]
     eevdf = view["avg_vruntime"] is not None
     head = ["task", "state", "weight", "v"]
     rows = [head + (["lag", "deadline", "eligible", "protected"] if eevdf else []) + ["slice", "ran"]]
     for e in (e for e in entities if e in shown):
-        cells = [_who(e, names), e["state"] + _buddy(view, e["pid"]), str(e["weight"]), ms(e["vruntime"])]
+        cells = [_who(e, names, groups or {}), e["state"] + _buddy(view, e["pid"]), str(e["weight"]), ms(e["vruntime"])]
         if eevdf:
             cells += [ms(e["lag"]), ms(e["deadline"]), _yes(e["eligible"]), _yes(e["protected"])]
         rows.append([*cells, ms(e["slice_ns"]), ms(e["ran_ns"])])
-    lines = ["  " + line for line in columns(rows, "<<" + ">" * (len(rows[0]) - 2))]
+    lines = above + ["  " + line for line in columns(rows, "<<" + ">" * (len(rows[0]) - 2))]
     more = len(entities) - len(shown)
     return lines + ([f"  and {more} more"] if more else [])
 
 
-def _who(entity: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    who = task(entity["pid"], names) if entity["group"] is None else f"group {entity['group']}"
+def _above(view: Mapping[str, Any], names: Mapping[str, str], groups: Mapping[str, str]) -> list[str]:
+    """What the fair queue does not show: real-time tasks, and groups that were taken off it."""
+    lines = []
+    for e in view.get("real_time", ()):
+        state = "running" if e["running"] else "waiting"
+        lines.append(f"  {task(e['pid'], names)} {state}, SCHED_{e['policy']} priority {e['priority']}")
+    throttled = [group(number, groups) for number in view.get("throttled", ())]
+    return lines + ([f"  throttled here: {', '.join(throttled)}"] if throttled else [])
+
+
+def _who(entity: Mapping[str, Any], names: Mapping[str, str], groups: Mapping[str, str]) -> str:
+    who = task(entity["pid"], names) if entity["group"] is None else group(entity["group"], groups)
     return f"{'  ' * entity['depth']}{who}"
 
 

@@ -1,6 +1,7 @@
 //! Which scheduler events of two runs are the same event.
 //!
 //! Events are compared CPU by CPU in their order, not by time: costs may shift them (another HZ, a longer search).
+//! Priorities do not count either: they may be what differs between the variants.
 //! A preemption is the same only if the same decision led to it: the check of the same wakeup, or the same tick.
 
 use schedlab_model::{CpuId, Nanos, Pid};
@@ -53,7 +54,7 @@ impl Item {
     }
 
     pub fn same(&self, other: &Item) -> bool {
-        self.event.kind == other.event.kind && (!self.preempts() || self.same_preemption(other))
+        shape(self.event.kind) == shape(other.event.kind) && (!self.preempts() || self.same_preemption(other))
     }
 
     /// The same decision, and honoured alike: a lazy request may wait where a full one does not.
@@ -66,7 +67,23 @@ impl Item {
     }
 }
 
-fn same_decision(a: Cause, b: Cause) -> bool {
+/// The event without priorities: a task with another nice value or policy is still the same task.
+pub(super) fn shape(kind: Kind) -> Kind {
+    let none = 0;
+    match kind {
+        Kind::Switch { prev, prev_state, next, .. } => {
+            Kind::Switch { prev, prev_prio: none, prev_state, next, next_prio: none }
+        }
+        Kind::Waking { pid, target_cpu, .. } => Kind::Waking { pid, prio: none, target_cpu },
+        Kind::Wakeup { pid, target_cpu, .. } => Kind::Wakeup { pid, prio: none, target_cpu },
+        Kind::WakeupNew { pid, target_cpu, .. } => Kind::WakeupNew { pid, prio: none, target_cpu },
+        Kind::Migrate { pid, orig_cpu, dest_cpu, .. } => Kind::Migrate { pid, prio: none, orig_cpu, dest_cpu },
+        other => other,
+    }
+}
+
+/// The same tick, or the same place in the CPU's order.
+pub(super) fn same_decision(a: Cause, b: Cause) -> bool {
     match (a.during, b.during) {
         // Ticks fall on fixed times, whatever anything costs.
         (During::Tick, During::Tick) => a.time == b.time,

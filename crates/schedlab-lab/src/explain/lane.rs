@@ -82,6 +82,11 @@ impl<'a> Lane<'a> {
         }
     }
 
+    /// Overhead of all CPUs so far.
+    pub fn overhead(&self) -> Nanos {
+        (0..self.rows.len() as u32).map(|cpu| self.session.cpu(CpuId(cpu)).cost).sum()
+    }
+
     /// Goes through the next instant.
     pub fn step(&mut self, cancel: &AtomicBool) -> Result<(), SimError> {
         self.over = self.session.step(cancel)?.is_some();
@@ -106,17 +111,26 @@ impl Row {
     /// A pick ends the turn; what was asked first in it is why.
     fn note(&mut self, decision: &Decision) {
         match decision.verdict {
-            Verdict::Pick(_) => {
+            Verdict::Pick(_) | Verdict::PickGroup(_) => {
                 if let Some(cause) = self.request.take() {
                     self.ended_by = Some((decision.now, cause));
                 }
             }
             Verdict::Preempt(_) | Verdict::Expire(_) if decision.asked != Resched::No => {
-                let Decision { now: time, verdict, during, asked, .. } = *decision;
-                self.request.get_or_insert(Cause { time, verdict, during, asked, position: self.count });
+                let cause = self.cause(decision);
+                self.request.get_or_insert(cause);
+            }
+            // It leaves as it is picked.
+            Verdict::Leave(_) if self.ended_by.is_none_or(|(at, _)| at != decision.now) => {
+                self.ended_by = Some((decision.now, self.cause(decision)));
             }
             _ => {}
         }
+    }
+
+    fn cause(&self, decision: &Decision) -> Cause {
+        let Decision { now: time, verdict, during, asked, .. } = *decision;
+        Cause { time, verdict, during, asked, position: self.count }
     }
 
     fn push(&mut self, event: Event) {

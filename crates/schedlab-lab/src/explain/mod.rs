@@ -2,12 +2,16 @@
 //!
 //! Nothing is reconstructed: the runs are deterministic, so they are taken again with the policy's decisions recorded.
 
+mod behind;
+mod costs;
 mod item;
 mod lane;
 mod part;
+mod side_by_side;
 mod told;
 mod why;
 
+pub use costs::{Costs, Moved};
 pub use part::{explain, Parting, Side};
-pub use told::{TaskNames, Told};
+pub use told::{GroupNames, TaskNames, Told};
 pub use why::{why, Who, Why, WhyError};

@@ -1,28 +1,31 @@
 //! Where two runs part: the first scheduler event, over all CPUs, that only one of them has, and the decision behind it.
 //!
-//! First both runs go side by side until an event of a CPU has no counterpart ([`super::item`]). Then each is taken
-//! again, and the decisions about that CPU since its last common event are kept with the queues as they stood. The
-//! decision that made the event is found among the one run's, the answer to the same question among the other's.
+//! First both runs go side by side until an event of a CPU has no counterpart ([`super::side_by_side`]). Then each is
+//! taken again, and the decisions about that CPU since its last common event are kept with the queues as they stood.
+//! The decision that made the event is found among the one run's, the answer to the same question among the other's
+//! ([`super::behind`]). If both decided alike, time alone parted them ([`super::costs`]).
 
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::decision::{Decision, During, Verdict};
+use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::fair::QueueView;
-use schedlab_policy::Feature;
 use schedlab_sim::{RunSpec, SimError};
 use serde::Serialize;
 
+use super::behind::{behind, Answered, Kept};
+use super::costs::{costs, Costs};
 use super::item::Item;
 use super::lane::{Lane, Shelf};
-use super::told::{names, pid_of, tell, TaskNames, Told};
+use super::side_by_side::{find, Split};
+use super::told::{groups, names, pid_of, tell, GroupNames, TaskNames, Told};
 
 /// Where two variants part. Plain data; what cannot be told is left out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Parting {
     /// The CPU.
     pub cpu: u32,
-    /// What was asked: `preempt_check`, `tick`, `hrtick`, `accounting`, `pick`, `placement`, `delayed_wakeup`, `pull` or, if no decision
+    /// What was asked: `preempt_check`, `tick`, `hrtick`, `accounting`, `throttle`, `pick`, `placement`, `delayed_wakeup`, `pull` or, if no decision
     /// but time itself parts them, `order`.
     pub question: &'static str,
     /// About whom.
@@ -35,8 +38,18 @@ pub struct Parting {
     pub first: usize,
     /// Both sides.
     pub sides: [Side; 2],
+    /// Decisions alike up to there, over all CPUs.
+    pub alike: u64,
+    /// The first unlike decisions before, which made no event differ by themselves.
+    pub unlike: Option<[Told; 2]>,
+    /// Both sides decided by the same rule: it met other numbers.
+    pub same_rule: bool,
+    /// What time did, where no decision differs.
+    pub costs: Option<Costs>,
     /// Names of the tasks that occur.
     pub tasks: TaskNames,
+    /// Paths of the groups.
+    pub groups: GroupNames,
 }
 
 /// One of the two runs where they part.
@@ -60,150 +73,78 @@ pub struct Side {
     pub overhead_ns: Nanos,
 }
 
-/// The CPU where two runs part and both sides' events.
-struct Split {
-    cpu: CpuId,
-    items: [Option<Item>; 2],
-    /// When each run's last common event of the CPU was.
-    since: [Nanos; 2],
-    common: u64,
-}
+/// How much longer a run is followed for its answer to a question that the other has answered.
+const PATIENCE: Nanos = 100_000_000;
 
 /// Runs both specifications side by side; `None` = they never part.
 pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Parting>, SimError> {
     let Some(split) = find(specs, cancel)? else { return Ok(None) };
-    let first = split.first();
-    let at = split.items[first].map_or(0, |item| item.event.time);
     let mut logs = [Vec::new(), Vec::new()];
-    let mut looks = [Look::default(), Look::default()];
     for side in 0..2 {
-        let until = split.items[side].map_or(at, |item| item.event.time).max(at);
-        logs[side] = replay(specs[side], &split, side, until, cancel)?;
+        logs[side] = replay(specs[side], &split, side, cancel)?;
     }
-    let of = |side: usize| behind(&split, side, &logs[side], specs[side]);
     // Where the earlier event is nobody's decision, the other may be: a CPU that went idle where its twin pulled.
-    let (first, (question, decision)) = match (of(first), of(1 - first)) {
-        (("order", _), (question, decision)) if question != "order" => (1 - first, (question, decision)),
-        (own, _) => (first, own),
+    let order = [split.first(), 1 - split.first()];
+    let found = order.iter().find_map(|side| Some((*side, behind(&split, *side, &logs, specs[*side])?)));
+    let first = found.as_ref().map_or(split.first(), |(side, _)| *side);
+    let item = split.items[first];
+    let at = item.map_or(split.time(), |item| item.event.time);
+    let (question, asked, answer) = match &found {
+        Some((_, Answered { question, decision, answer })) => (*question, *decision, *answer),
+        None => ("order", None, None),
     };
-    let answer = match (decision, question) {
-        (Some((decision, _)), _) => answer(&logs[1 - first], decision, question),
-        (None, "delayed_wakeup") => placed(&logs[1 - first], split.items[first], at),
-        _ => None,
-    };
-    let time = decision.map_or(at, |(decision, _)| decision.now);
+    let time = asked.map_or(at, |(decision, _)| decision.now);
+    let mut looks = [Look::default(), Look::default()];
     for side in 0..2 {
         let moment = if side == first { time } else { answer.map_or(time, |(decision, _)| decision.now) };
         looks[side] = look(specs[side], split.cpu, moment, cancel)?;
     }
+    let costs = if found.is_none() { Some(costs(specs, &split, PATIENCE, cancel)?) } else { None };
     let mut tasks = std::mem::take(&mut looks[0].names);
     tasks.extend(std::mem::take(&mut looks[1].names));
+    let mut groups = std::mem::take(&mut looks[0].groups);
+    groups.extend(std::mem::take(&mut looks[1].groups));
     let sides = [0, 1].map(|side| {
-        let own = if side == first { decision } else { answer };
+        let own = if side == first { asked } else { answer };
         side_of(specs[side], split.items[side], own, std::mem::take(&mut looks[side]))
     });
-    let pid =
-        decision.map_or_else(|| split.items[first].map_or(0, |item| item.pid()), |(decision, _)| pid_of(decision));
+    let of_event = item.map_or(0, |item| item.pid());
+    let pid = asked.and_then(|(decision, _)| pid_of(decision)).unwrap_or(of_event);
+    let before = |pair: &[Decision; 2]| asked.is_none() || pair[0].now.min(pair[1].now) < time;
+    let unlike = split.unlike.filter(before);
+    let (cpu, common_events, alike) = (split.cpu.0, split.common, split.alike);
     Ok(Some(Parting {
-        cpu: split.cpu.0,
+        cpu,
         question,
         pid,
         time_ns: time,
-        common_events: split.common,
+        common_events,
         first,
+        same_rule: same_rule(&sides),
         sides,
+        alike,
+        unlike: unlike.map(|pair| [0, 1].map(|side| tell(&pair[side], None, specs[side].kernel.version))),
+        costs,
         tasks,
+        groups,
     }))
 }
 
-impl Split {
-    /// The side whose event comes first.
-    fn first(&self) -> usize {
-        let time = |side: usize| self.items[side].map_or(Nanos::MAX, |item| item.event.time);
-        usize::from(time(1) < time(0))
-    }
-
-    fn time(&self) -> Nanos {
-        self.items.iter().flatten().map(|item| item.event.time).min().unwrap_or(Nanos::MAX)
-    }
+fn same_rule(sides: &[Side; 2]) -> bool {
+    let rule = |side: &Side| side.decision.as_ref().map(|told| (told.function, told.rule, told.feature));
+    rule(&sides[0]).is_some() && rule(&sides[0]) == rule(&sides[1])
 }
 
-/// Both runs side by side up to the first event without counterpart that no earlier one can precede.
-fn find(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Split>, SimError> {
-    let mut sinks = [Shelf::default(), Shelf::default()];
-    let [sink_a, sink_b] = &mut sinks;
-    let mut lanes = [Lane::new(specs[0], sink_a), Lane::new(specs[1], sink_b)];
-    let (mut found, mut common): (Option<Split>, u64) = (None, 0);
-    loop {
-        let behind = usize::from(lanes[1].next_time() < lanes[0].next_time());
-        let done = lanes.iter().all(|lane| lane.over);
-        if !done {
-            lanes[behind].step(cancel)?;
-        }
-        for cpu in touched(&lanes[behind], done) {
-            let (matched, split) = compare(&mut lanes, cpu, done);
-            common += matched;
-            if let Some(split) = split.filter(|split| found.as_ref().is_none_or(|known| split.time() < known.time())) {
-                found = Some(Split { common, ..split });
-            }
-        }
-        if done || found.as_ref().is_some_and(|split| nothing_before(&lanes, split.time())) {
-            return Ok(found);
-        }
-    }
-}
-
-/// The CPUs to compare: those with new events; at the end all.
-fn touched(lane: &Lane<'_>, done: bool) -> Vec<CpuId> {
-    match done {
-        true => (0..lane.rows.len()).map(|cpu| CpuId(cpu as u32)).collect(),
-        false => lane.touched.clone(),
-    }
-}
-
-/// Takes off what both have; the events left over if they differ. At the end one side may have none.
-fn compare(lanes: &mut [Lane<'_>; 2], cpu: CpuId, done: bool) -> (u64, Option<Split>) {
-    let [a, b] = lanes;
-    let (a, b) = (&mut a.rows[cpu.index()], &mut b.rows[cpu.index()]);
-    let mut common = 0;
-    while let (Some(x), Some(y)) = (a.items.front(), b.items.front()) {
-        if !x.same(y) {
-            break;
-        }
-        common += 1;
-        (a.matched, b.matched) = (x.event.time, y.event.time);
-        a.items.pop_front();
-        b.items.pop_front();
-    }
-    let items = [a.items.front().copied(), b.items.front().copied()];
-    let parts = if done { items.iter().any(Option::is_some) } else { items.iter().all(Option::is_some) };
-    (common, parts.then_some(Split { cpu, items, since: [a.matched, b.matched], common: 0 }))
-}
-
-/// Both runs are past the time, and no event before it still waits for its counterpart.
-fn nothing_before(lanes: &[Lane<'_>; 2], time: Nanos) -> bool {
-    lanes.iter().all(|lane| {
-        let pending = |row: &super::lane::Row| row.items.front().is_some_and(|item| item.event.time < time);
-        lane.known_until() >= time && !lane.rows.iter().any(pending)
-    })
-}
-
-type Kept = (Decision, Option<QueueView>);
-
-/// Takes a run again and keeps the decisions about the CPU, or about the event's task, since the last common event.
-fn replay(
-    spec: &RunSpec,
-    split: &Split,
-    side: usize,
-    until: Nanos,
-    cancel: &AtomicBool,
-) -> Result<Vec<Kept>, SimError> {
+/// Takes a run again and keeps the decisions about the CPU, or about the event's task, since the last common event;
+/// longer than to its own event, because it may answer later.
+fn replay(spec: &RunSpec, split: &Split, side: usize, cancel: &AtomicBool) -> Result<Vec<Kept>, SimError> {
     let mut sink = Shelf::default();
     let mut lane = Lane::new(spec, &mut sink);
     let pids: Vec<Pid> = split.items.iter().flatten().map(Item::pid).collect();
     // A lazy request may be older than the CPU's last event.
     let asked = split.items[side].and_then(|item| item.cause).map_or(Nanos::MAX, |cause| cause.time);
     let since = split.since[side].min(asked);
+    let until = split.items.iter().flatten().map(|item| item.event.time).max().unwrap_or(since) + PATIENCE;
     let (mut kept, mut views) = (Vec::new(), false);
     while !lane.over && lane.next_time() <= until {
         if !views && lane.next_time() >= since {
@@ -212,16 +153,24 @@ fn replay(
         }
         lane.step(cancel)?;
         if views {
-            let concerns =
-                |kept: &Kept| kept.0.cpu == split.cpu || is_placement(&kept.0) && pids.contains(&pid_of(&kept.0));
+            let concerns = |kept: &Kept| {
+                kept.0.cpu == split.cpu
+                    || is_placement(&kept.0.verdict) && pid_of(&kept.0).is_some_and(|p| pids.contains(&p))
+            };
             kept.extend(lane.decided.drain(..).filter(concerns));
+        }
+        if kept.len() > ENOUGH {
+            break;
         }
     }
     Ok(kept)
 }
 
-fn is_placement(decision: &Decision) -> bool {
-    matches!(decision.verdict, Verdict::Place(..) | Verdict::Search(_) | Verdict::Pull(..))
+/// Decisions of one CPU that are looked through.
+const ENOUGH: usize = 4096;
+
+fn is_placement(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Place(..) | Verdict::Search(_) | Verdict::Pull(..))
 }
 
 /// A run's state at a moment.
@@ -229,6 +178,7 @@ fn is_placement(decision: &Decision) -> bool {
 struct Look {
     queue: Option<QueueView>,
     names: TaskNames,
+    groups: GroupNames,
     overhead: Nanos,
 }
 
@@ -239,86 +189,13 @@ fn look(spec: &RunSpec, cpu: CpuId, moment: Nanos, cancel: &AtomicBool) -> Resul
     while !lane.over && lane.next_time() < moment {
         lane.step(cancel)?;
     }
-    let nr_cpus = lane.rows.len() as u32;
-    let overhead = (0..nr_cpus).map(|cpu| lane.session.cpu(CpuId(cpu)).cost).sum();
+    let overhead = lane.overhead();
     let queue = Some(lane.session.queue(cpu));
     // Tasks may be born in the very instant.
     if !lane.over {
         lane.step(cancel)?;
     }
-    Ok(Look { queue, names: names(&lane.session), overhead })
-}
-
-/// The question whose answer made the event, and the decision.
-fn behind<'a>(split: &Split, side: usize, log: &'a [Kept], spec: &RunSpec) -> (&'static str, Option<&'a Kept>) {
-    let Some(item) = split.items[side] else { return ("order", None) };
-    let other = split.items[1 - side];
-    if let (true, Some(cause)) = (item.preempts(), item.cause) {
-        let question = match (cause.during, cause.verdict) {
-            (During::Tick, _) => "tick",
-            (During::Hrtick, _) => "hrtick",
-            (_, Verdict::Preempt(_)) => "preempt_check",
-            _ => "accounting",
-        };
-        // Both were asked to go by the same decision: then the picks differ.
-        if !other.is_some_and(|other| other.preempts() && other.cause == item.cause) {
-            return (question, log.iter().find(|kept| kept.0.now == cause.time && kept.0.verdict == cause.verdict));
-        }
-    }
-    let pid = item.pid();
-    let last = |wanted: &dyn Fn(&Decision) -> bool| log.iter().rev().find(|kept| wanted(&kept.0));
-    if matches!(item.event.kind, schedlab_trace::Kind::Switch { .. }) {
-        let both_switch = other.is_some_and(|other| leaves_alike(&item, &other));
-        let picked = last(&|decision| matches!(decision.verdict, Verdict::Pick(_)) && decision.now == item.event.time);
-        return if both_switch && picked.is_some() { ("pick", picked) } else { ("order", None) };
-    }
-    if let Some(pull) =
-        last(&|d| matches!(d.verdict, Verdict::Pull(..)) && pid_of(d) == pid && d.now == item.event.time)
-    {
-        return ("pull", Some(pull));
-    }
-    match last(&|d| matches!(d.verdict, Verdict::Place(..)) && pid_of(d) == pid && d.now <= item.event.time) {
-        Some(place) if other.is_none_or(|other| other.pid() != pid || other.event.kind != item.event.kind) => {
-            ("placement", Some(place))
-        }
-        // A task that sleeps in the queue is woken there; no CPU is chosen.
-        None if spec.kernel.has(Feature::DelayDequeue) => ("delayed_wakeup", None),
-        _ => ("order", None),
-    }
-}
-
-/// Both switch away from the same task in the same state.
-fn leaves_alike(a: &Item, b: &Item) -> bool {
-    use schedlab_trace::Kind::Switch;
-    match (a.event.kind, b.event.kind) {
-        (Switch { prev: p, prev_state: s, .. }, Switch { prev: q, prev_state: t, .. }) => (p, s) == (q, t),
-        _ => false,
-    }
-}
-
-/// The other run's answer to the same question.
-fn answer<'a>(log: &'a [Kept], asked: &Decision, question: &str) -> Option<&'a Kept> {
-    let near = |kept: &&Kept| kept.0.now.abs_diff(asked.now);
-    let same = |kept: &&'a Kept| {
-        let decision = &kept.0;
-        match question {
-            "tick" => decision.during == During::Tick && decision.now == asked.now && decision.cpu == asked.cpu,
-            "preempt_check" => {
-                matches!(decision.verdict, Verdict::Preempt(_) | Verdict::Keep(_)) && decision.task() == asked.task()
-            }
-            "pick" => matches!(decision.verdict, Verdict::Pick(_)),
-            "placement" => matches!(decision.verdict, Verdict::Place(..)) && decision.task() == asked.task(),
-            _ => false,
-        }
-    };
-    log.iter().filter(same).min_by_key(near)
-}
-
-/// Where the other run put the task, nearest in time.
-fn placed(log: &[Kept], item: Option<Item>, at: Nanos) -> Option<&Kept> {
-    let pid = item.map(|item| item.pid());
-    let same = |kept: &&Kept| matches!(kept.0.verdict, Verdict::Place(..)) && Some(pid_of(&kept.0)) == pid;
-    log.iter().filter(same).min_by_key(|kept| kept.0.now.abs_diff(at))
+    Ok(Look { queue, names: names(&lane.session), groups: groups(&lane.session), overhead })
 }
 
 fn side_of(spec: &RunSpec, item: Option<Item>, decision: Option<&Kept>, look: Look) -> Side {

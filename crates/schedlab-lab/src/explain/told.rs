@@ -18,9 +18,17 @@ pub(super) fn tell(decision: &Decision, queue: Option<QueueView>, version: &Vers
     Told::of(decision, pid_of(decision), queue, version)
 }
 
-/// Traces count tasks from 1.
-pub(super) fn pid_of(decision: &Decision) -> Pid {
-    decision.task().0 as Pid + 1
+/// Traces count tasks from 1. A decision about a group has none.
+pub(super) fn pid_of(decision: &Decision) -> Option<Pid> {
+    decision.task().map(|task| task.0 as Pid + 1)
+}
+
+/// Paths of groups by their number.
+pub type GroupNames = BTreeMap<u32, String>;
+
+/// The names of every group.
+pub(super) fn groups<S: Sink>(session: &Session<'_, S>) -> GroupNames {
+    session.groups().collect()
 }
 
 /// The names of every task so far.

@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{Nanos, Pid, TaskId};
-use schedlab_policy::decision::{Decision, Verdict};
-use schedlab_policy::fair::QueueView;
+use schedlab_policy::decision::{Decision, Pool, Verdict};
+use schedlab_policy::fair::{GroupId, QueueView};
 use schedlab_sim::{CpuView, RunSpec, SimError, TaskView};
 use schedlab_trace::{Event, Kind};
 use serde::Serialize;
 
 use super::lane::{Lane, Shelf};
-use super::told::{names, pid_of, tell, TaskNames, Told};
+use super::told::{groups, names, pid_of, tell, GroupNames, TaskNames, Told};
 
 /// Which task is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ pub struct Why {
     pub at_ns: Nanos,
     /// The task.
     pub pid: Pid,
-    /// `running`, `waiting`, `delayed` (asleep, but queued), `sleeping`, `new`, `dead`.
+    /// `running`, `waiting`, `throttled` (a group above has no runtime), `delayed` (asleep, but queued), `sleeping`, `new`, `dead`.
     pub state: &'static str,
     /// What it sleeps on.
     pub waits_for: Option<String>,
@@ -78,9 +78,13 @@ pub struct Why {
     pub runner: Option<Pid>,
     /// The CPU's queue.
     pub queue: QueueView,
-    /// The pick that put the runner there, and what kept it since: checks and ticks, the oldest first.
-    pub picked: Option<Told>,
-    /// The last decisions that kept it.
+    /// The group whose quota keeps it from running.
+    pub throttled_by: Option<u32>,
+    /// What throttled that group, or the real-time class, on the CPU, unless it is over.
+    pub throttle: Option<Told>,
+    /// The pick that put the runner there, level by level from the root down.
+    pub picked: Vec<Told>,
+    /// What kept it since: the last checks and ticks, the oldest first.
     pub kept: Vec<Told>,
     /// How many decisions kept it altogether.
     pub kept_total: u64,
@@ -94,6 +98,8 @@ pub struct Why {
     pub ended_by: Vec<Told>,
     /// Names of the tasks that occur.
     pub tasks: TaskNames,
+    /// Paths of the groups.
+    pub groups: GroupNames,
 }
 
 /// Keeping decisions told.
@@ -104,9 +110,13 @@ const LOOKED_THROUGH: usize = 4096;
 /// What is remembered of one CPU while the run goes to the moment.
 #[derive(Clone, Default)]
 struct Turn {
-    picked: Option<Decision>,
+    picked: Vec<Decision>,
     kept: Vec<Decision>,
     kept_total: u64,
+    /// Levels of a pick in progress.
+    levels: Vec<Decision>,
+    /// Pools that are empty here.
+    throttled: Vec<Decision>,
 }
 
 /// Runs the specification up to `at` and on until the task's state changes.
@@ -128,7 +138,7 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
     while !lane.over && why.ended_ns.is_none() {
         lane.step(cancel)?;
         let version = spec.kernel.version;
-        let concerns = |decision: &&(Decision, _)| decision.0.cpu.0 == why.cpu || pid_of(&decision.0) == task.pid;
+        let concerns = |decision: &&(Decision, _)| decision.0.cpu.0 == why.cpu || pid_of(&decision.0) == Some(task.pid);
         let told: Vec<Told> =
             lane.decided.iter().filter(concerns).map(|(decision, _)| tell(decision, None, version)).collect();
         why.ended_by.extend(told);
@@ -144,30 +154,51 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
         None => Vec::new(),
     };
     why.tasks = names(&lane.session);
+    why.groups = groups(&lane.session);
     Ok(why)
 }
 
-/// Of the decisions up to the end: the one that asked the runner to go, and the last one, a pick or a placement.
+/// Of the decisions up to the end: the one that asked the runner to go, what gave a throttled group runtime, and the
+/// last one, a pick (level by level) or a placement.
 fn what_counts(why: &Why) -> Vec<Told> {
-    let asks =
-        |told: &&Told| told.cpu == why.cpu && told.asked.is_some() && matches!(told.verdict, "preempt" | "expire");
-    let on_cpu = matches!(why.state, "waiting" | "running");
+    let pid = Some(why.pid);
+    let asks = |told: &&Told| {
+        told.cpu == why.cpu
+            && told.asked.is_some()
+            && matches!(told.verdict, "preempt" | "expire" | "leave" | "throttle")
+    };
+    let queued = matches!(why.state, "waiting" | "throttled");
     // Others may have run before the task did: what counts is what ended the last turn of another.
-    let of_others = |told: &Told| told.cpu == why.cpu && told.verdict == "pick" && told.pid != why.pid;
-    let since = why.ended_by.iter().rposition(of_others).filter(|_| why.state == "waiting").unwrap_or(0);
-    let first = why.ended_by[since..].iter().find(asks).filter(|_| on_cpu);
-    let last = why.ended_by.iter().rev().find(|told| match why.state {
-        "waiting" => told.verdict == "pick" && told.pid == why.pid,
-        "running" => matches!(told.verdict, "pick" | "delay"),
-        _ => told.pid == why.pid && matches!(told.verdict, "place" | "preempt" | "keep"),
+    let of_others =
+        |told: &Told| told.cpu == why.cpu && told.verdict == "pick" && told.pid.is_some() && told.pid != pid;
+    let since = why.ended_by.iter().rposition(of_others).filter(|_| queued).map_or(0, |last| last + 1);
+    let first = why.ended_by[since..].iter().find(asks).filter(|_| queued || why.state == "running");
+    let given =
+        |told: &&Told| told.verdict == "unthrottle" && why.throttled_by.is_some() && told.group == why.throttled_by;
+    let given = why.ended_by.iter().rev().find(given);
+    let last = why.ended_by.iter().rposition(|told| match why.state {
+        "waiting" | "throttled" => told.verdict == "pick" && told.pid == pid,
+        "running" => told.verdict == "pick" && told.pid.is_some() || matches!(told.verdict, "delay" | "leave"),
+        _ => told.pid == pid && matches!(told.verdict, "place" | "preempt" | "keep"),
     });
-    first.into_iter().chain(last).cloned().collect()
+    let above =
+        |last: usize| why.ended_by[..last].iter().rev().take_while(|told| told.verdict == "pick" && told.pid.is_none());
+    let levels = last.map_or(0, |last| above(last).filter(|told| told.time_ns == why.ended_by[last].time_ns).count());
+    let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
+    let given = given.filter(|given| first.is_none_or(|first| first != *given));
+    first
+        .into_iter()
+        .filter(|first| chain.iter().all(|told| told != *first))
+        .chain(given)
+        .chain(chain)
+        .cloned()
+        .collect()
 }
 
 /// Whether the event ends the state that the task was in.
 fn ends(event: &Event, why: &Why) -> bool {
     match (event.kind, why.state) {
-        (Kind::Switch { next, .. }, "waiting") => next == why.pid,
+        (Kind::Switch { next, .. }, "waiting" | "throttled") => next == why.pid,
         (Kind::Switch { prev, .. }, "running") => prev == why.pid,
         (Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }, "sleeping" | "delayed" | "new") => pid == why.pid,
         _ => false,
@@ -177,18 +208,40 @@ fn ends(event: &Event, why: &Why) -> bool {
 impl Turn {
     fn note(&mut self, decision: &Decision) {
         match decision.verdict {
-            // Somebody else was picked, or nobody had been: a new turn.
-            Verdict::Pick(task) if self.picked.is_none_or(|picked| picked.task() != task) => {
-                *self = Turn { picked: Some(*decision), ..Turn::default() };
+            Verdict::PickGroup(_) => {
+                if decision.queue == GroupId::ROOT {
+                    self.levels.clear();
+                }
+                self.levels.push(*decision);
             }
-            Verdict::Pick(_) | Verdict::Keep(_) | Verdict::Stay(_) => {
-                self.kept_total += 1;
-                self.kept.push(*decision);
-                let from = self.kept.len().saturating_sub(KEPT);
-                self.kept.drain(..from);
+            Verdict::Pick(task) => {
+                let above = decision.queue != GroupId::ROOT;
+                let mut picked = if above { std::mem::take(&mut self.levels) } else { Vec::new() };
+                picked.push(*decision);
+                let same = self.picked.last().is_some_and(|before| before.task() == Some(task));
+                // Somebody else was picked, or nobody had been: a new turn.
+                match same {
+                    true => picked.iter().for_each(|decision| self.keep(decision)),
+                    false => *self = Turn { picked, throttled: std::mem::take(&mut self.throttled), ..Turn::default() },
+                }
             }
+            Verdict::Keep(_) | Verdict::Stay(_) => self.keep(decision),
+            Verdict::Throttle(_) => self.throttled.push(*decision),
+            Verdict::Unthrottle(pool) => self.throttled.retain(|other| other.verdict != Verdict::Throttle(pool)),
             _ => {}
         }
+    }
+
+    fn keep(&mut self, decision: &Decision) {
+        self.kept_total += 1;
+        self.kept.push(*decision);
+        let from = self.kept.len().saturating_sub(KEPT);
+        self.kept.drain(..from);
+    }
+
+    /// What keeps the group, or the whole class, from running.
+    fn throttle(&self, pool: Pool) -> Option<&Decision> {
+        self.throttled.iter().find(|decision| decision.verdict == Verdict::Throttle(pool))
     }
 }
 
@@ -254,18 +307,26 @@ fn answer(spec: &RunSpec, lane: &Lane<'_>, task: &TaskView, turns: &[Turn], past
     let (turn, flags) = (&turns[cpu.index()], lane.session.cpu(cpu));
     let of = |times: &[Option<Nanos>]| times.get(usize::try_from(task.pid).unwrap_or(usize::MAX)).copied().flatten();
     let told = |decision: &Decision| tell(decision, None, spec.kernel.version);
+    let fair = &sched.fair;
+    let state = state(task, fair.entity(task.task).sched_delayed, fair.throttled_by(task.task).is_some());
+    let throttled_by = fair.throttled_by(task.task).filter(|_| state == "throttled");
+    let real_time = sched.rt.policy(task.task).map(|_| Pool::RealTime);
+    let pool = throttled_by.map(Pool::Group).or(real_time);
+    let ran = sched.curr(cpu).map(|_| turn.picked.iter().map(told).collect());
     Why {
         kernel: spec.kernel.version.name,
         at_ns: at,
         pid: task.pid,
-        state: state(task, sched.fair.entity(task.task).sched_delayed),
+        state,
         waits_for: task.waits_for.clone(),
         since_ns: of(&past.changed),
         woken_ns: of(&past.woken),
         cpu: cpu.0,
         runner: sched.curr(cpu).map(|task: TaskId| task.0 as Pid + 1),
         queue: lane.session.queue(cpu),
-        picked: sched.curr(cpu).and(turn.picked.as_ref()).map(told),
+        throttled_by: throttled_by.map(|group| group.0),
+        throttle: pool.and_then(|pool| turn.throttle(pool)).map(told),
+        picked: ran.unwrap_or_default(),
         kept: turn.kept.iter().map(told).collect(),
         kept_total: turn.kept_total,
         asked: asked(flags),
@@ -273,11 +334,13 @@ fn answer(spec: &RunSpec, lane: &Lane<'_>, task: &TaskView, turns: &[Turn], past
         ended_ns: None,
         ended_by: Vec::new(),
         tasks: TaskNames::new(),
+        groups: GroupNames::new(),
     }
 }
 
-fn state(task: &TaskView, delayed: bool) -> &'static str {
+fn state(task: &TaskView, delayed: bool, throttled: bool) -> &'static str {
     match task.life {
+        "runnable" if throttled => "throttled",
         "runnable" => "waiting",
         "sleeping" if delayed => "delayed",
         other => other,

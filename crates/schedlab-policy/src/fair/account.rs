@@ -6,7 +6,6 @@
 use super::entity::{Entity, EntityId};
 use super::tree::Node;
 use super::{CfsRq, Fair};
-use crate::decision::Verdict;
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
 use crate::{Protection, TreeKey, ZeroPoint};
@@ -135,7 +134,7 @@ impl Fair {
         let (v, d) = (self.se(curr).vruntime, self.se(curr).deadline);
         let key = |at| self.rqs[rq].key(at);
         let compared = [("vruntime", key(v)), ("deadline", key(d))];
-        self.explain(rq, now, Verdict::Expire(curr.task_id()), rule, feature, compared);
+        self.explain_end(rq, curr, (rule, feature), compared, now);
     }
 }
 

@@ -204,7 +204,8 @@ impl Fair {
             let v = self.average(rq).vruntime();
             let compared = [("vruntime", self.rqs[rq].key(self.se(id).vruntime)), ("V", self.rqs[rq].key(v))];
             let rule = "sleeps while not eligible";
-            self.explain(rq, now, Verdict::Delay(id.task_id()), rule, Some(Feature::DelayDequeue), compared);
+            let verdict = self.stands_for(id).map_or(Verdict::Delay(id.task_id()), Verdict::DelayGroup);
+            self.explain(rq, now, verdict, rule, Some(Feature::DelayDequeue), compared);
         }
     }
 

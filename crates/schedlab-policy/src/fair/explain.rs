@@ -1,11 +1,14 @@
 //! Recording why a decision fell, when somebody asked.
+//!
+//! Every level of the hierarchy decides for itself and is recorded so: a pick is one record per level from the root
+//! down, the last of which names the task.
 
 use super::entity::EntityId;
-use super::Fair;
+use super::{Fair, GroupId};
 use crate::decision::{Decision, During, Verdict};
 use crate::features::Feature;
 use crate::Resched;
-use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_model::{Nanos, Pid, TaskId};
 
 impl Fair {
     /// Appends a decision. Callers test `decisions.is_some()` first, so that a run without costs one branch.
@@ -17,28 +20,62 @@ impl Fair {
         verdict: Verdict,
         rule: &'static str,
         feature: Option<Feature>,
-        compared: [(&'static str, i64); 2],
+        compared: Compared,
     ) {
-        let (Verdict::Pick(who) | Verdict::Expire(who) | Verdict::Delay(who)) = verdict else {
-            return self.explain_any(rq, now, verdict, rule, feature, compared);
-        };
-        // Decisions between groups are not told: a record names tasks.
-        if who.index() < self.nr_tasks {
-            self.explain_any(rq, now, verdict, rule, feature, compared);
-        }
+        self.explain_by(rq, now, verdict, EntityId::NIL, (rule, feature), compared);
     }
 
-    fn explain_any(
+    /// The same about a task that `entity` stands for.
+    #[cold]
+    pub(super) fn explain_by(
         &mut self,
         rq: usize,
         now: Nanos,
         verdict: Verdict,
-        rule: &'static str,
-        feature: Option<Feature>,
-        compared: [(&'static str, i64); 2],
+        entity: EntityId,
+        (rule, feature): (&'static str, Option<Feature>),
+        compared: Compared,
     ) {
-        let (cpu, asked) = (self.rqs[rq].cpu, self.rqs[self.root_of(rq)].resched);
-        self.record(Decision { now, cpu, verdict, during: During::Other, asked, rule, feature, compared });
+        let (cpu, queue, asked) = (self.rqs[rq].cpu, self.rqs[rq].group, self.rqs[self.root_of(rq)].resched);
+        let by = self.stands_for(entity);
+        let decision = Decision::outside(now, cpu, verdict, rule, feature, compared);
+        self.record(Decision { queue, by, asked, ..decision });
+    }
+
+    /// The group an entity stands for.
+    pub(super) fn stands_for(&self, id: EntityId) -> Option<GroupId> {
+        let below = id.is_some().then(|| self.se(id).my_q).flatten()?;
+        Some(self.rqs[below as usize].group)
+    }
+
+    /// An entity was picked.
+    #[cold]
+    pub(super) fn explain_pick(
+        &mut self,
+        rq: usize,
+        picked: EntityId,
+        rule: (&'static str, Option<Feature>),
+        compared: Compared,
+        now: Nanos,
+    ) {
+        let verdict = self.stands_for(picked).map_or(Verdict::Pick(picked.task_id()), Verdict::PickGroup);
+        self.explain_by(rq, now, verdict, EntityId::NIL, rule, compared);
+    }
+
+    /// The turn of the running task ended, because its own or a group's entity has run enough.
+    #[cold]
+    pub(super) fn explain_end(
+        &mut self,
+        rq: usize,
+        curr: EntityId,
+        rule: (&'static str, Option<Feature>),
+        compared: Compared,
+        now: Nanos,
+    ) {
+        // While a task is being put nobody is current below: the turn is over already.
+        if let Some(task) = self.leaf(self.root_of(rq)).task() {
+            self.explain_by(rq, now, Verdict::Expire(task), curr, rule, compared);
+        }
     }
 
     /// Appends a decision, and the CPU's queue as it stands if that is asked for too.
@@ -66,15 +103,26 @@ impl Fair {
         !since.is_empty()
     }
 
-    /// A tick left the running task alone although others wait.
+    /// A tick left the running task alone although others wait: at every level where they do.
     #[cold]
-    pub(super) fn explain_stay(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
-        let rq = self.queue_of(EntityId::of(task), cpu.index());
-        let se = self.se(EntityId::of(task));
+    pub(super) fn explain_stay(&mut self, task: TaskId, now: Nanos) {
+        let mut id = EntityId::of(task);
+        while id.is_some() {
+            let rq = self.se(id).cfs_rq as usize;
+            if self.rqs[rq].nr_running > 1 {
+                let (rule, compared) = self.why_it_stays(rq, id);
+                self.explain_by(rq, now, Verdict::Stay(task), id, (rule, None), compared);
+            }
+            id = self.se(id).parent;
+        }
+    }
+
+    fn why_it_stays(&self, rq: usize, id: EntityId) -> (&'static str, Compared) {
+        let se = self.se(id);
         let ran = (se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64;
         let (key, deadline) = (self.rqs[rq].key(se.vruntime), self.rqs[rq].key(se.deadline));
         let min_granularity = self.config.knobs.min_granularity as i64;
-        let (rule, compared) = match () {
+        match () {
             () if self.eevdf && !self.rules.expiry_reschedules => {
                 ("still the earliest eligible deadline", [("vruntime", key), ("deadline", deadline)])
             }
@@ -82,9 +130,8 @@ impl Fair {
             () if ran < min_granularity => {
                 ("ran less than min_granularity", [("ran", ran), ("min_granularity", min_granularity)])
             }
-            () => ("slice not used up", [("ran", ran), ("slice", self.slice_of(task) as i64)]),
-        };
-        self.explain(rq, now, Verdict::Stay(task), rule, None, compared);
+            () => ("slice not used up", [("ran", ran), ("slice", self.sched_slice(rq, id) as i64)]),
+        }
     }
 
     /// Two entities' vruntimes as distances from the queue's minimum, for a decision's numbers.

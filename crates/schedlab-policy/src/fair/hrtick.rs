@@ -5,7 +5,7 @@
 
 use super::entity::EntityId;
 use super::Fair;
-use crate::decision::{During, Verdict};
+use crate::decision::During;
 use crate::features::Feature;
 use crate::weight::NICE_0_LOAD;
 use crate::{HrtickRule, Resched};
@@ -61,7 +61,7 @@ impl Fair {
         let (curr, before) = (self.rqs[rq].curr, self.recorded());
         let compared = self.deadlines(rq, ("current deadline", curr), ("next deadline", self.rqs[rq].tree.first()));
         let feature = Some(Feature::Hrtick);
-        self.explain(rq, now, Verdict::Expire(curr.task_id()), "slice-end timer", feature, compared);
+        self.explain_end(rq, curr, ("slice-end timer", feature), compared, now);
         self.fell_during(before, During::Hrtick, self.rqs[rq].resched);
     }
 

@@ -46,7 +46,7 @@ pub use group_files::GroupShares;
 pub use hrtick::Hrtick;
 pub use members::Member;
 pub use restore::TaskState;
-pub use snapshot::{EntityState, EntityView, QueueView};
+pub use snapshot::{EntityState, EntityView, QueueView, RealTimeView};
 pub use sums::Sums;
 
 use crate::config::{KernelConfig, PreemptModel};

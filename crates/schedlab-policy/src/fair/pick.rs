@@ -8,7 +8,6 @@ use super::average::Average;
 use super::entity::EntityId;
 use super::search::{pick_6_6, pick_rfc, Running};
 use super::Fair;
-use crate::decision::Verdict;
 use crate::features::Feature;
 use crate::{Protection, Resched, TreeKey};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -181,7 +180,7 @@ impl Fair {
         }
         if self.decisions.is_some() {
             let compared = self.vruntimes(rq, ("picked vruntime", picked), ("leftmost vruntime", left));
-            self.explain(rq, now, Verdict::Pick(picked.task_id()), rule, feature, compared);
+            self.explain_pick(rq, picked, (rule, feature), compared, now);
         }
         picked
     }
@@ -211,8 +210,7 @@ impl Fair {
         if next.is_some() && protect && self.config.has(feature) && self.entity_eligible(rq, next) {
             if self.decisions.is_some() {
                 let compared = self.deadlines(rq, ("next deadline", next), ("current deadline", self.rqs[rq].curr));
-                let verdict = Verdict::Pick(next.task_id());
-                self.explain(rq, now, verdict, "next buddy is eligible", Some(feature), compared);
+                self.explain_pick(rq, next, ("next buddy is eligible", Some(feature)), compared, now);
             }
             return next;
         }
@@ -220,7 +218,7 @@ impl Fair {
         if self.decisions.is_some() {
             let feature = (rule == PROTECTED).then_some(Feature::RunToParity);
             let compared = self.deadlines(rq, ("picked deadline", picked), ("current deadline", self.rqs[rq].curr));
-            self.explain(rq, now, Verdict::Pick(picked.task_id()), rule, feature, compared);
+            self.explain_pick(rq, picked, (rule, feature), compared, now);
         }
         picked
     }

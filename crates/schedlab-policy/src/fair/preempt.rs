@@ -397,7 +397,7 @@ impl Fair {
     #[inline]
     fn explain_tick(&mut self, rq: usize, curr: EntityId, rule: &'static str, compared: Compared, now: Nanos) {
         if self.decisions.is_some() {
-            self.explain(rq, now, Verdict::Expire(curr.task_id()), rule, None, compared);
+            self.explain_end(rq, curr, (rule, None), compared, now);
         }
     }
 
@@ -407,7 +407,7 @@ impl Fair {
         let asked = self.rqs[rq].resched;
         let curr = self.leaf(rq).task().filter(|_| self.rqs[rq].h_nr_running > 1);
         if let (false, Some(curr)) = (self.fell_during(before, During::Tick, asked), curr) {
-            self.explain_stay(self.rqs[rq].cpu, curr, now);
+            self.explain_stay(curr, now);
             self.fell_during(before, During::Tick, asked);
         }
     }
@@ -442,7 +442,7 @@ impl Fair {
     ) {
         let task = if self.is_group(wakee) { self.woken } else { wakee.task_id() };
         let verdict = if preempts { Verdict::Preempt(task) } else { Verdict::Keep(task) };
-        self.explain(rq, now, verdict, rule, feature, compared);
+        self.explain_by(rq, now, verdict, wakee, (rule, feature), compared);
     }
 }
 

@@ -4,7 +4,7 @@
 //! are distances from the zero point of their own queue (`entity_key`), so that they fit a line.
 
 use super::entity::{Entity, EntityId};
-use super::Fair;
+use super::{Fair, GroupId};
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use serde::Serialize;
 
@@ -25,8 +25,27 @@ pub struct QueueView {
     pub last: Option<Pid>,
     /// The skip buddy (CFS).
     pub skip: Option<Pid>,
+    /// Tasks of the real-time class, in the order in which they run; before all others, unless the class is held back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub real_time: Vec<RealTimeView>,
+    /// Groups whose quota is used up on this CPU.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub throttled: Vec<u32>,
     /// The running entity, then the others in the order of the tree; below a group its own, likewise.
     pub entities: Vec<EntityView>,
+}
+
+/// A task of the real-time class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct RealTimeView {
+    /// Who.
+    pub pid: Pid,
+    /// `sched_priority`.
+    pub priority: u8,
+    /// `FIFO` or `RR`.
+    pub policy: &'static str,
+    /// It is current.
+    pub running: bool,
 }
 
 /// What an entity of a queue does.
@@ -89,8 +108,15 @@ impl Fair {
             next: named(q.next),
             last: named(q.last),
             skip: named(q.skip),
+            real_time: Vec::new(),
+            throttled: self.throttled_on(cpu).map(|group| group.0).collect(),
             entities,
         }
+    }
+
+    fn throttled_on(&self, cpu: CpuId) -> impl Iterator<Item = GroupId> + '_ {
+        let queues = self.rqs.iter().filter(move |q| self.bandwidth_used && q.cpu == cpu && q.throttled);
+        queues.map(|q| q.group)
     }
 
     /// One queue's entities, each group's own below it.
@@ -133,6 +159,7 @@ impl QueueView {
         }
         let tasks = self.entities.iter_mut().filter(|entity| entity.group.is_none());
         tasks.for_each(|entity| entity.pid = pid(entity.pid));
+        self.real_time.iter_mut().for_each(|task| task.pid = pid(task.pid));
     }
 }
 

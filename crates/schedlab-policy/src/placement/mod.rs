@@ -14,7 +14,7 @@ pub(crate) mod wakee;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Class, Decision, Verdict};
 use crate::features::Feature;
 use crate::sched::types::{Selection, Tested, WakeKind};
 use crate::Sched;
@@ -55,7 +55,9 @@ impl Sched {
         };
         let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(waker_cpu.0))];
         let verdict = Verdict::Place(task, selection.cpu);
-        self.fair.record(Decision::outside(now, selection.cpu, verdict, selection.rule, feature, compared));
+        let class = if self.rt.policy(task).is_some() { Class::RealTime } else { Class::Fair };
+        let decision = Decision::outside(now, selection.cpu, verdict, selection.rule, feature, compared);
+        self.fair.record(Decision { class, ..decision });
     }
 
     /// The wakeup half of `select_task_rq_fair`.

@@ -90,6 +90,9 @@ impl Sched {
                 return;
             };
             self.move_rt_task(task, cpu, target, now, moves);
+            if self.fair.decisions.is_some() {
+                self.explain_rt_move(task, cpu, target, true, now);
+            }
             moves.ask(target, Resched::Full);
         }
     }
@@ -105,6 +108,9 @@ impl Sched {
             let about_to_run = prio < curr.map_or(MAX_RT_PRIO, |curr| self.rt.prio(curr));
             if prio < self.rt.highest_prio(this) && !about_to_run {
                 self.move_rt_task(task, src, this, now, moves);
+                if self.fair.decisions.is_some() {
+                    self.explain_rt_move(task, src, this, false, now);
+                }
             }
         }
     }
@@ -115,7 +121,7 @@ impl Sched {
             self.rt.set_curr(from, None, now);
         }
         self.move_rt_task(task, from, to, now, &mut Moves::default());
-        self.preempt_by_class(to, task, false).unwrap_or(Resched::No)
+        self.preempt_by_class(to, task, false, now).unwrap_or(Resched::No)
     }
 
     fn move_rt_task(&mut self, task: TaskId, from: CpuId, to: CpuId, now: Nanos, moves: &mut Moves) {

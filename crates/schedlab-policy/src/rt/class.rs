@@ -2,6 +2,7 @@
 //! changes class (`__schedule`, `wakeup_preempt`, `__sched_setscheduler`, kernel/sched/core.c).
 
 use super::RtPolicy;
+use crate::decision::Class;
 use crate::fair::{Dequeue, Enqueue, WakeFlags};
 use crate::sched::types::Moves;
 use crate::{FairPolicy, Resched, Sched};
@@ -15,6 +16,7 @@ impl Sched {
         self.rt.fair_queued(cpu, self.fair.rq(cpu).h_nr_running > 0, now);
         let charged = self.fair.curr(cpu).is_some();
         self.rt.fair_runs(cpu, charged, now);
+        self.note_rt_limit(cpu, Resched::No, now);
         let real_time = self.rt.pick(cpu);
         let mut picked = None;
         if real_time.is_none() || self.rt.fair_first(cpu) {
@@ -26,6 +28,9 @@ impl Sched {
             self.fair.clear_resched(cpu);
             self.rt.set_curr(cpu, Some(task), now);
             picked = real_time;
+            if self.fair.decisions.is_some() {
+                self.explain_rt_pick(cpu, task, now);
+            }
         }
         let fair = self.fair.curr(cpu).is_some();
         self.rt.fair_runs(cpu, fair, now);
@@ -41,32 +46,63 @@ impl Sched {
     #[inline(never)]
     pub(crate) fn tick_classes(&mut self, cpu: CpuId, now: Nanos) -> Resched {
         self.rt.fair_queued(cpu, self.fair.rq(cpu).h_nr_running > 0, now);
-        if self.rt.curr(cpu).is_some() {
+        if let Some(curr) = self.rt.curr(cpu) {
             let wish = self.rt.tick(cpu, now);
             self.sync(cpu);
+            if self.fair.decisions.is_some() {
+                self.explain_rt_tick(cpu, curr, wish, now);
+                self.note_rt_limit(cpu, wish, now);
+            }
             return wish;
         }
         let runs = self.fair.curr(cpu).is_some();
         let wish = if runs { self.fair.task_tick(cpu, now) } else { Resched::No };
-        wish.max(self.rt.fair_runs(cpu, runs, now))
+        let over = self.rt.fair_runs(cpu, runs, now);
+        self.note_rt_limit(cpu, over, now);
+        wish.max(over)
     }
 
     /// `wakeup_preempt` where the answer follows from the classes; `None`: both are fair.
-    pub(crate) fn preempt_by_class(&mut self, cpu: CpuId, task: TaskId, need_resched: bool) -> Option<Resched> {
-        let curr = self.rt.curr(cpu);
-        let Some(policy) = self.rt.policy(task) else { return curr.map(|_| Resched::No) };
-        let Some(curr) = curr else { return Some(Resched::Full) };
+    pub(crate) fn preempt_by_class(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        need_resched: bool,
+        now: Nanos,
+    ) -> Option<Resched> {
+        let (class, wish, rule) = match (self.rt.policy(task), self.rt.curr(cpu)) {
+            (None, None) => return None,
+            (None, Some(_)) => (Class::Core, Resched::No, "a real-time task runs"),
+            (Some(_), None) => (Class::Core, Resched::Full, "real-time goes first"),
+            (Some(policy), Some(curr)) => {
+                let (wish, rule) = self.preempts_rt(cpu, (task, policy), curr, need_resched);
+                (Class::RealTime, wish, rule)
+            }
+        };
+        if self.fair.decisions.is_some() {
+            self.explain_rt_preempt(cpu, task, (class, rule), wish, now);
+        }
+        Some(wish)
+    }
+
+    /// `wakeup_preempt_rt` (`check_preempt_curr_rt`).
+    fn preempts_rt(
+        &mut self,
+        cpu: CpuId,
+        (task, policy): (TaskId, RtPolicy),
+        curr: TaskId,
+        need_resched: bool,
+    ) -> (Resched, &'static str) {
         let (prio, running) = (policy.prio(), self.rt.prio(curr));
-        let wish = if prio < running {
-            Resched::Full
+        if prio < running {
+            (Resched::Full, "better priority")
         } else if prio == running && !need_resched && self.makes_room(task, curr) {
             // check_preempt_equal_prio: the running one can go elsewhere, the wakee cannot.
             self.rt.requeue(cpu, task, true);
-            Resched::Full
+            (Resched::Full, "same priority, and only the running one can go elsewhere")
         } else {
-            Resched::No
-        };
-        Some(wish)
+            (Resched::No, "no better priority")
+        }
     }
 
     /// `sched_setscheduler` to a policy of the real-time class. [`Resched`] is for the task's CPU.
@@ -191,6 +227,8 @@ impl Sched {
         self.rt.timer_expired(now, &mut moves.resched);
         for cpu in (0..self.topology.nr_cpus() as u32).map(CpuId) {
             self.sync(cpu);
+            let asked = moves.resched.iter().find(|(asked, _)| *asked == cpu).map_or(Resched::No, |(_, wish)| *wish);
+            self.note_rt_limit(cpu, asked, now);
         }
         moves
     }

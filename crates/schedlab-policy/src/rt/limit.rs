@@ -209,6 +209,29 @@ impl Rt {
         self.rqs[cpu.index()].server.active
     }
 
+    /// The class has to leave the CPU to others: throttled, or outranked by the server.
+    pub(crate) fn is_limited(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu.index()].throttled || self.fair_first(cpu)
+    }
+
+    /// Why it is or is no longer, with the numbers.
+    pub(super) fn limit_state(&self, cpu: CpuId, now: Nanos) -> (&'static str, [(&'static str, i64); 2]) {
+        let rq = &self.rqs[cpu.index()];
+        let until = |at: Nanos| at.saturating_sub(now) as i64;
+        match self.limit {
+            RtLimit::Throttling => {
+                let rule = if rq.throttled { "sched_rt_runtime_us is used up" } else { "a new period has begun" };
+                let end = self.period.expires.map_or(0, until);
+                (rule, [("ran this period", rq.rt_time as i64), ("next period in", end)])
+            }
+            RtLimit::FairServer => {
+                let server = &rq.server;
+                let rule = if server.active { "the fair server's turn" } else { "the fair server's turn is over" };
+                (rule, [("server runtime", server.runtime), ("server deadline in", until(server.deadline))])
+            }
+        }
+    }
+
     /// When the class next wants [`Rt::timer_expired`] to be called.
     #[must_use]
     pub fn next_timer(&self) -> Option<Nanos> {

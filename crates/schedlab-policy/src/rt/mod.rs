@@ -9,6 +9,7 @@
 mod array;
 mod balance;
 mod class;
+mod explain;
 mod limit;
 
 pub use array::MAX_RT_PRIO;

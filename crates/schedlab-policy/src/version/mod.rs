@@ -3,12 +3,14 @@
 //! A row names a [`Series`] (the column of the feature and knob tables) and the rules its `kernel/sched/fair.c`
 //! follows. Code asks a row for a rule; it never compares version names.
 
+mod names;
 mod rows;
 pub(crate) mod rules;
 
 use crate::config::PreemptModel;
 use crate::features::FeatureSet;
 use crate::placement::rules::PlacementRules;
+pub use names::Names;
 use rows::VERSIONS;
 use rules::Rules;
 use schedlab_model::nearest;
@@ -45,6 +47,8 @@ pub struct Version {
     pub rules: Rules,
     /// Rule choices of placement and balancing.
     pub placement: PlacementRules,
+    /// What it calls its functions.
+    pub names: &'static Names,
     /// Preemption models it can be built or booted with.
     pub preempt_models: &'static [PreemptModel],
     /// The model used when nobody says otherwise.

@@ -168,6 +168,9 @@ impl Fair {
         }
         if !self.assign_cfs_rq_runtime(rq, SLICE, now) && self.rqs[rq].curr.is_some() {
             self.resched_curr(rq);
+            if self.decisions.is_some() {
+                self.explain_runtime_over(rq, now);
+            }
         }
         false
     }

@@ -1,6 +1,7 @@
 //! Task-level throttling (6.18 and later): a task of a throttled group leaves the queue itself, on its way back to user
 //! mode, and waits in the queue's limbo (`throttle_cfs_rq_work`, `tg_unthrottle_up`).
 
+use crate::decision::Verdict;
 use crate::fair::entity::EntityId;
 use crate::fair::{Dequeue, Enqueue, Fair};
 use schedlab_model::{Nanos, TaskId};
@@ -43,12 +44,31 @@ impl Fair {
         if self.rqs[rq].throttle_count == 0 || !self.se(id).on_rq || self.se(id).sched_delayed {
             return false;
         }
+        self.resched_curr(rq);
+        if self.decisions.is_some() {
+            self.explain_leave(rq, id, now);
+        }
         let flags = Dequeue { sleep: true, special: true, ..Dequeue::default() };
         self.dequeue_task(self.se(id).cpu, task, flags, now);
         self.rqs[rq].limbo.insert(0, id);
         self.se_mut(id).throttled = true;
-        self.resched_curr(rq);
         true
+    }
+
+    #[cold]
+    fn explain_leave(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        // Of the groups above, the one nearest to the task that is throttled itself.
+        let mut at = rq;
+        while !self.rqs[at].throttled && self.entity_of_queue(at).is_some() {
+            at = self.se(self.entity_of_queue(at)).cfs_rq as usize;
+        }
+        let group = self.rqs[at].group;
+        let (left, pool) = (self.rqs[at].runtime_remaining, self.group(group).bandwidth.as_ref());
+        let refill = pool.map_or(0, |pool| pool.next_period.saturating_sub(now)) as i64;
+        let compared = [("runtime left", left), ("refill in", refill)];
+        let rule = ("its group is throttled", None);
+        let entity = self.entity_of_queue(at);
+        self.explain_by(self.root_of(rq), now, Verdict::Leave(id.task_id()), entity, rule, compared);
     }
 
     /// The end of a queue's throttling: who waits there is woken.

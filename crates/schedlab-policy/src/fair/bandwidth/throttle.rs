@@ -4,9 +4,10 @@
 //! inside keep their state. Later kernels only mark the queues below; tasks leave one by one (`task`).
 
 use super::SLICE;
+use crate::decision::{Pool, Verdict, QUOTA_USED};
 use crate::fair::entity::EntityId;
 use crate::fair::hierarchy::Counted;
-use crate::fair::{Dequeue, Enqueue, Fair};
+use crate::fair::{Dequeue, Enqueue, Fair, GroupId};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
@@ -45,6 +46,9 @@ impl Fair {
         for below in self.subtree(rq) {
             self.rqs[below].throttle_count += 1;
         }
+        if self.decisions.is_some() {
+            self.explain_throttle(rq, now);
+        }
         if !self.rules.throttles_tasks {
             self.dequeue_throttled(rq, now);
         }
@@ -55,6 +59,34 @@ impl Fair {
             self.task_throttle_setup_work(self.leaf(self.root_of(rq)));
         }
         true
+    }
+
+    /// The running task must go: a group above it has nothing left.
+    #[cold]
+    pub(super) fn explain_runtime_over(&mut self, rq: usize, now: Nanos) {
+        let (group, left) = (self.rqs[rq].group, self.rqs[rq].runtime_remaining);
+        let refill = self.pool(group).next_period.saturating_sub(now) as i64;
+        let rule = (QUOTA_USED, None);
+        let compared = [("runtime left", left), ("refill in", refill)];
+        self.explain_end(self.root_of(rq), self.entity_of_queue(rq), rule, compared, now);
+    }
+
+    /// Who has nothing left, and when its pool is filled again.
+    #[cold]
+    fn explain_throttle(&mut self, rq: usize, now: Nanos) {
+        let (group, left) = (self.rqs[rq].group, self.rqs[rq].runtime_remaining);
+        let refill = self.pool(group).next_period.saturating_sub(now) as i64;
+        let verdict = Verdict::Throttle(Pool::Group(group));
+        let compared = [("runtime left", left), ("refill in", refill)];
+        self.explain(self.root_of(rq), now, verdict, "its pool is empty", None, compared);
+    }
+
+    #[cold]
+    fn explain_unthrottle(&mut self, rq: usize, since: Nanos, now: Nanos) {
+        let (group, left) = (self.rqs[rq].group, self.rqs[rq].runtime_remaining);
+        let verdict = Verdict::Unthrottle(Pool::Group(group));
+        let compared = [("runtime left", left), ("throttled for", now.saturating_sub(since) as i64)];
+        self.explain(self.root_of(rq), now, verdict, "its pool gave it runtime", None, compared);
     }
 
     /// The group's entity and those that it leaves alone go; counts follow up to the root.
@@ -89,6 +121,9 @@ impl Fair {
         let q = &mut self.rqs[rq];
         q.throttled = false;
         let (since, group) = (q.throttled_clock, q.group);
+        if self.decisions.is_some() {
+            self.explain_unthrottle(rq, since, now);
+        }
         let pool = self.pool(group);
         pool.stats.throttled_time += now.saturating_sub(since);
         pool.throttled.retain(|throttled| *throttled != rq as u32);
@@ -171,6 +206,23 @@ impl Fair {
             let there = self.group_queue(self.rqs[here].group, dst);
             self.rqs[here].throttle_count > 0 || self.rqs[there].throttle_count > 0
         }
+    }
+
+    /// The nearest group above the task that keeps it from running because its quota is used up here.
+    #[must_use]
+    pub fn throttled_by(&self, task: TaskId) -> Option<GroupId> {
+        let mut rq = self.entity(task).cfs_rq as usize;
+        if !self.bandwidth_used || !self.throttled_hierarchy(rq) && !self.entity(task).throttled {
+            return None;
+        }
+        while !self.rqs[rq].throttled {
+            let above = self.entity_of_queue(rq);
+            if above.is_nil() {
+                return None;
+            }
+            rq = self.se(above).cfs_rq as usize;
+        }
+        Some(self.rqs[rq].group)
     }
 
     /// `throttled_hierarchy`, where it keeps tasks from running.
