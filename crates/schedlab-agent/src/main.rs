@@ -28,6 +28,9 @@ enum Command {
         /// A few seconds instead of half a minute.
         #[arg(long)]
         quick: bool,
+        /// With the scheduler's tracepoints on, as in a run: they tell the parts of a wakeup and a switch apart.
+        #[arg(long)]
+        traced: bool,
         /// Where the JSON goes; stdout if not given.
         #[arg(long)]
         out: Option<PathBuf>,
@@ -89,7 +92,7 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Run(options) => run(&options),
         Command::Probe => write(&schedlab_agent::probe(), None),
-        Command::Calibrate { quick, out } => calibrate(quick, out.as_deref()),
+        Command::Calibrate { quick, traced, out } => calibrate(quick, traced, out.as_deref()),
         Command::Programs { scenario } => programs(&scenario),
     };
     match done {
@@ -126,10 +129,10 @@ fn run(options: &Run) -> Result<()> {
     write(&json, options.out.as_deref())
 }
 
-fn calibrate(quick: bool, out: Option<&Path>) -> Result<()> {
+fn calibrate(quick: bool, traced: bool, out: Option<&Path>) -> Result<()> {
     let none = || AgentError::cannot("this machine's topology cannot be read", "mount -t sysfs none /sys");
     let machine = schedlab_scenario::preset("host").ok_or_else(none)??;
-    let measured = schedlab_agent::calibrate::calibrate(&machine.topology, quick)?;
+    let measured = schedlab_agent::calibrate::calibrate(&machine.topology, quick, traced)?;
     write(&serde_json::json!(measured), out)
 }
 

@@ -601,13 +601,26 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 /// Every cost that is measured has a place in a machine file, with quantiles in order.
 #[test]
 fn calibrated_costs_are_keys_of_machine_files() {
-    let (code, stdout, stderr) = agent(&["calibrate", "--quick"]);
+    let whole = calibrated(&["calibrate", "--quick"]);
+    assert!(!whole.contains(&"schedule".to_owned()), "{whole:?}");
+    let parts = calibrated(&["calibrate", "--quick", "--traced"]);
+    // Elsewhere this user may not trace.
+    if Path::new("/sys/kernel/tracing/instances").exists() && rustix::process::geteuid().is_root() {
+        for key in ["schedule", "irq-entry", "futex-wait", "socket-resume", "start-process", "reap"] {
+            assert!(parts.contains(&key.to_owned()), "{parts:?}");
+        }
+    }
+}
+
+/// The keys of what `calibrate` says.
+fn calibrated(words: &[&str]) -> Vec<String> {
+    let (code, stdout, stderr) = agent(words);
     assert_eq!(code, Some(0), "{stderr}");
     let json: Json = serde_json::from_str(&stdout).unwrap();
     let section = schedlab_scenario::SECTIONS.iter().find(|section| section.name == "[costs]").unwrap();
     let known: Vec<&str> = section.keys.iter().map(|key| key.name).collect();
     let costs = json["costs"].as_object().unwrap();
-    for key in ["syscall", "switch-thread", "wakeup", "pipe-op", "fork-process"] {
+    for key in ["syscall", "switch-thread", "wakeup", "pipe-read", "fork-process"] {
         assert!(costs.contains_key(key), "{key} is missing: {}", json["absent"]);
     }
     for (key, cost) in costs {
@@ -622,6 +635,7 @@ fn calibrated_costs_are_keys_of_machine_files() {
     }
     let measured_or_not = |key: &&str| costs.contains_key(*key) || json["absent"].get(*key).is_some();
     assert!(known.iter().all(measured_or_not), "every cost is measured or said to be absent: {known:?}");
+    costs.keys().cloned().collect()
 }
 
 /// A run's trace can be read again and holds what its metrics were made of.

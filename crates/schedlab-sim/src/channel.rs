@@ -102,6 +102,21 @@ impl Channel {
         }
     }
 
+    /// Whether a read would have to wait.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
+    }
+
+    /// Whether a write finds room for some of its bytes.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        match self.limit {
+            Limit::Pages { .. } => !self.full(),
+            Limit::SendBuffer(sndbuf) => self.charged < sndbuf,
+        }
+    }
+
     fn full(&self) -> bool {
         matches!(self.limit, Limit::Pages { pages, .. } if self.buffers.len() >= pages as usize)
     }

@@ -38,6 +38,22 @@ impl CostTable {
         CostTable { values }
     }
 
+    /// Whether it costs nothing.
+    #[inline]
+    pub fn is_nothing(&self) -> bool {
+        self.values[QUANTILES - 1] == 0
+    }
+
+    /// One draw of a cost that many machines do not have: nothing is drawn where there is nothing to draw.
+    #[inline]
+    pub fn draw_any(&self, dice: &mut Dice) -> Nanos {
+        if self.is_nothing() {
+            0
+        } else {
+            self.draw(dice)
+        }
+    }
+
     /// One draw.
     #[inline]
     pub fn draw(&self, dice: &mut Dice) -> Nanos {
@@ -103,8 +119,10 @@ macro_rules! tables {
 }
 
 tables!(
-    syscall, switch_thread, switch_process, wakeup, irq, tick, timer_program, pipe_op, socket_op, copy_kib, futex_op,
-    fork_process, fork_thread, exit_process, exit_thread, balance_pass, balance_cpu, user_op;
+    syscall, schedule, switch_thread, switch_process, wakeup, irq_entry, irq, tick, timer_program, timer_resume, pipe_read,
+    pipe_write, pipe_wake, pipe_wait, pipe_resume, socket_receive, socket_send, socket_wake, socket_wait, socket_resume,
+    copy_kib, futex_wake, futex_wait, futex_resume, fork_process, fork_thread, start_process, start_thread, exit_process,
+    exit_thread, reap_wait, reap, balance_pass, balance_cpu, user_op;
     scan_cpu, ipi
 );
 

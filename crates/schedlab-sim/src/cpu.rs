@@ -19,6 +19,15 @@ pub enum Activity {
     Busy,
 }
 
+/// Why a task is on its way into schedule().
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leaving {
+    /// It will sleep.
+    Sleeps,
+    /// It has exited.
+    Exits,
+}
+
 /// A timer waiting on a CPU: it may fire from `soft` on and must by `hard` (hrtimer range).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HrTimer {
@@ -56,6 +65,10 @@ pub struct Cpu {
     /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
     /// a flag by itself.
     pub resched_seen: bool,
+    /// What schedule() takes up to the switch has been charged.
+    pub schedule_paid: bool,
+    /// The current task has decided to block, or has exited, and is on its way into schedule().
+    pub leaving_for: Option<Leaving>,
     /// Will reschedule at the end of this instant.
     pub marked: bool,
     /// The address space last used.

@@ -5,7 +5,7 @@ use schedlab_policy::{Moves, Resched};
 use schedlab_trace::{Kind, Sink, TaskState};
 
 use crate::check::OnCpu;
-use crate::cpu::Activity;
+use crate::cpu::{Activity, Leaving};
 use crate::engine::{Engine, Source};
 use crate::task::{Life, Mode, WORK_SHIFT};
 
@@ -13,11 +13,13 @@ impl<S: Sink> Engine<'_, S> {
     /// `__schedule` on a CPU.
     pub fn schedule(&mut self, cpu: CpuId) {
         self.progress(cpu);
+        self.gone(cpu);
         let c = &mut self.cpus[cpu.index()];
         c.marked = false;
         c.need_resched = false;
         c.need_resched_lazy = false;
         c.resched_seen = false;
+        c.schedule_paid = false;
         let (prev, away) = (c.curr, c.push_away.take());
         self.checks.picked(cpu, self.now);
         if let Some((task, dest)) = away {
@@ -177,7 +179,13 @@ impl<S: Sink> Engine<'_, S> {
         }
         let t = &mut self.tasks[c.curr?.index()];
         t.cost_left += std::mem::take(&mut c.pending) << WORK_SHIFT;
+        if c.leaving_for.is_some() {
+            return Some(self.now + c.wall(t.cost_left));
+        }
         if c.resched_seen && (self.preemptible || t.mode != Mode::Kernel) {
+            if !std::mem::replace(&mut c.schedule_paid, true) {
+                t.cost_left += self.costs.schedule.draw_any(&mut c.dice) << WORK_SHIFT;
+            }
             if t.cost_left == 0 {
                 self.mark(cpu);
                 return None;
@@ -202,10 +210,13 @@ impl<S: Sink> Engine<'_, S> {
             if c.last != self.now {
                 c.progress(self.now, Some(t));
             }
+            if c.leaving_for.is_some() && t.cost_left == 0 {
+                return self.mark(cpu);
+            }
             if c.resched_seen && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
                 return self.mark(cpu);
             }
-            if t.segment_done(self.now) || t.mode == Mode::Spin {
+            if c.leaving_for.is_none() && t.segment_done(self.now) || t.mode == Mode::Spin {
                 self.advance(cpu, task);
             }
             let Some(end) = self.segment_end(cpu) else { return };
@@ -214,6 +225,31 @@ impl<S: Sink> Engine<'_, S> {
             }
             self.handled += 1;
             self.now = end;
+        }
+    }
+
+    /// The current task blocks or has exited: first it gets into schedule(), which takes time in which it counts as
+    /// running.
+    pub fn go(&mut self, cpu: CpuId, task: TaskId, why: Leaving) {
+        let c = &mut self.cpus[cpu.index()];
+        c.leaving_for = Some(why);
+        if self.costs.schedule.is_nothing() || std::mem::replace(&mut c.schedule_paid, true) {
+            return self.mark(cpu);
+        }
+        let t = &mut self.tasks[task.index()];
+        t.cost_left += self.costs.schedule.draw(&mut c.dice) << WORK_SHIFT;
+    }
+
+    /// `deactivate_task` in `__schedule`, of a task that blocks or has exited.
+    fn gone(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        let (Some(why), Some(task)) = (c.leaving_for.take(), c.curr) else { return };
+        let t = &mut self.tasks[task.index()];
+        t.work_left = std::mem::take(&mut t.after) << WORK_SHIFT;
+        self.checks.fair.changed(cpu, self.now);
+        self.sched.block(task, why == Leaving::Exits, self.now);
+        if why == Leaving::Exits {
+            self.sched.fair.task_dead(task);
         }
     }
 

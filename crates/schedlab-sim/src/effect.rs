@@ -8,6 +8,7 @@ use schedlab_trace::Sink;
 use schedlab_workload::{Amount, Op, Policy, TimerMode};
 
 use crate::channel::{Outcome, Wake};
+use crate::cpu::Leaving;
 use crate::engine::Engine;
 use crate::exec::{register, Next};
 use crate::objects::Object;
@@ -86,6 +87,7 @@ impl<S: Sink> Engine<'_, S> {
     /// Wakes readers or writers of a channel, but not `but`, who has just queued itself.
     #[inline(never)]
     fn wake_channel(&mut self, cpu: CpuId, index: u32, wake: Wake, writers: bool, but: TaskId) {
+        let mut told = false;
         let mut left = match wake {
             Wake::Nobody => return,
             Wake::One => 1,
@@ -98,11 +100,22 @@ impl<S: Sink> Engine<'_, S> {
                 Some(waiter) if waiter != but => {
                     queue.pop_front();
                     self.wake(waiter, cpu, true);
+                    if !std::mem::replace(&mut told, true) {
+                        self.charge_telling(cpu, index);
+                    }
                 }
                 _ => return,
             }
             left -= 1;
         }
+    }
+
+    /// What it adds to a call that somebody waited for it.
+    fn charge_telling(&mut self, cpu: CpuId, index: u32) {
+        let socket = matches!(&self.objects[index as usize], Object::Channel(channel) if channel.is_socket());
+        let table = if socket { &self.costs.socket_wake } else { &self.costs.pipe_wake };
+        let cost = table.draw_any(&mut self.cpus[cpu.index()].dice);
+        self.charge(cpu, cost);
     }
 
     fn gate_effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
@@ -181,9 +194,7 @@ impl<S: Sink> Engine<'_, S> {
             // sched_autogroup_exit_task: the last steps are taken in the root group.
             self.sched.move_to_group(task, GroupId::ROOT, self.now);
         }
-        self.sched.block(task, true, self.now);
-        self.sched.fair.task_dead(task);
-        self.mark(cpu);
+        self.go(cpu, task, Leaving::Exits);
         Next::Stop
     }
 

@@ -438,6 +438,8 @@ fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
         need_resched: false,
         need_resched_lazy: false,
         resched_seen: false,
+        schedule_paid: false,
+        leaving_for: None,
         marked: false,
         process: u32::MAX,
         tick_phase: phase,

@@ -39,7 +39,7 @@ impl<S: Sink> Engine<'_, S> {
             let op = self.code[t.program as usize].get(t.pc as usize).unwrap_or(&Op::Exit);
             let over = match (t.step, *op) {
                 (Step::Fetch, Op::Read { object, bytes } | Op::Write { object, bytes }) => {
-                    let amount = begin_io(&self.costs, &self.objects, t, object, bytes);
+                    let amount = begin_io(&self.costs, &self.objects, t, object, bytes, matches!(op, Op::Write { .. }));
                     t.work(Mode::Kernel, amount)
                 }
                 (Step::Fetch, Op::Run(Amount::Fixed(amount))) => t.work(Mode::User, amount),
@@ -118,8 +118,10 @@ impl<S: Sink> Engine<'_, S> {
             Op::SemPost(object) => self.begin_sem_post(task, object),
             Op::CpuLock(object) => self.try_cpu_lock(cpu, task, object),
             Op::CpuUnlock(object) => self.cpu_unlock(task, object),
-            Op::GateOpen(_) | Op::GateClose(_) | Op::GateWait(_) | Op::Reap | Op::Yield => self.kernel_call(task, 0),
-            Op::Barrier(_) | Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => self.futex_call(task),
+            Op::GateOpen(_) | Op::GateClose(_) | Op::GateWait(_) | Op::Yield => self.kernel_call(task, 0),
+            Op::Reap => self.begin_reap(task),
+            Op::Barrier(_) | Op::CondWait { .. } => self.futex_wait(task),
+            Op::CondSignal(_) | Op::CondBroadcast(_) => self.futex_wake(task),
             Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetSlice(_) => self.kernel_call(task, 0),
             Op::Sleep(_) | Op::SleepUntil(_) | Op::Timer { .. } => {
                 let program = self.costs.timer_program.draw(&mut self.tasks[task.index()].dice);
@@ -248,10 +250,23 @@ impl<S: Sink> Engine<'_, S> {
         Next::Work(Mode::Kernel, work)
     }
 
-    /// A futex call.
-    pub fn futex_call(&mut self, task: TaskId) -> Next {
-        let futex = self.costs.futex_op.draw(&mut self.tasks[task.index()].dice);
+    /// FUTEX_WAKE.
+    pub fn futex_wake(&mut self, task: TaskId) -> Next {
+        let futex = self.costs.futex_wake.draw(&mut self.tasks[task.index()].dice);
         self.kernel_call(task, futex)
+    }
+
+    /// FUTEX_WAIT.
+    pub fn futex_wait(&mut self, task: TaskId) -> Next {
+        let futex = self.costs.futex_wait.draw(&mut self.tasks[task.index()].dice);
+        self.kernel_call(task, futex)
+    }
+
+    fn begin_reap(&mut self, task: TaskId) -> Next {
+        let t = &mut self.tasks[task.index()];
+        let table = if t.zombies > 0 { &self.costs.reap } else { &self.costs.reap_wait };
+        let cost = table.draw_any(&mut t.dice);
+        self.kernel_call(task, cost)
     }
 
     fn syscall(&mut self, task: TaskId) -> Nanos {
@@ -320,11 +335,21 @@ impl<S: Sink> Engine<'_, S> {
 
 /// What a transfer takes before its bytes are there.
 #[inline(always)]
-fn begin_io(costs: &CostTables, objects: &[Object], t: &mut Task, object: u32, bytes: u32) -> Nanos {
-    let socket = matches!(&objects[object as usize], Object::Channel(channel) if channel.is_socket());
+fn begin_io(costs: &CostTables, objects: &[Object], t: &mut Task, object: u32, bytes: u32, write: bool) -> Nanos {
+    let (socket, waits) = match &objects[object as usize] {
+        Object::Channel(channel) => (channel.is_socket(), if write { !channel.has_room() } else { channel.is_empty() }),
+        _ => (false, false),
+    };
     t.resumed = false;
     t.io_left = bytes;
-    let call = if socket { &costs.socket_op } else { &costs.pipe_op };
+    let call = match (socket, waits, write) {
+        (true, true, _) => &costs.socket_wait,
+        (true, false, true) => &costs.socket_send,
+        (true, false, false) => &costs.socket_receive,
+        (false, true, _) => &costs.pipe_wait,
+        (false, false, true) => &costs.pipe_write,
+        (false, false, false) => &costs.pipe_read,
+    };
     let copy = costs.copy_kib.draw(&mut t.dice) * u64::from(bytes) / 1024;
     costs.syscall.draw(&mut t.dice) + call.draw(&mut t.dice) + copy
 }

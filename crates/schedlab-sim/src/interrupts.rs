@@ -96,7 +96,10 @@ impl<S: Sink> Engine<'_, S> {
         if self.sched.nr_running(cpu) == 0 && c.wakelist.is_empty() {
             return self.rest(cpu);
         }
-        // Interrupt and wakeups come before schedule(), as on a busy CPU.
+        // Interrupt, wakeups and the pick come before the switch, as on a busy CPU.
+        if !std::mem::replace(&mut c.schedule_paid, true) {
+            c.pending += self.costs.schedule.draw_any(&mut c.dice);
+        }
         let overhead = c.spend_pending();
         if overhead > 0 {
             self.set_event(Source::IDLE_EXIT, cpu, self.now + overhead);
@@ -202,7 +205,10 @@ impl<S: Sink> Engine<'_, S> {
 
     fn program_timer(&mut self, cpu: CpuId) {
         match self.cpus[cpu.index()].hrtimers.peek().map(|timer| timer.0.hard) {
-            Some(hard) => self.set_event(Source::HRTIMER, cpu, hard.max(self.now)),
+            Some(hard) => {
+                let entry = self.costs.irq_entry.draw_any(&mut self.cpus[cpu.index()].dice);
+                self.set_event(Source::HRTIMER, cpu, hard.max(self.now) + entry);
+            }
             None => self.events.cancel(self.source(Source::HRTIMER, cpu)),
         }
     }

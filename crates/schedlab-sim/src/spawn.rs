@@ -14,7 +14,7 @@ use crate::effect::{fair_policy, prio, rt_policy};
 use crate::engine::{Engine, Source};
 use crate::exec::{register, Next};
 use crate::objects::{Futex, Object};
-use crate::task::{Handle, Life, Mode, Step, Task, Wait};
+use crate::task::{Handle, Life, Mode, Step, Task, Wait, WORK_SHIFT};
 
 /// First register a child inherits from its parent.
 const INHERITED: usize = 4;
@@ -132,6 +132,11 @@ impl<S: Sink> Engine<'_, S> {
         *register(&mut self.tasks[parent.index()], into) = task.handle().to_register();
         let workloads = Arc::clone(&self.workloads);
         let name = workloads[p.workload as usize].programs.get(program as usize).map_or("", |p| p.name.as_str());
+        let start = if task.thread { &self.costs.start_thread } else { &self.costs.start_process };
+        task.work_left = start.draw_any(&mut task.dice) << WORK_SHIFT;
+        if task.work_left > 0 {
+            task.mode = Mode::Kernel;
+        }
         self.add(task, name);
         self.alive += 1;
         self.emit(cpu, Kind::Fork { parent: parent_pid, child: child_pid });
@@ -171,6 +176,7 @@ impl<S: Sink> Engine<'_, S> {
             mode: Mode::User,
             cost_left: 0,
             work_left: 0,
+            after: 0,
             carry: 0,
             until: 0,
             io_left: 0,

@@ -28,7 +28,7 @@ impl<S: Sink> Engine<'_, S> {
             self.carry_user_op(task);
             return Next::Done;
         }
-        self.futex_call(task)
+        self.futex_wait(task)
     }
 
     pub fn begin_post(&mut self, task: TaskId, object: u32) -> Next {
@@ -46,7 +46,7 @@ impl<S: Sink> Engine<'_, S> {
     fn post_or_call(&mut self, task: TaskId, of: TaskId, object: Option<u32>) -> Next {
         let Some(word) = self.word(of, object) else { return Next::Done };
         if word.waiter.is_some() {
-            return self.futex_call(task);
+            return self.futex_wake(task);
         }
         word.posted = true;
         self.carry_user_op(task);
@@ -92,7 +92,7 @@ impl<S: Sink> Engine<'_, S> {
                 mutex.owner = Some(pid);
                 Next::Done
             }
-            Some(_) => self.futex_call(task),
+            Some(_) => self.futex_wait(task),
         }
     }
 
@@ -119,7 +119,7 @@ impl<S: Sink> Engine<'_, S> {
         if mutex.waiting.is_empty() {
             return Next::Done;
         }
-        self.futex_call(task)
+        self.futex_wake(task)
     }
 
     pub fn wake_mutex_waiter(&mut self, cpu: CpuId, object: u32) -> Next {
@@ -137,7 +137,7 @@ impl<S: Sink> Engine<'_, S> {
                 *units -= 1;
                 Next::Done
             }
-            _ => self.futex_call(task),
+            _ => self.futex_wait(task),
         }
     }
 
@@ -149,7 +149,7 @@ impl<S: Sink> Engine<'_, S> {
                 if waiting.is_empty() {
                     return Next::Done;
                 }
-                self.futex_call(task)
+                self.futex_wake(task)
             }
             _ => Next::Done,
         }

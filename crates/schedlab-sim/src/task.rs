@@ -104,6 +104,8 @@ pub struct Task {
     pub cost_left: u64,
     /// Work left in the segment.
     pub work_left: u64,
+    /// Work of the call in which it sleeps that is left for after it.
+    pub after: Nanos,
     /// User-mode work of steps too short for a segment of their own; joins the next segment.
     pub carry: u64,
     pub until: Nanos,

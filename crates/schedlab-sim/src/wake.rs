@@ -4,9 +4,10 @@ use schedlab_model::{CpuId, TaskId};
 use schedlab_policy::WakeKind;
 use schedlab_trace::{Kind, Sink};
 
-use crate::cpu::Activity;
+use crate::cpu::{Activity, Leaving};
 use crate::engine::{Engine, Source};
-use crate::task::{Life, Step};
+use crate::objects::Object;
+use crate::task::{Life, Step, Wait};
 
 impl<S: Sink> Engine<'_, S> {
     /// `try_to_wake_up`, executed on CPU `waker_cpu`. `sync`: the waker is about to sleep.
@@ -166,16 +167,27 @@ impl<S: Sink> Engine<'_, S> {
 
     /// The current task of the CPU stops running until it is woken (or for ever, when it exits). It goes on with
     /// `step` of its operation.
-    pub fn block(&mut self, cpu: CpuId, task: TaskId, wait: crate::task::Wait, step: Step) {
+    pub fn block(&mut self, cpu: CpuId, task: TaskId, wait: Wait, step: Step) {
         let t = &mut self.tasks[task.index()];
+        let after = match wait {
+            Wait::Nothing => None,
+            Wait::Timer => Some(&self.costs.timer_resume),
+            Wait::Child => Some(&self.costs.reap),
+            Wait::Own => Some(&self.costs.futex_resume),
+            Wait::Object(object) => match &self.objects[object as usize] {
+                Object::Channel(channel) if channel.is_socket() => Some(&self.costs.socket_resume),
+                Object::Channel(_) => Some(&self.costs.pipe_resume),
+                Object::Gate { .. } => None,
+                _ => Some(&self.costs.futex_resume),
+            },
+        };
+        t.after = after.map_or(0, |cost| cost.draw_any(&mut t.dice));
         t.life = Life::Sleeping;
         t.wait = wait;
         t.step = step;
         t.resumed = true;
         t.mode = crate::task::Mode::Kernel;
         t.work_left = 0;
-        self.checks.fair.changed(cpu, self.now);
-        self.sched.block(task, false, self.now);
-        self.mark(cpu);
+        self.go(cpu, task, Leaving::Sleeps);
     }
 }

@@ -13,7 +13,7 @@ use schedlab_policy::Version;
 use schedlab_sim::{Cgroup, CpuMax, RunSpec, Session};
 use schedlab_trace::Event;
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
-use support::{kernel, machine, record, Record};
+use support::{in_parts, kernel, machine, record, Record};
 
 /// Steps that can never block for ever: each is a loop body of its own.
 fn step() -> impl Strategy<Value = Vec<Op>> {
@@ -121,7 +121,7 @@ fn run() -> impl Strategy<Value = RunSpec> {
             let mut config = kernel(version.name, nr_cpus, hz);
             config.set_preempt(*model.get(version.preempt_models)).unwrap();
             RunSpec {
-                machine: Arc::new(machine(topology, cost)),
+                machine: Arc::new(in_parts(machine(topology, cost), if seed % 2 == 0 { cost } else { 0 })),
                 kernel: config,
                 workloads: Arc::new(vec![workload]),
                 cgroups: Arc::default(),

@@ -18,7 +18,6 @@ from schedlab.arms.vm import booted
 from schedlab.engine import Engine
 from schedlab.errors import RunError
 from schedlab.record import recorder
-from schedlab.record.events import SCHED
 from schedlab.record.qemu import COUNTED, Machine
 
 HEADER = Path(recorder.__file__).with_name("header.sh")
@@ -28,8 +27,6 @@ POINTS = ("p0", "p10", "p50", "p90", "p99", "p100")
 DISTANCES = ("same", "smt", "llc", "node", "remote")
 MEMORY_MB = 1024
 LIMIT_S = 900.0
-TRACED = (*(f"/sys/kernel/tracing/events/sched/{event}/enable" for event in SCHED), "/sys/kernel/tracing/tracing_on")
-"""What the agent switches on to see what the kernel decides: that takes time, which the simulator must know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +43,9 @@ class Measured:
     """CPU lists of a guest; None for this machine, whose own topology the simulator reads."""
 
 
-def host(quick: bool) -> Measured:
+def host(quick: bool, traced: bool) -> Measured:
     """This machine."""
-    done = process.run([str(agent.find()), *_words(quick)], limit_s=LIMIT_S)
+    done = process.run([str(agent.find()), *_words(quick, traced)], limit_s=LIMIT_S)
     if done.code != 0:
         raise agent.failure(done.code, done.stderr, "calibrate")
     seen = state.read()
@@ -59,9 +56,9 @@ def host(quick: bool) -> Measured:
 def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str], None]) -> Measured:
     """A guest of one CPU whose time counts instructions; `traced`, with the tracepoints on as in a measured run."""
     kernel = images.for_row(engine, row)
-    command = f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick))}\n"
+    command = f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick, traced))}\n"
     files = {
-        "schedlab/settings": "".join(f"{file} 1\n" for file in TRACED) if traced else "",
+        "schedlab/settings": "",
         "schedlab/command": command,
         f"{guest.WORK}/.keep": "",
     }
@@ -75,8 +72,8 @@ def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str]
     return _measured(sent.text("stdout"), where, sent.text("header"), sent.topology)
 
 
-def _words(quick: bool) -> list[str]:
-    return ["calibrate", *(["--quick"] if quick else [])]
+def _words(quick: bool, traced: bool) -> list[str]:
+    return ["calibrate", *(["--quick"] if quick else []), *(["--traced"] if traced else [])]
 
 
 def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[str]] | None) -> Measured:

@@ -20,7 +20,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     measured = (
         calibrate.vm(engine, options.kernel or "6.12.107", options.quick, options.traced, console.detail)
         if options.arm == "vm"
-        else calibrate.host(options.quick)
+        else calibrate.host(options.quick, options.traced)
     )
     text = calibrate.preset(measured, datetime.now(UTC).date())
     if options.out is None:

@@ -46,7 +46,7 @@ pub fn measure(
     let call = put("syscall", time(many, rustix::process::getppid), 0, "getppid()");
     let word = AtomicU32::new(0);
     let wake = || futex::wake(&word, Flags::PRIVATE, 1);
-    put("futex-op", time(many, wake), call, "futex(FUTEX_WAKE) without a waiter, less syscall");
+    put("futex-wake", time(many, wake), call, "futex(FUTEX_WAKE) without a waiter, less syscall");
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty()).map_err(errno("timerfd_create"))?;
     let far = Itimerspec {
         it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
@@ -57,10 +57,12 @@ pub fn measure(
     let pipe = rustix::pipe::pipe().map_err(errno("pipe"))?;
     let (left, right) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None).map_err(errno("socketpair"))?;
-    let pipe_pair = time(many, || pass(&pipe.0, &pipe.1, 1));
-    put("pipe-op", halves(pipe_pair), call, "write() and read() of 1 byte through a pipe, halved, less syscall");
-    let socket_pair = time(many, || pass(&right, &left, 1));
-    put("socket-op", halves(socket_pair), call, "the same through an AF_UNIX stream");
+    let (writes, reads) = both_ways(many, &pipe.0, &pipe.1);
+    put("pipe-write", writes, call, "write() of 1 byte into a pipe that nobody waits for, less syscall");
+    put("pipe-read", reads, call, "read() of 1 byte that a pipe holds, less syscall");
+    let (sends, receives) = both_ways(many, &right, &left);
+    put("socket-send", sends, call, "write() of 1 byte into an AF_UNIX stream that nobody waits for, less syscall");
+    put("socket-receive", receives, call, "read() of 1 byte that an AF_UNIX stream holds, less syscall");
     let small = time(many, || pass(&pipe.0, &pipe.1, 1));
     let small = Cost::of(small, "").map_or(0, |cost| cost.p50);
     const KIB: u64 = 16;
@@ -81,8 +83,21 @@ pub fn measure(
     Ok(())
 }
 
-fn halves(pairs: Vec<Nanos>) -> Vec<Nanos> {
-    pairs.into_iter().map(|pair| pair / 2).collect()
+/// Samples of the mean time of a write of one byte, and of a read of it.
+fn both_ways(samples: usize, read: &OwnedFd, write: &OwnedFd) -> (Vec<Nanos>, Vec<Nanos>) {
+    let mut byte = [1];
+    let mut one = |_| {
+        let begin = now();
+        for _ in 0..BATCH {
+            let _ = rustix::io::write(write, &byte);
+        }
+        let written = now();
+        for _ in 0..BATCH {
+            let _ = rustix::io::read(read, &mut byte);
+        }
+        ((written - begin) / BATCH, (now() - written) / BATCH)
+    };
+    (0..samples).map(&mut one).unzip()
 }
 
 /// Writes and reads as much as fits into the kernel's buffer at once.

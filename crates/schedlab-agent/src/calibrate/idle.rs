@@ -32,6 +32,13 @@ pub struct State {
     pub idle_for: Nanos,
 }
 
+impl State {
+    /// The state of a CPU that has no other.
+    pub fn only(exit: Cost) -> State {
+        State { name: "HLT".into(), exit, target_residency: 0, polling: false, idle_for: 0 }
+    }
+}
+
 /// A state as the kernel tells it: name and residency.
 type Known = (String, Nanos);
 
@@ -44,7 +51,7 @@ pub fn measure(
 ) -> Result<Vec<State>> {
     let Some((_, there)) = cpus.others.last().copied() else { return Ok(Vec::new()) };
     let known = states(Path::new("/sys/devices/system/cpu/cpu0/cpuidle"));
-    let part = ["syscall", "futex-op", "wakeup", "ipi", "irq", "switch-thread"].map(|key| median(costs, key));
+    let part = ["syscall", "futex-wake", "wakeup", "ipi", "irq", "switch-thread"].map(|key| median(costs, key));
     let part: Nanos = part.iter().sum();
     for (name, length) in [("wake-after-10us", 10 * USEC), ("wake-after-100us", 100 * USEC), ("wake-after-1ms", MSEC)] {
         let how = format!("from futex(FUTEX_WAKE) until the wakee runs on CPU {there}, idle for {} us", length / USEC);

@@ -1,62 +1,153 @@
-//! Costs of making and ending tasks.
+//! Costs of making and ending tasks. Everything runs on one CPU.
 
-use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::Arc;
 use std::thread;
 
-use schedlab_model::Nanos;
+use schedlab_model::{Nanos, Pid};
 
-use super::{median, Cost, Effort, Entry};
+use super::events::Events;
 use crate::clock::now;
 use crate::error::{os, Result};
-use crate::sys::{self, Forked};
+use crate::sys::{self, Arena, Forked};
 
-/// Adds them to the costs. Everything runs on one CPU.
-pub fn measure(effort: Effort, costs: &mut BTreeMap<&'static str, Entry>) -> Result<()> {
-    let samples = effort.few / 4;
-    let switch = median(costs, "switch-process");
-    let (forks, ends) = processes(samples)?;
-    let thread_switch = median(costs, "switch-thread");
-    let (clones, joins) = threads(samples)?;
-    let mut put = |key, samples, part, how: &str| {
-        if let Some(cost) = Cost::of(samples, how) {
-            costs.insert(key, Entry::One(cost.less(part)));
-        }
-    };
-    put("fork-process", forks, 0, "fork() in a process of a few MB");
-    put("exit-process", ends, 2 * switch, "from fork()'s return until waitpid()'s, on one CPU, less two switches");
-    put("fork-thread", clones, 0, "creation of a thread, its stack's mmap() included");
-    put(
-        "exit-thread",
-        joins,
-        2 * thread_switch,
-        "from a thread's creation until it is joined, on one CPU, less two switches",
-    );
-    Ok(())
+/// Children made one after the other, each waited for: what parent and child saw on the clock.
+#[derive(Clone, Debug, Default)]
+pub struct Lives {
+    parent: Pid,
+    lives: Vec<Life>,
 }
 
-type Pair = (Vec<Nanos>, Vec<Nanos>);
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    child: Pid,
+    /// Before the call that makes it, and after.
+    made: (Nanos, Nanos),
+    /// Its first look at the clock, and its last.
+    lived: (Nanos, Nanos),
+    /// Before its parent waits, and after.
+    reaped: (Nanos, Nanos),
+}
 
-fn processes(samples: usize) -> Result<Pair> {
-    let mut pairs = Vec::with_capacity(samples);
+/// What a child leaves behind.
+struct Left {
+    tid: AtomicU64,
+    born: AtomicU64,
+    ends: AtomicU64,
+}
+
+impl Left {
+    fn live(&self) {
+        self.born.store(now(), SeqCst);
+        self.tid.store(rustix::thread::gettid().as_raw_nonzero().get() as u64, Relaxed);
+        self.ends.store(now(), SeqCst);
+    }
+
+    fn life(&self, made: (Nanos, Nanos), reaped: (Nanos, Nanos)) -> Life {
+        let lived = (self.born.load(SeqCst), self.ends.load(SeqCst));
+        Life { child: self.tid.load(Relaxed) as Pid, made, lived, reaped }
+    }
+}
+
+fn me() -> Pid {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// Processes.
+pub fn processes(samples: usize) -> Result<Lives> {
+    let mut arena = Arena::new(1 << 12).map_err(os("mmap"))?;
+    let shared: &[AtomicU64] = arena.slice(3).map_err(os("mmap"))?;
+    let mut lives = Vec::with_capacity(samples);
     for _ in 0..samples {
         let begin = now();
-        let Forked::Parent(_) = sys::fork().map_err(os("fork"))? else { sys::exit_now(0) };
+        let Forked::Parent(_) = sys::fork().map_err(os("fork"))? else {
+            let left = Left { tid: AtomicU64::new(0), born: AtomicU64::new(0), ends: AtomicU64::new(0) };
+            left.live();
+            // What the agent does at the end of a task, too.
+            let _ = sys::thread_usage();
+            shared[0].store(left.tid.load(Relaxed), Relaxed);
+            shared[1].store(left.born.load(Relaxed), Relaxed);
+            shared[2].store(left.ends.load(Relaxed), Relaxed);
+            sys::exit_now(0)
+        };
         let forked = now();
+        let waits = now();
         sys::wait_any(true, true).map_err(os("waitpid"))?;
-        pairs.push((forked - begin, now() - forked));
+        let reaped = now();
+        let at = |index: usize| shared[index].load(SeqCst);
+        let life = Life { child: at(0) as Pid, made: (begin, forked), lived: (at(1), at(2)), reaped: (waits, reaped) };
+        lives.push(life);
     }
-    Ok(pairs.into_iter().unzip())
+    Ok(Lives { parent: me(), lives })
 }
 
-fn threads(samples: usize) -> Result<Pair> {
-    let mut pairs = Vec::with_capacity(samples);
+/// Threads.
+pub fn threads(samples: usize) -> Result<Lives> {
+    let mut lives = Vec::with_capacity(samples);
     for _ in 0..samples {
+        let left = Arc::new(Left { tid: AtomicU64::new(0), born: AtomicU64::new(0), ends: AtomicU64::new(0) });
+        let child = Arc::clone(&left);
         let begin = now();
-        let child = thread::Builder::new().stack_size(64 << 10).spawn(|| {}).map_err(os("thread"))?;
+        let child = thread::Builder::new().stack_size(64 << 10).spawn(move || child.live()).map_err(os("thread"))?;
         let made = now();
-        // An empty thread does not panic.
+        let waits = now();
+        // It does not panic.
         let _ = child.join();
-        pairs.push((made - begin, now() - made));
+        lives.push(left.life((begin, made), (waits, now())));
     }
-    Ok(pairs.into_iter().unzip())
+    Ok(Lives { parent: me(), lives })
+}
+
+/// Parts of lives, in ns, a sample each.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    /// The parent's call.
+    pub make: Vec<Nanos>,
+    /// From the `sched_switch` to the child until it is in user mode.
+    pub begin: Vec<Nanos>,
+    /// From its last step until `sched_waking` of its parent.
+    pub end: Vec<Nanos>,
+    /// From there until the `sched_switch` from it.
+    pub leave: Vec<Nanos>,
+    /// From the parent's user mode until the `sched_switch` from it.
+    pub to_sleep: Vec<Nanos>,
+    /// From the `sched_switch` to it until it is in user mode.
+    pub from_sleep: Vec<Nanos>,
+    /// From the child's last step until the parent is back, where no trace tells the parts apart.
+    pub ends: Vec<Nanos>,
+}
+
+impl Lives {
+    /// Their parts; `look` is what a look at the clock takes.
+    pub fn parts(&self, events: &Events, look: Nanos) -> Parts {
+        let mut parts = Parts::default();
+        for life in &self.lives {
+            self.add(&mut parts, life, events, look);
+        }
+        parts
+    }
+
+    fn add(&self, parts: &mut Parts, life: &Life, events: &Events, look: Nanos) {
+        let half = |time: Nanos| time.saturating_sub(look / 2);
+        let (begin, made) = life.made;
+        parts.ends.push(life.reaped.1.saturating_sub(life.reaped.0));
+        if events.within(begin, made).switches() == 0 {
+            parts.make.push((made - begin).saturating_sub(look));
+        }
+        let (waits, reaped) = life.reaped;
+        let during = events.within(begin, reaped);
+        if let Some(entered) = during.only_to(life.child) {
+            parts.begin.push(half(life.lived.0 - entered));
+        }
+        if let (Some(waking), Some(left)) = (during.waking(self.parent), during.only_from(life.child)) {
+            parts.end.push(half(waking.saturating_sub(life.lived.1)));
+            parts.leave.push(left.saturating_sub(waking));
+        }
+        let during = events.within(waits, reaped);
+        if let (Some(left), Some(back)) = (during.only_from(self.parent), during.only_to(self.parent)) {
+            parts.to_sleep.push(half(left - waits));
+            parts.from_sleep.push(half(reaped - back));
+        }
+    }
 }

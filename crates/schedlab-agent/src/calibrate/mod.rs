@@ -5,10 +5,14 @@
 
 mod calls;
 mod crossing;
+mod events;
+mod expiry;
+mod handover;
 mod idle;
 mod lives;
 mod pingpong;
 mod quantiles;
+mod traced;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +20,8 @@ use schedlab_model::{CpuId, Distance, Topology};
 use serde::Serialize;
 
 use crate::error::{AgentError, Result};
+use crate::run::Settings;
+use crate::tracing;
 use quantiles::Cost;
 
 /// How much is measured.
@@ -77,6 +83,9 @@ pub struct Cpus {
     pub count: usize,
 }
 
+/// KiB of trace buffer for each CPU.
+const BUFFER_KB: u32 = 16384;
+
 const DISTANCES: [(Distance, &str); 4] =
     [(Distance::Smt, "smt"), (Distance::Llc, "llc"), (Distance::Node, "node"), (Distance::Remote, "remote")];
 
@@ -94,7 +103,7 @@ impl Cpus {
 }
 
 /// Measures everything.
-pub fn calibrate(topology: &Topology, quick: bool) -> Result<Calibration> {
+pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibration> {
     let effort = Effort::new(quick);
     let cpus = Cpus::new(topology, &crate::run::allowed_cpus()?)?;
     // Where that is permitted, other tasks disturb less.
@@ -104,9 +113,11 @@ pub fn calibrate(topology: &Topology, quick: bool) -> Result<Calibration> {
     let mut costs = BTreeMap::new();
     let mut other = BTreeMap::new();
     let mut absent = BTreeMap::new();
+    let mut recording = tracing::begin(&Settings { tracing: trace, buffer_kb: BUFFER_KB, ..Settings::default() });
+    let scenes = traced::Scenes::play(effort, cpus.first)?;
     calls::measure(effort, &mut costs, &mut other)?;
     pingpong::measure(effort, &cpus, &mut costs, &mut other)?;
-    lives::measure(effort, &mut costs)?;
+    scenes.put_lives(&mut costs);
     let mut states = Vec::new();
     if cpus.others.is_empty() {
         let why = "it takes two CPUs, and there is one";
@@ -114,6 +125,16 @@ pub fn calibrate(topology: &Topology, quick: bool) -> Result<Calibration> {
     } else {
         crossing::measure(effort, &cpus, &mut costs)?;
         states = idle::measure(effort, &cpus, &costs, &mut other)?;
+    }
+    if recording.why_not().is_none() {
+        recording.stop();
+        scenes.put(&events::Events::of(&mut recording)?, &mut costs, &mut states);
+        absent.remove("irq");
+        absent.remove("idle");
+    }
+    for key in traced::PARTS.iter().filter(|key| !costs.contains_key(**key)) {
+        let why = recording.why_not().unwrap_or("too few samples were undisturbed");
+        absent.insert(key, format!("part of another cost, told apart by tracepoints (--traced): {why}"));
     }
     for key in ["scan-cpu", "balance-pass", "balance-cpu"] {
         absent.insert(key, "it happens within the kernel, without a trace that a program sees".to_owned());

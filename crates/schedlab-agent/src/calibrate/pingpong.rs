@@ -31,7 +31,7 @@ pub fn measure(
         if let Some(cost) = cost {
             costs.insert(key, Entry::One(cost.less(part)));
         }
-        (median(costs, "syscall"), median(costs, "pipe-op"), median(costs, key))
+        (median(costs, "syscall"), (median(costs, "pipe-read") + median(costs, "pipe-write")) / 2, median(costs, key))
     };
     let how = "futex(FUTEX_WAKE) of a SCHED_IDLE thread on the same CPU, less one without a waiter";
     let without = Cost::of(wakeups(effort.few, cpus.first, false)?, "").map_or(0, |cost| cost.p50);

@@ -21,22 +21,39 @@ pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources)
     let mut reader = Reader { machine, table, base, sources };
     Ok(Costs {
         syscall: reader.one("syscall", |c| &c.syscall)?,
+        schedule: reader.part("schedule", |c| &c.schedule)?,
         switch_thread: reader.one("switch-thread", |c| &c.switch_thread)?,
         switch_process: reader.one("switch-process", |c| &c.switch_process)?,
         wakeup: reader.one("wakeup", |c| &c.wakeup)?,
         scan_cpu: reader.by_distance("scan-cpu", |c| &c.scan_cpu)?,
         ipi: reader.by_distance("ipi", |c| &c.ipi)?,
+        irq_entry: reader.part("irq-entry", |c| &c.irq_entry)?,
         irq: reader.one("irq", |c| &c.irq)?,
         tick: reader.one("tick", |c| &c.tick)?,
         timer_program: reader.one("timer-program", |c| &c.timer_program)?,
-        pipe_op: reader.one("pipe-op", |c| &c.pipe_op)?,
-        socket_op: reader.one("socket-op", |c| &c.socket_op)?,
+        timer_resume: reader.part("timer-resume", |c| &c.timer_resume)?,
+        pipe_wait: reader.like("pipe-wait", "pipe-read", |c| &c.pipe_wait)?,
+        pipe_read: reader.one("pipe-read", |c| &c.pipe_read)?,
+        pipe_write: reader.one("pipe-write", |c| &c.pipe_write)?,
+        pipe_wake: reader.part("pipe-wake", |c| &c.pipe_wake)?,
+        pipe_resume: reader.part("pipe-resume", |c| &c.pipe_resume)?,
+        socket_wait: reader.like("socket-wait", "socket-receive", |c| &c.socket_wait)?,
+        socket_receive: reader.one("socket-receive", |c| &c.socket_receive)?,
+        socket_send: reader.one("socket-send", |c| &c.socket_send)?,
+        socket_wake: reader.part("socket-wake", |c| &c.socket_wake)?,
+        socket_resume: reader.part("socket-resume", |c| &c.socket_resume)?,
         copy_kib: reader.one("copy-kib", |c| &c.copy_kib)?,
-        futex_op: reader.one("futex-op", |c| &c.futex_op)?,
+        futex_wait: reader.like("futex-wait", "futex-wake", |c| &c.futex_wait)?,
+        futex_wake: reader.one("futex-wake", |c| &c.futex_wake)?,
+        futex_resume: reader.part("futex-resume", |c| &c.futex_resume)?,
         fork_process: reader.one("fork-process", |c| &c.fork_process)?,
         fork_thread: reader.one("fork-thread", |c| &c.fork_thread)?,
+        start_process: reader.part("start-process", |c| &c.start_process)?,
+        start_thread: reader.part("start-thread", |c| &c.start_thread)?,
         exit_process: reader.one("exit-process", |c| &c.exit_process)?,
         exit_thread: reader.one("exit-thread", |c| &c.exit_thread)?,
+        reap_wait: reader.part("reap-wait", |c| &c.reap_wait)?,
+        reap: reader.part("reap", |c| &c.reap)?,
         balance_pass: reader.one("balance-pass", |c| &c.balance_pass)?,
         balance_cpu: reader.one("balance-cpu", |c| &c.balance_cpu)?,
         user_op: reader.one("user-op", |c| &c.user_op)?,
@@ -61,6 +78,20 @@ impl<'a> Reader<'_, 'a> {
             (None, Some(base)) => Ok(field(base).clone()),
             (None, None) => Err(self.missing(key)),
         }
+    }
+
+    /// A part that a machine may have with another cost: nothing then.
+    fn part(&mut self, key: &str, field: fn(&Costs) -> &Dist) -> Result<Dist> {
+        match (self.cost(key)?, self.base) {
+            (None, None) => Ok(Dist::Constant(0)),
+            _ => self.one(key, field),
+        }
+    }
+
+    /// A cost that is another's unless the machine tells it.
+    fn like(&mut self, key: &str, other: &str, field: fn(&Costs) -> &Dist) -> Result<Dist> {
+        let own = self.cost(key)?.is_some() || self.cost(other)?.is_none() && self.base.is_some();
+        self.one(if own { key } else { other }, field)
     }
 
     fn by_distance(&mut self, key: &str, field: fn(&Costs) -> &[Dist; 5]) -> Result<[Dist; 5]> {

@@ -13,6 +13,7 @@ use schedlab_workload::{Dist, Op, Program, TaskSpec, Workload};
 /// A machine on which everything costs `cost` ns.
 pub fn machine(topology: Topology, cost: Nanos) -> Machine {
     let c = || Dist::Constant(cost);
+    let none = || Dist::Constant(0);
     let five = || [c(), c(), c(), c(), c()];
     Machine {
         name: "test".into(),
@@ -23,22 +24,39 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
         smt_rates: vec![1024, 640],
         costs: Costs {
             syscall: c(),
+            schedule: none(),
             switch_thread: c(),
             switch_process: c(),
             wakeup: c(),
             scan_cpu: five(),
             ipi: five(),
+            irq_entry: none(),
             irq: c(),
             tick: c(),
             timer_program: c(),
-            pipe_op: c(),
-            socket_op: c(),
+            timer_resume: none(),
+            pipe_read: c(),
+            pipe_write: c(),
+            pipe_wake: none(),
+            pipe_wait: c(),
+            pipe_resume: none(),
+            socket_receive: c(),
+            socket_send: c(),
+            socket_wake: none(),
+            socket_wait: c(),
+            socket_resume: none(),
             copy_kib: c(),
-            futex_op: c(),
+            futex_wake: c(),
+            futex_wait: c(),
+            futex_resume: none(),
             fork_process: c(),
             fork_thread: c(),
+            start_process: none(),
+            start_thread: none(),
             exit_process: c(),
             exit_thread: c(),
+            reap_wait: none(),
+            reap: none(),
             balance_pass: c(),
             balance_cpu: c(),
             user_op: c(),
@@ -46,6 +64,28 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
         idle_states: vec![IdleState { name: "C1".into(), exit: c(), target_residency: 0, polling: false }],
         hz: 250,
     }
+}
+
+/// The same with the parts of calls and switches that other machines have in one: each takes `cost`, too.
+#[allow(dead_code)]
+pub fn in_parts(mut machine: Machine, cost: Nanos) -> Machine {
+    let costs = &mut machine.costs;
+    let parts = [
+        &mut costs.schedule,
+        &mut costs.irq_entry,
+        &mut costs.timer_resume,
+        &mut costs.pipe_wake,
+        &mut costs.pipe_resume,
+        &mut costs.socket_wake,
+        &mut costs.socket_resume,
+        &mut costs.futex_resume,
+        &mut costs.start_process,
+        &mut costs.start_thread,
+        &mut costs.reap_wait,
+        &mut costs.reap,
+    ];
+    parts.into_iter().for_each(|part| *part = Dist::Constant(cost));
+    machine
 }
 
 /// A flat machine of this many CPUs under one cache.

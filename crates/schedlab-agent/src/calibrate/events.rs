@@ -1,0 +1,81 @@
+//! What the kernel's tracepoints told while something was measured.
+
+use schedlab_model::{Nanos, Pid};
+use schedlab_trace::{Event, Kind};
+
+use crate::error::{AgentError, Result};
+use crate::tracing::Recording;
+
+/// All events, by time.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    events: Vec<Event>,
+}
+
+impl Events {
+    /// Everything recorded.
+    pub fn of(recording: &mut Recording) -> Result<Events> {
+        let failed = |error| AgentError::failed(format!("the recorded trace: {error}"), "");
+        let mut events = Vec::new();
+        if let Some(mut reader) = recording.reader()? {
+            while let Some(record) = reader.next_record().map_err(failed)? {
+                events.extend(record.event());
+            }
+        }
+        Ok(Events { events })
+    }
+
+    /// Those between two times.
+    pub fn within(&self, begin: Nanos, end: Nanos) -> During<'_> {
+        let at = |time| self.events.partition_point(|event| event.time < time);
+        let (from, to) = (at(begin), at(end));
+        During { events: self.events.get(from..to).unwrap_or_default() }
+    }
+}
+
+/// The events of a while.
+#[derive(Clone, Copy, Debug)]
+pub struct During<'a> {
+    events: &'a [Event],
+}
+
+impl During<'_> {
+    fn first(&self, wanted: impl Fn(&Kind) -> bool) -> Option<Nanos> {
+        self.events.iter().find(|event| wanted(&event.kind)).map(|event| event.time)
+    }
+
+    fn only(&self, wanted: impl Fn(&Kind) -> bool) -> Option<Nanos> {
+        let mut times = self.events.iter().filter(|event| wanted(&event.kind)).map(|event| event.time);
+        times.next().filter(|_| times.next().is_none())
+    }
+
+    /// `sched_waking` of the task.
+    pub fn waking(&self, task: Pid) -> Option<Nanos> {
+        self.first(|kind| matches!(kind, Kind::Waking { pid, .. } if *pid == task))
+    }
+
+    /// `sched_wakeup` of the task.
+    pub fn wakeup(&self, task: Pid) -> Option<Nanos> {
+        self.first(|kind| matches!(kind, Kind::Wakeup { pid, .. } if *pid == task))
+    }
+
+    /// `sched_switch` from one task to another.
+    pub fn switch(&self, from: Pid, to: Pid) -> Option<Nanos> {
+        self.first(|kind| matches!(kind, Kind::Switch { prev, next, .. } if (*prev, *next) == (from, to)))
+    }
+
+    /// The switch from the task, if it is the only one.
+    pub fn only_from(&self, task: Pid) -> Option<Nanos> {
+        self.only(|kind| matches!(kind, Kind::Switch { prev, .. } if *prev == task))
+    }
+
+    /// The switch to the task, if it is the only one.
+    pub fn only_to(&self, task: Pid) -> Option<Nanos> {
+        self.only(|kind| matches!(kind, Kind::Switch { next, .. } if *next == task))
+    }
+
+    /// How many switches.
+    pub fn switches(&self) -> usize {
+        self.events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count()
+    }
+}

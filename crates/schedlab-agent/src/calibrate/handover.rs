@@ -1,0 +1,157 @@
+//! Costs of handing the CPU over, each part by itself: two threads on one CPU look at the clock before and after their
+//! calls, the kernel's tracepoints tell when it woke and switched in between.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+
+use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
+use rustix::thread::futex::{self, Flags};
+use schedlab_model::{Nanos, Pid, USEC};
+use schedlab_workload::Policy;
+
+use super::events::Events;
+use super::pin;
+use crate::clock::{self, now};
+use crate::error::{errno, Result};
+
+/// One thread's looks at the clock: before and after each of its calls.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    tid: Pid,
+    stamps: Vec<(Nanos, Nanos)>,
+}
+
+impl Side {
+    fn new() -> Side {
+        Side { tid: rustix::thread::gettid().as_raw_nonzero().get(), stamps: Vec::new() }
+    }
+
+    fn call(&mut self, call: impl FnOnce()) {
+        let begin = now();
+        call();
+        self.stamps.push((begin, now()));
+    }
+}
+
+/// What two threads did: one woke the other again and again.
+#[derive(Clone, Debug)]
+pub struct Duel {
+    waker: Side,
+    wakee: Side,
+}
+
+/// How long the waker sleeps between two calls, so that the wakee comes to block.
+const PAUSE: Nanos = 200 * USEC;
+
+/// Lets one thread `wake` the other out of `block`, which both are given the round. If `preempts`, the wakee takes the
+/// CPU from the waker at once, else it waits until the waker sleeps.
+fn duel(samples: u32, cpu: u32, preempts: bool, wake: impl Fn(u32) + Sync, block: impl Fn(u32) + Sync) -> Duel {
+    let policies = if preempts { (Policy::Idle, Policy::Normal) } else { (Policy::Normal, Policy::Idle) };
+    let begin = |policy| {
+        let _ = pin(cpu);
+        let _ = crate::attributes::timer_slack(1);
+        let _ = crate::attributes::policy(policy);
+        Side::new()
+    };
+    thread::scope(|scope| {
+        let wakee = scope.spawn(|| {
+            let mut side = begin(policies.1);
+            (0..samples).for_each(|round| side.call(|| block(round)));
+            side
+        });
+        let waker = scope.spawn(|| {
+            let mut side = begin(policies.0);
+            for round in 0..samples {
+                clock::sleep_until(now() + PAUSE);
+                side.call(|| wake(round));
+            }
+            side
+        });
+        let (waker, wakee) = (waker.join().unwrap_or_default(), wakee.join().unwrap_or_default());
+        Duel { waker, wakee }
+    })
+}
+
+/// The same by futex.
+pub fn by_futex(samples: u32, cpu: u32, preempts: bool) -> Duel {
+    let word = AtomicU32::new(0);
+    let wake = |round: u32| {
+        word.store(round + 1, SeqCst);
+        let _ = futex::wake(&word, Flags::PRIVATE, 1);
+    };
+    duel(samples, cpu, preempts, wake, |round| {
+        let _ = futex::wait(&word, Flags::PRIVATE, round, None);
+    })
+}
+
+/// By a pipe.
+pub fn by_pipe(samples: u32, cpu: u32, preempts: bool) -> Result<Duel> {
+    let (read, write) = rustix::pipe::pipe().map_err(errno("pipe"))?;
+    Ok(by_stream(samples, cpu, preempts, &read, &write))
+}
+
+/// By an AF_UNIX stream.
+pub fn by_socket(samples: u32, cpu: u32, preempts: bool) -> Result<Duel> {
+    let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None);
+    let (write, read) = pair.map_err(errno("socketpair"))?;
+    Ok(by_stream(samples, cpu, preempts, &read, &write))
+}
+
+fn by_stream(samples: u32, cpu: u32, preempts: bool, read: &OwnedFd, write: &OwnedFd) -> Duel {
+    let wake = |_| {
+        let _ = rustix::io::write(write, &[1]);
+    };
+    duel(samples, cpu, preempts, wake, |_| {
+        let _ = rustix::io::read(read, &mut [0; 1]);
+    })
+}
+
+/// Parts of the calls of a duel, in ns, a sample each.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    /// From the waker's user mode to `sched_waking`.
+    pub to_waking: Vec<Nanos>,
+    /// From `sched_waking` until `sched_wakeup`.
+    pub waking: Vec<Nanos>,
+    /// From `sched_wakeup` until the waker is in user mode, or switches to the wakee.
+    pub from_wakeup: Vec<Nanos>,
+    /// From `sched_switch` to the preempted waker until it is in user mode.
+    pub resume: Vec<Nanos>,
+    /// From the wakee's user mode to the `sched_switch` from it.
+    pub to_sleep: Vec<Nanos>,
+    /// From the `sched_switch` to it until it is in user mode.
+    pub from_sleep: Vec<Nanos>,
+}
+
+impl Duel {
+    /// Its parts; `look` is what a look at the clock takes, half of it on either side.
+    pub fn parts(&self, events: &Events, look: Nanos) -> Parts {
+        let mut parts = Parts::default();
+        let (waker, wakee) = (self.waker.tid, self.wakee.tid);
+        let half = |time: Nanos| time.saturating_sub(look / 2);
+        for (begin, end) in self.waker.stamps.iter().copied() {
+            let during = events.within(begin, end);
+            let (Some(waking), Some(wakeup)) = (during.waking(wakee), during.wakeup(wakee)) else { continue };
+            match (during.switches(), during.switch(waker, wakee), during.switch(wakee, waker)) {
+                (0, ..) => parts.from_wakeup.push(half(end - wakeup)),
+                (2, Some(left), Some(back)) => {
+                    parts.from_wakeup.push(left - wakeup);
+                    parts.resume.push(half(end - back));
+                }
+                _ => continue,
+            }
+            parts.to_waking.push(half(waking - begin));
+            parts.waking.push(wakeup - waking);
+        }
+        for (begin, end) in self.wakee.stamps.iter().copied() {
+            let during = events.within(begin, end);
+            if let (Some(left), Some(back)) = (during.only_from(wakee), during.only_to(wakee)) {
+                parts.to_sleep.push(half(left - begin));
+                parts.from_sleep.push(half(end - back));
+            }
+        }
+        parts
+    }
+}

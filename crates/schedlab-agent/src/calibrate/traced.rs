@@ -1,0 +1,196 @@
+//! Costs by part, from what threads saw on the clock and what the kernel's tracepoints told of the same calls.
+//!
+//! The parts of one call add up to all of it: what a wakeup, a pick or a switch takes by itself is measured once, and
+//! the rest is the call's.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::Nanos;
+
+use super::events::Events;
+use super::expiry::{self, Beside, Sleeps};
+use super::handover::{self, Duel};
+use super::lives::{self, Lives};
+use super::{idle, median, Cost, Effort, Entry};
+use crate::error::Result;
+
+/// What only a trace tells apart.
+pub const PARTS: [&str; 15] = [
+    "schedule",
+    "irq-entry",
+    "timer-resume",
+    "pipe-wake",
+    "pipe-wait",
+    "pipe-resume",
+    "socket-wake",
+    "socket-wait",
+    "socket-resume",
+    "futex-wait",
+    "futex-resume",
+    "start-process",
+    "start-thread",
+    "reap-wait",
+    "reap",
+];
+
+type Costs = BTreeMap<&'static str, Entry>;
+
+/// Everything that is done while the kernel records.
+#[derive(Debug)]
+pub struct Scenes {
+    processes: Lives,
+    threads: Lives,
+    futex: Pair,
+    pipe: Pair,
+    socket: Pair,
+    idle: Sleeps,
+    beside_lower: Sleeps,
+    beside_higher: Sleeps,
+}
+
+/// One way to wake: the wakee waits until the waker sleeps, or takes the CPU from it.
+#[derive(Debug)]
+struct Pair {
+    waits: Duel,
+    preempts: Duel,
+}
+
+impl Pair {
+    fn of(duel: impl Fn(bool) -> Result<Duel>) -> Result<Pair> {
+        Ok(Pair { waits: duel(false)?, preempts: duel(true)? })
+    }
+}
+
+impl Scenes {
+    /// Plays them on one CPU.
+    pub fn play(effort: Effort, cpu: u32) -> Result<Scenes> {
+        let few = effort.few as u32 / 2;
+        let sleeps = |beside| expiry::sleeps(few, cpu, beside);
+        Ok(Scenes {
+            // First, while the process is small: what a fork takes depends on that.
+            processes: lives::processes(few as usize)?,
+            threads: lives::threads(few as usize)?,
+            futex: Pair::of(|preempts| Ok(handover::by_futex(few, cpu, preempts)))?,
+            pipe: Pair::of(|preempts| handover::by_pipe(few, cpu, preempts))?,
+            socket: Pair::of(|preempts| handover::by_socket(few, cpu, preempts))?,
+            idle: sleeps(Beside::Nothing),
+            beside_lower: sleeps(Beside::Lower),
+            beside_higher: sleeps(Beside::Higher),
+        })
+    }
+
+    /// Adds what can be told of lives without a trace.
+    pub fn put_lives(&self, costs: &mut Costs) {
+        let untold = Events::default();
+        put(costs, "fork-process", self.processes.parts(&untold, 0).make, 0, "fork() in a process of a few MB");
+        let how = "creation of a thread, its stack's mmap() included";
+        put(costs, "fork-thread", self.threads.parts(&untold, 0).make, 0, how);
+        let how = "from fork()'s return until waitpid()'s, on one CPU, less two switches";
+        let switch = median(costs, "switch-process");
+        put(costs, "exit-process", self.processes.parts(&untold, 0).ends, 2 * switch, how);
+        let how = "from a thread's creation until it is joined, on one CPU, less two switches";
+        let switch = median(costs, "switch-thread");
+        put(costs, "exit-thread", self.threads.parts(&untold, 0).ends, 2 * switch, how);
+    }
+
+    /// Replaces whole calls by their parts.
+    pub fn put(&self, events: &Events, costs: &mut Costs, states: &mut Vec<idle::State>) {
+        let look = median(costs, "user-op");
+        let call = median(costs, "syscall");
+        let (waits, preempts) = (self.futex.waits.parts(events, look), self.futex.preempts.parts(events, look));
+        let how = "from sched_waking until the caller of FUTEX_WAKE is back, which the wakee does not preempt";
+        put(costs, "wakeup", sums(&waits.waking, &waits.from_wakeup), 0, how);
+        let how = "from sched_wakeup until sched_switch to a wakee that preempts, less the way back of the call";
+        put(costs, "schedule", preempts.from_wakeup.clone(), middle(&waits.from_wakeup), how);
+        let how = "from sched_switch to a preempted thread until it is in user mode";
+        let other = median(costs, "switch-process").saturating_sub(median(costs, "switch-thread"));
+        put(costs, "switch-thread", preempts.resume.clone(), 0, how);
+        let how = "the same, and what a ping-pong's hop takes longer between processes";
+        put(costs, "switch-process", preempts.resume.iter().map(|time| time + other).collect(), 0, how);
+        put(costs, "futex-wake", waits.to_waking, call, "from user mode until sched_waking, less syscall");
+        self.put_waits(costs, "futex-wait", "futex-resume", &preempts.to_sleep, &preempts.from_sleep);
+        let pipe = [&self.pipe, &self.socket].map(|p| (p.waits.parts(events, look), p.preempts.parts(events, look)));
+        let keys = [
+            ["pipe-write", "pipe-wake", "pipe-wait", "pipe-resume"],
+            ["socket-send", "socket-wake", "socket-wait", "socket-resume"],
+        ];
+        for ((waits, preempts), [write, wake, wait, resume]) in pipe.into_iter().zip(keys) {
+            let how = "a call that wakes a reader, less syscall, the same call without one, and a wakeup";
+            let whole = sums(&sums(&waits.to_waking, &waits.waking), &waits.from_wakeup);
+            put(costs, wake, whole, call + median(costs, write) + median(costs, "wakeup"), how);
+            self.put_waits(costs, wait, resume, &preempts.to_sleep, &preempts.from_sleep);
+        }
+        self.put_timers(events, look, costs, states);
+        self.put_traced_lives(events, look, costs);
+    }
+
+    fn put_waits(&self, costs: &mut Costs, wait: &'static str, resume: &'static str, to: &[Nanos], from: &[Nanos]) {
+        let before = median(costs, "syscall") + median(costs, "schedule");
+        let switch = median(costs, "switch-thread");
+        put(
+            costs,
+            wait,
+            to.to_vec(),
+            before,
+            "from user mode until sched_switch to another, less syscall and schedule",
+        );
+        put(costs, resume, from.to_vec(), switch, "from sched_switch back until user mode, less switch-thread");
+    }
+
+    fn put_timers(&self, events: &Events, look: Nanos, costs: &mut Costs, states: &mut Vec<idle::State>) {
+        let busy = self.beside_lower.parts(events, look);
+        let goes_on = self.beside_higher.parts(events, look);
+        put(costs, "irq-entry", busy.to_waking.clone(), 0, "from a timer's expiry until sched_waking of its sleeper");
+        let part = middle(&busy.to_waking) + median(costs, "wakeup");
+        let how = "how long the interrupt of a timer stops a thread that goes on, less irq-entry and wakeup";
+        put(costs, "irq", goes_on.interruption, part, how);
+        self.put_waits(costs, "timer-program", "timer-resume", &busy.to_sleep, &busy.from_sleep);
+        if states.is_empty() {
+            let idle = self.idle.parts(events, look);
+            let whole = |parts: &expiry::Parts| sums(&sums(&parts.to_waking, &parts.waking), &parts.to_switch);
+            let how = "from a timer's expiry until sched_switch to its sleeper, less the same on a busy CPU";
+            if let Some(exit) = Cost::of(whole(&idle), how) {
+                states.push(idle::State::only(exit.less(middle(&whole(&busy)))));
+            }
+        }
+    }
+
+    fn put_traced_lives(&self, events: &Events, look: Nanos, costs: &mut Costs) {
+        let way = median(costs, "wakeup") + median(costs, "schedule");
+        let keys = [
+            (&self.processes, "switch-process", ["fork-process", "start-process", "exit-process"]),
+            (&self.threads, "switch-thread", ["fork-thread", "start-thread", "exit-thread"]),
+        ];
+        for (lives, switch, [make, start, exit]) in keys {
+            let parts = lives.parts(events, look);
+            let switch = median(costs, switch);
+            put(costs, make, parts.make, 0, "the whole call, without a switch in between");
+            put(
+                costs,
+                start,
+                parts.begin,
+                switch,
+                "from sched_switch to it until its first look at the clock, less switch",
+            );
+            let how = "from its last look at the clock until sched_switch from it, less wakeup and schedule";
+            put(costs, exit, sums(&parts.end, &parts.leave), way, how);
+        }
+        let parts = self.processes.parts(events, look);
+        self.put_waits(costs, "reap-wait", "reap", &parts.to_sleep, &parts.from_sleep);
+    }
+}
+
+fn put(costs: &mut Costs, key: &'static str, samples: Vec<Nanos>, part: Nanos, how: &str) {
+    if let Some(cost) = Cost::of(samples, how) {
+        costs.insert(key, Entry::One(cost.less(part)));
+    }
+}
+
+/// Sums of what happened in the same rounds.
+fn sums(first: &[Nanos], second: &[Nanos]) -> Vec<Nanos> {
+    first.iter().zip(second).map(|(a, b)| a + b).collect()
+}
+
+fn middle(samples: &[Nanos]) -> Nanos {
+    Cost::of(samples.to_vec(), "").map_or(0, |cost| cost.p50)
+}
