@@ -24,7 +24,7 @@ const MODELS: usize = 128;
 const TRIES: usize = 400;
 
 /// How many are tried where none agrees with a decision; half as many after each time that it was in vain.
-const PATIENCE: usize = 1600;
+const PATIENCE: usize = 3200;
 
 /// How many operations are followed again at most; what is older counts as settled.
 const MEMORY: usize = 40960;
@@ -234,21 +234,31 @@ impl Row {
         }
     }
 
-    /// Up to `wanted` models by ways like the present ones that explain all that was explained.
+    /// Up to `wanted` models by ways like the present ones that explain all that was explained. Those that explain all but
+    /// the last operation are ways to go on from.
     fn derive(&mut self, tries: usize, wanted: usize) -> Vec<Hypothesis> {
         let mut found = Vec::new();
         let Some(past) = &self.past else { return found };
-        let ways: Vec<&Way> = self.models.iter().flat_map(|hypothesis| &hypothesis.ways).collect();
+        let mut ways: Vec<Way> = self.models.iter().flat_map(|hypothesis| hypothesis.ways.iter().cloned()).collect();
         for _ in 0..tries {
             if found.len() == wanted {
                 break;
             }
-            let [way, a, b] = [(); 3].map(|()| ways[self.dice.below(ways.len())]);
+            let [way, a, b] = [(); 3].map(|()| &ways[self.dice.below(ways.len())]);
             let draws = match self.dice.below(2) {
                 0 => self.dice.shift(&way.draws, &a.draws, &b.draws),
                 _ => self.dice.change(&way.draws),
             };
-            found.extend(draws.and_then(|draws| past.follow(Way { origin: way.origin, draws })));
+            let origin = way.origin;
+            match draws.map(|draws| past.follow(Way { origin, draws })) {
+                Some(Followed::Explains(hypothesis)) => found.push(*hypothesis),
+                Some(Followed::AllButLast(way)) if ways.len() < 4 * MODELS => ways.push(way),
+                Some(Followed::AllButLast(way)) => {
+                    let nth = self.dice.below(ways.len());
+                    ways[nth] = way;
+                }
+                Some(Followed::Refuted) | None => {}
+            }
         }
         found
     }
@@ -284,24 +294,37 @@ impl Hypothesis {
     }
 }
 
+/// Where another way leads.
+enum Followed {
+    Explains(Box<Hypothesis>),
+    AllButLast(Way),
+    Refuted,
+}
+
 impl Past {
-    /// Follows the row again with other draws; `None` if they do not explain what was explained.
-    fn follow(&self, way: Way) -> Option<Hypothesis> {
-        let mut model = self.origins.get(way.origin)?.clone();
+    /// Follows the row again another way.
+    fn follow(&self, way: Way) -> Followed {
+        let Some(mut model) = self.origins.get(way.origin).cloned() else { return Followed::Refuted };
         let mut next = way.draws.iter();
-        for entry in &self.log {
+        for (nth, entry) in self.log.iter().enumerate() {
             if brings_unknown(&entry.operation) {
-                model.draw = *next.next()?;
+                model.draw = next.next().copied().unwrap_or_default();
             }
             model.apply(&entry.operation, entry.now, entry.at);
-            let refuted = |(nth, verdict): (usize, &Verdict)| {
-                verdict.outcome == Outcome::Differs && entry.explained & 1u32.checked_shl(nth as u32).unwrap_or(0) != 0
-            };
-            if model.verdicts.iter().enumerate().any(refuted) {
-                return None;
+            if entry.refutes(&model) {
+                return if nth + 1 == self.log.len() { Followed::AllButLast(way) } else { Followed::Refuted };
             }
         }
-        Some(Hypothesis { model, ways: vec![way] })
+        Followed::Explains(Box::new(Hypothesis { model, ways: vec![way] }))
+    }
+}
+
+impl Entry {
+    fn refutes(&self, model: &Model) -> bool {
+        let refuted = |(nth, verdict): (usize, &Verdict)| {
+            verdict.outcome == Outcome::Differs && self.explained & 1u32.checked_shl(nth as u32).unwrap_or(0) != 0
+        };
+        model.verdicts.iter().enumerate().any(refuted)
     }
 }
 

@@ -92,6 +92,7 @@ fn solved(report: &Report) -> u64 {
 fn lags_that_nothing_shows_are_solved_for() {
     let traces = traces();
     assert!(traces.len() > 20, "{}", traces.len());
+    let (mut agreed, mut judged) = (0, 0);
     for (name, path, row) in traces {
         let known = replay(&mut *schedlab_trace::open(&path).unwrap(), row, &Options::default()).unwrap();
         let report = plain(&path, row);
@@ -99,16 +100,19 @@ fn lags_that_nothing_shows_are_solved_for() {
         for (score, best) in [(report.picks, known.picks), (report.preemptions, known.preemptions)] {
             assert!(score.agreed * 1000 >= score.decisions * FLOOR, "{name}: {report}");
             assert!(score.decisions + SOLVED >= best.decisions, "{name}: {report}");
+            (agreed, judged) = (agreed + score.agreed, judged + score.decisions);
         }
         assert!(solved(&report) <= SOLVED, "{name}: {}", solved(&report));
     }
+    assert!(agreed * 1000 >= judged * TOGETHER, "{agreed} of {judged}");
 }
 
 /// So many decisions at most tell the lags, however long the trace.
 const SOLVED: u64 = 45;
 
-/// Parts of 1,000 that agree on every trace.
-const FLOOR: u64 = 993;
+/// Parts of 1,000 that agree on every trace, where the search may miss a lag, and on all of them together.
+const FLOOR: u64 = 980;
+const TOGETHER: u64 = 999;
 
 fn trace(name: &str) -> (PathBuf, &'static Version) {
     let (_, path, row) = traces().into_iter().find(|(file, ..)| file.trim_end_matches(".ftrace.gz") == name).unwrap();

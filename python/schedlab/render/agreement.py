@@ -144,8 +144,9 @@ def _states(state: Mapping[str, Any]) -> str:
 
 
 def _tasks(t: Mapping[str, Any]) -> str:
-    guessed = f", {t['guessed']:,} taken to have no lag" if t["guessed"] else ""
-    return f"tasks: {t['seen']:,} seen, the state of {t['taken']:,} taken from the trace, once each{guessed}"
+    solved = f", {t['solved']:,} unknown lags solved for from decisions" if t["solved"] else ""
+    guessed = f", {t['guessed']:,} taken for long sleepers" if t["guessed"] else ""
+    return f"tasks: {t['seen']:,} seen, the state of {t['taken']:,} taken from the trace, once each{solved}{guessed}"
 
 
 def _disagreement(d: Mapping[str, Any]) -> str:
