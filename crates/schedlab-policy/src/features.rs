@@ -62,7 +62,7 @@ features! {
     DoubleTick DOUBLE_TICK false b"FFFFFFFFF--" "test at the tick although the timer is armed";
     NontaskCapacity NONTASK_CAPACITY false b"TTTTTTTTTTT" "interrupts reduce a CPU's capacity";
     TtwuQueue TTWU_QUEUE true b"TTTTTTTTTTT" "queue a remote wakeup by interrupt";
-    SisAvgCpu SIS_AVG_CPU false b"FF---------" "skip the idle search when idle time is short";
+    SisAvgCpu SIS_AVG_CPU true b"FF---------" "skip the idle search when idle time is short";
     SisProp SIS_PROP true b"TTTFFFF----" "bound the idle search by average idle time";
     SisUtil SIS_UTIL true b"---TTTTTTTT" "bound the idle search by the LLC's utilisation";
     LbBias LB_BIAS false b"F----------" "bias the balancer towards staying";

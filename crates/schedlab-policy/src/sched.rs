@@ -18,7 +18,7 @@ use crate::balance::nohz::Nohz;
 use crate::balance::BalanceCost;
 use crate::fair::{Dequeue, Enqueue, Fair, WakeFlags};
 use crate::placement::idle_map::IdleMap;
-use crate::placement::rules::PlacementRules;
+use crate::placement::rules::{IdleSpell, PlacementRules, SchedIdleCpu};
 use crate::placement::scan::Struck;
 use crate::rt::Rt;
 use crate::{KernelConfig, Resched};
@@ -67,14 +67,15 @@ impl Sched {
         let nr_cpus = topology.nr_cpus();
         config.nr_cpus = nr_cpus;
         let (tick_nsec, migration_cost) = (config.tick_nsec(), config.knobs.migration_cost);
+        let rules = config.placement;
         let mut sched = Sched {
-            rules: config.placement,
+            rules,
             rt: config.rt_class(nr_cpus),
             fair: Fair::new(config),
             rqs: vec![Rq::new(migration_cost); nr_cpus],
             tasks: Vec::new(),
             idle: IdleMap::new(&topology),
-            domains: Domains::new(&topology),
+            domains: Domains::new(&topology, rules.imbalance_pct),
             nohz: Nohz::new(topology.all()),
             balance_cost: BalanceCost::default(),
             idle_wakees: vec![Wakee::default(); nr_cpus],
@@ -163,7 +164,7 @@ impl Sched {
             }
         }
         self.sync(cpu);
-        if wakeup {
+        if wakeup && self.rules.idle_spell == IdleSpell::Wakeup {
             let jiffies = self.jiffies(now);
             self.rqs[cpu.index()].account_idle_spell(now, jiffies);
         }
@@ -211,7 +212,7 @@ impl Sched {
         let before = self.only_idle_policy(cpu);
         let gone = self.fair.dequeue_task(cpu, task, Dequeue { sleep: true, special, ..Dequeue::default() }, now);
         self.sync(cpu);
-        if !before && self.only_idle_policy(cpu) {
+        if !before && self.idle.is_usable(cpu) && self.only_idle_policy(cpu) {
             // Pull something better soon.
             self.rqs[cpu.index()].next_balance = self.jiffies(now);
         }
@@ -280,6 +281,10 @@ impl Sched {
         let rq = &mut self.rqs[cpu.index()];
         if rq.idle {
             rq.idle = false;
+            if self.rules.idle_spell == IdleSpell::SwitchOut {
+                let jiffies = self.jiffies(now);
+                self.rqs[cpu.index()].account_idle_spell(now, jiffies);
+            }
             self.fair.exit_idle(cpu, now);
             self.refresh_idle(cpu);
         }
@@ -379,7 +384,8 @@ impl Sched {
     fn refresh_idle(&mut self, cpu: CpuId) {
         let rq = &self.rqs[cpu.index()];
         let idle = rq.idle && rq.nr_running == 0 && !rq.ttwu_pending;
-        self.idle.set(cpu, idle, idle || self.only_idle_policy(cpu));
+        let usable = idle || (self.rules.sched_idle_cpu != SchedIdleCpu::Unknown && self.only_idle_policy(cpu));
+        self.idle.set(cpu, idle, usable);
     }
 
     /// `sched_idle_rq`.

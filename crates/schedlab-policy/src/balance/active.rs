@@ -1,8 +1,8 @@
 //! Pushing a running task away after pulling has failed for long (`need_active_balance`,
-//! `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.12 to 6.12).
+//! `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! A periodic or newidle pass that counts in tasks, moved none, and whose domain has failed more than
-//! cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a task
+//! A periodic or newidle pass that counts in tasks (up to 5.11: in anything), moved none, and whose domain has failed more
+//! than cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a task
 //! here: the pass asks that CPU to reschedule, and whoever reschedules it calls [`Sched::active_balance`] before the
 //! pick. Left out: the reasons of asymmetric packing, misfit tasks and reduced capacity.
 
@@ -11,6 +11,19 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::{CpuIdle, Env, Migrate};
 use crate::sched::types::Moves;
 use crate::{Resched, Sched};
+
+/// What a pass that moved nothing made of its busiest CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Push {
+    /// It is not time.
+    NotNeeded,
+    /// Somebody has asked already.
+    Pending,
+    /// Asked to push its running task.
+    Asked,
+    /// Its running task may not come, which makes the pass count as balanced.
+    Forbidden,
+}
 
 impl Sched {
     /// Whether the stopper of `cpu` has anything to do. Ask at every reschedule, before [`Sched::pick_next_task`].
@@ -43,26 +56,27 @@ impl Sched {
         moves
     }
 
-    /// After a pass that moved nothing: asks `src` to push if it is time. False if its running task may not come, which
-    /// makes the pass count as balanced.
-    pub(super) fn ask_for_push(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> bool {
+    /// After a pass that moved nothing: asks `src` to push if it is time.
+    pub(super) fn ask_for_push(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> Push {
         if !self.needs_push(env) {
-            return true;
+            return Push::NotNeeded;
         }
         if self.fair.curr(src).is_some_and(|curr| !self.tasks[curr.index()].allows(env.this)) {
-            return false;
+            return Push::Forbidden;
         }
         let rq = &mut self.rqs[src.index()];
-        if rq.push_cpu.is_none() {
-            rq.push_cpu = Some(env.this);
-            moves.ask(src, Resched::Full);
+        if rq.push_cpu.is_some() {
+            return Push::Pending;
         }
-        true
+        rq.push_cpu = Some(env.this);
+        moves.ask(src, Resched::Full);
+        Push::Asked
     }
 
     /// `need_active_balance`.
     fn needs_push(&self, env: &Env) -> bool {
         let failed = self.domains.state(env.this, env.level).nr_balance_failed;
-        env.migrate == Migrate::Task && failed > self.domains.at(env.this, env.level).cache_nice_tries + 2
+        let counts = self.rules.pushes_for_anything || env.migrate == Migrate::Task;
+        counts && failed > self.domains.at(env.this, env.level).cache_nice_tries + 2
     }
 }

@@ -1,7 +1,8 @@
 //! The group and the CPU to pull from, and how much (`find_busiest_group`, `calculate_imbalance`,
 //! `find_busiest_queue`, kernel/sched/fair.c; `sched_balance_find_src_*` in 6.12).
 //!
-//! Read in 6.1.192 and 6.12.0; the differences are [`crate::placement::rules::PlacementRules`]. Left out: misfit and
+//! Read in 5.7 to 7.2; the differences are [`crate::placement::rules::PlacementRules`], and up to 5.4 groups are compared by
+//! load ([`super::by_load`]). Left out: misfit and
 //! asymmetric-packing groups, energy-aware early exit, NUMA task preferences (`fbq_type`).
 
 use schedlab_model::CpuId;
@@ -10,6 +11,7 @@ use super::stats::{GroupStats, GroupType};
 use super::{CpuIdle, Env, Migrate};
 use crate::features::Feature;
 use crate::pelt::CAPACITY_SCALE;
+use crate::placement::rules::{GroupsBy, NumaSlack};
 use crate::sched::types::Moves;
 use crate::Sched;
 
@@ -34,6 +36,9 @@ impl DomainStats {
 impl Sched {
     /// `find_busiest_group`: index of the group to pull from; the amount goes to `env`.
     pub(super) fn find_busiest_group(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
+        if self.rules.groups_by == GroupsBy::Load {
+            return self.find_busiest_group_by_load(env, moves);
+        }
         let stats = self.update_sd_lb_stats(env, moves);
         let (group, busiest) = stats.busiest?;
         env.imbalance = 0;
@@ -172,7 +177,7 @@ impl Sched {
             return;
         }
         if local.kind == GroupType::HasSpare {
-            if busiest.kind > GroupType::FullyBusy && !domain.shares_llc() {
+            if busiest.kind > GroupType::FullyBusy && !(self.rules.tasks_in_llc && domain.shares_llc()) {
                 let util = local.util;
                 (env.migrate, env.imbalance) = (Migrate::Util, local.capacity().saturating_sub(util));
                 if env.idle != CpuIdle::Not && env.imbalance == 0 {
@@ -186,18 +191,34 @@ impl Sched {
             } else {
                 u64::from(local.idle_cpus.saturating_sub(busiest.idle_cpus))
             };
-            if domain.is_numa() {
-                env.imbalance = adjust_numa_imbalance(env.imbalance, local.nr_running + 1, domain.imb_numa_nr);
-            }
-            env.imbalance >>= 1;
+            env.imbalance = match domain.is_numa() {
+                true => self.allowed_between_nodes(env.imbalance, local, busiest, domain.imb_numa_nr),
+                false => env.imbalance >> 1,
+            };
             return;
         }
         env.migrate = Migrate::Load;
-        env.imbalance = load_imbalance(stats, busiest);
+        env.imbalance = load_imbalance(stats, busiest, self.rules.stops_at_average);
+    }
+
+    /// Half of the difference, or nothing while NUMA nodes may be that uneven.
+    fn allowed_between_nodes(&self, difference: u64, local: &GroupStats, busiest: &GroupStats, nr: u32) -> u64 {
+        let half = difference >> 1;
+        let lightly_used = match self.rules.numa_slack {
+            NumaSlack::None => false,
+            NumaSlack::Pair => u64::from(busiest.nr_running) <= NUMA_IMBALANCE_MIN,
+            NumaSlack::Quarter => busiest.nr_running < busiest.weight / 4 && half <= NUMA_IMBALANCE_MIN,
+            NumaSlack::PerNode => adjust_numa_imbalance(difference, local.nr_running + 1, nr) == 0,
+        };
+        if lightly_used {
+            0
+        } else {
+            half
+        }
     }
 
     /// `update_idle_cpu_scan`: how many CPUs of the cache a wakeup may test from now on.
-    fn update_idle_cpu_scan(&mut self, env: &Env) {
+    pub(super) fn update_idle_cpu_scan(&mut self, env: &Env) {
         if env.idle == CpuIdle::Newly || !self.fair.config.has(Feature::SisUtil) {
             return;
         }
@@ -242,13 +263,13 @@ impl Sched {
 }
 
 /// The last part of `calculate_imbalance`: bring both groups to the domain's average.
-fn load_imbalance(stats: &DomainStats, busiest: &GroupStats) -> u64 {
+fn load_imbalance(stats: &DomainStats, busiest: &GroupStats, stops_at_average: bool) -> u64 {
     let (local, avg) = (stats.local.relative_load(), stats.avg_load());
-    if stats.local.kind < GroupType::Overloaded && (local >= busiest.avg_load || local >= avg) {
+    if stats.local.kind < GroupType::Overloaded && (local >= busiest.avg_load || (stops_at_average && local >= avg)) {
         return 0;
     }
-    // The local side is positive; the other one wraps in the kernel when the busiest is below average, and then loses.
-    let spare = avg.saturating_sub(local) * stats.local.capacity();
+    // A side that is negative wraps in the kernel, and then the other one counts.
+    let spare = avg.checked_sub(local).map_or(u64::MAX, |under| under * stats.local.capacity());
     let excess = busiest.avg_load.checked_sub(avg).map_or(u64::MAX, |over| over * busiest.capacity());
     spare.min(excess) / CAPACITY_SCALE
 }

@@ -1,9 +1,9 @@
 //! Which tasks leave a CPU in a balancing pass (`detach_tasks`, `can_migrate_task`, `task_hot`, `attach_tasks`,
-//! kernel/sched/fair.c 6.1.192 and 6.12.0).
+//! kernel/sched/fair.c 5.2 to 7.2).
 //!
 //! From the least recently run, at most min(nr_migrate, nr_running) are looked at; an idle puller leaves one; a newidle
 //! pull takes one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel has). A task stays if affinity forbids the
-//! move, if it runs, or if it is cache hot: not SCHED_IDLE, not within a core, and started running less than
+//! move, if it runs, or if it is cache hot: not SCHED_IDLE, not within a core (5.10 and later), and started running less than
 //! migration_cost ago (a next or last buddy of its group's queue is hot too while the puller is busy), unless the domain has failed more often than
 //! cache_nice_tries. Left out: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
 
@@ -13,6 +13,7 @@ use super::{CpuIdle, Env, Migrate};
 use crate::decision::{Decision, Verdict};
 use crate::fair::{Dequeue, Enqueue};
 use crate::features::Feature;
+use crate::placement::rules::{DetachLimit, GroupsBy};
 use crate::sched::types::{Moves, WakeKind};
 use crate::{FairPolicy, Resched, Sched};
 
@@ -104,18 +105,29 @@ impl Sched {
         let failed = self.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
             Migrate::Task => 1,
-            Migrate::Load => self.fair.task_h_load(task).max(1),
+            Migrate::Load => self.fair.task_h_load(task).max(u64::from(self.rules.groups_by == GroupsBy::Type)),
             Migrate::Util => self.fair.task_util_est(task),
         };
         if env.migrate == Migrate::Load && amount < 16 && failed == 0 && self.fair.config.has(Feature::LbMin) {
             return false;
         }
-        // shr_bound: the more failures, the bigger a task may be.
-        if env.migrate != Migrate::Task && amount >> failed.min(63) > env.imbalance {
+        if env.migrate != Migrate::Task && self.counted_size(env, amount, failed) > env.imbalance {
             return false;
         }
         env.imbalance = env.imbalance.saturating_sub(amount);
         true
+    }
+
+    /// What is compared with the imbalance: less than the task's size, so that big ones may move too.
+    fn counted_size(&self, env: &Env, amount: u64, failed: u32) -> u64 {
+        let tries = self.domains.at(env.this, env.level).cache_nice_tries;
+        match self.rules.detach_limit {
+            DetachLimit::Double => amount / 2,
+            DetachLimit::DoubleUntilFailed | DetachLimit::LoadGrows if env.migrate == Migrate::Util => amount,
+            DetachLimit::DoubleUntilFailed if failed > tries => 0,
+            DetachLimit::DoubleUntilFailed => amount / 2,
+            DetachLimit::LoadGrows | DetachLimit::Grows => amount >> failed.min(63),
+        }
     }
 
     /// `can_migrate_task`.
@@ -151,7 +163,7 @@ impl Sched {
     /// `task_hot`.
     fn task_hot(&self, env: &Env, smt: bool, task: TaskId) -> bool {
         let entity = self.fair.entity(task);
-        if entity.policy == FairPolicy::Idle || smt {
+        if entity.policy == FairPolicy::Idle || (smt && !self.rules.hot_between_threads) {
             return false;
         }
         let busy_puller = self.rqs[env.dst.index()].nr_running > 0;

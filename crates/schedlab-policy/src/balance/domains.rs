@@ -1,7 +1,7 @@
 //! The scheduling domains of a machine: who is balanced against whom, how often and how eagerly.
 //!
-//! kernel/sched/topology.c `sd_init`, 5.10 to 6.12: w = CPUs of the domain; interval w ms (up to 2w), times 16 on a busy
-//! CPU; imbalance_pct 110 (SMT) or 117; cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
+//! kernel/sched/topology.c `sd_init`, 5.2 to 7.2: w = CPUs of the domain; interval w ms (up to 2w), times 16 on a busy
+//! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
 //! (its CPUs at the lowest level), seen from each CPU starting with its own. Domains of equal span are one object here;
 //! what each CPU keeps for itself is [`DomainState`]. Left out: overlapping NUMA domains (one NUMA level spans all
 //! nodes, within reclaim distance), clusters, asymmetric capacities, isolated CPUs.
@@ -105,7 +105,8 @@ impl DomainState {
 }
 
 impl Domains {
-    pub fn new(topology: &Topology) -> Self {
+    /// `imbalance_pct`: of the levels above the cache.
+    pub fn new(topology: &Topology, imbalance_pct: u32) -> Self {
         let mut domains: Vec<Domain> = Vec::new();
         let (mut links, mut depths, mut states) = (Vec::new(), Vec::new(), Vec::new());
         for cpu in topology.all().iter() {
@@ -114,7 +115,7 @@ impl Domains {
             for (at, (level, span)) in levels.iter().take(MAX_LEVELS).enumerate() {
                 let known = domains.iter().rposition(|d| d.level == *level && d.span == *span);
                 let index = known.unwrap_or_else(|| {
-                    domains.push(build(topology, *level, *span));
+                    domains.push(build(topology, *level, *span, imbalance_pct));
                     domains.len() - 1
                 });
                 let local = domains[index].groups.iter().position(|group| group.mask.has(cpu)).unwrap_or(0);
@@ -196,12 +197,13 @@ impl Domains {
     }
 }
 
-fn build(topology: &Topology, level: Level, span: CpuMask) -> Domain {
+fn build(topology: &Topology, level: Level, span: CpuMask, above_llc: u32) -> Domain {
     let groups = groups(topology, level, &span);
     let (imbalance_pct, cache_nice_tries) = match level {
         Level::Smt => (110, 0),
-        Level::Mc | Level::Pkg => (117, 1),
-        Level::Numa => (117, 2),
+        Level::Mc => (117, 1),
+        Level::Pkg => (above_llc, 1),
+        Level::Numa => (above_llc, 2),
     };
     let imb_numa_nr = if level == Level::Numa { imb_numa_nr(topology, &span) } else { 0 };
     let weight = span.count() as u32;
@@ -244,7 +246,7 @@ mod tests {
     #[test]
     fn two_sockets_with_smt() {
         let topology = Topology::regular(2, 1, 28, 2, false).unwrap();
-        let domains = Domains::new(&topology);
+        let domains = Domains::new(&topology, 117);
         let cpu = CpuId(29);
         let shape: Vec<(Level, u32, usize, u32)> = (0..domains.depth(cpu))
             .map(|level| domains.at(cpu, level))
@@ -262,6 +264,6 @@ mod tests {
     #[test]
     fn one_cpu_has_nothing_to_balance() {
         let topology = Topology::regular(1, 1, 1, 1, true).unwrap();
-        assert_eq!(Domains::new(&topology).depth(CpuId(0)), 0);
+        assert_eq!(Domains::new(&topology, 117).depth(CpuId(0)), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Who pulls work from whom, and when (load balancing, kernel/sched/fair.c 6.1.192 and 6.12.0).
+//! Who pulls work from whom, and when (load balancing, kernel/sched/fair.c 5.2 to 7.2).
 //!
 //! A pass over one domain ([`pass`]): statistics of its groups ([`stats`]), the busiest one and by how much
 //! ([`busiest`]), tasks taken from one of its CPUs ([`detach`]). Passes are run by a CPU about to go idle ([`newidle`]),
@@ -8,6 +8,7 @@
 
 mod active;
 pub(crate) mod busiest;
+mod by_load;
 mod detach;
 pub(crate) mod domains;
 mod newidle;

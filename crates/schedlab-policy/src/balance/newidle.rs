@@ -1,7 +1,8 @@
 //! Pulling work at the moment a CPU runs dry (`newidle_balance`; `sched_balance_newidle` from 6.10 on).
 //!
-//! kernel/sched/fair.c 6.1.192 and 6.12.0. Not at all if a wakeup is on its way, no CPU of the machine has two tasks (root
-//! domain's overload flag), or avg_idle is below the lowest domain's max_newidle_lb_cost. Upwards through the domains
+//! kernel/sched/fair.c 5.2 to 7.2. Not at all if a wakeup is on its way, no CPU of the machine has two tasks (root
+//! domain's overload flag), or avg_idle is below the lowest domain's max_newidle_lb_cost (up to 5.15 below
+//! migration_cost, whatever is on its way). Upwards through the domains
 //! while avg_idle covers the time spent so far plus the domain's most expensive pass (decaying by 1/85 a second), until
 //! something is pulled. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last
 //! calls. The time a pass takes is what the caller said it charges ([`Sched::set_balance_cost`]).
@@ -21,7 +22,7 @@ impl Sched {
     pub fn newidle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         let rq = &mut self.rqs[cpu.index()];
-        if rq.ttwu_pending || rq.nr_running > 0 {
+        if rq.nr_running > 0 || (rq.ttwu_pending && self.rules.newidle_by_cost) {
             return moves;
         }
         rq.stamp_idle(now);
@@ -31,7 +32,11 @@ impl Sched {
         let jiffies = self.jiffies(now);
         let mut next_balance = jiffies + u64::from(self.fair.config.hz);
         let avg_idle = self.rqs[cpu.index()].avg_idle;
-        if !self.domains.overload() || avg_idle < self.domains.state(cpu, 0).max_newidle_lb_cost {
+        let least = match self.rules.newidle_by_cost {
+            true => self.domains.state(cpu, 0).max_newidle_lb_cost,
+            false => self.fair.config.knobs.migration_cost,
+        };
+        if !self.domains.overload() || avg_idle < least {
             next_balance = next_balance.min(self.next_balance_at(cpu, 0));
         } else {
             next_balance = next_balance.min(self.walk_newidle(cpu, now, avg_idle, &mut moves));
@@ -62,7 +67,12 @@ impl Sched {
             spent += took;
             let success = if pulled > 0 { weight } else { 0 };
             let hz = u64::from(self.fair.config.hz);
-            self.domains.state_mut(cpu, level).note_newidle(took, success, jiffies, hz);
+            let state = self.domains.state_mut(cpu, level);
+            if self.rules.newidle_by_cost {
+                state.note_newidle(took, success, jiffies, hz);
+            } else {
+                state.max_newidle_lb_cost = state.max_newidle_lb_cost.max(took);
+            }
             if pulled > 0 || !go_on {
                 break;
             }

@@ -1,10 +1,11 @@
 //! One balancing pass over one domain (`load_balance`; `sched_balance_rq` from 6.10 on).
 //!
-//! kernel/sched/fair.c 6.1.192 and 6.12.0, including the retries when affinity pins what should move. Left out: the lock
+//! kernel/sched/fair.c 5.2 to 7.2, including the retries when affinity pins what should move. Left out: the lock
 //! break every 32 tasks.
 
 use schedlab_model::CpuId;
 
+use super::active::Push;
 use super::detach::Pinned;
 use super::{CpuIdle, Env, Migrate};
 use crate::sched::types::Moves;
@@ -123,8 +124,21 @@ impl Sched {
             state.nr_balance_failed = 0;
         } else {
             state.nr_balance_failed = state.nr_balance_failed.saturating_add(u32::from(env.idle != CpuIdle::Newly));
-            if !self.ask_for_push(env, src, moves) {
-                return self.lengthen_interval(env.this, env.level, env.idle, false);
+            let push = self.ask_for_push(env, src, moves);
+            match push {
+                Push::Forbidden => return self.lengthen_interval(env.this, env.level, env.idle, false),
+                Push::Pending | Push::Asked if self.rules.pushes_for_anything => {
+                    let tries = self.domains.at(env.this, env.level).cache_nice_tries;
+                    self.domains.state_mut(env.this, env.level).nr_balance_failed = tries + 1;
+                }
+                Push::NotNeeded | Push::Pending | Push::Asked => {}
+            }
+            if push == Push::Asked && self.rules.pushes_for_anything {
+                let state = self.domains.state_mut(env.this, env.level);
+                if state.balance_interval < 2 * weight {
+                    state.balance_interval *= 2;
+                }
+                return;
             }
         }
         self.domains.state_mut(env.this, env.level).balance_interval = weight;
@@ -155,7 +169,7 @@ impl Sched {
     fn should_we_balance(&self, this: CpuId, level: usize, idle: CpuIdle) -> bool {
         if idle == CpuIdle::Newly {
             let rq = &self.rqs[this.index()];
-            return rq.nr_running == 0 && !rq.ttwu_pending;
+            return !self.rules.newidle_by_cost || (rq.nr_running == 0 && !rq.ttwu_pending);
         }
         let domain = self.domains.at(this, level);
         let group = &domain.groups[self.domains.local_group(this, level)].cpus;

@@ -1,7 +1,7 @@
 //! Balancing at ticks (`rebalance_domains`; `sched_balance_domains` from 6.10 on).
 //!
-//! kernel/sched/fair.c 5.10 to 6.12. A domain is due every balance_interval ms, 16 times as long less one jiffy on a busy
-//! CPU, at least one jiffy, at most HZ * CPUs / 10; upwards until a domain where another CPU is the one to balance. Left
+//! kernel/sched/fair.c 5.2 to 7.2. A domain is due every balance_interval ms, 16 times as long less one jiffy on a busy
+//! CPU (32 times up to 5.9), at least one jiffy, at most HZ * CPUs / 10; upwards until a domain where another CPU is the one to balance. Left
 //! out: SD_SERIALIZE (two NUMA passes never overlap, since a pass takes no time here).
 
 use schedlab_model::{CpuId, Nanos};
@@ -10,9 +10,6 @@ use super::CpuIdle;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
 use crate::Sched;
-
-/// `busy_factor`.
-const BUSY_FACTOR: u64 = 16;
 
 impl Sched {
     /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), asked at its tick.
@@ -76,9 +73,9 @@ impl Sched {
     /// `get_sd_balance_interval`.
     pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> Jiffies {
         let hz = u64::from(self.fair.config.hz);
-        let ms = self.domains.state(cpu, level).balance_interval * if busy { BUSY_FACTOR } else { 1 };
+        let ms = self.domains.state(cpu, level).balance_interval * if busy { self.rules.busy_factor } else { 1 };
         // msecs_to_jiffies rounds up.
-        let jiffies = (ms * hz).div_ceil(1000).saturating_sub(u64::from(busy));
+        let jiffies = (ms * hz).div_ceil(1000).saturating_sub(u64::from(busy && self.rules.busy_jiffy_less));
         let most = (hz * self.topology.nr_cpus() as u64 / 10).max(1);
         jiffies.clamp(1, most)
     }

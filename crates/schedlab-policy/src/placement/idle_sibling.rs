@@ -1,16 +1,18 @@
-//! An idle CPU that shares the target's cache (`select_idle_sibling`, kernel/sched/fair.c 6.1.192 and 6.12.0).
+//! An idle CPU that shares the target's cache (`select_idle_sibling`, kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! Order: target; prev if it shares the cache; the CPU used before prev; then with SMT and no idle-core hint a sibling of
-//! prev; then the search of the cache ([`super::scan`]). Left out: per-CPU kthreads that wake on prev (stacking after
-//! IO), asymmetric capacities, CPU clusters (6.7+), and so 6.12's remembering of prev across clusters.
+//! Order: target; prev if it shares the cache; the CPU used before; then, with SMT and no idle-core hint, a sibling of
+//! prev; then the search of the cache ([`super::scan`]; up to 5.11 [`super::passes`]). Left out: per-CPU kthreads that wake
+//! on prev (stacking after IO), asymmetric capacities, CPU clusters (6.7+), and so 6.12's remembering of prev across
+//! clusters.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::scan;
+use super::rules::{IdleSearch, RecentCpu, SchedIdleCpu};
+use super::scan::{self, Search};
 use crate::decision::{Decision, Verdict};
 use crate::features::Feature;
 use crate::sched::types::Tested;
-use crate::Sched;
+use crate::{FairPolicy, Sched};
 
 impl Sched {
     /// `select_idle_sibling`; `None` = no idle CPU was found, the target is kept.
@@ -22,27 +24,51 @@ impl Sched {
         tested: &mut Tested,
         now: Nanos,
     ) -> Option<(CpuId, &'static str)> {
-        if self.test_usable(target, tested) {
+        if self.test_usable(task, target, tested) {
             return Some((target, "target idle"));
         }
-        if prev != target && self.topology.share_llc(prev, target) && self.test_usable(prev, tested) {
+        if prev != target && self.topology.share_llc(prev, target) && self.test_usable(task, prev, tested) {
             return Some((prev, "prev idle"));
         }
-        let recent = std::mem::replace(&mut self.tasks[task.index()].recent_used_cpu, prev);
-        if recent != prev
+        if let Some(recent) = self.recently_used(task, prev, target, tested) {
+            return Some((recent, "recently used idle"));
+        }
+        match self.rules.idle_search {
+            IdleSearch::OnePass => self.search_llc(task, prev, target, tested, now),
+            IdleSearch::ThreePasses { stops_early } => self.search_in_passes(task, target, stops_early, tested, now),
+        }
+    }
+
+    /// `recent_used_cpu`, if it is idle. Prev takes its place, up to 5.14 only if so.
+    fn recently_used(&mut self, task: TaskId, prev: CpuId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
+        let recent = self.tasks[task.index()].recent_used_cpu;
+        let found = recent != prev
             && recent != target
             && self.topology.share_llc(recent, target)
             && self.tasks[task.index()].allows(recent)
-            && self.test_usable(recent, tested)
-        {
-            return Some((recent, "recently used idle"));
+            && self.test_usable(task, recent, tested);
+        if found || self.rules.recent_cpu == RecentCpu::BeforePrev {
+            self.tasks[task.index()].recent_used_cpu = prev;
         }
-        self.search_llc(task, prev, target, tested, now)
+        found.then_some(recent)
     }
 
-    fn test_usable(&self, cpu: CpuId, tested: &mut Tested) -> bool {
+    fn test_usable(&self, task: TaskId, cpu: CpuId, tested: &mut Tested) -> bool {
         tested.add(&self.topology, cpu);
-        self.idle.is_usable(cpu)
+        self.is_usable_for(task, cpu)
+    }
+
+    /// `choose_idle_cpu`: idle, or, depending on the version and the wakee, running SCHED_IDLE tasks only.
+    pub(super) fn is_usable_for(&self, task: TaskId, cpu: CpuId) -> bool {
+        if self.wants_idle_only(task) {
+            self.idle.is_idle(cpu)
+        } else {
+            self.idle.is_usable(cpu)
+        }
+    }
+
+    pub(super) fn wants_idle_only(&self, task: TaskId) -> bool {
+        self.rules.sched_idle_cpu == SchedIdleCpu::CountsForOthers && self.fair.entity(task).policy == FairPolicy::Idle
     }
 
     /// The SMT sibling and `select_idle_cpu` part.
@@ -58,9 +84,12 @@ impl Sched {
         if self.idle.llc(llc).cpus.len() == 1 {
             return None;
         }
+        let idle_only = self.wants_idle_only(task);
+        let from_target = self.rules.search_from_target;
         let has_idle_core = self.idle.smt_active() && self.idle.llc(llc).has_idle_cores;
         if self.idle.smt_active() && !has_idle_core && self.topology.share_llc(prev, target) {
-            if let Some(cpu) = scan::idle_smt((&self.idle, &self.topology), &self.tasks[task.index()], prev, tested) {
+            let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
+            if let Some(cpu) = scan::idle_smt((&self.idle, &self.topology), &search, prev, tested) {
                 return Some((cpu, "sibling of prev idle"));
             }
         }
@@ -69,15 +98,14 @@ impl Sched {
             self.explain_budget(task, target, budget, now);
         }
         let budget = budget?;
+        let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
         if has_idle_core {
-            let task = &self.tasks[task.index()];
-            let found = scan::idle_core((&mut self.idle, &self.topology), &mut self.struck, task, target, tested);
+            let found = scan::idle_core((&mut self.idle, &self.topology), &mut self.struck, &search, tested);
             return found.map(|cpu| (cpu, "idle core search"));
         }
         let before = tested.total();
-        let (found, finished) =
-            scan::idle_cpu((&self.idle, &self.topology), &self.tasks[task.index()], target, budget, tested);
-        if finished {
+        let (found, finished) = scan::idle_cpu((&self.idle, &self.topology), &search, budget, tested);
+        if finished && self.fair.config.has(Feature::SisProp) {
             self.account_scan(tested.from, tested.total() - before);
         }
         found.map(|cpu| (cpu, "idle CPU search"))
@@ -99,7 +127,7 @@ impl Sched {
     }
 
     #[cold]
-    fn explain_budget(&mut self, task: TaskId, target: CpuId, budget: Option<u32>, now: Nanos) {
+    pub(super) fn explain_budget(&mut self, task: TaskId, target: CpuId, budget: Option<u32>, now: Nanos) {
         let features = [Feature::SisUtil, Feature::SisProp];
         let feature = features.into_iter().find(|feature| self.fair.config.has(*feature));
         let width = self.idle.llc(self.idle.llc_of(target)).cpus.len() as i64;
@@ -109,8 +137,19 @@ impl Sched {
         self.fair.record(Decision::outside(now, target, Verdict::Search(task), rule, feature, compared));
     }
 
-    /// SIS_PROP of 5.14 to 6.6: in proportion to the waker's recent idle time and the cost of its past searches.
-    fn sis_prop_budget(&mut self, target: CpuId, this: CpuId, now: Nanos) -> u32 {
+    /// SIS_PROP: in proportion to the waker's recent idle time and the cost of its past searches.
+    pub(super) fn sis_prop_budget(&mut self, target: CpuId, this: CpuId, now: Nanos) -> u32 {
+        let idle =
+            if self.rules.prop_by_avg_idle { self.rqs[this.index()].avg_idle / 512 } else { self.aged_idle(this, now) };
+        let width = self.idle.llc(self.idle.llc_of(target)).cpus.len() as u64;
+        let cost = self.idle.llc(self.idle.llc_of(this)).avg_scan_cost + 1;
+        let span = width * idle;
+        let nr = if span > 4 * cost { span / cost } else { 4 };
+        u32::try_from(nr - 1).unwrap_or(u32::MAX)
+    }
+
+    /// `wake_avg_idle`, which halves each jiffy.
+    fn aged_idle(&mut self, this: CpuId, now: Nanos) -> Nanos {
         let jiffies = self.jiffies(now);
         let rq = &mut self.rqs[this.index()];
         let age = jiffies.saturating_sub(rq.wake_stamp);
@@ -118,18 +157,11 @@ impl Sched {
             rq.wake_avg_idle = rq.wake_avg_idle.checked_shr(age.min(64) as u32).unwrap_or(0);
             rq.wake_stamp = jiffies;
         }
-        let width = self.idle.llc(self.idle.llc_of(target)).cpus.len() as u64;
-        let cost = self.idle.llc(self.idle.llc_of(this)).avg_scan_cost + 1;
-        let span = width * rq.wake_avg_idle;
-        let nr = if span > 4 * cost { span / cost } else { 4 };
-        u32::try_from(nr - 1).unwrap_or(u32::MAX)
+        rq.wake_avg_idle
     }
 
-    /// SIS_PROP: a search that was not cut short is charged to the idle time and remembered by its cost.
-    fn account_scan(&mut self, this: CpuId, tested: u32) {
-        if !self.fair.config.has(Feature::SisProp) {
-            return;
-        }
+    /// A search that was not cut short is remembered by its cost, and from 5.14 on charged to the idle time.
+    pub(super) fn account_scan(&mut self, this: CpuId, tested: u32) {
         let time = self.balance_cost.per_cpu * u64::from(tested);
         let rq = &mut self.rqs[this.index()];
         rq.wake_avg_idle = rq.wake_avg_idle.saturating_sub(time);

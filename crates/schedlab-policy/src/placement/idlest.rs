@@ -2,7 +2,8 @@
 //! `find_idlest_group_cpu`, kernel/sched/fair.c 5.5 and later; `sched_balance_find_dst_*` in 6.12).
 //!
 //! From the highest domain downwards: the idlest group other than the own one if it is worth it, in it the most recently
-//! idled CPU, else the least loaded; then on from that CPU's next smaller domain. Left out: exit latencies of idle
+//! idled CPU, else the least loaded; then on from that CPU's next smaller domain. Up to 5.4 groups are compared by load
+//! ([`super::idlest_by_load`]). Left out: exit latencies of idle
 //! states (all equal here), NUMA preferences, misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -10,12 +11,19 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use crate::balance::busiest::adjust_numa_imbalance;
 use crate::balance::stats::{GroupStats, GroupType};
 use crate::pelt::CAPACITY_SCALE;
-use crate::sched::types::Tested;
+use crate::placement::rules::{GroupsBy, NumaSlack};
+use crate::sched::types::{Tested, WakeKind};
 use crate::Sched;
 
 impl Sched {
     /// `find_idlest_cpu`, from the highest domain of `cpu`, which has one.
-    pub(super) fn find_idlest_cpu(&mut self, task: TaskId, mut cpu: CpuId, prev: CpuId, tested: &mut Tested) -> CpuId {
+    pub(super) fn find_idlest_cpu(
+        &mut self,
+        task: TaskId,
+        kind: WakeKind,
+        (mut cpu, prev): (CpuId, CpuId),
+        tested: &mut Tested,
+    ) -> CpuId {
         let mut below = self.domains.depth(cpu);
         let allowed = self.tasks[task.index()].affinity.as_deref();
         if below == 0 || allowed.is_some_and(|mask| !mask.intersects(&self.domains.at(cpu, below - 1).span)) {
@@ -23,7 +31,10 @@ impl Sched {
         }
         while below > 0 {
             let level = below - 1;
-            let found = self.find_idlest_group(task, cpu, level, tested);
+            let found = match self.rules.groups_by {
+                GroupsBy::Type => self.find_idlest_group(task, cpu, level, tested),
+                GroupsBy::Load => self.find_idlest_group_by_load(task, kind, cpu, level, tested),
+            };
             let new = found.map(|group| self.find_idlest_group_cpu(task, cpu, level, group, tested));
             match new {
                 Some(new) if new != cpu => {
@@ -53,7 +64,7 @@ impl Sched {
             let stats = self.group_stats_without(group, domain.imbalance_pct, task);
             if index == local_group {
                 local = Some(stats);
-            } else if idlest.is_none_or(|(_, best)| is_idler(&best, &stats)) {
+            } else if idlest.is_none_or(|(_, best)| is_idler(&best, &stats, self.rules.idlest_by_util)) {
                 idlest = Some((index, stats));
             }
         }
@@ -81,16 +92,25 @@ impl Sched {
             }
             GroupType::Imbalanced | GroupType::SmtBalance => false,
             GroupType::HasSpare => {
-                if domain.is_numa() {
-                    let group = &domain.groups[self.domains.local_group(cpu, level)];
-                    let usable = self.tasks[task.index()].affinity.as_ref().map(|mask| mask.and(&group.mask).count());
-                    let allowed = usable.map_or(domain.imb_numa_nr, |n| domain.imb_numa_nr.min(n as u32));
-                    let difference = u64::from(local.idle_cpus.abs_diff(idlest.idle_cpus));
-                    if adjust_numa_imbalance(difference, local.nr_running + 1, allowed) == 0 {
-                        return false;
-                    }
-                }
-                local.idle_cpus < idlest.idle_cpus
+                let stays = domain.is_numa() && self.stays_on_node(task, cpu, level, local, idlest);
+                !stays && local.idle_cpus < idlest.idle_cpus
+            }
+        }
+    }
+
+    /// Whether the unevenness that NUMA nodes may have keeps the task on its node.
+    fn stays_on_node(&self, task: TaskId, cpu: CpuId, level: usize, local: &GroupStats, idlest: &GroupStats) -> bool {
+        let domain = self.domains.at(cpu, level);
+        match self.rules.numa_slack {
+            NumaSlack::None => false,
+            NumaSlack::Pair => local.idle_cpus > 0,
+            NumaSlack::Quarter => local.nr_running < domain.weight / 4,
+            NumaSlack::PerNode => {
+                let group = &domain.groups[self.domains.local_group(cpu, level)];
+                let usable = self.tasks[task.index()].affinity.as_ref().map(|mask| mask.and(&group.mask).count());
+                let allowed = usable.map_or(domain.imb_numa_nr, |n| domain.imb_numa_nr.min(n as u32));
+                let difference = u64::from(local.idle_cpus.abs_diff(idlest.idle_cpus));
+                adjust_numa_imbalance(difference, local.nr_running + 1, allowed) == 0
             }
         }
     }
@@ -112,7 +132,7 @@ impl Sched {
         for &cpu in cpus.iter().filter(|cpu| self.tasks[task.index()].allows(**cpu)) {
             tested.add(&self.topology, cpu);
             let idle = self.idle.is_idle(cpu);
-            if !idle && self.idle.is_usable(cpu) {
+            if !idle && self.is_usable_for(task, cpu) {
                 return cpu;
             }
             if idle {
@@ -132,7 +152,7 @@ impl Sched {
 }
 
 /// `update_pick_idlest`: whether `group` is a better choice than `best`.
-fn is_idler(best: &GroupStats, group: &GroupStats) -> bool {
+fn is_idler(best: &GroupStats, group: &GroupStats, by_util: bool) -> bool {
     if group.kind != best.kind {
         return group.kind < best.kind;
     }
@@ -140,7 +160,8 @@ fn is_idler(best: &GroupStats, group: &GroupStats) -> bool {
         GroupType::Overloaded | GroupType::FullyBusy => group.avg_load < best.avg_load,
         GroupType::Imbalanced | GroupType::SmtBalance => false,
         GroupType::HasSpare => {
-            group.idle_cpus > best.idle_cpus || (group.idle_cpus == best.idle_cpus && group.util < best.util)
+            let used_less = by_util && group.idle_cpus == best.idle_cpus && group.util < best.util;
+            group.idle_cpus > best.idle_cpus || used_less
         }
     }
 }

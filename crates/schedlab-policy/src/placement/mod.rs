@@ -1,12 +1,14 @@
 //! Where a task goes when it wakes, forks or execs (`select_task_rq`, kernel/sched/core.c and fair.c).
 //!
-//! Read in 6.1.192 and 6.12.0: wakeups take the fast path ([`wake_affine`], then [`idle_sibling`]), fork and exec the slow
+//! Read in every version of [`rules`]: wakeups take the fast path ([`wake_affine`], then [`idle_sibling`]), fork and exec the slow
 //! one ([`idlest`]). Left out: energy-aware placement, asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as
 //! wakers, migration-disabled tasks.
 
 pub(crate) mod idle_map;
 mod idle_sibling;
 pub(crate) mod idlest;
+mod idlest_by_load;
+mod passes;
 pub(crate) mod rules;
 pub(crate) mod scan;
 mod wake_affine;
@@ -16,6 +18,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::decision::{Class, Decision, Verdict};
 use crate::features::Feature;
+use crate::placement::rules::RecentCpu;
 use crate::sched::types::{Selection, Tested, WakeKind};
 use crate::Sched;
 
@@ -29,7 +32,7 @@ impl Sched {
             None if self.rt.policy(task).is_some() => self.select_task_rq_rt(task, waker_cpu),
             None => match kind {
                 WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, &mut tested, now),
-                WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, &mut tested),
+                WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, kind, &mut tested),
             },
         };
         let tested = tested.counts;
@@ -76,16 +79,22 @@ impl Sched {
             Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level),
             _ => (prev, "prev"),
         };
-        self.select_idle_sibling(task, prev, target, tested, now).unwrap_or((target, rule))
+        let found = self.select_idle_sibling(task, prev, target, tested, now).unwrap_or((target, rule));
+        if want_affine && self.rules.recent_cpu == RecentCpu::WhereItWoke {
+            if let Some(waker) = self.curr(this) {
+                self.tasks[waker.index()].recent_used_cpu = this;
+            }
+        }
+        found
     }
 
     /// The fork and exec half of `select_task_rq_fair`: the highest domain of the searching CPU, downwards.
-    fn select_for_fork(&mut self, task: TaskId, tested: &mut Tested) -> (CpuId, &'static str) {
+    fn select_for_fork(&mut self, task: TaskId, kind: WakeKind, tested: &mut Tested) -> (CpuId, &'static str) {
         let (this, prev) = (tested.from, self.tasks[task.index()].cpu);
         if self.domains.depth(this) == 0 {
             return (prev, "no domain");
         }
-        (self.find_idlest_cpu(task, this, prev, tested), "idlest group")
+        (self.find_idlest_cpu(task, kind, (this, prev), tested), "idlest group")
     }
 
     /// `record_wakee` for whatever runs on the waking CPU, its idle task included.
@@ -117,7 +126,8 @@ impl Sched {
     }
 
     /// `ttwu_queue_cond`: whether the wakeup goes through the target's wakelist (and an IPI), so that the target
-    /// enqueues it itself. 5.15.135 to 6.12: no shared cache, or another CPU with nothing queued.
+    /// enqueues it itself: no shared cache, or from 5.15 stable on another CPU with nothing queued. Left out: tasks that
+    /// are still leaving their CPU (WF_ON_CPU, 5.8 to 5.15).
     #[must_use]
     pub fn queue_remote(&self, task: TaskId, waker_cpu: CpuId, target: CpuId) -> bool {
         if !self.fair.config.has(Feature::TtwuQueue) || !self.tasks[task.index()].allows(target) {
@@ -126,6 +136,6 @@ impl Sched {
         if !self.topology.share_llc(waker_cpu, target) {
             return true;
         }
-        target != waker_cpu && self.rqs[target.index()].nr_running == 0
+        self.rules.queues_to_idle && target != waker_cpu && self.rqs[target.index()].nr_running == 0
     }
 }

@@ -1,7 +1,7 @@
 //! The search of one last-level cache for an idle core or CPU (`select_idle_cpu`, `select_idle_core`,
-//! `select_idle_smt`, kernel/sched/fair.c 5.13 and later; identical in 6.1.192 and 6.12.0 without CPU clusters).
+//! `select_idle_smt`, kernel/sched/fair.c 5.12 and later; identical in 6.1.192 to 7.2 without CPU clusters).
 //!
-//! One pass over (cache and affinity) from target + 1, wrapping. With the idle-core hint: the first wholly idle core, else
+//! One pass over (cache and affinity) from target + 1 (5.13: target), wrapping. With the idle-core hint: the first wholly idle core, else
 //! the first idle thread met on the way; no budget, and a failure clears the hint. Without: the first idle CPU among the
 //! first `budget` CPUs. Budget, SIS_UTIL: `nr_idle_scan` of the target's cache, 0 = give up at once even when the hint is
 //! set; SIS_PROP (off since 5.15): W * wake_avg_idle / avg_scan_cost - 1, at least 3. Left out: CPU clusters, core
@@ -21,7 +21,7 @@ pub(crate) struct Struck {
 }
 
 impl Struck {
-    fn start(&mut self, cores: usize) {
+    pub(super) fn start(&mut self, cores: usize) {
         self.round = self.round.wrapping_add(1);
         if self.seen.len() != cores || self.round == 0 {
             self.seen = vec![0; cores];
@@ -29,28 +29,54 @@ impl Struck {
         }
     }
 
-    fn strike(&mut self, core: usize) {
+    pub(super) fn strike(&mut self, core: usize) {
         self.seen[core] = self.round;
     }
 
-    fn has(&self, core: usize) -> bool {
+    pub(super) fn has(&self, core: usize) -> bool {
         self.seen[core] == self.round
+    }
+}
+
+/// Who searches, around which CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub task: &'a Task,
+    pub target: CpuId,
+    /// The target itself is the first CPU looked at.
+    pub from_target: bool,
+    /// CPUs with nothing but SCHED_IDLE tasks do not count.
+    pub idle_only: bool,
+}
+
+impl Search<'_> {
+    fn fits(&self, map: &IdleMap, cpu: CpuId) -> bool {
+        if self.idle_only {
+            map.is_idle(cpu)
+        } else {
+            map.is_usable(cpu)
+        }
+    }
+
+    /// Where in its cache the search starts.
+    fn start(&self, map: &IdleMap) -> usize {
+        map.rank(self.target) + usize::from(!self.from_target)
     }
 }
 
 /// `select_idle_smt`: another usable thread of `prev`'s core.
 pub(crate) fn idle_smt(
     (map, topology): (&IdleMap, &Topology),
-    task: &Task,
+    search: &Search,
     prev: CpuId,
     tested: &mut Tested,
 ) -> Option<CpuId> {
     for &cpu in map.threads(prev) {
-        if cpu == prev || !task.allows(cpu) {
+        if cpu == prev || !search.task.allows(cpu) {
             continue;
         }
         tested.add(topology, cpu);
-        if map.is_usable(cpu) {
+        if search.fits(map, cpu) {
             return Some(cpu);
         }
     }
@@ -61,21 +87,20 @@ pub(crate) fn idle_smt(
 pub(crate) fn idle_core(
     (map, topology): (&mut IdleMap, &Topology),
     struck: &mut Struck,
-    task: &Task,
-    target: CpuId,
+    search: &Search,
     tested: &mut Tested,
 ) -> Option<CpuId> {
-    let llc = map.llc_of(target);
+    let llc = map.llc_of(search.target);
     let size = map.llc(llc).cpus.len();
-    let start = map.rank(target) + 1;
+    let start = search.start(map);
     let mut thread = None;
     struck.start(map.nr_cores());
     for step in 0..size {
         let cpu = map.llc(llc).cpus[(start + step) % size];
-        if !task.allows(cpu) || struck.has(map.core_of(cpu)) {
+        if !search.task.allows(cpu) || struck.has(map.core_of(cpu)) {
             continue;
         }
-        if core_is_idle((map, topology), task, cpu, &mut thread, tested) {
+        if core_is_idle((map, topology), search, cpu, &mut thread, tested) {
             return Some(cpu);
         }
         struck.strike(map.core_of(cpu));
@@ -87,7 +112,7 @@ pub(crate) fn idle_core(
 /// `select_idle_core`: whether every thread of the core is idle; remembers the first usable thread the task may use.
 fn core_is_idle(
     (map, topology): (&IdleMap, &Topology),
-    task: &Task,
+    search: &Search,
     core: CpuId,
     thread: &mut Option<CpuId>,
     tested: &mut Tested,
@@ -95,7 +120,7 @@ fn core_is_idle(
     let mut idle = true;
     for &cpu in map.threads(core) {
         tested.add(topology, cpu);
-        let may_remember = thread.is_none() && task.allows(cpu);
+        let may_remember = thread.is_none() && search.task.allows(cpu);
         if map.is_idle(cpu) {
             if may_remember {
                 *thread = Some(cpu);
@@ -106,7 +131,7 @@ fn core_is_idle(
         if thread.is_some() {
             break;
         }
-        if may_remember && map.is_usable(cpu) {
+        if may_remember && search.fits(map, cpu) {
             *thread = Some(cpu);
             break;
         }
@@ -118,16 +143,15 @@ fn core_is_idle(
 /// ended without exhausting the budget.
 pub(crate) fn idle_cpu(
     (map, topology): (&IdleMap, &Topology),
-    task: &Task,
-    target: CpuId,
+    search: &Search,
     budget: u32,
     tested: &mut Tested,
 ) -> (Option<CpuId>, bool) {
-    let llc = map.llc_of(target);
+    let llc = map.llc_of(search.target);
     let size = map.llc(llc).cpus.len();
-    let start = (map.rank(target) + 1) % size;
-    if task.affinity.is_some() {
-        return idle_cpu_restricted((map, topology), task, (llc, start), budget, tested);
+    let start = search.start(map) % size;
+    if search.task.affinity.is_some() || search.idle_only {
+        return idle_cpu_restricted((map, topology), search, (llc, start), budget, tested);
     }
     let budget = budget as usize;
     match map.next_usable(llc, start) {
@@ -145,14 +169,14 @@ pub(crate) fn idle_cpu(
 /// The same, CPU by CPU, for a task that may not use all of them.
 fn idle_cpu_restricted(
     (map, topology): (&IdleMap, &Topology),
-    task: &Task,
+    search: &Search,
     (llc, start): (LlcId, usize),
     mut budget: u32,
     tested: &mut Tested,
 ) -> (Option<CpuId>, bool) {
     let cpus = &map.llc(llc).cpus;
     for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
-        if !task.allows(cpu) {
+        if !search.task.allows(cpu) {
             continue;
         }
         if budget == 0 {
@@ -160,7 +184,7 @@ fn idle_cpu_restricted(
         }
         budget -= 1;
         tested.add(topology, cpu);
-        if map.is_usable(cpu) {
+        if search.fits(map, cpu) {
             return (Some(cpu), true);
         }
     }
@@ -227,8 +251,9 @@ mod tests {
             let mut bound = free.clone();
             bound.affinity = Some(Box::new(*topology.all()));
             let (mut a, mut b) = (Tested::new(waker), Tested::new(waker));
-            let fast = idle_cpu((&map, &topology), &free, target, budget, &mut a);
-            let slow = idle_cpu((&map, &topology), &bound, target, budget, &mut b);
+            let search = Search { task: &free, target, from_target: waker.0 % 2 == 0, idle_only: false };
+            let fast = idle_cpu((&map, &topology), &search, budget, &mut a);
+            let slow = idle_cpu((&map, &topology), &Search { task: &bound, ..search }, budget, &mut b);
             prop_assert_eq!(fast, slow);
             prop_assert_eq!(a.counts, b.counts);
         }
@@ -252,7 +277,8 @@ mod tests {
             let llc = map.llc_of(target);
             map.llc_mut(llc).has_idle_cores = true;
             let mut tested = Tested::new(target);
-            let found = idle_core((&mut map, &topology), &mut Struck::default(), &task, target, &mut tested);
+            let search = Search { task: &task, target, from_target: false, idle_only: false };
+            let found = idle_core((&mut map, &topology), &mut Struck::default(), &search, &mut tested);
             let mine = |cpu: &CpuId| task.allows(*cpu);
             let cpus: Vec<CpuId> = map.llc(llc).cpus.clone();
             let core_idle = |cpu: &CpuId| topology.smt(*cpu).iter().all(|t| map.is_idle(t));

@@ -1,7 +1,7 @@
-//! Whether a wakee is pulled to the waker's CPU or stays near its own (`wake_affine`, kernel/sched/fair.c, 5.11 to 6.12).
+//! Whether a wakee is pulled to the waker's CPU or stays near its own (`wake_affine`, kernel/sched/fair.c, 5.2 to 7.2).
 //!
 //! By idleness: this idle and sharing cache: prev if idle, else this; sync and the waker alone on its CPU: this; prev
-//! idle: prev. Else by weight: this iff (load(this) [- waker if sync] + w) * 100 < (load(prev) - w) * (100 + (pct-100)/2)
+//! idle: prev (5.11 and later). Else by weight: this iff (load(this) [- waker if sync] + w) * 100 < (load(prev) - w) * (100 + (pct-100)/2)
 //! [+ 1 if sync], all CPUs of equal capacity.
 
 use schedlab_model::{CpuId, TaskId};
@@ -39,7 +39,8 @@ impl Sched {
         if sync && self.nr_undelayed(this) == 1 {
             return Some((this, "wake_affine: sync"));
         }
-        self.available_idle(prev).then_some((prev, "wake_affine: prev idle"))
+        let prev_idle = self.rules.affine_prev_idle && self.available_idle(prev);
+        prev_idle.then_some((prev, "wake_affine: prev idle"))
     }
 
     /// `nr_running`, without delayed tasks where the version discounts them.

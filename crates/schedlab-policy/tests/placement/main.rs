@@ -3,4 +3,5 @@
 mod balancing;
 mod lab;
 mod properties;
+mod versions;
 mod wakeups;

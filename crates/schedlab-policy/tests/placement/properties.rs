@@ -6,6 +6,9 @@ use schedlab_policy::{FairPolicy, WakeKind};
 
 use crate::lab::{Lab, Shape};
 
+/// One of each set of rules.
+const VERSIONS: &[&str] = &["5.2", "5.7", "5.13", "6.1", "6.3", "6.6", "6.12.0", "6.12.107", "6.18", "7.2"];
+
 #[derive(Clone, Debug)]
 enum Op {
     Add { cpu: u32, mask: u64, idle_policy: bool },
@@ -199,7 +202,7 @@ proptest! {
     #[test]
     fn traffic_keeps_the_books(
         shape in prop::sample::select(&SHAPES[..]),
-        version in prop::sample::select(&["6.1", "6.12.0"][..]),
+        version in prop::sample::select(VERSIONS),
         ops in proptest::collection::vec(op(), 1..300),
     ) {
         let mut traffic = Traffic { lab: Lab::new(version, shape), tasks: Vec::new() };
@@ -213,7 +216,7 @@ proptest! {
     #[test]
     fn traffic_is_deterministic(
         shape in prop::sample::select(&SHAPES[..]),
-        version in prop::sample::select(&["6.1", "6.12.0"][..]),
+        version in prop::sample::select(VERSIONS),
         ops in proptest::collection::vec(op(), 1..200),
     ) {
         let run = || {
@@ -229,7 +232,7 @@ proptest! {
     #[test]
     fn hogs_end_up_evenly_spread(
         shape in prop::sample::select(&SHAPES[..]),
-        version in prop::sample::select(&["6.1", "6.12.0"][..]),
+        version in prop::sample::select(VERSIONS),
         starts in proptest::collection::vec(0u32..16, 1..40),
     ) {
         let mut lab = Lab::new(version, shape);

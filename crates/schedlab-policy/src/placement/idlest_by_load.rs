@@ -1,0 +1,142 @@
+//! The group for a new task by load (`find_idlest_group`, kernel/sched/fair.c 5.2).
+//!
+//! Before 5.5: the group with clearly less runnable load per capacity, or with about as little but less load of sleepers. At
+//! exec first whoever has most spare capacity on one CPU. Close calls stay.
+
+use schedlab_model::{CpuId, TaskId};
+
+use crate::pelt::CAPACITY_SCALE;
+use crate::sched::types::{Tested, WakeKind};
+use crate::Sched;
+
+/// Loads per capacity of a group, sleepers left out and counted, and the most spare capacity of one of its CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Load {
+    runnable: u64,
+    average: u64,
+    spare: u64,
+}
+
+impl Sched {
+    /// `find_idlest_group`: another group than the CPU's own, or `None` to stay.
+    pub(super) fn find_idlest_group_by_load(
+        &self,
+        task: TaskId,
+        kind: WakeKind,
+        cpu: CpuId,
+        level: usize,
+        tested: &mut Tested,
+    ) -> Option<usize> {
+        let domain = self.domains.at(cpu, level);
+        let local_group = self.domains.local_group(cpu, level);
+        let affinity = self.tasks[task.index()].affinity.as_deref();
+        let (mut local, mut others) = (None, Vec::new());
+        for step in 0..domain.groups.len() {
+            let index = (local_group + step) % domain.groups.len();
+            let group = &domain.groups[index];
+            if affinity.is_some_and(|mask| !mask.intersects(&group.mask)) {
+                continue;
+            }
+            let mut load = Load::default();
+            for &cpu in &group.cpus {
+                tested.add(&self.topology, cpu);
+                load.runnable += self.fair.cpu_load(cpu);
+                load.average += self.fair.rq(cpu).pelt.avg.load_avg;
+                load.spare = load.spare.max(self.capacity_spare_without(cpu, task));
+            }
+            let cpus = group.cpus.len() as u64;
+            load = Load { runnable: load.runnable / cpus, average: load.average / cpus, ..load };
+            if index == local_group {
+                local = Some(load);
+            } else {
+                others.push((index, load));
+            }
+        }
+        let size = (kind == WakeKind::Exec).then(|| u64::from(self.fair.entity(task).avg.util_avg));
+        choose(local, &others, size, u64::from(domain.imbalance_pct), domain.is_numa())
+    }
+
+    /// `capacity_spare_without`: what the task itself uses there counts as spare.
+    fn capacity_spare_without(&self, cpu: CpuId, task: TaskId) -> u64 {
+        let entity = self.fair.entity(task);
+        let own = entity.on_rq && self.tasks[task.index()].cpu == cpu;
+        let used = match own {
+            false => self.fair.cpu_util_cfs(cpu),
+            true => {
+                let avg = &self.fair.rq(cpu).pelt.avg;
+                let estimate = u64::from(avg.util_est).saturating_sub(self.fair.task_util_est(task));
+                estimate.max(u64::from(avg.util_avg.saturating_sub(entity.avg.util_avg)))
+            }
+        };
+        CAPACITY_SCALE.saturating_sub(used)
+    }
+}
+
+/// The comparisons; `size` is the task's utilisation at exec, unknown at fork.
+fn choose(local: Option<Load>, others: &[(usize, Load)], size: Option<u64>, pct: u64, numa: bool) -> Option<usize> {
+    let margin = CAPACITY_SCALE * (pct - 100) / 100;
+    let factor = 100 + (pct - 100) / 2;
+    let mut idlest = None::<(usize, Load)>;
+    for &(index, load) in others {
+        match &mut idlest {
+            None => idlest = Some((index, load)),
+            Some((_, least)) if least.runnable > load.runnable + margin => idlest = Some((index, load)),
+            // About equal: only the sleepers' load is remembered as the new minimum.
+            Some((at, least))
+                if load.runnable < least.runnable + margin && 100 * least.average > factor * load.average =>
+            {
+                (*at, least.average) = (index, load.average);
+            }
+            Some(_) => {}
+        }
+    }
+    // Where affinity leaves the local group out the kernel compares with the largest number there is, and no capacity.
+    let local = local.unwrap_or(Load { runnable: u64::MAX / 256, average: u64::MAX / 256, spare: 0 });
+    if let Some(size) = size {
+        let most = others.iter().rev().max_by_key(|(_, load)| load.spare);
+        let best = most.map_or(0, |(_, load)| load.spare);
+        if local.spare > size / 2 && factor * local.spare > 100 * best {
+            return None;
+        }
+        if best > size / 2 {
+            return most.map(|(index, _)| *index);
+        }
+    }
+    let (index, least) = idlest?;
+    let stays = (numa && least.runnable + margin >= local.runnable)
+        || least.runnable > local.runnable + margin
+        || (local.runnable < least.runnable + margin && 100 * local.average < factor * least.average);
+    (!stays).then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worked_by_hand_from_5_2() {
+        let load = |runnable, average, spare| Load { runnable, average, spare };
+        // imbalance_pct 117: margin 174, factor 108. Local, others, size at exec, NUMA, choice.
+        for (local, others, size, numa, expected) in [
+            (load(0, 0, 1024), vec![load(0, 0, 1024)], None, false, Some(0)),
+            (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(0, 0, 1024)], None, false, Some(1)),
+            // 850 is not less than 1024 by more than 174, but its sleepers' load is: 100 * 1024 > 108 * 900.
+            (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(850, 900, 0)], None, false, Some(1)),
+            // 100 * 1024 is not more than 108 * 1000, so the first stands, which is no better than here: stays.
+            (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(850, 1000, 0)], None, false, None),
+            // The other is busier by more than the margin: stays.
+            (load(0, 0, 0), vec![load(175, 175, 0)], None, false, None),
+            // About equal, and less load of sleepers here: stays.
+            (load(100, 100, 0), vec![load(100, 110, 0)], None, false, None),
+            // Between nodes a lead of the margin is no lead.
+            (load(174, 174, 0), vec![load(0, 0, 0)], None, true, None),
+            (load(175, 175, 0), vec![load(0, 0, 0)], None, true, Some(0)),
+            // At exec spare capacity decides: enough here and not much more there.
+            (load(900, 900, 1000), vec![load(0, 0, 1024)], Some(400), false, None),
+            (load(900, 900, 500), vec![load(0, 0, 1024)], Some(400), false, Some(0)),
+        ] {
+            let others: Vec<_> = others.into_iter().enumerate().collect();
+            assert_eq!(choose(Some(local), &others, size, 117, numa), expected, "{local:?} {others:?}");
+        }
+    }
+}

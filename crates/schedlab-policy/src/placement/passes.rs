@@ -1,0 +1,126 @@
+//! The search of a cache in three passes (`select_idle_core`, `select_idle_cpu`, `select_idle_smt`, kernel/sched/fair.c
+//! 5.2 and 5.7).
+//!
+//! An idle core, if the cache's hint says there is one, from the target on, at any cost; then the first idle CPU, within
+//! the budget of SIS_PROP; then a thread of the target's core. SIS_AVG_CPU gives up after the first pass if a search takes
+//! longer than the waker's CPU was lately idle.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use crate::features::Feature;
+use crate::sched::types::Tested;
+use crate::Sched;
+
+impl Sched {
+    /// What follows the CPU used recently in `select_idle_sibling`.
+    pub(super) fn search_in_passes(
+        &mut self,
+        task: TaskId,
+        target: CpuId,
+        stops_early: bool,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> Option<(CpuId, &'static str)> {
+        if self.idle.llc(self.idle.llc_of(target)).cpus.len() == 1 {
+            return None;
+        }
+        if let Some(cpu) = self.idle_core_pass(task, target, stops_early, tested) {
+            return Some((cpu, "idle core search"));
+        }
+        let budget = self.pass_budget(target, tested.from, now);
+        if self.fair.decisions.is_some() {
+            self.explain_budget(task, target, budget, now);
+        }
+        if let Some(cpu) = budget.and_then(|budget| self.idle_cpu_pass(task, target, stops_early, budget, tested)) {
+            return Some((cpu, "idle CPU search"));
+        }
+        self.idle_thread_pass(task, target, tested).map(|cpu| (cpu, "sibling of target idle"))
+    }
+
+    /// `select_idle_core`.
+    fn idle_core_pass(&mut self, task: TaskId, target: CpuId, stops_early: bool, tested: &mut Tested) -> Option<CpuId> {
+        let llc = self.idle.llc_of(target);
+        if !self.idle.smt_active() || !self.idle.llc(llc).has_idle_cores {
+            return None;
+        }
+        let (start, cores) = (self.idle.rank(target), self.idle.nr_cores());
+        self.struck.start(cores);
+        let cpus = &self.idle.llc(llc).cpus;
+        for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
+            if !self.tasks[task.index()].allows(cpu) || self.struck.has(self.idle.core_of(cpu)) {
+                continue;
+            }
+            let mut idle = true;
+            for &thread in self.idle.threads(cpu) {
+                tested.add(&self.topology, thread);
+                idle &= self.idle.is_idle(thread);
+                if !idle && stops_early {
+                    break;
+                }
+            }
+            if idle {
+                return Some(cpu);
+            }
+            self.struck.strike(self.idle.core_of(cpu));
+        }
+        self.idle.llc_mut(llc).has_idle_cores = false;
+        None
+    }
+
+    /// How many CPUs `select_idle_cpu` may look at; `None`: it gives up.
+    fn pass_budget(&mut self, target: CpuId, this: CpuId, now: Nanos) -> Option<u32> {
+        let cost = self.idle.llc(self.idle.llc_of(this)).avg_scan_cost + 1;
+        if self.fair.config.has(Feature::SisAvgCpu) && self.rqs[this.index()].avg_idle / 512 < cost {
+            return None;
+        }
+        let limited = self.fair.config.has(Feature::SisProp);
+        Some(if limited { self.sis_prop_budget(target, this, now) } else { u32::MAX })
+    }
+
+    /// `select_idle_cpu`. Whoever runs out of budget does not remember what the search cost.
+    fn idle_cpu_pass(
+        &mut self,
+        task: TaskId,
+        target: CpuId,
+        stops_early: bool,
+        mut budget: u32,
+        tested: &mut Tested,
+    ) -> Option<CpuId> {
+        let before = tested.total();
+        let start = self.idle.rank(target);
+        let cpus = &self.idle.llc(self.idle.llc_of(target)).cpus;
+        let mut found = None;
+        for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
+            let allowed = self.tasks[task.index()].allows(cpu);
+            if !allowed && stops_early {
+                continue;
+            }
+            if budget == 0 {
+                return None;
+            }
+            budget -= 1;
+            if !allowed {
+                continue;
+            }
+            tested.add(&self.topology, cpu);
+            if self.idle.is_usable(cpu) {
+                found = Some(cpu);
+                break;
+            }
+        }
+        self.account_scan(tested.from, tested.total() - before);
+        found
+    }
+
+    /// `select_idle_smt`.
+    fn idle_thread_pass(&self, task: TaskId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
+        if !self.idle.smt_active() {
+            return None;
+        }
+        let allowed = |cpu: &&CpuId| self.tasks[task.index()].allows(**cpu);
+        self.idle.threads(target).iter().filter(allowed).copied().find(|cpu| {
+            tested.add(&self.topology, *cpu);
+            self.idle.is_usable(*cpu)
+        })
+    }
+}
