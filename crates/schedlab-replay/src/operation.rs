@@ -8,6 +8,10 @@ use crate::step::Probe;
 /// One operation on the runqueues, in the order of the kernel's locks.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
+    /// `update_rq_clock`: the clock of a CPU's runqueue (`clock_task`), for what follows.
+    Clock { cpu: CpuId, clock: Nanos },
+    /// `update_blocked_averages`: the balancer looks at a CPU's loads, at this time of its clock.
+    Age { cpu: CpuId, at: Nanos },
     /// A task seen for the first time, or again after it was lost.
     Introduce { pid: Pid, weight: Weight, at: Whereabouts, first: Option<First> },
     /// `update_curr`: `ran` ns were charged to the current task of `cpu`; `asked`: within a wakeup, when that began.

@@ -24,6 +24,12 @@ pub enum What {
     Yield,
     /// The kernel is about to change a task's scheduling.
     Set(Set),
+    /// A runqueue's clock (`clock_task`), read where its lock is held: of this CPU, else of the task's.
+    Clock { cpu: Option<CpuId>, pid: Pid, clock: Nanos },
+    /// The balancer begins to bring the loads of a CPU's queues up to now.
+    AgesAll { cpu: CpuId },
+    /// The load of a group's queue on a CPU was brought up to this time.
+    Aged { cpu: CpuId, at: Nanos },
     /// Anything else: only its flags count.
     Other,
     /// The recorder lost events before this.
@@ -80,6 +86,28 @@ pub struct Probe {
     pub delayed: bool,
     /// Its queue.
     pub sums: Option<Sums>,
+    /// `clock_task` of its runqueue, whose lock was held.
+    pub clock: Option<Nanos>,
+    /// Its group, unless it is the root's.
+    pub group: Option<InGroup>,
+}
+
+/// What a probe read of a task's group on its CPU: the group's entity, and the queue above that this is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InGroup {
+    pub vruntime: u64,
+    pub deadline: u64,
+    pub lag: i64,
+    /// The entity's weight.
+    pub weight: u64,
+    /// The queue it is on.
+    pub sums: Option<Sums>,
+    /// `avg.load_avg` of the group's own queue.
+    pub load: u64,
+    /// What of it the group was told (`tg_load_avg_contrib`).
+    pub told: u64,
+    /// `tg->load_avg`.
+    pub all: i64,
 }
 
 /// A queue's sums as a probe read them: without the running entity, but for the count.
@@ -103,7 +131,8 @@ impl Step {
             Body::Event(kind, words) => [step(What::Event(plain_sleep(kind, words.prev_state))), None],
             Body::Other { name: "sw", fields } => {
                 let next = probe(Point::Next, "n", fields).map(What::Probe);
-                let prev = probe(Point::Prev, "p", fields).map(|probe| Probe { sums: None, ..probe }).map(What::Probe);
+                let prev = probe(Point::Prev, "p", fields).map(|probe| Probe { sums: None, group: None, ..probe });
+                let prev = prev.map(What::Probe);
                 [step(prev.unwrap_or(What::Other)), next.and_then(step)]
             }
             Body::Other { name: "", fields } if fields.0.starts_with("sys_sched_yield(") => [step(What::Yield), None],
@@ -117,6 +146,14 @@ impl Step {
                 let policy = fields.0.split_once("policy: ").and_then(|(_, rest)| argument(rest));
                 let set = |policy| Set::Policy { pid: named.unwrap_or(record.pid), policy };
                 [step(policy.map_or(What::Other, |policy| What::Set(set(policy as u32)))), None]
+            }
+            Body::Other { name: "mt" | "at", fields } => [step(clock(fields).unwrap_or(What::Other)), None],
+            Body::Other { name: "ba", fields } => {
+                [step(fields.number("cpu").map_or(What::Other, |cpu| What::AgesAll { cpu: CpuId(cpu) })), None]
+            }
+            Body::Other { name: "pc", fields } => {
+                let aged = fields.number("cpu").zip(fields.number("lu"));
+                [step(aged.map_or(What::Other, |(cpu, at)| What::Aged { cpu: CpuId(cpu), at })), None]
             }
             Body::Other { name: name @ ("sa" | "ni"), fields } => {
                 [step(set(name == "sa", fields).map_or(What::Other, What::Set)), None]
@@ -215,8 +252,30 @@ fn probe(point: Point, prefix: &str, fields: Fields<'_>) -> Option<Probe> {
         slice: fields.number(&named("s"))?,
         queued: fields.number::<u8>(&named("on"))? != 0,
         delayed: fields.number::<u8>(&named("sd"))? != 0,
-        sums: sums(fields),
+        sums: sums(fields, ["z", "a", "w", "n"]),
+        clock: fields.number("c"),
+        group: group(fields),
     })
+}
+
+fn group(fields: Fields<'_>) -> Option<InGroup> {
+    // The root's has no entity above: its weight reads as 0.
+    let weight = fields.number("gw").filter(|weight| *weight > 0)?;
+    Some(InGroup {
+        vruntime: fields.number("gv")?,
+        deadline: fields.number("gd")?,
+        lag: fields.number("gl")?,
+        weight,
+        sums: sums(fields, ["gz", "ga", "gq", "gn"]),
+        load: fields.number("la")?,
+        told: fields.number("lc")?,
+        all: fields.number("ta")?,
+    })
+}
+
+fn clock(fields: Fields<'_>) -> Option<What> {
+    let cpu = fields.number("cpu").map(CpuId);
+    Some(What::Clock { cpu, pid: fields.number("p")?, clock: fields.number("c")? })
 }
 
 /// The first argument of a system call; the kernel prints them in base 16.
@@ -233,7 +292,7 @@ fn set(scheduler: bool, fields: Fields<'_>) -> Option<Set> {
     }
 }
 
-fn sums(fields: Fields<'_>) -> Option<Sums> {
-    let (zero, sum) = (fields.number("z")?, fields.number("a")?);
-    Some(Sums { zero, sum, weight: fields.number("w")?, count: fields.number("n")? })
+fn sums(fields: Fields<'_>, [zero, sum, weight, count]: [&str; 4]) -> Option<Sums> {
+    let (zero, sum) = (fields.number(zero)?, fields.number(sum)?);
+    Some(Sums { zero, sum, weight: fields.number(weight)?, count: fields.number(count)? })
 }

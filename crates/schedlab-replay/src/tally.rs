@@ -76,6 +76,17 @@ pub enum Field {
     Sum,
     Weight,
     Count,
+    GroupVruntime,
+    GroupDeadline,
+    GroupLag,
+    GroupWeight,
+    AboveZero,
+    AboveSum,
+    AboveWeight,
+    AboveCount,
+    Load,
+    Told,
+    LoadOfAll,
 }
 
 impl Field {
@@ -88,6 +99,17 @@ impl Field {
             Field::Sum => "sum",
             Field::Weight => "weight",
             Field::Count => "count",
+            Field::GroupVruntime => "group's vruntime",
+            Field::GroupDeadline => "group's deadline",
+            Field::GroupLag => "group's lag",
+            Field::GroupWeight => "group's weight",
+            Field::AboveZero => "zero above",
+            Field::AboveSum => "sum above",
+            Field::AboveWeight => "weight above",
+            Field::AboveCount => "count above",
+            Field::Load => "load",
+            Field::Told => "load told",
+            Field::LoadOfAll => "load of all CPUs",
         }
     }
 }

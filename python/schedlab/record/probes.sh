@@ -3,7 +3,8 @@
 # and later); run in tracefs. Which names a kernel has for its fields is found by trying them.
 #
 # Every probe of a task prints its pid (p), vruntime (v), deadline (d), lag (l), whether it is on a queue (on), delayed
-# (sd), its slice (s), and its runqueue's zero point (z), weighted sum (a), weight (w) and number of tasks (n).
+# (sd), its slice (s), its runqueue's zero point (z), weighted sum (a), weight (w) and number of tasks (n), and, where the
+# runqueue's lock is held, the clock (c, `clock_task`) by which the kernel charges and ages there.
 
 define() { echo "$1" 2>/dev/null >>dynamic_events; } 2>/dev/null
 
@@ -28,29 +29,38 @@ queue() { # OBJECT
 	echo "z=$1->se.cfs_rq->$zero:u64 a=$1->se.cfs_rq->$sum:s64 w=$1->se.cfs_rq->$weight:u64 n=$1->se.cfs_rq->$count:u32"
 }
 
-# A group's entity stands for the task's queue in the queue above: its own state (g...), its slice and weight (gs, gw),
-# and that queue (gz ... gn). `tg` tells groups apart. A task of the root group has none, and nothing is printed for it.
+clock() { echo "c=$1->se.cfs_rq->rq->clock_task:u64"; } # OBJECT
+
+# Where sessions are groups: a group's entity stands for the task's queue in the queue above. Its own state (g...), its slice
+# and weight (gs, gw), that queue (gz ... gn); the load of the task's queue (la), what of it the group was told (lc), and
+# what the group knows of all CPUs (ta). `tg` tells groups apart. A task of the root group has no such entity.
 group() { # OBJECT
+	[ "$groups" ] || return
 	parent="$1->se.parent"
-	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 gsd=$parent->sched_delayed:u8 gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32"
+	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 gsd=$parent->sched_delayed:u8 gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32 la=$1->se.cfs_rq->avg.load_avg:u64 lc=$1->se.cfs_rq->tg_load_avg_contrib:u64 ta=$1->se.cfs_rq->tg->load_avg.counter:s64"
 }
 
+groups=$1
 known "p->se.sched_delayed:u8" || exit 1
 zero=$(first_known "p->se.cfs_rq" zero_vruntime min_vruntime)
 sum=$(first_known "p->se.cfs_rq" sum_w_vruntime avg_vruntime)
 weight=$(first_known "p->se.cfs_rq" sum_weight avg_load)
 count=$(first_known "p->se.cfs_rq" nr_queued nr_running)
 
-define "t:e/rt sched_stat_runtime $(task '' tsk) $(queue tsk)"
-define "t:e/wk sched_wakeup $(task '' p) $(queue p)"
-define "t:e/wn sched_wakeup_new $(task '' p) $(queue p)"
+define "t:e/rt sched_stat_runtime $(task '' tsk) $(queue tsk) $(clock tsk)"
+define "t:e/wk sched_wakeup $(task '' p) $(queue p) $(clock p) $(group p)"
+define "t:e/wn sched_wakeup_new $(task '' p) $(queue p) $(clock p) $(group p)"
 define "t:e/wg sched_waking $(task '' p) $(queue p)"
-define "t:e/sw sched_switch $(task p prev) $(task n next) $(queue next)"
-if [ "$1" = groups ]; then
-	define "t:e/grt sched_stat_runtime p=tsk->pid $(group tsk)"
-	define "t:e/gwk sched_wakeup p=p->pid $(group p)"
-	define "t:e/gwn sched_wakeup_new p=p->pid $(group p)"
-	define "t:e/gsw sched_switch p=next->pid $(group next)"
+define "t:e/sw sched_switch $(task p prev) $(task n next) $(queue next) $(clock next) $(group next)"
+define "t:e/mt sched_migrate_task p=p->pid $(clock p)"
+# What the balancer brings: activate_task without ENQUEUE_WAKEUP.
+define "p:e/at activate_task p=p->pid fl=flags:s32 cpu=rq->cpu:s32 c=rq->clock_task:u64" && echo '!(fl & 1)' >events/e/at/filter
+if [ "$groups" ]; then
+	# A group's queue was brought up to a time (lu) by whoever looked at its load: this CPU or another one.
+	define "t:e/pc pelt_cfs_tp cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 up=cfs_rq->tg->parent:x64 lu=cfs_rq->avg.last_update_time:u64 la=cfs_rq->avg.load_avg:u64" &&
+		echo 'up != 0' >events/e/pc/filter
+	# The balancer brings all queues of a CPU up to now.
+	define "p:e/ba sched_balance_update_blocked_averages cpu=cpu"
 fi
 # The check whether a wakee preempts, from its first to its last instruction.
 for check in wakeup_preempt_fair check_preempt_wakeup_fair; do

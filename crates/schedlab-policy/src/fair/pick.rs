@@ -75,7 +75,7 @@ impl Fair {
     /// Puts one task and sets another, either of which may be nobody, at every level where they differ: a group that
     /// both are in stays current (the end of `pick_next_task_fair`).
     #[inline]
-    fn switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
+    pub(super) fn switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
         if self.grouped {
             return self.switch_levels(prev, next, now);
         }

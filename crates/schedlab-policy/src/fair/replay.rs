@@ -4,7 +4,7 @@ use super::entity::EntityId;
 use super::Fair;
 use crate::features::Feature;
 use crate::{Resched, TaskAttr};
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
     /// The kernel's outcome of the wakeup check just made: buddies and the resched wish follow it.
@@ -31,6 +31,22 @@ impl Fair {
         if q.last == curr {
             q.last = EntityId::NIL;
         }
+    }
+
+    /// From the current task of a CPU to another one, which may be none: groups that both are in stay as they are.
+    pub fn switch_to(&mut self, cpu: CpuId, next: Option<TaskId>, now: Nanos) {
+        let (prev, next) = (self.leaf(cpu.index()), next.map_or(EntityId::NIL, EntityId::of));
+        if prev != next {
+            self.switch(cpu.index(), prev, next, now);
+        }
+        if next.is_some() && self.se(next).on_rq {
+            self.list_move_front(cpu.index(), next);
+        }
+    }
+
+    /// The running task's time that is not accounted yet began then.
+    pub fn charged_since(&mut self, task: TaskId, since: Nanos) {
+        self.se_mut(EntityId::of(task)).exec_start = since;
     }
 
     /// A task that sleeps in the queue leaves it now.

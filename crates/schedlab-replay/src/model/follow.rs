@@ -179,11 +179,8 @@ impl Model {
         if self.fair.curr(cpu).is_none() {
             self.cpus[cpu.index()].told = self.now;
         }
-        self.fair.put_prev(cpu, now);
+        self.fair.switch_to(cpu, self.id(next).filter(|_| fair), now);
         self.join(prev);
-        if let (true, Some(id)) = (fair, self.id(next)) {
-            self.fair.set_next(cpu, id, now);
-        }
         self.fair.clear_resched(cpu);
         self.cpus[cpu.index()].preempted = false;
     }

@@ -67,6 +67,8 @@ struct Member {
 struct Cpu {
     /// The rq clock as far as runtimes tell it.
     clock: Nanos,
+    /// The same as probes read it.
+    read: Option<Nanos>,
     /// When they told it last, by the trace's clock.
     told: Nanos,
     /// From `sched_waking` to the kernel's look at the clock, and from another look to the record of its runtime.
@@ -102,6 +104,8 @@ impl Model {
             decisions.clear();
         }
         match *operation {
+            Operation::Clock { cpu, clock } => self.cpus[cpu.index()].read = Some(clock),
+            Operation::Age { cpu, at } => self.fair.update_blocked_averages(cpu, at),
             Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within, asked } => {
                 self.measure(cpu, ran, asked);
@@ -159,12 +163,12 @@ impl Model {
             self.requeue_uncharged(cpu, wakee);
         }
         self.fair.clear_resched(cpu);
-        let before = self.snapshot(cpu, id);
-        match within {
-            // Code that looks at one queue.
-            Within::Wakeup(_) | Within::Other(_) => self.fair.update_curr_leaf_by(cpu, ran),
-            Within::Tick | Within::Undecided => self.fair.update_curr_by(cpu, ran),
+        if let Some(read) = self.cpus[cpu.index()].read {
+            self.fair.charged_since(id, read.saturating_sub(ran));
         }
+        let before = self.snapshot(cpu, id);
+        // The groups above are charged by whoever looks at their queues next.
+        self.fair.update_curr_leaf_by(cpu, ran);
         self.cpus[cpu.index()].charge = Some((before, self.snapshot(cpu, id)));
         self.cpus[cpu.index()].clock = self.fair.entity(id).exec_start;
         self.cpus[cpu.index()].told = self.now;
@@ -176,8 +180,11 @@ impl Model {
         }
     }
 
-    /// The clock at which the current task of a CPU was last charged.
+    /// The CPU's clock as it was read last; without probes of it, as the current task was last charged.
     fn clock(&self, cpu: CpuId) -> Nanos {
+        if let Some(read) = self.cpus[cpu.index()].read {
+            return read;
+        }
         match self.fair.curr(cpu) {
             Some(curr) => self.fair.entity(curr).exec_start,
             None => self.cpus[cpu.index()].clock,
@@ -190,7 +197,7 @@ impl Model {
     fn clock_between(&self, cpu: CpuId, wakee: TaskId, (asked, left): (Nanos, Nanos)) -> Nanos {
         let apart = |curr| self.fair.group_of(curr) != self.fair.group_of(wakee);
         let queue = &self.cpus[cpu.index()];
-        match self.fair.curr(cpu).is_some_and(apart) {
+        match queue.read.is_none() && self.fair.curr(cpu).is_some_and(apart) {
             true => self.clock(cpu) + asked.saturating_sub(queue.told).saturating_add_signed(queue.delay).min(left),
             false => self.clock(cpu),
         }

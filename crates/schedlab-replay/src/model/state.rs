@@ -10,7 +10,7 @@ use super::show::Shown;
 use super::Model;
 use crate::operation::First;
 use crate::report::StateMiss;
-use crate::step::{Point, Probe, Sums};
+use crate::step::{InGroup, Point, Probe, Sums};
 use crate::tally::Field;
 
 /// The model's state where an accounting began or ended.
@@ -76,7 +76,36 @@ impl Model {
             (Field::Lag, probe.lag, model.lag),
         ];
         fields.extend(probe.sums.zip(model.sums).into_iter().flat_map(|(kernel, model)| sums(kernel, model)));
+        if let (Some(kernel), Some(id)) = (probe.group, self.id(probe.pid)) {
+            self.compare_group(cpu, id, &kernel, &mut fields);
+        }
         self.tally.state(at(self.now, cpu, probe), &fields);
+    }
+
+    /// The entity that stands for a task's group, the queue it is on, and the loads that make its weight.
+    fn compare_group(&self, cpu: CpuId, id: TaskId, kernel: &InGroup, fields: &mut Vec<(Field, i64, i64)>) {
+        let group = self.fair.group_of(id);
+        let Some(se) = self.fair.group_entity(group, cpu) else { return };
+        fields.extend([
+            (Field::GroupVruntime, kernel.vruntime as i64, se.vruntime.0 as i64),
+            (Field::GroupDeadline, kernel.deadline as i64, se.deadline.0 as i64),
+            (Field::GroupLag, kernel.lag, se.vlag),
+            (Field::GroupWeight, kernel.weight as i64, se.load.weight as i64),
+        ]);
+        let above = self.fair.group(group).parent;
+        if let Some((kernel, model)) = kernel.sums.zip(self.sums_of(cpu, above)) {
+            let names = [Field::AboveZero, Field::AboveSum, Field::AboveWeight, Field::AboveCount];
+            fields.extend(sums(kernel, model).into_iter().zip(names).map(|((_, k, m), name)| (name, k, m)));
+        }
+        // With one CPU the weight is the group's shares, whatever the loads are.
+        if self.cpus.len() > 1 {
+            let queue = &self.fair.group_rq(group, cpu).pelt;
+            fields.extend([
+                (Field::Load, kernel.load as i64, queue.avg.load_avg as i64),
+                (Field::Told, kernel.told as i64, queue.tg_load_avg_contrib as i64),
+                (Field::LoadOfAll, kernel.all, self.fair.group(group).load.load_avg),
+            ]);
+        }
     }
 
     /// `sched_switch` to idle shows the queue that is left.
@@ -98,16 +127,21 @@ impl Model {
             vruntime: se.vruntime.0 as i64,
             deadline: se.deadline.0 as i64,
             lag: se.vlag,
-            sums: self.sums(cpu).filter(|_| self.fair.group_of(id) == GroupId::ROOT),
+            sums: self.sums_of(cpu, self.fair.group_of(id)),
         }
     }
 
-    /// The queue's sums, once they follow from what was shown.
+    /// A CPU's own queue's sums, once they follow from what was shown.
     fn sums(&self, cpu: CpuId) -> Option<Sums> {
-        if !self.cpus[cpu.index()].zero_taken {
+        self.sums_of(cpu, GroupId::ROOT)
+    }
+
+    /// The same of any group's queue; those of sessions begin within the trace.
+    fn sums_of(&self, cpu: CpuId, group: GroupId) -> Option<Sums> {
+        if group == GroupId::ROOT && !self.cpus[cpu.index()].zero_taken {
             return None;
         }
-        let (sums, zero) = (self.fair.sums(cpu), self.fair.rq(cpu).min_vruntime.0);
+        let (sums, zero) = (self.fair.group_sums(group, cpu), self.fair.group_rq(group, cpu).min_vruntime.0);
         Some(Sums { zero, sum: sums.avg_vruntime, weight: sums.avg_load as u64, count: sums.nr_running })
     }
 

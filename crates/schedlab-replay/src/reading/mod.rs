@@ -8,6 +8,7 @@ mod account;
 mod ahead;
 mod balance;
 mod class;
+mod clock;
 mod flag;
 mod switch;
 mod wake;
@@ -142,11 +143,15 @@ impl Reading {
                 }
                 return;
             }
+            What::Clock { cpu: Some(cpu), clock, .. } => return self.push(Operation::Clock { cpu, clock }),
+            What::AgesAll { cpu } => return self.age(step, cpu, ahead),
+            What::Clock { .. } | What::Aged { .. } => return,
             What::Lost => return self.lost(),
             What::Other => return,
         };
         self.start(step, ahead);
         self.arrive_before(step, kind, ahead);
+        self.tell_clock(step, kind, ahead);
         self.now = step.time;
         self.cpu(step.cpu).schedules = false;
         let before = self.follow_flag(step, kind, ahead);
@@ -188,6 +193,7 @@ impl Reading {
         };
         self.cpu(step.cpu).current = Some(pid);
         self.cpu(step.cpu).flag = step.flag();
+        self.start_clock(step.cpu, ahead);
         if pid != 0 {
             self.introduce(pid, None, Whereabouts::Running(step.cpu), Some(step), ahead);
         }
