@@ -6,7 +6,7 @@ use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, TaskState, WakeFlag
 use schedlab_policy::{FairPolicy, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
-const SLEEP: Dequeue = Dequeue { sleep: true, special: false, save: false, delayed: false };
+const SLEEP: Dequeue = Dequeue { sleep: true, special: false, save: false, delayed: false, migrating: false };
 const WAKE: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
 /// Where the test queues start; far from the kernel's initial value so that nothing sits at 0.
 const BASE: u64 = 1 << 40;

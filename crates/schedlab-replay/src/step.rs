@@ -25,11 +25,20 @@ pub enum What {
     /// The kernel is about to change a task's scheduling.
     Set(Set),
     /// A runqueue's clock (`clock_task`), read where its lock is held: of this CPU, else of the task's.
-    Clock { cpu: Option<CpuId>, pid: Pid, clock: Nanos },
+    Clock {
+        cpu: Option<CpuId>,
+        pid: Pid,
+        clock: Nanos,
+    },
     /// The balancer begins to bring the loads of a CPU's queues up to now.
-    AgesAll { cpu: CpuId },
+    AgesAll {
+        cpu: CpuId,
+    },
     /// The load of a group's queue on a CPU was brought up to this time.
-    Aged { cpu: CpuId, at: Nanos },
+    Aged {
+        cpu: CpuId,
+        at: Nanos,
+    },
     /// Anything else: only its flags count.
     Other,
     /// The recorder lost events before this.
@@ -195,6 +204,11 @@ impl Step {
     /// Whether it shows a task's vruntime.
     pub fn shows_state(&self) -> bool {
         matches!(self.what, What::Probe(_) | What::Event(Kind::Runtime { vruntime: Some(_), .. }))
+    }
+
+    /// Whether it only reads the scheduler's state, amid an operation that other records tell.
+    pub fn is_inside(&self) -> bool {
+        matches!(self.what, What::Probe(_) | What::Clock { .. } | What::Aged { .. } | What::AgesAll { .. })
     }
 
     /// Whether the CPU's need-resched flag was set, lazy or not.

@@ -53,8 +53,8 @@ define "t:e/wn sched_wakeup_new $(task '' p) $(queue p) $(clock p) $(group p)"
 define "t:e/wg sched_waking $(task '' p) $(queue p)"
 define "t:e/sw sched_switch $(task p prev) $(task n next) $(queue next) $(clock next) $(group next)"
 define "t:e/mt sched_migrate_task p=p->pid $(clock p)"
-# What the balancer brings: activate_task without ENQUEUE_WAKEUP.
-define "p:e/at activate_task p=p->pid fl=flags:s32 cpu=rq->cpu:s32 c=rq->clock_task:u64" && echo '!(fl & 1)' >events/e/at/filter
+# What comes without being woken (ENQUEUE_WAKEUP), as from the balancer.
+define "p:e/at enqueue_task_fair p=p->pid fl=flags:s32 cpu=rq->cpu:s32 c=rq->clock_task:u64" && echo '!(fl & 1)' >events/e/at/filter
 if [ "$groups" ]; then
 	# A group's queue was brought up to a time (lu) by whoever looked at its load: this CPU or another one.
 	define "t:e/pc pelt_cfs_tp cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 up=cfs_rq->tg->parent:x64 lu=cfs_rq->avg.last_update_time:u64 la=cfs_rq->avg.load_avg:u64" &&

@@ -78,7 +78,7 @@ impl Sched {
 
     /// `detach_task`.
     pub(super) fn detach_task(&mut self, env: &Env, src: CpuId, task: TaskId, moves: &mut Moves) {
-        self.fair.dequeue_task(src, task, Dequeue::default(), env.now);
+        self.fair.dequeue_task(src, task, Dequeue { migrating: true, ..Dequeue::default() }, env.now);
         self.sync(src);
         self.set_task_cpu(task, env.dst, env.now);
         moves.moved.push((task, src));

@@ -97,10 +97,28 @@ impl Fair {
     /// The part of every enqueue that concerns loads: the queue's, and the weight of a group's entity.
     #[inline]
     fn weigh_group(&mut self, rq: usize, id: EntityId, now: Nanos) {
-        self.update_load_avg(rq, id, true, now);
-        self.attach_load_avg(rq, id, now);
+        // Whoever joins is told of once, with what he brings.
+        let attached = self.se(id).avg.last_update_time != 0;
+        self.update_load_avg(rq, id, attached, now);
+        if !attached {
+            self.attach_load_avg(rq, id, now);
+        }
         if self.is_group(id) {
+            self.update_runnable(id);
             self.update_cfs_group(id, now);
+        }
+    }
+
+    /// The part of every dequeue that concerns loads, before the entity leaves.
+    #[inline]
+    fn weigh_leaver(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        let detaches = flags.migrating && self.rules.pelt.detach_in_dequeue && self.se(id).is_task();
+        self.update_load_avg(rq, id, !detaches, now);
+        if detaches {
+            self.detach_in_dequeue(rq, id, now);
+        }
+        if self.is_group(id) {
+            self.update_runnable(id);
         }
     }
 
@@ -138,7 +156,7 @@ impl Fair {
     #[inline]
     fn dequeue_entity_cfs(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.update_curr_rq(rq, now);
-        self.update_load_avg(rq, id, true, now);
+        self.weigh_leaver(rq, id, flags, now);
         self.leave(rq, id, flags, now);
         if !flags.sleep {
             let min = self.rqs[rq].min_vruntime;
@@ -154,7 +172,7 @@ impl Fair {
     /// `dequeue_entity` of EEVDF, after `update_curr` and once the entity is known to leave: its lag is saved.
     #[inline]
     fn dequeue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
-        self.update_load_avg(rq, id, true, now);
+        self.weigh_leaver(rq, id, flags, now);
         self.update_entity_lag(rq, id);
         if self.config.has(Feature::PlaceRelDeadline) && !flags.sleep {
             let se = self.se_mut(id);

@@ -131,6 +131,8 @@ impl Fair {
     /// `task_change_group_fair` of a task that is not queued. A CFS sleeper is placed on the old queue as if it woke, and
     /// keeps that distance to the new one's minimum.
     fn change_group(&mut self, id: EntityId, group: GroupId, now: Nanos) {
+        // A task never queued has no load yet.
+        let attached = self.se(id).avg.last_update_time != 0;
         self.leave_load_avg(id, now);
         let absolute = !self.eevdf && self.se(id).asleep;
         if absolute {
@@ -139,6 +141,9 @@ impl Fair {
             self.make_relative(rq, id);
         }
         self.set_task_group(id, group);
+        if attached {
+            self.join_load_avg(id, now);
+        }
         if absolute {
             self.renormalise(self.se(id).cfs_rq as usize, id);
         }

@@ -220,7 +220,7 @@ impl Fair {
             if id.is_nil() {
                 return;
             }
-            flags = Dequeue { sleep: true, special: false, delayed: false, ..flags };
+            flags = Dequeue { sleep: true, special: false, delayed: false, migrating: false, ..flags };
             let rq = self.se(id).cfs_rq as usize;
             if !self.dequeue_entity(rq, id, flags, now) {
                 if self.rules.group_slice != GroupSlice::Stale {
@@ -241,6 +241,7 @@ impl Fair {
         while id.is_some() {
             let rq = self.se(id).cfs_rq as usize;
             self.update_load_avg(rq, id, true, now);
+            self.update_runnable(id);
             self.update_cfs_group(id, now);
             if self.rules.group_slice != GroupSlice::Base {
                 self.set_group_slice(rq, id, slice);

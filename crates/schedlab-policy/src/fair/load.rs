@@ -1,8 +1,9 @@
 //! Where the class feeds load tracking (`update_load_avg` and its callers), and what it reads from it.
 //!
 //! An entity and its queue are brought up to now whenever one of them changes: enqueue, dequeue, start and end of
-//! running, tick. Averages of a sleeper stay with the queue it slept on until it moves. Kernel/sched/fair.c; a task that
-//! migrates while queued is detached when it changes CPU, which later kernels do in its dequeue at the same time.
+//! running, tick. Averages of a sleeper stay with the queue it slept on until it moves. Kernel/sched/fair.c. A task that
+//! migrates while queued is detached when it changes CPU; from 6.1 on within its dequeue, so that the weight of its group's
+//! entity no longer counts it.
 
 use super::entity::EntityId;
 use super::Fair;
@@ -75,8 +76,23 @@ impl Fair {
         }
     }
 
-    /// A task changes group (`detach_entity_cfs_rq`): its averages leave its queue before, and join the new one's when
-    /// it is next queued.
+    /// `update_load_avg` with DO_DETACH, after it brought both up to now: the balancer takes the task away.
+    pub(super) fn detach_in_dequeue(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        let se = &mut self.entities[id.index()];
+        self.rqs[rq].pelt.detach(&se.avg, se.load.scaled(), &self.rules.pelt);
+        se.avg.last_update_time = 0;
+        self.update_tg_load_avg(rq, now);
+    }
+
+    /// `attach_entity_cfs_rq`: a task that came from another group brings its averages at once.
+    pub(super) fn join_load_avg(&mut self, id: EntityId, now: Nanos) {
+        let rq = self.se(id).cfs_rq as usize;
+        self.update_load_avg(rq, id, false, now);
+        self.attach_load_avg(rq, id, now);
+        self.propagate_up(self.se(id).parent, now);
+    }
+
+    /// A task changes group (`detach_entity_cfs_rq`): its averages leave its queue before.
     pub(super) fn leave_load_avg(&mut self, id: EntityId, now: Nanos) {
         let rq = self.se(id).cfs_rq as usize;
         if self.se(id).avg.last_update_time != 0 {

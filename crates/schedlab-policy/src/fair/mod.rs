@@ -109,7 +109,7 @@ pub struct Enqueue {
     pub delayed: bool,
 }
 
-/// Why an entity is dequeued (`DEQUEUE_*`). None of them: the balancer takes it away.
+/// Why an entity is dequeued (`DEQUEUE_*`). None of them: it is moved to another group.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Dequeue {
     /// DEQUEUE_SLEEP.
@@ -120,6 +120,8 @@ pub struct Dequeue {
     pub delayed: bool,
     /// DEQUEUE_SAVE without DEQUEUE_MOVE: it comes back unchanged, the queue's minimum stays.
     pub save: bool,
+    /// TASK_ON_RQ_MIGRATING: the balancer takes it to another CPU, and its load goes along.
+    pub migrating: bool,
 }
 
 /// What is known about a wakeup (`WF_*`).

@@ -24,12 +24,18 @@ impl Fair {
         calc_group_shares(group.shares, q.load.weight, &q.pelt, &group.load)
     }
 
+    /// `se_update_runnable` of a group's entity.
+    pub(super) fn update_runnable(&mut self, id: EntityId) {
+        if let Some(below) = self.se(id).my_q {
+            self.se_mut(id).runnable = self.rqs[below as usize].runnable(&self.rules.pelt) as u32;
+        }
+    }
+
     /// `update_cfs_group`.
     #[inline(never)]
     pub(super) fn update_cfs_group(&mut self, id: EntityId, now: Nanos) {
         let Some(below) = self.se(id).my_q else { return };
         let below = below as usize;
-        self.se_mut(id).runnable = self.rqs[below].runnable(&self.rules.pelt) as u32;
         if self.rules.keeps_empty_weight && self.rqs[below].load.weight == 0 {
             return;
         }

@@ -33,6 +33,8 @@ pub struct Signals {
     pub delayed_not_runnable: bool,
     /// A waking task that leaves an idle CPU is aged by the time its queue was not updated (`migrate_se_pelt_lag`).
     pub migrate_lag: bool,
+    /// A queued task that moves is detached within its dequeue (DO_DETACH, 6.1 and later).
+    pub detach_in_dequeue: bool,
     /// A new task's utilisation is guessed with its weight at full resolution (up to 6.6), which mostly hits the cap.
     pub init_full_weight: bool,
     /// Estimated utilisation.
@@ -66,6 +68,7 @@ impl Signals {
         floor: SumFloor::None,
         delayed_not_runnable: false,
         migrate_lag: false,
+        detach_in_dequeue: false,
         init_full_weight: true,
         util_est: UtilEst::V5_7,
         tg_update_interval: 0,
@@ -73,7 +76,8 @@ impl Signals {
     /// 5.13.
     pub const V5_13: Signals = Signals { floor: SumFloor::Synced, util_est: UtilEst::V5_13, ..Signals::V5_7 };
     /// 6.1 to 6.6.
-    pub const V6_1: Signals = Signals { floor: SumFloor::Truncated, migrate_lag: true, ..Signals::V5_13 };
+    pub const V6_1: Signals =
+        Signals { floor: SumFloor::Truncated, migrate_lag: true, detach_in_dequeue: true, ..Signals::V5_13 };
     /// 6.12.0.
     pub const V6_12: Signals =
         Signals { init_full_weight: false, util_est: UtilEst::V6_12, tg_update_interval: 1_000_000, ..Signals::V6_1 };

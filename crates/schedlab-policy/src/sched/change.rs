@@ -72,7 +72,7 @@ impl Sched {
         if self.fair.curr(from) == Some(task) {
             self.fair.put_prev(from, now);
         }
-        self.fair.dequeue_task(from, task, Dequeue::default(), now);
+        self.fair.dequeue_task(from, task, Dequeue { migrating: true, ..Dequeue::default() }, now);
         self.sync(from);
         self.set_task_cpu(task, cpu, now);
         self.fair.enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);

@@ -40,6 +40,7 @@ impl Model {
             self.put_on(cpu, pid);
         }
         let now = self.clock_between(cpu, id, between);
+        self.cpus[cpu.index()].told_for = None;
         let was_queued = self.fair.entity(id).on_rq;
         if !was_queued {
             self.take_lag(id, first);
@@ -100,6 +101,7 @@ impl Model {
         self.fair.finish_delayed(id);
         if !self.fair.entity(id).on_rq {
             self.leave_cpu(id);
+            self.fair.migrate_load_avg(id, self.clock_now(from));
             self.fair.migrate_task(id, from, to);
             self.members.entry(pid).and_modify(|member| member.rehomed = true);
         }
@@ -113,7 +115,7 @@ impl Model {
         }
         let from = self.fair.entity(id).cpu;
         let now = self.clock(from);
-        self.fair.dequeue_task(from, id, Dequeue::default(), now);
+        self.fair.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);
         if self.fair.curr(from) == Some(id) {
             self.fair.put_prev(from, now);
         }
@@ -148,12 +150,7 @@ impl Model {
     pub(super) fn block(&mut self, cpu: CpuId, special: bool) {
         let awake = |curr: &TaskId| self.fair.entity(*curr).on_rq && !self.fair.entity(*curr).sched_delayed;
         if let Some(curr) = self.fair.curr(cpu).filter(awake) {
-            self.fair.dequeue_task(
-                cpu,
-                curr,
-                Dequeue { sleep: true, special, save: false, delayed: false },
-                self.clock(cpu),
-            );
+            self.fair.dequeue_task(cpu, curr, Dequeue { sleep: true, special, ..Dequeue::default() }, self.clock(cpu));
         }
     }
 
@@ -180,6 +177,10 @@ impl Model {
             self.cpus[cpu.index()].told = self.now;
         }
         self.fair.switch_to(cpu, self.id(next).filter(|_| fair), now);
+        match next {
+            0 => self.fair.enter_idle(cpu, now),
+            _ => self.fair.exit_idle(cpu, now),
+        }
         self.join(prev);
         self.fair.clear_resched(cpu);
         self.cpus[cpu.index()].preempted = false;

@@ -32,10 +32,11 @@ impl Model {
         if first == Some(First::Guessed) {
             self.use_slice(id);
         }
-        self.take_over(pid, first);
         if let (Whereabouts::Running(cpu), None) = (at, self.fair.curr(cpu)) {
             self.fair.set_next(cpu, id, now);
         }
+        // Last: where it runs its mark of protection is the kernel's.
+        self.take_over(pid, first);
     }
 
     pub(super) fn add(&mut self, pid: Pid, attr: &TaskAttr) -> TaskId {
@@ -240,7 +241,7 @@ impl Model {
         let now = self.clock(cpu);
         self.fair.finish_delayed(id);
         if self.fair.entity(id).on_rq {
-            self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, save: false, delayed: false }, now);
+            self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, ..Dequeue::default() }, now);
         }
         if self.fair.curr(cpu) == Some(id) {
             self.fair.put_prev(cpu, now);

@@ -69,8 +69,12 @@ struct Cpu {
     clock: Nanos,
     /// The same as probes read it.
     read: Option<Nanos>,
+    /// When that was, by the trace's clock.
+    read_at: Nanos,
     /// When they told it last, by the trace's clock.
     told: Nanos,
+    /// Whose wakeup they told it for.
+    told_for: Option<Pid>,
     /// From `sched_waking` to the kernel's look at the clock, and from another look to the record of its runtime.
     delay: i64,
     /// The queue's zero point was guessed from the first task seen on it.
@@ -104,7 +108,7 @@ impl Model {
             decisions.clear();
         }
         match *operation {
-            Operation::Clock { cpu, clock } => self.cpus[cpu.index()].read = Some(clock),
+            Operation::Clock { cpu, clock } => self.read_clock(cpu, clock),
             Operation::Age { cpu, at } => self.fair.update_blocked_averages(cpu, at),
             Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within, asked } => {
@@ -172,11 +176,24 @@ impl Model {
         self.cpus[cpu.index()].charge = Some((before, self.snapshot(cpu, id)));
         self.cpus[cpu.index()].clock = self.fair.entity(id).exec_start;
         self.cpus[cpu.index()].told = self.now;
+        self.cpus[cpu.index()].told_for = match within {
+            Within::Wakeup(wakee) => Some(wakee),
+            _ => None,
+        };
         if let Some(printed) = printed {
             self.compare_vruntime(pid, printed);
         }
         if let Within::Other(flag) = within {
             self.judge_update(cpu, flag);
+        }
+    }
+
+    /// `update_rq_clock`, as a probe shows it. Before the first time nothing was charged by it.
+    fn read_clock(&mut self, cpu: CpuId, clock: Nanos) {
+        let queue = &mut self.cpus[cpu.index()];
+        queue.read_at = self.now;
+        if let (None, Some(curr)) = (queue.read.replace(clock), self.fair.curr(cpu)) {
+            self.fair.charged_since(curr, clock);
         }
     }
 
@@ -187,8 +204,14 @@ impl Model {
         }
         match self.fair.curr(cpu) {
             Some(curr) => self.fair.entity(curr).exec_start,
-            None => self.cpus[cpu.index()].clock,
+            // Nobody was charged since; it went on as the trace's did.
+            None => self.cpus[cpu.index()].clock.max(self.now),
         }
+    }
+
+    /// The clock if it were looked at now: it has gone on as the trace's has.
+    fn clock_now(&self, cpu: CpuId) -> Nanos {
+        self.clock(cpu) + self.now.saturating_sub(self.cpus[cpu.index()].read_at)
     }
 
     /// The same at a wakeup that no runtime precedes, as where the wakee's group is not the running task's: only the
@@ -197,7 +220,8 @@ impl Model {
     fn clock_between(&self, cpu: CpuId, wakee: TaskId, (asked, left): (Nanos, Nanos)) -> Nanos {
         let apart = |curr| self.fair.group_of(curr) != self.fair.group_of(wakee);
         let queue = &self.cpus[cpu.index()];
-        match queue.read.is_none() && self.fair.curr(cpu).is_some_and(apart) {
+        let told = queue.read.is_some() || queue.told_for == Some(self.pid(wakee));
+        match !told && self.fair.curr(cpu).is_some_and(apart) {
             true => self.clock(cpu) + asked.saturating_sub(queue.told).saturating_add_signed(queue.delay).min(left),
             false => self.clock(cpu),
         }

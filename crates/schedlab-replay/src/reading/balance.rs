@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Pid};
 use schedlab_trace::Kind;
 
 use super::account::leaves;
+use super::clock::clock_behind;
 use super::{Place, Reading};
 use crate::operation::{Left, Operation, Whereabouts};
 use crate::step::Step;
@@ -71,7 +72,9 @@ impl Reading {
         let moving = std::mem::take(&mut self.cpu(step.cpu).moving);
         if let Kind::Runtime { pid, .. } = kind {
             let charged = self.place(pid);
-            if moving.iter().any(|(_, to, _)| charged == Some(Place::Running(*to))) {
+            let there = moving.iter().any(|(_, to, _)| charged == Some(Place::Running(*to)));
+            let clocks = self.cpu(step.cpu).attaches.zip(clock_behind(step, ahead).map(|(_, clock)| clock));
+            if there && clocks.is_none_or(|(attaches, charges)| attaches == charges) {
                 self.cpu(step.cpu).moving = moving;
                 return;
             }
@@ -86,6 +89,7 @@ impl Reading {
     }
 
     fn arrive(&mut self, step: &Step, moving: Vec<(Pid, CpuId, Place)>, ahead: &Window<'_>) {
+        self.cpu(step.cpu).attaches = None;
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
         let mut arriving = moving.into_iter().rev().peekable();
         while let Some((pid, to, becomes)) = arriving.next() {

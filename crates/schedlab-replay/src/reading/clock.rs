@@ -22,8 +22,7 @@ impl Reading {
             Kind::Migrate { pid, orig_cpu, .. } if !self.is_waking(pid) => (pid, orig_cpu),
             _ => return,
         };
-        let behind = ahead.ahead().find(|next| next.cpu == step.cpu).and_then(read);
-        if let Some((_, clock)) = behind.filter(|(of, _)| *of == pid) {
+        if let Some((_, clock)) = clock_behind(step, ahead).filter(|(of, _)| *of == pid) {
             self.push(Operation::Clock { cpu, clock });
         }
     }
@@ -49,6 +48,11 @@ impl Reading {
     fn is_waking(&self, pid: Pid) -> bool {
         self.tasks.get(&pid).is_some_and(|task| task.waking)
     }
+}
+
+/// The clock that the record behind this one on its CPU reads, and whose.
+pub(super) fn clock_behind(step: &Step, ahead: &Window<'_>) -> Option<(Pid, Nanos)> {
+    ahead.ahead().find(|next| next.cpu == step.cpu).and_then(read)
 }
 
 /// Whose clock a record reads.

@@ -8,7 +8,7 @@ use schedlab_trace::{Kind, TaskState};
 
 use super::Reading;
 use crate::operation::{Flag, Operation};
-use crate::step::{Step, What};
+use crate::step::Step;
 use crate::window::Window;
 
 /// A CPU whose running task was charged this recently has a clock that goes on.
@@ -28,7 +28,7 @@ impl Reading {
             let decides = self.decides_for(cpu, step);
             if step.cpu != cpu {
                 flag.shared |= decides;
-            } else if !matches!(step.what, What::Probe(_)) {
+            } else if !step.is_inside() {
                 flag.after = self.flag_shown(cpu, step);
                 // It shows the flag after its own decision.
                 flag.shared |= decides && matches!(step.kind(), Some(Kind::Wakeup { .. }));
@@ -51,7 +51,7 @@ impl Reading {
             if self.decides_for(cpu, step) {
                 return false;
             }
-            if step.cpu == cpu && !matches!(step.what, What::Probe(_)) {
+            if step.cpu == cpu && !step.is_inside() {
                 return step.flag();
             }
         }

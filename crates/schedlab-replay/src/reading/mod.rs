@@ -54,6 +54,8 @@ struct Cpu {
     flag: bool,
     /// Tasks that code on this CPU has detached and not yet attached: where they go, and where that leaves them.
     moving: Vec<(Pid, CpuId, Place)>,
+    /// The clock by which code on this CPU queued a task that was not woken.
+    attaches: Option<Nanos>,
     /// The last period whose tick was seen.
     ticked: u64,
     /// Its last record was an interrupt's.
@@ -143,7 +145,10 @@ impl Reading {
                 }
                 return;
             }
-            What::Clock { cpu: Some(cpu), clock, .. } => return self.push(Operation::Clock { cpu, clock }),
+            What::Clock { cpu: Some(cpu), clock, .. } => {
+                self.cpu(step.cpu).attaches = Some(clock);
+                return self.push(Operation::Clock { cpu, clock });
+            }
             What::AgesAll { cpu } => return self.age(step, cpu, ahead),
             What::Clock { .. } | What::Aged { .. } => return,
             What::Lost => return self.lost(),

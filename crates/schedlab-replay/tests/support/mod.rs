@@ -306,7 +306,7 @@ impl Generator {
         let prev = self.current(cpu);
         self.charge(cpu, cpu, From::Task);
         if state != TaskState::Running {
-            let sleep = Dequeue { sleep: true, special: state == TaskState::Dead, save: false, delayed: false };
+            let sleep = Dequeue { sleep: true, special: state == TaskState::Dead, ..Dequeue::default() };
             self.fair.dequeue_task(cpu, self.task(prev).id, sleep, self.cpus[cpu.index()].clock);
             let task = &mut self.tasks[prev as usize - 1];
             (task.asleep, task.dead) = (state == TaskState::Sleeping, state == TaskState::Dead);
@@ -389,7 +389,7 @@ impl Generator {
         let Some(id) = self.fair.queued(from).find(awake).filter(|_| from != to) else { return };
         let (pid, now) = (self.pid(id), self.update_clock(from));
         self.charge(from, to, From::Softirq);
-        self.fair.dequeue_task(from, id, Dequeue::default(), now);
+        self.fair.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);
         self.fair.migrate_task(id, from, to);
         let prio = self.prio(pid);
         self.emit(to, From::Softirq, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
