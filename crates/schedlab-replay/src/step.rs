@@ -24,10 +24,12 @@ pub enum What {
     Yield,
     /// The kernel is about to change a task's scheduling.
     Set(Set),
-    /// A runqueue's clock (`clock_task`), read where its lock is held: of this CPU, else of the task's.
+    /// A runqueue's clock (`clock_task`), read where its lock is held: of this CPU, else of the task's. `regroups`: where a
+    /// task comes back to its queue from a change that moves it (ENQUEUE_RESTORE, ENQUEUE_MOVE).
     Clock {
         cpu: Option<CpuId>,
         pid: Pid,
+        regroups: bool,
         clock: Nanos,
     },
     /// The balancer begins to bring the loads of a CPU's queues up to now.
@@ -289,8 +291,12 @@ fn group(fields: Fields<'_>) -> Option<InGroup> {
 
 fn clock(fields: Fields<'_>) -> Option<What> {
     let cpu = fields.number("cpu").map(CpuId);
-    Some(What::Clock { cpu, pid: fields.number("p")?, clock: fields.number("c")? })
+    let regroups = fields.number("fl").is_some_and(|flags: u32| flags & RESTORE_MOVE == RESTORE_MOVE);
+    Some(What::Clock { cpu, pid: fields.number("p")?, clock: fields.number("c")?, regroups })
 }
+
+/// ENQUEUE_RESTORE and ENQUEUE_MOVE.
+const RESTORE_MOVE: u32 = 0x2 | 0x4;
 
 /// The first argument of a system call; the kernel prints them in base 16.
 fn argument(arguments: &str) -> Option<Pid> {

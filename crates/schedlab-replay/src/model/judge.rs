@@ -17,7 +17,7 @@ impl Model {
         let (known, nice) = (rivals.iter().all(|id| self.known(*id)), self.nice(next));
         let fifo = rivals.iter().copied().min_by_key(|id| self.joined(cpu, *id)).map(|id| self.pid(id));
         let lowest = rivals.iter().map(|id| self.pid(*id)).min();
-        let picked = self.fair.pick_task(cpu, self.clock(cpu)).map(|id| self.pid(id));
+        let picked = self.fair.pick_task(cpu, self.charged(cpu)).map(|id| self.pid(id));
         if !contested {
             return;
         }

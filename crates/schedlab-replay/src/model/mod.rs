@@ -199,13 +199,15 @@ impl Model {
 
     /// The CPU's clock as it was read last; without probes of it, as the current task was last charged.
     fn clock(&self, cpu: CpuId) -> Nanos {
-        if let Some(read) = self.cpus[cpu.index()].read {
-            return read;
-        }
+        self.cpus[cpu.index()].read.unwrap_or_else(|| self.charged(cpu))
+    }
+
+    /// Up to when the current task was charged: no record, no charge.
+    fn charged(&self, cpu: CpuId) -> Nanos {
+        let queue = &self.cpus[cpu.index()];
         match self.fair.curr(cpu) {
             Some(curr) => self.fair.entity(curr).exec_start,
-            // Nobody was charged since; it went on as the trace's did.
-            None => self.cpus[cpu.index()].clock.max(self.now),
+            None => queue.read.unwrap_or(queue.clock.max(self.now)),
         }
     }
 

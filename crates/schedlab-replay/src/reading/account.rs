@@ -164,7 +164,9 @@ impl Reading {
     fn regroups(&self, step: &Step, ahead: &Window<'_>) -> bool {
         let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu && next.kind().is_some());
         let told_by = |next: &Step| next.flags.need_resched() && !matches!(next.kind(), Some(Kind::Wakeup { .. }));
-        self.autogroup && step.depth() == Some(b'3') && own.next().is_some_and(told_by)
+        let mut inside = ahead.ahead().filter(|next| next.cpu == step.cpu).take_while(|next| next.is_inside());
+        let shown = inside.any(|next| matches!(next.what, What::Clock { pid, regroups: true, .. } if pid == step.pid));
+        self.autogroup && step.depth() == Some(b'3') && (shown || own.next().is_some_and(told_by))
     }
 
     /// `sched_yield` without its record: it alone charges a task with nothing but the runqueue locked. Where the kernel
