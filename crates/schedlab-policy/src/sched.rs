@@ -32,7 +32,7 @@ pub use types::{Moves, Selection, TaskAttr, WakeKind};
 /// Per CPU the caller goes round: [`Sched::block`] or [`Sched::yield_current`] or a reschedule request, then
 /// [`Sched::active_balance`] and [`Sched::pick_next_task`], on `None` [`Sched::newidle_balance`] and another pick, on `None` again
 /// [`Sched::idle_enter`]. A wakeup is [`Sched::requeue_delayed`], else [`Sched::select_task_rq`],
-/// [`Sched::queue_remote`], [`Sched::activate`]; then [`Sched::wakeup_preempt`].
+/// [`Sched::set_wakee_cpu`], [`Sched::queue_remote`], [`Sched::activate`]; then [`Sched::wakeup_preempt`].
 #[derive(Clone, Debug)]
 pub struct Sched {
     /// The fair class.
@@ -150,10 +150,18 @@ impl Sched {
         self.refresh_idle(cpu);
     }
 
+    /// `set_task_cpu` in `try_to_wake_up`: the wakee belongs to the CPU selected for it from here on, whoever enqueues it,
+    /// and when. [`Sched::activate`] does the same where no time passes between the two.
+    pub fn set_wakee_cpu(&mut self, task: TaskId, cpu: CpuId, now: Nanos) {
+        let migrated = self.set_task_cpu(task, cpu, now);
+        self.tasks[task.index()].wake_migrated |= migrated;
+    }
+
     /// `ttwu_do_activate` up to the enqueue: re-homes the task if the CPU is not its last one and enqueues it.
     pub fn activate(&mut self, task: TaskId, cpu: CpuId, kind: WakeKind, now: Nanos) {
         let wakeup = matches!(kind, WakeKind::Wakeup { .. });
-        let migrated = self.set_task_cpu(task, cpu, now) && wakeup;
+        let rehomed = std::mem::take(&mut self.tasks[task.index()].wake_migrated);
+        let migrated = (self.set_task_cpu(task, cpu, now) || rehomed) && wakeup;
         if self.rt.policy(task).is_some() {
             self.rt.enqueue(cpu, task, false, now);
         } else {
@@ -196,7 +204,10 @@ impl Sched {
             }
         }
         let flags = WakeFlags { sync: matches!(kind, WakeKind::Wakeup { sync: true }), fork: kind == WakeKind::Fork };
-        self.fair.wakeup_preempt(cpu, task, flags, need_resched, now)
+        let wish = self.fair.wakeup_preempt(cpu, task, flags, need_resched, now);
+        // Delayed tasks that the check came across may have left (7.x).
+        self.sync(cpu);
+        wish
     }
 
     /// `deactivate_task(DEQUEUE_SLEEP)` of the current task of its CPU; `special` = dead, parked or frozen. False: its

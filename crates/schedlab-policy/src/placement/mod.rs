@@ -18,7 +18,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::decision::{Class, Decision, Verdict};
 use crate::features::Feature;
-use crate::placement::rules::RecentCpu;
+use crate::placement::rules::{RecentCpu, RemoteQueue};
 use crate::sched::types::{Selection, Tested, WakeKind};
 use crate::Sched;
 
@@ -126,16 +126,17 @@ impl Sched {
     }
 
     /// `ttwu_queue_cond`: whether the wakeup goes through the target's wakelist (and an IPI), so that the target
-    /// enqueues it itself: no shared cache, or from 5.15 stable on another CPU with nothing queued. Left out: tasks that
-    /// are still leaving their CPU (WF_ON_CPU, 5.8 to 5.15).
+    /// enqueues it itself. `leaving`: the task has not left that CPU yet (`p->on_cpu`), which is why none was selected.
     #[must_use]
-    pub fn queue_remote(&self, task: TaskId, waker_cpu: CpuId, target: CpuId) -> bool {
+    pub fn queue_remote(&self, task: TaskId, waker_cpu: CpuId, target: CpuId, leaving: bool) -> bool {
         if !self.fair.config.has(Feature::TtwuQueue) || !self.tasks[task.index()].allows(target) {
             return false;
         }
-        if !self.topology.share_llc(waker_cpu, target) {
-            return true;
+        let (other_cache, others) = (!self.topology.share_llc(waker_cpu, target), self.rqs[target.index()].nr_running);
+        match self.rules.remote_queue {
+            RemoteQueue::OtherCache => other_cache && !leaving,
+            RemoteQueue::OrLeaving => other_cache || (leaving && others <= 1),
+            RemoteQueue::OrEmpty => other_cache || (target != waker_cpu && others == 0),
         }
-        self.rules.queues_to_idle && target != waker_cpu && self.rqs[target.index()].nr_running == 0
     }
 }

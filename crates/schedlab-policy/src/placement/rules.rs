@@ -45,6 +45,17 @@ pub enum IdleSpell {
     SwitchOut,
 }
 
+/// When a wakeup goes to the wakelist of its CPU, which enqueues it itself (`ttwu_queue_cond`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RemoteQueue {
+    /// If no cache is shared; the waker waits for a task that is still leaving its CPU (up to 5.7).
+    OtherCache,
+    /// The same, or if the task is still leaving its CPU and nobody else is there (WF_ON_CPU, 5.8 to 5.18).
+    OrLeaving,
+    /// The same, or if nobody is there (5.15 stable, 5.19 and later).
+    OrEmpty,
+}
+
 /// By what groups of CPUs are compared, for a new task and for balancing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupsBy {
@@ -97,8 +108,8 @@ pub struct PlacementRules {
     pub affine_prev_idle: bool,
     /// `wake_affine` does not count tasks whose dequeue is delayed (6.12.107+; 6.12.0 counts them).
     pub affine_skips_delayed: bool,
-    /// `ttwu_queue_cond`: a CPU with nothing to run gets its wakeup by interrupt within the cache too (5.15 stable, 6.0+).
-    pub queues_to_idle: bool,
+    /// `ttwu_queue_cond`.
+    pub remote_queue: RemoteQueue,
     /// `avg_idle`.
     pub idle_spell: IdleSpell,
     /// `find_idlest_group`, `find_busiest_group`.
@@ -151,7 +162,7 @@ pub(crate) const V6_1: PlacementRules = PlacementRules {
     recent_cpu: RecentCpu::BeforePrev,
     affine_prev_idle: true,
     affine_skips_delayed: false,
-    queues_to_idle: true,
+    remote_queue: RemoteQueue::OrEmpty,
     idle_spell: IdleSpell::Wakeup,
     groups_by: GroupsBy::Type,
     idlest_by_util: true,
@@ -179,7 +190,7 @@ pub(crate) const V5_13: PlacementRules = PlacementRules {
     search_from_target: true,
     prop_by_avg_idle: true,
     recent_cpu: RecentCpu::WhereItWoke,
-    queues_to_idle: false,
+    remote_queue: RemoteQueue::OrLeaving,
     numa_slack: NumaSlack::Quarter,
     newidle_by_cost: false,
     stops_at_average: false,
@@ -191,6 +202,7 @@ pub(crate) const V5_13: PlacementRules = PlacementRules {
 pub(crate) const V5_7: PlacementRules = PlacementRules {
     idle_search: IdleSearch::ThreePasses { stops_early: true },
     affine_prev_idle: false,
+    remote_queue: RemoteQueue::OtherCache,
     idlest_by_util: false,
     numa_slack: NumaSlack::Pair,
     busy_factor: 32,

@@ -13,6 +13,8 @@ impl Sched {
     pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
         let resched = self.fair.set_nice(task, nice, now);
         self.tasks[task.index()].attr.nice = self.fair.entity(task).nice;
+        // Its check for preemption may have let delayed tasks go (7.x), here and below.
+        self.sync(self.cpu_of(task));
         resched
     }
 
@@ -23,6 +25,7 @@ impl Sched {
             Some(_) => self.leave_rt(task, policy, now),
             None => self.fair.set_policy(task, policy, now),
         };
+        self.sync(self.cpu_of(task));
         // Whether the CPU has SCHED_IDLE tasks only may have changed without its number of tasks.
         self.refresh_idle(self.cpu_of(task));
         resched

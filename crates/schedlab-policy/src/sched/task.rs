@@ -27,6 +27,8 @@ pub(crate) struct Task {
     pub affinity: Option<Box<CpuMask>>,
     /// The CPU before the last.
     pub recent_used_cpu: CpuId,
+    /// Its CPU changed in the wakeup that is under way (WF_MIGRATED, `sched_remote_wakeup`).
+    pub wake_migrated: bool,
     /// Wakeup history.
     pub wakee: Wakee,
     /// What `sched_fork` hands to a child; `affinity` and `cpu` are kept above.
@@ -37,7 +39,15 @@ impl Task {
     pub fn new(attr: &TaskAttr, topology: &Topology) -> Self {
         let cpu = if attr.cpu.index() < topology.nr_cpus() { attr.cpu } else { CpuId(0) };
         let attr = TaskAttr { affinity: None, cpu, ..attr.clone() };
-        Task { birth: 0, cpu, affinity: None, recent_used_cpu: cpu, wakee: Wakee::default(), attr }
+        Task {
+            birth: 0,
+            cpu,
+            affinity: None,
+            recent_used_cpu: cpu,
+            wake_migrated: false,
+            wakee: Wakee::default(),
+            attr,
+        }
     }
 
     /// Whether the task may run on the CPU.

@@ -132,12 +132,22 @@ fn the_recently_used_cpu() {
 
 #[test]
 fn wakeups_of_idle_cpus_within_the_cache() {
-    each(&[("5.2", (false, true)), ("5.13", (false, true)), ("6.1", (true, true)), ("6.6", (true, true))], |version| {
+    // An idle CPU of the same cache, of another; and a task that is still leaving such a CPU, which the waker of 5.2 waits for.
+    let expected = [
+        ("5.2", [(false, false), (true, false)]),
+        ("5.7", [(false, false), (true, false)]),
+        ("5.13", [(false, true), (true, true)]),
+        ("6.1", [(true, true), (true, true)]),
+        ("7.2", [(true, true), (true, true)]),
+    ];
+    each(&expected, |version| {
         let mut lab = Lab::new(version, (1, 2, 2, 1));
         let task = lab.task_on(0);
         lab.running(0);
-        let queued = |target| lab.sched.queue_remote(task, CpuId(0), CpuId(target));
-        (queued(1), queued(2))
+        [1, 2].map(|target| {
+            let queued = |leaving| lab.sched.queue_remote(task, CpuId(0), CpuId(target), leaving);
+            (queued(false), queued(true))
+        })
     });
 }
 
@@ -235,5 +245,34 @@ fn sync_wakeups_stay_with_a_lone_waker_in_every_version() {
         lab.running(1);
         let selection = lab.select(wakee, 0, SYNC);
         assert_eq!((selection.cpu.0, selection.rule), (0, "wake_affine: sync"), "{version}");
+    }
+}
+
+#[test]
+fn a_wakee_belongs_to_its_new_cpu_before_it_is_queued_there() {
+    // What it slept on is what its vruntime is relative to, as it was at the wakeup: 10 ms more run there before the other
+    // CPU takes it from its list.
+    for version in ["5.2", "6.1"] {
+        let run = |waits: bool| {
+            let mut lab = Lab::new(version, (1, 2, 1, 1));
+            let wakee = lab.running(0);
+            lab.now += 2 * MSEC;
+            lab.block(CpuId(0));
+            lab.running(0);
+            lab.running(1);
+            lab.now += 20 * MSEC;
+            for cpu in [0, 1] {
+                lab.sched.tick(CpuId(cpu), lab.now);
+            }
+            lab.sched.set_wakee_cpu(wakee, CpuId(1), lab.now);
+            assert_eq!(lab.sched.cpu_of(wakee), CpuId(1), "{version}");
+            if waits {
+                lab.now += 10 * MSEC;
+                lab.sched.tick(CpuId(0), lab.now);
+            }
+            lab.sched.activate(wakee, CpuId(1), WAKE, lab.now);
+            lab.sched.fair.entity(wakee).vruntime.since(lab.sched.fair.rq(CpuId(1)).min_vruntime)
+        };
+        assert_eq!(run(true), run(false), "{version}");
     }
 }

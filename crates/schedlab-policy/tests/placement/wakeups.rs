@@ -235,7 +235,7 @@ fn remote_queueing() {
             let task = lab.task_on(0);
             lab.running(0);
             lab.running(3);
-            let queued = lab.sched.queue_remote(task, CpuId(waker), CpuId(target));
+            let queued = lab.sched.queue_remote(task, CpuId(waker), CpuId(target), false);
             assert_eq!(queued, expected && feature, "{waker} wakes on {target}, TTWU_QUEUE {feature}");
         }
     }
