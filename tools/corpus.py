@@ -166,10 +166,14 @@ def judged(path: Path, engine: Engine) -> tuple[int, dict[str, Any]]:
 
 
 def cut(source: Path, target: Path, records: int) -> None:
-    """The first records, packed tightly; the same input gives the same bytes."""
+    """The first records up to a switch, packed tightly; the same input gives the same bytes."""
     with gzip.open(source) as text, target.open("wb") as file:
-        packed = gzip.compress(b"".join(first(text, records)), 9, mtime=0)
-        file.write(packed)
+        lines = list(first(text, records))
+        # Not amid an operation: behind a switch, with probes behind what they show of it.
+        end = b" sw: " if any(b" sw: " in line for line in lines) else b" sched_switch: "
+        while lines and end not in lines[-1]:
+            lines.pop()
+        file.write(gzip.compress(b"".join(lines), 9, mtime=0))
 
 
 def first(text: Any, records: int) -> Iterator[bytes]:
