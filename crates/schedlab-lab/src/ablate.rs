@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schedlab_policy::Mechanism;
 use schedlab_sim::RunSpec;
 use serde::Serialize;
 
@@ -12,6 +13,10 @@ pub struct Difference {
     pub name: &'static str,
     /// `feature`, `knob`, `rule` or `setting`.
     pub kind: &'static str,
+    /// Of a rule, the kernel's function that follows it.
+    pub function: Option<&'static str>,
+    /// Of a rule, the releases that changed it.
+    pub since: Option<&'static str>,
     /// What the first has.
     pub a: String,
     /// What the second has.
@@ -27,12 +32,14 @@ const TASKS: &str = "tasks";
 #[must_use]
 pub fn differences(a: &RunSpec, b: &RunSpec) -> Vec<Difference> {
     let kernel = a.kernel.differences(&b.kernel).into_iter();
-    let mut all: Vec<Difference> = kernel
-        .map(|found| Difference { name: found.name, kind: found.kind, a: found.a, b: found.b, within: found.within })
-        .collect();
+    let difference = |found: Mechanism| {
+        let Mechanism { name, kind, place, a, b, within, .. } = found;
+        Difference { name, kind, function: place.map(|at| at.0), since: place.map(|at| at.1), a, b, within }
+    };
+    let mut all: Vec<Difference> = kernel.map(difference).collect();
     if a.workloads != b.workloads {
         let (a, b) = ("as this variant sets them".to_owned(), "as that variant sets them".to_owned());
-        all.push(Difference { name: TASKS, kind: "setting", a, b, within: None });
+        all.push(Difference { name: TASKS, kind: "setting", function: None, since: None, a, b, within: None });
     }
     all
 }

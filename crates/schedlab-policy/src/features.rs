@@ -81,7 +81,7 @@ features! {
     BaseSlice BASE_SLICE true b"--TTT------" "a slice is never below min_granularity";
     HzBw HZ_BW false b"------T----" "keep the tick for bandwidth-limited tasks";
     NiRandom NI_RANDOM true b"---T----T-T" "skip newidle balancing at random by its success rate";
-    NiRate NI_RATE false b"----------T" "limit the rate of newidle balancing";
+    NiRate NI_RATE false b"----------T" "scale newidle balancing's success ratio by its rate";
 }
 
 impl Feature {

@@ -23,8 +23,9 @@ pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use mechanism::Mechanism;
 pub use placement::rules::PlacementRules;
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
+pub use version::catalogue::RuleView;
 pub use version::rules::{
-    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules,
+    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, SearchRule,
     SliceSource, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
 pub use version::{Names, Series, Version, VersionError};

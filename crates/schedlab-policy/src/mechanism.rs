@@ -9,6 +9,7 @@ use std::mem::discriminant;
 
 use crate::features::Feature;
 use crate::knobs::Knob;
+use crate::version::catalogue::{NamedRule, Of, PLACEMENT, RULES};
 use crate::version::rules::Rules;
 use crate::KernelConfig;
 
@@ -19,6 +20,8 @@ pub struct Mechanism {
     pub name: &'static str,
     /// `feature`, `knob`, `rule` or `setting`.
     pub kind: &'static str,
+    /// Of a rule, the kernel's function and the releases that changed it.
+    pub place: Option<(&'static str, &'static str)>,
     /// What the first kernel has.
     pub a: String,
     /// What the second has.
@@ -35,59 +38,12 @@ enum What {
     Hz,
     Preempt,
     Rule(usize),
-    /// Rules that no entry of [`RULES`] names.
-    Rest,
-    Placement,
+    /// The rules of a bundle.
+    Bundle,
+    Placement(usize),
 }
 
-/// A rule or bundle of rules: its name, whether it differs, and how it is taken over.
-struct Part {
-    name: &'static str,
-    show: fn(&Rules) -> String,
-    take: fn(&mut Rules, &Rules),
-}
-
-macro_rules! rule {
-    ($name:literal, $first:ident $(, $more:ident)*) => {
-        Part {
-            name: $name,
-            show: |rules| [format!("{:?}", rules.$first) $(, format!("{:?}", rules.$more))*].join(", "),
-            take: |rules, from| { rules.$first = from.$first; $(rules.$more = from.$more;)* },
-        }
-    };
-}
-
-/// Alone meaningful within one policy and one kind of protection.
-const RULES: &[Part] = &[
-    rule!("pick: order of the tree", tree_key),
-    rule!("wakeup preemption", wakeup),
-    rule!("protection: renewal", protection),
-    rule!("idle entities: who is idle", idle),
-    rule!("idle entities: protection", idle_loses_protection),
-    rule!("idle entities: slice floor", idle_slice_floor),
-    rule!("idle entities: sleeper credit", idle_sleeper_credit),
-    rule!("tick: slice cap", tick_slice_cap),
-    rule!("placement: long sleepers", long_sleeper),
-    rule!("placement: forks", fork_places, initial_enqueue),
-    rule!("zero point of vruntimes", zero),
-    rule!("slices: source, average and its rounding", slice, averaging),
-    rule!("lag: limit", lag_limit),
-    rule!("lag: delayed entities", delayed_lag),
-    rule!("slice end reschedules", expiry_reschedules),
-    rule!("buddies: which feature", buddy_feature),
-    rule!("buddies: forgotten at the pick", pick_clears_buddies),
-    rule!("yield", yields),
-    rule!("reweight: deadline", reweight_deadline),
-    rule!("nice: lone task", prio_changed_alone),
-    rule!("hrtick", hrtick),
-    rule!("load tracking", pelt),
-    rule!("calc_delta: division", delta_divides),
-    rule!("sysctl: nr_latency", sysctl_updates_nr_latency),
-];
-
-/// Between CFS and EEVDF: what both policies read, and so can be taken alone.
-const COMMON: [&str; 3] = ["idle entities: who is idle", "load tracking", "calc_delta: division"];
-/// The bundle of everything else.
+/// Between CFS and EEVDF: everything that one of them alone has.
 const POLICY: &str = "policy: pick, placement, slices, preemption";
 /// Between two kinds of protection.
 const PROTECTION: &str = "protection and wakeup preemption";
@@ -99,7 +55,7 @@ impl KernelConfig {
         let mut found = Vec::new();
         let mut add = |name, kind, a: String, b: String, what| {
             if a != b {
-                found.push(Mechanism { name, kind, a, b, within: None, what });
+                found.push(Mechanism { name, kind, place: None, a, b, within: None, what });
             }
         };
         let words = |on: bool| if on { "on".to_owned() } else { "off".to_owned() };
@@ -151,34 +107,24 @@ impl KernelConfig {
     fn differing_rules(&self, other: &KernelConfig, found: &mut Vec<Mechanism>) {
         let (a, b) = (&self.rules, &other.rules);
         let bundle = bundle(a, b);
-        let mut covered = *a;
-        covered.lazy = b.lazy;
-        for (index, part) in RULES.iter().enumerate() {
-            let mut one = *a;
-            (part.take)(&mut one, b);
-            (part.take)(&mut covered, b);
-            if one != *a && !bundle.is_some_and(|(_, holds)| holds(part.name)) {
-                let (a, b) = ((part.show)(a), (part.show)(b));
-                found.push(Mechanism { name: part.name, kind: "rule", a, b, within: None, what: What::Rule(index) });
+        let mut add = |name, place, a, b, what| {
+            found.push(Mechanism { name, kind: "rule", place, a, b, within: None, what });
+        };
+        for (index, rule) in RULES.iter().enumerate() {
+            let shown = ((rule.show)(a), (rule.show)(b));
+            if shown.0 != shown.1 && !bundle.is_some_and(|(_, holds)| holds(rule)) {
+                add(rule.name, Some((rule.function, rule.since)), shown.0, shown.1, What::Rule(index));
             }
         }
         if let Some((name, _)) = bundle {
             let show = |rules: &Rules| format!("{:?}, {:?}, {:?}", rules.policy, rules.protection, rules.wakeup);
-            found.push(Mechanism { name, kind: "rule", a: show(a), b: show(b), within: None, what: What::Rest });
-        } else if covered != *b {
-            let (name, a, b) = ("further rules", "as in this version".to_owned(), "as in this version".to_owned());
-            found.push(Mechanism { name, kind: "rule", a, b, within: None, what: What::Rest });
+            add(name, None, show(a), show(b), What::Bundle);
         }
-        if self.placement != other.placement {
-            let (a, b) = (format!("{:?}", self.placement), format!("{:?}", other.placement));
-            found.push(Mechanism {
-                name: "placement and balancing",
-                kind: "rule",
-                a,
-                b,
-                within: None,
-                what: What::Placement,
-            });
+        for (index, rule) in PLACEMENT.iter().enumerate() {
+            let shown = ((rule.show)(&self.placement), (rule.show)(&other.placement));
+            if shown.0 != shown.1 {
+                add(rule.name, Some((rule.function, rule.since)), shown.0, shown.1, What::Placement(index));
+            }
         }
     }
 
@@ -198,36 +144,36 @@ impl KernelConfig {
                 self.rules.lazy = other.rules.lazy;
             }
             What::Rule(index) => (RULES[index].take)(&mut self.rules, &other.rules),
-            What::Rest => self.rules = rest(&self.rules, &other.rules, bundle(&base.rules, &other.rules)),
-            What::Placement => self.placement = other.placement,
+            What::Bundle => self.rules = bundled(&self.rules, &other.rules, bundle(&base.rules, &other.rules)),
+            What::Placement(index) => (PLACEMENT[index].take)(&mut self.placement, &other.placement),
         }
     }
 }
 
 /// Whether a rule, by name, belongs to the bundle.
-type Holds = fn(&str) -> bool;
+type Holds = fn(&NamedRule<Rules>) -> bool;
 
 /// The rules that cannot be taken one by one between these two, if any.
 fn bundle(a: &Rules, b: &Rules) -> Option<(&'static str, Holds)> {
     if a.policy != b.policy {
-        return Some((POLICY, |name| !COMMON.contains(&name)));
+        return Some((POLICY, |rule| rule.of != Of::Both));
     }
     if discriminant(&a.protection) != discriminant(&b.protection) {
-        return Some((PROTECTION, |name| {
+        return Some((PROTECTION, |rule| {
             let of_protection = ["protection: renewal", "wakeup preemption", "idle entities: protection"];
             // Only a tree that knows its slices can bound protection and lag by them.
-            of_protection.contains(&name) || name == "lag: limit" || name == "slice end reschedules"
+            of_protection.contains(&rule.name) || rule.name == "lag: limit" || rule.name == "slice end reschedules"
         }));
     }
     None
 }
 
 /// The rules of `b`, but what can be taken alone, and laziness, as they are.
-fn rest(now: &Rules, b: &Rules, bundle: Option<(&'static str, Holds)>) -> Rules {
+fn bundled(now: &Rules, b: &Rules, bundle: Option<(&'static str, Holds)>) -> Rules {
     let mut rules = *b;
     rules.lazy = now.lazy;
-    for part in RULES.iter().filter(|part| !bundle.is_some_and(|(_, holds)| holds(part.name))) {
-        (part.take)(&mut rules, now);
+    for rule in RULES.iter().filter(|rule| !bundle.is_some_and(|(_, holds)| holds(rule))) {
+        (rule.take)(&mut rules, now);
     }
     rules
 }
@@ -250,7 +196,8 @@ mod tests {
                 let names: Vec<&str> = all.iter().map(|difference| difference.name).collect();
                 let made = a.with(&b, &names);
                 let pair = (a.version.name, b.version.name);
-                assert_eq!(made.rules, b.rules, "{pair:?}");
+                // Every field belongs to a named rule, a bundle or a setting.
+                assert_eq!((made.rules, made.placement), (b.rules, b.placement), "{pair:?}");
                 assert_eq!((made.knobs, made.hz, made.preempt), (b.knobs, b.hz, b.preempt), "{pair:?}");
                 assert_eq!(made.differences(&b), Vec::new(), "{pair:?}");
                 assert!(a.with(&b, &[]).differences(&a).is_empty());

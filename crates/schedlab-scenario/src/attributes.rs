@@ -1,7 +1,7 @@
 //! Scheduling attributes of tasks, as a workload, one of its tasks or a variant writes them.
 
 use schedlab_model::{CpuMask, Nanos, MSEC, SEC, USEC};
-use schedlab_policy::{Series, Version};
+use schedlab_policy::Version;
 use schedlab_workload::{Policy, TaskSpec};
 
 use crate::cgroup::{path, placed};
@@ -76,7 +76,7 @@ impl<'a> Attributes<'a> {
 
 /// Whether `sched_setattr` takes a slice for fair tasks (`sched_attr::sched_runtime`, 6.12).
 pub(crate) fn has_slice(version: &Version) -> bool {
-    version.series >= Series::V6_12_0
+    version.has_slices()
 }
 
 /// The message for a slice where there is none.
@@ -86,7 +86,7 @@ pub(crate) fn no_slice(version: &Version, variant: &str) -> String {
 
 /// Whether tasks have a latency nice value, which only the EEVDF series of March 2023 gave them.
 pub(crate) fn has_latency_nice(version: &Version) -> bool {
-    version.series == Series::EevdfRfc
+    version.has_latency_nice()
 }
 
 /// A nice value.

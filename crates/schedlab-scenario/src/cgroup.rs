@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use schedlab_policy::fair::GroupShares;
-use schedlab_policy::{Series, Version};
+use schedlab_policy::Version;
 use schedlab_sim::{Cgroup, CpuMax};
 use serde_json::{json, Map, Value as Json};
 
@@ -117,7 +117,7 @@ impl<'a> Files<'a> {
 
     /// Refuses what the kernel of a variant does not have.
     pub fn check_kernel(&self, version: &Version, variant: &str) -> Result<()> {
-        if let Some((_, place)) = self.idle.as_ref().filter(|(idle, _)| *idle && version.series < Series::V6_1) {
+        if let Some((_, place)) = self.idle.as_ref().filter(|(idle, _)| *idle && !version.has_cpu_idle()) {
             let message =
                 format!("kernel {} of variant \"{variant}\" has no cpu.idle (5.15 and later have)", version.name);
             return Err(place.error(message).hint("write cgroups.GROUP.idle in the variants whose kernel has it"));
@@ -128,7 +128,7 @@ impl<'a> Files<'a> {
                 format!("kernel {} of variant \"{variant}\" has no burst (5.14 and later have)", version.name);
             return Err(place.error(message).hint("leave burst out"));
         }
-        let latency_nice = self.latency_nice.as_ref().filter(|_| version.series != Series::EevdfRfc);
+        let latency_nice = self.latency_nice.as_ref().filter(|_| !version.has_latency_nice());
         if let Some((_, place)) = latency_nice {
             let message = format!("kernel {} of variant \"{variant}\" has no latency nice of groups", version.name);
             return Err(place.error(message).hint("write cgroups.GROUP.latency_nice in variants of eevdf-rfc"));

@@ -1,6 +1,6 @@
 //! What exists: machines, kernels, features, knobs, workloads, one JSON object with an id and a summary each.
 
-use schedlab_policy::{Feature, Knob, KnobUnit, Version};
+use schedlab_policy::{Feature, KernelConfig, Knob, KnobUnit, RuleView, Version};
 use schedlab_workload::catalogue::{self, Entry, OptionKind, Preset};
 use serde_json::{json, Value as Json};
 
@@ -19,10 +19,11 @@ pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
         Some(name) => Some(Version::find(name).map_err(|e| wrong("kernel", e.to_string()).hint(e.hint()))?),
         None => None,
     };
-    let versions: Vec<&Version> = version.map_or_else(|| Version::all().iter().collect(), |version| vec![version]);
+    let versions: Vec<&'static Version> =
+        version.map_or_else(|| Version::all().iter().collect(), |version| vec![version]);
     Ok(match kind {
         "machines" => machines()?,
-        "kernels" => versions.iter().map(|version| self::kernel(version)).collect(),
+        "kernels" => versions.iter().map(|version| self::kernel(version)).collect::<Vec<_>>().into(),
         "features" => Feature::all().iter().filter_map(|info| feature(info, &versions)).collect(),
         "knobs" => Knob::all().iter().filter_map(|info| knob(info, &versions)).collect(),
         "workloads" => catalogue::all().iter().map(|entry| workload(entry)).collect(),
@@ -47,7 +48,7 @@ fn machines() -> Result<Json> {
     Ok(list.into())
 }
 
-fn kernel(version: &Version) -> Json {
+fn kernel(version: &'static Version) -> Json {
     let models: Vec<&str> = version.preempt_models.iter().map(|model| model.name()).collect();
     json!({
         "id": version.name,
@@ -55,7 +56,47 @@ fn kernel(version: &Version) -> Json {
         "aliases": version.aliases,
         "preempt": models,
         "preempt_default": version.preempt_default.name(),
+        "rules": version.named_rules().iter().map(rule).collect::<Vec<_>>(),
+        "before": differs(version),
     })
+}
+
+fn rule(rule: &RuleView) -> Json {
+    json!({ "name": rule.name, "function": rule.function, "since": rule.since, "value": rule.value })
+}
+
+/// What tells the row from the one before it: rules, features and knobs, each with both values; null: there is none.
+fn differs(version: &'static Version) -> Json {
+    let before = Version::all().windows(2).find(|pair| pair[1].name == version.name).map(|pair| &pair[0]);
+    let Some(before) = before else { return Json::Null };
+    let mut found = Vec::new();
+    for (old, new) in before.named_rules().iter().zip(&version.named_rules()).filter(|(a, b)| a.value != b.value) {
+        let (name, function, since) = (new.name, new.function, new.since);
+        found.push(json!({
+            "kind": "rule", "name": name, "function": function, "since": since, "was": old.value, "is": new.value,
+        }));
+    }
+    for info in Feature::all() {
+        let [was, is] = [before, version].map(|version| info.default_in(version.series));
+        if was != is {
+            let word = |on: Option<bool>| on.map(|on| if on { "on" } else { "off" });
+            found.push(json!({ "kind": "feature", "name": info.name, "was": word(was), "is": word(is) }));
+        }
+    }
+    let configs = [before, version].map(|version| KernelConfig::new(version, 1, 250));
+    for info in Knob::all() {
+        let value = |config: &KernelConfig| {
+            info.exists_in(config.version.series).then(|| match info.unit {
+                KnobUnit::Nanos => show_duration(config.knobs.get(info.knob)),
+                KnobUnit::Number => config.knobs.get(info.knob).to_string(),
+            })
+        };
+        let [was, is] = [value(&configs[0]), value(&configs[1])];
+        if was != is {
+            found.push(json!({ "kind": "knob", "name": info.name, "was": was, "is": is }));
+        }
+    }
+    json!({ "id": before.name, "differences": found })
 }
 
 /// A feature, unless none of the versions has it; defaults by version.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::fair::Hrtick;
-use schedlab_policy::{HrtickRule, Resched};
+use schedlab_policy::Resched;
 use schedlab_trace::Sink;
 
 use crate::cpu::{Activity, HrTimer};
@@ -134,8 +134,7 @@ impl<S: Sink> Engine<'_, S> {
         }
         match self.sched.fair.hrtick(cpu) {
             // 7.x arms nothing for a task alone and cancels in idle only: an old timer may still fire.
-            Hrtick::Off
-                if self.spec.kernel.rules.hrtick == HrtickRule::Deadline && self.cpus[cpu.index()].curr.is_some() => {}
+            Hrtick::Off if self.spec.kernel.rules.hrtick_stays && self.cpus[cpu.index()].curr.is_some() => {}
             Hrtick::Off => self.events.cancel(self.source(Source::HRTICK, cpu)),
             Hrtick::Now => return true,
             Hrtick::After(left) => self.set_event(Source::HRTICK, cpu, self.now + left),

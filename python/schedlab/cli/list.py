@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from schedlab import api
 from schedlab.cli.console import Console, write_file
@@ -19,8 +21,31 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json == "-":
         console.result(document)
         return 0
-    if rows:
+    if options.kind == "kernels" and options.kernel and rows:
+        console.result(_kernel(rows[0]))
+    elif options.kind == "features" and options.kernel:
+        console.result("\n".join(columns([_feature(r) for r in rows], "<<<<")))
+    elif rows:
         console.result("\n".join(columns([[str(r["id"]), str(r["summary"])] for r in rows], "<<")))
     if options.json:
         write_file(Path(options.json), document + "\n")
     return 0
+
+
+def _feature(row: Mapping[str, Any]) -> list[str]:
+    """A switch with its default in the one row asked for."""
+    (default,) = row["defaults"].values()
+    return [row["id"], "on" if default else "off", row["summary"], "" if row["modelled"] else "not modelled"]
+
+
+def _kernel(row: Mapping[str, Any]) -> str:
+    """What tells a row from the one before, each rule with the kernel's function and the releases that changed it."""
+    head = f"{row['id']}  {row['summary']}"
+    before = row["before"]
+    if before is None:
+        return f"{head}\nthe oldest row"
+    lines = [["", f"in {before['id']}", f"in {row['id']}", "function", "changed in"]]
+    for d in before["differences"]:
+        was, now = ("-" if d[key] is None else d[key] for key in ("was", "is"))
+        lines.append([d["name"], was, now, d.get("function") or d["kind"], d.get("since") or ""])
+    return "\n".join([head, "", *columns(lines, "<<<<<")])

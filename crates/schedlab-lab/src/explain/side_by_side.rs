@@ -130,7 +130,8 @@ impl Decisions {
                     true => self.alike += 1,
                     false => *unlike = Some([x, y]),
                 }
-                (a.pop_front(), b.pop_front());
+                a.pop_front();
+                b.pop_front();
             }
         }
     }

@@ -76,9 +76,9 @@ impl Fair {
             Protection::Marker => !se.marked(),
             Protection::Vprot { .. } => !se.before_vprot(),
         };
-        if self.rules.zero == ZeroPoint::Minimum && !self.rfc {
+        if self.rules.zero == ZeroPoint::Minimum && !self.config.has(Feature::MinimalVa) {
             q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, self.rules.tree_key));
-        } else if expired || self.rfc {
+        } else if expired || self.rules.zero == ZeroPoint::Minimum {
             self.update_zero(rq);
         }
         if (expired || exposed) && self.rqs[rq].nr_running != 1 {
@@ -105,7 +105,7 @@ impl Fair {
     /// [`CfsRq::update_min_vruntime`] with whoever runs and waits now.
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, rq: usize) {
-        if self.rules.zero == ZeroPoint::Average || self.rfc && self.config.has(Feature::MinimalVa) {
+        if self.rules.zero == ZeroPoint::Average || self.config.has(Feature::MinimalVa) {
             return self.update_zero(rq);
         }
         let running = self.running(rq).map(|curr| self.se(curr).vruntime);

@@ -74,7 +74,7 @@ impl CfsRq {
     pub(super) fn avg_vruntime_add(&mut self, se: &Entity) {
         let weight = self.avg_weight(se.load);
         self.avg_vruntime = self.avg_vruntime.wrapping_add(self.key(se.vruntime).wrapping_mul(weight));
-        if self.averaging.truncates {
+        if self.averaging.slices {
             self.avg_slice = self.avg_slice.wrapping_add(se.slice.wrapping_mul(weight as u64));
         }
         self.avg_load += weight;
@@ -85,7 +85,7 @@ impl CfsRq {
     pub(super) fn avg_vruntime_sub(&mut self, se: &Entity) {
         let weight = self.avg_weight(se.load);
         self.avg_vruntime = self.avg_vruntime.wrapping_sub(self.key(se.vruntime).wrapping_mul(weight));
-        if self.averaging.truncates {
+        if self.averaging.slices {
             self.avg_slice = self.avg_slice.wrapping_sub(se.slice.wrapping_mul(weight as u64));
         }
         self.avg_load -= weight;

@@ -45,9 +45,9 @@ impl Fair {
         let curr = self.leaf(rq);
         if curr.is_some() {
             self.account_levels(curr, now);
-            match self.rules.hrtick {
-                HrtickRule::Slice => self.resched_curr_lazy(rq),
-                HrtickRule::Deadline => self.resched_curr(rq),
+            match self.rules.hrtick_full {
+                false => self.resched_curr_lazy(rq),
+                true => self.resched_curr(rq),
             }
             if self.decisions.is_some() {
                 self.explain_hrtick(rq, now);

@@ -52,7 +52,7 @@ pub use sums::Sums;
 use crate::config::{KernelConfig, PreemptModel};
 use crate::decision::Decision;
 use crate::pelt::PeltClock;
-use crate::{LagLimit, Policy, Protection, Resched, Rules, SliceSource};
+use crate::{LagLimit, Policy, Protection, Resched, Rules};
 use schedlab_model::{CpuId, Nanos, TaskId};
 use tree::Node;
 
@@ -70,8 +70,6 @@ pub struct Fair {
     pub views: Option<Vec<QueueView>>,
     rules: Rules,
     eevdf: bool,
-    /// The row has the features that only the 2023 series had.
-    rfc: bool,
     tick_nsec: Nanos,
     /// Tasks, then, once there are groups, room for more tasks and the groups' entities.
     entities: Vec<Entity>,
@@ -143,7 +141,6 @@ impl Fair {
         Fair {
             rules,
             eevdf: rules.policy == Policy::Eevdf,
-            rfc: rules.slice == SliceSource::LatencyNice,
             tick_nsec: config.tick_nsec(),
             entities: Vec::new(),
             nr_tasks: 0,

@@ -9,7 +9,7 @@ use super::entity::EntityId;
 use super::search::{pick_6_6, pick_rfc, Running};
 use super::Fair;
 use crate::features::Feature;
-use crate::{Protection, Resched, TreeKey};
+use crate::{Resched, SearchRule, TreeKey};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
@@ -258,9 +258,9 @@ impl Fair {
 
     fn search_by_vruntime(&self, rq: usize, running: Running, average: Average) -> EntityId {
         let tree = &self.rqs[rq].tree;
-        match self.rules.protection {
-            Protection::None => pick_rfc(tree, &self.nodes, running, |v| average.eligible(v)),
-            _ => pick_6_6(tree, &self.nodes, running, |v| average.eligible(v)),
+        match self.rules.search {
+            SearchRule::OnePass => pick_rfc(tree, &self.nodes, running, |v| average.eligible(v)),
+            SearchRule::Remembers => pick_6_6(tree, &self.nodes, running, |v| average.eligible(v)),
         }
     }
 

@@ -10,7 +10,6 @@ use super::entity::{Entity, EntityId};
 use super::{CfsRq, Enqueue, Fair};
 use crate::features::Feature;
 use crate::weight::{calc_delta_fair, LoadWeight};
-use crate::Reweight;
 use schedlab_model::{Nanos, Vruntime};
 
 /// A sleep longer than this (104 days) may have let min_vruntime run past the entity by half the number range.
@@ -22,26 +21,26 @@ impl Fair {
     pub(super) fn place_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue) {
         let (v, queued) = self.avg_vruntime_moving(rq);
         let (features, base_slice) = (self.config.features, self.config.knobs.base_slice);
-        let (rfc, reweight) = (self.rfc, self.rules.reweight);
+        let (keeps_deadline, moves_zero) = (self.rules.keeps_rel_deadline, self.rules.place_moves_zero);
         let (q, se) = (&mut self.rqs[rq], &mut self.entities[id.index()]);
         if !se.custom_slice {
             se.slice = base_slice;
         }
         let mut lag = 0;
         if features.has(Feature::PlaceLag) && q.nr_running > 0 {
-            lag = if rfc && features.has(Feature::PlaceFudge) { fudged(q, se) } else { se.vlag };
+            lag = if features.has(Feature::PlaceFudge) { fudged(q, se) } else { se.vlag };
             if lag != 0 {
                 let joining = q.avg_weight(se.load);
                 lag = inflate(lag, queued, joining);
-                // Joining moves V more than half way; v0 stays near it (7.x).
-                if q.averaging.wide && joining > queued.max(1) {
+                // Joining moves V more than half way; v0 stays near it.
+                if moves_zero && joining > queued.max(1) {
                     q.move_zero(lag.wrapping_neg());
                 }
             }
         }
         let stale = se.vruntime;
         se.vruntime = v.plus(lag.wrapping_neg());
-        if se.rel_deadline && (features.has(Feature::PlaceRelDeadline) || reweight == Reweight::Replaced) {
+        if se.rel_deadline && (features.has(Feature::PlaceRelDeadline) || keeps_deadline) {
             se.deadline = se.vruntime.plus(se.deadline.0 as i64);
             se.rel_deadline = false;
             return;
@@ -51,7 +50,7 @@ impl Fair {
             vslice /= 2;
         }
         se.deadline = se.vruntime.plus(vslice as i64);
-        if rfc && features.has(Feature::PlaceBonus) && flags.wakeup && !flags.migrated && stale.before(se.vruntime) {
+        if features.has(Feature::PlaceBonus) && flags.wakeup && !flags.migrated && stale.before(se.vruntime) {
             se.vruntime = stale.max(se.vruntime.plus(-((se.slice / 2) as i64)));
         }
     }

@@ -43,7 +43,7 @@ impl Fair {
             return;
         }
         let shares = self.calc_group_shares(below);
-        if self.se(id).load.weight != shares || self.reweights_in_place() {
+        if self.se(id).load.weight != shares || self.rules.reweights_unchanged {
             self.reweight_entity(self.se(id).cfs_rq as usize, id, shares, now);
         }
     }
@@ -57,7 +57,7 @@ impl Fair {
         }
         let old = self.se(id).load.weight;
         let curr = self.rqs[rq].curr == id;
-        if curr || !self.reweights_in_place() {
+        if curr || self.rules.reweight_charges {
             self.update_curr_rq(rq, now);
         }
         match self.rules.reweight {
@@ -67,14 +67,10 @@ impl Fair {
         }
         let q = &mut self.rqs[rq];
         q.load = LoadWeight::of_sum(q.load.weight - old + weight);
-        if !self.reweights_in_place() && self.rules.zero == ZeroPoint::Minimum {
+        let moved = !matches!(self.rules.reweight, Reweight::Nothing | Reweight::Deadline);
+        if moved && self.rules.zero == ZeroPoint::Minimum {
             self.update_min_vruntime(rq);
         }
-    }
-
-    /// Up to 6.6: nobody moves, so it is done even when nothing changed.
-    fn reweights_in_place(&self) -> bool {
-        matches!(self.rules.reweight, Reweight::Nothing | Reweight::Deadline)
     }
 
     /// CFS, the 2023 series and 6.6: the entity stays where it is; 6.6 stretches its request.

@@ -3,6 +3,7 @@
 //! A row names a [`Series`] (the column of the feature and knob tables) and the rules its `kernel/sched/fair.c`
 //! follows. Code asks a row for a rule; it never compares version names.
 
+pub(crate) mod catalogue;
 mod names;
 mod rows;
 pub(crate) mod rules;
@@ -12,7 +13,7 @@ use crate::features::FeatureSet;
 use crate::placement::rules::PlacementRules;
 pub use names::Names;
 use rows::VERSIONS;
-use rules::Rules;
+use rules::{IdleRule, Rules, SliceSource};
 use schedlab_model::nearest;
 
 /// The columns of the feature and knob tables, oldest first. A column is not yet a version: only [`Version::all`] is.
@@ -90,6 +91,24 @@ impl Version {
             .iter()
             .find(known)
             .ok_or_else(|| VersionError { name: name.to_string(), nearest: nearest_versions(name) })
+    }
+
+    /// Tasks may ask for a slice (`sched_attr.sched_runtime`).
+    #[must_use]
+    pub fn has_slices(&self) -> bool {
+        self.rules.slice == SliceSource::Custom
+    }
+
+    /// Tasks and groups have a latency-nice value.
+    #[must_use]
+    pub fn has_latency_nice(&self) -> bool {
+        self.rules.slice == SliceSource::LatencyNice
+    }
+
+    /// Groups have `cpu.idle`: since then idle entities are compared, not only idle tasks.
+    #[must_use]
+    pub fn has_cpu_idle(&self) -> bool {
+        self.rules.idle != IdleRule::Task
     }
 
     /// The row a kernel release such as `6.12.107+deb13-cloud-amd64` belongs to, if it is modelled: by its whole number, or

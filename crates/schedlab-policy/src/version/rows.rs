@@ -1,7 +1,7 @@
 //! The versions: which rules each row follows, oldest first; a row says only what differs from another.
 
 use super::rules::{
-    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules,
+    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, SearchRule,
     SliceSource, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
 use super::{names, Series, Version};
@@ -142,12 +142,13 @@ const LAZY_PREEMPT: &[PreemptModel] =
 /// Where the architecture supports it, 7.x is built with these two only.
 const NEW_PREEMPT: &[PreemptModel] = &[PreemptModel::Full, PreemptModel::Lazy];
 
-const SCALED: Averaging = Averaging { shift: FIXEDPOINT_SHIFT, wide: false, truncates: false };
+const SCALED: Averaging = Averaging { shift: FIXEDPOINT_SHIFT, wide: false, truncates: false, slices: false };
 
 /// 6.1; the fields that only EEVDF reads are as in its first version.
 const CFS: Rules = Rules {
     policy: Policy::Cfs,
     tree_key: TreeKey::Vruntime,
+    search: SearchRule::OnePass,
     idle: IdleRule::TaskThenEntity,
     idle_slice_floor: true,
     idle_sleeper_credit: true,
@@ -159,6 +160,8 @@ const CFS: Rules = Rules {
     protection: Protection::None,
     fork_places: true,
     initial_enqueue: false,
+    keeps_rel_deadline: false,
+    place_moves_zero: false,
     zero: ZeroPoint::Minimum,
     averaging: SCALED,
     lag_limit: LagLimit::OwnSlice,
@@ -171,6 +174,8 @@ const CFS: Rules = Rules {
     yields: YieldRule::Skip,
     reweight_deadline: false,
     reweight: Reweight::Nothing,
+    reweights_unchanged: true,
+    reweight_charges: false,
     group_slice: GroupSlice::Base,
     keeps_empty_weight: false,
     bandwidth_burst: true,
@@ -180,6 +185,8 @@ const CFS: Rules = Rules {
     throttles_at_once: false,
     lazy: false,
     hrtick: HrtickRule::Slice,
+    hrtick_full: false,
+    hrtick_stays: false,
     pelt: Signals::V6_1,
     rt_limit: RtLimit::Throttling,
     delta_divides: false,
@@ -209,7 +216,7 @@ const CFS_5_2: Rules = Rules { prio_changed_alone: true, pelt: Signals::V5_2, ba
 
 const EEVDF_RFC: Rules = Rules {
     policy: Policy::Eevdf,
-    averaging: Averaging { truncates: true, ..SCALED },
+    averaging: Averaging { truncates: true, slices: true, ..SCALED },
     slice: SliceSource::LatencyNice,
     wakeup: WakeupRule::Pick,
     yields: YieldRule::LaterDeadline,
@@ -222,6 +229,7 @@ const EEVDF_6_6: Rules = Rules {
     protection: Protection::Marker,
     expiry_reschedules: true,
     reweight: Reweight::Deadline,
+    search: SearchRule::Remembers,
     ..EEVDF_RFC
 };
 
@@ -235,6 +243,8 @@ const EEVDF_6_12: Rules = Rules {
     pelt: Signals::V6_12,
     rt_limit: RtLimit::FairServer,
     reweight: Reweight::AroundAverage,
+    reweights_unchanged: false,
+    reweight_charges: true,
     group_slice: GroupSlice::Stale,
     ..EEVDF_6_6
 };
@@ -256,6 +266,7 @@ const EEVDF_6_18: Rules = Rules {
     wakeup: WakeupRule::Unprotected,
     reweight_deadline: true,
     reweight: Reweight::Replaced,
+    keeps_rel_deadline: true,
     throttles_tasks: true,
     lazy: true,
     ..EEVDF_6_12_STABLE
@@ -263,12 +274,16 @@ const EEVDF_6_18: Rules = Rules {
 
 const EEVDF_7: Rules = Rules {
     zero: ZeroPoint::Average,
-    averaging: Averaging { shift: 0, wide: true, truncates: false },
+    averaging: Averaging { shift: 0, wide: true, truncates: false, slices: false },
     lag_limit: LagLimit::LongestSlice,
     delayed_lag: DelayedLag::Heals,
     protection: Protection::Vprot { renewed_by_requeue: false },
     wakeup: WakeupRule::Requeue,
     hrtick: HrtickRule::Deadline,
+    hrtick_full: true,
+    hrtick_stays: true,
+    keeps_rel_deadline: false,
+    place_moves_zero: true,
     pelt: Signals::V7_2,
     delta_divides: true,
     reweight: Reweight::AroundAverage,

@@ -1,6 +1,6 @@
 //! The rules of `kernel/sched/fair.c` that versions disagree on, each with its choices.
 //!
-//! Which version follows which is in `rows`.
+//! Which version follows which is in `rows`, what a rule is called and where the kernel decides it in `catalogue`.
 
 use crate::features::Feature;
 use crate::pelt::Signals;
@@ -33,6 +33,15 @@ pub enum TreeKey {
     Vruntime,
     /// Sorted by deadline, remembering the smallest vruntime (6.12 and later).
     Deadline,
+}
+
+/// How a tree sorted by vruntime is searched for the earliest eligible deadline (`pick_eevdf`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SearchRule {
+    /// One pass down, which can miss it (2023 series).
+    OnePass,
+    /// The best subtree passed on the way is looked into afterwards (6.6, 6.7).
+    Remembers,
 }
 
 /// How a running entity is protected from an earlier deadline, and when it is asked to go.
@@ -68,6 +77,8 @@ pub struct Averaging {
     pub wide: bool,
     /// V is rounded towards v0 instead of down (2023 series).
     pub truncates: bool,
+    /// The weighted sum of slices is kept too (2023 series, for PLACE_FUDGE).
+    pub slices: bool,
 }
 
 /// The bound of the lag an entity keeps.
@@ -166,6 +177,8 @@ pub struct Rules {
     pub policy: Policy,
     /// Order of the tree.
     pub tree_key: TreeKey,
+    /// Search of a tree sorted by vruntime.
+    pub search: SearchRule,
     /// Who counts as idle.
     pub idle: IdleRule,
     /// `sched_slice` floors an idle entity beside non-idle ones at idle_min_granularity (6.1, 6.3).
@@ -188,6 +201,10 @@ pub struct Rules {
     pub fork_places: bool,
     /// The first enqueue after fork is known as such (6.12 and later): half a slice.
     pub initial_enqueue: bool,
+    /// A relative deadline is kept whatever PLACE_REL_DEADLINE says (6.14 to 6.18).
+    pub keeps_rel_deadline: bool,
+    /// Placing an entity heavier than the queue moves v0 along (7.x).
+    pub place_moves_zero: bool,
     /// v0.
     pub zero: ZeroPoint,
     /// Sums.
@@ -212,6 +229,10 @@ pub struct Rules {
     pub reweight_deadline: bool,
     /// A queued entity's new weight.
     pub reweight: Reweight,
+    /// `update_cfs_group` reweights even if the weight stays (up to 6.6).
+    pub reweights_unchanged: bool,
+    /// A new weight charges the queue's running entity first whoever gets it; else only if it is that one (6.12 and later).
+    pub reweight_charges: bool,
     /// A group's slice.
     pub group_slice: GroupSlice,
     /// A group without load on a CPU keeps its weight there (6.12 stable and later), which matters while it is delayed.
@@ -228,8 +249,12 @@ pub struct Rules {
     pub throttles_at_once: bool,
     /// Fair decisions reschedule lazily under `preempt=lazy` (6.13 and later).
     pub lazy: bool,
-    /// HRTICK.
+    /// When HRTICK's timer is due.
     pub hrtick: HrtickRule,
+    /// Its tick asks for a full reschedule, not for a lazy one (7.x).
+    pub hrtick_full: bool,
+    /// A timer that runs is left running when the running task has nobody beside it any more (7.x).
+    pub hrtick_stays: bool,
     /// Load tracking.
     pub pelt: Signals,
     /// What keeps the real-time class from taking all the time.

@@ -32,7 +32,7 @@ struct Pace {
 fn wrong_entity(sched: &Sched, group: GroupId, cpu: CpuId) -> Option<String> {
     let se = sched.fair.group_entity(group, cpu)?;
     let below = sched.fair.group_rq(group, cpu);
-    let cut_off = below.throttled && !sched.fair.config.version.rules.throttles_tasks;
+    let cut_off = below.throttled && !sched.fair.config.rules.throttles_tasks;
     let queued = below.nr_running;
     let wrong = se.on_rq != (queued > 0 && !cut_off || se.sched_delayed);
     wrong.then(|| format!("{queued} are queued in it, its own entity is queued: {}", se.on_rq))
