@@ -1,7 +1,8 @@
 """Which of the mechanisms in which two variants differ carries how much of their difference.
 
 Every difference is flipped alone in both directions: given to the first variant, and taken from the second. A
-mechanism's part is the mean of the two effects, seed by seed; what the parts do not add up to is interaction, and said.
+mechanism's part is the mean of the two effects, seed by seed: what it does alone, and half of what it does with each
+other one. What all do together beyond each alone is interaction, and said; so is what the parts do not add up to.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from schedlab.judge import DETERMINISTIC, Judgement, judge
 from schedlab.outcome import Outcome, Run
 from schedlab.runner import Job, Runner
 from schedlab.scenario import Metric, Scenario
-from schedlab.statistics import SMALLEST_N, Interval, walsh_interval
+from schedlab.statistics import SMALLEST_N, Interval, share_interval, walsh_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class Part:
     """The mean of both, in percent of the first (or in the metric's unit); None if a run failed."""
     share: float | None
     """Of the whole effect; None where that is not certain."""
+    share_range: Interval | None
+    """The share with its interval, paired by seed; None with the share, and where every run is the same."""
+    depends: Interval | None
+    """How much more it does in the second variant than in the first: what it owes to the others."""
     within: str | None
     """The bundle it is a part of: only one of the two variants has it, so it counts there."""
     inert: bool
@@ -58,8 +63,11 @@ class Ablation:
     parts: tuple[Part, ...]
     """The largest share first."""
     interaction: Interval | None
-    """What the parts do not add up to; None if a part is missing."""
+    """What all do together beyond the sum of what each does alone; None if a part is missing."""
     interaction_share: float | None
+    unattributed: Interval | None
+    """What the parts do not add up to. Every interaction of two is split between both, so this is of three or more."""
+    unattributed_share: float | None
     failures: tuple[str, ...]
 
 
@@ -152,19 +160,23 @@ def _judged(
     certain = whole.estimate != 0 and (
         total.verdict == DETERMINISTIC or (whole.excludes_zero() and len(seeds) >= SMALLEST_N)
     )
-    parts, sums = list[Part](), [0.0] * len(seeds)
+    parts, sums, alones = list[Part](), [0.0] * len(seeds), [0.0] * len(seeds)
     for d in found:
         plus, minus = "+" + d["name"], "-" + d["name"]
         both: list[float] | None = None
+        depends: Interval | None = None
         if plus in ran and minus in ran:
             alone, missing = change(kept["a"], kept[plus]), change(kept[minus], kept["b"])
             both = [(x + y) / 2 for x, y in zip(alone, missing, strict=True)]
             if d["within"] is None:
+                depends = walsh_interval([y - x for x, y in zip(alone, missing, strict=True)])
+                alones = [x + y for x, y in zip(alones, alone, strict=True)]
                 sums = [x + y for x, y in zip(sums, both, strict=True)]
             else:
                 # Only one of the two has it: the other flip does nothing.
                 both = [x + y for x, y in zip(alone, missing, strict=True)]
         effect = walsh_interval(both) if both is not None else None
+        share_range = share_interval(both, totals) if both is not None and certain else None
         parts.append(
             Part(
                 name=d["name"],
@@ -174,12 +186,15 @@ def _judged(
                 alone=judge(metric, a, plus, samples["a"], samples[plus], scenario.noise),
                 missing=judge(metric, minus, b, samples[minus], samples["b"], scenario.noise),
                 effect=show(effect) if effect else None,
-                share=effect.estimate / whole.estimate if effect and certain else None,
+                share=_share(effect, share_range, whole) if certain else None,
+                share_range=share_range,
+                depends=show(depends) if depends else None,
                 within=d["within"],
                 inert=_inert(runs, scenario.seeds, plus, minus),
             )
         )
     complete = all(p.effect is not None for p in parts)
+    together = walsh_interval([t - s for t, s in zip(totals, alones, strict=True)]) if complete else None
     rest = walsh_interval([t - s for t, s in zip(totals, sums, strict=True)]) if complete else None
     return Ablation(
         scenario=scenario,
@@ -191,10 +206,18 @@ def _judged(
         effect=show(whole),
         percent=percent,
         parts=tuple(sorted(parts, key=lambda p: -abs(p.effect.estimate) if p.effect else 0.0)),
-        interaction=show(rest) if rest else None,
-        interaction_share=rest.estimate / whole.estimate if rest and certain else None,
+        interaction=show(together) if together else None,
+        interaction_share=together.estimate / whole.estimate if together and certain else None,
+        unattributed=show(rest) if rest else None,
+        unattributed_share=rest.estimate / whole.estimate if rest and certain else None,
         failures=failures,
     )
+
+
+def _share(effect: Interval | None, found: Interval | None, whole: Interval) -> float | None:
+    if effect is None:
+        return None
+    return found.estimate if found else effect.estimate / whole.estimate
 
 
 def _finite(x: float | None) -> bool:

@@ -54,7 +54,7 @@ def test_each_difference_is_flipped_alone_and_the_rest_is_interaction(
         "base_slice_ns": ("knob", "1400000", "6000000", None),
     }
     # Two mechanisms: the mean of both orders is Shapley's value, and nothing is left to interaction.
-    assert document["interaction"]["effect"] == pytest.approx(0, abs=1e-6)  # type: ignore[index]
+    assert document["unattributed"]["effect"] == pytest.approx(0, abs=1e-6)  # type: ignore[index]
     low, high = document["total"]["ci"]  # type: ignore[index]
     assert low <= document["total"]["effect"] <= high  # type: ignore[index]
 
@@ -77,7 +77,8 @@ def test_the_table_says_what_it_is(scenario: str, capsys: pytest.CaptureFixture[
     assert main(["ablate", scenario, "plain", "two", "--no-progress"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("mix: simulated inline")
-    assert "interaction of several" in out
+    assert "together beyond each alone" in out
+    assert "not attributed" not in out, "there are only two"
     assert "RUN_TO_PARITY" in out
 
 

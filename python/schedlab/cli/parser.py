@@ -266,7 +266,9 @@ def _calibrate(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--arm", choices=("host", "vm"), default="host", help="whose costs: this machine's, or a guest's")
     p.add_argument("--kernel", metavar="ROW", help="the guest's kernel (default: 6.12.107)")
     p.add_argument("--quick", action="store_true", help="fewer repetitions")
-    p.add_argument("--traced", action="store_true", help="with a run's tracepoints on, which tell the parts of a cost apart")
+    p.add_argument(
+        "--traced", action="store_true", help="with a run's tracepoints on, which tell the parts of a cost apart"
+    )
     p.add_argument("--out", type=Path, metavar="FILE", help="the machine file (default: to stdout)")
     _common(p)
 

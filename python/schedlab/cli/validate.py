@@ -65,7 +65,9 @@ class Machines:
             self._console.say(f"calibrating {key}: --machine FILE of `schedlab calibrate` saves this")
             tell = self._console.detail
             vm = self._arm == "vm"
-            measured = calibrate.vm(self._engine, row, True, True, tell) if vm else calibrate.host(quick=True, traced=True)
+            measured = (
+                calibrate.vm(self._engine, row, True, True, tell) if vm else calibrate.host(quick=True, traced=True)
+            )
             text = calibrate.preset(measured, datetime.now(UTC).date())
             self._files[key].write_text(text, encoding="utf-8")
         return str(self._files[key])

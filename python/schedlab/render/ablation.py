@@ -30,6 +30,7 @@ def document(x: Ablation) -> dict[str, Any]:
         "total": {"verdict": x.total.verdict, **_interval(x.effect)},
         "mechanisms": [_part(p) for p in x.parts],
         "interaction": {"share": x.interaction_share, **_interval(x.interaction)} if x.interaction else None,
+        "unattributed": {"share": x.unattributed_share, **_interval(x.unattributed)} if x.unattributed else None,
         "failures": list(x.failures),
     }
 
@@ -42,6 +43,8 @@ def _part(p: Part) -> dict[str, Any]:
         "a": p.a,
         "b": p.b,
         "share": p.share,
+        "share_ci": [p.share_range.low, p.share_range.high] if p.share_range else None,
+        "depends": _interval(p.depends) if p.depends else None,
         **_interval(p.effect),
         "alone": {"verdict": p.alone.verdict, "delta_pct": p.alone.difference.estimate},
         "missing": {"verdict": p.missing.verdict, "delta_pct": p.missing.difference.estimate},
@@ -54,7 +57,7 @@ def _interval(i: Interval | None) -> dict[str, Any]:
 
 
 def text(x: Ablation) -> str:
-    """The whole effect, then a line per mechanism, then what they do not add up to."""
+    """The whole effect, then a line per mechanism, then what they do together."""
     s = x.scenario
     head = [
         f"{s.name}: {ARMS['sim']} {machine_name(s)}, {plural(s.machine.cpus, 'CPU')}, {plural(len(x.seeds), 'seed')}",
@@ -76,11 +79,13 @@ def text(x: Ablation) -> str:
                 # What taking it away does: the other direction of what it does.
                 percent(_reverse(without.estimate) if without.percent else without.estimate),
                 _shown(x, p.effect),
-                f"({_share(p.share)})" if p.within else _share(p.share),
+                f"({_ranged(p)})" if p.within else _ranged(p),
             ]
         )
-    rest = ["interaction of several", "", "", "", "", _shown(x, x.interaction), _share(x.interaction_share)]
-    lines = columns([*rows, rest], "<<<>>>>")
+    rows.append(["together beyond each alone", "", "", "", "", _shown(x, x.interaction), _share(x.interaction_share)])
+    if x.unattributed and abs(x.unattributed.estimate) > 1e-9:
+        rows.append(["not attributed", "", "", "", "", _shown(x, x.unattributed), _share(x.unattributed_share)])
+    lines = columns(rows, "<<<>>>>")
     if any(p.within for p in x.parts):
         rest_note = ["in brackets: a part of the bundle above that only one of the two has, flipped there"]
     else:
@@ -98,6 +103,12 @@ def _ordered(parts: list[Part]) -> list[Part]:
 
 def _reverse(change: float | None) -> float | None:
     return None if change is None or change <= -100 else 100 * (1 / (1 + change / 100) - 1)
+
+
+def _ranged(p: Part) -> str:
+    if p.share_range is None:
+        return _share(p.share)
+    return f"{_share(p.share)} [{_share(p.share_range.low)}, {_share(p.share_range.high)}]"
 
 
 def _share(share: float | None) -> str:
