@@ -92,6 +92,7 @@ pub(crate) const RULES: &[NamedRule<Rules>] = &[
     rule!(Both "load: sums kept", "update_cfs_rq_load_avg", "5.13, 5.17, 7.x", pelt.floor),
     rule!(Both "load: delayed tasks", "se_update_runnable", "6.12 stable", pelt.delayed_not_runnable),
     rule!(Both "load: waking from idle", "migrate_se_pelt_lag", "5.19", pelt.migrate_lag),
+    rule!(Both "load: leaves within the dequeue", "update_load_avg", "6.0", pelt.detach_in_dequeue),
     rule!(Both "load: new tasks", "post_init_entity_util_avg", "6.7", pelt.init_full_weight),
     rule!(Both "load: util_est", "util_est_update", "5.7, 5.13, 6.8", pelt.util_est),
     rule!(Both "load: how often of groups", "update_tg_load_avg", "6.7", pelt.tg_update_interval),
@@ -99,6 +100,27 @@ pub(crate) const RULES: &[NamedRule<Rules>] = &[
 
 /// Of placement and balancing.
 pub(crate) const PLACEMENT: &[NamedRule<PlacementRules>] = &[
+    rule!(Both "idle search: passes", "select_idle_sibling", "5.7, 5.12", idle_search),
+    rule!(Both "idle search: where it begins", "select_idle_cpu", "5.14", search_from_target),
+    rule!(Both "idle search: budget of SIS_PROP", "select_idle_cpu", "5.14", prop_by_avg_idle),
+    rule!(Both "idle search: SCHED_IDLE CPUs", "sched_idle_cpu", "5.4, 7.x", sched_idle_cpu),
+    rule!(Both "idle search: recent CPU", "select_idle_sibling", "5.15", recent_cpu),
+    rule!(Both "wake_affine: idle prev", "wake_affine_idle", "5.11", affine_prev_idle),
+    rule!(Both "wake_affine: delayed tasks", "wake_affine_idle", "6.12 stable", affine_skips_delayed),
+    rule!(Both "wakeup: by interrupt to idle CPUs", "ttwu_queue_cond", "6.0, 5.15 stable", queues_to_idle),
+    rule!(Both "idle time: which spells count", "update_avg", "7.x", idle_spell),
+    rule!(Both "balance: groups compared by", "find_busiest_group", "5.5", groups_by),
+    rule!(Both "fork: equally idle groups", "find_idlest_group", "5.10", idlest_by_util),
+    rule!(Both "balance: NUMA imbalance", "adjust_numa_imbalance", "5.5, 5.11, 5.18", numa_slack),
+    rule!(Both "balance: interval of busy CPUs", "sd_init", "5.10", busy_factor),
+    rule!(Both "balance: levels do not meet", "get_sd_balance_interval", "5.10", busy_jiffy_less),
+    rule!(Both "balance: imbalance_pct", "sd_init", "5.10", imbalance_pct),
+    rule!(Both "balance: newidle gate", "newidle_balance", "5.14 to 5.16", newidle_by_cost),
+    rule!(Both "balance: tasks within a cache", "calculate_imbalance", "5.10", tasks_in_llc),
+    rule!(Both "balance: stops at the average", "calculate_imbalance", "5.15", stops_at_average),
+    rule!(Both "balance: size of a task", "detach_tasks", "5.5, 5.10, 6.12, 6.1 stable", detach_limit),
+    rule!(Both "balance: hot between threads", "task_hot", "up to 5.9", hot_between_threads),
+    rule!(Both "balance: active balancing", "need_active_balance", "up to 5.11", pushes_for_anything),
     rule!(Both "balance: prefers idle cores", "should_we_balance", "6.6", prefer_idle_core),
     rule!(Both "balance: per core", "sibling_imbalance", "6.6", sibling_imbalance),
     rule!(Both "balance: from busy cores", "smt_balance", "6.6", smt_balance),
@@ -106,7 +128,6 @@ pub(crate) const PLACEMENT: &[NamedRule<PlacementRules>] = &[
     rule!(Both "balance: runnable boost", "find_busiest_queue", "6.5", runnable_boost),
     rule!(Both "balance: delayed tasks", "can_migrate_task", "6.13", refuses_delayed),
     rule!(Both "balance: ineligible tasks", "can_migrate_task", "6.14", prefers_eligible),
-    rule!(Both "wake_affine: delayed tasks", "wake_affine_idle", "6.12 stable", affine_skips_delayed),
 ];
 
 /// A rule as a row follows it.
