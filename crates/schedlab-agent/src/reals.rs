@@ -144,6 +144,9 @@ mod tests {
             ("perf-pipe", include_str!("../tests/programs/perf-6.1-pipe.txt"), ""),
             ("cyclictest", include_str!("../tests/programs/cyclictest-2.40.txt"), ""),
             ("stress-ng-cpu", "", stress),
+            ("schbench", "", include_str!("../tests/programs/schbench-3d16b23.txt")),
+            ("schbench-1.0", "", include_str!("../tests/programs/schbench-1.0.txt")),
+            ("sysbench-cpu", include_str!("../tests/programs/sysbench-1.0.20-cpu.txt"), ""),
         ];
         for (id, stdout, stderr) in cases {
             let known = catalogue::find(id).unwrap().metrics;
@@ -151,6 +154,10 @@ mod tests {
             let found = parse(id, stdout, stderr).unwrap();
             for (name, _) in &found.samples {
                 assert!(matches!(kind(name), Some(MetricKind::Headline | MetricKind::Samples)), "{id}.{name}");
+            }
+            for (name, stat, _) in &found.stats {
+                let sampled = [Some(MetricKind::Samples), Some(MetricKind::PerSecond)];
+                assert!(sampled.contains(&kind(name)), "{id}.{name}.{stat}");
             }
             for (name, _) in &found.rates {
                 assert!(kind(name) == Some(MetricKind::Rate), "{id}.{name}");

@@ -190,6 +190,18 @@ fn stress_ng_keeps_its_load_and_its_ops() {
 }
 
 #[test]
+fn sysbench_searches_until_its_time_is_up() {
+    let out = run(&build("sysbench-cpu", &[("threads", int(2)), ("time", int(1))], false));
+    // Alone on its CPU a search takes what its divisions take.
+    let each = (117_526_u64 * 1_872).div_ceil(1000);
+    assert_eq!((out.end.clone(), out.counts[0]), (End::Finished, 2 * SEC.div_ceil(each)));
+    assert!(out.samples[1].iter().all(|sample| *sample == each as i64), "{:?}", &out.samples[1][..3]);
+    assert!((SEC..SEC + 2 * each).contains(&out.now), "{}", out.now);
+    let none = catalogue::build("sysbench-cpu", &[("time".into(), int(0), Where::default())], "w", false, 4);
+    assert!(none.unwrap_err().what.contains("without an end"));
+}
+
+#[test]
 fn stress_ng_counts_the_work_of_a_random_slice_as_it_is_done() {
     let given = [("cpu", int(1)), ("cpu-load", int(99)), ("cpu-load-slice", int(0))];
     let workload = build("stress-ng-cpu", &given, false);
@@ -293,6 +305,7 @@ fn an_end_is_reported_by_one_program_once() {
         ("cyclictest", &[("duration", int(5)), ("threads", int(3))]),
         ("stress-ng-cpu", &[("timeout", int(5))]),
         ("stress-ng-cpu", &[("cpu-ops", int(5))]),
+        ("sysbench-cpu", &[("threads", int(3))]),
     ];
     for (id, given) in cases {
         let workload = build(id, given, false);

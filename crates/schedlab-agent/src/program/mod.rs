@@ -26,18 +26,21 @@ struct Call {
     executable: &'static str,
     /// Arguments before the options.
     words: &'static [&'static str],
+    /// Arguments after them.
+    after: &'static [&'static str],
     /// Whether it prints its results when it is interrupted.
     interruptible: bool,
     /// The package that has it, for the hint.
     package: &'static str,
 }
 
-const CALLS: [Call; 7] = [
+const CALLS: [Call; 8] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf"),
     call("cyclictest", "cyclictest", &["--quiet"], true, "rt-tests"),
     call("stress-ng-cpu", "stress-ng", &["--metrics-brief"], true, "stress-ng"),
+    Call { after: &["run"], ..call("sysbench-cpu", "sysbench", &["cpu"], false, "sysbench") },
     call("schbench", "schbench", &[], false, ""),
     call("schbench-1.0", "schbench", &[], false, ""),
 ];
@@ -49,7 +52,7 @@ const fn call(
     interruptible: bool,
     package: &'static str,
 ) -> Call {
-    Call { id, executable, words, interruptible, package }
+    Call { id, executable, words, after: &[], interruptible, package }
 }
 
 /// Buckets of cyclictest's histogram, of 1 us each: with them every sample is told.
@@ -137,6 +140,7 @@ fn prepare(call: &Call, path: PathBuf, program: &Program, workload: &Workload) -
     let mut argv = vec![path.clone()];
     argv.extend(call.words.iter().map(ToString::to_string));
     argv.extend(arguments(program));
+    argv.extend(call.after.iter().map(ToString::to_string));
     Ok(Real {
         id: program.id,
         version: version(call, &path),
@@ -148,12 +152,15 @@ fn prepare(call: &Call, path: PathBuf, program: &Program, workload: &Workload) -
     })
 }
 
-/// The options as the program takes them; hackbench wants values as words of their own.
+/// The options as the program takes them: hackbench wants values as words of their own, sysbench does not take those.
 fn arguments(program: &Program) -> Vec<String> {
     let entry = catalogue::all().iter().find(|entry| entry.id == program.id);
     let given = |name: &str| program.options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     let mut words = Vec::new();
-    let mut option = |key: &str, value: String| words.extend([format!("--{key}"), value]);
+    let mut option = |key: &str, value: String| match program.id {
+        "sysbench-cpu" => words.push(format!("--{key}={value}")),
+        _ => words.extend([format!("--{key}"), value]),
+    };
     let mut flags = Vec::new();
     for (key, value) in &program.options {
         let kind = entry.and_then(|entry| entry.options.iter().find(|option| option.name == key)).map(|o| o.kind);
@@ -223,6 +230,7 @@ mod tests {
             ),
             ("stress-ng-cpu", vec![("timeout", text("2s"))], "--timeout 2 --cpu 0"),
             ("perf-pipe", vec![("loop", OptionValue::Int(9))], "--loop 9"),
+            ("sysbench-cpu", vec![("threads", OptionValue::Int(4)), ("time", text("2s"))], "--threads=4 --time=2"),
         ];
         for (id, options, want) in cases {
             let options = options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();

@@ -24,6 +24,7 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<Found, String> {
         "perf-pipe" => perf_pipe(stdout),
         "cyclictest" => cyclictest(stdout),
         "stress-ng-cpu" => stress_ng(stdout, stderr),
+        "sysbench-cpu" => sysbench(stdout),
         "schbench" => schbench(stderr, &[("Latency percentiles", "latency")]),
         "schbench-1.0" => {
             let tables =
@@ -109,6 +110,26 @@ fn stress_ng(stdout: &str, stderr: &str) -> Result<Found, String> {
     Ok(Found { rates: vec![("bogo_ops_per_second", rate)], ..Found::default() })
 }
 
+/// `events per second:`, and under `Latency (ms):` the lines `min:`, `avg:`, `max:` and `95th percentile:`, in steps of 10 us.
+fn sysbench(stdout: &str) -> Result<Found, String> {
+    let rate = number_after(stdout, "events per second:").ok_or("no line 'events per second: N'")?;
+    let mut found = Found { rates: vec![("events_per_second", rate)], ..Found::default() };
+    let latency: Vec<&str> = stdout.lines().skip_while(|line| line.trim() != "Latency (ms):").skip(1).collect();
+    for line in latency.iter().take_while(|line| !line.trim().is_empty()) {
+        let Some((name, value)) = line.trim().split_once(':') else { continue };
+        let stat = match name.strip_suffix("th percentile") {
+            Some(rank) => format!("p{rank}"),
+            None if name == "avg" => "mean".into(),
+            None if matches!(name, "min" | "max") => name.into(),
+            None => continue,
+        };
+        let milliseconds = number(value.trim()).ok_or_else(|| format!("no number in '{}'", line.trim()))?;
+        found.stats.push(("latency", stat, milliseconds * 1e3));
+    }
+    Ok(found)
+        .and_then(|found| if found.stats.is_empty() { Err("no lines under 'Latency (ms):'".into()) } else { Ok(found) })
+}
+
 /// Tables of percentiles under a headline; the last one of each kind counts.
 fn schbench(stderr: &str, tables: &[(&str, &'static str)]) -> Result<Found, String> {
     let mut found = Found::default();
@@ -125,10 +146,12 @@ fn schbench(stderr: &str, tables: &[(&str, &'static str)]) -> Result<Found, Stri
                 if let (Some(rank), Some(value)) = (number(rank.trim()), value) {
                     found.stats.push((metric, format!("p{rank}"), value));
                 }
-            } else if let Some((_, largest)) = row.split_once("max=") {
-                if let Some(value) = number(largest.trim()) {
-                    found.stats.push((metric, "max".into(), value));
-                }
+            } else {
+                // min=0, max=11708
+                let extremes = row.split(',').filter_map(|part| part.trim().split_once('='));
+                let known = extremes.filter(|(name, _)| matches!(*name, "min" | "max"));
+                let read = known.filter_map(|(name, value)| Some((*metric, name.to_owned(), number(value.trim())?)));
+                found.stats.extend(read);
             }
         }
         if found.stats.len() == before {
@@ -149,8 +172,21 @@ mod tests {
     const CYCLICTEST: &str = include_str!("../../tests/programs/cyclictest-2.40.txt");
     const STRESS: &str = include_str!("../../tests/programs/stress-ng-0.15.06.txt");
 
-    const IDS: [&str; 7] =
-        ["hackbench", "perf-messaging", "perf-pipe", "cyclictest", "stress-ng-cpu", "schbench", "schbench-1.0"];
+    // No schbench is packaged: built from its repository at 3d16b23, and at 24e32b8 for 1.0.
+    const SCHBENCH: &str = include_str!("../../tests/programs/schbench-3d16b23.txt");
+    const SCHBENCH_1: &str = include_str!("../../tests/programs/schbench-1.0.txt");
+    const SYSBENCH: &str = include_str!("../../tests/programs/sysbench-1.0.20-cpu.txt");
+
+    const IDS: [&str; 8] = [
+        "hackbench",
+        "perf-messaging",
+        "perf-pipe",
+        "cyclictest",
+        "stress-ng-cpu",
+        "sysbench-cpu",
+        "schbench",
+        "schbench-1.0",
+    ];
 
     #[test]
     fn real_outputs_are_read() {
@@ -159,6 +195,15 @@ mod tests {
         assert_eq!(one("perf-messaging", MESSAGING).samples, [("total_time", 313_000_000)]);
         assert_eq!(one("perf-pipe", PIPE).samples, [("usecs_per_op", 37_819_000), ("total_time", 37_819_000)]);
         assert_eq!(parse("stress-ng-cpu", "", STRESS).unwrap().rates, [("bogo_ops_per_second", 225.72)]);
+    }
+
+    #[test]
+    fn sysbench_prints_some_statistics() {
+        let found = parse("sysbench-cpu", SYSBENCH, "").unwrap();
+        assert_eq!(found.rates, [("events_per_second", 1732.87)]);
+        let stats: Vec<(&str, i64)> =
+            found.stats.iter().map(|(_, stat, value)| (stat.as_str(), value.round() as i64)).collect();
+        assert_eq!(stats, [("min", 220), ("mean", 580), ("max", 16_310), ("p95", 4_330)]);
     }
 
     #[test]
@@ -174,12 +219,25 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_of_schbench_are_taken_over() {
+        let stats = |id, text| -> Vec<String> {
+            let found = parse(id, "", text).unwrap();
+            found.stats.iter().map(|(metric, stat, value)| format!("{metric}.{stat} {value}")).collect()
+        };
+        let old = "p50 185 p75 4312 p90 8008 p95 9040 p99 11696 p99.5 11696 p99.9 11696 min 0 max 11708".split(' ');
+        let old: Vec<&str> = old.collect();
+        let old: Vec<String> = old.chunks(2).map(|pair| format!("latency.{} {}", pair[0], pair[1])).collect();
+        assert_eq!(stats("schbench", SCHBENCH), old);
+        let new = stats("schbench-1.0", SCHBENCH_1);
+        for one in ["wakeup_latency.p99.9 3612", "request_latency.p50 182", "request_latency.max 24246", "rps.p50 7240"]
+        {
+            assert!(new.iter().any(|found| found == one), "{one}: {new:?}");
+        }
+        assert_eq!(parse("schbench-1.0", "", SCHBENCH_1).unwrap().rates, [("average_rps", 7526.67)]);
+    }
+
+    #[test]
     fn the_last_table_of_schbench_counts() {
-        // Both formats as in the programs' sources: no schbench is packaged.
-        let old = "Latency percentiles (usec)\n\t50.0000th: 5144\n\t*99.0000th: 33728\n\tmin=0, max=39571\n";
-        let found = parse("schbench", "", old).unwrap();
-        let stat = |stat: &str, value| ("latency", stat.to_owned(), value);
-        assert_eq!(found.stats, [stat("p50", 5144.0), stat("p99", 33728.0), stat("max", 39571.0)]);
         let table = |name: &str, value: u32| {
             format!("{name} percentiles (x) runtime 5 (s) (6 total samples)\n\t  50.0th: {value}       (3 samples)\n\t* 99.9th: 9   (1 samples)\n")
         };
@@ -207,7 +265,7 @@ mod tests {
         #[test]
         fn no_output_breaks_the_readers(
             id in proptest::sample::select(&IDS[..]),
-            base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS][..]),
+            base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS, SYSBENCH, SCHBENCH, SCHBENCH_1][..]),
             cut in 0usize..4000, other in "\\PC{0,20}", at in 0usize..4000, any in "[ -~\\n\\t]{0,200}",
         ) {
             let mut text: Vec<char> = base.chars().take(cut).collect();

@@ -13,6 +13,7 @@ mod perf_pipe;
 mod schbench;
 mod schbench_v1;
 mod stress_ng_cpu;
+mod sysbench_cpu;
 mod wake_list;
 
 use crate::Workload;
@@ -66,6 +67,7 @@ pub fn all() -> &'static [&'static Entry] {
         &schbench_v1::ENTRY,
         &cyclictest::ENTRY,
         &stress_ng_cpu::ENTRY,
+        &sysbench_cpu::ENTRY,
         &hog::ENTRY,
     ]
 }
