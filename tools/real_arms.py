@@ -55,6 +55,8 @@ program = [{ loop = "forever", do = [{ wait = "there" }, { run = "100us" }, { po
 name = "cfs"
 kernel = "6.1"
 preempt = "full"
+features = { WAKEUP_PREEMPTION = false }
+knobs = { min_granularity = "2ms" }
 sysctl = { "kernel.sched_rr_timeslice_ms" = 60 }
 [arm.vm]
 repeatable = true
@@ -104,6 +106,8 @@ def boots() -> None:
     assert state["release"].startswith("6.1."), state["release"]
     assert state["sysctl.sched_rr_timeslice_ms"] == "60"
     assert "(full)" in state["debugfs.preempt"]
+    assert "NO_WAKEUP_PREEMPTION" in state["debugfs.features"]
+    assert state["debugfs.min_granularity_ns"] == "2000000"
     assert "icount" in document["place"]["machine"]
     expect(document, "pair.turns", lambda turns: turns > 100)
     # 10 ms in each of the periods of 100 ms, and what is left of the last millisecond.

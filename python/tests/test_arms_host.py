@@ -70,6 +70,7 @@ def test_settings_change_and_come_back(root: Path, tmp_path: Path) -> None:
         "file": made_up.KNOB,
         "before": "1",
         "after": "0",
+        "boot": "",
     }
     journal.restore()
     assert saying(root, made_up.KNOB) == "1"
@@ -134,6 +135,21 @@ def test_a_torn_line_of_the_journal_tells_of_no_change(root: Path, tmp_path: Pat
     (tmp_path / "state/settings.jsonl").write_text(f'{whole}\n{{"file": "/proc/')
     assert [c.before for c in Journal(tmp_path / "state", root).open()] == ["7"]
     assert saying(root, made_up.KNOB) == "7"
+
+
+def test_a_boot_puts_everything_back_by_itself(root: Path, tmp_path: Path) -> None:
+    boot = root / "proc/sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("one\n")
+    journal = Journal(tmp_path / "state", root)
+    journal.open()
+    journal.apply([(made_up.KNOB, "0")])
+    journal.close()  # killed
+    boot.write_text("two\n")
+    again = Journal(tmp_path / "state", root)
+    assert again.open() == []
+    assert (root / made_up.KNOB.lstrip("/")).read_text() == "0"
+    assert not (tmp_path / "state" / "settings.jsonl").exists()
 
 
 def test_each_run_has_its_variant_s_settings(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 import arm_stand_ins as made_up
 import fake_engine
 from schedlab import api
-from schedlab.arms import accelerator, guest, images, topology
+from schedlab.arms import accelerator, doctor, guest, images, topology
 from schedlab.arms.vm import VmArm
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine
@@ -199,6 +199,21 @@ def test_what_cannot_be_had_is_refused_first(
         VmArm(Engine(fake_engine)).prepare(scenario(*variants, **keys))
     assert message in refused.value.message
     assert hint in str(refused.value.hint)
+
+
+def test_everything_that_guests_lack_is_named_at_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(here))
+    with pytest.raises(ArmError) as refused:
+        VmArm(Engine(fake_engine)).prepare(scenario(made_up.variant("a")))
+    assert refused.value.message == "guests need qemu-system-x86_64 and busybox"
+    assert refused.value.hint == "apt-get install qemu-system-x86 busybox-static"
+    found = {finding.name: finding for finding in doctor.examine(Engine(fake_engine))}
+    lacking = {name: f.command for name, f in found.items() if not f.there}
+    assert lacking["QEMU"] == "apt-get install qemu-system-x86"
+    assert lacking["busybox"] == "apt-get install busybox-static"
+    assert lacking["sysbench"] == "apt-get install sysbench"
+    assert "SCHEDLAB_SCHBENCH=PATH" in str(lacking["schbench"])
+    assert "apt-get" in found["apt"].says
 
 
 def test_an_image_of_one_s_own_is_named(here: Path) -> None:

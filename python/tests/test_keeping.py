@@ -41,8 +41,9 @@ def interrupt(process: subprocess.Popen[str], how: signal.Signals = signal.SIGIN
 
 
 def hear_ctrl_c() -> None:
-    """A shell starts background jobs, and so perhaps these tests, with SIGINT ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """A shell starts background jobs, and so perhaps these tests, with SIGINT ignored, nohup with SIGHUP."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def test_ctrl_c_keeps_the_finished_seeds_and_says_so(scenario: Write, schedlab: Call) -> None:
@@ -59,10 +60,11 @@ def test_ctrl_c_keeps_the_finished_seeds_and_says_so(scenario: Write, schedlab: 
     assert not d["complete"]
 
 
-def test_sigterm_is_like_ctrl_c(scenario: Write, schedlab: Call) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_are_like_ctrl_c(scenario: Write, schedlab: Call, number: signal.Signals) -> None:
     scenario(behaviour={"cfs": {"hang_on": [4]}})
     process = start_and_wait_for(6, "--out", "r")
-    _, err = interrupt(process, signal.SIGTERM)
+    _, err = interrupt(process, number)
     assert process.returncode == 130
     assert "interrupted: 6 of 20 runs finished and are kept; `schedlab report r` shows them" in err
     assert "Traceback" not in err

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from schedlab.arms.journal import state_directory
+from schedlab.arms.journal import boot_id, state_directory
 from schedlab.errors import SchedlabError
 from schedlab.record import initramfs, programs
 from schedlab.record.qemu import COUNTED, EMULATED, VIRTUAL, Machine, boot
@@ -48,7 +48,7 @@ def _tried(image: Path, tell: Callable[[str], None]) -> str:
         try:
             boot(Machine(image, 1, 256, accel=VIRTUAL), archive, Path(folder) / "none", PATIENCE_S, tell)
         except SchedlabError as e:
-            return e.message.splitlines()[0][:200]
+            return e.message.splitlines()[0].partition("; its console")[0][:200]
     return "works"
 
 
@@ -61,24 +61,17 @@ def _file() -> Path:
     return state_directory() / "kvm"
 
 
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
 def _known() -> str | None:
     try:
-        boot_id, _, said = _file().read_text().partition("\n")
+        boot, _, said = _file().read_text().partition("\n")
     except OSError:
         return None
-    return said.strip() if boot_id == _boot_id() else None
+    return said.strip() if boot == boot_id() else None
 
 
 def _remember(said: str) -> None:
     try:
         _file().parent.mkdir(parents=True, exist_ok=True)
-        _file().write_text(f"{_boot_id()}\n{said}\n")
+        _file().write_text(f"{boot_id()}\n{said}\n")
     except OSError:
         pass  # it is tried again next time

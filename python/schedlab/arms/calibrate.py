@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from schedlab.arms import accelerator, agent, guest, images, process, state, topology
+from schedlab.arms import accelerator, agent, guest, images, noise, process, state, topology
 from schedlab.arms.vm import booted
 from schedlab.engine import Engine
 from schedlab.errors import RunError
@@ -41,20 +41,26 @@ class Measured:
     hz: int
     groups: Mapping[str, Sequence[str]] | None
     """CPU lists of a guest; None for this machine, whose own topology the simulator reads."""
+    foreign_pct: float = 0.0
+    """What others took of this machine's CPU time meanwhile: it is in the upper quantiles."""
 
 
 def host(quick: bool, traced: bool) -> Measured:
     """This machine."""
+    before = noise.Sample.now()
     done = process.run([str(agent.find()), *_words(quick, traced)], limit_s=LIMIT_S)
     if done.code != 0:
         raise agent.failure(done.code, done.stderr, "calibrate")
+    heard = noise.total_pct(noise.between(before, noise.Sample.now(), done.cpu_s))
     seen = state.read()
     header = process.run(["sh", str(HEADER)], limit_s=LIMIT_S).stdout
-    return _measured(done.stdout, f"{seen.get('cpu', 'unknown CPU')}, Linux {seen.get('release', '')}", header, None)
+    where = f"{seen.get('cpu', 'unknown CPU')}, Linux {seen.get('release', '')}"
+    return replace(_measured(done.stdout, where, header, None), foreign_pct=heard)
 
 
 def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str], None]) -> Measured:
     """A guest of one CPU whose time counts instructions; `traced`, with the tracepoints on as in a measured run."""
+    guest.check_tools()
     kernel = images.for_row(engine, row)
     command = f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick, traced))}\n"
     files = {
@@ -103,6 +109,11 @@ def preset(measured: Measured, day: date) -> str:
     """The machine file."""
     lines = [
         f"# Measured by `schedlab calibrate` on {day.isoformat()}: {measured.where}.",
+        *(
+            [f"# Meanwhile {busy:.1f}% of its CPU time was foreign or stolen."]
+            if (busy := measured.foreign_pct)
+            else []
+        ),
         f"# What is not here is that of machines/{BASE}.toml, which was not measured on this machine:",
         *(f"# {name}: {_plain(why)}" for name, why in measured.absent.items()),
         "",

@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab.arms import accelerator, agent, groups, images
+from schedlab.arms import accelerator, agent, groups, guest, images
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError, reason
+from schedlab.record import debian, programs
 from schedlab.record.qemu import QEMU
 
 TRACEFS = "/sys/kernel/tracing"
@@ -25,10 +26,9 @@ PACKAGES = {
     "perf": "linux-perf",
     "stress-ng": "stress-ng",
     "sysbench": "sysbench",
-    "rt-app": "rt-app",
     "schbench": None,
 }
-"""Debian's package of each real program; schbench has none and must be built."""
+"""Debian's package of each real program that a benchmark of the catalogue is; schbench has none and must be built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ def examine(engine: Engine, root: Path = Path("/")) -> list[Finding]:
         _cgroup(root),
         _perf(root),
         _qemu(),
-        _installed("busybox", "busybox-static", "guests"),
+        _busybox(),
+        _apt(),
         *_kernels(engine),
         _kvm(),
     ]
-    programs = [_installed(name, package, f"{name} as it is") for name, package in PACKAGES.items()]
-    return [*found, *programs, _left(root)]
+    return [*found, *(_program(name, package) for name, package in PACKAGES.items()), _left(root)]
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
@@ -127,7 +127,9 @@ def _cgroup(root: Path) -> Finding:
 
 def _perf(root: Path) -> Finding:
     if not shutil.which("perf"):
-        return _installed("perf events", "linux-perf", "recording without tracefs", "perf")
+        return Finding(
+            "perf events", False, "perf is not installed", "recording without tracefs", "apt-get install linux-perf"
+        )
     try:
         level = int((root / "proc/sys/kernel/perf_event_paranoid").read_text())
     except (OSError, ValueError):
@@ -171,10 +173,32 @@ def _kvm() -> Finding:
     return Finding("KVM", works, why, "guests at full speed", None if works else "none: guests are emulated instead")
 
 
-def _installed(name: str, package: str | None, needed_for: str, program: str | None = None) -> Finding:
-    path = shutil.which(program or name)
-    command = f"apt-get install {package}" if package else "Debian has no package: build it, put it in the path"
-    return Finding(name, path is not None, path or "not installed", needed_for, None if path else command)
+def _busybox() -> Finding:
+    try:
+        return Finding("busybox", True, str(programs.find_busybox()), "guests")
+    except SchedlabError as e:
+        return Finding("busybox", False, e.message, "guests", e.hint)
+
+
+def _apt() -> Finding:
+    """Where Debian's kernels come from."""
+    wanted = "kernels for --arm vm, without image = PATH"
+    try:
+        uris = debian.archive_uris() if shutil.which("apt-get") else []
+    except SchedlabError as e:
+        return Finding("apt", False, e.message, wanted, "apt-get update")
+    missing = [tool for tool in debian.TOOLS if not shutil.which(tool)]
+    if missing:
+        return Finding("apt", False, f"{', '.join(missing)}: not here", wanted, "Debian has it; elsewhere image = PATH")
+    return Finding("apt", True, f"{len(uris)} archives of Debian", wanted)
+
+
+def _program(name: str, package: str | None) -> Finding:
+    path = guest.installed(name)
+    variable = guest.variable(name)
+    command = f"apt-get install {package}" if package else f"no package has it: build it, {variable}=PATH names it"
+    says = str(path) if path else "not installed"
+    return Finding(name, path is not None, says, f"{name} as it is", None if path else command)
 
 
 def _left(root: Path) -> Finding:

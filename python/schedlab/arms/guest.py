@@ -14,12 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.arms import agent
-from schedlab.errors import RunError
+from schedlab.errors import ArmError, RunError
 from schedlab.record import initramfs, programs
+from schedlab.record.qemu import QEMU
 
 HERE = Path(__file__).parent
 WORK = "work"
+TOOLS = {QEMU: "qemu-system-x86", "busybox": "busybox-static"}
+"""Programs that every guest takes, and Debian's packages of them."""
 TOPOLOGY = ("cores", "llcs", "sockets", "nodes")
+
+
+def check_tools() -> None:
+    """Refuse where a guest cannot be made, with everything that is missing in one command."""
+    missing = [package for program, package in TOOLS.items() if not shutil.which(program)]
+    if missing:
+        what = " and ".join(program for program in TOOLS if not shutil.which(program))
+        raise ArmError(f"guests need {what}", hint=f"apt-get install {' '.join(missing)}")
+    programs.find_busybox()
 
 
 def base(programs_used: Sequence[str]) -> bytes:
@@ -35,9 +47,13 @@ def base(programs_used: Sequence[str]) -> bytes:
 
 def installed(name: str) -> Path | None:
     """A real program, as the agent looks for it: `SCHEDLAB_SCHBENCH=PATH` and the like, or in the path."""
-    named = os.environ.get(f"SCHEDLAB_{name.upper().replace('-', '_')}")
-    path = named or shutil.which(name)
+    path = os.environ.get(variable(name)) or shutil.which(name)
     return Path(path) if path and Path(path).is_file() else None
+
+
+def variable(name: str) -> str:
+    """The environment variable that names a program."""
+    return f"SCHEDLAB_{name.upper().replace('-', '_')}"
 
 
 def own(scenario: str, words: Sequence[str], settings: Sequence[tuple[str, str]], cgroup: str) -> bytes:

@@ -7,6 +7,7 @@ machine's.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -31,6 +32,14 @@ def state_directory() -> Path:
     """Where schedlab keeps what must outlive it."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "schedlab"
+
+
+def boot_id(root: Path = Path("/")) -> str:
+    """What tells this boot of the machine from others; empty where the kernel does not say."""
+    try:
+        return (root / "proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 class Journal:
@@ -62,16 +71,19 @@ class Journal:
         return left
 
     def left(self) -> list[Change]:
-        """What the journal says is changed; a torn last line was written before its change was made."""
+        """What the journal says is changed in this boot; a torn last line was written before its change was made."""
         try:
             lines = self._file.read_text(encoding="utf-8").split("\n")
         except OSError:
             return []
-        found = []
+        found, boot = [], boot_id(self._root)
         for line in lines[:-1]:
             try:
-                found.append(Change(**json.loads(line)))
-            except (ValueError, TypeError):
+                told = json.loads(line)
+                # A boot puts everything back by itself, and what it set may be something else today.
+                if told.pop("boot", boot) == boot:
+                    found.append(Change(**told))
+            except (ValueError, TypeError, AttributeError):
                 continue
         return found
 
@@ -114,7 +126,8 @@ class Journal:
             self._lock = None
 
     def _keep(self, change: Change) -> None:
-        line = json.dumps({"file": change.file, "before": change.before, "after": change.after}) + "\n"
+        told = {"file": change.file, "before": change.before, "after": change.after, "boot": boot_id(self._root)}
+        line = json.dumps(told) + "\n"
         try:
             fresh = not self._file.exists()
             with self._file.open("a", encoding="utf-8") as stream:
@@ -142,7 +155,7 @@ class Journal:
             finally:
                 os.close(descriptor)
         except OSError as e:
-            raise cannot("write", file, e) from None
+            raise cannot(f"write {value} to", file, e) from None
 
     def _path(self, file: str) -> Path:
         return self._root / file.lstrip("/")
@@ -166,6 +179,8 @@ def cannot(what: str, file: str, error: OSError) -> ArmError:
             hint = "mount -t debugfs none /sys/kernel/debug"
     elif isinstance(error, PermissionError):
         hint = "root may" if os.geteuid() else "this kernel is locked down: it lets nobody"
+    elif error.errno == errno.EINVAL:
+        hint = "the kernel takes other values here, or not this one as it is set now"
     return ArmError(f"cannot {what} {file}: {reason(error)}", hint=hint)
 
 

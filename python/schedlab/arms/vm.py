@@ -36,6 +36,7 @@ class VmArm:
         options = scenario.arms["vm"]
         agent.find()
         check_real(scenario)
+        guest.check_tools()
         if options["repeatable"] and scenario.machine.cpus != 1:
             raise ArmError(
                 f"repeatable = true needs one CPU, and {scenario.machine.name} has {scenario.machine.cpus}",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
+STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int:
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
     try:
         options = build_parser().parse_args(argv, namespace=Options())
         console.configure(options)
-        with _sigterm_like_ctrl_c():
+        with _stops_like_ctrl_c():
             code = _command(options, console, engine)
         console.flush()
         return code
@@ -62,19 +63,21 @@ def _command(options: Options, console: object, engine: Engine | None) -> int:
 
 
 @contextmanager
-def _sigterm_like_ctrl_c() -> Iterator[None]:
-    """CI and containers stop a command with SIGTERM; it keeps what finished, as after Ctrl-C."""
-    try:
-        before = signal.getsignal(signal.SIGTERM)
-        if before is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:  # not the main thread: whoever started it decides
-        before = None
+def _stops_like_ctrl_c() -> Iterator[None]:
+    """CI and containers stop a command with SIGTERM, a terminal that closes with SIGHUP; it keeps what finished."""
+    changed = []
+    for number in STOPS:
+        try:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
+                changed.append(number)
+        except ValueError:  # not the main thread: whoever started it decides
+            pass
     try:
         yield
     finally:
-        if before is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, before)
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _drop_stdout() -> None:

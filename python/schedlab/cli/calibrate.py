@@ -11,6 +11,8 @@ from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 
+QUIET_PCT = 5.0
+
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0; 4 where nothing can be measured."""
@@ -22,6 +24,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         if options.arm == "vm"
         else calibrate.host(options.quick, options.traced)
     )
+    if measured.foreign_pct > QUIET_PCT:
+        console.say(
+            f"{measured.foreign_pct:.0f}% of the CPU time was foreign or stolen: the upper quantiles are others' time"
+        )
     text = calibrate.preset(measured, datetime.now(UTC).date())
     if options.out is None:
         console.result(text.rstrip("\n"))

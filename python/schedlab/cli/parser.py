@@ -20,7 +20,7 @@ exit codes:
   2    bad input or usage
   3    some runs failed or could not be kept; the rest is there
   4    the arm cannot run here
-  130  interrupted (Ctrl-C, SIGTERM); finished runs are kept
+  130  interrupted (Ctrl-C, SIGTERM, SIGHUP); finished runs are kept
 """
 
 

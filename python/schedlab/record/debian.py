@@ -19,6 +19,7 @@ from schedlab.errors import ArmError, InputError, OutputError, RunError, reason
 
 SUITES = ("bookworm", "bookworm-backports", "trixie", "sid")
 METAPACKAGE = "linux-image-cloud-amd64"
+TOOLS = ("apt-get", "apt-cache", "dpkg")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 LISTS_AGE_S = 14 * 24 * 3600
 IMAGES = ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz", "lib/modules/*/vmlinuz")
@@ -62,7 +63,7 @@ class Apt:
         self._cache = cache
         self._state = cache / "apt"
         self._sources = self._state / "sources.list"
-        missing = [tool for tool in ("apt-get", "apt-cache", "dpkg") if not shutil.which(tool)]
+        missing = [tool for tool in TOOLS if not shutil.which(tool)]
         if missing:
             raise ArmError(f"{missing[0]} is not here: Debian's kernels come through apt", hint="name a kernel image")
 
@@ -172,7 +173,10 @@ def archive_uris() -> list[str]:
     )
     uris = list(dict.fromkeys(done.stdout.split()))
     if not uris:
-        raise ArmError("the system's package sources name no Debian archive", hint="name a kernel image instead")
+        raise ArmError(
+            "apt knows of no Debian archive: its lists are empty, or its sources name none",
+            hint="apt-get update; or name a kernel image",
+        )
     return uris
 
 

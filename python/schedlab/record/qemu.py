@@ -103,8 +103,8 @@ def boot(
     """Run the guest to its end. No QEMU outlives this call, nor this process."""
     if not shutil.which(QEMU):
         raise ArmError(f"{QEMU} is not here", hint="apt-get install qemu-system-x86")
-    # Emulation of several CPUs breaks some boots before anything of ours runs; the next one may go well. One that counts
-    # instructions would only break again.
+    # Emulation of several CPUs breaks some boots before anything of ours runs; the next one may go well. A guest that
+    # counts instructions would only break again.
     for _ in range(0 if machine.accelerator() == [*COUNTED] else BOOTS - 1):
         try:
             return _once(machine, initramfs, trace, limit_s, tell, stop)
