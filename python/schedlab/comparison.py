@@ -165,7 +165,7 @@ def _judged(
         provenance=result.provenance,
         path=result.path,
         machine=limits.machine(runs),
-        remarks=tuple(limits.remarks(runs, bounds)),
+        remarks=tuple(limits.remarks(scenario, runs, bounds)),
     )
 
 

@@ -14,9 +14,10 @@ class Task:
     name: str
     pid: int
     cpu_ns: int
-    wait_ns: int
-    switches: int
-    migrations: int
+    wait_ns: int | None
+    """None, like those below, where the running kernel did not tell."""
+    switches: int | None
+    migrations: int | None
     tasks: int = 1
     """How many tasks this is; `pid` is 0 if more than one."""
 
@@ -69,7 +70,7 @@ class Run:
             digest=d["digest"],
             events=d["events"],
             handled=d.get("handled", 0),
-            switches=int(d["switches"] or 0),
+            switches=int(d.get("switches") or 0),
             sim_s=d["sim_s"] if "sim_s" in d else d["run_s"],
             wall_s=d["wall_s"],
             ended=d["ended"],
@@ -79,6 +80,12 @@ class Run:
             record=d,
             trace_error=d.get("trace_error"),
         )
+
+    @property
+    def volume(self) -> str:
+        """How much happened, in words: switches, where they could be counted, and trace events."""
+        switches = "" if self.record.get("switches") is None else f"{self.switches:,} switches, "
+        return f"{switches}{self.events:,} trace events"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +127,5 @@ def _series(d: Mapping[str, Any]) -> Series:
 
 def _task(d: Mapping[str, Any]) -> Task:
     return Task(
-        d["name"], d["pid"], d["cpu_ns"], d["wait_ns"], d["switches"], d.get("migrations", 0), d.get("tasks", 1)
+        d["name"], d["pid"], d["cpu_ns"], d.get("wait_ns"), d.get("switches"), d.get("migrations"), d.get("tasks", 1)
     )

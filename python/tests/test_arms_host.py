@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ from schedlab.arms.order import ORDERS
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, Cancelled, OutputError, RunError
+from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 from schedlab.store import Store, read
 
@@ -360,6 +362,20 @@ def test_a_noisy_machine_gets_no_number(root: Path) -> None:
     assert any(remark.endswith("most by rustc, cc1, top") for remark in comparison.remarks)
     for style in ("table", "mmtests", "benchstat", "ministat"):
         assert "noisy" in comparison.text(style), style
+
+
+def test_what_could_not_be_measured_is_said_with_its_reason(root: Path) -> None:
+    compared = scenario(made_up.variant("a"), made_up.variant("b"))
+    result = measured(root, compared)
+    without = {}
+    for key, run in result.runs.items():
+        # As the agent reports without tracefs: a null is left out.
+        record = {k: v for k, v in run.record.items() if k != "switches"}
+        record |= {"metrics": {**run.metrics, "sched.switches": None}, "unavailable": {"sched.switches": "no tracefs"}}
+        without[key] = Run.from_record(record)
+    comparison = compare_variants(dataclasses.replace(result, runs=without))
+    assert "not measured: sched.switches: no tracefs" in comparison.remarks
+    assert next(iter(without.values())).volume == "1 trace events"
 
 
 def test_where_time_is_unreal_only_orders_are_told(root: Path) -> None:

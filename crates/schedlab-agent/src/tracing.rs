@@ -68,8 +68,15 @@ pub fn begin(settings: &Settings) -> Recording {
 
 /// The mounted tracefs, if this user may use it.
 pub fn mounted() -> std::result::Result<PathBuf, String> {
-    let found = MOUNTS.iter().map(Path::new).find(|path| path.join("trace_clock").exists());
-    found.map(Path::to_path_buf).ok_or_else(|| "no tracefs; mount -t tracefs none /sys/kernel/tracing (as root)".into())
+    let mut why = "no tracefs; mount -t tracefs none /sys/kernel/tracing (as root)";
+    for path in MOUNTS.iter().map(Path::new) {
+        match path.join("trace_clock").try_exists() {
+            Ok(true) => return Ok(path.to_path_buf()),
+            Ok(false) => {}
+            Err(_) => why = "tracefs is root's alone; run it as root",
+        }
+    }
+    Err(why.into())
 }
 
 /// Whether a recording could begin; leaves nothing behind.

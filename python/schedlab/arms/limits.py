@@ -16,7 +16,7 @@ COUNTS = ("", "count")
 """Units that hold no duration. Shares and rates do: they are durations over durations."""
 ORDER_ONLY = "order only"
 TASK_TIMES = ("cpu_ns", "wait_ns")
-RUN_TIMES = ("sim_s", "cpus")
+RUN_TIMES = ("sim_s", "cpus", "calibration", "noise")
 SHOWN_PROGRAMS = 3
 
 
@@ -85,8 +85,9 @@ def machine(runs: Mapping[str, Sequence[Run]]) -> str | None:
     return " and ".join(known) if known else None
 
 
-def remarks(runs: Mapping[str, Sequence[Run]], limits: Limits | None = None) -> list[str]:
-    """What differed between the variants beside what was asked for, who ran the benchmarks, and how noisy it was."""
+def remarks(scenario: Scenario, runs: Mapping[str, Sequence[Run]], limits: Limits) -> list[str]:
+    """What differed between the variants beside what was asked for, who ran the benchmarks, how noisy it was, and why
+    numbers are missing."""
     states = {variant: [place(run).get("state", {}) for run in of] for variant, of in runs.items()}
     lines = [f"differs: {line}" for line in state.told(state.differences(states))]
     drivers = dict.fromkeys(
@@ -106,7 +107,19 @@ def remarks(runs: Mapping[str, Sequence[Run]], limits: Limits | None = None) -> 
         lines.append(f"noise: {', '.join(loud)} of the machine's CPU time was foreign or stolen{_loudest(runs)}")
     untimed = dict.fromkeys(place(run).get("untimed") for of in runs.values() for run in of)
     lines += [f"no durations: {why}" for why in untimed if why]
-    return [*lines, f"{NOISY}: {limits.noisy}"] if limits and limits.noisy else lines
+    lines += _unavailable(scenario, [run for of in runs.values() for run in of])
+    return [*lines, f"{NOISY}: {limits.noisy}"] if limits.noisy else lines
+
+
+def _unavailable(scenario: Scenario, runs: Sequence[Run]) -> list[str]:
+    """By reason, the metrics of the scenario that a run could not measure."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for run in runs:
+        told = run.record.get("unavailable") or {}
+        for metric in scenario.metrics:
+            if metric.name in told:
+                by_reason.setdefault(told[metric.name], {})[metric.name] = None
+    return [f"not measured: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
 def _loudest(runs: Mapping[str, Sequence[Run]]) -> str:

@@ -261,6 +261,6 @@ def _by_name(run: Run, apart: set[str]) -> dict[str, int]:
 
 def _foreign(runs: Sequence[Run]) -> str:
     """Switches away from tasks that are not the scenario's: a kernel's own threads, which no scenario knows."""
-    counts = [run.switches - sum(task.switches for task in run.tasks) for run in runs if run.tasks]
+    counts = [run.switches - sum(task.switches or 0 for task in run.tasks) for run in runs if run.tasks]
     middle = median([float(count) for count in counts])
     return f"{middle:.0f} from tasks that are not the scenario's, and idle" if middle and middle > 0 else ""

@@ -94,7 +94,7 @@ def _line(outcome: Outcome) -> str:
     place = outcome.record.get("place") or {}
     length = "" if place.get("untimed") else f"{outcome.sim_s:.3g} s "
     speed = f"{length}{'measured' if place else 'simulated'} in {outcome.wall_s:.2f} s"
-    return f"{who}: {outcome.switches:,} switches, {outcome.events:,} trace events, {speed}"
+    return f"{who}: {outcome.volume}, {speed}"
 
 
 def _tell_failures(result: Result, console: Console) -> None:

@@ -73,7 +73,7 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     after = "" if bounds.untimed else f" after {run.sim_s:.6g} s"
     head = [
         f"{scenario.name}: {where}; {run.variant} = {run.kernel}, seed {run.seed}",
-        f"ended by {run.ended}{after}; {run.switches:,} switches, {run.events:,} trace events",
+        f"ended by {run.ended}{after}; {run.volume}",
         f"digest {run.digest}",
     ]
     if checked:
@@ -84,18 +84,26 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     blocks = ["\n".join(head), "\n".join(columns(metrics, "<><"))]
     if run.tasks:
         blocks.append(_tasks(run, timed=not (bounds.noisy or bounds.untimed)))
-    if remarks := limits.remarks({run.variant: [run]}, bounds):
+    if remarks := limits.remarks(scenario, {run.variant: [run]}, bounds):
         blocks.append("\n".join(remarks))
     return "\n\n".join(blocks)
 
 
 def _tasks(run: Run, timed: bool) -> str:
-    busiest = sorted(run.tasks, key=lambda t: (-t.cpu_ns if timed else -t.switches, t.pid))[:SHOWN_TASKS]
+    busiest = sorted(run.tasks, key=lambda t: (-t.cpu_ns if timed else -(t.switches or 0), t.pid))[:SHOWN_TASKS]
     rows = [["task", "pid", *(["cpu ms", "wait ms"] if timed else []), "switches", "migrations"]]
     for t in busiest:
         name, pid = (t.name, str(t.pid)) if t.tasks == 1 else (f"{t.name}, {t.tasks:,} ended", "")
-        times = [value(t.cpu_ns / 1e6), value(t.wait_ns / 1e6)] if timed else []
-        rows.append([name, pid, *times, f"{t.switches:,}", f"{t.migrations:,}"])
+        times = [value(t.cpu_ns / 1e6), _milliseconds(t.wait_ns)] if timed else []
+        rows.append([name, pid, *times, _count(t.switches), _count(t.migrations)])
     more = run.record.get("tasks_total", len(run.tasks)) - sum(t.tasks for t in busiest)
     lines = columns(rows, "<" + ">" * (len(rows[0]) - 1))
     return "\n".join([*lines, *([f"and {plural(more, 'more task')}"] if more else [])])
+
+
+def _milliseconds(ns: int | None) -> str:
+    return value(None if ns is None else ns / 1e6)
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

@@ -46,7 +46,7 @@ def compare_document(c: Comparison) -> dict[str, Any]:
 def run_document(scenario: Scenario, arm: str, run: Run) -> dict[str, Any]:
     """One run in the same shape, with what only a single run has, without what its circumstances forbid to say."""
     bounds = limits.of(scenario, arm, {run.variant: [run]})
-    remarks = limits.remarks({run.variant: [run]}, bounds)
+    remarks = limits.remarks(scenario, {run.variant: [run]}, bounds)
     run = bounds.heard(scenario, run)
     return {
         **_head(RUN_SCHEMA, scenario, arm, run.engine),
@@ -77,6 +77,10 @@ _RUN_KEYS = (
     "trace_error",
     "place",
     "drivers",
+    "unavailable",
+    "calibration",
+    "noise",
+    "note",
 )
 
 
