@@ -18,8 +18,8 @@ from schedlab.arms.vm import VmArm
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, RunError
-from schedlab.record import debian
-from schedlab.record.qemu import COUNTED, EMULATED
+from schedlab.guests import debian
+from schedlab.guests.qemu import COUNTED, EMULATED
 from schedlab.render.document import run_document
 from schedlab.scenario import Scenario
 

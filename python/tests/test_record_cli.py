@@ -18,9 +18,10 @@ import pytest
 import traces
 from schedlab.cli import main
 from schedlab.errors import ArmError, InputError, RunError
-from schedlab.record import debian, initramfs, programs, running, text
-from schedlab.record.debian import Candidate
-from schedlab.record.qemu import QEMU, Machine, boot
+from schedlab.guests import debian, initramfs, programs
+from schedlab.guests.debian import Candidate
+from schedlab.guests.qemu import QEMU, Machine, boot
+from schedlab.record import running, text
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -366,7 +367,7 @@ def test_a_trace_ends_where_the_first_buffer_was_full(tmp_path: Path) -> None:
 
 
 def test_the_header_says_what_the_kernel_says() -> None:
-    header = Path(programs.__file__).with_name("header.sh")
+    header = running.HEADER
     done = subprocess.run(["sh", str(header)], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"# kernel {os.uname().release} cpus ")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from schedlab.arms.journal import boot_id, state_directory
 from schedlab.errors import SchedlabError
-from schedlab.record import initramfs, programs
-from schedlab.record.qemu import COUNTED, EMULATED, VIRTUAL, Machine, boot
+from schedlab.guests import initramfs, programs
+from schedlab.guests.qemu import COUNTED, EMULATED, VIRTUAL, Machine, boot
 
 DEVICE = Path("/dev/kvm")
 PATIENCE_S = 30.0

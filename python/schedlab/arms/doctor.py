@@ -15,8 +15,8 @@ from schedlab.arms import accelerator, agent, groups, guest, images
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError, reason
-from schedlab.record import debian, programs
-from schedlab.record.qemu import QEMU
+from schedlab.guests import debian, programs
+from schedlab.guests.qemu import QEMU
 
 TRACEFS = "/sys/kernel/tracing"
 DEBUGFS = "/sys/kernel/debug"

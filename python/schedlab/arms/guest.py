@@ -15,8 +15,8 @@ from typing import Any
 
 from schedlab.arms import agent
 from schedlab.errors import ArmError, RunError
-from schedlab.record import initramfs, programs
-from schedlab.record.qemu import QEMU
+from schedlab.guests import initramfs, programs
+from schedlab.guests.qemu import QEMU
 
 HERE = Path(__file__).parent
 WORK = "work"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, SchedlabError
-from schedlab.record import debian, kernels
-from schedlab.record.kernels import Kernel
+from schedlab.guests import debian, kernels
+from schedlab.guests.kernels import Kernel
 
 
 def for_row(engine: Engine, row: str) -> Kernel:

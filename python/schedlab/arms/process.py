@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -12,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schedlab.arms.arm import is_cancelled
+from schedlab.children import die_with_parent
 from schedlab.engine import Cancel
 from schedlab.errors import ArmError, Cancelled, RunError, reason
 
-PR_SET_PDEATHSIG = 1
 GRACE_S = 3.0
 MOST_BYTES = 1 << 20
 
@@ -42,7 +41,7 @@ def run(command: Sequence[str], *, limit_s: float, cancel: Cancel | None = None,
                 stderr=err,
                 cwd=cwd,
                 start_new_session=True,
-                preexec_fn=die_with_parent,
+                preexec_fn=die_with_parent(),
                 env={**os.environ, "LC_ALL": "C"},
             )
         except OSError as e:
@@ -93,11 +92,6 @@ def _alive(group: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
-
-
-def die_with_parent() -> None:
-    """In the child: the kernel kills it when the thread that started it ends, however that happens."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _text(file) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001

@@ -12,9 +12,9 @@ from schedlab.arms.arm import Flag, Place, check_real, is_cancelled
 from schedlab.arms.order import to_and_fro
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import ArmError, OutputError, reason
+from schedlab.guests.kernels import Kernel
+from schedlab.guests.qemu import COUNTED, EMULATED, Machine, boot
 from schedlab.outcome import Run
-from schedlab.record.kernels import Kernel
-from schedlab.record.qemu import COUNTED, EMULATED, Machine, boot
 from schedlab.runner import Job
 from schedlab.scenario import Scenario
 

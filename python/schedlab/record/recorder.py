@@ -11,9 +11,10 @@ from typing import Any
 
 from schedlab.engine import Engine
 from schedlab.errors import OutputError, RunError, reason
-from schedlab.record import initramfs, kernels, programs, running
+from schedlab.guests import initramfs, kernels, programs
+from schedlab.guests.qemu import Machine, boot
+from schedlab.record import running
 from schedlab.record.events import EVENTS
-from schedlab.record.qemu import Machine, boot
 from schedlab.record.text import Whole, whole
 
 HERE = Path(__file__).parent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
@@ -14,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlab.children import die_with_parent
 from schedlab.errors import ArmError, Cancelled, RunError
 
 QEMU = "qemu-system-x86_64"
-PR_SET_PDEATHSIG = 1
 SHOWN_LINES = 12
 BOOT_SHARE = 0.5
 """A guest that has not reached its init after this share of the time never will."""
@@ -128,7 +127,7 @@ def _once(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=_die_with_parent,
+        preexec_fn=die_with_parent(),
     )
     listener = threading.Thread(target=console.listen, args=(process,), daemon=True)
     listener.start()
@@ -198,11 +197,6 @@ class Console:
         hint = (longer if self.step else f"{longer}; {more}") if hung else more
         kind = EarlyPanicError if panic and not self.step else RunError
         raise kind(what + (f"; its console ended with{said}" if said else ""), hint=hint)
-
-
-def _die_with_parent() -> None:
-    """In the child: the kernel kills it when this process ends, however that happens."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlab.errors import InputError, reason
-from schedlab.record import debian
+from schedlab.guests import debian
 
 RUNNING = "running"
 
