@@ -150,6 +150,13 @@ impl Worker {
             Op::SetNice(nice) => attributes::nice(nice)?,
             Op::SetPolicy(policy) => attributes::policy(policy)?,
             Op::SetSlice(slice) => attributes::slice(slice)?,
+            Op::SetCgroup(index) => {
+                let path = self.workload().cgroups.get(index as usize);
+                if let (Some(groups), Some(path)) = (&self.world.groups, path) {
+                    let entered = groups.enter(path);
+                    entered.map_err(|error| (Failure::Cgroup, error.raw_os_error().unwrap_or(0)))?;
+                }
+            }
             Op::SetAffinity(mask) => {
                 if let Some(mask) = self.workload().masks.get(mask as usize) {
                     attributes::affinity(&self.world.cpu_set(mask))?;

@@ -35,8 +35,8 @@ pub(crate) struct Files<'a> {
 /// The deepest path; the kernel has no limit, but nobody nests further.
 const DEEPEST: usize = 32;
 
-/// Reads the groups, those above a declared one included.
-pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
+/// Reads the groups, those above a declared one included, and those `made` by a workload itself.
+pub(crate) fn read<'a>(tables: Vec<Table<'a>>, made: Vec<String>) -> Result<Vec<Draft<'a>>> {
     let mut drafts: Vec<Draft> = Vec::new();
     for table in tables {
         let table = table.only(&CGROUP)?;
@@ -47,10 +47,10 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
         }
         drafts.push(Draft { path, files: Files::read(&table)? });
     }
-    let declared: Vec<String> = drafts.iter().map(|draft| draft.path.clone()).collect();
+    let declared: Vec<String> = drafts.iter().map(|draft| draft.path.clone()).chain(made).collect();
     for path in declared {
         let above = path.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(at, _)| path[..at].to_owned());
-        for path in above {
+        for path in above.chain([path.clone()]) {
             if drafts.iter().all(|known| known.path != path) {
                 drafts.push(Draft { path, files: Files::default() });
             }

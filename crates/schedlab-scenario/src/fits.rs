@@ -34,6 +34,14 @@ pub(crate) fn check(
         }
     }
     for (program, step, op) in ops(workload) {
+        let Op::SetCgroup(index) = op else { continue };
+        let Some(path) = workload.cgroups.get(*index as usize).filter(|path| *path != "/") else { continue };
+        if cgroups.iter().all(|cgroup| cgroup.path != *path) {
+            let error = at(draft, program, step, format!("unknown cgroup \"{path}\""));
+            return Err(error.expected("the name of a [[cgroup]]"));
+        }
+    }
+    for (program, step, op) in ops(workload) {
         if matches!(op, Op::SetSlice(slice) if *slice > 0) {
             if let Some(lacks) = variants.iter().find(|variant| !has_slice(variant.kernel.version)) {
                 return Err(at(draft, program, step, no_slice(lacks.kernel.version, &lacks.name)));

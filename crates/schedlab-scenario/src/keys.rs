@@ -163,6 +163,7 @@ pub const STEP: Section = Section {
         key("policy", "normal, batch, idle, fifo:N, rr:N", "", "change the own policy"),
         key("cpus", "CPU list", "", "change the own affinity"),
         key("slice", "0s, or 0.1ms to 100ms", "", "change the own slice; 0s: back to the base slice"),
+        key("cgroup", "path, \"/\" for the root", "", "move to another control group, declared by a [[cgroup]]"),
         key("loop", "count or \"forever\"", "", "repeat steps; with do"),
         key("do", "steps", "", "body of loop"),
         key("begin", "metric", "", "start the clock of a metric"),

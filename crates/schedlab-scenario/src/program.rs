@@ -121,6 +121,7 @@ const VERBS: &[(&str, &[&str])] = &[
     ("policy", &[]),
     ("cpus", &[]),
     ("slice", &[]),
+    ("cgroup", &[]),
     ("loop", &["do"]),
     ("begin", &[]),
     ("end", &[]),
@@ -207,6 +208,8 @@ fn verb_step(verb: &str, value: &Value, table: &Table, nr_cpus: usize) -> Result
         "cpus" => StepKind::Affinity(attributes::cpus(value, nr_cpus)?),
         "slice" if value.as_string() == Some("0s") => StepKind::Slice(0),
         "slice" => StepKind::Slice(attributes::slice(value)?),
+        "cgroup" if value.as_string() == Some("/") => StepKind::Cgroup("/".into()),
+        "cgroup" => StepKind::Cgroup(crate::cgroup::path(value)?),
         "loop" => {
             StepKind::Loop { times: times(value)?, body: steps(&table.require("do", "an array of steps")?, nr_cpus)? }
         }

@@ -138,7 +138,10 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
     let nr_cpus = machine.topology.nr_cpus();
     let drafts = workloads(&root, dir, nr_cpus)?;
     let names: Vec<&str> = drafts.iter().map(|draft| draft.workload.name.as_str()).collect();
-    let cgroups = cgroup::read(tables(&root, "cgroup")?)?;
+    // rt-app makes the groups its file names.
+    let made = drafts.iter().filter(|draft| draft.table.get("rt-app").is_some());
+    let made = made.flat_map(|draft| draft.workload.cgroups.iter().filter(|path| *path != "/").cloned()).collect();
+    let cgroups = cgroup::read(tables(&root, "cgroup")?, made)?;
     let variants = variants(&root, &machine, &names, &cgroups)?;
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus))?;
     let (duration, warmup) = times(&root, overrides)?;

@@ -39,7 +39,9 @@ impl<S: Sink> Engine<'_, S> {
             Op::Fork { program, kind, into } => self.fork(cpu, task, program, kind, into),
             Op::Reap => self.reap(cpu, task),
             Op::Exit => self.exit(cpu, task),
-            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetSlice(_) => self.change(cpu, task, op),
+            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => {
+                self.change(cpu, task, op)
+            }
             _ => Next::Done,
         }
     }
@@ -233,6 +235,15 @@ impl<S: Sink> Engine<'_, S> {
                 }
             }
             Op::SetSlice(slice) => self.sched.set_slice(task, (slice > 0).then_some(slice), now),
+            Op::SetCgroup(index) => {
+                let number = self.tasks[task.index()].workload as usize;
+                let path = self.workloads[number].cgroups.get(index as usize).filter(|path| *path != "/");
+                let group = self.cgroups.of(path.map(String::as_str), number);
+                if self.sched.fair.group_of(task) == group {
+                    return Next::Done;
+                }
+                self.sched.move_to_group(task, group, now)
+            }
             Op::SetAffinity(mask) => {
                 let workload = &self.workloads[self.tasks[task.index()].workload as usize];
                 let Some(mask) = workload.masks.get(mask as usize).copied() else { return Next::Done };

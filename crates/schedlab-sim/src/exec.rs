@@ -122,7 +122,9 @@ impl<S: Sink> Engine<'_, S> {
             Op::Reap => self.begin_reap(task),
             Op::Barrier(_) | Op::CondWait { .. } => self.futex_wait(task),
             Op::CondSignal(_) | Op::CondBroadcast(_) => self.futex_wake(task),
-            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetSlice(_) => self.kernel_call(task, 0),
+            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => {
+                self.kernel_call(task, 0)
+            }
             Op::Sleep(_) | Op::SleepUntil(_) | Op::Timer { .. } => {
                 let program = self.costs.timer_program.draw(&mut self.tasks[task.index()].dice);
                 self.kernel_call(task, program)

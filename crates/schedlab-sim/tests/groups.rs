@@ -125,3 +125,23 @@ fn sessions_share_equally_with_autogroup() {
         }
     }
 }
+
+#[test]
+fn a_task_that_moves_has_its_new_groups_share() {
+    for version in Version::all() {
+        let hog = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
+        // 1 s of work, then over to the group of weight 300, beside a hog of weight 100: three quarters from there on.
+        let work = Op::Run(Amount::Fixed(SEC));
+        let mover = vec![work, Op::SetCgroup(0), work, Op::Jump(2)];
+        let mut workload = tasks(vec![("hog", 0, None, hog), ("mover", 0, None, mover)]);
+        workload.cgroups = vec!["/big".to_string()];
+        for task in &mut workload.tasks {
+            task.cgroup = Some("/small".to_string());
+        }
+        let mut spec = run_of(version.name, 1, vec![cgroup("/big", 300), cgroup("/small", 100)], workload);
+        spec.duration = 20 * SEC;
+        let service = service(&spec);
+        let share = service["mover"] as f64 / (service["mover"] + service["hog"]) as f64;
+        assert!((share - 0.75).abs() < 0.02, "{}: {share:.3}", version.name);
+    }
+}

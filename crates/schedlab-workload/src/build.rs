@@ -174,6 +174,15 @@ impl Builder {
         }) as u32
     }
 
+    /// Adds the path of a control group, or finds the equal one.
+    pub fn cgroup(&mut self, path: &str) -> u32 {
+        let known = self.workload.cgroups.iter().position(|known| known == path);
+        known.unwrap_or_else(|| {
+            self.workload.cgroups.push(path.to_owned());
+            self.workload.cgroups.len() - 1
+        }) as u32
+    }
+
     /// Adds a metric.
     pub fn metric(&mut self, decl: MetricDecl) -> u16 {
         self.workload.metrics.push(decl);

@@ -181,6 +181,8 @@ pub enum Op {
     SetPolicy(Policy),
     /// `sched_setaffinity` on itself: index into the workload's masks.
     SetAffinity(u32),
+    /// Move to another control group: index into the workload's groups.
+    SetCgroup(u32),
     /// `sched_setattr` with `sched_runtime` on itself: the own slice, 0 = back to the base slice.
     SetSlice(Nanos),
 
@@ -282,7 +284,7 @@ impl Op {
             Op::Run(_) | Op::RunWall(_) | Op::System(_) | Op::Sleep(_) | Op::SleepUntil(_) | Op::Yield => {}
             Op::WaitOwn | Op::PostPeer(_) | Op::ListPop { .. } | Op::SetPeer { .. } | Op::MailPeer { .. } => {}
             Op::MailTake { .. } | Op::Fork { .. } | Op::Reap | Op::Exit | Op::Finish => {}
-            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetSlice(_) => {}
+            Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => {}
             Op::Set(..) | Op::Copy { .. } | Op::AddConst(..) | Op::AddReg { .. } | Op::SubReg { .. } => {}
             Op::Draw(..) | Op::Clock(_) | Op::Jump(_) | Op::JumpBelow { .. } | Op::DecJump { .. } => {}
         }

@@ -169,6 +169,8 @@ pub enum StepKind {
     Slice(Nanos),
     /// Change the own policy.
     Policy(Policy),
+    /// Move to the control group of this path; `/` is the root.
+    Cgroup(String),
     /// Repeat a body.
     Loop {
         /// How often.

@@ -207,6 +207,9 @@ pub struct Workload {
     /// Affinity masks named by [`crate::Op::SetAffinity`].
     #[serde(skip)]
     pub masks: Vec<CpuMask>,
+    /// Paths of control groups named by [`crate::Op::SetCgroup`]; `/` is the root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroups: Vec<String>,
     /// Metrics it reports.
     pub metrics: Vec<MetricDecl>,
     /// PM QoS (`/dev/cpu_dma_latency`): while it runs, no CPU enters an idle state with a longer exit latency, ns.

@@ -122,7 +122,7 @@ impl Fair {
             return self.need_resched(cpu);
         }
         self.requeue_around(id, false, now, |fair| fair.change_group(id, group, now));
-        if self.leaf(cpu.index()) == id {
+        if self.leaf(cpu.index()) == id && self.rules.move_reschedules {
             self.resched_curr(cpu.index());
         }
         self.need_resched(cpu)

@@ -40,7 +40,9 @@ impl Sched {
     /// `sched_move_task`: another task group, which its children to come inherit.
     pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
         self.tasks[task.index()].attr.group = group;
-        self.fair.move_to_group(task, group, now)
+        let resched = self.fair.move_to_group(task, group, now);
+        self.sync(self.cpu_of(task));
+        resched
     }
 
     /// `sched_setaffinity`. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it

@@ -83,6 +83,7 @@ pub(crate) const RULES: &[NamedRule<Rules>] = &[
     rule!(Both "quota: who leaves, when", "throttle_cfs_rq", "6.18, 7.x", throttles_tasks, throttles_at_once),
     rule!(Both "real-time: limit", "update_curr_rt", "6.12", rt_limit),
     rule!(Cfs "nice: lone task", "prio_changed_fair", "up to 5.2", prio_changed_alone),
+    rule!(Cfs "groups: a move reschedules", "sched_move_task", "5.6 and later", move_reschedules),
     rule!(Policy "hrtick: when", "hrtick_start_fair", "7.x", hrtick),
     rule!(Both "hrtick: full reschedule", "entity_tick", "7.x", hrtick_full),
     rule!(Both "hrtick: stays armed", "hrtick_update", "7.x", hrtick_stays),

@@ -157,6 +157,7 @@ const CFS: Rules = Rules {
     pick_clears_buddies: false,
     sysctl_updates_nr_latency: false,
     prio_changed_alone: false,
+    move_reschedules: true,
     protection: Protection::None,
     fork_places: true,
     initial_enqueue: false,
@@ -212,7 +213,13 @@ const CFS_5_7: Rules = Rules {
     ..CFS_5_13
 };
 
-const CFS_5_2: Rules = Rules { prio_changed_alone: true, pelt: Signals::V5_2, bandwidth_expires: true, ..CFS_5_7 };
+const CFS_5_2: Rules = Rules {
+    prio_changed_alone: true,
+    move_reschedules: false,
+    pelt: Signals::V5_2,
+    bandwidth_expires: true,
+    ..CFS_5_7
+};
 
 const EEVDF_RFC: Rules = Rules {
     policy: Policy::Eevdf,

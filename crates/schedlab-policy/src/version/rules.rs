@@ -195,6 +195,8 @@ pub struct Rules {
     pub sysctl_updates_nr_latency: bool,
     /// A nice change of the only task still asks to reschedule (5.2).
     pub prio_changed_alone: bool,
+    /// A running task that changes its group reschedules (5.6 and later).
+    pub move_reschedules: bool,
     /// Protection of the running entity.
     pub protection: Protection,
     /// `task_fork_fair` charges the parent and places the child on the forking CPU (up to 6.6).

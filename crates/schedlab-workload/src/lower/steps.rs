@@ -144,6 +144,7 @@ impl Steps<'_, '_> {
             S::Affinity(mask) if mask.is_empty() => return Err(LowerError::new(line, "affinity to no CPU at all")),
             S::Affinity(mask) => Op::SetAffinity(self.out.builder.mask(*mask)),
             S::Slice(slice) => Op::SetSlice(*slice),
+            S::Cgroup(path) => Op::SetCgroup(self.out.builder.cgroup(path)),
             S::Policy(policy) => {
                 check_policy(*policy, line)?;
                 Op::SetPolicy(*policy)

@@ -9,12 +9,13 @@ use crate::Policy;
 use schedlab_model::closest;
 
 /// What an object sets; `None` leaves it as it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Props {
     pub policy: Option<Policy>,
     pub nice: Option<i8>,
     pub slice: Option<Nanos>,
     pub cpus: Option<CpuMask>,
+    pub taskgroup: Option<String>,
 }
 
 /// Keys of both levels.
@@ -36,12 +37,13 @@ const POLICIES: [&str; 6] = ["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_
 /// Priority of a real-time task that names none (`DEFAULT_THREAD_PRIORITY`).
 const DEFAULT_PRIORITY: u8 = 10;
 
+/// The deepest task group.
+const MAX_DEPTH: usize = 32;
+
 /// Reads the properties of an object.
 pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppError> {
-    for (key, why) in [("nodes_membind", "memory placement"), ("taskgroup", "control groups")] {
-        if let Some(member) = object.get(key)? {
-            return Err(RtAppError::at(member.at, key, format!("{why}: there is no model of it yet")));
-        }
+    if let Some(member) = object.get("nodes_membind")? {
+        return Err(RtAppError::at(member.at, "nodes_membind", "memory placement: there is no model of it yet"));
     }
     for key in ["util_min", "util_max"] {
         check_util(object, key)?;
@@ -58,7 +60,8 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
             );
         }
     }
-    Ok(Props { policy, nice, slice: slice(object)?, cpus: cpus(object, nr_cpus)? })
+    let taskgroup = taskgroup(object, policy)?;
+    Ok(Props { policy, nice, slice: slice(object)?, cpus: cpus(object, nr_cpus)?, taskgroup })
 }
 
 /// The policy a member names; those without a model are refused.
@@ -80,6 +83,28 @@ pub(super) fn policy_of(member: &Member) -> Result<Policy, RtAppError> {
             })
         }
     }
+}
+
+/// The control group, `/` for the root; an empty name is none.
+fn taskgroup(object: &Object<'_>, policy: Option<Policy>) -> Result<Option<String>, RtAppError> {
+    let Some(member) = object.get("taskgroup")? else { return Ok(None) };
+    let name = text(member)?;
+    let error = |what: String| Err(RtAppError::at(member.at, &member.key, what));
+    if name.is_empty() {
+        return Ok(None);
+    }
+    if let Some(policy @ (Policy::Fifo(_) | Policy::RoundRobin(_))) = policy {
+        return error(format!("a task group has no {policy:?} tasks"));
+    }
+    let parts = || name.split('/').filter(|part| !part.is_empty());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if !name.starts_with('/') || parts().any(|part| part.starts_with('.') || !part.chars().all(plain)) {
+        return error(format!("\"{}\" is no path of a task group such as \"/tg1/tg11\"", short(name)));
+    }
+    if parts().count() > MAX_DEPTH {
+        return error(format!("more than {MAX_DEPTH} levels of task groups"));
+    }
+    Ok(Some(format!("/{}", parts().collect::<Vec<_>>().join("/"))))
 }
 
 /// `priority` beside a real-time policy.

@@ -149,6 +149,8 @@ impl Task {
         };
         let followed = context.followed(self);
         let mut body = Vec::new();
+        // It stays in a group until a phase names another, so only the first time round begins in the task's own.
+        let mut steps: Vec<Step> = self.props.taskgroup.iter().map(|path| self.enter(self.at.line, path)).collect();
         let mut before = if self.times == Times::Count(1) { None } else { self.phases.last() };
         for phase in &self.phases {
             self.set_props(phase, before, context, &mut body);
@@ -159,10 +161,10 @@ impl Task {
             }
             before = Some(phase);
         }
-        let steps = match self.times {
-            Times::Count(1) => body,
-            times => vec![Step::new(self.at.line, StepKind::Loop { times, body })],
-        };
+        match self.times {
+            Times::Count(1) => steps.extend(body),
+            times => steps.push(Step::new(self.at.line, StepKind::Loop { times, body })),
+        }
         Ok(TreeTask { line: self.at.line, spec, steps })
     }
 
@@ -181,7 +183,12 @@ impl Task {
         }
         into.extend(phase.props.policy.map(|policy| Step::new(line, StepKind::Policy(policy))));
         into.extend(phase.props.nice.map(|nice| Step::new(line, StepKind::Nice(nice))));
+        into.extend(phase.props.taskgroup.iter().map(|path| self.enter(line, path)));
         into.extend(phase.props.slice.map(|slice| Step::new(line, StepKind::Slice(slice))));
+    }
+
+    fn enter(&self, line: u32, path: &str) -> Step {
+        Step::new(line, StepKind::Cgroup(path.to_owned()))
     }
 
     fn phase_steps(&self, phase: &Phase, context: &Context<'_>, followed: &[&str]) -> Result<Vec<Step>, RtAppError> {

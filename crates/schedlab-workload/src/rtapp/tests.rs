@@ -85,6 +85,18 @@ fn properties_reach_the_task_and_its_phases() {
 }
 
 #[test]
+fn task_groups_are_entered_once_and_by_phases() {
+    let text = r#"{"tasks": {"t": {"taskgroup": "/tg1/tg11", "loop": 2,
+        "phases": {"a": {"run": 1}, "b": {"taskgroup": "/", "run": 1}, "c": {"taskgroup": "", "run": 1}}}}}"#;
+    let workload = workload(text);
+    let ops = &workload.programs[workload.tasks[1].program as usize].ops;
+    let moves: Vec<&Op> = ops.iter().filter(|op| matches!(op, Op::SetCgroup(_))).collect();
+    assert_eq!(moves, [&Op::SetCgroup(0), &Op::SetCgroup(1)], "the second loop stays in the root");
+    assert_eq!(workload.cgroups, ["/tg1/tg11", "/"]);
+    assert_eq!(ops[0], Op::SetCgroup(0), "before the first loop");
+}
+
+#[test]
 fn timers_of_one_thread_are_followed_and_shared_ones_are_objects() {
     let own = workload(r#"{"tasks": {"t": {"run": 1, "timer": {"ref": "tick", "period": 10}}}}"#);
     assert!(own.metrics.iter().any(|metric| metric.name == "wu_lat"));
@@ -168,7 +180,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"tasks": {"t": {"run": 1, "cpus": [4]}}}"#, "tasks.t.cpus", "no CPU 4"),
     (r#"{"tasks": {"t": {"run": 1, "cpus": []}}}"#, "tasks.t.cpus", "no CPU at all"),
     (r#"{"tasks": {"t": {"run": 1, "cpus": 1}}}"#, "tasks.t.cpus", "not an array"),
-    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a"}}}"#, "tasks.t.taskgroup", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "a"}}}"#, "tasks.t.taskgroup", "no path"),
+    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a/.."}}}"#, "tasks.t.taskgroup", "no path"),
+    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a", "policy": "SCHED_FIFO"}}}"#, "tasks.t.taskgroup", "has no Fifo"),
     (r#"{"tasks": {"t": {"run": 1, "nodes_membind": [0]}}}"#, "tasks.t.nodes_membind", "no model"),
     (r#"{"tasks": {"t": {"run": 1, "util_min": 512}}}"#, "tasks.t.util_min", "no model"),
     (r#"{"tasks": {"t": {"run": 1, "util_max": 2000}}}"#, "tasks.t.util_max", "outside 0..=1024"),
