@@ -385,3 +385,23 @@ proptest! {
         }
     }
 }
+
+/// Groups' entities stand behind the tasks' and move when tasks need room.
+#[test]
+fn tasks_added_late_compete_in_their_group() {
+    for version in Version::all() {
+        let mut fair = Fair::new(KernelConfig::new(version, 1, 250));
+        let above = fair.create_group(GroupId::ROOT);
+        let group = fair.create_group(above);
+        let attr = TaskAttr { group, ..TaskAttr::default() };
+        let mut now = MSEC;
+        for count in 1..=600 {
+            let task = fair.add_task(&attr);
+            now += 1000;
+            fair.enqueue_task(CpuId(0), task, Enqueue { wakeup: true, ..Enqueue::default() }, now);
+            assert_eq!(fair.waiting(group, CpuId(0)).count(), count, "{}", version.name);
+            assert_eq!(fair.waiting(GroupId::ROOT, CpuId(0)).count(), 1, "{}", version.name);
+        }
+        assert!(fair.pick_next_task(CpuId(0), now).is_some());
+    }
+}

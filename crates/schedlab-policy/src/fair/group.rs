@@ -227,22 +227,20 @@ impl Fair {
         self.recency.push(Recency::default());
     }
 
-    /// Puts a task's entity in its place: one that was released, else behind the last task's.
-    pub(super) fn place_task(&mut self, entity: Entity) -> TaskId {
+    /// A place for a task's entity: one that was released, else behind the last task's. Taken before the entity is made,
+    /// since making room renumbers the groups' entities, its parent among them.
+    pub(super) fn place_for_task(&mut self) -> TaskId {
         if let Some(task) = self.released.pop() {
-            self.entities[task.index()] = entity;
             self.nodes[task.index()] = Node::default();
             self.recency[task.index()] = Recency::default();
             return task;
         }
         let task = TaskId(self.nr_tasks as u32);
         if !self.grouped {
-            self.push_entity(entity);
-        } else {
-            if self.nr_tasks == self.first_group {
-                self.make_room(self.nr_tasks);
-            }
-            self.entities[self.nr_tasks] = entity;
+            let blank = self.blank_entity(CpuId(0));
+            self.push_entity(blank);
+        } else if self.nr_tasks == self.first_group {
+            self.make_room(self.nr_tasks);
         }
         self.nr_tasks += 1;
         task

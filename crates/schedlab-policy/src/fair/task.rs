@@ -32,8 +32,9 @@ pub(super) fn latency_slice(base_slice: Nanos, latency_nice: i8) -> Nanos {
 impl Fair {
     /// A task that exists and is not queued (`__sched_fork`): no lag, vruntime 0 relative to its CPU's queue.
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
-        let entity = self.new_entity(attr);
-        self.place_task(entity)
+        let task = self.place_for_task();
+        self.entities[task.index()] = self.new_entity(attr);
+        task
     }
 
     pub(super) fn new_entity(&self, attr: &TaskAttr) -> Entity {

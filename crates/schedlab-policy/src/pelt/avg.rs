@@ -105,7 +105,7 @@ impl SchedAvg {
         self.load_sum += state.load * contrib;
         self.runnable_sum += (state.runnable * contrib) << signals.runnable_shift;
         if state.running {
-            self.util_sum += (contrib << CAPACITY_SHIFT) as u32;
+            self.util_sum = self.util_sum.wrapping_add((contrib << CAPACITY_SHIFT) as u32);
         }
     }
 

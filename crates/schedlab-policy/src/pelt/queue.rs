@@ -110,7 +110,8 @@ impl QueueLoad {
         }
         self.enqueue_load_avg(se, weight);
         self.avg.util_avg += se.util_avg;
-        self.avg.util_sum += se.util_sum;
+        // 32 bits, as in the kernel: some ninety busy tasks that come at once wrap it around.
+        self.avg.util_sum = self.avg.util_sum.wrapping_add(se.util_sum);
         self.add_tg_cfs_propagate(se.load_sum as i64);
     }
 
