@@ -1,6 +1,6 @@
 //! Whether the workloads, the variants and the machine go together; each by itself is already valid.
 
-use schedlab_model::CpuMask;
+use schedlab_model::{suggest, CpuMask};
 use schedlab_workload::{Op, Program, Workload};
 
 use crate::attributes::{has_latency_nice, has_slice, no_slice};
@@ -38,7 +38,8 @@ pub(crate) fn check(
         let Some(path) = workload.cgroups.get(*index as usize).filter(|path| *path != "/") else { continue };
         if cgroups.iter().all(|cgroup| cgroup.path != *path) {
             let error = at(draft, program, step, format!("unknown cgroup \"{path}\""));
-            return Err(error.expected("the name of a [[cgroup]]"));
+            let near = suggest(path, cgroups.iter().map(|cgroup| cgroup.path.as_str()));
+            return Err(error.expected("the name of a [[cgroup]]").hint(near));
         }
     }
     for (program, step, op) in ops(workload) {

@@ -54,6 +54,16 @@ fn its_duration_is_its_end() {
 }
 
 #[test]
+fn its_task_groups_exist_without_being_declared() {
+    let dir = Dir::new("groups");
+    let text = TASK.replace("\"loop\"", "\"taskgroup\": \"/tg1/tg11\", \"loop\"");
+    let scenario = dir.scenario("rt-app = \"a.json\"", &[("a.json", &text)]).unwrap();
+    let paths: Vec<&str> = scenario.variants()[0].cgroups.iter().map(|cgroup| cgroup.path.as_str()).collect();
+    assert_eq!(paths, ["/tg1", "/tg1/tg11"]);
+    assert_eq!(scenario.variants()[0].workloads[0].cgroups, ["/tg1/tg11"]);
+}
+
+#[test]
 fn errors_are_in_its_lines() {
     let dir = Dir::new("errors");
     let cases = [
