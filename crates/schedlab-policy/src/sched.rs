@@ -5,6 +5,7 @@
 //! hotplug, NUMA balancing, asymmetric capacities.
 
 mod change;
+mod clock;
 pub(crate) mod rq;
 pub(crate) mod task;
 pub(crate) mod types;
@@ -207,6 +208,7 @@ impl Sched {
         let wish = self.fair.wakeup_preempt(cpu, task, flags, need_resched, now);
         // Delayed tasks that the check came across may have left (7.x).
         self.sync(cpu);
+        self.skip_after_check(cpu, need_resched, wish, now);
         wish
     }
 
@@ -274,7 +276,12 @@ impl Sched {
     pub fn yield_current(&mut self, cpu: CpuId, now: Nanos) {
         match self.rt.curr(cpu) {
             Some(curr) => self.rt.yield_task(cpu, curr),
-            None => self.fair.yield_task(cpu, now),
+            None => {
+                self.fair.yield_task(cpu, now);
+                if self.fair.rq(cpu).h_nr_running > 1 {
+                    self.skip_update(cpu, now);
+                }
+            }
         }
     }
 

@@ -13,7 +13,8 @@ impl<S: Sink> Engine<'_, S> {
     /// `__schedule` on a CPU.
     pub fn schedule(&mut self, cpu: CpuId) {
         self.progress(cpu);
-        self.gone(cpu);
+        let (clock, decided) = (self.sched.schedule_clock(cpu, self.now), self.sched.decided());
+        self.gone(cpu, clock);
         let c = &mut self.cpus[cpu.index()];
         c.marked = false;
         c.need_resched = false;
@@ -22,6 +23,7 @@ impl<S: Sink> Engine<'_, S> {
         c.schedule_paid = false;
         let (prev, away) = (c.curr, c.push_away.take());
         self.checks.picked(cpu, self.now);
+        let stopped = away.is_some() || self.sched.has_to_push(cpu);
         if let Some((task, dest)) = away {
             self.push_away(cpu, task, dest);
         }
@@ -33,7 +35,10 @@ impl<S: Sink> Engine<'_, S> {
             let pulled = self.sched.rt_pull(cpu, self.now);
             self.apply_moves(cpu, &pulled);
         }
-        let next = self.sched.pick_next_task(cpu, self.now).or_else(|| self.pull(cpu));
+        // The stopper that pushed has updated the clock.
+        let clock = if stopped { self.now } else { clock };
+        let next = self.sched.pick_next_task(cpu, clock).or_else(|| self.pull(cpu));
+        self.sched.date_decisions(decided, self.now);
         let next = if self.bandwidth { self.without_throttled(cpu, next) } else { next };
         if prev == next {
             match next {
@@ -241,13 +246,13 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     /// `deactivate_task` in `__schedule`, of a task that blocks or has exited.
-    fn gone(&mut self, cpu: CpuId) {
+    fn gone(&mut self, cpu: CpuId, clock: Nanos) {
         let c = &mut self.cpus[cpu.index()];
         let (Some(why), Some(task)) = (c.leaving_for.take(), c.curr) else { return };
         let t = &mut self.tasks[task.index()];
         t.work_left = std::mem::take(&mut t.after) << WORK_SHIFT;
         self.checks.fair.changed(cpu, self.now);
-        self.sched.block(task, why == Leaving::Exits, self.now);
+        self.sched.block(task, why == Leaving::Exits, clock);
         if why == Leaving::Exits {
             self.sched.fair.task_dead(task);
         }

@@ -255,6 +255,15 @@ impl Fair {
         self.clocks[self.rqs[rq].cpu.index()].now(now) + BOOT
     }
 
+    /// Up to when the CPU's queue was charged or aged.
+    pub(crate) fn seen(&self, cpu: CpuId) -> Nanos {
+        let root = cpu.index();
+        let aged = if self.scaled { 0 } else { self.rqs[root].pelt.avg.last_update_time.saturating_sub(BOOT) };
+        let leaf = self.leaf(root);
+        let charged = if leaf.is_some() { self.se(leaf).exec_start } else { 0 };
+        aged.max(charged).max(self.last_charge(root))
+    }
+
     /// From `now` on the CPU has this part of the largest capacity and of its own largest frequency, of 1024.
     pub fn set_cpu_scale(&mut self, cpu: CpuId, capacity: u32, frequency: u32, now: Nanos) {
         self.scaled = true;

@@ -13,6 +13,8 @@ const AVG_IDLE_AT_BOOT: Nanos = 1_000_000;
 pub(crate) struct Rq {
     /// The idle task is current.
     pub idle: bool,
+    /// RQCF_REQ_SKIP is set: the clock as it was then.
+    pub skip: Option<Nanos>,
     /// Something is on the wakelist.
     pub ttwu_pending: bool,
     /// Copy of the fair class's count; the difference to it is what changed since the last look.
@@ -42,6 +44,7 @@ impl Rq {
     pub fn new(migration_cost: Nanos) -> Self {
         Rq {
             idle: true,
+            skip: None,
             ttwu_pending: false,
             nr_running: 0,
             idle_stamp: 1,

@@ -1,0 +1,129 @@
+//! The clock by which `schedule()` charges (`rq_clock_skip_update`, RQCF_REQ_SKIP).
+//!
+//! A wakeup check that leaves the running task with need-resched set has just updated the runqueue's clock, and so has a
+//! yield: the next `__schedule` does not update it again. What passes until then, an interrupt on its way or an idle CPU that wakes
+//! up, is charged to the task that comes, not to the one that goes. Kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`,
+//! `wakeup_preempt`). Left out: up to 6.1 the clock stands still until the switch is over, a newidle balance included; with real-time tasks on
+//! the machine the clock is always updated.
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::Sched;
+use crate::Resched;
+
+impl Sched {
+    /// The time by the CPU's clock for the `__schedule` that begins now. Whatever looked at its queue since a check asked to
+    /// skip the update has updated the clock itself.
+    pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos) -> Nanos {
+        match self.rqs[cpu.index()].skip.take() {
+            Some(skipped) if !self.rt.in_use() => skipped.max(self.fair.seen(cpu)).min(now),
+            _ => now,
+        }
+    }
+
+    /// How many decisions are recorded.
+    #[inline]
+    #[must_use]
+    pub fn decided(&self) -> usize {
+        self.fair.decisions.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Decisions recorded after the first `from` were made now, by whichever clock they charged.
+    #[inline]
+    pub fn date_decisions(&mut self, from: usize, now: Nanos) {
+        if let Some(decisions) = &mut self.fair.decisions {
+            decisions.iter_mut().skip(from).for_each(|decision| decision.now = now);
+        }
+    }
+
+    /// The end of `wakeup_preempt`: only a full wish counts, and a task that is still queued (or the idle task) to answer it.
+    pub(super) fn skip_after_check(&mut self, cpu: CpuId, asked: bool, wish: Resched, now: Nanos) {
+        let queued = |task| self.fair.entity(task).on_rq;
+        if (asked || wish == Resched::Full) && self.fair.curr(cpu).is_none_or(queued) {
+            self.skip_update(cpu, now);
+        }
+    }
+
+    /// `rq_clock_skip_update`, right after an update.
+    pub(super) fn skip_update(&mut self, cpu: CpuId, now: Nanos) {
+        self.rqs[cpu.index()].skip = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::PreemptModel;
+    use crate::{KernelConfig, TaskAttr, Version, WakeKind};
+    use schedlab_model::{TaskId, Topology, MSEC, USEC};
+
+    const CPU: CpuId = CpuId(0);
+    const WAKE: WakeKind = WakeKind::Wakeup { sync: false };
+
+    fn one_cpu(row: &str, preempt: PreemptModel) -> Sched {
+        let mut config = KernelConfig::new(Version::find(row).unwrap(), 1, 250);
+        config.set_preempt(preempt).unwrap();
+        Sched::new(config, Arc::new(Topology::regular(1, 1, 1, 1, true).unwrap()))
+    }
+
+    fn wake(sched: &mut Sched, now: Nanos) -> (TaskId, Resched) {
+        let task = sched.add_task(&TaskAttr::default());
+        sched.activate(task, CPU, WAKE, now);
+        (task, sched.wakeup_preempt(CPU, task, WAKE, false, now))
+    }
+
+    #[test]
+    fn what_passes_after_a_check_that_preempts_is_the_next_tasks() {
+        for row in ["5.2", "6.1", "6.6", "6.12.107", "6.18", "7.2"] {
+            let mut sched = one_cpu(row, PreemptModel::Full);
+            let (hog, _) = wake(&mut sched, MSEC);
+            let clock = sched.schedule_clock(CPU, MSEC + 50 * USEC);
+            assert_eq!(clock, MSEC, "{row}: an idle CPU's way out of idle is charged to the wakee");
+            assert_eq!(sched.pick_next_task(CPU, clock), Some(hog));
+            (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
+            let asked = 40 * MSEC;
+            let wakee = sched.add_task(&TaskAttr::default());
+            sched.activate(wakee, CPU, WAKE, asked);
+            sched.wakeup_preempt(CPU, wakee, WAKE, true, asked);
+            let clock = sched.schedule_clock(CPU, asked + 9 * USEC);
+            assert_eq!(clock, asked, "{row}");
+            let next = sched.pick_next_task(CPU, clock).unwrap();
+            let ran = |sched: &Sched, task| sched.fair.entity(task).sum_exec_runtime;
+            assert_eq!(ran(&sched, hog), asked - MSEC, "{row}: who goes does not pay for the way to schedule()");
+            let before = ran(&sched, next);
+            sched.tick(CPU, asked + 100 * USEC);
+            assert_eq!(ran(&sched, next) - before, 100 * USEC, "{row}: who comes does");
+            assert_eq!(sched.schedule_clock(CPU, 50 * MSEC), 50 * MSEC, "{row}: it is skipped once");
+        }
+    }
+
+    #[test]
+    fn a_tick_in_between_updates_the_clock() {
+        let mut sched = one_cpu("6.1", PreemptModel::Full);
+        let (_, _) = wake(&mut sched, MSEC);
+        let clock = sched.schedule_clock(CPU, MSEC);
+        sched.pick_next_task(CPU, clock);
+        (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
+        let (_, wish) = wake(&mut sched, 40 * MSEC);
+        assert_eq!(wish, Resched::Full);
+        sched.tick(CPU, 44 * MSEC);
+        assert_eq!(sched.schedule_clock(CPU, 44 * MSEC + USEC), 44 * MSEC);
+    }
+
+    #[test]
+    fn a_lazy_wish_does_not_stop_the_clock() {
+        let mut sched = one_cpu("7.2", PreemptModel::Lazy);
+        wake(&mut sched, MSEC);
+        let clock = sched.schedule_clock(CPU, MSEC);
+        sched.pick_next_task(CPU, clock);
+        (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
+        sched.fair.clear_resched(CPU);
+        let (_, wish) = wake(&mut sched, 40 * MSEC);
+        assert_eq!(wish, Resched::Lazy);
+        assert_eq!(sched.schedule_clock(CPU, 40 * MSEC + USEC), 40 * MSEC + USEC);
+    }
+}
