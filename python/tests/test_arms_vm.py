@@ -26,6 +26,7 @@ from schedlab.scenario import Scenario
 # A guest that does as its init would: unpacks what it got, runs the agent, sends a report.
 QEMU = """\
 #!/bin/sh
+[ "$1" = --version ] && { echo "QEMU emulator version 7.2.0"; exit; }
 while [ $# -gt 0 ]; do
     case $1 in file:*) raw=${1#file:} ;; -initrd) initrd=$2 ;; -kernel) kernel=$2 ;; esac
     echo "$1" >>"$HERE/words"
@@ -122,6 +123,8 @@ def test_each_variant_boots_its_kernel_with_its_settings(here: Path) -> None:
     assert comparison.machine == "TCG -icount, 1 CPU"
     assert "differs: release: old 6.1.192, new 6.12.107" in comparison.remarks
     assert any("image_sha256" in remark for remark in comparison.remarks)
+    state = next(iter(result.runs.values())).record["place"]["state"]
+    assert (state["qemu"], len(state["agent_sha256"])) == ("7.2.0", 64)
     assert {row["verdict"] for row in comparison.table()} != {"undecided, order only"}
 
 

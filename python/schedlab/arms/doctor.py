@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from schedlab.arms import accelerator, agent, groups, guest, images
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError, reason
-from schedlab.guests import debian, programs
+from schedlab.guests import debian, programs, qemu
 from schedlab.guests.qemu import QEMU
 
 TRACEFS = "/sys/kernel/tracing"
@@ -142,9 +140,7 @@ def _perf(root: Path) -> Finding:
 def _qemu() -> Finding:
     if not shutil.which(QEMU):
         return Finding("QEMU", False, "not installed", "--arm vm", "apt-get install qemu-system-x86")
-    said = subprocess.run([QEMU, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
-    version = re.search(r"version (\S+)", said)
-    return Finding("QEMU", True, version[1] if version else "of unknown version", "--arm vm")
+    return Finding("QEMU", True, qemu.version(), "--arm vm")
 
 
 def _kernels(engine: Engine) -> list[Finding]:

@@ -12,8 +12,8 @@ from schedlab.arms.arm import Flag, Place, check_real, is_cancelled
 from schedlab.arms.order import to_and_fro
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import ArmError, OutputError, reason
-from schedlab.guests.kernels import Kernel
-from schedlab.guests.qemu import COUNTED, EMULATED, Machine, boot
+from schedlab.guests.kernels import Kernel, digest
+from schedlab.guests.qemu import COUNTED, EMULATED, Machine, boot, version
 from schedlab.outcome import Run
 from schedlab.runner import Job
 from schedlab.scenario import Scenario
@@ -31,6 +31,7 @@ class VmArm:
         self._kernels: dict[str, Kernel] = {}
         self._accel: tuple[str, ...] = COUNTED
         self._base = b""
+        self._tools: dict[str, str] = {}
 
     def prepare(self, scenario: Scenario) -> None:
         options = scenario.arms["vm"]
@@ -49,6 +50,7 @@ class VmArm:
         first = next(iter(self._kernels.values()))
         self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
         self._base = guest.base(agent.programs(scenario.file) if scenario.arms["driver"] != "agent" else [])
+        self._tools = {"qemu": version(), "agent_sha256": digest(agent.find())}
         topology.smp(scenario.machine.topology, scenario.machine.cpus)
 
     def plan(self, scenario: Scenario, seeds: Sequence[int], traces: Path | None) -> list[Job]:
@@ -117,7 +119,7 @@ class VmArm:
     def _place(self, scenario: Scenario, kernel: Kernel, sent: guest.Sent) -> Place:
         cpus = scenario.machine.cpus
         machine = f"{accelerator.words(self._accel)}, {cpus} CPU{'s' * (cpus > 1)}"
-        state = {**sent.state, "image": kernel.source, "image_sha256": kernel.sha256}
+        state = {**sent.state, **self._tools, "image": kernel.source, "image_sha256": kernel.sha256}
         return Place(machine, state, untimed=self._untimed())
 
     def _untimed(self) -> str | None:

@@ -78,6 +78,13 @@ class Machine:
         return f"console=ttyS0 quiet panic=-1{groups} cryptomgr.notests {self.append}".strip()
 
 
+def version() -> str:
+    """QEMU's, as it tells it."""
+    said = subprocess.run([QEMU, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    found = re.search(r"version (\S+)", said)
+    return found[1] if found else "of unknown version"
+
+
 @dataclass(frozen=True, slots=True)
 class Booted:
     """How a guest that did all it was asked to do ended."""
