@@ -111,7 +111,7 @@ def nameless(line: str) -> str:
     """Without the names of programs that are not ours, and without the machine's command line."""
     if line.startswith("#"):
         return re.sub(r"(# kernel [\d.]+)\S*( cpus \d+).*", r"\1\2", line)
-    line = re.sub(r"comm=(\S+)", lambda found: found[0] if OURS.match(found[1]) else "comm=other", line)
+    line = re.sub(r"comm=(.+?)(?= [a-z_]+=|$)", lambda found: found[0] if OURS.match(found[1]) else "comm=other", line)
     return re.sub(r"^( *)(.+?)(-\d+ +\[)", lambda f: f[0] if OURS.match(f[2]) else f"{f[1]}other{f[3]}", line)
 
 

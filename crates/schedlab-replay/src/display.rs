@@ -35,7 +35,7 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if report.recorded_row == Some(report.row) {
         report.refused.iter().try_for_each(|word| writeln!(f, "warning: {word}"))?;
     }
-    if trace.sessions {
+    if trace.sessions && trace.placed == 0 {
         writeln!(f, "warning: sessions are groups; tasks seen at the start are taken for tasks of none")?;
     }
     if trace.lost > 0 {

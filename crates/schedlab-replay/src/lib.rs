@@ -7,6 +7,7 @@
 
 mod display;
 mod explain;
+mod homes;
 mod hypotheses;
 mod model;
 mod operation;
@@ -26,11 +27,14 @@ pub use report::{
 };
 pub use settings::row_of;
 
+use std::sync::Arc;
+
 use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::Version;
 use schedlab_trace::{Header, TraceError, TraceReader};
 
 use explain::Asking;
+use homes::Homes;
 use hypotheses::Row;
 use model::Model;
 use reading::Reading;
@@ -77,12 +81,13 @@ pub fn replay_rows(
     let mut first = window.next()?;
     header.nr_cpus = Some(window.fix_cpus(header.nr_cpus));
     let from = window.start() + options.warm_up;
+    let homes = Arc::new(Homes::of(&header));
     let mut rows: Vec<(Row, Vec<String>)> = versions
         .iter()
         .map(|version| {
             let Settings { config, refused } = settings(&header, version);
             let tally = Tally { from, limit: options.disagreements, ..Tally::default() };
-            (Row::new(Model::new(config, Tally::default()), tally), refused)
+            (Row::new(Model::new(config, Tally::default(), homes.clone()), tally), refused)
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
@@ -120,7 +125,15 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
     let kernel = header.kernel.clone();
     let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
     let sessions = uses_autogroup(header);
-    let trace = TraceInfo { kernel, cpus: row.model().fair.config.nr_cpus, records, lost, span_ns, sessions };
+    let trace = TraceInfo {
+        kernel,
+        cpus: row.model().fair.config.nr_cpus,
+        records,
+        lost,
+        span_ns,
+        sessions,
+        placed: Homes::of(header).len(),
+    };
     let version = row.model().fair.config.version.name;
     let mut tally = row.tally;
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {

@@ -16,8 +16,8 @@ pub enum Operation {
     Introduce { pid: Pid, weight: Weight, at: Whereabouts, first: Option<First> },
     /// `update_curr`: `ran` ns were charged to the current task of `cpu`; `asked`: within a wakeup, when that began.
     Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within, asked: Option<Nanos> },
-    /// The scheduler tick, after its accounting; or, if `hrtick`, perhaps the timer of a slice, which always reschedules.
-    Tick { cpu: CpuId, flag: Flag, hrtick: bool },
+    /// The scheduler tick, after its accounting, or the timer of a slice (HRTICK), which always reschedules.
+    Tick { cpu: CpuId, flag: Flag, timer: Timer },
     /// A wakeup put a task on a queue (or found it there) and asked whether it preempts.
     /// `asked`: when `sched_waking` said so; `left`: what the running task is charged next, at most.
     Wake { cpu: CpuId, pid: Pid, new: bool, asked: Nanos, left: Nanos, first: Option<First>, flag: Flag },
@@ -89,6 +89,15 @@ pub enum Group {
     Root,
     /// A new one: its own session's.
     New,
+}
+
+/// Which timer fired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timer {
+    Tick,
+    Hrtick,
+    /// One of them: no record tells.
+    Either,
 }
 
 /// What an accounting belongs to.

@@ -68,8 +68,10 @@ pub struct TraceInfo {
     pub lost: u64,
     /// From the first record to the last.
     pub span_ns: Nanos,
-    /// Sessions are groups; those that began before the trace are not known.
+    /// Sessions are groups; those that began before the trace are known by its header alone.
     pub sessions: bool,
+    /// Tasks that the header places in their groups.
+    pub placed: usize,
 }
 
 /// Agreement, with its 95% Wilson interval.

@@ -22,6 +22,8 @@ pub enum What {
     Probe(Probe),
     /// The task enters `sched_yield`.
     Yield,
+    /// The timer of a slice fired.
+    Hrtick,
     /// The kernel is about to change a task's scheduling.
     Set(Set),
     /// A runqueue's clock (`clock_task`), read where its lock is held: of this CPU, else of the task's. `regroups`: where a
@@ -146,6 +148,7 @@ impl Step {
                 let prev = prev.map(What::Probe);
                 [step(prev.unwrap_or(What::Other)), next.and_then(step)]
             }
+            Body::Other { name: "ht", .. } => [step(What::Hrtick), None],
             Body::Other { name: "", fields } if fields.0.starts_with("sys_sched_yield(") => [step(What::Yield), None],
             // A system call's first argument is read as its name's end.
             Body::Other { name: "sys_sched_setaffinity(pid", fields } => {

@@ -21,6 +21,7 @@ pub struct Window<'r> {
     last: Nanos,
     records: u64,
     shows_state: bool,
+    shows_hrtick: bool,
     cpus: usize,
     fixed: bool,
 }
@@ -37,6 +38,7 @@ impl<'r> Window<'r> {
             last: 0,
             records: 0,
             shows_state: false,
+            shows_hrtick: false,
             cpus: 1,
             fixed: false,
         }
@@ -77,6 +79,7 @@ impl<'r> Window<'r> {
         }
         self.cpus = self.cpus.max(cpus);
         self.shows_state |= steps.iter().flatten().any(Step::shows_state);
+        self.shows_hrtick |= steps.iter().flatten().any(|step| matches!(step.what, What::Hrtick));
         self.ahead.extend(steps.into_iter().flatten());
         Ok(())
     }
@@ -107,6 +110,11 @@ impl<'r> Window<'r> {
     /// Whether any record shows a task's vruntime.
     pub fn shows_state(&self) -> bool {
         self.shows_state
+    }
+
+    /// Whether a probe tells when the timer of a slice fires.
+    pub fn shows_hrtick(&self) -> bool {
+        self.shows_hrtick
     }
 
     /// The name a task goes by, as last read.

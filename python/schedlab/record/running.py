@@ -12,6 +12,7 @@ from pathlib import Path
 
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, reason
+from schedlab.record import tasks
 from schedlab.record.events import EVENTS
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -52,17 +53,27 @@ def _through_tracefs(tracefs: Path, line: str, raw: Path, header: str, tell: Cal
                 switch.write_text("1")
             else:
                 tell(f"no event {event}")
+        # Whoever is born between two looks is in one of them, or in the trace.
+        before = tasks.lines()
         (instance / "tracing_on").write_text("1")
+        found = dict.fromkeys([*before, *_new(before, tasks.lines())])
         try:
             code = _run(line)
         finally:
             (instance / "tracing_on").write_text("0")
         with raw.open("wb") as to:
             to.write(header.encode())
+            to.writelines(f"# {line}\n".encode() for line in found)
             to.writelines(_dropped(instance))
             with (instance / "trace").open("rb") as text:
                 shutil.copyfileobj(text, to, 1 << 20)
     return Ran(raw, code, "tracefs")
+
+
+def _new(before: list[str], after: list[str]) -> list[str]:
+    """Lines about tasks and groups that were not there before."""
+    known = {tuple(line.split()[:2]) for line in before}
+    return [line for line in after if tuple(line.split()[:2]) not in known]
 
 
 @contextmanager

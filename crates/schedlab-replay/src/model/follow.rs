@@ -3,20 +3,24 @@
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::{Dequeue, Enqueue, WakeFlags};
-use schedlab_policy::{DelayedLag, Resched};
+use schedlab_policy::{DelayedLag, Feature, Resched};
 
 use super::Model;
-use crate::operation::{First, Flag, Left};
+use crate::operation::{First, Flag, Left, Timer};
 use crate::tally::Kind;
 
 impl Model {
-    /// `scheduler_tick`, after its accounting. Where it may be the timer of some slice, only a slice that is used up can
-    /// be judged.
-    pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag, hrtick: bool) {
+    /// `scheduler_tick` or `hrtick`, after its accounting. Where either may have fired, only a slice that is used up can be
+    /// judged.
+    pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag, timer: Timer) {
         let Some(curr) = self.fair.curr(cpu) else { return };
         let contested = self.fair.rq(cpu).h_nr_running > 1;
-        let resched = self.fair.task_tick(cpu, self.clock(cpu)) != Resched::No;
-        if contested && hrtick && !resched {
+        let expired = timer == Timer::Hrtick && self.fair.config.has(Feature::Hrtick);
+        let resched = match expired {
+            true => self.fair.hrtick_expired(cpu, self.clock(cpu)),
+            false => self.fair.task_tick(cpu, self.clock(cpu)),
+        } != Resched::No;
+        if contested && timer != Timer::Tick && !resched {
             self.unjudged_timer(cpu, curr, flag);
         } else if contested {
             self.judge_preemption(Kind::Tick, cpu, curr, resched, flag);

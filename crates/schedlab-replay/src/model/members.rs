@@ -6,6 +6,7 @@ use schedlab_policy::weight::calc_delta_fair;
 use schedlab_policy::{FairPolicy, TaskAttr};
 
 use super::{Member, Model};
+use crate::homes::Home;
 use crate::operation::{First, Group, Weight, Whereabouts};
 
 impl Model {
@@ -16,10 +17,12 @@ impl Model {
             Whereabouts::Running(cpu) | Whereabouts::Queued(cpu) | Whereabouts::Asleep(cpu) => cpu,
         };
         let (nice, policy) = match weight {
+            Weight::Nice(nice) if self.homes.idle(pid) => (nice, FairPolicy::Idle),
             Weight::Nice(nice) => (nice, FairPolicy::Normal),
             Weight::Idle => (0, FairPolicy::Idle),
         };
-        let id = self.add(pid, &TaskAttr { nice, policy, cpu, ..TaskAttr::default() });
+        let group = self.group_at(&self.homes.home(pid), self.clock(cpu));
+        let id = self.add(pid, &TaskAttr { nice, policy, cpu, group, ..TaskAttr::default() });
         if let Whereabouts::Asleep(_) = at {
             // Far to the left on any queue and relative to any: its queue alone places it, as a long sleeper.
             let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.task_state(id) };
@@ -37,6 +40,23 @@ impl Model {
         }
         // Last: where it runs its mark of protection is the kernel's.
         self.take_over(pid, first);
+    }
+
+    /// The group that stands for a task's home of before the trace.
+    fn group_at(&mut self, home: &Home, now: Nanos) -> GroupId {
+        if *home == Home::Root {
+            return GroupId::ROOT;
+        }
+        if let Some(group) = self.groups.get(home) {
+            return *group;
+        }
+        let parent = self.group_at(&home.parent(), now);
+        let group = self.fair.create_group(parent);
+        if let Some(shares) = self.homes.shares(home) {
+            self.fair.set_shares(group, shares, now);
+        }
+        self.groups.insert(home.clone(), group);
+        group
     }
 
     pub(super) fn add(&mut self, pid: Pid, attr: &TaskAttr) -> TaskId {
@@ -189,6 +209,8 @@ impl Model {
         let now = self.clock(cpu);
         match to {
             Group::Same => self.fair.requeue_task(id, now),
+            // A control group is kept to the end.
+            Group::Root if matches!(self.homes.home(pid), Home::Control(_)) => self.fair.requeue_task(id, now),
             Group::Root => self.fair.move_to_group(id, GroupId::ROOT, now),
             Group::New => {
                 let group = self.fair.create_group(GroupId::ROOT);

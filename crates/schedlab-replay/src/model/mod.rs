@@ -9,11 +9,13 @@ mod signature;
 mod state;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, USEC};
-use schedlab_policy::fair::Fair;
+use schedlab_policy::fair::{Fair, GroupId};
 use schedlab_policy::{DelayedLag, KernelConfig, Policy};
 
+use crate::homes::{Home, Homes};
 use crate::hypotheses::Draw;
 use crate::operation::{Operation, Within};
 use crate::tally::Tally;
@@ -34,6 +36,9 @@ pub struct Model {
     pub draw: Draw,
     eevdf: bool,
     members: BTreeMap<Pid, Member>,
+    /// Where the header says tasks were, and those of the groups that were made.
+    homes: Arc<Homes>,
+    groups: BTreeMap<Home, GroupId>,
     pids: Vec<Pid>,
     free: Vec<TaskId>,
     cpus: Vec<Cpu>,
@@ -90,14 +95,29 @@ struct Cpu {
 }
 
 impl Model {
-    pub fn new(config: KernelConfig, tally: Tally) -> Self {
+    pub fn new(config: KernelConfig, tally: Tally, homes: Arc<Homes>) -> Self {
         let eevdf = config.version.rules.policy == Policy::Eevdf;
         let mut fair = Fair::new(config);
         fair.decisions = Some(Vec::new());
         let cpus = vec![Cpu::default(); fair.config.nr_cpus];
         let (members, pids, free) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let (verdicts, draw) = (Vec::new(), Draw::default());
-        Model { fair, tally, verdicts, draw, eevdf, members, pids, free, cpus, now: 0, at: CpuId(0), order: 0 }
+        let (verdicts, draw, groups) = (Vec::new(), Draw::default(), BTreeMap::new());
+        Model {
+            fair,
+            tally,
+            verdicts,
+            draw,
+            eevdf,
+            members,
+            homes,
+            groups,
+            pids,
+            free,
+            cpus,
+            now: 0,
+            at: CpuId(0),
+            order: 0,
+        }
     }
 
     /// Takes part in an operation at a time of the trace; the record is of CPU `at`.
@@ -115,7 +135,7 @@ impl Model {
                 self.measure(cpu, ran, asked);
                 self.account(cpu, pid, ran, printed, within);
             }
-            Operation::Tick { cpu, flag, hrtick } => self.tick(cpu, flag, hrtick),
+            Operation::Tick { cpu, flag, timer } => self.tick(cpu, flag, timer),
             Operation::Wake { cpu, pid, new, asked, left, first, flag } => {
                 self.wake((cpu, pid, new), (asked, left), first, flag);
             }
@@ -261,6 +281,7 @@ impl Model {
         self.fair = Fair::new(config);
         self.fair.decisions = Some(Vec::new());
         self.members.clear();
+        self.groups.clear();
         self.pids.clear();
         self.free.clear();
         self.cpus = vec![Cpu::default(); cpus];

@@ -6,7 +6,7 @@ use schedlab_trace::{Kind, TaskState};
 use super::ahead::weight_of;
 use super::switch::left;
 use super::{is_fair, nice, Place, Reading, Task};
-use crate::operation::{Group, Left, Operation, Weight, Whereabouts, Within};
+use crate::operation::{Group, Left, Operation, Timer, Weight, Whereabouts, Within};
 use crate::step::{Point, Step, What};
 use crate::window::Window;
 
@@ -62,8 +62,8 @@ impl Reading {
         }
         if within == Within::Tick {
             let flag = self.flag_ahead(cpu, ahead);
-            let hrtick = self.hrtick.is_some_and(|period| self.ticked(cpu, step.time / period));
-            self.push(Operation::Tick { cpu, flag, hrtick });
+            let timer = self.timer(cpu, step, ahead);
+            self.push(Operation::Tick { cpu, flag, timer });
         }
         match change {
             Some(Change::Set) => self.set_pending(step.pid, true),
@@ -91,6 +91,16 @@ impl Reading {
             None => {}
         }
         self.arrive_after(step, ahead);
+    }
+
+    /// Which timer's interrupt this is: a probe tells, or else the tick comes first in its period.
+    fn timer(&mut self, cpu: CpuId, step: &Step, ahead: &Window<'_>) -> Timer {
+        let second = self.hrtick.is_some_and(|period| self.ticked(cpu, step.time / period));
+        match std::mem::take(&mut self.cpu(cpu).hrtick) {
+            true => Timer::Hrtick,
+            false if second && !ahead.shows_hrtick() => Timer::Either,
+            false => Timer::Tick,
+        }
     }
 
     /// Whether the tick of a period has been seen: it comes first in its period.

@@ -56,6 +56,8 @@ struct Cpu {
     moving: Vec<(Pid, CpuId, Place)>,
     /// The clock by which code on this CPU queued a task that was not woken.
     attaches: Option<Nanos>,
+    /// The timer of a slice fired, and its accounting is to come.
+    hrtick: bool,
     /// The last period whose tick was seen.
     ticked: u64,
     /// Its last record was an interrupt's.
@@ -134,6 +136,10 @@ impl Reading {
             What::Probe(probe) => {
                 let charged = *self.probes_charged.get_or_insert_with(|| charged_before_probe(ahead));
                 return self.push(Operation::Show { probe, charged });
+            }
+            What::Hrtick => {
+                self.cpu(step.cpu).hrtick = true;
+                return;
             }
             What::Yield => {
                 self.cpu(step.cpu).yields = true;
