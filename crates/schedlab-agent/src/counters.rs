@@ -6,9 +6,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use schedlab_model::Nanos;
 
-use schedlab_workload::cpu_stat::CPU_STATS;
-
-use crate::cgroups::Groups;
 use crate::world::World;
 
 /// Counts of one task.
@@ -53,8 +50,6 @@ pub struct Counts {
     pub tasks: BTreeMap<u32, TaskCounts>,
     /// The machine's.
     pub machine: MachineTime,
-    /// By the path of each control group that counts its quota, in the order of [`schedlab_workload::cpu_stat`].
-    pub groups: BTreeMap<String, [u64; CPU_STATS]>,
 }
 
 impl Counters {
@@ -94,10 +89,6 @@ impl Counters {
             now.involuntary = now.involuntary.saturating_sub(before.involuntary);
         }
         counts.machine = counts.machine.since(begun.machine);
-        for (path, now) in &mut counts.groups {
-            let before = begun.groups.get(path).copied().unwrap_or_default();
-            now.iter_mut().zip(before).for_each(|(now, before)| *now = now.saturating_sub(before));
-        }
         counts
     }
 }
@@ -106,8 +97,7 @@ impl Counts {
     fn now(world: &World, tasks: bool) -> Counts {
         let made = if tasks { world.control.tasks.load(Acquire) } else { 0 };
         let tasks = (0..made).filter_map(|id| Some((id, task(world, id)?))).collect();
-        let groups = world.groups.as_ref().map(Groups::cpu_stat).unwrap_or_default();
-        Counts { tasks, machine: MachineTime::now(), groups }
+        Counts { tasks, machine: MachineTime::now() }
     }
 }
 

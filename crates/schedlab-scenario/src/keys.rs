@@ -241,7 +241,7 @@ pub const VARIANT_TASK: Section = Section {
 pub const METRIC: Section = Section {
     name: "[[metric]]",
     keys: &[
-        key("of", "WORKLOAD.METRIC, /GROUP.METRIC or sched.METRIC", "", "what is measured"),
+        key("of", "WORKLOAD.METRIC or sched.METRIC", "", "what is measured"),
         key(
             "stat",
             "p20 p50 p75 p90 p95 p99 p99.5 p99.9 mean min max count",
@@ -337,6 +337,7 @@ pub const COSTS: Section = Section {
         key("switch-thread", "cost", "", "from there until the next runs, a thread of the same process"),
         key("switch-process", "cost", "", "the same, another process"),
         key("wakeup", "cost", "", "waking a task, on the waker's side, without the search for a CPU"),
+        key("wakeup-clock", "cost", "0", "how much of that comes before the runqueue's clock is read"),
         key("scan-cpu", "cost by distance", "", "testing one CPU in the search for an idle one"),
         key("ipi", "cost by distance", "", "from sending an interrupt to a CPU until its handler starts"),
         key("irq-entry", "cost", "0", "from a timer's expiry until its handler starts"),

@@ -119,7 +119,7 @@ macro_rules! tables {
 }
 
 tables!(
-    syscall, schedule, switch_thread, switch_process, wakeup, irq_entry, irq, tick, timer_program, timer_resume, pipe_read,
+    syscall, schedule, switch_thread, switch_process, wakeup, wakeup_clock, irq_entry, irq, tick, timer_program, timer_resume, pipe_read,
     pipe_write, pipe_wake, pipe_wait, pipe_resume, socket_receive, socket_send, socket_wake, socket_wait, socket_resume,
     copy_kib, futex_wake, futex_wait, futex_resume, fork_process, fork_thread, start_process, start_thread, exit_process,
     exit_thread, reap_wait, reap, balance_pass, balance_cpu, user_op;

@@ -65,6 +65,8 @@ pub struct Cpu {
     /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
     /// a flag by itself.
     pub resched_seen: bool,
+    /// How long after its beginning the last wakeup read the runqueue's clock.
+    pub clock_read: Nanos,
     /// What schedule() takes up to the switch has been charged.
     pub schedule_paid: bool,
     /// The current task has decided to block, or has exited, and is on its way into schedule().

@@ -14,6 +14,8 @@ impl<S: Sink> Engine<'_, S> {
     pub fn schedule(&mut self, cpu: CpuId) {
         self.progress(cpu);
         let (clock, decided) = (self.sched.schedule_clock(cpu, self.now), self.sched.decided());
+        // A skipped update leaves what the last wakeup read, which was after its beginning.
+        let clock = (clock + self.cpus[cpu.index()].clock_read).min(self.now);
         self.gone(cpu, clock);
         let c = &mut self.cpus[cpu.index()];
         c.marked = false;

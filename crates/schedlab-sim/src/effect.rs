@@ -89,26 +89,29 @@ impl<S: Sink> Engine<'_, S> {
     /// Wakes readers or writers of a channel, but not `but`, who has just queued itself.
     #[inline(never)]
     fn wake_channel(&mut self, cpu: CpuId, index: u32, wake: Wake, writers: bool, but: TaskId) {
-        let mut told = false;
-        let mut left = match wake {
-            Wake::Nobody => return,
-            Wake::One => 1,
-            Wake::All => usize::MAX,
-        };
-        while left > 0 {
-            let Object::Channel(channel) = &mut self.objects[index as usize] else { return };
-            let queue = if writers { &mut channel.writers } else { &mut channel.readers };
-            match queue.front().copied() {
-                Some(waiter) if waiter != but => {
-                    queue.pop_front();
-                    self.wake(waiter, cpu, true);
-                    if !std::mem::replace(&mut told, true) {
-                        self.charge_telling(cpu, index);
-                    }
-                }
-                _ => return,
+        let Object::Channel(channel) = &mut self.objects[index as usize] else { return };
+        let queue = if writers { &mut channel.writers } else { &mut channel.readers };
+        match wake {
+            Wake::Nobody => {}
+            Wake::One => {
+                let Some(waiter) = queue.front().copied().filter(|waiter| *waiter != but) else { return };
+                queue.pop_front();
+                self.wake(waiter, cpu, true);
+                self.charge_telling(cpu, index);
             }
-            left -= 1;
+            Wake::All if queue.is_empty() => {}
+            Wake::All => {
+                let mut waiting = std::mem::take(queue);
+                if waiting.contains(&but) {
+                    waiting.retain(|waiter| *waiter != but);
+                    queue.push_back(but);
+                }
+                // prepare_to_wait puts those that are not exclusive before the others: the last to come is first.
+                for waiter in waiting.iter().rev() {
+                    self.wake(*waiter, cpu, true);
+                }
+                self.charge_telling(cpu, index);
+            }
         }
     }
 
@@ -131,7 +134,8 @@ impl<S: Sink> Engine<'_, S> {
             }
             Op::GateOpen(_) => {
                 *open = true;
-                for waiter in std::mem::take(waiting) {
+                // __pollwait's add_wait_queue: the last to come is first.
+                for waiter in std::mem::take(waiting).into_iter().rev() {
                     self.wake(waiter, cpu, true);
                 }
             }

@@ -82,8 +82,6 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub bandwidth: bool,
     /// Their control groups.
     pub cgroups: Cgroups,
-    /// Where the groups' metrics begin, after the workloads'.
-    pub metrics_of_groups: u16,
     pub marked: Vec<CpuId>,
     pub starts: Vec<Start>,
     pub placement: Stream,
@@ -172,7 +170,6 @@ impl<'a, S: Sink> Engine<'a, S> {
             bases: Vec::new(),
             workloads: Arc::clone(&spec.workloads),
             cgroups,
-            metrics_of_groups: 0,
             bandwidth,
             marked: Vec::with_capacity(nr_cpus),
             starts: Vec::new(),
@@ -215,7 +212,6 @@ impl<'a, S: Sink> Engine<'a, S> {
             base.metric += workload.metrics.len() as u16;
             base.process += 1 + workload.tasks.iter().map(|task| task.process).max().unwrap_or(0);
         }
-        self.metrics_of_groups = base.metric;
     }
 
     /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended.
@@ -442,6 +438,7 @@ fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
         need_resched: false,
         need_resched_lazy: false,
         resched_seen: false,
+        clock_read: 0,
         schedule_paid: false,
         leaving_for: None,
         marked: false,

@@ -139,7 +139,9 @@ impl<S: Sink> Engine<'_, S> {
             Op::Exit => {
                 let t = &mut self.tasks[task.index()];
                 let table = if t.thread { &self.costs.exit_thread } else { &self.costs.exit_process };
-                Next::Work(Mode::Kernel, table.draw(&mut t.dice))
+                // zap_pte_range and its callers call cond_resched() again and again: a request is noticed at once.
+                let mode = if t.thread { Mode::Kernel } else { Mode::User };
+                Next::Work(mode, table.draw(&mut t.dice))
             }
             _ => self.compute(task, op),
         }

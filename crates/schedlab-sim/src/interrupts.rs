@@ -26,6 +26,7 @@ impl<S: Sink> Engine<'_, S> {
         let cost = self.costs.tick.draw(&mut self.cpus[cpu.index()].dice);
         self.charge(cpu, cost);
         self.run_hrtimers(cpu);
+        self.cpus[cpu.index()].clock_read = 0;
         // sched_tick first makes a pending lazy request a full one.
         let c = &mut self.cpus[cpu.index()];
         c.need_resched |= std::mem::take(&mut c.need_resched_lazy);

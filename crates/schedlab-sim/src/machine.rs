@@ -19,6 +19,8 @@ pub struct Costs {
     pub switch_process: Dist,
     /// `try_to_wake_up` from `sched_waking` on, on the waker's side, without the search for a CPU.
     pub wakeup: Dist,
+    /// From `sched_waking` until the runqueue's clock is read, part of `wakeup`.
+    pub wakeup_clock: Dist,
     /// Testing one CPU in the search for an idle one, by distance from the waker.
     pub scan_cpu: [Dist; 5],
     /// From sending an inter-processor interrupt until its handler starts on a running CPU, by distance.

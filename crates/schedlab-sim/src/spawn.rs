@@ -134,9 +134,6 @@ impl<S: Sink> Engine<'_, S> {
         let name = workloads[p.workload as usize].programs.get(program as usize).map_or("", |p| p.name.as_str());
         let start = if task.thread { &self.costs.start_thread } else { &self.costs.start_process };
         task.work_left = start.draw_any(&mut task.dice) << WORK_SHIFT;
-        if task.work_left > 0 {
-            task.mode = Mode::Kernel;
-        }
         self.add(task, name);
         self.alive += 1;
         self.emit(cpu, Kind::Fork { parent: parent_pid, child: child_pid });

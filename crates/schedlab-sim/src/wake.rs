@@ -114,6 +114,8 @@ impl<S: Sink> Engine<'_, S> {
         let need_resched = self.cpus[cpu.index()].need_resched;
         let wish = self.sched.wakeup_preempt(cpu, task, kind, need_resched, self.now);
         self.request_resched(cpu, wish, waker_cpu);
+        let c = &mut self.cpus[cpu.index()];
+        c.clock_read = self.costs.wakeup_clock.draw_any(&mut c.dice);
         self.arm_hrtick(cpu);
         if self.sched.rt.in_use() {
             let need_resched = self.cpus[cpu.index()].need_resched;

@@ -4,7 +4,6 @@
 
 mod build;
 pub mod catalogue;
-pub mod cpu_stat;
 mod distribution;
 pub mod identity;
 mod lower;

@@ -165,10 +165,9 @@ fn cyclictest_keeps_its_intervals_and_ends_with_its_loops_or_duration() {
     assert!(out.samples[0].iter().all(|late| *late == 0));
     let out = run(&build("cyclictest", &[("duration", text("1s")), ("interval", text("10ms"))], false));
     assert_eq!((out.end, out.now), (End::Finished, SEC));
-    // The recording of a sample takes 3 us, so of an interval of 1 us three expiries are skipped each time.
+    // The recording of a sample takes 0.1 us, so an interval of 1 us is kept where nothing else takes time.
     let out = Machine::new(&build("cyclictest", &[("interval", text("1us"))], false)).run(MSEC, 1);
-    assert_eq!(out.end, End::Limit);
-    assert!((300..=350).contains(&out.samples[0].len()), "{}", out.samples[0].len());
+    assert_eq!((out.end, out.samples[0].len()), (End::Limit, 1000));
     let smp = build("cyclictest", &[("smp", on())], false);
     let cpus: Vec<String> = smp.tasks.iter().map(|task| task.affinity.unwrap().to_list()).collect();
     assert_eq!(cpus, ["0", "1", "2", "3"]);

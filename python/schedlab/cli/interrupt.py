@@ -24,10 +24,8 @@ class Cancels(Protocol):
 def interruptible(engine: Cancels, work: Callable[[Cancel], T]) -> T:
     """What `work` returns or raises; Ctrl-C asks it to stop, waits for it and is raised again."""
     cancel, returned, raised = engine.cancel(), list[T](), list[BaseException]()
-    # A bare lock: once interrupted, CPython 3.11's Thread.join takes the thread for ended (bpo-45274), and Event.wait
-    # may release a lock that it does not hold.
-    running = threading.Lock()
-    running.acquire()
+    # Not Thread.join: once interrupted, CPython 3.11's takes the thread for ended (bpo-45274).
+    ended = threading.Event()
 
     def run() -> None:
         try:
@@ -35,16 +33,16 @@ def interruptible(engine: Cancels, work: Callable[[Cancel], T]) -> T:
         except BaseException as e:  # raised again below
             raised.append(e)
         finally:
-            running.release()
+            ended.set()
 
     thread = threading.Thread(target=run, daemon=True)
     try:
         thread.start()
-        running.acquire()
+        ended.wait()
     except KeyboardInterrupt:
         cancel.cancel()
         if thread.ident is not None:
-            running.acquire(timeout=GRACE_S)
+            ended.wait(GRACE_S)
         raise
     if raised:
         raise KeyboardInterrupt if isinstance(raised[0], Cancelled) else raised[0]

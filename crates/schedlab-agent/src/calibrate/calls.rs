@@ -18,6 +18,9 @@ use crate::error::{errno, Result};
 /// Operations between two looks at the clock; a sample is their mean.
 const BATCH: u64 = 32;
 
+/// Messages that wait in a pipe or socket while one is filled: less than the 277 small ones that a send buffer takes.
+const DEPTH: u64 = 200;
+
 /// Samples of the mean time of an operation.
 fn time<T>(samples: usize, mut operation: impl FnMut() -> T) -> Vec<Nanos> {
     let one = |_| {
@@ -57,10 +60,10 @@ pub fn measure(
     let pipe = rustix::pipe::pipe().map_err(errno("pipe"))?;
     let (left, right) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None).map_err(errno("socketpair"))?;
-    let (writes, reads) = both_ways(many, &pipe.0, &pipe.1);
+    let (writes, reads) = both_ways(many / 5, &pipe.0, &pipe.1);
     put("pipe-write", writes, call, "write() of 1 byte into a pipe that nobody waits for, less syscall");
     put("pipe-read", reads, call, "read() of 1 byte that a pipe holds, less syscall");
-    let (sends, receives) = both_ways(many, &right, &left);
+    let (sends, receives) = both_ways(many / 5, &right, &left);
     put("socket-send", sends, call, "write() of 1 byte into an AF_UNIX stream that nobody waits for, less syscall");
     put("socket-receive", receives, call, "read() of 1 byte that an AF_UNIX stream holds, less syscall");
     let small = time(many, || pass(&pipe.0, &pipe.1, 1));
@@ -83,19 +86,19 @@ pub fn measure(
     Ok(())
 }
 
-/// Samples of the mean time of a write of one byte, and of a read of it.
+/// Samples of the mean time of a write of one byte, and of a read of it, over a queue that fills and empties.
 fn both_ways(samples: usize, read: &OwnedFd, write: &OwnedFd) -> (Vec<Nanos>, Vec<Nanos>) {
     let mut byte = [1];
     let mut one = |_| {
         let begin = now();
-        for _ in 0..BATCH {
+        for _ in 0..DEPTH {
             let _ = rustix::io::write(write, &byte);
         }
         let written = now();
-        for _ in 0..BATCH {
+        for _ in 0..DEPTH {
             let _ = rustix::io::read(read, &mut byte);
         }
-        ((written - begin) / BATCH, (now() - written) / BATCH)
+        ((written - begin) / DEPTH, (now() - written) / DEPTH)
     };
     (0..samples).map(&mut one).unzip()
 }

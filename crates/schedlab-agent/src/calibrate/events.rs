@@ -1,7 +1,9 @@
 //! What the kernel's tracepoints told while something was measured.
 
+use std::path::Path;
+
 use schedlab_model::{Nanos, Pid};
-use schedlab_trace::{Event, Kind};
+use schedlab_trace::{Event, Kind, TraceError, TraceReader};
 
 use crate::error::{AgentError, Result};
 use crate::tracing::Recording;
@@ -15,14 +17,17 @@ pub struct Events {
 impl Events {
     /// Everything recorded.
     pub fn of(recording: &mut Recording) -> Result<Events> {
-        let failed = |error| AgentError::failed(format!("the recorded trace: {error}"), "");
-        let mut events = Vec::new();
-        if let Some(mut reader) = recording.reader()? {
-            while let Some(record) = reader.next_record().map_err(failed)? {
-                events.extend(record.event());
-            }
-        }
-        Ok(Events { events })
+        recording.reader()?.map_or(Ok(Events::default()), from)
+    }
+
+    /// Everything in a file.
+    pub fn read(path: &Path) -> Result<Events> {
+        from(schedlab_trace::open(path).map_err(failed)?)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Event] {
+        &self.events
     }
 
     /// Those between two times.
@@ -31,6 +36,18 @@ impl Events {
         let (from, to) = (at(begin), at(end));
         During { events: self.events.get(from..to).unwrap_or_default() }
     }
+}
+
+fn from(mut reader: Box<dyn TraceReader>) -> Result<Events> {
+    let mut events = Vec::new();
+    while let Some(record) = reader.next_record().map_err(failed)? {
+        events.extend(record.event());
+    }
+    Ok(Events { events })
+}
+
+fn failed(error: TraceError) -> AgentError {
+    AgentError::failed(format!("the recorded trace: {error}"), "")
 }
 
 /// The events of a while.
@@ -54,6 +71,11 @@ impl During<'_> {
         self.first(|kind| matches!(kind, Kind::Waking { pid, .. } if *pid == task))
     }
 
+    /// `sched_stat_runtime` of the task.
+    pub fn runtime(&self, task: Pid) -> Option<Nanos> {
+        self.first(|kind| matches!(kind, Kind::Runtime { pid, .. } if *pid == task))
+    }
+
     /// `sched_wakeup` of the task.
     pub fn wakeup(&self, task: Pid) -> Option<Nanos> {
         self.first(|kind| matches!(kind, Kind::Wakeup { pid, .. } if *pid == task))
@@ -72,6 +94,30 @@ impl During<'_> {
     /// The switch to the task, if it is the only one.
     pub fn only_to(&self, task: Pid) -> Option<Nanos> {
         self.only(|kind| matches!(kind, Kind::Switch { next, .. } if *next == task))
+    }
+
+    /// The first switch to the task.
+    pub fn first_to(&self, task: Pid) -> Option<Nanos> {
+        self.first(|kind| matches!(kind, Kind::Switch { next, .. } if *next == task))
+    }
+
+    /// The last switch from the task.
+    pub fn last_from(&self, task: Pid) -> Option<Nanos> {
+        let last = self.events.iter().rev().find(|e| matches!(e.kind, Kind::Switch { prev, .. } if prev == task));
+        last.map(|event| event.time)
+    }
+
+    /// How long others ran between two turns of the task.
+    pub fn away(&self, task: Pid) -> Nanos {
+        let (mut left, mut away) = (None, 0);
+        for event in self.events {
+            match event.kind {
+                Kind::Switch { prev, .. } if prev == task => left = Some(event.time),
+                Kind::Switch { next, .. } if next == task => away += left.take().map_or(0, |left| event.time - left),
+                _ => {}
+            }
+        }
+        away
     }
 
     /// How many switches.

@@ -126,6 +126,15 @@ pub struct Parts {
 }
 
 impl Duel {
+    /// From `sched_waking` until the waker's run time is accounted, where that is recorded.
+    pub fn clocks(&self, events: &Events) -> Vec<Nanos> {
+        let clock = |(begin, end): &(Nanos, Nanos)| {
+            let waking = events.within(*begin, *end).waking(self.wakee.tid)?;
+            Some(events.within(waking, *end).runtime(self.waker.tid)? - waking)
+        };
+        self.waker.stamps.iter().filter_map(clock).collect()
+    }
+
     /// Its parts; `look` is what a look at the clock takes, half of it on either side.
     pub fn parts(&self, events: &Events, look: Nanos) -> Parts {
         let mut parts = Parts::default();

@@ -1,15 +1,19 @@
 //! Costs of making and ending tasks. Everything runs on one CPU.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::Arc;
 use std::thread;
 
 use schedlab_model::{Nanos, Pid};
+use schedlab_trace::Kind;
 
 use super::events::Events;
 use crate::clock::now;
-use crate::error::{os, Result};
+use crate::error::{os, AgentError, Result};
 use crate::sys::{self, Arena, Forked};
 
 /// Children made one after the other, each waited for: what parent and child saw on the clock.
@@ -99,6 +103,77 @@ pub fn threads(samples: usize) -> Result<Lives> {
     Ok(Lives { parent: me(), lives })
 }
 
+/// Processes as the agent itself makes them: a run of its own with a trace, in which a parent and its children look at
+/// the clock. What a fork and an exit take depends on the process: its memory, the pages that a child touches first.
+pub fn in_a_run(kind: &str, samples: usize) -> Result<(Lives, Events)> {
+    let dir = std::env::temp_dir().join(format!("schedlab-lives-{}", std::process::id()));
+    let lives = run_in(&dir, kind, samples);
+    // Nothing else is in it.
+    let _ = std::fs::remove_dir_all(&dir);
+    lives
+}
+
+fn run_in(dir: &Path, kind: &str, samples: usize) -> Result<(Lives, Events)> {
+    let failed = |what: &str| AgentError::failed(format!("calibrate: a run of {kind} children: {what}"), "");
+    std::fs::create_dir_all(dir).map_err(os("a directory for temporary files"))?;
+    let (scenario, trace) = (dir.join("lives.toml"), dir.join("lives.ftrace"));
+    let text = SCENARIO.replace("KIND", kind).replace("SAMPLES", &samples.to_string());
+    std::fs::write(&scenario, text).map_err(os("a temporary file"))?;
+    let mut run = Command::new("/proc/self/exe");
+    run.arg("run").arg(&scenario).args(["--variant", "any", "--seed", "1", "--trace"]).arg(&trace);
+    let done = run.stdin(Stdio::null()).output().map_err(os("a run"))?;
+    if !done.status.success() {
+        return Err(failed(String::from_utf8_lossy(&done.stderr).trim()));
+    }
+    let events = Events::read(&trace)?;
+    let lives = events.lives().ok_or_else(|| failed("its trace has none"))?;
+    Ok((lives, events))
+}
+
+/// What parent and child see are the ends of spans, each with its length.
+const SCENARIO: &str = r#"
+machine = "host"
+duration = "20s"
+[[workload]]
+name = "w"
+[[workload.task]]
+name = "parent"
+program = [{ loop = SAMPLES, do = [{ begin = "made" }, { fork = "child", as = "KIND" }, { end = "made" }, { begin = "reaped" }, "reap", { end = "reaped" }, { sleep = "300us" }] }]
+[[workload.task]]
+name = "child"
+count = 0
+program = [{ begin = "lived" }, { run = "1us" }, { end = "lived" }, "exit"]
+[[variant]]
+name = "any"
+kernel = "6.1"
+[[metric]]
+of = "sched.switches"
+"#;
+
+impl Events {
+    /// The lives of such a run: who has a span between its fork and its exit is a child.
+    fn lives(&self) -> Option<Lives> {
+        let mut spans: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
+        let mut forks = Vec::new();
+        for event in self.all() {
+            match event.kind {
+                Kind::Sample { pid, value, .. } => spans.entry(pid).or_default().push((event.time - value, event.time)),
+                Kind::Fork { parent, child } => forks.push((parent, child)),
+                _ => {}
+            }
+        }
+        let parent =
+            forks.iter().map(|(parent, _)| *parent).find(|parent| spans.get(parent).is_some_and(|s| s.len() > 2))?;
+        let children = forks.iter().filter(|(by, _)| *by == parent).map(|(_, child)| *child);
+        let life = |(child, own): (Pid, &[(Nanos, Nanos)])| {
+            let lived = *spans.get(&child)?.first()?;
+            Some(Life { child, made: *own.first()?, lived, reaped: *own.get(1)? })
+        };
+        let lives = children.zip(spans.get(&parent)?.chunks_exact(2)).filter_map(life).collect();
+        Some(Lives { parent, lives })
+    }
+}
+
 /// Parts of lives, in ns, a sample each.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
@@ -137,11 +212,12 @@ impl Lives {
         }
         let (waits, reaped) = life.reaped;
         let during = events.within(begin, reaped);
-        if let Some(entered) = during.only_to(life.child) {
-            parts.begin.push(half(life.lived.0 - entered));
+        if let Some(entered) = during.first_to(life.child) {
+            parts.begin.push(half(life.lived.0.saturating_sub(entered)));
         }
-        if let (Some(waking), Some(left)) = (during.waking(self.parent), during.only_from(life.child)) {
-            parts.end.push(half(waking.saturating_sub(life.lived.1)));
+        if let (Some(waking), Some(left)) = (during.waking(self.parent), during.last_from(life.child)) {
+            let other = events.within(life.lived.1, waking).away(life.child);
+            parts.end.push(half(waking.saturating_sub(life.lived.1 + other)));
             parts.leave.push(left.saturating_sub(waking));
         }
         let during = events.within(waits, reaped);

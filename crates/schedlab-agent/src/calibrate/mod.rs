@@ -126,14 +126,19 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
         crossing::measure(effort, &cpus, &mut costs)?;
         states = idle::measure(effort, &cpus, &costs, &mut other)?;
     }
-    if recording.why_not().is_none() {
-        recording.stop();
-        scenes.put(&events::Events::of(&mut recording)?, &mut costs, &mut states);
+    let untold = recording.why_not().map(str::to_owned);
+    recording.stop();
+    let events = events::Events::of(&mut recording)?;
+    // It is a burden as long as it exists.
+    drop(recording);
+    if untold.is_none() {
+        scenes.put(&events, &mut costs, &mut states)?;
+        traced::put_clock(effort, cpus.first, &mut costs)?;
         absent.remove("irq");
         absent.remove("idle");
     }
+    let why = untold.as_deref().unwrap_or("too few samples were undisturbed");
     for key in traced::PARTS.iter().filter(|key| !costs.contains_key(**key)) {
-        let why = recording.why_not().unwrap_or("too few samples were undisturbed");
         absent.insert(key, format!("part of another cost, told apart by tracepoints (--traced): {why}"));
     }
     for key in ["scan-cpu", "balance-pass", "balance-cpu"] {

@@ -4,6 +4,7 @@
 //! the rest is the call's.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schedlab_model::Nanos;
 
@@ -13,9 +14,12 @@ use super::handover::{self, Duel};
 use super::lives::{self, Lives};
 use super::{idle, median, Cost, Effort, Entry};
 use crate::error::Result;
+use crate::run::Settings;
+use crate::tracing;
 
 /// What only a trace tells apart.
-pub const PARTS: [&str; 15] = [
+pub const PARTS: [&str; 16] = [
+    "wakeup-clock",
     "schedule",
     "irq-entry",
     "timer-resume",
@@ -38,6 +42,7 @@ type Costs = BTreeMap<&'static str, Entry>;
 /// Everything that is done while the kernel records.
 #[derive(Debug)]
 pub struct Scenes {
+    few: usize,
     processes: Lives,
     threads: Lives,
     futex: Pair,
@@ -67,6 +72,7 @@ impl Scenes {
         let few = effort.few as u32 / 2;
         let sleeps = |beside| expiry::sleeps(few, cpu, beside);
         Ok(Scenes {
+            few: few as usize,
             // First, while the process is small: what a fork takes depends on that.
             processes: lives::processes(few as usize)?,
             threads: lives::threads(few as usize)?,
@@ -94,7 +100,7 @@ impl Scenes {
     }
 
     /// Replaces whole calls by their parts.
-    pub fn put(&self, events: &Events, costs: &mut Costs, states: &mut Vec<idle::State>) {
+    pub fn put(&self, events: &Events, costs: &mut Costs, states: &mut Vec<idle::State>) -> Result<()> {
         let look = median(costs, "user-op");
         let call = median(costs, "syscall");
         let (waits, preempts) = (self.futex.waits.parts(events, look), self.futex.preempts.parts(events, look));
@@ -121,7 +127,7 @@ impl Scenes {
             self.put_waits(costs, wait, resume, &preempts.to_sleep, &preempts.from_sleep);
         }
         self.put_timers(events, look, costs, states);
-        self.put_traced_lives(events, look, costs);
+        self.put_traced_lives(look, costs)
     }
 
     fn put_waits(&self, costs: &mut Costs, wait: &'static str, resume: &'static str, to: &[Nanos], from: &[Nanos]) {
@@ -155,14 +161,15 @@ impl Scenes {
         }
     }
 
-    fn put_traced_lives(&self, events: &Events, look: Nanos, costs: &mut Costs) {
+    fn put_traced_lives(&self, look: Nanos, costs: &mut Costs) -> Result<()> {
         let way = median(costs, "wakeup") + median(costs, "schedule");
         let keys = [
-            (&self.processes, "switch-process", ["fork-process", "start-process", "exit-process"]),
-            (&self.threads, "switch-thread", ["fork-thread", "start-thread", "exit-thread"]),
+            ("process", "switch-process", ["fork-process", "start-process", "exit-process"]),
+            ("thread", "switch-thread", ["fork-thread", "start-thread", "exit-thread"]),
         ];
-        for (lives, switch, [make, start, exit]) in keys {
-            let parts = lives.parts(events, look);
+        for (kind, switch, [make, start, exit]) in keys {
+            let (lives, events) = lives::in_a_run(kind, self.few)?;
+            let parts = lives.parts(&events, look);
             let switch = median(costs, switch);
             put(costs, make, parts.make, 0, "the whole call, without a switch in between");
             put(
@@ -174,10 +181,28 @@ impl Scenes {
             );
             let how = "from its last look at the clock until sched_switch from it, less wakeup and schedule";
             put(costs, exit, sums(&parts.end, &parts.leave), way, how);
+            if kind == "process" {
+                self.put_waits(costs, "reap-wait", "reap", &parts.to_sleep, &parts.from_sleep);
+            }
         }
-        let parts = self.processes.parts(events, look);
-        self.put_waits(costs, "reap-wait", "reap", &parts.to_sleep, &parts.from_sleep);
+        Ok(())
     }
+}
+
+/// When a wakeup reads the runqueue's clock: `sched_stat_runtime` of the waker comes right after. Runs do not record that
+/// event, so this is a recording of its own.
+pub fn put_clock(effort: Effort, cpu: u32, costs: &mut Costs) -> Result<()> {
+    let mut recording = tracing::begin(&Settings {
+        tracing: true,
+        trace: Some(PathBuf::new()),
+        buffer_kb: 4096,
+        ..Settings::default()
+    });
+    let duel = handover::by_futex(effort.few as u32 / 2, cpu, true);
+    recording.stop();
+    let how = "from sched_waking until sched_stat_runtime of the waker that the wakee preempts";
+    put(costs, "wakeup-clock", duel.clocks(&Events::of(&mut recording)?), 0, how);
+    Ok(())
 }
 
 fn put(costs: &mut Costs, key: &'static str, samples: Vec<Nanos>, part: Nanos, how: &str) {

@@ -25,6 +25,7 @@ pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources)
         switch_thread: reader.one("switch-thread", |c| &c.switch_thread)?,
         switch_process: reader.one("switch-process", |c| &c.switch_process)?,
         wakeup: reader.one("wakeup", |c| &c.wakeup)?,
+        wakeup_clock: reader.part("wakeup-clock", |c| &c.wakeup_clock)?,
         scan_cpu: reader.by_distance("scan-cpu", |c| &c.scan_cpu)?,
         ipi: reader.by_distance("ipi", |c| &c.ipi)?,
         irq_entry: reader.part("irq-entry", |c| &c.irq_entry)?,

@@ -28,6 +28,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             switch_thread: c(),
             switch_process: c(),
             wakeup: c(),
+            wakeup_clock: none(),
             scan_cpu: five(),
             ipi: five(),
             irq_entry: none(),
@@ -72,6 +73,7 @@ pub fn in_parts(mut machine: Machine, cost: Nanos) -> Machine {
     let costs = &mut machine.costs;
     let parts = [
         &mut costs.schedule,
+        &mut costs.wakeup_clock,
         &mut costs.irq_entry,
         &mut costs.timer_resume,
         &mut costs.pipe_wake,
