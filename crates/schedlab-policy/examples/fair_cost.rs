@@ -9,7 +9,8 @@ use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, WakeFlags};
 use schedlab_policy::{KernelConfig, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
-const SLEEP: Dequeue = Dequeue { sleep: true, special: false, save: false, delayed: false, migrating: false };
+const SLEEP: Dequeue =
+    Dequeue { sleep: true, special: false, throttle: false, save: false, delayed: false, migrating: false };
 const WAKE: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
 
 /// The best of five repetitions.

@@ -7,7 +7,8 @@ use schedlab_policy::{FairPolicy, Feature, KernelConfig, Policy, Protection, Tas
 
 const CPUS: u32 = 2;
 const TASKS: u32 = 9;
-const SLEEP: Dequeue = Dequeue { sleep: true, special: false, save: false, delayed: false, migrating: false };
+const SLEEP: Dequeue =
+    Dequeue { sleep: true, special: false, throttle: false, save: false, delayed: false, migrating: false };
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

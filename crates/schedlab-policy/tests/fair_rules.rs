@@ -6,7 +6,8 @@ use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, TaskState, WakeFlag
 use schedlab_policy::{FairPolicy, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
-const SLEEP: Dequeue = Dequeue { sleep: true, special: false, save: false, delayed: false, migrating: false };
+const SLEEP: Dequeue =
+    Dequeue { sleep: true, special: false, throttle: false, save: false, delayed: false, migrating: false };
 const WAKE: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
 /// Where the test queues start; far from the kernel's initial value so that nothing sits at 0.
 const BASE: u64 = 1 << 40;
@@ -636,4 +637,30 @@ fn decisions_carry_rule_feature_and_numbers() {
         ]
     );
     assert_eq!(log[1].compared, [("vruntime", MSEC as i64), ("V", MSEC as i64 / 2)]);
+}
+
+/// A delayed sleeper whose nice value changes is checked like a wakee (`prio_changed_fair`), but neither preempts nor
+/// becomes anybody's buddy; in 7.x the check does not pick, so it does not take the sleeper off the queue either.
+#[test]
+fn eevdf_delayed_sleeper_does_not_preempt() {
+    for version in ["6.12.0", "6.12.107", "6.18", "7.2"] {
+        for features in [&[][..], &["NEXT_BUDDY"]] {
+            let mut fair = fair(version, features);
+            let curr = runner(&mut fair, 0);
+            let other = sleeper(&mut fair, 0, 0);
+            fair.enqueue_task(CPU, other, WAKE, 0);
+            assert!(!fair.dequeue_task(CPU, curr, SLEEP, MSEC));
+            assert_eq!(fair.pick_next_task(CPU, MSEC), Some(other));
+            fair.update_curr(CPU, 3 * MSEC);
+            assert!(fair.eligible(curr) && !fair.eligible(other), "{version}");
+            fair.clear_resched(CPU);
+            fair.set_nice(curr, -5, 3 * MSEC);
+            assert_eq!(fair.buddies(GroupId::ROOT, CPU)[0], None, "{version} {features:?}");
+            if version == "7.2" {
+                let se = fair.entity(curr);
+                assert!(se.on_rq && se.sched_delayed, "{version} {features:?}");
+                assert_eq!(fair.need_resched(CPU), Resched::No, "{version} {features:?}");
+            }
+        }
+    }
 }

@@ -12,7 +12,8 @@ const TASKS: u32 = 8;
 const PARENTS: [u32; 5] = [0, 0, 1, 3, 1];
 /// `cpu.weight` 10000. An empty queue keeps its weight while the group's shares shrink, so they are no bound.
 const HEAVIEST: u64 = 102_400 << 10;
-const SLEEP: Dequeue = Dequeue { sleep: true, special: false, save: false, delayed: false, migrating: false };
+const SLEEP: Dequeue =
+    Dequeue { sleep: true, special: false, throttle: false, save: false, delayed: false, migrating: false };
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::fair::{BandwidthStats, Fair, GroupId, GroupShares};
 use schedlab_policy::Resched;
 use schedlab_trace::Sink;
@@ -56,22 +56,30 @@ impl<S: Sink> Engine<'_, S> {
         self.arm_bandwidth();
     }
 
-    /// A task that was picked from a throttled group leaves before it runs in user mode (6.18 and later); the next is
-    /// picked. In kernel mode it goes on until an interrupt finds it in user mode.
-    pub fn without_throttled(&mut self, cpu: CpuId, mut next: Option<TaskId>) -> Option<TaskId> {
-        while let Some(task) = next.filter(|task| self.must_leave(*task)) {
-            if !self.sched.throttle_work(task, self.now) {
-                break;
-            }
-            next = self.sched.pick_next_task(cpu, self.now).or_else(|| self.pull(cpu));
+    /// The current task of the CPU is about to run in user mode, and nothing asks it to reschedule
+    /// (`resume_user_mode_work`): if it is throttled it leaves its queue, and reschedules for that (6.18 and later).
+    #[inline]
+    pub fn resume_user_mode(&mut self, cpu: CpuId) {
+        if self.bandwidth {
+            self.work_before_user_mode(cpu);
         }
-        next
     }
 
-    /// Whether the task is throttled and in user mode.
-    #[inline]
-    pub fn must_leave(&self, task: TaskId) -> bool {
-        self.bandwidth && self.tasks[task.index()].mode != Mode::Kernel && self.sched.fair.has_throttle_work(task)
+    #[inline(never)]
+    fn work_before_user_mode(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu.index()];
+        let Some(task) = c.curr.filter(|_| c.leaving_for.is_none()) else { return };
+        let in_user = self.tasks[task.index()].mode != Mode::Kernel;
+        if !in_user || c.need_resched || c.need_resched_lazy || !self.sched.fair.has_throttle_work(task) {
+            return;
+        }
+        self.progress(cpu);
+        self.checks.fair.changed(cpu, self.now);
+        if self.sched.throttle_work(task, self.now) {
+            let c = &mut self.cpus[cpu.index()];
+            (c.need_resched, c.resched_seen) = (true, true);
+            self.arm_bandwidth();
+        }
     }
 }
 

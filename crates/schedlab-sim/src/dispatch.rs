@@ -7,7 +7,7 @@ use schedlab_trace::{Kind, Sink, TaskState};
 use crate::check::OnCpu;
 use crate::cpu::{Activity, Leaving};
 use crate::engine::{Engine, Source};
-use crate::task::{Life, Mode, WORK_SHIFT};
+use crate::task::{Life, Mode, Step, WORK_SHIFT};
 
 impl<S: Sink> Engine<'_, S> {
     /// `__schedule` on a CPU.
@@ -41,8 +41,8 @@ impl<S: Sink> Engine<'_, S> {
         let clock = if stopped { self.now } else { clock };
         let next = self.sched.pick_next_task(cpu, clock).or_else(|| self.pull(cpu));
         self.sched.date_decisions(decided, self.now);
-        let next = if self.bandwidth { self.without_throttled(cpu, next) } else { next };
         if prev == next {
+            self.resume_user_mode(cpu);
             match next {
                 Some(_) => self.settle(cpu),
                 None => self.rest(cpu),
@@ -161,6 +161,7 @@ impl<S: Sink> Engine<'_, S> {
             self.sched.idle_exit(cpu, self.now);
             self.start_tick(cpu);
         }
+        self.resume_user_mode(cpu);
         if let Some(end) = self.segment_end(cpu) {
             self.set_event(Source::SEGMENT, cpu, end);
         }
@@ -220,6 +221,12 @@ impl<S: Sink> Engine<'_, S> {
             if c.leaving_for.is_some() && t.cost_left == 0 {
                 return self.mark(cpu);
             }
+            if self.bandwidth && t.mode == Mode::Kernel && t.step == Step::Fetch && t.segment_done(self.now) {
+                // The call was over when it slept.
+                t.mode = Mode::User;
+                self.resume_user_mode(cpu);
+            }
+            let (c, t) = (&mut self.cpus[cpu.index()], &mut self.tasks[task.index()]);
             if c.resched_seen && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
                 return self.mark(cpu);
             }

@@ -91,6 +91,9 @@ impl<S: Sink> Engine<'_, S> {
     /// overhead so far is spent first, then schedule() (see [`Engine::settle`]): true.
     #[inline(always)]
     pub fn call_over(&mut self, cpu: CpuId, task: TaskId, called: bool) -> bool {
+        if called {
+            self.resume_user_mode(cpu);
+        }
         let c = &mut self.cpus[cpu.index()];
         let seen = called && (c.need_resched || c.need_resched_lazy);
         c.resched_seen |= seen;

@@ -111,9 +111,7 @@ impl<S: Sink> Engine<'_, S> {
 
     /// The end of an interrupt on a busy CPU (`irqentry_exit`): a resched flag set by now is seen.
     pub fn interrupted(&mut self, cpu: CpuId) {
-        if self.cpus[cpu.index()].curr.is_some_and(|task| self.must_leave(task)) {
-            self.cpus[cpu.index()].need_resched = true;
-        }
+        self.resume_user_mode(cpu);
         let c = &mut self.cpus[cpu.index()];
         let in_user = c.curr.is_some_and(|task| self.tasks[task.index()].mode != Mode::Kernel);
         c.resched_seen = c.need_resched || c.need_resched_lazy && in_user;

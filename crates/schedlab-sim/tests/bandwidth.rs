@@ -130,3 +130,46 @@ fn throttling_is_counted() {
         assert!((throttled - 0.5).abs() < 0.02, "{}: {throttled:.3} of the time", version.name);
     }
 }
+
+/// Tasks of 6.18 and later leave their queue at the end of the interrupt that found the quota used up, if nothing else asks
+/// for the CPU: nobody who competes with the group has to be picked first, and the group's weight is gone.
+#[test]
+fn who_runs_out_of_quota_leaves_before_the_next_pick() {
+    for version in Version::all().iter().filter(|version| version.rules.throttles_at_once) {
+        let list = vec![("w", 0, None, hog()), ("h", -10, None, hog())];
+        let mut workload = tasks(list);
+        workload.tasks.iter_mut().for_each(|task| task.slice = Some(100 * MSEC));
+        let group = limited("/web", 10 * MSEC, 100 * MSEC, 0);
+        let run = run_of(version.name, 1, vec![group], workload, &[Some("/web"), None]);
+        let mut sink = support::Record::default();
+        let mut session = schedlab_sim::Session::new(&run, &mut sink);
+        let cpu = schedlab_model::CpuId(0);
+        let (mut throttled, mut waits) = (0, 0);
+        while session.now() < SEC {
+            session.step(&std::sync::atomic::AtomicBool::new(false)).unwrap();
+            let fair = &session.sched().fair;
+            let web = schedlab_policy::fair::GroupId(1);
+            let w = schedlab_model::TaskId(0);
+            if fair.group_rq(web, cpu).throttled && fair.curr(cpu) != Some(w) {
+                throttled += 1;
+                waits += u32::from(fair.entity(w).on_rq);
+            }
+        }
+        assert!(throttled > 10 && waits == 0, "{}: queued {waits} of {throttled} times", version.name);
+    }
+}
+
+/// Who sleeps as the quota ends is not kept from running: up to 6.5 that counts as throttled time all the same.
+#[test]
+fn throttled_time_of_an_empty_group() {
+    let nap = vec![Op::Run(Amount::Fixed(10 * MSEC)), Op::Sleep(Amount::Fixed(90 * MSEC)), Op::Jump(0)];
+    for version in Version::all() {
+        let group = limited("/g", 10 * MSEC, 100 * MSEC, 0);
+        let run = run_of(version.name, 1, vec![group], tasks(vec![("n", 0, None, nap.clone())]), &[Some("/g")]);
+        let outcome = record(&run).0.unwrap();
+        let stats = outcome.bandwidth[0].1;
+        let throttled = stats.throttled_time as f64 / (10 * SEC) as f64;
+        let counts = !version.rules.throttle_clock_waits;
+        assert!(if counts { throttled > 0.2 } else { throttled < 0.01 }, "{}: {throttled} {stats:?}", version.name);
+    }
+}

@@ -150,7 +150,7 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
         }
     }
     why.ended_by = match why.ended_ns {
-        Some(_) => what_counts(&why),
+        Some(_) => what_counts(&why, &groups_above(&lane, &task)),
         None => Vec::new(),
     };
     why.tasks = names(&lane.session);
@@ -158,9 +158,21 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
     Ok(why)
 }
 
-/// Of the decisions up to the end: the one that asked the runner to go, what gave a throttled group runtime, and the
-/// last one, a pick (level by level) or a placement.
-fn what_counts(why: &Why) -> Vec<Told> {
+/// The groups that the task is in, its own first.
+fn groups_above(lane: &Lane<'_>, task: &TaskView) -> Vec<u32> {
+    let fair = &lane.session.sched().fair;
+    let mut group = fair.group_of(task.task);
+    let mut groups = Vec::new();
+    while group != GroupId::ROOT {
+        groups.push(group.0);
+        group = fair.group(group).parent;
+    }
+    groups
+}
+
+/// Of the decisions up to the end: what throttled a group of the task meanwhile, what gave it runtime again, the decision
+/// that asked the runner to go, and the last one, a pick (level by level) or a placement.
+fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let pid = Some(why.pid);
     let asks = |told: &&Told| {
         told.cpu == why.cpu
@@ -173,9 +185,15 @@ fn what_counts(why: &Why) -> Vec<Told> {
         |told: &Told| told.cpu == why.cpu && told.verdict == "pick" && told.pid.is_some() && told.pid != pid;
     let since = why.ended_by.iter().rposition(of_others).filter(|_| queued).map_or(0, |last| last + 1);
     let first = why.ended_by[since..].iter().find(asks).filter(|_| queued || why.state == "running");
-    let given =
-        |told: &&Told| told.verdict == "unthrottle" && why.throttled_by.is_some() && told.group == why.throttled_by;
-    let given = why.ended_by.iter().rev().find(given);
+    let held = |verdict: &'static str| {
+        let of_task = move |told: &Told| {
+            told.cpu == why.cpu && told.group.is_some_and(|group| groups.contains(&group)) && told.verdict == verdict
+        };
+        why.ended_by.iter().rposition(of_task).filter(|_| queued)
+    };
+    let given = held("unthrottle").map(|given| &why.ended_by[given]);
+    // The one that the task was waiting for already is told with the wait.
+    let taken = held("throttle").map(|taken| &why.ended_by[taken]);
     let last = why.ended_by.iter().rposition(|told| match why.state {
         "waiting" | "throttled" => told.verdict == "pick" && told.pid == pid,
         "running" => told.verdict == "pick" && told.pid.is_some() || matches!(told.verdict, "delay" | "leave"),
@@ -185,14 +203,11 @@ fn what_counts(why: &Why) -> Vec<Told> {
         |last: usize| why.ended_by[..last].iter().rev().take_while(|told| told.verdict == "pick" && told.pid.is_none());
     let levels = last.map_or(0, |last| above(last).filter(|told| told.time_ns == why.ended_by[last].time_ns).count());
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
-    let given = given.filter(|given| first.is_none_or(|first| first != *given));
-    first
-        .into_iter()
-        .filter(|first| chain.iter().all(|told| told != *first))
-        .chain(given)
-        .chain(chain)
-        .cloned()
-        .collect()
+    let first = first.filter(|first| chain.iter().all(|told| told != *first));
+    let mut told: Vec<&Told> = taken.into_iter().chain(given).chain(first).collect();
+    told.sort_by_key(|told| told.time_ns);
+    told.dedup();
+    told.into_iter().chain(chain).cloned().collect()
 }
 
 /// Whether the event ends the state that the task was in.

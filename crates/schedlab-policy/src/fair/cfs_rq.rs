@@ -37,7 +37,9 @@ pub struct CfsRq {
     /// What of the group's runtime it has; negative = debt.
     pub(super) runtime_remaining: i64,
     /// When it was throttled.
-    pub(super) throttled_clock: Nanos,
+    pub(super) throttled_at: Nanos,
+    /// Since when somebody in it has been kept from running, which is what `throttled_time` counts.
+    pub(super) throttled_clock: Option<Nanos>,
     /// When its runtime is void, and of which refill it is (5.2).
     pub(super) runtime_expires: Nanos,
     pub(super) expires_seq: u32,
@@ -83,7 +85,8 @@ impl CfsRq {
             throttled: false,
             throttle_count: 0,
             runtime_remaining: 0,
-            throttled_clock: 0,
+            throttled_at: 0,
+            throttled_clock: None,
             runtime_expires: 0,
             expires_seq: 0,
             limbo: Vec::new(),

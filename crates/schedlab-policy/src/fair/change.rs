@@ -212,7 +212,7 @@ impl Fair {
     /// The frame of every attribute change: a queued task leaves (DEQUEUE_SAVE) and comes back (ENQUEUE_RESTORE), a
     /// running one is put and set again. `save`: without DEQUEUE_MOVE.
     pub(super) fn requeue_around(&mut self, id: EntityId, save: bool, now: Nanos, change: impl FnOnce(&mut Fair)) {
-        let (cpu, task, queued) = (self.se(id).cpu, id.task_id(), self.se(id).on_rq);
+        let (cpu, task, queued) = (self.se(id).cpu, id.task_id(), self.se(id).on_rq || self.se(id).throttled);
         let running = self.leaf(cpu.index()) == id;
         if queued {
             self.dequeue_task(cpu, task, Dequeue { save, ..Dequeue::default() }, now);
@@ -221,12 +221,16 @@ impl Fair {
             self.put_prev(cpu, now);
         }
         change(self);
+        if running {
+            // Its way into limbo is through the pick, even from limbo.
+            self.se_mut(id).throttled = false;
+        }
         if queued {
             self.enqueue_task(cpu, task, Enqueue::default(), now);
         }
         if running {
             self.set_next_task_fair(id, false, now);
-            if queued {
+            if self.se(id).on_rq {
                 self.list_move_front(cpu.index(), id);
             }
         }

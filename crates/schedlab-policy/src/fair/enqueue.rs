@@ -142,6 +142,9 @@ impl Fair {
         self.se_mut(id).on_rq = true;
         if self.bandwidth_used && self.rqs[rq].runtime_enabled && self.rqs[rq].nr_running == 1 {
             self.check_enqueue_throttle(rq, now);
+            if !self.rules.throttles_tasks {
+                self.record_throttle_clock(rq, now);
+            }
         }
     }
 
@@ -204,7 +207,7 @@ impl Fair {
     /// Whether a dequeue is put off: a plain sleep of an entity that received more than its share.
     #[inline]
     fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
-        let sleeps = flags.sleep && !flags.special && !self.se(id).sched_delayed;
+        let sleeps = flags.sleep && !flags.special && !flags.throttle && !self.se(id).sched_delayed;
         sleeps && self.config.has(Feature::DelayDequeue) && !self.entity_eligible(rq, id)
     }
 

@@ -7,7 +7,7 @@
 use super::entity::EntityId;
 use super::group::GroupId;
 use super::task::latency_slice;
-use super::{Enqueue, Fair};
+use super::Fair;
 use crate::weight::{LoadWeight, FIXEDPOINT_SHIFT, NICE_0_LOAD};
 use crate::{FairPolicy, Resched, SliceSource};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -116,11 +116,6 @@ impl Fair {
     pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
         let id = EntityId::of(task);
         let cpu = self.se(id).cpu;
-        if self.take_from_limbo(id) {
-            self.change_group(id, group, now);
-            self.enqueue_task(cpu, task, Enqueue::default(), now);
-            return self.need_resched(cpu);
-        }
         self.requeue_around(id, false, now, |fair| fair.change_group(id, group, now));
         if self.leaf(cpu.index()) == id && self.rules.move_reschedules {
             self.resched_curr(cpu.index());

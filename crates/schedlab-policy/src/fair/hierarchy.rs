@@ -32,6 +32,9 @@ impl Fair {
         let id = EntityId::of(task);
         debug_assert_eq!(self.se(id).cpu, cpu, "a task is enqueued where it belongs");
         let rq = self.queue_of(id, cpu.index());
+        if self.bandwidth_used && self.se(id).throttled && self.enqueue_throttled_task(id) {
+            return;
+        }
         if self.se(id).on_rq {
             if self.se(id).sched_delayed {
                 self.util_est_enqueue(cpu.index(), id);
@@ -72,6 +75,10 @@ impl Fair {
     pub fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
         let id = EntityId::of(task);
         debug_assert_eq!(self.se(id).cpu, cpu, "a task is dequeued where it is");
+        if self.bandwidth_used && self.se(id).throttled {
+            self.dequeue_throttled_task(id, flags);
+            return true;
+        }
         if !self.se(id).on_rq {
             return true;
         }

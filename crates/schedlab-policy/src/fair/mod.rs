@@ -114,6 +114,8 @@ pub struct Dequeue {
     pub sleep: bool,
     /// DEQUEUE_SPECIAL: a dead, parked or frozen task, never delayed.
     pub special: bool,
+    /// DEQUEUE_THROTTLE: its group has no runtime. Neither it nor a group that it leaves empty is delayed.
+    pub throttle: bool,
     /// DEQUEUE_DELAYED: the end of a delayed dequeue.
     pub delayed: bool,
     /// DEQUEUE_SAVE without DEQUEUE_MOVE: it comes back unchanged, the queue's minimum stays.

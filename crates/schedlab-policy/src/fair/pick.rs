@@ -25,9 +25,6 @@ impl Fair {
         }
         if picked != prev {
             self.switch(root, prev, picked, now);
-            if self.bandwidth_used && self.rules.throttles_at_once {
-                self.allocate_bandwidth(picked, now);
-            }
         }
         if picked.is_some() && (picked != prev || !self.eevdf) {
             self.list_move_front(root, picked);
@@ -65,10 +62,16 @@ impl Fair {
     }
 
     /// `set_next_task_fair` without its list; `first`: picked, not merely requeued while it runs.
-    pub(super) fn set_next_task_fair(&mut self, mut id: EntityId, first: bool, now: Nanos) {
+    pub(super) fn set_next_task_fair(&mut self, task: EntityId, first: bool, now: Nanos) {
+        let (mut id, mut throttled) = (task, false);
         while id.is_some() {
-            self.set_next_entity(self.se(id).cfs_rq as usize, id, first, now);
+            let rq = self.se(id).cfs_rq as usize;
+            self.set_next_entity(rq, id, first, now);
+            throttled |= self.lacks_bandwidth(rq, now);
             id = self.se(id).parent;
+        }
+        if throttled {
+            self.task_throttle_setup_work(task);
         }
     }
 
@@ -88,7 +91,8 @@ impl Fair {
     }
 
     #[inline(never)]
-    fn switch_levels(&mut self, mut prev: EntityId, mut next: EntityId, now: Nanos) {
+    fn switch_levels(&mut self, mut prev: EntityId, task: EntityId, now: Nanos) {
+        let (mut next, mut throttled) = (task, false);
         while prev.is_some() || next.is_some() {
             let (from, to) = (self.level(prev), self.level(next));
             if from.depth >= to.depth && prev.is_some() {
@@ -97,11 +101,16 @@ impl Fair {
             }
             if to.depth >= from.depth && next.is_some() {
                 self.set_next_entity(to.rq, next, true, now);
+                // 7.x; earlier, the pick has seen to it.
+                throttled |= self.rules.throttles_at_once && self.lacks_bandwidth(to.rq, now);
                 next = to.parent;
             }
             if prev == next {
-                return;
+                break;
             }
+        }
+        if throttled {
+            self.task_throttle_setup_work(task);
         }
     }
 

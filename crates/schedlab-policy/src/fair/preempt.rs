@@ -97,6 +97,7 @@ impl Fair {
     fn nominate(&mut self, rq: usize, wakee: EntityId, flags: WakeFlags) -> bool {
         let nominates = self.config.has(Feature::NextBuddy)
             && !flags.fork
+            && !self.se(wakee).sched_delayed
             && self.rules.wakeup != WakeupRule::Requeue
             && (self.eevdf || self.many_running(rq));
         if nominates {
@@ -236,8 +237,13 @@ impl Fair {
     /// 7.x's: the pick may take delayed entities off the queue on its way.
     fn wakee_is_next(&mut self, rq: usize, curr: EntityId, wakee: EntityId, flags: WakeFlags, now: Nanos) -> bool {
         let short = self.is_short(curr, wakee);
-        if !short && flags.fork {
-            self.explain_wakeup(rq, wakee, false, "a new task does not preempt", None, now);
+        let never = match (flags.fork, self.se(wakee).sched_delayed) {
+            (true, _) => Some("a new task does not preempt"),
+            (_, true) => Some("nobody preempts whose dequeue is delayed"),
+            _ => None,
+        };
+        if let Some(rule) = never.filter(|_| !short) {
+            self.explain_wakeup(rq, wakee, false, rule, None, now);
             return false;
         }
         if !short && self.config.has(Feature::NextBuddy) && self.set_preempt_buddy(rq, wakee) && flags.sync {

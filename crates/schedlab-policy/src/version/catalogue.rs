@@ -80,6 +80,7 @@ pub(crate) const RULES: &[NamedRule<Rules>] = &[
     rule!(Both "quota: burst", "__refill_cfs_bandwidth_runtime", "5.14 (f4183717b370)", bandwidth_burst),
     rule!(Both "quota: slices expire", "expire_cfs_rq_runtime", "up to 5.3 (de53fd7aedb1)", bandwidth_expires),
     rule!(Both "quota: a second look", "throttle_cfs_rq", "5.8", throttle_borrows),
+    rule!(Both "quota: time of empty groups", "throttle_cfs_rq", "6.6 (79462e8c879a)", throttle_clock_waits),
     rule!(Both "quota: who leaves, when", "throttle_cfs_rq", "6.18, 7.x", throttles_tasks, throttles_at_once),
     rule!(Both "real-time: limit", "update_curr_rt", "6.12", rt_limit),
     rule!(Cfs "nice: lone task", "prio_changed_fair", "up to 5.2", prio_changed_alone),

@@ -183,6 +183,7 @@ const CFS: Rules = Rules {
     bandwidth_expires: false,
     throttle_borrows: true,
     throttles_tasks: false,
+    throttle_clock_waits: false,
     throttles_at_once: false,
     lazy: false,
     hrtick: HrtickRule::Slice,
@@ -237,6 +238,7 @@ const EEVDF_6_6: Rules = Rules {
     expiry_reschedules: true,
     reweight: Reweight::Deadline,
     search: SearchRule::Remembers,
+    throttle_clock_waits: true,
     ..EEVDF_RFC
 };
 

@@ -247,6 +247,8 @@ pub struct Rules {
     pub throttle_borrows: bool,
     /// Throttled tasks leave one by one, as they return to user mode (6.18 and later).
     pub throttles_tasks: bool,
+    /// Throttled time counts only while somebody is queued (6.6 and later).
+    pub throttle_clock_waits: bool,
     /// A queue is throttled in the accounting that used up its runtime (7.x).
     pub throttles_at_once: bool,
     /// Fair decisions reschedule lazily under `preempt=lazy` (6.13 and later).

@@ -15,18 +15,12 @@ impl Fair {
         }
     }
 
-    /// A picked task needs runtime at every level (7.x); it goes on without, until it returns to user mode.
-    #[inline(never)]
-    pub(in crate::fair) fn allocate_bandwidth(&mut self, picked: EntityId, now: Nanos) {
-        let (mut at, mut throttled) = (picked, false);
-        while at.is_some() {
-            let (rq, parent) = (self.se(at).cfs_rq as usize, self.se(at).parent);
-            throttled |= self.rqs[rq].runtime_enabled && self.account_cfs_rq_runtime(rq, 0, now);
-            at = parent;
-        }
-        if throttled {
-            self.task_throttle_setup_work(picked);
-        }
+    /// A queue whose next entity has just been set needs runtime (`account_cfs_rq_runtime` in `set_next_task_fair`).
+    /// Whether it has none and the task has to leave for that (7.x).
+    #[inline]
+    pub(in crate::fair) fn lacks_bandwidth(&mut self, rq: usize, now: Nanos) -> bool {
+        let throttled = self.bandwidth_used && self.rqs[rq].runtime_enabled && self.account_cfs_rq_runtime(rq, 0, now);
+        throttled && self.rules.throttles_at_once
     }
 
     /// Whether the task has to call [`Fair::throttle_work`] before it runs in user mode again.
@@ -48,8 +42,9 @@ impl Fair {
         if self.decisions.is_some() {
             self.explain_leave(rq, id, now);
         }
-        let flags = Dequeue { sleep: true, special: true, ..Dequeue::default() };
+        let flags = Dequeue { sleep: true, throttle: true, ..Dequeue::default() };
         self.dequeue_task(self.se(id).cpu, task, flags, now);
+        self.record_throttle_clocks(id, now);
         self.rqs[rq].limbo.insert(0, id);
         self.se_mut(id).throttled = true;
         true
@@ -71,22 +66,53 @@ impl Fair {
         self.explain_by(self.root_of(rq), now, Verdict::Leave(id.task_id()), entity, rule, compared);
     }
 
-    /// The end of a queue's throttling: who waits there is woken.
-    pub(super) fn leave_limbo(&mut self, rq: usize, now: Nanos) {
-        for id in std::mem::take(&mut self.rqs[rq].limbo) {
+    /// `tg_unthrottle_up` of one queue. If nothing above it is throttled any more, who waits there is woken, until that
+    /// throttles it anew (7.x, which throttles in the accounting): the rest waits on.
+    pub(super) fn tg_unthrottle_up(&mut self, rq: usize, now: Nanos) {
+        let at_once = self.rules.throttles_at_once;
+        if at_once {
+            self.update_curr_rq(rq, now);
+        }
+        self.rqs[rq].throttle_count -= 1;
+        if self.rqs[rq].throttle_count > 0 {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.rqs[rq].limbo).into_iter();
+        while !at_once || self.rqs[rq].throttle_count == 0 {
+            let Some(id) = waiting.next() else { break };
             self.se_mut(id).throttled = false;
             let cpu = self.se(id).cpu;
             self.enqueue_task(cpu, id.task_id(), Enqueue { wakeup: true, ..Enqueue::default() }, now);
         }
+        self.rqs[rq].limbo.splice(..0, waiting);
     }
 
-    /// A task in limbo is taken out, to be queued elsewhere. Whether it was there.
-    pub(in crate::fair) fn take_from_limbo(&mut self, id: EntityId) -> bool {
+    /// `dequeue_throttled_task`: a task in limbo sleeps, or is taken out to be queued again.
+    #[cold]
+    pub(in crate::fair) fn dequeue_throttled_task(&mut self, id: EntityId, flags: Dequeue) {
         let rq = self.se(id).cfs_rq as usize;
-        let was = std::mem::take(&mut self.se_mut(id).throttled);
-        if was {
-            self.rqs[rq].limbo.retain(|waiting| *waiting != id);
+        self.rqs[rq].limbo.retain(|waiting| *waiting != id);
+        self.se_mut(id).throttled = !flags.sleep;
+    }
+
+    /// `enqueue_throttled_task`: a task taken out of limbo goes right into that of its queue, if that is throttled too.
+    /// Whether it did.
+    #[cold]
+    pub(in crate::fair) fn enqueue_throttled_task(&mut self, id: EntityId) -> bool {
+        let rq = self.se(id).cfs_rq as usize;
+        let waits = self.rqs[rq].throttle_count > 0;
+        if waits {
+            self.rqs[rq].limbo.insert(0, id);
         }
-        was
+        self.se_mut(id).throttled = waits;
+        waits
+    }
+
+    /// The time of every throttled queue above a task that has just left counts from the first one to leave on.
+    fn record_throttle_clocks(&mut self, mut id: EntityId, now: Nanos) {
+        while id.is_some() {
+            self.record_throttle_clock(self.se(id).cfs_rq as usize, now);
+            id = self.se(id).parent;
+        }
     }
 }

@@ -53,12 +53,23 @@ impl Fair {
             self.dequeue_throttled(rq, now);
         }
         let q = &mut self.rqs[rq];
-        q.throttled = true;
-        q.throttled_clock = now;
+        (q.throttled, q.throttled_at) = (true, now);
+        if !self.rules.throttles_tasks && (q.nr_running > 0 || !self.rules.throttle_clock_waits) {
+            q.throttled_clock = Some(now);
+        }
         if whole {
             self.task_throttle_setup_work(self.leaf(self.root_of(rq)));
         }
         true
+    }
+
+    /// `record_throttle_clock`: somebody is kept from running from now on.
+    #[inline]
+    pub(in crate::fair) fn record_throttle_clock(&mut self, rq: usize, now: Nanos) {
+        let q = &mut self.rqs[rq];
+        if q.throttled {
+            q.throttled_clock.get_or_insert(now);
+        }
     }
 
     /// The running task must go: a group above it has nothing left.
@@ -120,21 +131,18 @@ impl Fair {
         }
         let q = &mut self.rqs[rq];
         q.throttled = false;
-        let (since, group) = (q.throttled_clock, q.group);
+        let (at, since, group) = (q.throttled_at, q.throttled_clock.take(), q.group);
         if self.decisions.is_some() {
-            self.explain_unthrottle(rq, since, now);
+            self.explain_unthrottle(rq, at, now);
         }
         let pool = self.pool(group);
-        pool.stats.throttled_time += now.saturating_sub(since);
+        pool.stats.throttled_time += since.map_or(0, |since| now.saturating_sub(since));
         pool.throttled.retain(|throttled| *throttled != rq as u32);
         let mut below = self.subtree(rq);
         // A group is younger than the one above it: the deepest come first.
         below.reverse();
         for rq in below {
-            self.rqs[rq].throttle_count -= 1;
-            if self.rqs[rq].throttle_count == 0 {
-                self.leave_limbo(rq, now);
-            }
+            self.tg_unthrottle_up(rq, now);
         }
         if !self.rules.throttles_tasks && self.rqs[rq].load.weight != 0 {
             self.enqueue_throttled(rq, now);
