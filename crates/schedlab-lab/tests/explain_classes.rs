@@ -174,3 +174,24 @@ fn sessions_are_named() {
     let groups: Vec<_> = told.iter().map(|told| words(told, &parting.groups).2).collect();
     assert!(groups.iter().any(|group| group.starts_with("/autogroup-")), "{parting:#?}");
 }
+
+/// A task of a group that runs out while it waits is told so: what took the group's runtime, and what gave it some again.
+#[test]
+fn a_wait_through_a_throttle_names_the_quota() {
+    for kernel in ["5.13", "6.6", "6.12", "6.18", "7.2"] {
+        let body = format!(
+            "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}]\n\
+             workload = [{{ use = \"hog\", name = \"limited\", cgroup = \"top\", count = 3 }}, {{ use = \"hog\", name = \"free\" }}]\n\
+             variant = [{{ name = \"a\", kernel = \"{kernel}\", hz = 1000 }}]\n"
+        );
+        let spec = scenario(&body).run_spec("a", 1).unwrap();
+        let answers = (201..240)
+            .flat_map(|at| (1..=3).map(move |pid| (at, pid)))
+            .map(|(at, pid)| why(&spec, &Who::Pid(pid), at * 1_000_000, &AtomicBool::new(false)).unwrap());
+        let through = |why: &Why| why.state == "waiting" && why.ended_ns.is_some_and(|at| at >= 300_000_000);
+        let why = answers.into_iter().find(through).unwrap_or_else(|| panic!("{kernel}: nobody waits that long"));
+        let ended: Vec<_> = why.ended_by.iter().map(|told| words(told, &why.groups)).collect();
+        let quota = [("throttle", "throttle_cfs_rq", "/top"), ("unthrottle", "unthrottle_cfs_rq", "/top")];
+        assert_eq!(ended[..2], quota, "{kernel}: {ended:?}");
+    }
+}

@@ -116,13 +116,9 @@ impl Row {
                     self.ended_by = Some((decision.now, cause));
                 }
             }
-            Verdict::Preempt(_) | Verdict::Expire(_) if decision.asked != Resched::No => {
+            Verdict::Preempt(_) | Verdict::Expire(_) | Verdict::Leave(_) if decision.asked != Resched::No => {
                 let cause = self.cause(decision);
                 self.request.get_or_insert(cause);
-            }
-            // It leaves as it is picked.
-            Verdict::Leave(_) if self.ended_by.is_none_or(|(at, _)| at != decision.now) => {
-                self.ended_by = Some((decision.now, self.cause(decision)));
             }
             _ => {}
         }
@@ -135,9 +131,12 @@ impl Row {
 
     fn push(&mut self, event: Event) {
         self.count += 1;
-        let cause = self.ended_by.filter(|(picked, _)| *picked == event.time).map(|(_, cause)| cause);
-        let item = Item { event, cause };
-        let cause = if item.preempts() { cause } else { None };
-        self.items.push_back(Item { event, cause });
+        let mut item = Item { event, cause: None };
+        if item.preempts() {
+            let picked = self.ended_by.filter(|(picked, _)| *picked == event.time).map(|(_, cause)| cause);
+            // Nobody was left to be picked.
+            item.cause = picked.or_else(|| self.request.take());
+        }
+        self.items.push_back(item);
     }
 }
