@@ -204,7 +204,7 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let levels = last.map_or(0, |last| above(last).filter(|told| told.time_ns == why.ended_by[last].time_ns).count());
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
     let first = first.filter(|first| chain.iter().all(|told| told != *first));
-    let mut told: Vec<&Told> = taken.into_iter().chain(given).chain(first).collect();
+    let mut told: Vec<&Told> = first.into_iter().chain(taken).chain(given).collect();
     told.sort_by_key(|told| told.time_ns);
     told.dedup();
     told.into_iter().chain(chain).cloned().collect()
