@@ -141,11 +141,13 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
         let concerns = |decision: &&(Decision, _)| decision.0.cpu.0 == why.cpu || pid_of(&decision.0) == Some(task.pid);
         let told: Vec<Told> =
             lane.decided.iter().filter(concerns).map(|(decision, _)| tell(decision, None, version)).collect();
+        // It got the CPU to go into limbo only.
+        let limbo = matches!(why.state, "waiting" | "throttled") && told.iter().any(|told| leaves(told, task.pid));
         why.ended_by.extend(told);
         let keep_from = why.ended_by.len().saturating_sub(LOOKED_THROUGH);
         why.ended_by.drain(..keep_from);
         let ended = lane.rows.iter_mut().flat_map(|row| row.items.drain(..)).any(|item| ends(&item.event, &why));
-        if ended {
+        if ended && !limbo {
             why.ended_ns = Some(lane.session.now());
         }
     }
@@ -170,8 +172,8 @@ fn groups_above(lane: &Lane<'_>, task: &TaskView) -> Vec<u32> {
     groups
 }
 
-/// Of the decisions up to the end: what throttled a group of the task meanwhile, what gave it runtime again, the decision
-/// that asked the runner to go, and the last one, a pick (level by level) or a placement.
+/// Of the decisions up to the end: what throttled a group of the task meanwhile and the task itself, what gave them runtime
+/// again, the decision that asked the runner to go, and the last one, a pick (level by level) or a placement.
 fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let pid = Some(why.pid);
     let asks = |told: &&Told| {
@@ -204,10 +206,16 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let levels = last.map_or(0, |last| above(last).filter(|told| told.time_ns == why.ended_by[last].time_ns).count());
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
     let first = first.filter(|first| chain.iter().all(|told| told != *first));
-    let mut told: Vec<&Told> = first.into_iter().chain(taken).chain(given).collect();
+    let left = why.ended_by.iter().rev().find(|told| queued && leaves(told, why.pid));
+    let mut told: Vec<&Told> = first.into_iter().chain(taken).chain(left).chain(given).collect();
     told.sort_by_key(|told| told.time_ns);
     told.dedup();
     told.into_iter().chain(chain).cloned().collect()
+}
+
+/// Whether the task left its queue, throttled.
+fn leaves(told: &Told, pid: Pid) -> bool {
+    told.verdict == "leave" && told.pid == Some(pid)
 }
 
 /// Whether the event ends the state that the task was in.
