@@ -173,3 +173,18 @@ fn throttled_time_of_an_empty_group() {
         assert!(if counts { throttled > 0.2 } else { throttled < 0.01 }, "{}: {throttled} {stats:?}", version.name);
     }
 }
+
+/// Two hogs in a group whose parent has the quota. 7.2 tells only the one that ran as the quota ended: the other follows it
+/// within the same group, where `set_next_task_fair` does not look at the levels above, and is never stopped.
+#[test]
+fn a_quota_above_a_group_of_two_hogs() {
+    for version in Version::all() {
+        let groups = vec![limited("/g", 50 * MSEC, 100 * MSEC, 0), Cgroup { path: "/g/a".into(), ..Cgroup::default() }];
+        let mut workload = tasks(vec![("h", 0, None, hog())]);
+        workload.tasks[0].count = 2;
+        let run = run_of(version.name, 1, groups, workload, &[Some("/g/a")]);
+        let got = part(&runs(&run, "h"), SEC, 10 * SEC);
+        let expected = if version.rules.throttles_at_once { 1.0 } else { 0.5 };
+        assert!((got - expected).abs() < 0.01, "{}: {got:.4} of {expected}", version.name);
+    }
+}
