@@ -136,3 +136,43 @@ pub enum Kind {
         cost: Nanos,
     },
 }
+
+/// `PID_MAX_LIMIT` of 64-bit kernels.
+const PID_MAX: Pid = 1 << 22;
+
+impl Kind {
+    /// What of the event no kernel can have told: a pid or a priority out of range, a run of more than 292 years.
+    #[must_use]
+    pub fn impossible(&self) -> Option<String> {
+        let (pids, prios) = self.tasks();
+        if let Some(pid) = pids.into_iter().find(|pid| !(0..=PID_MAX).contains(pid)) {
+            return Some(format!("pid {pid} is not one of 0 to {PID_MAX}"));
+        }
+        // -1 is SCHED_DEADLINE's.
+        if let Some(prio) = prios.into_iter().find(|prio| !(-1..=139).contains(prio)) {
+            return Some(format!("priority {prio} is not one of -1 to 139"));
+        }
+        match self {
+            Kind::Runtime { runtime, .. } if i64::try_from(*runtime).is_err() => {
+                Some(format!("a run time of {runtime} ns is more than 63 bits hold"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The pids and the priorities it names; 0 stands for one it does not have.
+    fn tasks(&self) -> ([Pid; 2], [i32; 2]) {
+        match *self {
+            Kind::Switch { prev, prev_prio, next, next_prio, .. } => ([prev, next], [prev_prio, next_prio]),
+            Kind::Waking { pid, prio, .. }
+            | Kind::Wakeup { pid, prio, .. }
+            | Kind::WakeupNew { pid, prio, .. }
+            | Kind::Migrate { pid, prio, .. }
+            | Kind::Exit { pid, prio } => ([pid, 0], [prio, 0]),
+            Kind::Fork { parent, child } => ([parent, child], [0, 0]),
+            Kind::Runtime { pid, .. } | Kind::Sample { pid, .. } | Kind::Count { pid, .. } | Kind::Scan { pid, .. } => {
+                ([pid, 0], [0, 0])
+            }
+        }
+    }
+}

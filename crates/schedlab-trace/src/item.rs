@@ -28,6 +28,14 @@ pub enum What {
 }
 
 impl What {
+    /// What no kernel can have told: [`Kind::impossible`].
+    pub fn impossible(&self) -> Option<String> {
+        match self {
+            What::Event { kind, .. } => kind.impossible(),
+            What::Text { .. } => None,
+        }
+    }
+
     /// An event about one task.
     pub fn one(kind: Kind, comm: String) -> What {
         What::Event { kind, comm, other_comm: String::new(), prev_state: String::new() }

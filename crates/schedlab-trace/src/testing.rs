@@ -57,7 +57,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
         }),
         (any_pid(), any_pid()).prop_map(|(parent, child)| Kind::Fork { parent, child }),
         (any_pid(), any_prio()).prop_map(|(pid, prio)| Kind::Exit { pid, prio }),
-        (any_pid(), any::<u64>(), any::<Option<u64>>()).prop_map(|(pid, runtime, vruntime)| Kind::Runtime {
+        (any_pid(), 0..=u64::MAX / 2, any::<Option<u64>>()).prop_map(|(pid, runtime, vruntime)| Kind::Runtime {
             pid,
             runtime,
             vruntime

@@ -39,12 +39,14 @@ def explanation(trace: str, r: Report) -> str:
 
 def matrix(trace: str, reports: Sequence[Report]) -> str:
     """Every row on one trace, the best row first: the recorded kernel's own should be it."""
-    rows = [["row", "picks", "agreed", "share", "preemptions", "agreed", "share", "unjudged", ""]]
-    for r in sorted(reports, key=lambda r: -_both(r)):
-        own = "recorded" if r["row"] == r["recorded_row"] else ""
+    rows = [["row", "picks", "agreed", "share", "preemptions", "agreed", "share", "unjudged", "state", ""]]
+    recorded = next((r for r in reports if r["row"] == r["recorded_row"]), None)
+    for r in sorted(reports, key=lambda r: (-_both(r), -_state(r), r is not recorded)):
+        tie = recorded is not None and (_both(r), _state(r)) == (_both(recorded), _state(recorded))
+        mark = "recorded" if r is recorded else "alike on this trace" if tie else ""
         cells = [*_counts(r["picks"]), *_counts(r["preemptions"])]
-        rows.append([r["row"], *cells, _share(r["unjudged_share"]), own])
-    lines = [_trace(trace, reports[0]), "", *columns(rows, "<>>>>>>><")]
+        rows.append([r["row"], *cells, _share(r["unjudged_share"]), _shown(r), mark])
+    lines = [_trace(trace, reports[0]), "", *columns(rows, "<>>>>>>>><")]
     if not any(r["recorded_row"] for r in reports):
         lines += ["", "the recorded kernel: row not modelled yet"]
     return "\n".join(lines)
@@ -135,7 +137,7 @@ def _states(state: Mapping[str, Any]) -> str:
     blocks = ["\n".join(columns(rows, "<>>>"))]
     if not state["first"]:
         return "\n".join([*blocks, "the model's state is the kernel's at every event that shows it"])
-    rows = [["first at", "cpu", "pid", "event", "what", "kernel", "model's"]]
+    rows = [["first at", "cpu", "pid", "event", "what", "kernel", "model minus kernel"]]
     for miss in state["first"]:
         off = f"{_wrapped(miss['model'] - miss['kernel']):+}"
         who = [f"{miss['time_ns'] / 1e9:.6f} s", str(miss["cpu"]), str(miss["pid"])]
@@ -178,6 +180,18 @@ def _both(r: Report) -> float:
     scores = (r["picks"], r["preemptions"])
     judged = sum(s["decisions"] for s in scores)
     return float(sum(s["agreed"] for s in scores) / judged) if judged else 0.0
+
+
+def _state(r: Report) -> float:
+    """What of the shown state is equal: everything that probes show, else the steps of vruntime."""
+    events, steps = r["state"]["events"], r["vruntime"]
+    if events["decisions"]:
+        return float(events["agreed"] / events["decisions"])
+    return float(steps["equal"] / steps["compared"]) if steps["compared"] else 0.0
+
+
+def _shown(r: Report) -> str:
+    return _share(_state(r)) if r["state"]["events"]["decisions"] or r["vruntime"]["compared"] else "-"
 
 
 def _counts(score: Mapping[str, Any]) -> list[str]:

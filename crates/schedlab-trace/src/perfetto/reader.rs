@@ -119,6 +119,9 @@ impl PerfettoReader {
             self.bundles.pop();
             let bundle = self.packets.at(offset, inner)?.ftrace_events.unwrap_or_default();
             let drafts = expand(bundle).map_err(|what| self.packets.malformed(offset, what))?;
+            if let Some(what) = drafts.iter().find_map(|draft| draft.item.what.impossible()) {
+                return Err(self.packets.malformed(offset, what));
+            }
             if let Some(first) = drafts.front().map(|draft| draft.item.time) {
                 let slot = self.free_slot();
                 self.slots[slot] = Bundle { order, offset, drafts };

@@ -41,7 +41,11 @@ pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
         "schedlab_sample" | "schedlab_count" | "schedlab_scan" => program(name, Fields(text)),
         _ => return Ok(Body::Other { name, fields: Fields(text) }),
     };
-    parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))
+    let body = parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))?;
+    match &body {
+        Body::Event(kind, _) => kind.impossible().map_or(Ok(body), |what| Err(format!("{name}: {what}"))),
+        Body::Other { .. } => Ok(body),
+    }
 }
 
 fn switch(text: &str) -> Option<Body<'_>> {

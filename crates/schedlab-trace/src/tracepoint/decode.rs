@@ -66,6 +66,9 @@ impl Decoder {
             None if format.name == TEXT_EVENT => record.any_event(format)?,
             None => What::Text { name: format.name.clone(), fields: record.text_of(format)? },
         };
+        if let Some(impossible) = what.impossible() {
+            return Err(format!("{}: {impossible}", format.name));
+        }
         Ok(Some((flags, pid, what)))
     }
 }
