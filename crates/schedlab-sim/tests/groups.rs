@@ -76,7 +76,9 @@ fn a_groups_weight_counts_however_many_tasks_it_has() {
             let list = [("/a", light, 0), ("/b", heavy, 0), ("/b", heavy / 2, 5)];
             let run = run_of(version.name, cpus, vec![cgroup("/a", 100), cgroup("/b", 300)], hogs(&list));
             let got = part(&service(&run), "/a");
-            assert!((got - 0.25).abs() < 0.02, "{} on {cpus} CPUs: {got:.4} instead of a quarter", version.name);
+            // A group's weight on each of several CPUs follows averages and whole tasks move between them.
+            let bound = if cpus == 1 { 0.0005 } else { 0.0125 };
+            assert!((got - 0.25).abs() < bound, "{} on {cpus} CPUs: {got:.4} instead of a quarter", version.name);
         }
     }
 }
@@ -91,7 +93,7 @@ fn weights_of_nested_groups_multiply() {
         let got = service(&run_of(version.name, 1, groups(), hogs(&list)));
         for (path, share) in expected {
             let got = part(&got, path);
-            assert!((got - share).abs() < 0.01, "{}: {path} gets {got:.4} instead of {share:.4}", version.name);
+            assert!((got - share).abs() < 0.0005, "{}: {path} gets {got:.4} instead of {share:.4}", version.name);
         }
     }
 }
@@ -121,7 +123,7 @@ fn sessions_share_equally_with_autogroup() {
             run.workloads = Arc::new(vec![named("one", 1), named("many", 9)]);
             run.autogroup = autogroup;
             let got = part(&service(&run), "one");
-            assert!((got - expected).abs() < 0.02, "{}: {got:.4} instead of {expected}", version.name);
+            assert!((got - expected).abs() < 0.0005, "{}: {got:.4} instead of {expected}", version.name);
         }
     }
 }
@@ -142,6 +144,6 @@ fn a_task_that_moves_has_its_new_groups_share() {
         spec.duration = 20 * SEC;
         let service = service(&spec);
         let share = service["mover"] as f64 / (service["mover"] + service["hog"]) as f64;
-        assert!((share - 0.75).abs() < 0.02, "{}: {share:.3}", version.name);
+        assert!((share - 0.75).abs() < 0.002, "{}: {share:.3}", version.name);
     }
 }
