@@ -24,8 +24,10 @@ class Cancels(Protocol):
 def interruptible(engine: Cancels, work: Callable[[Cancel], T]) -> T:
     """What `work` returns or raises; Ctrl-C asks it to stop, waits for it and is raised again."""
     cancel, returned, raised = engine.cancel(), list[T](), list[BaseException]()
-    # Not Thread.join: once interrupted, CPython 3.11's takes the thread for ended (bpo-45274).
-    ended = threading.Event()
+    # A bare lock: once interrupted, CPython 3.11's Thread.join takes the thread for ended (bpo-45274), and Event.wait
+    # may release a lock that it does not hold.
+    running = threading.Lock()
+    running.acquire()
 
     def run() -> None:
         try:
@@ -33,16 +35,16 @@ def interruptible(engine: Cancels, work: Callable[[Cancel], T]) -> T:
         except BaseException as e:  # raised again below
             raised.append(e)
         finally:
-            ended.set()
+            running.release()
 
     thread = threading.Thread(target=run, daemon=True)
     try:
         thread.start()
-        ended.wait()
+        running.acquire()
     except KeyboardInterrupt:
         cancel.cancel()
         if thread.ident is not None:
-            ended.wait(GRACE_S)
+            running.acquire(timeout=GRACE_S)
         raise
     if raised:
         raise KeyboardInterrupt if isinstance(raised[0], Cancelled) else raised[0]
