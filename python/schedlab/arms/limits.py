@@ -15,7 +15,6 @@ from schedlab.statistics import Difference
 COUNTS = ("", "count")
 """Units that hold no duration. Shares and rates do: they are durations over durations."""
 ORDER_ONLY = "order only"
-TASK_TIMES = ("cpu_ns", "wait_ns")
 RUN_TIMES = ("sim_s", "cpus", "calibration", "noise")
 SHOWN_PROGRAMS = 3
 
@@ -50,7 +49,7 @@ class Limits:
         said = {m.name for m in scenario.metrics if not self.silences(m)}
         metrics = {name: number if name in said else None for name, number in run.metrics.items()}
         series = {name: s for name, s in run.series.items() if not self._silences(s.unit)}
-        tasks = [{k: v for k, v in t.items() if k not in TASK_TIMES} for t in run.record.get("tasks", ())]
+        tasks = [{k: v for k, v in t.items() if "_ns" not in k} for t in run.record.get("tasks", ())]
         kept = {key: run.record.get("series", {})[key] for key in series}
         record = {**run.record, "metrics": metrics, "series": kept, "tasks": tasks}
         if self.untimed:
