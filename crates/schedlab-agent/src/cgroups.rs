@@ -12,6 +12,7 @@ use std::time::Duration;
 use schedlab_model::USEC;
 use schedlab_policy::fair::GroupShares;
 use schedlab_sim::{Cgroup, CpuMax};
+use schedlab_workload::cpu_stat::CPU_STATS;
 
 use crate::error::{AgentError, Result};
 
@@ -157,6 +158,12 @@ impl Groups {
         fs::write(dir.join(file), "0")
     }
 
+    /// What each group's `cpu.stat` counts of its quota; left out where it counts none (the controller is off).
+    pub fn cpu_stat(&self) -> BTreeMap<String, [u64; CPU_STATS]> {
+        let read = |dir: &PathBuf| parse_cpu_stat(&fs::read_to_string(dir.join("cpu.stat")).ok()?);
+        self.made.iter().filter_map(|(path, dir)| Some((path.clone(), read(dir)?))).collect()
+    }
+
     /// Removes them, the deepest first, once their last tasks are gone.
     pub fn remove(&self) {
         for dir in self.made.values().rev() {
@@ -175,8 +182,38 @@ impl Groups {
     }
 }
 
+/// Times in ns: cgroup v2 has them in microseconds, v1 in ns under other names. Kernels before 5.15 count no bursts.
+fn parse_cpu_stat(text: &str) -> Option<[u64; CPU_STATS]> {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        line.trim().parse::<u64>().ok()
+    };
+    let time = |v2: &str, v1: &str| field(v2).map(|usec| usec * USEC).or_else(|| field(v1));
+    Some([
+        field("nr_periods")?,
+        field("nr_throttled")?,
+        time("throttled_usec", "throttled_time")?,
+        field("nr_bursts").unwrap_or(0),
+        time("burst_usec", "burst_time").unwrap_or(0),
+    ])
+}
+
 fn write(dir: &Path, file: &str, value: &str) -> Result<()> {
     let path = dir.join(file);
     let hint = "run it as root, on a kernel that has this file";
     fs::write(&path, value).map_err(|error| AgentError::cannot(format!("{}: {error}", path.display()), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_cpu_stat;
+
+    #[test]
+    fn both_interfaces_are_read_in_ns() {
+        let v2 = "usage_usec 900\nnr_periods 10\nnr_throttled 7\nthrottled_usec 81\nnr_bursts 2\nburst_usec 5\n";
+        let v1 = "nr_periods 10\nnr_throttled 7\nthrottled_time 81000\n";
+        assert_eq!(parse_cpu_stat(v2), Some([10, 7, 81_000, 2, 5000]));
+        assert_eq!(parse_cpu_stat(v1), Some([10, 7, 81_000, 0, 0]));
+        assert_eq!(parse_cpu_stat("usage_usec 1\n"), None);
+    }
 }

@@ -6,6 +6,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use schedlab_model::Nanos;
 
+use schedlab_workload::cpu_stat::CPU_STATS;
+
+use crate::cgroups::Groups;
 use crate::world::World;
 
 /// Counts of one task.
@@ -50,6 +53,8 @@ pub struct Counts {
     pub tasks: BTreeMap<u32, TaskCounts>,
     /// The machine's.
     pub machine: MachineTime,
+    /// By the path of each control group that counts its quota, in the order of [`schedlab_workload::cpu_stat`].
+    pub groups: BTreeMap<String, [u64; CPU_STATS]>,
 }
 
 impl Counters {
@@ -89,6 +94,10 @@ impl Counters {
             now.involuntary = now.involuntary.saturating_sub(before.involuntary);
         }
         counts.machine = counts.machine.since(begun.machine);
+        for (path, now) in &mut counts.groups {
+            let before = begun.groups.get(path).copied().unwrap_or_default();
+            now.iter_mut().zip(before).for_each(|(now, before)| *now = now.saturating_sub(before));
+        }
         counts
     }
 }
@@ -97,7 +106,8 @@ impl Counts {
     fn now(world: &World, tasks: bool) -> Counts {
         let made = if tasks { world.control.tasks.load(Acquire) } else { 0 };
         let tasks = (0..made).filter_map(|id| Some((id, task(world, id)?))).collect();
-        Counts { tasks, machine: MachineTime::now() }
+        let groups = world.groups.as_ref().map(Groups::cpu_stat).unwrap_or_default();
+        Counts { tasks, machine: MachineTime::now(), groups }
     }
 }
 

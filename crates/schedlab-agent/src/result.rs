@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use schedlab_metrics::{Metrics, Plan};
-use schedlab_model::Nanos;
+use schedlab_metrics::{tell_tasks, Metrics, Plan};
+use schedlab_model::{CpuId, Nanos};
 use schedlab_sim::RunSpec;
-use schedlab_trace::{Body, Digest, Event, Header, Sink, Tee};
-use schedlab_workload::Unit;
+use schedlab_trace::{Body, Digest, Event, Header, Kind, Sink, Tee};
+use schedlab_workload::cpu_stat::{cpu_stat, CPU_STATS};
 use serde_json::{json, Value as Json};
 
 use crate::burn::Speed;
@@ -41,9 +41,8 @@ pub struct Measured<'a> {
 }
 
 /// Why a value is null on a real kernel.
+const NO_CPU_STAT: &str = "the group's cpu.stat counts no quota";
 const NO_SCAN: &str = "the kernel has no tracepoint for the search for an idle CPU";
-/// Tasks that a result lists at most, as on the simulator.
-const TASKS_TOLD: usize = 1000;
 
 /// The report as JSON: the keys of `schedlab run --json` that a real run has, and `arm`, `release`, `unavailable`,
 /// `calibration`, `noise`, `trace`, `run_s`, `wall_s`.
@@ -55,13 +54,18 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
         return Err(AgentError::failed(what, "a shorter run, or more memory"));
     }
     let nr_cpus = spec.machine.topology.nr_cpus();
+    let groups: Vec<&str> =
+        spec.cgroups.iter().filter(|group| group.counted).map(|group| group.path.as_str()).collect();
     let plan = Plan::of(&spec.workloads, nr_cpus, spec.warmup);
+    let of_groups = plan.metrics.len();
+    let plan = plan.with_groups(groups.iter().copied());
     let header = header(spec, &plan, settings.remark.as_deref());
     let mut names = names(world);
     let recorded = recorded(measured, &names, &mut recording)?;
     let reals = reals::read(world, &plan, spec.warmup, ended.at)?;
     let mut notes = notes(world, ended.at);
     notes.extend(&reals.events);
+    notes.extend(throttling(measured, &groups, of_groups));
     notes.sort_by_key(|event| event.time);
     if let Some(recorded) = &recorded {
         // Programs that were started have names of their own.
@@ -88,6 +92,11 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     for name in ["sched.scan_tested", "sched.scan_cost"] {
         unavailable.insert(name.to_owned(), NO_SCAN.to_owned());
     }
+    for path in groups.iter().filter(|path| !measured.counts.groups.contains_key(**path)) {
+        for decl in cpu_stat() {
+            unavailable.insert(format!("{path}.{}", decl.name), NO_CPU_STAT.to_owned());
+        }
+    }
     reals.patch(&mut json, &mut unavailable);
     match (&recorded, recording.why_not()) {
         (Some(recorded), _) if recorded.lost == 0 => idle_beside_others(&mut json, recorded, plan, ended.at),
@@ -103,7 +112,6 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
             *value = Json::Null;
         }
     }
-    busiest(&mut json);
     let traced = recorded.as_ref().is_some_and(|recorded| recorded.lost == 0);
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let told = json!({
@@ -181,6 +189,19 @@ fn notes(world: &World, end: Nanos) -> Vec<Event> {
     notes
 }
 
+/// What `cpu.stat` counted of the groups' quotas in the measured time, as events of its end.
+fn throttling(measured: &Measured<'_>, groups: &[&str], base: usize) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (nth, path) in groups.iter().enumerate() {
+        let counted = measured.counts.groups.get(*path).copied().unwrap_or_default();
+        for (place, count) in counted.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            let kind = Kind::Count { pid: 0, metric: (base + nth * CPU_STATS + place) as u16, count };
+            events.push(Event { time: measured.ended.at, cpu: CpuId(0), kind });
+        }
+    }
+    events
+}
+
 /// Thread ids and names of all tasks that ran.
 fn names(world: &World) -> Vec<(i32, String)> {
     let made = world.control.tasks.load(Acquire);
@@ -247,20 +268,8 @@ fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailabl
             "wakeups": null, "migrations": null,
         })
     };
-    json["tasks"] = counts.iter().map(task).collect();
+    tell_tasks(json, counts.iter().map(task).collect(), counts.len() as u64);
     json["cpus"] = json!([]);
-}
-
-/// The busiest tasks, as on the simulator.
-fn busiest(json: &mut Json) {
-    let Some(tasks) = json["tasks"].as_array_mut() else { return };
-    let total = tasks.len();
-    if total > TASKS_TOLD {
-        tasks.sort_by_key(|task| std::cmp::Reverse(task["cpu_ns"].as_u64()));
-        tasks.truncate(TASKS_TOLD);
-        tasks.sort_by_key(|task| task["pid"].as_i64());
-    }
-    json["tasks_total"] = total.into();
 }
 
 /// Names of other tasks that are told.
@@ -305,17 +314,10 @@ fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
 /// What the trace file says about itself.
 fn header(spec: &RunSpec, plan: &Plan, remark: Option<&str>) -> Header {
     let who = format!("recorded by schedlab-agent {}, seed {}", env!("CARGO_PKG_VERSION"), spec.seed);
-    let raw_unit = |unit| match unit {
-        Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
-        Unit::PerSecond | Unit::Count | Unit::Percent => "count",
-    };
-    let metric = |entry: &schedlab_metrics::MetricEntry| {
-        (format!("{}.{}", entry.workload, entry.decl.name), raw_unit(entry.decl.unit).to_owned())
-    };
     Header {
         kernel: Some(rustix::system::uname().release().to_string_lossy().into_owned()),
         nr_cpus: Some(spec.machine.topology.nr_cpus()),
-        metrics: plan.metrics.iter().map(metric).collect(),
+        metrics: plan.raw_units(),
         comments: std::iter::once(who).chain(remark.map(str::to_owned)).collect(),
     }
 }

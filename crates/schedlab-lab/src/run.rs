@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use schedlab_metrics::{Metrics, Plan, Report};
 use schedlab_sim::{Ended, Outcome, RunSpec, SimError};
 use schedlab_trace::{Digest, Header, Tee};
-use schedlab_workload::Unit;
 
 use crate::ENGINE;
 
@@ -29,9 +28,6 @@ pub struct Run {
     pub trace_error: Option<String>,
 }
 
-/// Tasks that a result lists at most.
-const TASKS_TOLD: usize = 1000;
-
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -45,7 +41,8 @@ pub enum LabError {
 
 /// Runs one specification; writes its trace to `trace` if given (the suffix chooses the format).
 pub fn run(spec: &RunSpec, trace: Option<&Path>, cancel: &AtomicBool) -> Result<Run, LabError> {
-    let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup);
+    let groups = spec.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
+    let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup).with_groups(groups);
     let header = header(spec, &plan);
     let mut sink = Tee(Digest::default(), Metrics::new(plan));
     let (outcome, trace_error) = match trace {
@@ -72,33 +69,15 @@ pub fn run(spec: &RunSpec, trace: Option<&Path>, cancel: &AtomicBool) -> Result<
 
 /// What the trace file says about itself.
 fn header(spec: &RunSpec, plan: &Plan) -> Header {
-    let raw_unit = |unit| match unit {
-        Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
-        Unit::PerSecond | Unit::Count | Unit::Percent => "count",
-    };
-    let metric = |entry: &schedlab_metrics::MetricEntry| {
-        (format!("{}.{}", entry.workload, entry.decl.name), raw_unit(entry.decl.unit).to_owned())
-    };
     Header {
         kernel: Some(spec.kernel.version.name.to_owned()),
         nr_cpus: Some(spec.machine.topology.nr_cpus()),
-        metrics: plan.metrics.iter().map(metric).collect(),
+        metrics: plan.raw_units(),
         comments: vec![format!("simulated by schedlab {ENGINE}, machine {}, seed {}", spec.machine.name, spec.seed)],
     }
 }
 
 impl Run {
-    /// Repeated workloads fork tasks by the million; the busiest are what anybody looks at.
-    fn busiest_tasks(&self) -> serde_json::Value {
-        let mut tasks: Vec<&schedlab_metrics::TaskReport> = self.report.tasks.iter().collect();
-        if tasks.len() > TASKS_TOLD {
-            tasks.sort_by_key(|task| (std::cmp::Reverse(task.cpu_ns), task.pid));
-            tasks.truncate(TASKS_TOLD);
-            tasks.sort_by_key(|task| task.pid);
-        }
-        serde_json::json!(tasks)
-    }
-
     /// The result as JSON: `kernel, seed, engine, digest, events, handled, switches, sim_s, ended, metrics, series, tasks
     /// (the busiest 1,000), tasks_total, cpus, checks`, and `trace_error` if there is one.
     #[must_use]
@@ -115,8 +94,6 @@ impl Run {
             Ended::Completed => "completed",
             Ended::Duration => "duration",
         };
-        json["tasks"] = self.busiest_tasks();
-        json["tasks_total"] = self.report.tasks_total.into();
         json["kernel"] = self.kernel.into();
         json["seed"] = self.seed.into();
         json["engine"] = ENGINE.into();

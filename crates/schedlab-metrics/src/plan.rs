@@ -1,12 +1,12 @@
 //! What a run's metrics are: fixed before the first event.
 
 use schedlab_model::Nanos;
-use schedlab_workload::{MetricDecl, Workload};
+use schedlab_workload::{cpu_stat::cpu_stat, MetricDecl, Unit, Workload};
 
 /// One line of the run's flat metric table; its index is the `metric` of `Sample` and `Count` events.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MetricEntry {
-    /// The workload's name in the scenario.
+    /// The workload's name in the scenario, or a control group's path.
     pub workload: String,
     /// The metric as the workload declares it.
     pub decl: MetricDecl,
@@ -34,5 +34,27 @@ impl Plan {
             w.metrics.clone().into_iter().map(move |decl| MetricEntry { workload: workload.clone(), decl })
         };
         Plan { metrics: workloads.iter().flat_map(entries).collect(), nr_cpus, start: 0, warmup }
+    }
+
+    /// The table as a trace's header has it: full names, and the unit of the events' values.
+    #[must_use]
+    pub fn raw_units(&self) -> Vec<(String, String)> {
+        let raw = |unit| match unit {
+            Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
+            Unit::PerSecond | Unit::Count | Unit::Percent => "count",
+        };
+        let metric =
+            |entry: &MetricEntry| (format!("{}.{}", entry.workload, entry.decl.name), raw(entry.decl.unit).to_owned());
+        self.metrics.iter().map(metric).collect()
+    }
+
+    /// With what is counted of these control groups' quotas, after everything else, group by group.
+    #[must_use]
+    pub fn with_groups<'a>(mut self, paths: impl Iterator<Item = &'a str>) -> Plan {
+        for path in paths {
+            let entry = |decl| MetricEntry { workload: path.to_owned(), decl };
+            self.metrics.extend(cpu_stat().map(entry));
+        }
+        self
     }
 }

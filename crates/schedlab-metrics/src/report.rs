@@ -109,9 +109,12 @@ impl Report {
         let metrics: serde_json::Map<_, _> = self.metrics.iter().map(|(name, v)| (name.clone(), (*v).into())).collect();
         let series: serde_json::Map<_, _> =
             self.series.iter().map(|(name, s)| (name.clone(), serde_json::json!(s))).collect();
-        serde_json::json!({
-            "measured_ns": self.measured_ns, "metrics": metrics, "series": series, "tasks": self.tasks, "cpus": self.cpus,
-        })
+        let mut json = serde_json::json!({
+            "measured_ns": self.measured_ns, "metrics": metrics, "series": series, "cpus": self.cpus,
+        });
+        let tasks = self.tasks.iter().map(|task| serde_json::json!(task)).collect();
+        tell_tasks(&mut json, tasks, self.tasks_total);
+        json
     }
 
     fn add_app(&mut self, entry: &MetricEntry, app: &App) {
@@ -125,6 +128,7 @@ impl Report {
                 let rate = *counted as f64 / entry.decl.divide.max(1) as f64 / seconds;
                 self.metrics.push((name, (seconds > 0.0).then_some(rate)));
             }
+            App::Total { counted } => self.metrics.push((name, Some(*counted as f64 * scale))),
             App::Headline { measured, warmup } => {
                 // A workload that ended before the warm-up did has no other passes than those.
                 let mean = if measured.count > 0 { measured } else { warmup };
@@ -187,6 +191,21 @@ impl Report {
         }
         self.metrics.push(("sched.scan_cost".to_owned(), percent(metrics.totals.scan_cost_ns)));
     }
+}
+
+/// Tasks that a result lists at most.
+const TASKS_TOLD: usize = 1000;
+
+/// Puts `tasks` (the busiest of them, by pid) and `tasks_total` into a result. Repeated workloads fork tasks by the
+/// million; the busiest are what anybody looks at.
+pub fn tell_tasks(result: &mut serde_json::Value, mut tasks: Vec<serde_json::Value>, total: u64) {
+    if tasks.len() > TASKS_TOLD {
+        tasks.sort_by_key(|task| (std::cmp::Reverse(task["cpu_ns"].as_u64()), task["pid"].as_i64()));
+        tasks.truncate(TASKS_TOLD);
+        tasks.sort_by_key(|task| task["pid"].as_i64());
+    }
+    result["tasks"] = tasks.into();
+    result["tasks_total"] = total.into();
 }
 
 impl Mean {

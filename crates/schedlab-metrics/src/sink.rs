@@ -62,6 +62,9 @@ pub(crate) enum App {
     Rate {
         counted: u64,
     },
+    Total {
+        counted: u64,
+    },
     PerSecond(PerSecond),
     /// Passes of the measured time, and those that ended in the warm-up.
     Headline {
@@ -95,6 +98,7 @@ impl Metrics {
         let app = |kind| match kind {
             MetricKind::Samples => App::Samples(Histogram::default()),
             MetricKind::Rate => App::Rate { counted: 0 },
+            MetricKind::Total => App::Total { counted: 0 },
             MetricKind::PerSecond => App::PerSecond(PerSecond::new(plan.start, plan.warmup)),
             MetricKind::Headline => App::Headline { measured: Mean::default(), warmup: Mean::default() },
         };
@@ -395,7 +399,9 @@ impl Metrics {
 
     fn count(&mut self, time: Nanos, metric: u16, count: u64) {
         match self.apps.get_mut(usize::from(metric)) {
-            Some(App::Rate { counted }) if time >= self.plan.warmup => *counted = counted.saturating_add(count),
+            Some(App::Rate { counted } | App::Total { counted }) if time >= self.plan.warmup => {
+                *counted = counted.saturating_add(count)
+            }
             Some(App::PerSecond(seconds)) => seconds.count(time, count),
             _ => {}
         }

@@ -74,7 +74,11 @@ pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
             py,
             Details { message, hint: Some(sim.hint().into()), exit_code: 3, ..Details::default() },
         ),
-        LabError::Trace(_) => raise::<RunError>(py, Details { message, exit_code: 3, ..Details::default() }),
+        // A name that no format has is the caller's mistake, found before the run.
+        LabError::Trace(error @ TraceError { fault: Fault::UnknownFormat(_), .. }) => {
+            raise::<TraceFileError>(py, place("write", error, 2))
+        }
+        LabError::Trace(error) => raise::<RunError>(py, place("write", error, 3)),
     }
 }
 

@@ -241,7 +241,7 @@ pub const VARIANT_TASK: Section = Section {
 pub const METRIC: Section = Section {
     name: "[[metric]]",
     keys: &[
-        key("of", "WORKLOAD.METRIC or sched.METRIC", "", "what is measured"),
+        key("of", "WORKLOAD.METRIC, /GROUP.METRIC or sched.METRIC", "", "what is measured"),
         key(
             "stat",
             "p20 p50 p75 p90 p95 p99 p99.5 p99.9 mean min max count",

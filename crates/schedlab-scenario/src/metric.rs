@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use schedlab_metrics::{sched_metrics, SchedMetric, Stat};
+use schedlab_workload::cpu_stat::{cpu_stat, THROTTLED};
 use schedlab_workload::{Better, MetricDecl, Unit, Workload};
 
 use crate::error::Result;
@@ -43,18 +44,18 @@ const ALWAYS: &[(&str, Option<&str>)] = &[("switches", None), ("migrations", Non
 
 /// The metrics of a scenario: those it lists, then the defaults that it does not. A unit it names is written into the
 /// workload, from which the engine takes it.
-pub(crate) fn read(tables: &[Table], workloads: &mut [Workload]) -> Result<Vec<Metric>> {
+pub(crate) fn read(tables: &[Table], workloads: &mut [Workload], groups: &[String]) -> Result<Vec<Metric>> {
     let mut metrics: Vec<Metric> = Vec::new();
     for table in tables {
         let table = table.clone().only(&METRIC)?;
         let of = table.require("of", "what is measured, such as \"probe.latency\"")?;
-        let metric = declared(&table, &of, workloads)?;
+        let metric = declared(&table, &of, workloads, groups)?;
         if metrics.iter().any(|known| known.name == metric.name) {
             return Err(of.error(format!("the metric {} is listed twice", metric.name)));
         }
         metrics.push(metric);
     }
-    for metric in defaults(workloads) {
+    for metric in defaults(workloads, groups) {
         if !metrics.iter().any(|known| known.name == metric.name) {
             metrics.push(metric);
         }
@@ -62,12 +63,14 @@ pub(crate) fn read(tables: &[Table], workloads: &mut [Workload]) -> Result<Vec<M
     Ok(metrics)
 }
 
-fn declared(table: &Table, of: &Value, workloads: &mut [Workload]) -> Result<Metric> {
+fn declared(table: &Table, of: &Value, workloads: &mut [Workload], groups: &[String]) -> Result<Metric> {
     let name = of.string("a metric such as \"probe.latency\"")?;
     let (owner, short) = name.split_once('.').unwrap_or((name, ""));
     let mut base = if owner == "sched" {
         let known = sched_metrics().iter().find(|metric| metric.name == name);
-        of_sched(known.ok_or_else(|| unknown(of, name, workloads))?, None)
+        of_sched(known.ok_or_else(|| unknown(of, name, workloads, groups))?, None)
+    } else if let Some(metric) = of_group(name, groups) {
+        metric
     } else {
         let workload = workloads.iter_mut().find(|workload| workload.name == owner);
         let decl = workload.and_then(|workload| workload.metrics.iter_mut().find(|decl| decl.name == short));
@@ -76,12 +79,12 @@ fn declared(table: &Table, of: &Value, workloads: &mut [Workload]) -> Result<Met
                 own_unit(table, decl)?;
                 of_decl(owner, decl, None)
             }
-            None => return Err(unknown(of, name, workloads)),
+            None => return Err(unknown(of, name, workloads, groups)),
         }
     };
-    if owner == "sched" {
+    if owner == "sched" || name.starts_with('/') {
         if let Some(unit) = table.get("unit") {
-            return Err(unit.error("scheduler-wide metrics have a fixed unit").hint("leave it out"));
+            return Err(unit.error("metrics of the scheduler and of groups have a fixed unit").hint("leave it out"));
         }
     }
     base.stat = stat(table, of, is_sampled(&base.of, workloads))?;
@@ -152,9 +155,11 @@ fn is_sampled(of: &str, workloads: &[Workload]) -> bool {
     of_workload || sched_metrics().iter().any(|metric| metric.name == of && !metric.stats.is_empty())
 }
 
-fn unknown(of: &Value, name: &str, workloads: &[Workload]) -> Box<crate::ScenarioError> {
+fn unknown(of: &Value, name: &str, workloads: &[Workload], groups: &[String]) -> Box<crate::ScenarioError> {
     let own = workloads.iter().flat_map(|w| w.metrics.iter().map(move |decl| format!("{}.{}", w.name, decl.name)));
-    let known: Vec<String> = own.chain(sched_metrics().iter().map(|metric| metric.name.to_owned())).collect();
+    let counted = groups.iter().flat_map(|path| cpu_stat().map(|decl| format!("{path}.{}", decl.name)));
+    let known: Vec<String> =
+        own.chain(counted).chain(sched_metrics().iter().map(|metric| metric.name.to_owned())).collect();
     let with_stat =
         known.iter().find(|full| name.strip_prefix(full.as_str()).is_some_and(|rest| rest.starts_with('.')));
     let error = of.unknown("metric", name, known.iter().map(String::as_str));
@@ -164,7 +169,14 @@ fn unknown(of: &Value, name: &str, workloads: &[Workload]) -> Box<crate::Scenari
     }
 }
 
-fn defaults(workloads: &[Workload]) -> Vec<Metric> {
+/// A group's, if that names one.
+fn of_group(name: &str, groups: &[String]) -> Option<Metric> {
+    let (path, short) = name.rsplit_once('.').filter(|(path, _)| groups.iter().any(|known| known == path))?;
+    let decl = cpu_stat().into_iter().find(|decl| decl.name == short)?;
+    Some(of_decl(path, &decl, None))
+}
+
+fn defaults(workloads: &[Workload], groups: &[String]) -> Vec<Metric> {
     let mut metrics = Vec::new();
     for workload in workloads {
         for decl in &workload.metrics {
@@ -175,6 +187,7 @@ fn defaults(workloads: &[Workload]) -> Vec<Metric> {
             }
         }
     }
+    metrics.extend(groups.iter().map(|path| of_decl(path, &cpu_stat()[THROTTLED], None)));
     for (short, stat) in ALWAYS {
         let known = sched_metrics().iter().find(|metric| metric.name.strip_prefix("sched.") == Some(short));
         metrics.extend(known.map(|metric| of_sched(metric, *stat)));

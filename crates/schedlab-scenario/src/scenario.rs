@@ -142,11 +142,12 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
     let made = drafts.iter().filter(|draft| draft.table.get("rt-app").is_some());
     let made = made.flat_map(|draft| draft.workload.cgroups.iter().filter(|path| *path != "/").cloned()).collect();
     let cgroups = cgroup::read(tables(&root, "cgroup")?, made)?;
-    let variants = variants(&root, &machine, &names, &cgroups)?;
+    let mut variants = variants(&root, &machine, &names, &cgroups)?;
+    let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus))?;
     let (duration, warmup) = times(&root, overrides)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
-    let metrics = metric::read(&tables(&root, "metric")?, &mut plain)?;
+    let metrics = metric::read(&tables(&root, "metric")?, &mut plain, &limited)?;
     let string = |key: &str| root.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
     Ok(Scenario {
         name: string("name")?.unwrap_or_else(|| stem.to_owned()),

@@ -246,3 +246,16 @@ fn has_feature(version: &Version, name: &str) -> bool {
 fn has_knob(version: &Version, name: &str) -> bool {
     Knob::find(name).is_some_and(|info| info.exists_in(version.series))
 }
+
+/// The groups that any variant limits are counted in all of them; their paths.
+pub(crate) fn count_limited(drafts: &mut [Draft]) -> Vec<String> {
+    let all = || drafts.iter().flat_map(|draft| &draft.cgroups);
+    let mut limited: Vec<String> =
+        all().filter(|cgroup| cgroup.bandwidth.is_some()).map(|cgroup| cgroup.path.clone()).collect();
+    limited.sort_unstable();
+    limited.dedup();
+    for cgroup in drafts.iter_mut().flat_map(|draft| &mut draft.cgroups) {
+        cgroup.counted = limited.binary_search(&cgroup.path).is_ok();
+    }
+    limited
+}

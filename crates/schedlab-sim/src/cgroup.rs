@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::fair::{BandwidthStats, Fair, GroupId, GroupShares};
 use schedlab_policy::Resched;
-use schedlab_trace::Sink;
+use schedlab_trace::{Kind, Sink};
+use schedlab_workload::cpu_stat::CPU_STATS;
 
 use crate::engine::{Engine, Source};
 use crate::task::Mode;
@@ -23,6 +24,8 @@ pub struct Cgroup {
     pub latency_nice: i8,
     /// `cpu.max` and `cpu.max.burst`; `None` = unlimited.
     pub bandwidth: Option<CpuMax>,
+    /// Its `cpu.stat` is among the run's metrics, limited or not.
+    pub counted: bool,
 }
 
 /// The CPU time a group may use.
@@ -53,7 +56,25 @@ impl<S: Sink> Engine<'_, S> {
         for cpu in self.sched.bandwidth_timers(self.now) {
             self.request_resched(cpu, Resched::Full, cpu);
         }
+        self.count_bandwidth();
         self.arm_bandwidth();
+    }
+
+    /// Tells what the timers have added to each group's `cpu.stat`; nothing else does.
+    fn count_bandwidth(&mut self) {
+        for (nth, (group, told)) in self.cgroups.counted.clone().into_iter().enumerate() {
+            let stats = self.sched.fair.bandwidth(group).unwrap_or_default();
+            let values = |stats: &BandwidthStats| {
+                [stats.nr_periods, stats.nr_throttled, stats.throttled_time, stats.nr_bursts, stats.burst_time]
+            };
+            for (place, (now, before)) in values(&stats).into_iter().zip(values(&told)).enumerate() {
+                if now > before {
+                    let metric = self.metrics_of_groups + (nth * CPU_STATS + place) as u16;
+                    self.emit(CpuId(0), Kind::Count { pid: 0, metric, count: now - before });
+                }
+            }
+            self.cgroups.counted[nth].1 = stats;
+        }
     }
 
     /// The current task of the CPU is about to run in user mode, and nothing asks it to reschedule
@@ -88,6 +109,8 @@ impl<S: Sink> Engine<'_, S> {
 pub(crate) struct Cgroups {
     named: BTreeMap<String, GroupId>,
     autogroups: Vec<GroupId>,
+    /// The groups whose `cpu.stat` is told, in the order of their metrics, and what has been told.
+    counted: Vec<(GroupId, BandwidthStats)>,
 }
 
 impl Cgroups {
@@ -106,6 +129,9 @@ impl Cgroups {
             }
             if let Some(max) = cgroup.bandwidth {
                 fair.set_bandwidth(group, max.quota, max.period, max.burst, 0);
+            }
+            if cgroup.counted {
+                all.counted.push((group, BandwidthStats::default()));
             }
             all.named.insert(cgroup.path.clone(), group);
         }

@@ -82,6 +82,8 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub bandwidth: bool,
     /// Their control groups.
     pub cgroups: Cgroups,
+    /// Where the groups' metrics begin, after the workloads'.
+    pub metrics_of_groups: u16,
     pub marked: Vec<CpuId>,
     pub starts: Vec<Start>,
     pub placement: Stream,
@@ -170,6 +172,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             bases: Vec::new(),
             workloads: Arc::clone(&spec.workloads),
             cgroups,
+            metrics_of_groups: 0,
             bandwidth,
             marked: Vec::with_capacity(nr_cpus),
             starts: Vec::new(),
@@ -212,6 +215,7 @@ impl<'a, S: Sink> Engine<'a, S> {
             base.metric += workload.metrics.len() as u16;
             base.process += 1 + workload.tasks.iter().map(|task| task.process).max().unwrap_or(0);
         }
+        self.metrics_of_groups = base.metric;
     }
 
     /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended.

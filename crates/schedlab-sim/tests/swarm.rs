@@ -60,6 +60,7 @@ fn groups() -> impl Strategy<Value = Vec<Cgroup>> {
                     shares: Some(GroupShares::Weight(weight)),
                     idle,
                     latency_nice: 0,
+                    counted: quota.is_some(),
                     bandwidth: quota.map(|(quota, period, burst)| CpuMax {
                         quota: quota * MSEC,
                         period: period * MSEC,

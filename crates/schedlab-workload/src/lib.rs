@@ -4,6 +4,7 @@
 
 mod build;
 pub mod catalogue;
+pub mod cpu_stat;
 mod distribution;
 pub mod identity;
 mod lower;

@@ -124,6 +124,8 @@ pub enum MetricKind {
     Rate,
     /// Counted operations of every whole second: one sample each.
     PerSecond,
+    /// Counted in the measured time, as it is.
+    Total,
     /// One value per completed pass of the workload (a benchmark's elapsed time); several with `repeat`: their mean.
     Headline,
 }

@@ -119,7 +119,10 @@ def _tell_torn_traces(result: Result, console: Console) -> bool:
 def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console) -> None:
     total = len(result.seeds) * len(result.scenario.variants)
     kept = len(result.runs)
-    if interrupted:
+    if kept == 0:
+        # What failed has been told; there is nothing to come back to.
+        console.say(f"{'interrupted: ' if interrupted else ''}none of {total} runs finished, so nothing is kept")
+    elif interrupted:
         console.say(
             f"interrupted: {kept} of {total} runs finished and are kept; `schedlab report {store.path}` shows them"
         )

@@ -109,7 +109,7 @@ pub(crate) const PLACEMENT: &[NamedRule<PlacementRules>] = &[
     rule!(Both "idle search: recent CPU", "select_idle_sibling", "5.15", recent_cpu),
     rule!(Both "wake_affine: idle prev", "wake_affine_idle", "5.11", affine_prev_idle),
     rule!(Both "wake_affine: delayed tasks", "wake_affine_idle", "6.12 stable", affine_skips_delayed),
-    rule!(Both "wakeup: through the wakelist", "ttwu_queue_cond", "5.8, 6.0, 5.15 stable", remote_queue),
+    rule!(Both "wakeup: through the wakelist", "ttwu_queue_cond", "5.8, 5.19, 5.15 stable", remote_queue),
     rule!(Both "idle time: which spells count", "update_avg", "7.x", idle_spell),
     rule!(Both "balance: groups compared by", "find_busiest_group", "5.5", groups_by),
     rule!(Both "fork: equally idle groups", "find_idlest_group", "5.10", idlest_by_util),

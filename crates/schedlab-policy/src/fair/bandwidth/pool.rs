@@ -11,6 +11,10 @@ pub struct BandwidthStats {
     pub nr_throttled: u64,
     /// Time that queues spent throttled, summed over CPUs, up to the last unthrottling.
     pub throttled_time: Nanos,
+    /// Periods in which more than the quota was used.
+    pub nr_bursts: u64,
+    /// What was used beyond the quota.
+    pub burst_time: Nanos,
 }
 
 /// The pool of a group (`struct cfs_bandwidth`).
@@ -20,6 +24,8 @@ pub struct Bandwidth {
     pub(super) period: Nanos,
     pub(super) burst: Nanos,
     pub(super) runtime: Nanos,
+    /// What was there after the last refill (`runtime_snap`).
+    filled: Nanos,
     /// Nobody has taken any since the last refill.
     pub(super) idle: bool,
     /// The period timer runs.
@@ -57,9 +63,20 @@ impl Bandwidth {
 
     /// `__refill_cfs_bandwidth_runtime`; `carries`: what is left over stays, up to `burst`.
     pub(super) fn refill(&mut self, carries: bool, now: Nanos) {
+        if carries {
+            self.count_burst();
+        }
         self.runtime = if carries { (self.runtime + self.quota).min(self.quota + self.burst) } else { self.quota };
+        self.filled = self.runtime;
         self.runtime_expires = now + self.period;
         self.expires_seq = self.expires_seq.wrapping_add(1);
+    }
+
+    /// Whatever was used since the last refill beyond one quota was saved before.
+    fn count_burst(&mut self) {
+        let beyond = self.filled.saturating_sub(self.runtime + self.quota);
+        self.stats.nr_bursts += u64::from(beyond > 0);
+        self.stats.burst_time += beyond;
     }
 
     /// `runtime_refresh_within`.

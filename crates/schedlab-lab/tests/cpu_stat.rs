@@ -1,0 +1,77 @@
+//! What a group's quota did is in every result, named and counted as in `cpu.stat`.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::sync::atomic::AtomicBool;
+
+use schedlab_lab::{run, Run};
+use schedlab_scenario::Scenario;
+
+const HEAD: &str =
+    "machine = { base = \"laptop-8\", topology = { cores-per-llc = 1 } }\nduration = \"1s\"\nnoise = false\n";
+
+fn run_of(body: &str, variant: &str) -> Run {
+    let scenario = Scenario::parse(&format!("{HEAD}{body}"), "test.toml", None).unwrap();
+    run(&scenario.run_spec(variant, 1).unwrap(), None, &AtomicBool::new(false)).unwrap()
+}
+
+fn stats(run: &Run, path: &str) -> [f64; 5] {
+    ["nr_periods", "nr_throttled", "throttled_usec", "nr_bursts", "burst_usec"]
+        .map(|name| run.report.metric(&format!("{path}.{name}")).unwrap())
+}
+
+#[test]
+fn a_hog_is_throttled_for_what_its_quota_leaves() {
+    for kernel in ["5.2", "6.1", "6.6", "6.12", "6.18", "7.2"] {
+        let body = format!(
+            "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}, {{ name = \"free\" }}]\n\
+             workload = [{{ use = \"hog\", cgroup = \"top\" }}, {{ use = \"hog\", name = \"other\", cgroup = \"free\" }}]\n\
+             variant = [{{ name = \"a\", kernel = \"{kernel}\" }}]\n"
+        );
+        let run = run_of(&body, "a");
+        let found = stats(&run, "/top");
+        let [periods, throttled, usec, bursts, burst] = found;
+        // The timer of 1 s falls on the end; the first 20 ms are as long as those of two hogs.
+        assert!((9.0..=10.0).contains(&periods) && (8.0..=10.0).contains(&throttled), "{kernel}: {found:?}");
+        assert!((60_000.0 * throttled - 10_000.0..=82_000.0 * throttled).contains(&usec), "{kernel}: {found:?}");
+        assert_eq!((bursts, burst), (0.0, 0.0), "{kernel}");
+        // The same as the scheduler's own account.
+        let (path, own) = &run.outcome.bandwidth[0];
+        let own = [own.nr_periods as f64, own.nr_throttled as f64, own.throttled_time as f64 / 1e3];
+        assert_eq!((path.as_str(), own), ("/top", [periods, throttled, usec]), "{kernel}");
+        assert_eq!(run.report.metric("/free.nr_periods"), None, "no variant limits it");
+    }
+}
+
+#[test]
+fn what_was_saved_up_is_a_burst() {
+    let body = "cgroup = [{ name = \"g\", quota = \"20ms\", period = \"100ms\", burst = \"20ms\" }]\n\
+        [[workload]]\nname = \"w\"\n[[workload.task]]\nname = \"t\"\ncgroup = \"g\"\n\
+        program = [{ loop = \"forever\", do = [{ sleep = \"195ms\" }, { run = \"35ms\" }] }]\n\
+        [[variant]]\nname = \"six\"\nkernel = \"6.1\"\n[[variant]]\nname = \"off\"\nkernel = \"6.1\"\n\
+        cgroups.g = { quota = \"20ms\", period = \"100ms\" }\n";
+    let [periods, _, _, bursts, burst] = stats(&run_of(body, "six"), "/g");
+    assert!(periods > 2.0 && bursts >= 2.0, "{periods} {bursts}");
+    assert!((10_000.0 * bursts..=20_000.0 * bursts).contains(&burst), "{burst} in {bursts}");
+    assert_eq!(stats(&run_of(body, "off"), "/g")[3..], [0.0, 0.0]);
+}
+
+#[test]
+fn every_variant_has_what_one_limits_and_only_the_measured_time_counts() {
+    let body = "warmup = \"500ms\"\ncgroup = [{ name = \"g\" }]\nworkload = [{ use = \"hog\", cgroup = \"g\" }]\n\
+        variant = [{ name = \"free\", kernel = \"6.12\" }, \
+        { name = \"held\", kernel = \"6.12\", cgroups.g = { quota = \"10ms\", period = \"50ms\" } }]\n\
+        metric = [{ of = \"/g.nr_throttled\" }]\n";
+    let scenario = Scenario::parse(&format!("{HEAD}{body}"), "test.toml", None).unwrap();
+    let names: Vec<&str> = scenario.metrics().iter().map(|metric| metric.name.as_str()).collect();
+    assert!(names.starts_with(&["/g.nr_throttled"]) && names.contains(&"/g.throttled_usec"), "{names:?}");
+    assert_eq!(stats(&run_of(body, "free"), "/g"), [0.0; 5]);
+    let held = run_of(body, "held");
+    let [periods, throttled, usec, ..] = stats(&held, "/g");
+    assert_eq!((periods, throttled), (10.0, 10.0), "half of twenty, the one at the warm-up's end included");
+    assert!((390_000.0..=400_100.0).contains(&usec), "{usec}");
+    assert!(held.outcome.bandwidth[0].1.nr_periods >= 19);
+    let wrong = body.replace("/g.nr_throttled", "/g.nr_throttles");
+    let error = Scenario::parse(&format!("{HEAD}{wrong}"), "test.toml", None).unwrap_err();
+    assert!(error.to_string().contains("nr_throttle"), "{error}");
+}
