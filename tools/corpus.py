@@ -39,7 +39,7 @@ WORKLOADS = {
     "futex": "stress-ng --futex 3 --futex-ops 20000 -t 3",
     "sleep-fork": "stress-ng --nanosleep 2 --fork 2 -t 2",
     "niced": f"for n in 0 5 19; do for c in $(seq {{cpus}}); do timeout 12 nice -n $n {HOG} & done; done; wait",
-    # More tasks than sched_nr_latency, one with a slice beyond sched_latency, SCHED_IDLE tasks that sleep and that don't.
+    # More tasks than sched_nr_latency, one with a slice beyond sched_latency, SCHED_IDLE tasks that sleep or do not.
     "crowd": f"timeout 4 nice -n -20 {HOG} & for i in $(seq 12); do timeout 4 nice -n 19 {HOG} & done; "
     f"chrt -i 0 timeout 4 {HOG} & chrt -i 0 stress-ng --nanosleep 2 -t 3; wait",
     "video": f"rt-app video.json & sleep 2; for i in 1 2 3; do timeout 6 {HOG} & done; wait",
