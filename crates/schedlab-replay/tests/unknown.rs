@@ -118,7 +118,7 @@ const SOLVED: u64 = 45;
 /// Parts of 1,000 that agree on every trace, where the search may miss a lag, and on all of them together.
 const FLOOR: u64 = 980;
 /// Where the search falls short: sixteen tasks from nice -20 to 19 and SCHED_IDLE, none known at the start; a recording
-/// whose state is not followed to the end with its probes either; and one with a queue that is never empty.
+/// whose state is not followed to the end with its probes either; and one that was not looked into.
 const SHORT: [(&str, u64); 3] =
     [("6.12.107-1cpu-crowd", 880), ("6.12.107-2cpu-hackbench", 350), ("7.2.13-2cpu-video", 710)];
 const TOGETHER: u64 = 999;
