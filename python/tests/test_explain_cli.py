@@ -131,12 +131,12 @@ def test_costs_are_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "costs.toml"
     path.write_text(
         'machine = "laptop-8"\nduration = "100ms"\n'
-        'workload = [{ use = "hackbench", groups = 1, repeat = true }, '
+        'workload = [{ use = "hackbench", groups = 3, repeat = true }, '
         '{ use = "cyclictest", smp = true, interval = "500us" }]\n'
         'variant = [{ name = "often", kernel = "6.1", hz = 250 }, { name = "seldom", kernel = "6.1", hz = 100 }]\n'
     )
     assert main(["explain", str(path)]) == 0
     out = capsys.readouterr().out
-    assert "no decision: costs parted them" in out
+    assert "no decision: costs parted them" in out, out
     assert " since its last common event " in out
     assert " decisions before are alike" in out

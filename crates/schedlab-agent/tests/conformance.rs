@@ -328,7 +328,9 @@ fn scenario_for(duration: &str, name: &str, workloads: &str, more: &str) -> (Pat
 
 fn simulated(scenario: &Scenario) -> Report {
     let spec = scenario.run_spec("v", 1).unwrap();
-    let mut metrics = Metrics::new(Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup));
+    let groups = spec.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
+    let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup).with_groups(groups);
+    let mut metrics = Metrics::new(plan);
     let outcome = schedlab_sim::run(&spec, &mut metrics, &AtomicBool::new(false)).unwrap();
     metrics.finish(outcome.now)
 }
