@@ -15,6 +15,7 @@ mod error;
 mod exec;
 mod life;
 mod log;
+mod memory;
 mod merge;
 mod objects;
 mod probe;
@@ -22,6 +23,7 @@ pub mod program;
 mod reals;
 mod result;
 mod run;
+mod settings;
 mod start;
 mod supervise;
 #[allow(unsafe_code)]
@@ -33,4 +35,5 @@ mod world;
 
 pub use error::{AgentError, Result};
 pub use probe::probe;
-pub use run::{run, Settings};
+pub use run::run;
+pub use settings::Settings;

@@ -16,7 +16,7 @@ use crate::error::{AgentError, Result};
 use crate::life::spec_of;
 use crate::merge::{Merged, Merger};
 use crate::reals;
-use crate::run::{Ended, Settings};
+use crate::settings::Settings;
 use crate::tracing::Recording;
 use crate::world::World;
 
@@ -38,6 +38,15 @@ pub struct Measured<'a> {
     pub wall_ns: Nanos,
     /// What was not as the workload asks for.
     pub note: Option<String>,
+}
+
+/// How a run ended, and at which run time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// Run time.
+    pub at: Nanos,
+    /// Whether the workloads ended by themselves.
+    pub completed: bool,
 }
 
 /// Why a value is null on a real kernel.

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::event::{poll, PollFd, PollFlags};
@@ -17,27 +16,13 @@ use crate::counters::Counters;
 use crate::error::{os, AgentError, Result};
 use crate::program::launch::GRACE;
 use crate::program::Real;
-use crate::result::{self, Measured};
+use crate::result::{self, Ended, Measured};
+use crate::settings::Settings;
 use crate::start::Start;
 use crate::supervise::Root;
 use crate::sys;
 use crate::tracing::{self, Recording};
 use crate::world::World;
-
-/// What is asked beyond the scenario.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// Where the trace goes; the suffix chooses the format.
-    pub trace: Option<PathBuf>,
-    /// Whether scheduler tracepoints are recorded.
-    pub tracing: bool,
-    /// KiB of trace buffer for each CPU.
-    pub buffer_kb: u32,
-    /// What the report calls the arm.
-    pub arm: String,
-    /// What a reader of the trace must know, in its header.
-    pub remark: Option<String>,
-}
 
 /// Everything is ready this long before the run begins.
 const LEAD: Nanos = 20 * MSEC;
@@ -126,15 +111,6 @@ impl Drop for RemoveGroups {
             groups.remove();
         }
     }
-}
-
-/// How a run ended, and at which run time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ended {
-    /// Run time.
-    pub at: Nanos,
-    /// Whether the workloads ended by themselves.
-    pub completed: bool,
 }
 
 fn watch(

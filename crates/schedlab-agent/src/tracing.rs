@@ -12,7 +12,7 @@ use rustix::fs::{fcntl_setfl, memfd_create, MemfdFlags, OFlags};
 use schedlab_trace::TraceReader;
 
 use crate::error::{AgentError, Result};
-use crate::run::Settings;
+use crate::settings::Settings;
 
 /// Where tracefs may be mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -134,7 +134,7 @@ impl Instance {
         let mut instance = Instance { path, tracefs, cpus: Vec::new(), page: 4096 };
         instance.set("trace_clock", "mono")?;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let share = crate::counters::available_kib() / 8 / cpus;
+        let share = crate::memory::available_kib() / 8 / cpus;
         instance.set("buffer_size_kb", &u64::from(buffer_kb).min(share).max(64).to_string())?;
         instance.set("tracing_on", "0")?;
         for event in events {

@@ -14,9 +14,9 @@ use schedlab_workload::{Op, TaskKind, Workload};
 
 use crate::burn::Speed;
 use crate::cgroups::Groups;
-use crate::counters::available_kib;
 use crate::error::{errno, os, AgentError, Result};
 use crate::log::{Chunk, Pool};
+use crate::memory::available_kib;
 use crate::objects::Object;
 use crate::program::Real;
 use crate::sys::{shared, Arena};

@@ -1,147 +1,15 @@
 //! One kernel as it was built, booted and tuned: version, features, knobs, HZ, preemption model, CPUs.
 
-use std::fmt;
-use std::str::FromStr;
-
+use crate::config_error::ConfigError;
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, Knobs};
 use crate::placement::rules::PlacementRules;
+use crate::preempt_model::PreemptModel;
 use crate::rt::Rt;
 use crate::version::rules::Rules;
 use crate::version::Version;
 use schedlab_model::nearest;
 use schedlab_model::{Nanos, SEC, USEC};
-
-/// The preemption model (`preempt=`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum PreemptModel {
-    /// Kernel code is never preempted.
-    None,
-    /// Only at `might_sleep` points.
-    Voluntary,
-    /// Anywhere outside critical sections.
-    Full,
-    /// Fair tasks preempt lazily (6.13 and later).
-    Lazy,
-}
-
-impl PreemptModel {
-    const NAMES: [(&'static str, PreemptModel); 4] = [
-        ("none", PreemptModel::None),
-        ("voluntary", PreemptModel::Voluntary),
-        ("full", PreemptModel::Full),
-        ("lazy", PreemptModel::Lazy),
-    ];
-
-    /// The name `preempt=` takes.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize].0
-    }
-}
-
-impl fmt::Display for PreemptModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for PreemptModel {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let known = Self::NAMES.iter().find(|(name, _)| *name == text);
-        known.map(|(_, model)| *model).ok_or_else(|| ConfigError::UnknownPreempt {
-            name: text.to_string(),
-            nearest: nearest(text, Self::NAMES.iter().map(|(name, _)| *name)),
-        })
-    }
-}
-
-/// A setting this kernel does not have.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// No such feature in this version.
-    #[error("kernel {version} has no feature {name}")]
-    UnknownFeature {
-        /// What was asked for.
-        name: String,
-        /// The version.
-        version: &'static str,
-        /// Closest names it has.
-        nearest: Vec<&'static str>,
-    },
-    /// The kernel has the feature, this model does not.
-    #[error("feature {name} of kernel {version} is not modelled; it stays {}", if *stays { "on" } else { "off" })]
-    NotModelled {
-        /// The feature.
-        name: &'static str,
-        /// The version.
-        version: &'static str,
-        /// The value it has.
-        stays: bool,
-    },
-    /// No such knob in this version.
-    #[error("kernel {version} has no knob {name}")]
-    UnknownKnob {
-        /// What was asked for.
-        name: String,
-        /// The version.
-        version: &'static str,
-        /// Closest names it has.
-        nearest: Vec<&'static str>,
-    },
-    /// A value outside the knob's range.
-    #[error("knob {name} of kernel {version} takes {}..={}, not {value}", range.0, range.1)]
-    KnobRange {
-        /// The knob.
-        name: &'static str,
-        /// The version.
-        version: &'static str,
-        /// What was asked for.
-        value: u64,
-        /// What it takes.
-        range: (u64, u64),
-    },
-    /// Not a preemption model at all.
-    #[error("unknown preemption model \"{name}\"")]
-    UnknownPreempt {
-        /// What was asked for.
-        name: String,
-        /// Closest names.
-        nearest: Vec<&'static str>,
-    },
-    /// A preemption model this version cannot be booted with.
-    #[error("kernel {version} has no preemption model {model}")]
-    Preempt {
-        /// What was asked for.
-        model: PreemptModel,
-        /// The version.
-        version: &'static str,
-        /// What it has.
-        supported: &'static [PreemptModel],
-    },
-}
-
-impl ConfigError {
-    /// What to do instead, if anything is near.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            ConfigError::UnknownFeature { nearest, .. }
-            | ConfigError::UnknownKnob { nearest, .. }
-            | ConfigError::UnknownPreempt { nearest, .. } => {
-                (!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(" or ")))
-            }
-            ConfigError::Preempt { supported, .. } => {
-                let names: Vec<&str> = supported.iter().map(|model| model.name()).collect();
-                Some(format!("it has {}", names.join(", ")))
-            }
-            ConfigError::NotModelled { .. } => Some("leave it out".to_string()),
-            ConfigError::KnobRange { .. } => None,
-        }
-    }
-}
 
 /// One configured kernel. Built once, then read-only.
 #[derive(Clone, Debug)]
@@ -259,7 +127,8 @@ impl KernelConfig {
     pub fn set_preempt(&mut self, model: PreemptModel) -> Result<(), ConfigError> {
         let supported = self.version.preempt_models;
         if !supported.contains(&model) {
-            return Err(ConfigError::Preempt { model, version: self.version.name, supported });
+            let supported = supported.iter().map(|model| model.name()).collect();
+            return Err(ConfigError::Preempt { model: model.name(), version: self.version.name, supported });
         }
         self.preempt = model;
         Ok(())

@@ -1,7 +1,7 @@
 //! Why the scheduler decided what it decided: the rule, the feature, the numbers compared, the function of the kernel.
 
-use crate::fair::GroupId;
 use crate::features::Feature;
+use crate::group_id::GroupId;
 use crate::rt::RtLimit;
 use crate::{Policy, Resched, Version};
 use schedlab_model::{CpuId, Nanos, TaskId};

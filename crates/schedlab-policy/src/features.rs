@@ -1,6 +1,6 @@
 //! Every scheduler feature switch of `kernel/sched/features.h`, one line of data each.
 
-use crate::version::Series;
+use crate::version::series::Series;
 
 /// What is known about one feature.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Every scheduler knob (sysctl or debugfs file) the model obeys: names, units, ranges, defaults, versions.
 
-use crate::version::Series;
+use crate::version::series::Series;
 use schedlab_model::Nanos;
 
 /// A knob, named as in the kernel.

@@ -4,24 +4,29 @@
 
 mod balance;
 mod config;
+mod config_error;
 pub mod decision;
 pub mod fair;
 mod features;
+mod group_id;
 mod knobs;
 mod mechanism;
 pub mod pelt;
 mod placement;
+mod preempt_model;
 pub mod rt;
 mod sched;
 pub mod told;
 mod version;
 pub mod weight;
 
-pub use config::{ConfigError, KernelConfig, PreemptModel};
+pub use config::KernelConfig;
+pub use config_error::ConfigError;
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use mechanism::Mechanism;
 pub use placement::rules::PlacementRules;
+pub use preempt_model::PreemptModel;
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
 pub use version::catalogue::RuleView;
 pub use version::rules::{

@@ -20,7 +20,7 @@ use schedlab_model::{CpuId, Distance, Topology};
 use serde::Serialize;
 
 use crate::error::{AgentError, Result};
-use crate::run::Settings;
+use crate::settings::Settings;
 use crate::tracing;
 use quantiles::Cost;
 

@@ -14,7 +14,7 @@ use super::handover::{self, Duel};
 use super::lives::{self, Lives};
 use super::{idle, median, Cost, Effort, Entry};
 use crate::error::Result;
-use crate::run::Settings;
+use crate::settings::Settings;
 use crate::tracing;
 
 /// What only a trace tells apart.

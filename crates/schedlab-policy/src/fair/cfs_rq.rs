@@ -1,8 +1,8 @@
 //! A runqueue of the fair class (`struct cfs_rq`): one per group and CPU, the root group's being the CPU's own.
 
 use super::entity::EntityId;
-use super::group::GroupId;
 use super::tree::Tree;
+use crate::group_id::GroupId;
 use crate::pelt::{QueueLoad, Signals};
 use crate::weight::LoadWeight;
 use crate::{Averaging, Resched};

@@ -4,9 +4,10 @@
 //! down, the last of which names the task.
 
 use super::entity::EntityId;
-use super::{Fair, GroupId};
+use super::Fair;
 use crate::decision::{Decision, During, Verdict};
 use crate::features::Feature;
+use crate::group_id::GroupId;
 use crate::Resched;
 use schedlab_model::{Nanos, Pid, TaskId};
 

@@ -10,26 +10,11 @@ use super::entity::{Entity, EntityId};
 use super::task::Recency;
 use super::tree::Node;
 use super::Fair;
+use crate::group_id::GroupId;
 use crate::pelt::{GroupLoad, SchedAvg};
 use crate::weight::{LoadWeight, NICE_0_LOAD};
 use crate::{FairPolicy, GroupSlice, Protection};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
-
-/// A task group of one kernel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct GroupId(pub u32);
-
-impl GroupId {
-    /// The group of every task that was not put elsewhere.
-    pub const ROOT: GroupId = GroupId(0);
-
-    /// Its place in a vector of groups.
-    #[inline]
-    #[must_use]
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// What is known of a group as a whole.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@
 //! `cpu.weight.nice` the weight of a task so nice. An idle group has 3, whatever was written before.
 
 use super::entity::EntityId;
-use super::group::GroupId;
 use super::task::latency_slice;
 use super::Fair;
+use crate::group_id::GroupId;
 use crate::weight::{LoadWeight, FIXEDPOINT_SHIFT, NICE_0_LOAD};
 use crate::{FairPolicy, Resched, SliceSource};
 use schedlab_model::{CpuId, Nanos, TaskId};

@@ -1,8 +1,8 @@
 //! Who competes on a queue: what checkers and reports see of the group tree.
 
 use super::entity::{Entity, EntityId};
-use super::group::GroupId;
 use super::Fair;
+use crate::group_id::GroupId;
 use schedlab_model::{CpuId, TaskId};
 
 /// A task, or a group for all its tasks on that CPU.

@@ -38,10 +38,11 @@ mod sums;
 mod task;
 mod tree;
 
+pub use crate::group_id::GroupId;
 pub use bandwidth::{Bandwidth, BandwidthStats};
 pub use cfs_rq::CfsRq;
 pub use entity::{Entity, EntityId};
-pub use group::{GroupId, TaskGroup};
+pub use group::TaskGroup;
 pub use group_files::GroupShares;
 pub use hrtick::Hrtick;
 pub use members::Member;
@@ -49,9 +50,10 @@ pub use restore::TaskState;
 pub use snapshot::{EntityState, EntityView, QueueView, RealTimeView};
 pub use sums::Sums;
 
-use crate::config::{KernelConfig, PreemptModel};
+use crate::config::KernelConfig;
 use crate::decision::Decision;
 use crate::pelt::PeltClock;
+use crate::preempt_model::PreemptModel;
 use crate::{LagLimit, Policy, Protection, Resched, Rules};
 use schedlab_model::{CpuId, Nanos, TaskId};
 use tree::Node;

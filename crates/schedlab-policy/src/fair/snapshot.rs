@@ -4,7 +4,8 @@
 //! are distances from the zero point of their own queue (`entity_key`), so that they fit a line.
 
 use super::entity::{Entity, EntityId};
-use super::{Fair, GroupId};
+use super::Fair;
+use crate::group_id::GroupId;
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use serde::Serialize;
 

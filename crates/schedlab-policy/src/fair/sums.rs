@@ -1,8 +1,8 @@
 //! What checkers and reports read: a queue's sums, kept and recomputed, V, lags.
 
 use super::entity::EntityId;
-use super::group::GroupId;
 use super::Fair;
+use crate::group_id::GroupId;
 use schedlab_model::{CpuId, TaskId, Vruntime};
 
 /// The sums of one queue.

@@ -1,8 +1,8 @@
 //! Tasks of the class: creation, and the list that remembers who ran most recently (`rq->cfs_tasks`).
 
 use super::entity::{Entity, EntityId};
-use super::group::GroupId;
 use super::Fair;
+use crate::group_id::GroupId;
 use crate::pelt::SchedAvg;
 use crate::weight::LoadWeight;
 use crate::{FairPolicy, SliceSource, TaskAttr};

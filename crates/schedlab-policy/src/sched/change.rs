@@ -5,7 +5,8 @@
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
-use crate::fair::{Dequeue, Enqueue, GroupId};
+use crate::fair::{Dequeue, Enqueue};
+use crate::group_id::GroupId;
 use crate::{FairPolicy, Resched, Sched, WakeKind};
 
 impl Sched {

@@ -57,7 +57,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::config::PreemptModel;
+    use crate::preempt_model::PreemptModel;
     use crate::{KernelConfig, TaskAttr, Version, WakeKind};
     use schedlab_model::{TaskId, Topology, MSEC, USEC};
 

@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
-use crate::fair::GroupId;
+use crate::group_id::GroupId;
 use crate::rt::RtPolicy;
 use crate::{FairPolicy, Resched};
 

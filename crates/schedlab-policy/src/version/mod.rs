@@ -7,31 +7,16 @@ pub(crate) mod catalogue;
 mod names;
 mod rows;
 pub(crate) mod rules;
+pub(crate) mod series;
 
-use crate::config::PreemptModel;
 use crate::features::FeatureSet;
 use crate::placement::rules::PlacementRules;
+use crate::preempt_model::PreemptModel;
 pub use names::Names;
 use rows::VERSIONS;
 use rules::{IdleRule, Rules, SliceSource};
 use schedlab_model::nearest;
-
-/// The columns of the feature and knob tables, oldest first. A column is not yet a version: only [`Version::all`] is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[allow(missing_docs)]
-pub enum Series {
-    V5_2,
-    V5_7,
-    V5_13,
-    V6_1,
-    V6_3,
-    EevdfRfc,
-    V6_6,
-    V6_12_0,
-    V6_12_107,
-    V6_18,
-    V7_2,
-}
+pub use series::Series;
 
 /// One kernel version.
 #[derive(Debug)]

@@ -4,11 +4,12 @@ use super::rules::{
     Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, SearchRule,
     SliceSource, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
-use super::{names, Series, Version};
-use crate::config::PreemptModel;
+use super::series::Series;
+use super::{names, Version};
 use crate::features::Feature;
 use crate::pelt::Signals;
 use crate::placement::rules as placement;
+use crate::preempt_model::PreemptModel;
 use crate::rt::RtLimit;
 use crate::weight::FIXEDPOINT_SHIFT;
 

@@ -12,8 +12,8 @@ mod throttle;
 
 pub use pool::{Bandwidth, BandwidthStats};
 
-use super::group::GroupId;
 use super::Fair;
+use crate::group_id::GroupId;
 use schedlab_model::{CpuId, Nanos, MSEC};
 
 /// `sysctl_sched_cfs_bandwidth_slice`.

@@ -7,7 +7,8 @@ use super::SLICE;
 use crate::decision::{Pool, Verdict, QUOTA_USED};
 use crate::fair::entity::EntityId;
 use crate::fair::hierarchy::Counted;
-use crate::fair::{Dequeue, Enqueue, Fair, GroupId};
+use crate::fair::{Dequeue, Enqueue, Fair};
+use crate::group_id::GroupId;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {

@@ -1,0 +1,83 @@
+//! Why a kernel cannot be configured as asked.
+
+/// A setting this kernel does not have.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No such feature in this version.
+    #[error("kernel {version} has no feature {name}")]
+    UnknownFeature {
+        /// What was asked for.
+        name: String,
+        /// The version.
+        version: &'static str,
+        /// Closest names it has.
+        nearest: Vec<&'static str>,
+    },
+    /// The kernel has the feature, this model does not.
+    #[error("feature {name} of kernel {version} is not modelled; it stays {}", if *stays { "on" } else { "off" })]
+    NotModelled {
+        /// The feature.
+        name: &'static str,
+        /// The version.
+        version: &'static str,
+        /// The value it has.
+        stays: bool,
+    },
+    /// No such knob in this version.
+    #[error("kernel {version} has no knob {name}")]
+    UnknownKnob {
+        /// What was asked for.
+        name: String,
+        /// The version.
+        version: &'static str,
+        /// Closest names it has.
+        nearest: Vec<&'static str>,
+    },
+    /// A value outside the knob's range.
+    #[error("knob {name} of kernel {version} takes {}..={}, not {value}", range.0, range.1)]
+    KnobRange {
+        /// The knob.
+        name: &'static str,
+        /// The version.
+        version: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What it takes.
+        range: (u64, u64),
+    },
+    /// Not a preemption model at all.
+    #[error("unknown preemption model \"{name}\"")]
+    UnknownPreempt {
+        /// What was asked for.
+        name: String,
+        /// Closest names.
+        nearest: Vec<&'static str>,
+    },
+    /// A preemption model this version cannot be booted with.
+    #[error("kernel {version} has no preemption model {model}")]
+    Preempt {
+        /// What was asked for.
+        model: &'static str,
+        /// The version.
+        version: &'static str,
+        /// What it has.
+        supported: Vec<&'static str>,
+    },
+}
+
+impl ConfigError {
+    /// What to do instead, if anything is near.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ConfigError::UnknownFeature { nearest, .. }
+            | ConfigError::UnknownKnob { nearest, .. }
+            | ConfigError::UnknownPreempt { nearest, .. } => {
+                (!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(" or ")))
+            }
+            ConfigError::Preempt { supported, .. } => Some(format!("it has {}", supported.join(", "))),
+            ConfigError::NotModelled { .. } => Some("leave it out".to_string()),
+            ConfigError::KnobRange { .. } => None,
+        }
+    }
+}
