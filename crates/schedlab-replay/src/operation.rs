@@ -21,8 +21,9 @@ pub enum Operation {
     /// A wakeup put a task on a queue (or found it there) and asked whether it preempts.
     /// `asked`: when `sched_waking` said so; `left`: what the running task is charged next, at most.
     Wake { cpu: CpuId, pid: Pid, new: bool, asked: Nanos, left: Nanos, first: Option<First>, flag: Flag },
-    /// A task that is on no queue changes CPU.
-    Rehome { pid: Pid, from: CpuId, to: CpuId },
+    /// A task that is on no queue changes CPU. `charged`: so much the running task of `from` was charged by then, of which the
+    /// record is yet to come.
+    Rehome { pid: Pid, from: CpuId, to: CpuId, charged: Nanos },
     /// The balancer takes a queued task away.
     Detach { pid: Pid, from: CpuId, to: CpuId },
     /// The balancer brings it.

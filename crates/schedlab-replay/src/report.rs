@@ -16,7 +16,7 @@ pub struct Report {
     pub row: &'static str,
     /// The row of the kernel that was recorded, if it is modelled.
     pub recorded_row: Option<&'static str>,
-    /// Settings in the trace's header that the row does not have.
+    /// What of the trace's header the row does not follow: settings it does not have, another release of its series.
     pub refused: Vec<String>,
     /// Nothing in the first so many ns counts.
     pub warm_up_ns: Nanos,

@@ -7,6 +7,9 @@ use schedlab_trace::Header;
 /// Ticks per second where the header does not say: Debian's kernels.
 const HZ: u32 = 250;
 
+/// What a kernel can be built with.
+const HZ_RANGE: std::ops::RangeInclusive<u32> = 1..=10_000;
+
 /// Header lines that are knobs; the rest of the line is the value.
 const KNOBS: [&str; 6] = [
     "base_slice_ns",
@@ -17,7 +20,7 @@ const KNOBS: [&str; 6] = [
     "migration_cost_ns",
 ];
 
-/// A row configured as the header says, and what the row does not have.
+/// A row configured as the header says, and what of the header it does not follow.
 pub struct Settings {
     pub config: KernelConfig,
     pub refused: Vec<String>,
@@ -32,9 +35,8 @@ pub fn row_of(release: &str) -> Option<&'static Version> {
 /// Configures `version` by the header of a trace.
 #[must_use]
 pub fn settings(header: &Header, version: &'static Version) -> Settings {
-    let hz = header.get("hz").and_then(|hz| hz.parse().ok()).unwrap_or(HZ);
-    let mut config = KernelConfig::new(version, header.nr_cpus.unwrap_or(1), hz);
-    let mut refused = Vec::new();
+    let mut config = KernelConfig::new(version, header.nr_cpus.unwrap_or(1), hz(header).unwrap_or(HZ));
+    let mut refused: Vec<String> = another_release(header, version).into_iter().chain(hz(header).err()).collect();
     let mut keep = |result: Result<(), ConfigError>| {
         if let Err(error) = result {
             refused.push(error.to_string());
@@ -60,6 +62,26 @@ pub fn settings(header: &Header, version: &'static Version) -> Settings {
     Settings { config, refused }
 }
 
+/// The tick as the header says it, or what is wrong with that.
+fn hz(header: &Header) -> Result<u32, String> {
+    let Some(said) = header.get("hz") else { return Ok(HZ) };
+    let refuse = || {
+        let (from, to) = (HZ_RANGE.start(), HZ_RANGE.end());
+        format!("the header says hz {said:?}, expected {from} to {to} ticks per second; taken for {HZ}")
+    };
+    said.trim().parse().ok().filter(|hz| HZ_RANGE.contains(hz)).ok_or_else(refuse)
+}
+
+/// A row that follows one release judges the others of its series as well.
+fn another_release(header: &Header, version: &'static Version) -> Option<String> {
+    let kernel = header.kernel.as_deref()?;
+    let number: String = kernel.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    let (row, series) = (version.name, format!("{}.", version.name));
+    let own = row_of(kernel).is_some_and(|own| own.name == row);
+    let other = own && number != row && !number.starts_with(&series);
+    other.then(|| format!("recorded on {number}, judged by row {row} of the same series; releases of a series differ"))
+}
+
 /// The model in parentheses in `none (voluntary) full`.
 fn chosen(line: &str) -> Option<PreemptModel> {
     let (_, rest) = line.split_once('(')?;
@@ -70,8 +92,7 @@ fn chosen(line: &str) -> Option<PreemptModel> {
 #[must_use]
 pub fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
     let on = header.get("features").unwrap_or("").split_ascii_whitespace().any(|word| word == "HRTICK");
-    let hz = header.get("hz").and_then(|hz| hz.parse().ok()).unwrap_or(HZ);
-    on.then(|| SEC / u64::from(hz.max(1)))
+    on.then(|| SEC / u64::from(hz(header).unwrap_or(HZ)))
 }
 
 /// Whether the recorded kernel was built with autogroups: only then is there a value to print.
@@ -103,6 +124,33 @@ mod tests {
             ("mainline", None),
         ] {
             assert_eq!(row_of(release).map(|row| row.name), row, "{release}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_followed_is_told() {
+        let told = |kernel: &str, line: &str, row: &str| {
+            let header = Header { kernel: Some(kernel.into()), comments: vec![line.to_owned()], ..Header::default() };
+            let Settings { config, refused } = settings(&header, Version::find(row).unwrap());
+            (config.hz, refused.join("; "))
+        };
+        for (kernel, line, row, hz, words) in [
+            ("6.1.192", "hz 250", "6.1", 250, ""),
+            ("6.12.107+deb13", "hz 1000", "6.12.107", 1000, ""),
+            ("6.12.0", "hz 100", "6.12.0", 100, ""),
+            ("6.12.5", "hz 250", "6.12.107", 250, "recorded on 6.12.5, judged by row 6.12.107"),
+            // Another row than its own is not taken for it.
+            ("6.12.5", "hz 250", "6.1", 250, ""),
+            ("6.1.192", "hz 0", "6.1", 250, "hz \"0\", expected 1 to 10000"),
+            ("6.1.192", "hz -1", "6.1", 250, "hz \"-1\", expected 1 to 10000"),
+            ("6.1.192", "hz 10001", "6.1", 250, "hz \"10001\", expected 1 to 10000"),
+            ("6.1.192", "hz quick", "6.1", 250, "hz \"quick\", expected 1 to 10000"),
+        ] {
+            let (ticks, refused) = told(kernel, line, row);
+            assert!(
+                ticks == hz && refused.contains(words) && refused.is_empty() == words.is_empty(),
+                "{line}: {refused}"
+            );
         }
     }
 

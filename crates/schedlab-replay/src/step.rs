@@ -58,14 +58,23 @@ pub enum Set {
     Policy { pid: Pid, policy: u32 },
     /// `set_user_nice`.
     Nice { pid: Pid, nice: i8 },
+    /// `setpriority` of one process, perhaps not permitted.
+    Priority { pid: Pid, nice: i8 },
     /// `sched_setaffinity`, perhaps to the CPUs it has.
     Affinity { pid: Pid },
 }
 
 impl Set {
+    pub fn whose(self) -> Pid {
+        match self {
+            Set::Scheduler { pid, .. } | Set::Policy { pid, .. } | Set::Affinity { pid } => pid,
+            Set::Nice { pid, .. } | Set::Priority { pid, .. } => pid,
+        }
+    }
+
     /// Whether it is a system call as it was entered, not the kernel's own step to carry it out.
     pub fn may_change_nothing(self) -> bool {
-        matches!(self, Set::Affinity { .. } | Set::Policy { .. })
+        matches!(self, Set::Affinity { .. } | Set::Policy { .. } | Set::Priority { .. })
     }
 }
 
@@ -161,6 +170,9 @@ impl Step {
                 let set = |policy| Set::Policy { pid: named.unwrap_or(record.pid), policy };
                 [step(policy.map_or(What::Other, |policy| What::Set(set(policy as u32)))), None]
             }
+            Body::Other { name: "sys_setpriority(which", fields } => {
+                [step(priority(fields.0, record.pid).map_or(What::Other, What::Set)), None]
+            }
             Body::Other { name: "mt" | "at", fields } => [step(clock(fields).unwrap_or(What::Other)), None],
             Body::Other { name: "ba", fields } => {
                 [step(fields.number("cpu").map_or(What::Other, |cpu| What::AgesAll { cpu: CpuId(cpu) })), None]
@@ -224,6 +236,11 @@ impl Step {
     /// Whether it happened in a hardware interrupt.
     pub fn in_irq(&self) -> bool {
         matches!(self.flags.0[2], b'h' | b'H')
+    }
+
+    /// Whether it happened in a hardware interrupt of the task itself, not of another interrupt.
+    pub fn interrupts_task(&self) -> bool {
+        self.flags.0[2] == b'h'
     }
 
     /// Whether it happened in the task itself, in no interrupt.
@@ -305,6 +322,16 @@ const RESTORE_MOVE: u32 = 0x2 | 0x4;
 fn argument(arguments: &str) -> Option<Pid> {
     let digits = arguments.split([',', ')']).next()?.trim();
     Pid::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+}
+
+/// PRIO_PROCESS, of the caller or by pid; the nice value is a number of 32 bits.
+fn priority(arguments: &str, caller: Pid) -> Option<Set> {
+    let after = |name: &str| arguments.split_once(name).map(|(_, rest)| rest.split([',', ')']).next().unwrap_or(rest));
+    let process = argument(arguments)? == 0;
+    let pid = argument(after("who: ")?)?;
+    let nice = u32::from_str_radix(after("niceval: ")?.trim().trim_start_matches("0x"), 16).ok()? as i32;
+    let pid = if pid > 0 { pid } else { caller };
+    process.then_some(Set::Priority { pid, nice: nice.clamp(-20, 19) as i8 })
 }
 
 fn set(scheduler: bool, fields: Fields<'_>) -> Option<Set> {

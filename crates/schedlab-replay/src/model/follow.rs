@@ -2,7 +2,7 @@
 //! kernel decided something, and then put where the kernel is.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
-use schedlab_policy::fair::{Dequeue, Enqueue, WakeFlags};
+use schedlab_policy::fair::{Dequeue, Enqueue, TaskState, WakeFlags};
 use schedlab_policy::{DelayedLag, Feature, Resched};
 
 use super::Model;
@@ -40,7 +40,7 @@ impl Model {
         let asked = self.fair.need_resched(cpu);
         if self.fair.entity(id).cpu != cpu {
             let from = self.fair.entity(id).cpu;
-            self.rehome(pid, from, cpu);
+            self.rehome(pid, from, cpu, 0);
             self.put_on(cpu, pid);
         }
         let now = self.clock_between(cpu, id, between);
@@ -99,23 +99,35 @@ impl Model {
         }
     }
 
-    /// A waking task is moved (`migrate_task_rq_fair`).
-    pub(super) fn rehome(&mut self, pid: Pid, from: CpuId, to: CpuId) {
+    /// A waking task is moved (`migrate_task_rq_fair`). CFS reads the zero point of its old queue without the lock.
+    pub(super) fn rehome(&mut self, pid: Pid, from: CpuId, to: CpuId, charged: Nanos) {
         let Some(id) = self.id(pid) else { return };
         self.fair.finish_delayed(id);
         if !self.fair.entity(id).on_rq {
             self.leave_cpu(id);
             self.fair.migrate_load_avg(id, self.clock_now(from));
+            let relative = (charged > 0 && !self.eevdf).then(|| self.relative_after(id, (from, to), charged));
             self.fair.migrate_task(id, from, to);
+            if let Some(state) = relative {
+                self.fair.restore_task(id, state);
+            }
             self.members.entry(pid).and_modify(|member| member.rehomed = true);
         }
+    }
+
+    /// What a task takes along to another CPU once the running task of its own is charged.
+    fn relative_after(&self, id: TaskId, (from, to): (CpuId, CpuId), charged: Nanos) -> TaskState {
+        let mut fair = self.fair.clone();
+        fair.update_curr_leaf_by(from, charged);
+        fair.migrate_task(id, from, to);
+        fair.task_state(id)
     }
 
     /// `detach_task`. A sleeper is moved only where its dequeue was delayed; where it was not, it changes CPU.
     pub(super) fn detach(&mut self, pid: Pid, from: CpuId, to: CpuId) {
         let Some(id) = self.id(pid) else { return };
         if !self.fair.entity(id).on_rq {
-            return self.rehome(pid, from, to);
+            return self.rehome(pid, from, to, 0);
         }
         let from = self.fair.entity(id).cpu;
         let now = self.clock(from);

@@ -139,7 +139,7 @@ impl Model {
             Operation::Wake { cpu, pid, new, asked, left, first, flag } => {
                 self.wake((cpu, pid, new), (asked, left), first, flag);
             }
-            Operation::Rehome { pid, from, to } => self.rehome(pid, from, to),
+            Operation::Rehome { pid, from, to, charged } => self.rehome(pid, from, to, charged),
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),
             Operation::Attach { pid, cpu, flag } => self.attach(pid, cpu, flag),
             Operation::Fork { cpu, parent, child, sure } => self.fork(cpu, parent, child, sure),

@@ -47,6 +47,8 @@ impl Model {
     fn compare_state(&mut self, id: TaskId, probe: &Probe, charged: bool) {
         let cpu = self.fair.entity(id).cpu;
         let snapshot = match probe.point {
+            // It may still be on its way off its queue.
+            Point::Waking if self.fair.curr(cpu) == Some(id) && self.at != cpu => return,
             Point::Waking if !probe.queued => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken | Point::Next | Point::Prev => {
                 if self.fair.group_of(id) == GroupId::ROOT {

@@ -44,7 +44,7 @@ impl Reading {
             true if cpu == step.cpu => self.change(step, pid, printed, ahead),
             _ => None,
         };
-        self.cpu(cpu).charged = step.time;
+        (self.cpu(cpu).charged, self.cpu(cpu).stands) = (step.time, false);
         let arriving = self.cpu(step.cpu).moving.iter().any(|(_, to, _)| *to == cpu);
         let within = match change {
             None if !arriving => self.within(step, cpu, ahead),
@@ -149,7 +149,7 @@ impl Reading {
         let charged_again = |next: &&Step| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
         let next_charge = ahead.ahead().find(|next| next.cpu == cpu && next.kind().is_some() || charged_again(next));
         let switches = next_charge.is_some_and(|next| matches!(next.kind(), Some(Kind::Switch { .. })));
-        if self.autogroup && !switches && self.tasks.get_mut(&pid).is_some_and(exiting) {
+        if self.autogroup && !switches && reschedules(step, ahead) && self.tasks.get_mut(&pid).is_some_and(exiting) {
             self.cpu(cpu).flag = true;
             return Some(Change::Regroup(Group::Root));
         }
@@ -172,11 +172,12 @@ impl Reading {
 
     /// `setsid`: it moves the task to a group of its own with its signal lock held, and reschedules at once.
     fn regroups(&self, step: &Step, ahead: &Window<'_>) -> bool {
-        let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu && next.kind().is_some());
-        let told_by = |next: &Step| next.flags.need_resched() && !matches!(next.kind(), Some(Kind::Wakeup { .. }));
+        let wakes = |next: &Step| matches!(next.kind(), Some(Kind::Wakeup { .. }));
+        let told =
+            step.has_flags() && next_on(step, ahead).is_some_and(|next| next.flags.need_resched() && !wakes(next));
         let mut inside = ahead.ahead().filter(|next| next.cpu == step.cpu).take_while(|next| next.is_inside());
         let shown = inside.any(|next| matches!(next.what, What::Clock { pid, regroups: true, .. } if pid == step.pid));
-        self.autogroup && step.depth() == Some(b'3') && (shown || own.next().is_some_and(told_by))
+        self.autogroup && step.depth() == Some(b'3') && (shown || told)
     }
 
     /// `sched_yield` without its record: it alone charges a task with nothing but the runqueue locked. Where the kernel
@@ -238,6 +239,18 @@ pub(super) fn leaves(cpu: CpuId, pid: Pid, mut pulled: bool, ahead: &Window<'_>)
         }
     }
     None
+}
+
+/// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task always
+/// does: the flag, or the switch that it led to. `schedule()` that chooses the same task again is charged with the flag set,
+/// and clears it.
+fn reschedules(step: &Step, ahead: &Window<'_>) -> bool {
+    let switches = |next: &Step| matches!(next.kind(), Some(Kind::Switch { .. }));
+    !step.has_flags() || next_on(step, ahead).is_some_and(|next| next.flags.need_resched() || switches(next))
+}
+
+fn next_on<'a>(step: &Step, ahead: &'a Window<'_>) -> Option<&'a Step> {
+    ahead.ahead().find(|next| next.cpu == step.cpu && next.kind().is_some())
 }
 
 /// Whether the switch of a task that yields is the yield's own: `schedule()` follows at once, but for an interrupt that

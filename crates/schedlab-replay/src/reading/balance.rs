@@ -1,14 +1,18 @@
 //! `sched_migrate_task`: by the balancer and the migration thread, which detach, then attach; or within a wakeup.
 
-use schedlab_model::{CpuId, Pid};
+use schedlab_model::{CpuId, Nanos, Pid, USEC};
 use schedlab_trace::Kind;
 
 use super::account::leaves;
 use super::clock::clock_behind;
+use super::switch::left;
 use super::{Place, Reading};
 use crate::operation::{Left, Operation, Whereabouts};
 use crate::step::Step;
 use crate::window::Window;
+
+/// Of a record's time, at best.
+const RESOLUTION: Nanos = USEC;
 
 impl Reading {
     pub(super) fn migrate(&mut self, step: &Step, (pid, prio): (Pid, i32), from: CpuId, to: CpuId, ahead: &Window<'_>) {
@@ -26,7 +30,7 @@ impl Reading {
             return;
         }
         let becomes = match place {
-            Place::Off(_) if waking => return self.rehome(pid, from, to),
+            Place::Off(_) if waking => return self.rehome(pid, from, to, ahead),
             // Asleep and yet moved: its dequeue was delayed.
             Place::Off(_) => Place::Off(to),
             Place::Queued(_) | Place::Running(_) => Place::Queued(to),
@@ -37,11 +41,23 @@ impl Reading {
     }
 
     /// Within a wakeup.
-    fn rehome(&mut self, pid: Pid, from: CpuId, to: CpuId) {
+    fn rehome(&mut self, pid: Pid, from: CpuId, to: CpuId, ahead: &Window<'_>) {
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.moved = true;
         }
-        self.push(Operation::Rehome { pid, from, to });
+        let charged = self.charged_unrecorded(from, ahead);
+        self.push(Operation::Rehome { pid, from, to, charged });
+    }
+
+    /// A migration is recorded before it is made, a charge after: of two records of one microsecond the charge came first.
+    fn charged_unrecorded(&self, cpu: CpuId, ahead: &Window<'_>) -> Nanos {
+        let Some(current) = self.current(cpu) else { return 0 };
+        let same_time = ahead.ahead().take_while(|step| step.time < self.now + RESOLUTION);
+        let charge = |step: &Step| match step.kind()? {
+            Kind::Runtime { pid, runtime, .. } if pid == current && step.cpu == cpu => Some(runtime),
+            _ => None,
+        };
+        same_time.filter(|step| step.cpu == cpu).map_while(charge).next().unwrap_or(0)
     }
 
     /// A CPU that pulls a task for itself outside any interrupt is in `schedule()`, and its current task has left the
@@ -53,6 +69,24 @@ impl Reading {
         if let Some(left) = self.current(to).and_then(|current| leaves(to, current, true, ahead)) {
             self.block(to, left);
             self.push(Operation::RunDry { cpu: to });
+        }
+    }
+
+    /// The same where nothing is pulled: a CPU that has nobody left to run finds that out before it looks elsewhere, and
+    /// the clock goes on meanwhile. An idle one that was brought tasks finds out whether they sleep.
+    pub(super) fn leave_before_switching(&mut self, step: &Step, kind: Kind, ahead: &Window<'_>) {
+        let cpu = step.cpu;
+        if step.interrupts_task() && std::mem::take(&mut self.cpu(cpu).brought) {
+            self.push(Operation::RunDry { cpu });
+        }
+        let Kind::Switch { prev, prev_state, next, .. } = kind else { return };
+        let left = left(prev_state);
+        if left == Left::Runnable || !self.current_is_fair(cpu) || self.current(cpu) != Some(prev) {
+            return;
+        }
+        if clock_behind(step, ahead).is_some() && next == 0 {
+            self.block(cpu, left);
+            self.push(Operation::RunDry { cpu });
         }
     }
 
@@ -94,6 +128,7 @@ impl Reading {
         let mut arriving = moving.into_iter().rev().peekable();
         while let Some((pid, to, becomes)) = arriving.next() {
             self.put(pid, becomes);
+            self.cpu(to).brought |= self.current(to) == Some(0);
             let mut flag = self.flag_ahead(to, ahead);
             if to == step.cpu && !matches!(step.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
                 (flag.after, flag.shared) = (step.has_flags().then_some(step.flag()), false);

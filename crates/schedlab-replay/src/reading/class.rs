@@ -84,14 +84,14 @@ impl Reading {
     }
 
     fn set(&mut self, set: Set) {
-        let (Set::Scheduler { pid, .. } | Set::Policy { pid, .. } | Set::Nice { pid, .. } | Set::Affinity { pid }) =
-            set;
+        let pid = set.whose();
         let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.is_fair()) else { return };
         match set {
-            Set::Nice { nice, .. } if task.weight != Weight::Idle && task.weight != Weight::Nice(nice) => {
-                self.reweight(pid, Weight::Nice(nice));
+            Set::Nice { nice, .. } | Set::Priority { nice, .. } => {
+                if task.weight != Weight::Idle && task.weight != Weight::Nice(nice) {
+                    self.reweight(pid, Weight::Nice(nice));
+                }
             }
-            Set::Nice { .. } => {}
             Set::Affinity { .. } => self.push(Operation::SetAffinity { pid }),
             Set::Policy { policy, .. } => match fair_policy(policy) {
                 Some(policy) => {

@@ -11,7 +11,7 @@ use crate::operation::{Flag, Operation};
 use crate::step::Step;
 use crate::window::Window;
 
-/// A CPU whose running task was charged this recently has a clock that goes on.
+/// A CPU whose running task was charged this recently has a clock that goes on, unless it was seen not to.
 const CLOCK_RUNS: Nanos = 1000 * USEC;
 
 impl Reading {
@@ -81,7 +81,7 @@ impl Reading {
             _ if !step.has_flags() => None,
             Some(Kind::Switch { prev, prev_state, .. }) => {
                 let view = self.cpus.get(cpu.index()).filter(|view| !view.yielded)?;
-                let clock_runs = self.now.saturating_sub(view.charged) < CLOCK_RUNS;
+                let clock_runs = !view.stands && self.now.saturating_sub(view.charged) < CLOCK_RUNS;
                 let uncharged = self.charges && !view.blocked && clock_runs;
                 let told = prev_state == TaskState::Running || uncharged;
                 (Some(prev) == view.current && told).then_some(true)

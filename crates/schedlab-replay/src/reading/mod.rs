@@ -66,6 +66,12 @@ struct Cpu {
     schedules: bool,
     /// The running task already left its queue.
     blocked: bool,
+    /// It idles, and was brought tasks: it looks for one to run once the interrupt that brought them is over.
+    brought: bool,
+    /// Its last record was a charge.
+    just_charged: bool,
+    /// The clock stands still: a fork found nothing to charge.
+    stands: bool,
     /// The running task entered `sched_yield`.
     yields: bool,
     /// It has yielded: its switch says nothing about the flag.
@@ -162,6 +168,7 @@ impl Reading {
         };
         self.start(step, ahead);
         self.arrive_before(step, kind, ahead);
+        self.leave_before_switching(step, kind, ahead);
         self.tell_clock(step, kind, ahead);
         self.now = step.time;
         self.cpu(step.cpu).schedules = false;
@@ -190,6 +197,7 @@ impl Reading {
             Kind::Switch { .. } => self.switch(step, kind, ahead),
             Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => {}
         }
+        self.cpu(step.cpu).just_charged = matches!(kind, Kind::Runtime { .. });
         self.repick_before_next(step, ahead);
     }
 

@@ -55,6 +55,9 @@ impl Reading {
             self.fork(step.cpu, step.pid, pid, !ahead.shows_state());
         }
         self.follow_prio(pid, prio, ahead);
+        // It is queued beside its parent, which is charged then.
+        let charges = !self.sessions && cpu == step.cpu && self.current_is_fair(cpu);
+        self.cpu(cpu).stands |= charges && !std::mem::take(&mut self.cpu(cpu).just_charged);
         let flag = self.flag_ahead(cpu, ahead);
         self.wake(pid, cpu, true, flag, ahead);
     }
