@@ -93,6 +93,23 @@ fn unthrottling_stops_where_it_throttles_again() {
     }
 }
 
+/// A queue is throttled as its task is put back, too, though nothing was picked from it: 6.18's `put_prev_entity` still
+/// asks for its runtime. Nobody has to leave for that until the queue is picked from; 7.2 throttled in the accounting.
+#[test]
+fn a_queue_is_throttled_as_its_task_is_put_back() {
+    for version in rows() {
+        let mut fair = fair(version);
+        let group = fair.create_group(GroupId::ROOT);
+        fair.set_bandwidth(group, MSEC, LONG, 0, 0);
+        let task = runs(&mut fair, group, 0);
+        let other = awake(&mut fair, GroupId::ROOT, 0);
+        fair.update_curr(CPU, 2 * MSEC);
+        assert_eq!(fair.pick_next_task(CPU, 2 * MSEC), Some(other), "{}", version.name);
+        assert!(fair.group_rq(group, CPU).throttled, "{}", version.name);
+        assert_eq!(fair.has_throttle_work(task), version.rules.throttles_at_once, "{}", version.name);
+    }
+}
+
 /// `enqueue_throttled_task`: from one throttled group's limbo into another's.
 #[test]
 fn a_throttled_task_moves_from_limbo_to_limbo() {

@@ -281,7 +281,7 @@ impl Fair {
             self.tree_insert(rq, prev);
             self.update_load_avg(rq, prev, false, now);
         }
-        if self.bandwidth_used && !self.rules.throttles_tasks {
+        if self.bandwidth_used && !self.rules.throttles_at_once {
             self.check_cfs_rq_runtime(rq, now);
         }
         self.rqs[rq].curr = EntityId::NIL;
