@@ -251,7 +251,7 @@ impl Machine {
             let protected = match rules.protection {
                 Protection::None => false,
                 Protection::Marker => self.fair.config.has(Feature::RunToParity) && se.vlag as u64 == se.deadline.0,
-                Protection::Vprot { .. } => se.vruntime.before(se.vprot),
+                Protection::Vprot { .. } => se.vruntime.before(self.fair.vprot(se)),
             };
             if protected {
                 return Some(curr);

@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime, MSEC};
 use schedlab_policy::decision::Verdict;
-use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, TaskState, WakeFlags};
+use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, GroupShares, TaskState, WakeFlags};
 use schedlab_policy::{FairPolicy, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
@@ -662,5 +662,27 @@ fn eevdf_delayed_sleeper_does_not_preempt() {
                 assert_eq!(fair.need_resched(CPU), Resched::No, "{version} {features:?}");
             }
         }
+    }
+}
+
+/// 6.18 keeps `vprot` where the lag is: a new weight, which saves the lag of a running group, leaves it unprotected. 7.2
+/// has a field for each.
+#[test]
+fn a_new_weight_ends_the_protection_of_a_running_group() {
+    for (version, protected) in [("6.18", false), ("7.2", true)] {
+        let mut fair = fair(version, &[]);
+        let group = fair.create_group(GroupId::ROOT);
+        let inside = fair.add_task(&TaskAttr { group, ..TaskAttr::default() });
+        fair.enqueue_task(CPU, inside, WAKE, 0);
+        assert_eq!(fair.pick_next_task(CPU, 0), Some(inside));
+        let other = add(&mut fair, 0);
+        fair.enqueue_task(CPU, other, WAKE, 0);
+        let is_protected = |fair: &Fair| {
+            let entity = fair.group_entity(group, CPU).expect("a group's entity");
+            entity.vruntime.before(fair.vprot(entity))
+        };
+        assert!(is_protected(&fair), "{version}");
+        fair.set_shares(group, GroupShares::Weight(200), 1000);
+        assert_eq!(is_protected(&fair), protected, "{version}");
     }
 }

@@ -284,7 +284,7 @@ impl Machine {
             Protection::Marker => {
                 self.fair.config.has(Feature::RunToParity) && se(*curr).vlag as u64 == se(*curr).deadline.0
             }
-            Protection::Vprot { .. } => se(*curr).vruntime.before(se(*curr).vprot),
+            Protection::Vprot { .. } => se(*curr).vruntime.before(self.fair.vprot(se(*curr))),
         };
         if everyone.len() > 1 {
             if let Some(curr) = running.filter(protected) {

@@ -74,7 +74,7 @@ impl Fair {
         let exposed = match self.rules.protection {
             Protection::None => false,
             Protection::Marker => !se.marked(),
-            Protection::Vprot { .. } => !se.before_vprot(),
+            Protection::Vprot { in_vlag, .. } => !se.before_vprot(in_vlag),
         };
         if self.rules.zero == ZeroPoint::Minimum && !self.config.has(Feature::MinimalVa) {
             q.update_min_vruntime(running, queued_minimum(q, &self.entities, &self.nodes, self.rules.tree_key));

@@ -56,9 +56,10 @@ pub struct Entity {
     pub vruntime: Vruntime,
     /// Virtual deadline; relative to vruntime while `rel_deadline`.
     pub deadline: Vruntime,
-    /// Virtual lag while off the queue; while running the RUN_TO_PARITY marker, a copy of the deadline (to 6.12).
+    /// Virtual lag while off the queue; while running the RUN_TO_PARITY marker, a copy of the deadline (to
+    /// 6.12), or the end of the protection (6.18).
     pub vlag: i64,
-    /// Up to where the running entity is protected (6.18 and later).
+    /// Up to where the running entity is protected (7.x).
     pub vprot: Vruntime,
     /// Request size.
     pub slice: Nanos,

@@ -104,7 +104,7 @@ impl Fair {
             self.tree_erase(rq, id);
         }
         let vprot = matches!(self.rules.protection, Protection::Vprot { .. });
-        let protected = vprot && curr && self.se(id).before_vprot();
+        let protected = vprot && curr && self.se(id).before_vprot(false);
         let se = self.se_mut(id);
         let old = std::mem::replace(&mut se.load, load);
         let vlag = rescaled(vlag, old, load);

@@ -96,14 +96,15 @@ impl Version {
         self.rules.idle != IdleRule::Task
     }
 
-    /// The row a kernel release such as `6.12.107+deb13-cloud-amd64` belongs to, if it is modelled: by its whole number, or
-    /// by a row that stands for its series.
+    /// The row a kernel release such as `6.12.107+deb13-cloud-amd64` belongs to, if it is modelled: by the row's name behind
+    /// the number (`6.3.8-eevdf-rfc`, patches on a release), by its whole number, or by a row that stands for its series.
     #[must_use]
     pub fn of_release(release: &str) -> Option<&'static Version> {
         let number: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         let mut parts = number.split('.');
         let series = [parts.next()?, parts.next()?].join(".");
-        Version::find(&number).or_else(|_| Version::find(&series)).ok()
+        let patched = release[number.len()..].trim_start_matches('-');
+        Version::find(patched).or_else(|_| Version::find(&number)).or_else(|_| Version::find(&series)).ok()
     }
 
     /// The feature switches as this kernel boots with them.

@@ -272,7 +272,7 @@ const EEVDF_6_12_STABLE: Rules = Rules {
 
 const EEVDF_6_18: Rules = Rules {
     zero: ZeroPoint::Minimum,
-    protection: Protection::Vprot { renewed_by_requeue: true },
+    protection: Protection::Vprot { renewed_by_requeue: true, in_vlag: true },
     wakeup: WakeupRule::Unprotected,
     reweight_deadline: true,
     reweight: Reweight::Replaced,
@@ -287,7 +287,7 @@ const EEVDF_7: Rules = Rules {
     averaging: Averaging { shift: 0, wide: true, truncates: false, slices: false },
     lag_limit: LagLimit::LongestSlice,
     delayed_lag: DelayedLag::Heals,
-    protection: Protection::Vprot { renewed_by_requeue: false },
+    protection: Protection::Vprot { renewed_by_requeue: false, in_vlag: false },
     wakeup: WakeupRule::Requeue,
     hrtick: HrtickRule::Deadline,
     hrtick_full: true,

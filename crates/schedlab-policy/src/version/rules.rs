@@ -56,6 +56,8 @@ pub enum Protection {
     Vprot {
         /// Also when a running task is only requeued, not just when it is picked (6.18).
         renewed_by_requeue: bool,
+        /// It lies where the lag does (a union in 6.18): a lag saved while the entity runs ends the protection.
+        in_vlag: bool,
     },
 }
 

@@ -17,7 +17,7 @@ impl Model {
                 state.extend([se.vruntime.since(own), se.deadline.since(own)]);
                 state.extend([
                     i64::from(se.sched_delayed),
-                    se.vprot.since(own),
+                    self.fair.vprot(se).since(own),
                     i64::from(se.vlag == se.deadline.0 as i64),
                 ]);
             } else {
