@@ -14,11 +14,12 @@ from typing import Any
 
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import InputError, RunError
-from schedlab.judge import DETERMINISTIC, Judgement, judge
+from schedlab.judge import Judgement, judge
 from schedlab.outcome import Outcome, Run
 from schedlab.runner import Job, Runner
 from schedlab.scenario import Metric, Scenario
 from schedlab.statistics import SMALLEST_N, Interval, share_interval, walsh_interval
+from schedlab.verdicts import DETERMINISTIC
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The Python API: the same steps as the command line, on typed data."""
+"""The Python API: the same steps as the command line, on typed data. A single run imports no more than it needs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from schedlab.arms import Arm, arm_of
-from schedlab.comparison import Comparison, compare_results, compare_variants
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, reason
 from schedlab.outcome import Outcome, Run
-from schedlab.runner import Observer, Runner
 from schedlab.scenario import Scenario
-from schedlab.store import Result, Store, read
+
+if TYPE_CHECKING:
+    from schedlab.arms.arm import Arm
+    from schedlab.comparison import Comparison
+    from schedlab.runner import Observer
+    from schedlab.store import Result, Store
 
 
 def load(
@@ -44,6 +46,8 @@ def run(
     to = None if trace is None else os.fspath(trace)
     if scenario.arm == "sim":
         return engine.run(scenario, variant, seed, trace=to, check_determinism=check_determinism)
+    from schedlab.arms import arm_of
+
     arm = arm_of(scenario.arm, engine)
     arm.prepare(scenario)
     try:
@@ -65,6 +69,9 @@ def compare(
 
     With `out`, every finished run is kept in that directory. Ctrl-C stops the runs and raises KeyboardInterrupt.
     """
+    from schedlab.comparison import compare_variants
+    from schedlab.store import Store
+
     engine = engine or native_engine()
     scenario = _loaded(scenario, engine)
     store = Store(Path(out), manifest(scenario)) if out is not None else None
@@ -76,6 +83,9 @@ def compare(
 
 def report(*results: str | os.PathLike[str]) -> Comparison:
     """Judge a stored result again, or compare two."""
+    from schedlab.comparison import compare_results, compare_variants
+    from schedlab.store import read
+
     stored = [read(Path(r)) for r in results]
     if not 1 <= len(stored) <= 2:
         raise InputError(f"one result can be shown or two compared, not {len(stored)}")
@@ -102,6 +112,10 @@ def run_all(
 
     A store that cannot be written is reported once to `on_trouble` and the runs go on in memory.
     """
+    from schedlab.arms import arm_of
+    from schedlab.runner import Runner
+    from schedlab.store import Result
+
     if arm is None:
         arm = arm_of(scenario.arm, engine)
         arm.prepare(scenario)

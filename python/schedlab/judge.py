@@ -8,10 +8,7 @@ from dataclasses import dataclass
 
 from schedlab.scenario import Better, Metric
 from schedlab.statistics import SMALLEST_N, Difference, Interval, paired_difference
-
-DETERMINISTIC = "deterministic, n = 1"
-NOISY = "undecided: noisy"
-VERDICTS = ("better", "worse", "changed", "equivalent", "undecided", NOISY, DETERMINISTIC)
+from schedlab.verdicts import DETERMINISTIC
 
 
 @dataclass(frozen=True, slots=True)

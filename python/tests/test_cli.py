@@ -305,11 +305,11 @@ def test_every_command_has_help_with_the_exit_codes(command: str, schedlab: Call
 
 
 def test_choices_are_those_of_the_modules_that_carry_them() -> None:
-    from schedlab import engine, judge, render
+    from schedlab import engine, render, verdicts
 
     assert STYLES == render.STYLES
     assert KINDS == engine.KINDS
-    assert {*GATES, judge.NOISY, judge.DETERMINISTIC} == set(judge.VERDICTS)
+    assert {*GATES, verdicts.NOISY, verdicts.DETERMINISTIC} == set(verdicts.VERDICTS)
     assert build_parser().prog == "schedlab"
 
 

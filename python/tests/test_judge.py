@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedlab.judge import DETERMINISTIC, Judgement, judge
+from schedlab.judge import Judgement, judge
 from schedlab.scenario import Metric
+from schedlab.verdicts import DETERMINISTIC
 
 UP = [1.0, 1.1, 0.9, 1.3, 0.8, 1.05, 0.95, 1.2]
 

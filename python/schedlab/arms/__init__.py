@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from schedlab.arms.arm import Arm, Place, SimArm
-from schedlab.engine import Engine
 from schedlab.errors import InputError
 
-__all__ = ["Arm", "Place", "SimArm", "arm_of"]
+if TYPE_CHECKING:
+    from schedlab.arms.arm import Arm
+    from schedlab.engine import Engine
+
+__all__ = ["arm_of"]
 
 
 def arm_of(name: str, engine: Engine, tell: Callable[[str], None] = lambda _: None) -> Arm:
     """The arm of this name; `tell` hears of every step of a guest."""
     if name == "sim":
+        from schedlab.arms.arm import SimArm
+
         return SimArm(engine)
     if name == "host":
         from schedlab.arms.host import HostArm

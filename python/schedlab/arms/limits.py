@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlab.arms import noise, state
-from schedlab.judge import NOISY, Judgement
 from schedlab.outcome import Run
 from schedlab.scenario import Metric, Scenario
-from schedlab.statistics import Difference
+from schedlab.verdicts import NOISY
+
+if TYPE_CHECKING:
+    from schedlab.judge import Judgement
 
 COUNTS = ("", "count")
 """Units that hold no duration. Shares and rates do: they are durations over durations."""
@@ -133,6 +135,7 @@ def _loudest(runs: Mapping[str, Sequence[Run]]) -> str:
 
 
 def _withheld(j: Judgement, verdict: str, effect: str, why: str) -> Judgement:
-    d = j.difference
-    silent = Difference(d.pairs, d.missing, None, None, d.constant, False, None, None)
+    silent = dataclasses.replace(
+        j.difference, median_a=None, median_b=None, percent=False, estimate=None, interval=None
+    )
     return dataclasses.replace(j, difference=silent, verdict=verdict, effect=effect, reason=why)

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from schedlab import api
-from schedlab.arms import Arm, arm_of
+from schedlab.arms import arm_of
+from schedlab.arms.arm import Arm
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console
 from schedlab.cli.output import check_paths, show

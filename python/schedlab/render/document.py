@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlab.arms import limits
-from schedlab.comparison import Comparison
 from schedlab.engine import ARMS
-from schedlab.judge import Judgement
 from schedlab.outcome import Run
 from schedlab.scenario import Metric, Scenario
+
+if TYPE_CHECKING:
+    from schedlab.comparison import Comparison
+    from schedlab.judge import Judgement
 
 COMPARE_SCHEMA = "schedlab.compare/1"
 RUN_SCHEMA = "schedlab.run/1"

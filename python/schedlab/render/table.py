@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from schedlab.comparison import Comparison
-from schedlab.judge import DETERMINISTIC, Judgement
 from schedlab.render.grid import NOTHING, columns, percent, value
 from schedlab.scenario import Metric, Scenario
+from schedlab.verdicts import DETERMINISTIC
+
+if TYPE_CHECKING:
+    from schedlab.comparison import Comparison
+    from schedlab.judge import Judgement
 
 ESTIMAND = "change, interval  of the pseudo-median (Hodges-Lehmann) of the seeds' log ratios"
 _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
