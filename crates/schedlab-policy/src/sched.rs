@@ -234,6 +234,7 @@ impl Sched {
 
     /// The next task of the CPU, which becomes current. `None`: nothing is queued; try [`Sched::newidle_balance`],
     /// then pick again or call [`Sched::idle_enter`].
+    #[inline(always)]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         if self.rt.in_use() {
             return self.pick_among_classes(cpu, now);
@@ -295,17 +296,22 @@ impl Sched {
     }
 
     /// The idle task is switched out. A pick that finds a task implies it.
+    #[inline(always)]
     pub fn idle_exit(&mut self, cpu: CpuId, now: Nanos) {
-        let rq = &mut self.rqs[cpu.index()];
-        if rq.idle {
-            rq.idle = false;
-            if self.rules.idle_spell == IdleSpell::SwitchOut {
-                let jiffies = self.jiffies(now);
-                self.rqs[cpu.index()].account_idle_spell(now, jiffies);
-            }
-            self.fair.exit_idle(cpu, now);
-            self.refresh_idle(cpu);
+        if self.rqs[cpu.index()].idle {
+            self.idle_is_over(cpu, now);
         }
+    }
+
+    #[inline(never)]
+    fn idle_is_over(&mut self, cpu: CpuId, now: Nanos) {
+        self.rqs[cpu.index()].idle = false;
+        if self.rules.idle_spell == IdleSpell::SwitchOut {
+            let jiffies = self.jiffies(now);
+            self.rqs[cpu.index()].account_idle_spell(now, jiffies);
+        }
+        self.fair.exit_idle(cpu, now);
+        self.refresh_idle(cpu);
     }
 
     /// The current task; `None` while idle and between a pick that found nothing and the next. A task that blocked is
@@ -381,16 +387,20 @@ impl Sched {
 
     /// Takes over the fair class's count of the CPU's tasks, after anything that may have changed it
     /// (`add_nr_running`, `sub_nr_running`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sync(&mut self, cpu: CpuId) {
         let mut nr_running = self.fair.rq(cpu).h_nr_running;
         if self.rt.in_use() {
             nr_running += self.rt.nr_running(cpu);
         }
         let before = std::mem::replace(&mut self.rqs[cpu.index()].nr_running, nr_running);
-        if before == nr_running {
-            return;
+        if before != nr_running {
+            self.count_changed(cpu, before, nr_running);
         }
+    }
+
+    #[inline(never)]
+    fn count_changed(&mut self, cpu: CpuId, before: u32, nr_running: u32) {
         if (before >= 2) != (nr_running >= 2) {
             self.domains.count_overloaded(cpu, nr_running >= 2);
         }

@@ -42,8 +42,8 @@ impl Fair {
         }
     }
 
-    /// `update_curr` of one queue.
-    #[inline]
+    /// `update_curr` of one queue. Most calls come right after another: that test alone is inlined.
+    #[inline(always)]
     pub(super) fn update_curr_rq(&mut self, rq: usize, now: Nanos) {
         let curr = self.rqs[rq].curr;
         if curr.is_nil() {
@@ -52,14 +52,20 @@ impl Fair {
         let delta = now.wrapping_sub(self.entities[curr.index()].exec_start);
         if delta as i64 > 0 {
             self.charge(rq, curr, delta, now);
-            if self.bandwidth_used && self.rqs[rq].runtime_enabled {
-                self.account_cfs_rq_runtime(rq, delta, now);
-            }
         }
     }
 
     /// The part of `update_curr` after its early exits.
+    #[inline(never)]
     fn charge(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
+        self.charge_entity(rq, curr, delta, now);
+        if self.bandwidth_used && self.rqs[rq].runtime_enabled {
+            self.account_cfs_rq_runtime(rq, delta, now);
+        }
+    }
+
+    #[inline(always)]
+    fn charge_entity(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
         let q = &mut self.rqs[rq];
         let se = &mut self.entities[curr.index()];
         se.exec_start = now;
@@ -81,15 +87,18 @@ impl Fair {
         } else if expired || self.rules.zero == ZeroPoint::Minimum {
             self.update_zero(rq);
         }
-        if (expired || exposed) && self.rqs[rq].nr_running != 1 {
+        if expired || exposed {
             self.end_turn(rq, curr, expired, now);
         }
     }
 
     /// What a used-up slice or the end of protection means while others wait. A broken marker ends the turn only once the
     /// entity is not eligible either (`did_preempt_short`).
-    #[inline]
+    #[inline(never)]
     fn end_turn(&mut self, rq: usize, curr: EntityId, expired: bool, now: Nanos) {
+        if self.rqs[rq].nr_running == 1 {
+            return;
+        }
         let ends = expired
             || self.rules.protection != Protection::Marker
             || self.config.has(Feature::PreemptShort) && !self.entity_eligible(rq, curr);

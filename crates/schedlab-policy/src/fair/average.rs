@@ -122,7 +122,7 @@ impl Fair {
         (curr.is_some() && self.se(curr).on_rq).then_some(curr)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn entity_eligible(&self, rq: usize, se: EntityId) -> bool {
         self.average(rq).eligible(self.se(se).vruntime)
     }
@@ -150,7 +150,7 @@ impl Fair {
 
     /// `update_entity_lag`: what the entity is owed, saved for its return. Overwrites the protection marker. Whether the
     /// entity stands elsewhere than that lag says.
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_entity_lag(&mut self, rq: usize, id: EntityId) -> bool {
         let (v, _) = self.avg_vruntime_moving(rq);
         let mut vlag = self.entity_lag(rq, id, v);
@@ -173,7 +173,7 @@ impl Fair {
     }
 
     /// The largest lag an entity keeps over a sleep, in its virtual time.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entity_lag_limit(&self, rq: usize, id: EntityId) -> i64 {
         let se = self.se(id);
         let wall = match self.rules.lag_limit {
@@ -184,7 +184,7 @@ impl Fair {
     }
 
     /// `cfs_rq_max_slice`.
-    #[inline]
+    #[inline(never)]
     fn max_slice(&self, rq: usize) -> Nanos {
         let running = self.running(rq).map_or(0, |curr| self.se(curr).slice);
         self.rqs[rq].tree.max_slice(&self.nodes).max(running)

@@ -123,7 +123,7 @@ impl CfsRq {
     }
 
     /// `update_cfs_rq_load_avg`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_load(&mut self, now: Nanos, signals: &Signals) -> bool {
         let state = (self.load.scaled(), self.runnable(signals), self.curr.is_some());
         self.pelt.update(now, state, signals)

@@ -20,7 +20,7 @@ impl Fair {
     }
 
     /// `dequeue_entity`; false: the entity stays, delayed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dequeue_entity(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
         if !self.eevdf {
             self.dequeue_entity_cfs(rq, id, flags, now);
@@ -49,6 +49,7 @@ impl Fair {
     }
 
     /// `clear_delayed`.
+    #[inline(always)]
     fn clear_delayed(&mut self, id: EntityId) {
         self.se_mut(id).sched_delayed = false;
         if !self.is_group(id) {
@@ -156,7 +157,7 @@ impl Fair {
     }
 
     /// `dequeue_entity` of CFS. A sleeper keeps its absolute vruntime, anyone else leaves with a relative one.
-    #[inline]
+    #[inline(never)]
     fn dequeue_entity_cfs(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.update_curr_rq(rq, now);
         self.weigh_leaver(rq, id, flags, now);
@@ -173,7 +174,7 @@ impl Fair {
     }
 
     /// `dequeue_entity` of EEVDF, after `update_curr` and once the entity is known to leave: its lag is saved.
-    #[inline]
+    #[inline(never)]
     fn dequeue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.weigh_leaver(rq, id, flags, now);
         self.update_entity_lag(rq, id);
@@ -205,12 +206,13 @@ impl Fair {
     }
 
     /// Whether a dequeue is put off: a plain sleep of an entity that received more than its share.
-    #[inline]
+    #[inline(always)]
     fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
         let sleeps = flags.sleep && !flags.special && !flags.throttle && !self.se(id).sched_delayed;
         sleeps && self.config.has(Feature::DelayDequeue) && !self.entity_eligible(rq, id)
     }
 
+    #[inline(always)]
     fn delay_dequeue(&mut self, rq: usize, id: EntityId, now: Nanos) {
         self.clear_buddies(rq, id);
         self.update_load_avg(rq, id, false, now);
@@ -222,12 +224,17 @@ impl Fair {
             self.count_delayed(id, 1);
         }
         if self.decisions.is_some() {
-            let v = self.average(rq).vruntime();
-            let compared = [("vruntime", self.rqs[rq].key(self.se(id).vruntime)), ("V", self.rqs[rq].key(v))];
-            let rule = "sleeps while not eligible";
-            let verdict = self.stands_for(id).map_or(Verdict::Delay(id.task_id()), Verdict::DelayGroup);
-            self.explain(rq, now, verdict, rule, Some(Feature::DelayDequeue), compared);
+            self.explain_delay(rq, id, now);
         }
+    }
+
+    #[cold]
+    fn explain_delay(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        let v = self.average(rq).vruntime();
+        let compared = [("vruntime", self.rqs[rq].key(self.se(id).vruntime)), ("V", self.rqs[rq].key(v))];
+        let rule = "sleeps while not eligible";
+        let verdict = self.stands_for(id).map_or(Verdict::Delay(id.task_id()), Verdict::DelayGroup);
+        self.explain(rq, now, verdict, rule, Some(Feature::DelayDequeue), compared);
     }
 
     /// `requeue_delayed_entity`: a wakeup met a delayed entity. Up to 6.18 credit gained meanwhile is dropped
@@ -264,7 +271,7 @@ impl Fair {
     }
 
     /// `__enqueue_entity`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn tree_insert(&mut self, rq: usize, id: EntityId) {
         let (se, q) = (&self.entities[id.index()], &mut self.rqs[rq]);
         if self.eevdf {
@@ -280,7 +287,7 @@ impl Fair {
     }
 
     /// `__dequeue_entity`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn tree_erase(&mut self, rq: usize, id: EntityId) {
         let q = &mut self.rqs[rq];
         q.tree.erase(&mut self.nodes, id);

@@ -97,6 +97,7 @@ impl Fair {
     }
 
     /// A delayed entity was picked: now it really leaves (`dequeue_entities` with DEQUEUE_DELAYED).
+    #[inline(never)]
     pub(super) fn finish_delayed_dequeue(&mut self, id: EntityId, now: Nanos) {
         let flags = Dequeue { sleep: true, delayed: true, ..Dequeue::default() };
         self.dequeue_entities(self.se(id).cfs_rq as usize, id, flags, now);
@@ -110,7 +111,7 @@ impl Fair {
     }
 
     /// `dequeue_entities`; false: the entity stays, delayed.
-    #[inline]
+    #[inline(always)]
     fn dequeue_entities(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
         let group = self.is_group(id);
         let mut counted = if group { Counted::default() } else { self.counted(id).leaving() };

@@ -22,16 +22,22 @@ impl Fair {
     pub(super) fn update_load_avg(&mut self, rq: usize, id: EntityId, tell: bool, now: Nanos) {
         let at = self.cfs_rq_clock_pelt(rq, now);
         let signals = &self.rules.pelt;
-        let q = &mut self.rqs[rq];
-        let se = &mut self.entities[id.index()];
+        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id.index()]);
         // Nothing is shorter than a unit: often the queue was just updated for another task.
         if se.avg.is_due(at) && se.avg.last_update_time != 0 {
             let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
             se.avg.update_se(at, se.load, (se.on_rq, runnable, q.curr == id), signals);
         }
-        let below = se.my_q;
-        let mut changed = q.pelt.is_due(at) && q.update_load(at, signals);
-        if let Some(below) = below {
+        let changed = q.pelt.is_due(at) && q.update_load(at, signals);
+        if self.grouped {
+            self.follow(rq, id, changed, tell, now);
+        }
+    }
+
+    /// What the update of a queue and one of its entities means for groups.
+    #[inline(never)]
+    fn follow(&mut self, rq: usize, id: EntityId, mut changed: bool, tell: bool, now: Nanos) {
+        if let Some(below) = self.se(id).my_q {
             changed |= self.propagate(rq, id, below as usize);
         }
         if changed && tell {
@@ -247,11 +253,16 @@ impl Fair {
     }
 
     /// `cfs_rq_clock_pelt`.
-    #[inline]
+    #[inline(always)]
     fn cfs_rq_clock_pelt(&mut self, rq: usize, now: Nanos) -> Nanos {
         if !self.scaled {
             return now + BOOT;
         }
+        self.scaled_clock_pelt(rq, now)
+    }
+
+    #[inline(never)]
+    fn scaled_clock_pelt(&mut self, rq: usize, now: Nanos) -> Nanos {
         self.clocks[self.rqs[rq].cpu.index()].now(now) + BOOT
     }
 

@@ -213,7 +213,7 @@ impl Fair {
 
     /// `pick_next_entity` of EEVDF, on a queue that is not empty; without `protect` neither the running entity's
     /// protection nor the next buddy counts.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick_next_entity_eevdf(&mut self, rq: usize, protect: bool, now: Nanos) -> EntityId {
         let (next, feature) = (self.rqs[rq].next, self.rules.buddy_feature);
         if next.is_some() && protect && self.config.has(feature) && self.entity_eligible(rq, next) {
@@ -233,7 +233,7 @@ impl Fair {
     }
 
     /// `pick_eevdf` and the rule that decided.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick_eevdf(&self, rq: usize, protect: bool) -> (EntityId, &'static str) {
         let q = &self.rqs[rq];
         let first = q.tree.first();
@@ -265,6 +265,7 @@ impl Fair {
         }
     }
 
+    #[inline(never)]
     fn search_by_vruntime(&self, rq: usize, running: Running, average: Average) -> EntityId {
         let tree = &self.rqs[rq].tree;
         match self.rules.search {
@@ -274,7 +275,7 @@ impl Fair {
     }
 
     /// `put_prev_entity`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_prev_entity(&mut self, rq: usize, prev: EntityId, now: Nanos) {
         if self.se(prev).on_rq {
             self.update_curr_rq(rq, now);
@@ -288,7 +289,7 @@ impl Fair {
     }
 
     /// `set_next_entity`; `first`: picked, not merely requeued while it runs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
         self.clear_buddies(rq, id);
         let queued = self.se(id).on_rq;

@@ -112,7 +112,7 @@ impl Fair {
         u64::from(self.rqs[rq].nr_running) >= self.config.knobs.nr_latency
     }
 
-    #[inline]
+    #[inline(always)]
     fn check_preempt_wakeup(
         &mut self,
         root: usize,
@@ -211,6 +211,7 @@ impl Fair {
     }
 
     /// EEVDF's comparison up to 6.12, after accounting.
+    #[inline(always)]
     fn wakee_is_picked(&mut self, rq: usize, curr: EntityId, wakee: EntityId, now: Nanos) -> bool {
         let short = self.rules.wakeup == WakeupRule::BreakMarker && self.do_preempt_short(rq, curr, wakee);
         if short {
@@ -314,7 +315,7 @@ impl Fair {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn explain_pick_of(
         &mut self,
         rq: usize,
@@ -325,11 +326,24 @@ impl Fair {
         now: Nanos,
     ) {
         if self.decisions.is_some() {
-            let compared = self.deadlines(rq, ("wakee deadline", wakee), ("picked deadline", picked));
-            let parity = (rule == PROTECTED).then_some(Feature::RunToParity);
-            let feature = if short { Some(Feature::PreemptShort) } else { parity };
-            self.explain_wakeup_numbers(rq, wakee, picked == wakee, rule, feature, compared, now);
+            self.explain_picked(rq, wakee, picked, rule, short, now);
         }
+    }
+
+    #[cold]
+    fn explain_picked(
+        &mut self,
+        rq: usize,
+        wakee: EntityId,
+        picked: EntityId,
+        rule: &'static str,
+        short: bool,
+        now: Nanos,
+    ) {
+        let compared = self.deadlines(rq, ("wakee deadline", wakee), ("picked deadline", picked));
+        let parity = (rule == PROTECTED).then_some(Feature::RunToParity);
+        let feature = if short { Some(Feature::PreemptShort) } else { parity };
+        self.explain_wakeup_numbers(rq, wakee, picked == wakee, rule, feature, compared, now);
     }
 
     /// The tick of the 2023 series: whoever would be picked now runs.

@@ -113,22 +113,23 @@ impl Fair {
     }
 
     /// `list_move` to the front: the balancer looks at it last.
-    #[inline]
+    #[inline(always)]
     pub(super) fn list_move_front(&mut self, rq: usize, id: EntityId) {
-        let front = self.rqs[rq].most_recent;
+        let (q, list) = (&mut self.rqs[rq], &mut self.recency[..]);
+        let front = q.most_recent;
         if front == id {
             return;
         }
         // Not in front, so somebody is newer.
-        let Recency { older, newer } = self.recency[id.index()];
-        self.recency[newer.index()].older = older;
+        let Recency { older, newer } = list[id.index()];
+        list[newer.index()].older = older;
         match older.is_some() {
-            true => self.recency[older.index()].newer = newer,
-            false => self.rqs[rq].least_recent = newer,
+            true => list[older.index()].newer = newer,
+            false => q.least_recent = newer,
         }
-        self.recency[front.index()].newer = id;
-        self.recency[id.index()] = Recency { older: front, newer: EntityId::NIL };
-        self.rqs[rq].most_recent = id;
+        list[front.index()].newer = id;
+        list[id.index()] = Recency { older: front, newer: EntityId::NIL };
+        q.most_recent = id;
     }
 
     #[inline]

@@ -53,7 +53,7 @@ impl SchedAvg {
     }
 
     /// `___update_load_sum`: accounts up to `now`. Whether a segment ended, so that averages are due.
-    #[inline]
+    #[inline(always)]
     pub fn update_load_sum(&mut self, now: Nanos, state: State, signals: &Signals) -> bool {
         let delta = now.wrapping_sub(self.last_update_time);
         if delta < 1024 {
@@ -110,7 +110,7 @@ impl SchedAvg {
     }
 
     /// `___update_load_avg`; 5.2 weights the second signal too, with `runnable`.
-    #[inline]
+    #[inline(never)]
     pub fn update_load_avg(&mut self, weight: u64, runnable: u64, signals: &Signals) {
         let divider = self.divider();
         self.load_avg = weight * self.load_sum / divider;
@@ -121,7 +121,7 @@ impl SchedAvg {
 
     /// `__update_load_avg_se`: `runnable` is whether a task is (or how many of a group's are) runnable. Whether the
     /// averages changed.
-    #[inline]
+    #[inline(always)]
     pub fn update_se(
         &mut self,
         now: Nanos,

@@ -42,7 +42,7 @@ pub struct QueueLoad {
 impl QueueLoad {
     /// `update_cfs_rq_load_avg`: `weight` and `runnable` are the queue's, `running` whether it has a current entity. Whether
     /// the averages changed.
-    #[inline]
+    #[inline(always)]
     pub fn update(&mut self, now: Nanos, (weight, runnable, running): (u64, u64, bool), signals: &Signals) -> bool {
         let removed = self.removed.nr > 0;
         if removed {
