@@ -113,6 +113,9 @@ impl IdleWhileRunnable {
             let off = fewer.min(*by);
             *by -= off;
             fewer -= off;
+            if fewer == 0 {
+                break;
+            }
         }
     }
 

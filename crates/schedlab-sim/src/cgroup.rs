@@ -41,13 +41,18 @@ pub struct CpuMax {
 
 impl<S: Sink> Engine<'_, S> {
     /// Follows the timers of the groups' pools, which start and stop with their use.
-    #[inline]
+    #[inline(always)]
     pub fn arm_bandwidth(&mut self) {
         if self.bandwidth {
-            match self.sched.fair.next_bandwidth_timer() {
-                Some(due) => self.set_event(Source::BANDWIDTH, CpuId(0), due.max(self.now)),
-                None => self.events.cancel(self.source(Source::BANDWIDTH, CpuId(0))),
-            }
+            self.follow_pools();
+        }
+    }
+
+    #[inline(never)]
+    fn follow_pools(&mut self) {
+        match self.sched.fair.next_bandwidth_timer() {
+            Some(due) => self.set_event(Source::BANDWIDTH, CpuId(0), due.max(self.now)),
+            None => self.events.cancel(self.source(Source::BANDWIDTH, CpuId(0))),
         }
     }
 

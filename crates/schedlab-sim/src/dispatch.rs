@@ -26,16 +26,11 @@ impl<S: Sink> Engine<'_, S> {
         let (prev, away) = (c.curr, c.push_away.take());
         self.checks.picked(cpu, self.now);
         let stopped = away.is_some() || self.sched.has_to_push(cpu);
-        if let Some((task, dest)) = away {
-            self.push_away(cpu, task, dest);
-        }
-        if self.sched.has_to_push(cpu) {
-            let pushed = self.sched.active_balance(cpu, self.now);
-            self.apply_moves(cpu, &pushed);
+        if stopped {
+            self.stopper(cpu, away);
         }
         if self.sched.rt.in_use() {
-            let pulled = self.sched.rt_pull(cpu, self.now);
-            self.apply_moves(cpu, &pulled);
+            self.pull_real_time(cpu);
         }
         // The stopper that pushed has updated the clock.
         let clock = if stopped { self.now } else { clock };
@@ -57,13 +52,37 @@ impl<S: Sink> Engine<'_, S> {
         self.start_hrtick(cpu);
         self.arm_bandwidth();
         if self.sched.rt.in_use() {
-            let pushed = self.sched.rt_push(cpu, self.now);
-            self.apply_moves(cpu, &pushed);
-            self.arm_rt_timer();
+            self.push_real_time(cpu);
         }
     }
 
+    /// The stopper's work on the CPU: the current task leaves for where it may run, balancing pushes it.
+    #[inline(never)]
+    fn stopper(&mut self, cpu: CpuId, away: Option<(TaskId, CpuId)>) {
+        if let Some((task, dest)) = away {
+            self.push_away(cpu, task, dest);
+        }
+        if self.sched.has_to_push(cpu) {
+            let pushed = self.sched.active_balance(cpu, self.now);
+            self.apply_moves(cpu, &pushed);
+        }
+    }
+
+    #[inline(never)]
+    fn pull_real_time(&mut self, cpu: CpuId) {
+        let pulled = self.sched.rt_pull(cpu, self.now);
+        self.apply_moves(cpu, &pulled);
+    }
+
+    #[inline(never)]
+    fn push_real_time(&mut self, cpu: CpuId) {
+        let pushed = self.sched.rt_push(cpu, self.now);
+        self.apply_moves(cpu, &pushed);
+        self.arm_rt_timer();
+    }
+
     /// `newidle_balance`: what the CPU runs now that it had nothing to run.
+    #[inline(never)]
     pub fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
         if !self.cpus[cpu.index()].wakelist.is_empty() {
             return None;
@@ -225,8 +244,8 @@ impl<S: Sink> Engine<'_, S> {
                 // The call was over when it slept.
                 t.mode = Mode::User;
                 self.resume_user_mode(cpu);
+                continue;
             }
-            let (c, t) = (&mut self.cpus[cpu.index()], &mut self.tasks[task.index()]);
             if c.resched_seen && t.cost_left == 0 && (self.preemptible || t.mode != Mode::Kernel) {
                 return self.mark(cpu);
             }
@@ -244,6 +263,7 @@ impl<S: Sink> Engine<'_, S> {
 
     /// The current task blocks or has exited: first it gets into schedule(), which takes time in which it counts as
     /// running.
+    #[inline(always)]
     pub fn go(&mut self, cpu: CpuId, task: TaskId, why: Leaving) {
         let c = &mut self.cpus[cpu.index()];
         c.leaving_for = Some(why);
@@ -268,10 +288,15 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     /// `resched_curr`, called on CPU `from`.
+    #[inline(always)]
     pub fn request_resched(&mut self, cpu: CpuId, wish: Resched, from: CpuId) {
-        if wish == Resched::No {
-            return;
+        if wish != Resched::No {
+            self.pass_on_wish(cpu, wish, from);
         }
+    }
+
+    #[inline(never)]
+    fn pass_on_wish(&mut self, cpu: CpuId, wish: Resched, from: CpuId) {
         let c = &mut self.cpus[cpu.index()];
         match c.activity {
             Activity::Idle => self.kick_idle(cpu, from),
@@ -336,6 +361,7 @@ impl<S: Sink> Engine<'_, S> {
         c.wall(c.pending << WORK_SHIFT)
     }
 
+    #[inline(never)]
     fn go_idle(&mut self, cpu: CpuId) {
         self.events.cancel(self.source(Source::TICK, cpu));
         // The idle task borrows the address space it finds (lazy TLB).

@@ -116,6 +116,7 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     /// What it adds to a call that somebody waited for it.
+    #[inline(always)]
     fn charge_telling(&mut self, cpu: CpuId, index: u32) {
         let socket = matches!(&self.objects[index as usize], Object::Channel(channel) if channel.is_socket());
         let table = if socket { &self.costs.socket_wake } else { &self.costs.pipe_wake };

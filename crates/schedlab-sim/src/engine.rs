@@ -3,21 +3,21 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, Nanos, Pid, Stream, TaskId};
+use schedlab_model::{CpuId, Nanos, Pid, Stream};
 use schedlab_policy::fair::BandwidthStats;
-use schedlab_policy::{Feature, PreemptModel, Sched};
+use schedlab_policy::Sched;
 use schedlab_trace::{Event, Kind, Sink};
-use schedlab_workload::{Op, Workload};
+use schedlab_workload::{Label, Op, Workload};
 
 use crate::cgroup::Cgroups;
-use crate::check::Finding;
-use crate::cost::{CostTable, CostTables, Dice};
-use crate::cpu::{Activity, Cpu, CpuTime};
+use crate::cost::{CostTable, CostTables};
+use crate::cpu::{Cpu, CpuTime};
 use crate::error::SimError;
 use crate::objects::Object;
 use crate::queue::{EventQueue, Phase};
+use crate::setup::{Bases, Core};
 use crate::spawn::Start;
-use crate::task::{Mode, Task};
+use crate::task::Task;
 use crate::RunSpec;
 
 /// How a run ended.
@@ -56,8 +56,8 @@ pub struct Outcome {
 const INSTANT_LIMIT: u64 = 20_000_000;
 /// How many events pass between two looks at the cancel flag and at the whole state: few at first, so that a short run
 /// is looked at often, more later.
-const LOOK_MIN: u64 = 64;
-const LOOK_MAX: u64 = 4096;
+pub(crate) const LOOK_MIN: u64 = 64;
+pub(crate) const LOOK_MAX: u64 = 4096;
 
 pub(crate) struct Engine<'a, S: Sink> {
     pub now: Nanos,
@@ -75,7 +75,10 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub idle_exits: Vec<CostTable>,
     /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
     pub idle_allowed: usize,
-    pub code: Vec<Vec<Op>>,
+    /// All programs, one after the other.
+    pub code: Vec<Op>,
+    /// Where each of them begins.
+    pub entries: Vec<Label>,
     pub bases: Vec<Bases>,
     pub workloads: Arc<Vec<Workload>>,
     /// Some group has a quota.
@@ -113,22 +116,6 @@ pub(crate) struct Engine<'a, S: Sink> {
     pub pending_max: usize,
 }
 
-/// A core: its threads and how many of them run a task.
-#[derive(Clone, Debug)]
-pub(crate) struct Core {
-    pub threads: Arc<[CpuId]>,
-    pub busy: u32,
-}
-
-/// Where a workload's programs, objects, metrics and processes begin in the run's flat tables.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Bases {
-    pub program: u32,
-    pub object: u32,
-    pub metric: u16,
-    pub process: u32,
-}
-
 /// Runs one specification; every event goes to `sink`. Stops early when `cancel` becomes true.
 pub fn run<S: Sink>(spec: &RunSpec, sink: &mut S, cancel: &AtomicBool) -> Result<Outcome, SimError> {
     let mut engine = Engine::new(spec, sink);
@@ -142,82 +129,6 @@ pub fn run<S: Sink>(spec: &RunSpec, sink: &mut S, cancel: &AtomicBool) -> Result
 }
 
 impl<'a, S: Sink> Engine<'a, S> {
-    pub fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
-        let nr_cpus = spec.machine.topology.nr_cpus();
-        let cpu_bits = nr_cpus.next_power_of_two().trailing_zeros();
-        let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
-        sched.set_seed(if spec.noise { spec.seed } else { 0 });
-        let workloads = spec.workloads.len();
-        let cgroups = Cgroups::new(&mut sched.fair, &spec.cgroups, spec.autogroup, workloads);
-        let bandwidth = spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some());
-        let costs = &spec.machine.costs;
-        sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
-        let tick_nsec = spec.kernel.tick_nsec();
-        let cpus = (0..nr_cpus).map(|cpu| new_cpu(spec, cpu, tick_nsec)).collect();
-        let (cores, core_of) = cores(spec);
-        let mut engine = Engine {
-            now: 0,
-            cpu_bits,
-            events: EventQueue::new(Source::count(cpu_bits)),
-            sched,
-            cpus,
-            cores,
-            core_of,
-            tasks: Vec::new(),
-            objects: Vec::new(),
-            costs: CostTables::new(costs, spec.noise),
-            idle_allowed: idle_allowed(spec),
-            idle_exits: spec.machine.idle_states.iter().map(|s| CostTable::new(&s.exit, spec.noise)).collect(),
-            code: Vec::new(),
-            bases: Vec::new(),
-            workloads: Arc::clone(&spec.workloads),
-            cgroups,
-            metrics_of_groups: 0,
-            bandwidth,
-            marked: Vec::with_capacity(nr_cpus),
-            starts: Vec::new(),
-            placement: stream(spec.seed, "start/cpu"),
-            spec,
-            sink,
-            tick_nsec,
-            preemptible: matches!(spec.kernel.preempt, PreemptModel::Full | PreemptModel::Lazy),
-            hrtick: spec.kernel.has(Feature::Hrtick),
-            unfinished: spec.workloads.iter().map(|w| w.ends).collect(),
-            alive: 0,
-            born: 0,
-            recycles: true,
-            timer_sequence: 0,
-            handled: 0,
-            switches: 0,
-            failure: None,
-            checks: crate::check::Checks::new(nr_cpus),
-            stop: false,
-            next_look: LOOK_MIN,
-            horizon: spec.duration,
-            pending_max: 0,
-        };
-        engine.lay_out();
-        engine.arm_bandwidth();
-        engine
-    }
-
-    /// Flattens the workloads' programs and objects into the run's tables; steps name objects and metrics by their place there.
-    fn lay_out(&mut self) {
-        let workloads = Arc::clone(&self.workloads);
-        let mut base = Bases::default();
-        for workload in workloads.iter() {
-            self.bases.push(base);
-            let relocated = |op: &Op| op.relocated(base.object, base.metric);
-            self.code.extend(workload.programs.iter().map(|program| program.ops.iter().map(relocated).collect()));
-            self.objects.extend(workload.objects.iter().map(|spec| Object::new(spec, self.cpus.len())));
-            base.program += workload.programs.len() as u32;
-            base.object += workload.objects.len() as u32;
-            base.metric += workload.metrics.len() as u16;
-            base.process += 1 + workload.tasks.iter().map(|task| task.process).max().unwrap_or(0);
-        }
-        self.metrics_of_groups = base.metric;
-    }
-
     /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended.
     #[inline(always)]
     pub fn step(&mut self, cancel: &AtomicBool) -> Result<Option<Ended>, SimError> {
@@ -349,12 +260,16 @@ impl<'a, S: Sink> Engine<'a, S> {
     }
 
     /// Accounts a CPU's time up to now.
-    #[inline]
+    #[inline(always)]
     pub fn progress(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu.index()];
-        if c.last == self.now {
-            return;
+        if self.cpus[cpu.index()].last != self.now {
+            self.account(cpu);
         }
+    }
+
+    #[inline(never)]
+    fn account(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
         match c.curr {
             Some(task) => c.progress(self.now, Some(&mut self.tasks[task.index()])),
             None => c.progress(self.now, None),
@@ -408,129 +323,7 @@ impl Source {
     /// The real-time class's periods and servers.
     pub const RT: u32 = 9;
 
-    fn count(cpu_bits: u32) -> usize {
+    pub fn count(cpu_bits: u32) -> usize {
         ((Source::RT as usize) << cpu_bits) + 1
-    }
-}
-
-fn cores(spec: &RunSpec) -> (Vec<Core>, Vec<u32>) {
-    let topology = &spec.machine.topology;
-    let mut cores: Vec<Core> = Vec::new();
-    let mut core_of = vec![0; topology.nr_cpus()];
-    for first in topology.all().iter().filter(|cpu| topology.smt(*cpu).lowest() == Some(*cpu)) {
-        let threads: Arc<[CpuId]> = topology.smt(first).iter().collect();
-        threads.iter().for_each(|cpu| core_of[cpu.index()] = cores.len() as u32);
-        cores.push(Core { threads, busy: 0 });
-    }
-    (cores, core_of)
-}
-
-/// `cpuidle_governor_latency_req`: the shallowest state is always allowed.
-fn idle_allowed(spec: &RunSpec) -> usize {
-    let limit = spec.workloads.iter().filter_map(|w| w.idle_latency_limit).min().unwrap_or(Nanos::MAX);
-    spec.machine.idle_states.iter().take_while(|state| state.exit.typical() <= limit).count().max(1)
-}
-
-fn new_cpu(spec: &RunSpec, cpu: usize, tick_nsec: Nanos) -> Cpu {
-    let phase = if spec.noise { stream(spec.seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
-    Cpu {
-        curr: None,
-        activity: Activity::Idle,
-        last: 0,
-        rate: spec.machine.smt_rates.first().copied().unwrap_or(1024).max(1),
-        pending: 0,
-        need_resched: false,
-        need_resched_lazy: false,
-        resched_seen: false,
-        clock_read: 0,
-        schedule_paid: false,
-        leaving_for: None,
-        marked: false,
-        process: u32::MAX,
-        tick_phase: phase,
-        idle_state: 0,
-        idle_from: 0,
-        idle_average: 1_000_000,
-        hrtimers: Default::default(),
-        wakelist: Vec::new(),
-        leaving: Vec::new(),
-        push_away: None,
-        nohz_kicked: false,
-        dice: Dice::new(stream(spec.seed, &format!("cost/cpu/{cpu}"))),
-        time: CpuTime::default(),
-    }
-}
-
-impl<S: Sink> Engine<'_, S> {
-    /// The checkers' regular look at the whole state.
-    fn look_over(&mut self) -> Result<(), SimError> {
-        self.pending_max = self.pending_max.max(self.events.len());
-        for cpu in 0..self.cpus.len() {
-            let cpu = CpuId(cpu as u32);
-            self.progress(cpu);
-            let c = &self.cpus[cpu.index()];
-            let found = self.checks.accounts.look(cpu, c.curr.is_some(), c.time, self.now);
-            self.checks.keep(found);
-            let found = self.checks.fair.look(&self.sched, cpu, self.now);
-            self.checks.keep(found);
-            let found = self.stranded(cpu);
-            self.checks.keep(found);
-        }
-        let found = self.lost_wakeup();
-        self.checks.keep(found);
-        self.fail_on_finding()
-    }
-
-    /// A look costs in proportion to CPUs and tasks: the more there are, the rarer it is.
-    fn look_interval(&self) -> u64 {
-        let size = 8 * (self.tasks.len() + self.cpus.len()) as u64;
-        (self.handled / 16).clamp(LOOK_MIN, LOOK_MAX).max(size)
-    }
-
-    /// A CPU that stands still with work to do: idle with tasks queued and no interrupt due, or busy with a segment
-    /// that has no end.
-    fn stranded(&self, cpu: CpuId) -> Option<Finding> {
-        let c = &self.cpus[cpu.index()];
-        let due = |kind| self.events.due(self.source(kind, cpu)).is_some();
-        let (queued, listed) = (self.sched.nr_running(cpu), c.wakelist.len());
-        let found = match (c.activity, c.curr) {
-            _ if c.marked => format!("{cpu:?} kept its mark through an instant"),
-            (Activity::Idle, _) if (queued > 0 || listed > 0) && !due(Source::CALL) => {
-                format!("{cpu:?} idles with {queued} tasks queued, {listed} on its wakelist and no interrupt due")
-            }
-            (Activity::Exiting, _) if !due(Source::IDLE_EXIT) => format!("{cpu:?} leaves its idle state for ever"),
-            (Activity::Busy, Some(task)) if !due(Source::SEGMENT) => {
-                let t = &self.tasks[task.index()];
-                // A spinner waits for the holder of its lock.
-                if t.mode == Mode::Spin && t.cost_left == 0 {
-                    return None;
-                }
-                format!("{cpu:?} runs {task:?} for ever: {:?}", t.mode)
-            }
-            _ => return None,
-        };
-        Some(("stranded_work", found))
-    }
-
-    /// A task that was woken must be on a runqueue or on a wakelist until it runs.
-    fn lost_wakeup(&self) -> Option<Finding> {
-        let queued = |task: &TaskId| {
-            let cpu = self.sched.cpu_of(*task);
-            let listed = self.cpus.iter().any(|c| c.wakelist.iter().any(|(waiting, _)| waiting == task));
-            let entity = self.sched.fair.entity(*task);
-            self.sched.on_rq(*task) || entity.throttled || self.cpus[cpu.index()].curr == Some(*task) || listed
-        };
-        let lost = self.checks.lives.runnable().find(|task| !queued(task))?;
-        Some(("wakeup_ends_in_a_run", format!("{lost:?} was woken and is on no queue")))
-    }
-
-    fn fail_on_finding(&mut self) -> Result<(), SimError> {
-        match self.checks.take() {
-            None => Ok(()),
-            Some((check, message)) => {
-                let (at, event, seed) = (self.now, self.handled, self.spec.seed);
-                Err(SimError::Check { check, at, event, seed, message })
-            }
-        }
     }
 }

@@ -36,26 +36,31 @@ impl<S: Sink> Engine<'_, S> {
     pub fn advance(&mut self, cpu: CpuId, task: TaskId) {
         loop {
             let t = &mut self.tasks[task.index()];
-            let op = self.code[t.program as usize].get(t.pc as usize).unwrap_or(&Op::Exit);
-            let over = match (t.step, *op) {
-                (Step::Fetch, Op::Read { object, bytes } | Op::Write { object, bytes }) => {
-                    let amount = begin_io(&self.costs, &self.objects, t, object, bytes, matches!(op, Op::Write { .. }));
+            let op = self.code.get(t.pc as usize).unwrap_or(&Op::Exit);
+            let over = match (t.step, op) {
+                (Step::Fetch, Op::Read { object, bytes }) => {
+                    let amount = begin_io(&self.costs, &self.objects, t, *object, *bytes, false);
                     t.work(Mode::Kernel, amount)
                 }
-                (Step::Fetch, Op::Run(Amount::Fixed(amount))) => t.work(Mode::User, amount),
+                (Step::Fetch, Op::Write { object, bytes }) => {
+                    let amount = begin_io(&self.costs, &self.objects, t, *object, *bytes, true);
+                    t.work(Mode::Kernel, amount)
+                }
+                (Step::Fetch, Op::Run(Amount::Fixed(amount))) => t.work(Mode::User, *amount),
                 (Step::Fetch, Op::DecJump { reg, to }) => {
-                    let value = register(t, reg);
+                    let value = register(t, *reg);
                     *value = value.wrapping_sub(1);
                     if *value == 0 {
                         t.on()
                     } else if t.idle_steps < IDLE_STEPS {
-                        t.go(to)
+                        t.go(*to)
                     } else {
                         return self.fail_livelock(task);
                     }
                 }
                 (Step::Fetch, op) => {
                     t.resumed = false;
+                    let op = *op;
                     let next = self.begin(cpu, task, op);
                     let t = &mut self.tasks[task.index()];
                     if t.idle_steps >= IDLE_STEPS {
@@ -67,10 +72,9 @@ impl<S: Sink> Engine<'_, S> {
                     t.mode = Mode::User;
                     t.on()
                 }
-                (Step::Effect, Op::Read { object, .. } | Op::Write { object, .. }) => {
-                    self.transfer(cpu, task, object, matches!(op, Op::Write { .. }))
-                }
-                (Step::Effect, op) => self.other_effect(cpu, task, op),
+                (Step::Effect, Op::Read { object, .. }) => self.transfer(cpu, task, *object, false),
+                (Step::Effect, Op::Write { object, .. }) => self.transfer(cpu, task, *object, true),
+                (Step::Effect, op) => self.other_effect(cpu, task, *op),
             };
             if over {
                 return;
@@ -78,6 +82,7 @@ impl<S: Sink> Engine<'_, S> {
         }
     }
 
+    #[inline(never)]
     fn other_effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         // A call is over unless it blocks again: back in user mode.
         let called = std::mem::replace(&mut self.tasks[task.index()].mode, Mode::User) == Mode::Kernel;
@@ -102,6 +107,7 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     /// A step begins: what does it take?
+    #[inline(never)]
     fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Next {
         match op {
             Op::Run(amount) => Next::Work(Mode::User, self.amount(task, amount)),
@@ -314,6 +320,7 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     #[cold]
+    #[inline(never)]
     fn fail_livelock(&mut self, task: TaskId) {
         let (task, step, line) = self.where_is(task);
         self.fail(SimError::Livelock { at: self.now, task, step, line });
@@ -336,7 +343,8 @@ impl<S: Sink> Engine<'_, S> {
         let t = &self.tasks[task.index()];
         let base = self.bases[t.workload as usize].program;
         let program = &self.workloads[t.workload as usize].programs[(t.program - base) as usize];
-        (program.name.clone(), t.pc, program.line(t.pc))
+        let step = t.pc - self.entries[t.program as usize];
+        (program.name.clone(), step, program.line(step))
     }
 }
 

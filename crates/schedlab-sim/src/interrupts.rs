@@ -119,6 +119,7 @@ impl<S: Sink> Engine<'_, S> {
     }
 
     /// `hrtick_update`: the slice-end timer of a CPU after its queue has changed.
+    #[inline(always)]
     pub fn arm_hrtick(&mut self, cpu: CpuId) {
         if self.start_hrtick(cpu) {
             self.request_resched(cpu, Resched::Full, cpu);
@@ -127,10 +128,13 @@ impl<S: Sink> Engine<'_, S> {
 
     /// `hrtick_start_fair`; true: the slice is over already. A pick of a task whose slice is over stands, since its wish
     /// is cleared with all others at the end of the pick.
+    #[inline(always)]
     pub fn start_hrtick(&mut self, cpu: CpuId) -> bool {
-        if !self.hrtick {
-            return false;
-        }
+        self.hrtick && self.restart_hrtick(cpu)
+    }
+
+    #[inline(never)]
+    fn restart_hrtick(&mut self, cpu: CpuId) -> bool {
         match self.sched.fair.hrtick(cpu) {
             // 7.x arms nothing for a task alone and cancels in idle only: an old timer may still fire.
             Hrtick::Off if self.spec.kernel.rules.hrtick_stays && self.cpus[cpu.index()].curr.is_some() => {}

@@ -211,17 +211,18 @@ impl EventQueue {
             if first >= last {
                 break;
             }
-            let mut least = first;
-            for child in first + 1..last {
-                if self.heap[child].0 < self.heap[least].0 {
-                    least = child;
+            let mut child = (self.heap[first], first);
+            for (nth, other) in self.heap[first + 1..last].iter().enumerate() {
+                if other.0 < child.0 .0 {
+                    child = (*other, first + 1 + nth);
                 }
             }
-            if entry.0 <= self.heap[least].0 {
+            let (least, below) = child;
+            if entry.0 <= least.0 {
                 break;
             }
-            self.put(at, self.heap[least]);
-            at = least;
+            self.put(at, least);
+            at = below;
         }
         self.put(at, entry);
     }

@@ -94,6 +94,7 @@ impl<S: Sink> Engine<'_, S> {
             task.prio = prio(spec.policy, spec.nice);
             task.workload = start.workload;
             task.program = base.program + spec.program;
+            task.pc = self.entries[task.program as usize];
             task.process = base.process + spec.process;
             task.timer_slack = spec.timer_slack;
             task.registers = spec.registers;
@@ -122,6 +123,7 @@ impl<S: Sink> Engine<'_, S> {
         task.prio = p.prio;
         task.workload = p.workload;
         task.program = self.bases[p.workload as usize].program + program;
+        task.pc = self.entries[task.program as usize];
         task.thread = kind == TaskKind::Thread;
         // Forked address spaces are numbered from the top, by task.
         task.process = if task.thread { p.process } else { u32::MAX - task.pid as u32 };
@@ -217,6 +219,7 @@ impl<S: Sink> Engine<'_, S> {
             Step::Fetch => task.pc.saturating_sub(1),
             Step::Effect => task.pc,
         };
+        let step = step.saturating_sub(self.entries[task.program as usize]);
         let line = program.line(step).map_or(String::new(), |line| format!(" (line {line})"));
         let what = match task.wait {
             Wait::Object(index) => {

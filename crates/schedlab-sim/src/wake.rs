@@ -108,6 +108,7 @@ impl<S: Sink> Engine<'_, S> {
         self.preempt_check(task, cpu, waker_cpu, kind);
     }
 
+    #[inline(always)]
     fn preempt_check(&mut self, task: TaskId, cpu: CpuId, waker_cpu: CpuId, kind: WakeKind) {
         self.progress(cpu);
         self.checks.fair.changed(cpu, self.now);

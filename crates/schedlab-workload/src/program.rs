@@ -253,9 +253,10 @@ pub enum Op {
 }
 
 impl Op {
-    /// The step when the workload's objects begin at `objects` of a longer table, and its metrics at `metrics`.
+    /// The step when the workload's objects begin at `objects` of a longer table, its metrics at `metrics`, and the
+    /// program itself at `first`.
     #[must_use]
-    pub fn relocated(mut self, objects: u32, metrics: u16) -> Op {
+    pub fn relocated(mut self, objects: u32, metrics: u16, first: Label) -> Op {
         match &mut self {
             Op::Timer { object, .. }
             | Op::Read { object, .. }
@@ -282,11 +283,16 @@ impl Op {
             }
             Op::Sample { metric, .. } | Op::Count { metric, .. } => *metric += metrics,
             Op::Run(_) | Op::RunWall(_) | Op::System(_) | Op::Sleep(_) | Op::SleepUntil(_) | Op::Yield => {}
-            Op::WaitOwn | Op::PostPeer(_) | Op::ListPop { .. } | Op::SetPeer { .. } | Op::MailPeer { .. } => {}
-            Op::MailTake { .. } | Op::Fork { .. } | Op::Reap | Op::Exit | Op::Finish => {}
+            Op::Jump(to)
+            | Op::JumpBelow { to, .. }
+            | Op::DecJump { to, .. }
+            | Op::ListPop { empty: to, .. }
+            | Op::MailTake { empty: to, .. } => *to += first,
+            Op::WaitOwn | Op::PostPeer(_) | Op::SetPeer { .. } | Op::MailPeer { .. } => {}
+            Op::Fork { .. } | Op::Reap | Op::Exit | Op::Finish => {}
             Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => {}
             Op::Set(..) | Op::Copy { .. } | Op::AddConst(..) | Op::AddReg { .. } | Op::SubReg { .. } => {}
-            Op::Draw(..) | Op::Clock(_) | Op::Jump(_) | Op::JumpBelow { .. } | Op::DecJump { .. } => {}
+            Op::Draw(..) | Op::Clock(_) => {}
         }
         self
     }

@@ -70,8 +70,13 @@ impl Checks {
         }
     }
 
-    /// The first finding since the last call.
+    /// Whether there is a finding.
     #[inline]
+    pub fn found(&self) -> bool {
+        self.finding.is_some()
+    }
+
+    /// The first finding since the last call.
     pub fn take(&mut self) -> Option<Finding> {
         self.finding.take()
     }
