@@ -58,7 +58,8 @@ def main() -> int:
 
 
 def event_queue(folder: Path) -> None:
-    print("event queue: handled per second / std BinaryHeap hold model of the same size; goal at least 0.100")
+    print("event queue: the engine's events per second / a std BinaryHeap's in a hold model of the same size;")
+    print("more is better, goal at least 0.100: a simulated event may cost ten of the heap's")
     for name, text in (
         ("perf-pipe", PIPE.format(machine="laptop-8", loops=200_000, cpus="")),
         ("hackbench", HACKBENCH.format(machine="laptop-8", groups=4)),
