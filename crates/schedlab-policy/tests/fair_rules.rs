@@ -333,6 +333,27 @@ fn cfs_yield_skips_unless_too_unfair() {
     }
 }
 
+/// Whether the class picks or is put on a recorded kernel's pick.
+#[test]
+fn cfs_up_to_5_11_forgets_a_buddy_that_is_picked_again() {
+    for (version, forgets) in [("5.2", true), ("5.7", true), ("5.13", false), ("6.1", false), ("6.3", false)] {
+        for replayed in [false, true] {
+            let mut fair = fair(version, &[]);
+            let curr = runner(&mut fair, 0);
+            let other = sleeper(&mut fair, 0, 5 * MSEC as i64);
+            fair.enqueue_task(CPU, other, WAKE, 0);
+            fair.yield_task(CPU, 500);
+            match replayed {
+                true => fair.switch_to(CPU, Some(curr), 500),
+                false => assert_eq!(fair.pick_next_task(CPU, 500), Some(curr), "the other is too far"),
+            }
+            // Now it is near.
+            let picked = fair.pick_next_task(CPU, 2 * MSEC);
+            assert_eq!(picked, Some(if forgets { curr } else { other }), "{version} {replayed}");
+        }
+    }
+}
+
 // EEVDF
 
 #[test]

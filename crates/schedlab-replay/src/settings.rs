@@ -42,17 +42,17 @@ pub fn settings(header: &Header, version: &'static Version) -> Settings {
             refused.push(error.to_string());
         }
     };
-    if let Some(scaling) = header.get("tunable_scaling").and_then(|value| value.parse::<u64>().ok()) {
+    if let Some(scaling) = setting(header, "tunable_scaling").and_then(|value| value.parse::<u64>().ok()) {
         if scaling != config.knobs.tunable_scaling {
             keep(config.set_knob("tunable_scaling", scaling));
         }
     }
     for knob in KNOBS {
-        if let Some(value) = header.get(knob).and_then(|value| value.parse().ok()) {
+        if let Some(value) = setting(header, knob).and_then(|value| value.parse().ok()) {
             keep(config.set_knob(knob, value));
         }
     }
-    for word in header.get("features").unwrap_or("").split_ascii_whitespace() {
+    for word in features(header).split_ascii_whitespace() {
         let (name, on) = word.strip_prefix("NO_").map_or((word, true), |name| (name, false));
         keep(config.set_feature(name, on));
     }
@@ -80,6 +80,14 @@ fn another_release(header: &Header, version: &'static Version) -> Option<String>
     let own = row_of(kernel).is_some_and(|own| own.name == row);
     let other = own && number != row && !number.starts_with(&series);
     other.then(|| format!("recorded on {number}, judged by row {row} of the same series; releases of a series differ"))
+
+/// A file of the scheduler's folder in debugfs, which up to 5.12 was one outside it with `sched_` before its name.
+fn setting<'a>(header: &'a Header, name: &str) -> Option<&'a str> {
+    header.get(name).or_else(|| header.get(&format!("sched_{name}")))
+}
+
+fn features(header: &Header) -> &str {
+    setting(header, "features").unwrap_or("")
 }
 
 /// The model in parentheses in `none (voluntary) full`.
@@ -91,7 +99,7 @@ fn chosen(line: &str) -> Option<PreemptModel> {
 /// The tick period of a recorded kernel whose slices may also end by a timer of their own (HRTICK).
 #[must_use]
 pub fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
-    let on = header.get("features").unwrap_or("").split_ascii_whitespace().any(|word| word == "HRTICK");
+    let on = features(header).split_ascii_whitespace().any(|word| word == "HRTICK");
     on.then(|| SEC / u64::from(hz(header).unwrap_or(HZ)))
 }
 
@@ -154,6 +162,20 @@ mod tests {
                 "{line}: {refused}"
             );
         }
+    }
+
+    #[test]
+    fn knobs_and_switches_of_before_5_13_are_read_by_their_older_names() {
+        let lines = ["sched_latency_ns 12000000", "sched_min_granularity_ns 3000000", "sched_tunable_scaling 0"];
+        let lines = lines.iter().chain(&["sched_wakeup_granularity_ns 2000000", "sched_features NO_START_DEBIT HRTICK"]);
+        let comments = lines.map(|line| (*line).to_owned()).collect();
+        let header = Header { nr_cpus: Some(2), comments, ..Header::default() };
+        let Settings { config, refused } = settings(&header, Version::find("5.2").unwrap());
+        let knobs = config.knobs;
+        assert_eq!((knobs.latency, knobs.min_granularity, knobs.wakeup_granularity), (12_000_000, 3_000_000, 2_000_000));
+        assert_eq!((knobs.nr_latency, knobs.tunable_scaling), (4, 0));
+        assert!(!config.has(schedlab_policy::Feature::StartDebit) && refused.is_empty(), "{refused:?}");
+        assert!(tick_beside_hrtick(&header).is_some());
     }
 
     #[test]

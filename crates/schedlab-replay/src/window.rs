@@ -94,11 +94,6 @@ impl<'r> Window<'r> {
         self.ahead.iter().filter(|step| step.cpu == cpu).find_map(Step::kind)
     }
 
-    /// The next scheduler event on a CPU that no interrupt emitted.
-    pub fn next_of_task_on(&self, cpu: CpuId) -> Option<Kind> {
-        self.ahead.iter().filter(|step| step.cpu == cpu && step.in_task()).find_map(Step::kind)
-    }
-
     /// How many CPUs there are: as the header says, or as many as the records read so far name. Later records that name
     /// more are passed over.
     pub fn fix_cpus(&mut self, header: Option<usize>) -> usize {

@@ -19,7 +19,8 @@ to=$(look)
 		print "# hz " best
 	}'
 
-for file in /proc/sys/kernel/sched_* /sys/kernel/debug/sched/*; do
+# Knobs are sysctls to 5.12 and in debugfs from 5.13 on; so the switches have moved.
+for file in /proc/sys/kernel/sched_* /sys/kernel/debug/sched_features /sys/kernel/debug/sched/*; do
 	[ -f "$file" ] || continue
 	name=${file##*/}
 	case $name in debug | verbose) continue ;; esac

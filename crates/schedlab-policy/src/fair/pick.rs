@@ -34,7 +34,7 @@ impl Fair {
     }
 
     /// Whoever is picked is nobody's buddy any more, at any level, even if it runs already.
-    fn forget_buddies(&mut self, mut picked: EntityId) {
+    pub(super) fn forget_buddies(&mut self, mut picked: EntityId) {
         while picked.is_some() {
             self.clear_buddies(self.se(picked).cfs_rq as usize, picked);
             picked = self.se(picked).parent;

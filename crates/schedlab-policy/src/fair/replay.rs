@@ -33,9 +33,13 @@ impl Fair {
         }
     }
 
-    /// From the current task of a CPU to another one, which may be none: groups that both are in stay as they are.
+    /// From the current task of a CPU to the one picked, which may be the same or none: groups that both are in stay as
+    /// they are.
     pub fn switch_to(&mut self, cpu: CpuId, next: Option<TaskId>, now: Nanos) {
         let (prev, next) = (self.leaf(cpu.index()), next.map_or(EntityId::NIL, EntityId::of));
+        if self.rules.pick_clears_buddies {
+            self.forget_buddies(next);
+        }
         if prev != next {
             self.switch(cpu.index(), prev, next, now);
         }

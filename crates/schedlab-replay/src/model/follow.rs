@@ -206,6 +206,7 @@ impl Model {
     pub(super) fn repick(&mut self, cpu: CpuId, sure: bool) {
         if let Some(curr) = self.fair.curr(cpu) {
             self.judge_pick(cpu, self.pid(curr), sure);
+            self.fair.switch_to(cpu, Some(curr), self.clock(cpu));
             self.fair.clear_resched(cpu);
             self.cpus[cpu.index()].preempted = false;
         }

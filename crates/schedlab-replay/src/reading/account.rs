@@ -163,8 +163,8 @@ impl Reading {
             self.cpu(cpu).flag = true;
             return Some(Change::Regroup(Group::New));
         }
-        match ahead.next_of_task_on(cpu) {
-            Some(Kind::Fork { parent, child }) if parent == pid => Some(Change::Fork(child)),
+        match forks(step, pid, ahead) {
+            Some(child) => Some(Change::Fork(child)),
             _ if outside_next(pid, ahead) == Some(true) => Some(Change::LeaveClass),
             _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),
         }
@@ -251,6 +251,25 @@ fn reschedules(step: &Step, ahead: &Window<'_>) -> bool {
 
 fn next_on<'a>(step: &Step, ahead: &'a Window<'_>) -> Option<&'a Step> {
     ahead.ahead().find(|next| next.cpu == step.cpu && next.kind().is_some())
+}
+
+/// Whether a task was charged in `task_fork_fair`: what it tells next is that it has a child. Up to 5.16 much of
+/// `copy_process` comes between, so that it may have been preempted there, more than once.
+fn forks(step: &Step, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
+    if let Some(Kind::Switch { .. }) = ahead.next_event_on(step.cpu) {
+        return None;
+    }
+    let mut own = ahead.ahead().filter(|next| next.pid == pid && next.in_task()).filter_map(Step::kind).peekable();
+    let preempted = |kind: &Kind| matches!(kind, Kind::Switch { prev_state, .. } if left(*prev_state) == Left::Runnable);
+    loop {
+        match own.next()? {
+            Kind::Fork { parent, child } if parent == pid => return Some(child),
+            // `schedule()` charges right before it switches.
+            Kind::Runtime { pid: of, .. } if of == pid && own.peek().is_some_and(preempted) => {}
+            kind if preempted(&kind) => {}
+            _ => return None,
+        }
+    }
 }
 
 /// Whether the switch of a task that yields is the yield's own: `schedule()` follows at once, but for an interrupt that

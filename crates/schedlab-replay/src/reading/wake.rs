@@ -105,7 +105,7 @@ impl Reading {
         if child == 0 {
             return;
         }
-        if self.tasks.get(&child).is_some_and(|task| task.place == Place::Off(cpu) && !task.exiting) {
+        if self.tasks.get(&child).is_some_and(|task| matches!(task.place, Place::Off(_)) && !task.exiting) {
             return;
         }
         let place = Place::Off(cpu);
