@@ -354,6 +354,22 @@ fn cfs_up_to_5_11_forgets_a_buddy_that_is_picked_again() {
     }
 }
 
+/// `sched_move_task`, as when a task exits: the running one is told to go even if it stays in its group.
+#[test]
+fn a_running_task_that_changes_its_group_gives_way_from_5_6_on() {
+    for (version, told) in
+        [("5.2", Resched::No), ("5.7", Resched::Full), ("5.13", Resched::Full), ("6.3", Resched::Full)]
+    {
+        let mut fair = fair(version, &[]);
+        let curr = runner(&mut fair, 0);
+        let other = sleeper(&mut fair, 0, 0);
+        fair.enqueue_task(CPU, other, WAKE, 0);
+        assert_eq!(fair.requeue_task(other, 0), Resched::No, "{version}");
+        assert_eq!(fair.requeue_task(curr, 0), told, "{version}");
+        assert_eq!(fair.move_to_group(curr, GroupId::ROOT, 0), told, "{version}");
+    }
+}
+
 // EEVDF
 
 #[test]

@@ -39,7 +39,7 @@ pub enum Operation {
     /// `schedule()` chose the running task again; `sure`: from the queue as it stands.
     Repick { cpu: CpuId, sure: bool },
     /// `sched_move_task` on the running task.
-    Regroup { cpu: CpuId, pid: Pid, to: Group },
+    Regroup { cpu: CpuId, pid: Pid, to: Group, flag: Flag },
     /// `sched_yield` by the running task.
     Yield { cpu: CpuId },
     /// `do_set_cpus_allowed`.

@@ -80,6 +80,7 @@ fn another_release(header: &Header, version: &'static Version) -> Option<String>
     let own = row_of(kernel).is_some_and(|own| own.name == row);
     let other = own && number != row && !number.starts_with(&series);
     other.then(|| format!("recorded on {number}, judged by row {row} of the same series; releases of a series differ"))
+}
 
 /// A file of the scheduler's folder in debugfs, which up to 5.12 was one outside it with `sched_` before its name.
 fn setting<'a>(header: &'a Header, name: &str) -> Option<&'a str> {
@@ -167,12 +168,16 @@ mod tests {
     #[test]
     fn knobs_and_switches_of_before_5_13_are_read_by_their_older_names() {
         let lines = ["sched_latency_ns 12000000", "sched_min_granularity_ns 3000000", "sched_tunable_scaling 0"];
-        let lines = lines.iter().chain(&["sched_wakeup_granularity_ns 2000000", "sched_features NO_START_DEBIT HRTICK"]);
+        let lines =
+            lines.iter().chain(&["sched_wakeup_granularity_ns 2000000", "sched_features NO_START_DEBIT HRTICK"]);
         let comments = lines.map(|line| (*line).to_owned()).collect();
         let header = Header { nr_cpus: Some(2), comments, ..Header::default() };
         let Settings { config, refused } = settings(&header, Version::find("5.2").unwrap());
         let knobs = config.knobs;
-        assert_eq!((knobs.latency, knobs.min_granularity, knobs.wakeup_granularity), (12_000_000, 3_000_000, 2_000_000));
+        assert_eq!(
+            (knobs.latency, knobs.min_granularity, knobs.wakeup_granularity),
+            (12_000_000, 3_000_000, 2_000_000)
+        );
         assert_eq!((knobs.nr_latency, knobs.tunable_scaling), (4, 0));
         assert!(!config.has(schedlab_policy::Feature::StartDebit) && refused.is_empty(), "{refused:?}");
         assert!(tick_beside_hrtick(&header).is_some());

@@ -22,6 +22,8 @@ pub enum What {
     Probe(Probe),
     /// The task enters `sched_yield`.
     Yield,
+    /// The task enters `setsid`.
+    Session,
     /// The timer of a slice fired.
     Hrtick,
     /// The kernel is about to change a task's scheduling.
@@ -159,6 +161,7 @@ impl Step {
             }
             Body::Other { name: "ht", .. } => [step(What::Hrtick), None],
             Body::Other { name: "", fields } if fields.0.starts_with("sys_sched_yield(") => [step(What::Yield), None],
+            Body::Other { name: "", fields } if fields.0.starts_with("sys_setsid(") => [step(What::Session), None],
             // A system call's first argument is read as its name's end.
             Body::Other { name: "sys_sched_setaffinity(pid", fields } => {
                 let named = argument(fields.0).filter(|pid| *pid > 0);

@@ -21,6 +21,8 @@ pub enum Kind {
     Update,
     /// Whether a task brought by the balancer preempts.
     Balance,
+    /// Whether a task that changes its group gives way.
+    Move,
 }
 
 impl Kind {
@@ -32,6 +34,7 @@ impl Kind {
             Kind::Tick => "tick",
             Kind::Update => "update",
             Kind::Balance => "balance",
+            Kind::Move => "move",
         }
     }
 }

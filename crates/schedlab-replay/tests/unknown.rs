@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use schedlab_policy::Version;
+use schedlab_policy::{Policy, Version};
 use schedlab_replay::{matrix_table, replay, replay_rows, row_of, Options, Report};
 use schedlab_trace::{Body, Header, Record, TraceError, TraceReader};
 
@@ -74,7 +74,7 @@ fn traces() -> Vec<(String, PathBuf, &'static Version)> {
         .filter(|(name, _)| !["autogroup", "running", "pinned"].iter().any(|word| name.contains(word)))
         .filter_map(|(name, path)| {
             let kernel = Plain::open(&path).header.kernel.clone()?;
-            row_of(&kernel).filter(|_| !kernel.starts_with("6.1.")).map(|row| (name, path, row))
+            row_of(&kernel).filter(|row| row.rules.policy == Policy::Eevdf).map(|row| (name, path, row))
         })
         .collect()
 }

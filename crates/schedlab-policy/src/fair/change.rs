@@ -198,12 +198,12 @@ impl Fair {
     }
 
     /// `sched_move_task` to where the task already is, as every exiting task does in kernels with autogroups: it is
-    /// requeued, and a running one reschedules.
+    /// requeued, and from 5.6 on a running one reschedules.
     pub fn requeue_task(&mut self, task: TaskId, now: Nanos) -> Resched {
         let id = EntityId::of(task);
         let cpu = self.se(id).cpu;
         self.requeue_around(id, false, now, |_| {});
-        if self.leaf(cpu.index()) == id {
+        if self.leaf(cpu.index()) == id && self.rules.move_reschedules {
             self.resched_curr(cpu.index());
         }
         self.need_resched(cpu)

@@ -3,11 +3,12 @@
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::{Dequeue, Enqueue, GroupId, TaskState};
 use schedlab_policy::weight::calc_delta_fair;
-use schedlab_policy::{FairPolicy, TaskAttr};
+use schedlab_policy::{FairPolicy, Resched, TaskAttr};
 
 use super::{Member, Model};
 use crate::homes::Home;
-use crate::operation::{First, Group, Weight, Whereabouts};
+use crate::operation::{First, Flag, Group, Weight, Whereabouts};
+use crate::tally::Kind;
 
 impl Model {
     /// A task seen for the first time. Its state is taken from the trace here or at its first wakeup, then never again.
@@ -204,10 +205,10 @@ impl Model {
     }
 
     /// `sched_move_task`.
-    pub(super) fn regroup(&mut self, cpu: CpuId, pid: Pid, to: Group) {
+    pub(super) fn regroup(&mut self, cpu: CpuId, pid: Pid, to: Group, flag: Flag) {
         let Some(id) = self.id(pid) else { return };
         let now = self.clock(cpu);
-        match to {
+        let resched = match to {
             Group::Same => self.fair.requeue_task(id, now),
             // A control group is kept to the end.
             Group::Root if matches!(self.homes.home(pid), Home::Control(_)) => self.fair.requeue_task(id, now),
@@ -217,6 +218,9 @@ impl Model {
                 self.fair.move_to_group(id, group, now)
             }
         };
+        if self.rivals(cpu).len() > 1 {
+            self.judge_preemption(Kind::Move, cpu, id, resched != Resched::No, flag);
+        }
         self.fair.clear_resched(cpu);
     }
 

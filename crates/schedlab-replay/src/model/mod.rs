@@ -147,7 +147,7 @@ impl Model {
             Operation::RunDry { cpu } => self.run_dry(cpu),
             Operation::Switch { cpu, prev, left, next, fair } => self.switch(cpu, prev, left, next, fair),
             Operation::Repick { cpu, sure } => self.repick(cpu, sure),
-            Operation::Regroup { cpu, pid, to } => self.regroup(cpu, pid, to),
+            Operation::Regroup { cpu, pid, to, flag } => self.regroup(cpu, pid, to, flag),
             Operation::Yield { cpu } => self.fair.yield_task(cpu, self.clock(cpu)),
             Operation::SetAffinity { pid } => self.set_affinity(pid),
             Operation::SetScheduler { pid, policy, nice, slice } => self.set_scheduler(pid, (policy, nice, slice)),

@@ -6,7 +6,7 @@ use schedlab_trace::{Kind, TaskState};
 use super::ahead::weight_of;
 use super::switch::left;
 use super::{is_fair, nice, Place, Reading, Task};
-use crate::operation::{Group, Left, Operation, Timer, Weight, Whereabouts, Within};
+use crate::operation::{Flag, Group, Left, Operation, Timer, Weight, Whereabouts, Within};
 use crate::step::{Point, Step, What};
 use crate::window::Window;
 
@@ -69,7 +69,9 @@ impl Reading {
             Some(Change::Set) => self.set_pending(step.pid, true),
             Some(Change::Regroup(to)) => {
                 let to = if self.sessions { to } else { Group::Same };
-                self.push(Operation::Regroup { cpu, pid, to });
+                let flag = Flag { before: step.flag(), ..self.flag_ahead(cpu, ahead) };
+                self.cpu(cpu).flag = reschedules(step, ahead);
+                self.push(Operation::Regroup { cpu, pid, to, flag });
             }
             Some(Change::Yield) => {
                 self.push(Operation::Yield { cpu });
@@ -149,8 +151,8 @@ impl Reading {
         let charged_again = |next: &&Step| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
         let next_charge = ahead.ahead().find(|next| next.cpu == cpu && next.kind().is_some() || charged_again(next));
         let switches = next_charge.is_some_and(|next| matches!(next.kind(), Some(Kind::Switch { .. })));
-        if self.autogroup && !switches && reschedules(step, ahead) && self.tasks.get_mut(&pid).is_some_and(exiting) {
-            self.cpu(cpu).flag = true;
+        let moves = self.autogroup && !switches && !picks_again(step, ahead);
+        if moves && self.tasks.get_mut(&pid).is_some_and(exiting) {
             return Some(Change::Regroup(Group::Root));
         }
         if std::mem::take(&mut self.cpu(cpu).yields) || self.yields(step, pid, ahead) {
@@ -160,7 +162,6 @@ impl Reading {
             return Some(Change::Leave(self.new_weight(pid, printed, ahead), left));
         }
         if self.regroups(step, ahead) {
-            self.cpu(cpu).flag = true;
             return Some(Change::Regroup(Group::New));
         }
         match forks(step, pid, ahead) {
@@ -170,8 +171,12 @@ impl Reading {
         }
     }
 
-    /// `setsid`: it moves the task to a group of its own with its signal lock held, and reschedules at once.
-    fn regroups(&self, step: &Step, ahead: &Window<'_>) -> bool {
+    /// `setsid`: it moves the task to a group of its own with its signal lock held, and (from 5.6 on) reschedules at once.
+    /// Where the kernel does not count locks, the call itself must have been recorded.
+    fn regroups(&mut self, step: &Step, ahead: &Window<'_>) -> bool {
+        if step.depth().is_none() {
+            return self.autogroup && std::mem::take(&mut self.cpu(step.cpu).begins);
+        }
         let wakes = |next: &Step| matches!(next.kind(), Some(Kind::Wakeup { .. }));
         let told =
             step.has_flags() && next_on(step, ahead).is_some_and(|next| next.flags.need_resched() && !wakes(next));
@@ -241,12 +246,16 @@ pub(super) fn leaves(cpu: CpuId, pid: Pid, mut pulled: bool, ahead: &Window<'_>)
     None
 }
 
-/// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task always
-/// does: the flag, or the switch that it led to. `schedule()` that chooses the same task again is charged with the flag set,
-/// and clears it.
+/// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task does
+/// from 5.6 on: the flag, or the switch that it led to.
 fn reschedules(step: &Step, ahead: &Window<'_>) -> bool {
     let switches = |next: &Step| matches!(next.kind(), Some(Kind::Switch { .. }));
     !step.has_flags() || next_on(step, ahead).is_some_and(|next| next.flags.need_resched() || switches(next))
+}
+
+/// Whether a charge is that of a `schedule()` which chooses the same task: it is made with the flag set, and clears it.
+fn picks_again(step: &Step, ahead: &Window<'_>) -> bool {
+    step.flag() && !reschedules(step, ahead)
 }
 
 fn next_on<'a>(step: &Step, ahead: &'a Window<'_>) -> Option<&'a Step> {
@@ -260,7 +269,8 @@ fn forks(step: &Step, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
         return None;
     }
     let mut own = ahead.ahead().filter(|next| next.pid == pid && next.in_task()).filter_map(Step::kind).peekable();
-    let preempted = |kind: &Kind| matches!(kind, Kind::Switch { prev_state, .. } if left(*prev_state) == Left::Runnable);
+    let preempted =
+        |kind: &Kind| matches!(kind, Kind::Switch { prev_state, .. } if left(*prev_state) == Left::Runnable);
     loop {
         match own.next()? {
             Kind::Fork { parent, child } if parent == pid => return Some(child),

@@ -74,6 +74,8 @@ struct Cpu {
     stands: bool,
     /// The running task entered `sched_yield`.
     yields: bool,
+    /// It entered `setsid`.
+    begins: bool,
     /// It has yielded: its switch says nothing about the flag.
     yielded: bool,
     /// Code on this CPU charged the current task of another, where it wakes a task: the flag there before its check.
@@ -151,6 +153,10 @@ impl Reading {
                 self.cpu(step.cpu).yields = true;
                 return;
             }
+            What::Session => {
+                self.cpu(step.cpu).begins = true;
+                return;
+            }
             What::Set(set) => {
                 if let Some(task) = self.tasks.get_mut(&step.pid) {
                     task.sets = Some(set);
@@ -178,6 +184,7 @@ impl Reading {
         }
         if step.in_task() && !matches!(kind, Kind::Runtime { .. }) {
             self.set_pending(step.pid, false);
+            self.cpu(step.cpu).begins = false;
         }
         let interrupted = std::mem::replace(&mut self.cpu(step.cpu).interrupted, !step.in_task());
         match kind {
