@@ -79,7 +79,7 @@ fn another_release(header: &Header, version: &'static Version) -> Option<String>
     let (row, series) = (version.name, format!("{}.", version.name));
     let own = row_of(kernel).is_some_and(|own| own.name == row);
     let other = own && number != row && !number.starts_with(&series);
-    other.then(|| format!("recorded on {number}, judged by row {row} of the same series; releases of a series differ"))
+    other.then(|| format!("recorded on {number}, judged by row {row}, the nearest; releases differ"))
 }
 
 /// A file of the scheduler's folder in debugfs, which up to 5.12 was one outside it with `sched_` before its name.
@@ -130,6 +130,8 @@ mod tests {
             ("6.3.8-eevdf-rfc", Some("eevdf-rfc")),
             ("6.12.999+deb13-cloud-amd64", Some("6.12.107")),
             ("5.2", Some("5.2")),
+            ("5.14.2", Some("5.13")),
+            ("5.15.2", None),
             ("4.19", None),
             ("", None),
             ("mainline", None),

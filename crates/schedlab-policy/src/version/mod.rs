@@ -62,6 +62,9 @@ impl VersionError {
         }
     }
 }
+/// Series without a row, and the row that decides all of a recorded kernel of theirs (docs/models/replay.md).
+const SHARED: [(&str, &str); 1] = [("5.14", "5.13")];
+
 impl Version {
     /// Every modelled version, oldest first.
     #[must_use]
@@ -104,7 +107,8 @@ impl Version {
         let mut parts = number.split('.');
         let series = [parts.next()?, parts.next()?].join(".");
         let patched = release[number.len()..].trim_start_matches('-');
-        Version::find(patched).or_else(|_| Version::find(&number)).or_else(|_| Version::find(&series)).ok()
+        let shared = || SHARED.iter().find(|(of, _)| *of == series).map_or(series.as_str(), |(_, row)| row);
+        Version::find(patched).or_else(|_| Version::find(&number)).or_else(|_| Version::find(shared())).ok()
     }
 
     /// The feature switches as this kernel boots with them.
