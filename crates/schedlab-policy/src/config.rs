@@ -2,7 +2,7 @@
 
 use crate::config_error::ConfigError;
 use crate::features::{Feature, FeatureSet};
-use crate::knobs::{Knob, Knobs};
+use crate::knobs::{Knob, KnobInfo, Knobs};
 use crate::placement::rules::PlacementRules;
 use crate::preempt_model::PreemptModel;
 use crate::rt::Rt;
@@ -99,8 +99,9 @@ impl KernelConfig {
             let names = Knob::all().iter().filter(|info| info.exists_in(series)).map(|info| info.name);
             return Err(ConfigError::UnknownKnob { name: name.to_string(), version, nearest: nearest(name, names) });
         };
-        if value < info.range.0 || value > info.range.1 {
-            return Err(ConfigError::KnobRange { name: info.name, version, value, range: info.range });
+        let range = self.knob_range(info);
+        if value < range.0 || value > range.1 {
+            return Err(ConfigError::KnobRange { name: info.name, version, value, range });
         }
         self.knobs.put(info.knob, value);
         let sysctl = self.rules.sysctl_updates_nr_latency
@@ -110,6 +111,16 @@ impl KernelConfig {
             self.knobs.nr_latency = self.knobs.latency.div_ceil(self.knobs.min_granularity.max(1));
         }
         Ok(())
+    }
+
+    /// What a knob takes now: the runtime of real-time tasks must fit their period (`sched_rt_global_validate`).
+    fn knob_range(&self, info: &KnobInfo) -> (u64, u64) {
+        let (least, most) = info.range_in(self.version.series);
+        match info.knob {
+            Knob::RtPeriod => (least.max(self.knobs.rt_runtime_us), most),
+            Knob::RtRuntime => (least, most.min(self.knobs.rt_period_us)),
+            _ => (least, most),
+        }
     }
 
     /// Takes over the value before scaling too.
@@ -206,6 +217,14 @@ mod tests {
             "feature HRTICK_DL of kernel 6.12.0 is not modelled; it stays off"
         );
         assert!(c.set_knob("latency_ns", 1).unwrap_err().to_string().contains("no knob latency_ns"));
+        let mut old = config("5.7", 8);
+        for (knob, refused) in [("latency_ns", 99_999), ("min_granularity_ns", 1_000_000_001), ("nr_migrate", 1 << 31)]
+        {
+            assert!(old.set_knob(knob, refused).is_err() && config("6.1", 8).set_knob(knob, refused).is_ok(), "{knob}");
+        }
+        assert!(old.set_knob("rt_runtime_us", 1_000_001).unwrap_err().to_string().contains("0..=1000000"));
+        assert!(old.set_knob("rt_period_us", 949_999).unwrap_err().to_string().contains("takes 950000..="));
+        assert!(old.set_knob("rt_period_us", 2_000_000).is_ok() && old.set_knob("rt_runtime_us", 1_000_001).is_ok());
         assert!(c.set_knob("base_slice_ns", 0).unwrap_err().to_string().contains("takes 1..="));
         assert!(c.set_preempt(PreemptModel::Lazy).unwrap_err().hint().unwrap().contains("voluntary"));
         assert_eq!("full".parse(), Ok(PreemptModel::Full));

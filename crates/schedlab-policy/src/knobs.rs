@@ -52,7 +52,7 @@ pub struct KnobInfo {
     pub path: &'static str,
     /// What its number counts.
     pub unit: KnobUnit,
-    /// Smallest and largest accepted value.
+    /// Smallest and largest value of its debugfs file (5.13 and later), or of a sysctl; see [`KnobInfo::range_in`].
     pub range: (u64, u64),
     /// What it does.
     pub effect: &'static str,
@@ -172,7 +172,7 @@ static KNOBS: [KnobInfo; 12] = [
         )
     },
     KnobInfo {
-        range: (1, 60_000_000),
+        range: (1, i32::MAX as u64),
         ..number(
             Knob::RtPeriod,
             "rt_period_us",
@@ -182,14 +182,14 @@ static KNOBS: [KnobInfo; 12] = [
         )
     },
     KnobInfo {
-        range: (0, 60_000_000),
+        range: (0, i32::MAX as u64),
         ..number(
             Knob::RtRuntime,
             "rt_runtime_us",
             "kernel.sched_rt_runtime_us",
             950_000,
-            "us per period after which real-time tasks rest, none if the period is not longer; from 6.12 on without \
-             effect on scheduling",
+            "us per period after which real-time tasks rest, none if the period is no longer, at most the period; from \
+             6.12 on without effect on scheduling",
         )
     },
 ];
@@ -217,6 +217,19 @@ impl KnobInfo {
     #[must_use]
     pub fn exists_in(&self, series: Series) -> bool {
         self.first <= series && series <= self.last
+    }
+
+    /// Smallest and largest value that a kernel of that series takes. Its debugfs files take any number of 32 bits, the
+    /// sysctls up to 5.12 had bounds (`min_sched_granularity_ns` and those beside it, kernel/sysctl.c). A length of 0 would
+    /// pass there, but means nothing.
+    #[must_use]
+    pub fn range_in(&self, series: Series) -> (u64, u64) {
+        match self.knob {
+            Knob::Latency | Knob::MinGranularity if series < Series::V5_13 => (100_000, 1_000_000_000),
+            Knob::WakeupGranularity if series < Series::V5_13 => (0, 1_000_000_000),
+            Knob::MigrationCost | Knob::NrMigrate if series < Series::V5_13 => (0, i32::MAX as u64),
+            _ => self.range,
+        }
     }
 
     /// The default in a kernel of that series, before scaling.

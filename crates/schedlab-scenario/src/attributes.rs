@@ -2,6 +2,7 @@
 
 use schedlab_model::{CpuMask, Nanos, MSEC, SEC, USEC};
 use schedlab_policy::Version;
+use schedlab_workload::verbs::Own;
 use schedlab_workload::{Policy, TaskSpec};
 
 use crate::cgroup::{path, placed};
@@ -57,6 +58,11 @@ impl<'a> Attributes<'a> {
         task.delay += self.delay.unwrap_or(0);
         task.cgroup = self.cgroup.as_ref().map(|cgroup| cgroup.0.clone()).or_else(|| task.cgroup.take());
         task.timer_slack = self.timer_slack.unwrap_or(task.timer_slack);
+    }
+
+    /// What a task that a step forks sets for itself.
+    pub fn own(&self) -> Own {
+        Own { policy: self.policy.is_some(), nice: self.nice.is_some() }
     }
 
     /// Refuses what the kernel of a variant does not have.

@@ -1,6 +1,6 @@
 //! Task programs written in the scenario: tables of steps become the tree of verbs that all programs are made of.
 
-use schedlab_workload::verbs::{Length, NamedObject, Step, StepKind, Times, Tree, TreeTask};
+use schedlab_workload::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
 use schedlab_workload::{Dist, ObjectSpec, TaskKind, TaskSpec, TimerMode};
 
 use crate::attributes::{self, Attributes};
@@ -21,7 +21,7 @@ pub(crate) fn tree(workload: &Table, name: &str, nr_cpus: usize) -> Result<Tree>
     if let Some(program) = workload.get("program") {
         let count = count_of(workload, 1..=MOST_TASKS)?;
         let spec = TaskSpec { name: name.to_owned(), count, ..TaskSpec::default() };
-        tree.tasks.push(TreeTask { line: program.line(), spec, steps: steps(&program, nr_cpus)? });
+        tree.tasks.push(TreeTask { line: program.line(), spec, own: Own::default(), steps: steps(&program, nr_cpus)? });
     }
     for table in tables(workload, "task")? {
         tree.tasks.push(task(&table.only(&TASK)?, nr_cpus)?);
@@ -58,9 +58,10 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
     let name = word(&table.require("name", "the task's name")?)?.to_owned();
     let mut spec = TaskSpec { name, count: count_of(table, 0..=MOST_TASKS)?, ..TaskSpec::default() };
     spec.process = table.get("process").map(|value| value.integer(0..=1_000_000)).transpose()?.unwrap_or(0) as u32;
-    Attributes::read(table, &[], nr_cpus)?.apply(&mut spec);
+    let attributes = Attributes::read(table, &[], nr_cpus)?;
+    attributes.apply(&mut spec);
     let program = table.require("program", "an array of steps")?;
-    Ok(TreeTask { line: table.line(), spec, steps: steps(&program, nr_cpus)? })
+    Ok(TreeTask { line: table.line(), spec, own: attributes.own(), steps: steps(&program, nr_cpus)? })
 }
 
 fn named_object(table: &Table) -> Result<NamedObject> {

@@ -1,6 +1,6 @@
 //! `[[variant]]`: which kernel decides, what is switched in it, what its tasks ask for differently.
 
-use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobUnit, PreemptModel, Version};
+use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobInfo, KnobUnit, PreemptModel, Version};
 use schedlab_sim::Cgroup;
 use serde_json::{json, Map, Value as Json};
 
@@ -167,7 +167,15 @@ fn knobs(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> R
     let mut shown = Map::new();
     let Some(value) = table.get("knobs") else { return Ok(shown) };
     let knobs = value.table("a table such as { base_slice = \"3ms\" }")?;
-    for (name, value) in knobs.entries() {
+    let mut entries = knobs.entries();
+    // Runtime and period of real-time tasks bound each other: the runtime goes first if it fits the period as it is.
+    let period = kernel.knobs.rt_period_us as i64;
+    entries.sort_by_key(|(name, value)| match Knob::find(name).map(|info| info.knob) {
+        Some(Knob::RtRuntime) if value.integer(0..=period).is_ok() => 0,
+        Some(Knob::RtRuntime) => 2,
+        _ => 1,
+    });
+    for (name, value) in entries {
         let number = match Knob::find(name).map(|info| info.unit) {
             Some(KnobUnit::Nanos) => value.duration(0..=u64::MAX)?,
             Some(KnobUnit::Number) => value.integer(0..=i64::MAX)? as u64,
@@ -179,12 +187,20 @@ fn knobs(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> R
             return Err(knobs.key_error(name, format!("the knob {canonical} is set twice")));
         }
         if let Some(info) = Knob::find(name) {
-            settings.push((format!("{DEBUGFS}/{}", info.path), number.to_string()));
+            settings.push((knob_file(info), number.to_string()));
         }
         let is_time = Knob::find(name).is_some_and(|info| info.unit == KnobUnit::Nanos);
         shown.insert(canonical.to_owned(), if is_time { units::show_duration(number).into() } else { number.into() });
     }
     Ok(shown)
+}
+
+/// Where 5.13 and later keep a knob: in debugfs, or a sysctl.
+fn knob_file(info: &KnobInfo) -> String {
+    match info.path.strip_prefix("kernel.") {
+        Some(sysctl) => format!("/proc/sys/kernel/{sysctl}"),
+        None => format!("{DEBUGFS}/{}", info.path),
+    }
 }
 
 type Tasks<'a> = (Vec<(String, Attributes<'a>)>, Map<String, Json>);

@@ -77,6 +77,22 @@ fn runs_take_everything_from_the_scenario() {
 }
 
 #[test]
+fn runtime_and_period_of_real_time_tasks_are_set_in_the_order_that_the_kernel_accepts() {
+    let with = |knobs: &str| {
+        let text =
+            SCENARIO.replace("knobs = { base_slice = \"3ms\", nr_migrate = 8 }", &format!("knobs = {{ {knobs} }}"));
+        Scenario::parse(&text, "dir/mine.toml", None)
+    };
+    for (period, runtime) in [(100_000, 50_000), (5_000_000, 4_000_000), (1_000_000, 1_000_000)] {
+        let scenario = with(&format!("rt_period_us = {period}, rt_runtime_us = {runtime}")).unwrap();
+        let knobs = scenario.run_spec("tuned", 1).unwrap().kernel.knobs;
+        assert_eq!((knobs.rt_period_us, knobs.rt_runtime_us), (period, runtime));
+    }
+    let refused = with("rt_runtime_us = 1000001").unwrap_err();
+    assert!(refused.to_string().contains("rt_runtime_us"), "{refused}");
+}
+
+#[test]
 fn variants_differ_in_what_their_tasks_ask_for_and_in_nothing_else() {
     let scenario = scenario();
     let (plain, tuned) = (&scenario.variants()[0].workloads, &scenario.variants()[1].workloads);

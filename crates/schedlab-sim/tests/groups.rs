@@ -147,3 +147,24 @@ fn a_task_that_moves_has_its_new_groups_share() {
         assert!((share - 0.75).abs() < 0.002, "{}: {share:.3}", version.name);
     }
 }
+
+/// A parent takes nice 5 and group and CPU of its own, forks and leaves: its child has all three.
+#[test]
+fn a_child_has_what_its_parent_has() {
+    for version in Version::all() {
+        let hog = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
+        let fork = Op::Fork { program: 2, kind: schedlab_workload::TaskKind::Process, into: 0 };
+        let change = [Op::SetNice(5), Op::SetAffinity(0), Op::SetCgroup(0)];
+        let parent = [&change[..], &[fork, Op::Exit]].concat();
+        let list = vec![("hog", 0, Some(1), hog.clone()), ("parent", 0, None, parent), ("child", 0, None, hog)];
+        let mut workload = tasks(list);
+        workload.tasks.truncate(2);
+        workload.masks = vec![schedlab_model::CpuMask::from_iter([schedlab_model::CpuId(1)])];
+        workload.cgroups = vec!["/b".to_string()];
+        // Beside the hog in the group, on the hog's CPU.
+        workload.tasks[0].cgroup = Some("/b".to_string());
+        let share = part(&service(&run_of(version.name, 2, vec![cgroup("/b", 100)], workload)), "child");
+        let expected = 335.0 / 1359.0;
+        assert!((share - expected).abs() < 0.002, "{}: {share:.4} instead of {expected:.4}", version.name);
+    }
+}

@@ -43,8 +43,19 @@ pub struct TreeTask {
     /// Name, count and attributes; `program` and `registers` are set by the lowering. `count` 0 is a template that only
     /// [`StepKind::Fork`] starts.
     pub spec: TaskSpec,
+    /// What a forked one sets for itself; the rest is its parent's.
+    pub own: Own,
     /// What it does; after the last step it exits.
     pub steps: Vec<Step>,
+}
+
+/// Attributes of [`TreeTask::spec`] that somebody wrote down. An affinity, a slice or a group that is there was written.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Own {
+    /// Its policy.
+    pub policy: bool,
+    /// Its nice value.
+    pub nice: bool,
 }
 
 /// One step of a program.

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use schedlab_model::CpuMask;
-use schedlab_workload::verbs::{Length, Step, StepKind, Times, Tree, TreeTask};
+use schedlab_workload::verbs::{Length, Own, Step, StepKind, Times, Tree, TreeTask};
 use schedlab_workload::{lower, Dist, Op, TaskKind, TaskSpec, TimerMode, Workload, REGISTERS};
 
 /// Mostly a name that only one kind of thing has.
@@ -69,7 +69,7 @@ fn tree() -> impl Strategy<Value = Tree> {
     (prop::collection::vec(task, 1..4), prop::bool::weighted(0.2)).prop_map(|(tasks, ends)| {
         let task = |(index, (count, steps))| {
             let spec = TaskSpec { name: format!("t{index}"), count, ..TaskSpec::default() };
-            TreeTask { line: 1, spec, steps }
+            TreeTask { line: 1, spec, own: Own::default(), steps }
         };
         Tree { name: "w".into(), tasks: tasks.into_iter().enumerate().map(task).collect(), ends, ..Tree::default() }
     })

@@ -68,13 +68,20 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// What a forked task sets for itself, since it inherits its parent's.
+    /// What a forked task sets for itself; all else it inherits (`sched_fork`).
     fn own_attributes(&mut self, task: &TreeTask) -> Code {
         let mut code = Code::default();
         code.at(task.line);
         let spec = &task.spec;
-        code.op(Op::SetPolicy(spec.policy));
-        code.op(Op::SetNice(spec.nice));
+        if let Some(path) = &spec.cgroup {
+            code.op(Op::SetCgroup(self.builder.cgroup(path)));
+        }
+        if task.own.policy {
+            code.op(Op::SetPolicy(spec.policy));
+        }
+        if task.own.nice {
+            code.op(Op::SetNice(spec.nice));
+        }
         if let Some(mask) = spec.affinity {
             code.op(Op::SetAffinity(self.builder.mask(mask)));
         }

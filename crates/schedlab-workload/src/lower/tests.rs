@@ -1,5 +1,6 @@
 use super::*;
-use crate::verbs::{Length, NamedObject, Times};
+use crate::verbs::{Length, NamedObject, Own, Times};
+use crate::Policy;
 use crate::{Dist, ObjectSpec, TaskKind, TimerMode};
 
 fn step(line: u32, kind: StepKind) -> Step {
@@ -11,7 +12,7 @@ fn run(line: u32) -> Step {
 }
 
 fn task(name: &str, steps: Vec<Step>) -> TreeTask {
-    TreeTask { line: 1, spec: TaskSpec { name: name.into(), ..TaskSpec::default() }, steps }
+    TreeTask { line: 1, spec: TaskSpec { name: name.into(), ..TaskSpec::default() }, own: Own::default(), steps }
 }
 
 fn tree(tasks: Vec<TreeTask>) -> Tree {
@@ -83,6 +84,23 @@ fn an_ending_tree_waits_for_every_task_forked_ones_included() {
         )])
     };
     assert!(lower(&endless).unwrap_err().what.contains("for ever"));
+}
+
+#[test]
+fn a_forked_task_sets_what_was_written_for_it_and_inherits_the_rest() {
+    let forked = |own, cgroup: Option<&str>| {
+        let spec = TaskSpec { name: "child".into(), count: 0, nice: 3, policy: Policy::Batch, ..TaskSpec::default() };
+        let spec = TaskSpec { cgroup: cgroup.map(str::to_owned), ..spec };
+        let child = TreeTask { spec, own, ..task("child", vec![run(1)]) };
+        let fork = step(2, StepKind::Fork { task: "child".into(), kind: TaskKind::Thread });
+        let workload = lower(&tree(vec![task("parent", vec![fork]), child])).unwrap();
+        let program = workload.programs.iter().rfind(|program| program.name == "child");
+        program.unwrap().ops.iter().filter(|op| !matches!(op, Op::Run(_) | Op::Exit)).copied().collect::<Vec<_>>()
+    };
+    assert_eq!(forked(Own::default(), None), []);
+    assert_eq!(forked(Own { nice: true, ..Own::default() }, None), [Op::SetNice(3)]);
+    let all = [Op::SetCgroup(0), Op::SetPolicy(Policy::Batch), Op::SetNice(3)];
+    assert_eq!(forked(Own { nice: true, policy: true }, Some("/web")), all);
 }
 
 #[test]

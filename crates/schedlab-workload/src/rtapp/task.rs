@@ -15,7 +15,7 @@ use super::merge::Sections;
 use super::props::Props;
 use super::read::read_task;
 use super::{locks, metrics, RtAppError};
-use crate::verbs::{Length, NamedObject, Step, StepKind, Times, Tree, TreeTask};
+use crate::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
 use crate::{ObjectSpec, TaskKind, TaskSpec};
 use schedlab_model::closest;
 
@@ -165,7 +165,9 @@ impl Task {
             Times::Count(1) => steps.extend(body),
             times => steps.push(Step::new(self.at.line, StepKind::Loop { times, body })),
         }
-        Ok(TreeTask { line: self.at.line, spec, steps })
+        // rt-app sets both for every thread it creates.
+        let own = Own { policy: true, nice: true };
+        Ok(TreeTask { line: self.at.line, spec, own, steps })
     }
 
     /// CPUs of a phase: its own, else the task's.
