@@ -59,7 +59,7 @@ features! {
     WakeupPreemption WAKEUP_PREEMPTION true b"TTTTTTTTTTT" "a wakeup may preempt at all";
     Hrtick HRTICK true b"FFFFFFFFFFT" "a timer at the exact end of the slice";
     HrtickDl HRTICK_DL false b"--FFFFFFFFT" "the same for SCHED_DEADLINE";
-    DoubleTick DOUBLE_TICK false b"FFFFFFFFF--" "test at the tick although the timer is armed";
+    DoubleTick DOUBLE_TICK true b"FFFFFFFFF--" "up to 6.3: test at the tick although the timer is armed";
     NontaskCapacity NONTASK_CAPACITY false b"TTTTTTTTTTT" "interrupts reduce a CPU's capacity";
     TtwuQueue TTWU_QUEUE true b"TTTTTTTTTTT" "queue a remote wakeup by interrupt";
     SisAvgCpu SIS_AVG_CPU true b"FF---------" "skip the idle search when idle time is short";

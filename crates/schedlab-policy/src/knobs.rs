@@ -30,6 +30,8 @@ pub enum Knob {
     RtPeriod,
     /// `sysctl_sched_rt_runtime`.
     RtRuntime,
+    /// `sysctl_sched_cfs_bandwidth_slice`.
+    CfsBandwidthSlice,
 }
 
 /// What a knob's number counts.
@@ -77,7 +79,7 @@ const fn number(knob: Knob, name: &'static str, path: &'static str, default: u64
     KnobInfo { unit, scaled, ..nanos(knob, name, path, default, effect) }
 }
 
-static KNOBS: [KnobInfo; 12] = [
+static KNOBS: [KnobInfo; 13] = [
     KnobInfo {
         last: Series::V6_3,
         ..nanos(Knob::Latency, "latency_ns", "sched/latency_ns", 6_000_000, "period in which every task runs once")
@@ -192,6 +194,16 @@ static KNOBS: [KnobInfo; 12] = [
              6.12 on without effect on scheduling",
         )
     },
+    KnobInfo {
+        range: (1, i32::MAX as u64),
+        ..number(
+            Knob::CfsBandwidthSlice,
+            "cfs_bandwidth_slice_us",
+            "kernel.sched_cfs_bandwidth_slice_us",
+            5_000,
+            "us of its group's quota that a CPU takes at once",
+        )
+    },
 ];
 
 impl Knob {
@@ -270,6 +282,8 @@ pub struct Knobs {
     pub rt_period_us: u64,
     /// `sysctl_sched_rt_runtime`, in us.
     pub rt_runtime_us: u64,
+    /// `sysctl_sched_cfs_bandwidth_slice`, in us.
+    pub cfs_bandwidth_slice_us: u64,
     /// `sched_nr_latency`: tasks that fit one period of `latency`.
     pub nr_latency: u64,
 }
@@ -291,6 +305,7 @@ impl Knobs {
             rr_timeslice_ms: 0,
             rt_period_us: 0,
             rt_runtime_us: 0,
+            cfs_bandwidth_slice_us: 0,
             nr_latency: 8,
         };
         for info in &KNOBS {
@@ -315,6 +330,7 @@ impl Knobs {
             Knob::RrTimeslice => self.rr_timeslice_ms,
             Knob::RtPeriod => self.rt_period_us,
             Knob::RtRuntime => self.rt_runtime_us,
+            Knob::CfsBandwidthSlice => self.cfs_bandwidth_slice_us,
         }
     }
 
@@ -332,6 +348,7 @@ impl Knobs {
             Knob::RrTimeslice => self.rr_timeslice_ms = value,
             Knob::RtPeriod => self.rt_period_us = value,
             Knob::RtRuntime => self.rt_runtime_us = value,
+            Knob::CfsBandwidthSlice => self.cfs_bandwidth_slice_us = value,
         }
     }
 

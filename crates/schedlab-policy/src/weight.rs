@@ -145,6 +145,17 @@ mod tests {
         LoadWeight::of_task(nice, FairPolicy::Normal)
     }
 
+    /// 7.x multiplies in 64 bits before it divides: a stretch of more than 2^44 ns (4.9 h) at another weight than that of
+    /// nice 0 wraps around. Earlier kernels multiply in 128 bits.
+    #[test]
+    fn stretches_of_hours_wrap_where_they_do_in_the_kernel() {
+        let (hours, lost) = ((1u64 << 44) + 335, 335 * NICE_0_LOAD / nice(5).weight);
+        assert_eq!(calc_delta_fair(hours, nice(5).dividing(true)), lost);
+        assert_eq!(calc_delta_fair(hours, nice(0).dividing(true)), hours);
+        let exact = (u128::from(hours) * 1024 / 335) as u64;
+        assert!(calc_delta_fair(hours, nice(5)).abs_diff(exact) < exact >> 20);
+    }
+
     /// As Debian's 7.2.13 charged, where the multiplication misses by one in either direction.
     #[test]
     fn division_is_exact() {

@@ -121,7 +121,15 @@ impl<S: Sink> Engine<'_, S> {
     /// `hrtick_update`: the slice-end timer of a CPU after its queue has changed.
     #[inline(always)]
     pub fn arm_hrtick(&mut self, cpu: CpuId) {
-        if self.start_hrtick(cpu) {
+        if self.hrtick {
+            self.update_hrtick(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn update_hrtick(&mut self, cpu: CpuId) {
+        let timer = self.sched.fair.hrtick_update(cpu);
+        if timer.is_some_and(|timer| self.set_hrtick(cpu, timer)) {
             self.request_resched(cpu, Resched::Full, cpu);
         }
     }
@@ -135,12 +143,23 @@ impl<S: Sink> Engine<'_, S> {
 
     #[inline(never)]
     fn restart_hrtick(&mut self, cpu: CpuId) -> bool {
-        match self.sched.fair.hrtick(cpu) {
+        let timer = self.sched.fair.hrtick(cpu);
+        self.set_hrtick(cpu, timer)
+    }
+
+    fn set_hrtick(&mut self, cpu: CpuId, timer: Hrtick) -> bool {
+        match timer {
             // 7.x arms nothing for a task alone and cancels in idle only: an old timer may still fire.
             Hrtick::Off if self.spec.kernel.rules.hrtick_stays && self.cpus[cpu.index()].curr.is_some() => {}
-            Hrtick::Off => self.events.cancel(self.source(Source::HRTICK, cpu)),
+            Hrtick::Off => {
+                self.events.cancel(self.source(Source::HRTICK, cpu));
+                self.sched.fair.set_hrtick_active(cpu, false);
+            }
             Hrtick::Now => return true,
-            Hrtick::After(left) => self.set_event(Source::HRTICK, cpu, self.now + left),
+            Hrtick::After(left) => {
+                self.set_event(Source::HRTICK, cpu, self.now + left);
+                self.sched.fair.set_hrtick_active(cpu, true);
+            }
         }
         false
     }
@@ -150,6 +169,7 @@ impl<S: Sink> Engine<'_, S> {
         if self.cpus[cpu.index()].activity == Activity::Busy {
             self.progress(cpu);
             self.charge_irq(cpu);
+            self.sched.fair.set_hrtick_active(cpu, false);
             let wish = self.sched.fair.hrtick_expired(cpu, self.now);
             self.request_resched(cpu, wish, cpu);
             self.interrupted(cpu);

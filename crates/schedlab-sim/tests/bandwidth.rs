@@ -60,6 +60,26 @@ fn part(runs: &[(Nanos, Nanos)], from: Nanos, to: Nanos) -> f64 {
     ran as f64 / (to - from) as f64
 }
 
+/// A quota of 20 ms and four CPUs that want it: each takes `sched_cfs_bandwidth_slice_us` at a time, so with a slice of the
+/// whole quota one CPU gets all of it.
+#[test]
+fn a_cpu_takes_a_slice_of_the_quota_at_a_time() {
+    for version in Version::all() {
+        for (slice_us, most) in [(1_000, 0.4), (5_000, 0.4), (20_000, 1.0)] {
+            let names = ["h0", "h1", "h2", "h3"];
+            let workload = tasks((0..4).map(|cpu| (names[cpu as usize], 0, Some(cpu), hog())).collect());
+            let group = limited("/g", 20 * MSEC, 100 * MSEC, 0);
+            let mut run = run_of(version.name, 4, vec![group], workload, &[Some("/g"); 4]);
+            run.kernel.set_knob("sched_cfs_bandwidth_slice_us", slice_us).unwrap();
+            run.duration = 90 * MSEC;
+            let got: Vec<f64> = names.iter().map(|name| part(&runs(&run, name), 0, 100 * MSEC) / 0.2).collect();
+            let highest = got.iter().copied().fold(0.0, f64::max);
+            let name = version.name;
+            assert!((highest > 0.9) == (most > 0.9) && highest < most + 0.3, "{name}, {slice_us} us: {got:.3?}");
+        }
+    }
+}
+
 #[test]
 fn a_quota_is_what_a_group_gets() {
     for version in Version::all() {

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_model::{Nanos, SEC};
+use schedlab_model::{CpuId, CpuMask, Nanos, SEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::{Series, Version};
 use schedlab_sim::{Cgroup, RunSpec};
@@ -76,9 +76,43 @@ fn a_groups_weight_counts_however_many_tasks_it_has() {
             let list = [("/a", light, 0), ("/b", heavy, 0), ("/b", heavy / 2, 5)];
             let run = run_of(version.name, cpus, vec![cgroup("/a", 100), cgroup("/b", 300)], hogs(&list));
             let got = part(&service(&run), "/a");
-            // A group's weight on each of several CPUs follows averages and whole tasks move between them.
+            // On several CPUs whole tasks move, and up to 17% of imbalance stays: a real 6.1 is off as much (docs/models/fair.md).
             let bound = if cpus == 1 { 0.0005 } else { 0.0125 };
             assert!((got - 0.25).abs() < bound, "{} on {cpus} CPUs: {got:.4} instead of a quarter", version.name);
+        }
+    }
+}
+
+/// Where nobody moves, a group's weight is divided among the CPUs by its load there, however unbalanced: on each CPU it
+/// competes with its part of its weight. Up to 6.18 that part counts in whole 1024ths of nice 0 (`scale_load_down` in
+/// `__calc_delta`): 6 instead of 6.4 for one task of 160.
+#[test]
+fn a_groups_weight_is_divided_by_its_load_on_each_cpu() {
+    for version in Version::all() {
+        for cpus in [4, 64] {
+            let crowds: Vec<(u32, u32)> = (0..cpus).map(|cpu| (1 + cpu % 4, 1 + cpu * 7 % 5)).collect();
+            let all = crowds.iter().fold((0, 0), |all, crowd| (all.0 + crowd.0, all.1 + crowd.1));
+            let weight = |part: u32, all: u32, shares: f64| {
+                let weight = shares * f64::from(part) / f64::from(all);
+                if version.series >= Series::V7_2 {
+                    weight
+                } else {
+                    weight.floor()
+                }
+            };
+            let share = |&(light, heavy): &(u32, u32)| {
+                let (light, heavy) = (weight(light, all.0, 1024.0), weight(heavy, all.1, 3072.0));
+                light / (light + heavy)
+            };
+            let expected = crowds.iter().map(share).sum::<f64>() / f64::from(cpus);
+            let list: Vec<_> = crowds.iter().flat_map(|crowd| [("/a", crowd.0, 0), ("/b", crowd.1, 0)]).collect();
+            let mut workload = hogs(&list);
+            for (nth, task) in workload.tasks.iter_mut().enumerate() {
+                task.affinity = Some(CpuMask::from_iter([CpuId(nth as u32 / 2)]));
+            }
+            let run = run_of(version.name, cpus, vec![cgroup("/a", 100), cgroup("/b", 300)], workload);
+            let got = part(&service(&run), "/a");
+            assert!((got / expected - 1.0).abs() < 0.005, "{} on {cpus}: {got:.4}, not {expected:.4}", version.name);
         }
     }
 }
@@ -159,7 +193,7 @@ fn a_child_has_what_its_parent_has() {
         let list = vec![("hog", 0, Some(1), hog.clone()), ("parent", 0, None, parent), ("child", 0, None, hog)];
         let mut workload = tasks(list);
         workload.tasks.truncate(2);
-        workload.masks = vec![schedlab_model::CpuMask::from_iter([schedlab_model::CpuId(1)])];
+        workload.masks = vec![CpuMask::from_iter([CpuId(1)])];
         workload.cgroups = vec!["/b".to_string()];
         // Beside the hog in the group, on the hog's CPU.
         workload.tasks[0].cgroup = Some("/b".to_string());

@@ -4,7 +4,8 @@
 //! A periodic or newidle pass that counts in tasks (up to 5.11: in anything), moved none, and whose domain has failed more
 //! than cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a task
 //! here: the pass asks that CPU to reschedule, and whoever reschedules it calls [`Sched::active_balance`] before the
-//! pick. Left out: the reasons of asymmetric packing, misfit tasks and reduced capacity.
+//! pick. It also asks at once where a single task
+//! runs on a CPU whose capacity the real-time class uses. Left out: the reasons of asymmetric packing and misfit tasks.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -58,7 +59,7 @@ impl Sched {
 
     /// After a pass that moved nothing: asks `src` to push if it is time.
     pub(super) fn ask_for_push(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> Push {
-        if !self.needs_push(env) {
+        if !self.needs_push(env, src) {
             return Push::NotNeeded;
         }
         if self.fair.curr(src).is_some_and(|curr| !self.tasks[curr.index()].allows(env.this)) {
@@ -73,10 +74,19 @@ impl Sched {
         Push::Asked
     }
 
+    /// An idle puller, and a single task on a CPU that has lost clearly more of its capacity.
+    fn runs_pressed(&self, env: &Env, src: CpuId, pct: u32) -> bool {
+        env.idle != CpuIdle::Not
+            && self.check_cpu_capacity(src, pct)
+            && self.fair.rq(src).h_nr_running == 1
+            && self.capacity_of(src) * u64::from(pct) < self.capacity_of(env.dst) * 100
+    }
+
     /// `need_active_balance`.
-    fn needs_push(&self, env: &Env) -> bool {
+    fn needs_push(&self, env: &Env, src: CpuId) -> bool {
         let failed = self.domains.state(env.this, env.level).nr_balance_failed;
         let counts = self.rules.pushes_for_anything || env.migrate == Migrate::Task;
-        counts && failed > self.domains.at(env.this, env.level).cache_nice_tries + 2
+        let domain = self.domains.at(env.this, env.level);
+        counts && failed > domain.cache_nice_tries + 2 || self.runs_pressed(env, src, domain.imbalance_pct)
     }
 }

@@ -2,8 +2,8 @@
 //! `find_busiest_queue`, kernel/sched/fair.c; `sched_balance_find_src_*` in 6.12).
 //!
 //! Read in 5.7 to 7.2; the differences are [`crate::placement::rules::PlacementRules`], and up to 5.4 groups are compared by
-//! load ([`super::by_load`]). Left out: misfit and
-//! asymmetric-packing groups, energy-aware early exit, NUMA task preferences (`fbq_type`).
+//! load ([`super::by_load`]). Left out: misfit
+//! tasks of asymmetric machines, asymmetric packing, energy-aware early exit, NUMA task preferences (`fbq_type`).
 
 use schedlab_model::CpuId;
 
@@ -50,20 +50,22 @@ impl Sched {
 
     /// `update_sd_lb_stats`, with its side effects: overload flag at the top, scan budget at the cache.
     fn update_sd_lb_stats(&mut self, env: &Env, moves: &mut Moves) -> DomainStats {
+        self.update_group_capacity(env);
         let domain = self.domains.at(env.this, env.level);
         let (count, pct) = (domain.groups.len(), domain.imbalance_pct);
         let local_group = self.domains.local_group(env.this, env.level);
         let smt_balance = self.rules.smt_balance && env.idle != CpuIdle::Not;
+        let pressed = self.rt.in_use() && self.rules.reduced_capacity && env.idle != CpuIdle::Not;
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
-        let local = self.group_stats(&domain.groups[local_group], pct, false, considers);
-        let (total_load, total_capacity) = (local.load, local.capacity());
+        let local = self.group_stats(&domain.groups[local_group], pct, (false, false), considers);
+        let (total_load, total_capacity) = (local.load, local.capacity);
         let mut stats = DomainStats { local, local_group, busiest: None, total_load, total_capacity };
         for step in 1..count {
             let index = (local_group + step) % count;
-            let group = self.group_stats(&domain.groups[index], pct, smt_balance, considers);
+            let group = self.group_stats(&domain.groups[index], pct, (smt_balance, pressed), considers);
             stats.total_load += group.load;
-            stats.total_capacity += group.capacity();
+            stats.total_capacity += group.capacity;
             if self.is_busier(env, &stats, index, &group) {
                 stats.busiest = Some((index, group));
             }
@@ -78,7 +80,7 @@ impl Sched {
 
     /// `update_sd_pick_busiest`.
     fn is_busier(&self, env: &Env, stats: &DomainStats, index: usize, group: &GroupStats) -> bool {
-        if group.nr_running == 0 {
+        if group.h_nr_running == 0 {
             return false;
         }
         let Some((chosen, busiest)) = stats.busiest else { return true };
@@ -92,6 +94,8 @@ impl Sched {
         match group.kind {
             GroupType::Overloaded => group.avg_load > busiest.avg_load,
             GroupType::Imbalanced => false,
+            GroupType::MisfitTask if self.rules.last_misfit => group.misfit_load >= busiest.misfit_load,
+            GroupType::MisfitTask => group.misfit_load > busiest.misfit_load,
             GroupType::SmtBalance if group.idle_cpus == 0 && busiest.idle_cpus == 0 => last_wins,
             GroupType::SmtBalance => fewer_idle,
             // The kernel never computes avg_load of such groups, so they all tie.
@@ -106,7 +110,7 @@ impl Sched {
     /// The tests of `find_busiest_group`, first match wins.
     fn is_imbalanced(&self, env: &Env, stats: &DomainStats, group: usize, busiest: &GroupStats) -> bool {
         let (domain, local) = (self.domains.at(env.this, env.level), &stats.local);
-        if busiest.kind == GroupType::Imbalanced {
+        if matches!(busiest.kind, GroupType::Imbalanced | GroupType::MisfitTask) {
             return true;
         }
         if local.kind > busiest.kind {
@@ -136,7 +140,7 @@ impl Sched {
             return true;
         }
         let even = busiest.weight > 1 && local.idle_cpus <= busiest.idle_cpus + 1;
-        !even && busiest.nr_running != 1
+        !even && busiest.h_nr_running != 1
     }
 
     /// SD_PREFER_SIBLING of the child domain: every level but NUMA, and there is a child unless this is the lowest.
@@ -172,6 +176,10 @@ impl Sched {
     fn calculate_imbalance(&self, env: &mut Env, stats: &DomainStats, group: usize, busiest: &GroupStats) {
         let domain = self.domains.at(env.this, env.level);
         let local = &stats.local;
+        if busiest.kind == GroupType::MisfitTask {
+            (env.migrate, env.imbalance) = (Migrate::Load, busiest.misfit_load);
+            return;
+        }
         if matches!(busiest.kind, GroupType::SmtBalance | GroupType::Imbalanced) {
             (env.migrate, env.imbalance) = (Migrate::Task, 1);
             return;
@@ -179,7 +187,7 @@ impl Sched {
         if local.kind == GroupType::HasSpare {
             if busiest.kind > GroupType::FullyBusy && !(self.rules.tasks_in_llc && domain.shares_llc()) {
                 let util = local.util;
-                (env.migrate, env.imbalance) = (Migrate::Util, local.capacity().saturating_sub(util));
+                (env.migrate, env.imbalance) = (Migrate::Util, local.capacity.saturating_sub(util));
                 if env.idle != CpuIdle::Not && env.imbalance == 0 {
                     (env.migrate, env.imbalance) = (Migrate::Task, 1);
                 }
@@ -234,13 +242,15 @@ impl Sched {
 
     /// `find_busiest_queue`: the CPU of the group to take tasks from.
     pub(super) fn find_busiest_queue(&self, env: &Env, group: usize) -> Option<CpuId> {
-        let group = &self.domains.at(env.this, env.level).groups[group];
-        let mut busiest = (None, 0);
+        let domain = self.domains.at(env.this, env.level);
+        let (group, pct) = (&domain.groups[group], domain.imbalance_pct);
+        let (mut busiest, mut busiest_capacity) = ((None, 0), 1);
         for &cpu in &group.cpus {
-            let nr_running = self.rqs[cpu.index()].nr_running;
+            let nr_running = self.fair.rq(cpu).h_nr_running;
             if nr_running == 0 || !env.considers(cpu) {
                 continue;
             }
+            let mut capacity = 1;
             let measure = match env.migrate {
                 Migrate::Task => u64::from(nr_running),
                 Migrate::Util if nr_running <= 1 => continue,
@@ -248,14 +258,16 @@ impl Sched {
                 Migrate::Util => self.fair.cpu_util_cfs(cpu),
                 Migrate::Load => {
                     let load = self.fair.cpu_load(cpu);
-                    if nr_running == 1 && load > env.imbalance {
+                    if nr_running == 1 && load > env.imbalance && !self.check_cpu_capacity(cpu, pct) {
                         continue;
                     }
+                    capacity = self.capacity_of(cpu);
                     load
                 }
             };
-            if measure > busiest.1 {
-                busiest = (Some(cpu), measure);
+            // Load is compared per capacity.
+            if measure * busiest_capacity > busiest.1 * capacity {
+                (busiest, busiest_capacity) = ((Some(cpu), measure), capacity);
             }
         }
         busiest.0
@@ -269,8 +281,8 @@ fn load_imbalance(stats: &DomainStats, busiest: &GroupStats, stops_at_average: b
         return 0;
     }
     // A side that is negative wraps in the kernel, and then the other one counts.
-    let spare = avg.checked_sub(local).map_or(u64::MAX, |under| under * stats.local.capacity());
-    let excess = busiest.avg_load.checked_sub(avg).map_or(u64::MAX, |over| over * busiest.capacity());
+    let spare = avg.checked_sub(local).map_or(u64::MAX, |under| under * stats.local.capacity);
+    let excess = busiest.avg_load.checked_sub(avg).map_or(u64::MAX, |over| over * busiest.capacity);
     spare.min(excess) / CAPACITY_SCALE
 }
 

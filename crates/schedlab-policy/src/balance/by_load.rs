@@ -29,26 +29,23 @@ struct Group {
     nr_running: u64,
     idle_cpus: u64,
     weight: u64,
+    capacity: u64,
     load_per_task: u64,
 }
 
 impl Group {
-    fn capacity(&self) -> u64 {
-        self.weight * CAPACITY_SCALE
-    }
-
     fn avg_load(&self) -> u64 {
-        self.load * CAPACITY_SCALE / self.capacity()
+        self.load * CAPACITY_SCALE / self.capacity
     }
 
     /// `group_has_capacity`.
     fn has_capacity(&self, pct: u64) -> bool {
-        self.nr_running < self.weight || self.capacity() * 100 > self.util * pct
+        self.nr_running < self.weight || self.capacity * 100 > self.util * pct
     }
 
     /// `group_is_overloaded`.
     fn is_overloaded(&self, pct: u64) -> bool {
-        self.nr_running > self.weight && self.capacity() * 100 < self.util * pct
+        self.nr_running > self.weight && self.capacity * 100 < self.util * pct
     }
 }
 
@@ -66,12 +63,13 @@ struct Compared {
 impl Sched {
     /// `find_busiest_group`: index of the group to pull from; the amount goes to `env`.
     pub(super) fn find_busiest_group_by_load(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
+        self.update_group_capacity(env);
         let domain = self.domains.at(env.this, env.level);
         moves.looked_at += domain.weight;
         let (pct, count) = (u64::from(domain.imbalance_pct), domain.groups.len());
         let local_group = self.domains.local_group(env.this, env.level);
         let local = self.load_of_group(env, local_group, pct);
-        let (mut load, mut capacity, mut busiest) = (local.load, local.capacity(), None::<(usize, Group)>);
+        let (mut load, mut capacity, mut busiest) = (local.load, local.capacity, None::<(usize, Group)>);
         for step in 1..count {
             let index = (local_group + step) % count;
             let mut group = self.load_of_group(env, index, pct);
@@ -79,7 +77,7 @@ impl Sched {
                 group.kind = Kind::Overloaded;
             }
             load += group.load;
-            capacity += group.capacity();
+            capacity += group.capacity;
             let (kind, most) = busiest.map_or((Kind::Other, 0), |(_, group)| (group.kind, group.avg_load()));
             if group.kind > kind || (group.kind == kind && group.avg_load() > most) {
                 busiest = Some((index, group));
@@ -103,7 +101,16 @@ impl Sched {
         let group = &self.domains.at(env.this, env.level).groups[index];
         let weight = group.cpus.len() as u64;
         let kind = Kind::Other;
-        let mut stats = Group { kind, load: 0, util: 0, nr_running: 0, idle_cpus: 0, weight, load_per_task: 0 };
+        let mut stats = Group {
+            kind,
+            load: 0,
+            util: 0,
+            nr_running: 0,
+            idle_cpus: 0,
+            weight,
+            capacity: group.capacity,
+            load_per_task: 0,
+        };
         for &cpu in group.cpus.iter().filter(|cpu| env.considers(**cpu)) {
             self.add_cpu(&mut stats, cpu);
         }
@@ -159,13 +166,13 @@ impl Compared {
         let most = if busiest.kind == Kind::Overloaded && local.kind == Kind::Overloaded {
             // No CPU of the busiest group should become idle.
             let tasks = busiest.nr_running * CAPACITY_SCALE;
-            let over = tasks.checked_sub(busiest.capacity()).filter(|over| *over > 0);
-            over.map_or(above, |over| above.min(over * CAPACITY_SCALE / busiest.capacity()))
+            let over = tasks.checked_sub(busiest.capacity).filter(|over| *over > 0);
+            over.map_or(above, |over| above.min(over * CAPACITY_SCALE / busiest.capacity))
         } else {
             above
         };
-        let room = (self.avg_load - local.avg_load()) * local.capacity();
-        let imbalance = (most * busiest.capacity()).min(room) / CAPACITY_SCALE;
+        let room = (self.avg_load - local.avg_load()) * local.capacity;
+        let imbalance = (most * busiest.capacity).min(room) / CAPACITY_SCALE;
         if imbalance < per_task {
             return self.small_imbalance(per_task).unwrap_or(imbalance);
         }
@@ -179,15 +186,15 @@ impl Compared {
             0 => (self.dst_load_per_task, 2),
             _ => (local.load_per_task, if per_task > local.load_per_task { 1 } else { 2 }),
         };
-        let scaled = per_task * CAPACITY_SCALE / busiest.capacity();
+        let scaled = per_task * CAPACITY_SCALE / busiest.capacity;
         if busiest.avg_load() + scaled >= local.avg_load() + scaled * times {
             return Some(per_task);
         }
-        let now = busiest.capacity() * per_task.min(busiest.avg_load())
-            + local.capacity() * local_per_task.min(local.avg_load());
-        let left = busiest.avg_load().checked_sub(scaled).map_or(0, |left| busiest.capacity() * per_task.min(left));
-        let moved = (busiest.avg_load() * busiest.capacity()).min(per_task * CAPACITY_SCALE) / local.capacity();
-        let then = left + local.capacity() * local_per_task.min(local.avg_load() + moved);
+        let now =
+            busiest.capacity * per_task.min(busiest.avg_load()) + local.capacity * local_per_task.min(local.avg_load());
+        let left = busiest.avg_load().checked_sub(scaled).map_or(0, |left| busiest.capacity * per_task.min(left));
+        let moved = (busiest.avg_load() * busiest.capacity).min(per_task * CAPACITY_SCALE) / local.capacity;
+        let then = left + local.capacity * local_per_task.min(local.avg_load() + moved);
         (then / CAPACITY_SCALE > now / CAPACITY_SCALE).then_some(per_task)
     }
 }
@@ -206,6 +213,7 @@ mod tests {
             nr_running: nr,
             idle_cpus: weight.saturating_sub(nr),
             weight,
+            capacity: weight * CAPACITY_SCALE,
             load_per_task: load.checked_div(nr).unwrap_or(0),
         };
         if group.is_overloaded(125) {
@@ -215,7 +223,7 @@ mod tests {
     }
 
     fn compared(local: Group, busiest: Group) -> Compared {
-        let avg_load = (local.load + busiest.load) * 1024 / (local.capacity() + busiest.capacity());
+        let avg_load = (local.load + busiest.load) * 1024 / (local.capacity + busiest.capacity);
         Compared { local, busiest, avg_load, pct: 125, dst_load_per_task: 0 }
     }
 

@@ -8,6 +8,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
 
+use crate::pelt::CAPACITY_SCALE;
 use crate::sched::rq::Jiffies;
 
 /// Most levels a CPU can have.
@@ -39,6 +40,10 @@ pub(crate) struct Group {
     pub smt: bool,
     /// A lower level could not balance it because of affinity (`sgc->imbalance`).
     pub imbalance: bool,
+    /// What its CPUs can do for the fair class, as last looked at (`sgc->capacity`).
+    pub capacity: u64,
+    /// When a newidle pass looks again.
+    pub next_update: Jiffies,
 }
 
 /// What a CPU remembers about one of its domains.
@@ -147,6 +152,12 @@ impl Domains {
         self.links[cpu.index()][level].local as usize
     }
 
+    /// The CPU's own group there.
+    pub fn local_group_mut(&mut self, cpu: CpuId, level: usize) -> &mut Group {
+        let Link { domain, local } = self.links[cpu.index()][level];
+        &mut self.domains[domain as usize].groups[local as usize]
+    }
+
     /// What the CPU remembers about that domain.
     #[inline]
     pub fn state(&self, cpu: CpuId, level: usize) -> &DomainState {
@@ -225,7 +236,8 @@ fn groups(topology: &Topology, level: Level, span: &CpuMask) -> Vec<Group> {
         let first_of_core = |cpu: &&CpuId| topology.smt(**cpu).lowest() == Some(**cpu);
         let cores = cpus.iter().filter(first_of_core).count().max(1) as u32;
         let smt = child.is_some_and(|(l, _)| l == Level::Smt);
-        groups.push(Group { cpus, mask, cores, smt, imbalance: false });
+        let capacity = cpus.len() as u64 * CAPACITY_SCALE;
+        groups.push(Group { cpus, mask, cores, smt, imbalance: false, capacity, next_update: 0 });
     }
     groups
 }

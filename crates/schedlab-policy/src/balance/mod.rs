@@ -3,12 +3,13 @@
 //! A pass over one domain ([`pass`]): statistics of its groups ([`stats`]), the busiest one and by how much
 //! ([`busiest`]), tasks taken from one of its CPUs ([`detach`]). Passes are run by a CPU about to go idle ([`newidle`]),
 //! at ticks ([`periodic`]) and by an idle CPU on behalf of the others ([`nohz`]); one that fails for long has a running
-//! task pushed ([`active`]). Left out: misfit tasks, asymmetric packing, NUMA preferences, capacity taken by interrupts or
-//! other classes.
+//! task pushed ([`active`]). Left out: misfit tasks, asymmetric packing, NUMA preferences, capacity taken by
+//! interrupts.
 
 mod active;
 pub(crate) mod busiest;
 mod by_load;
+mod capacity;
 mod detach;
 pub(crate) mod domains;
 mod newidle;

@@ -2,10 +2,10 @@
 //! kernel/sched/fair.c 5.15 to 6.12).
 //!
 //! At its tick a busy CPU wakes the first tick-stopped idle CPU, at most once a jiffy and when a balance is due, if it has
-//! two tasks itself or another CPU of its cache is busy too; that one balances for every idle CPU that is due, itself
+//! two tasks itself, or one and little capacity for it, or another CPU of its cache is busy too; that one balances for every idle CPU that is due, itself
 //! last. Load of sleepers on idle CPUs
 //! is aged every 32 ms without the interrupt that it takes. Left out: kicks that only recompute the next
-//! due time (kept up to date when a CPU goes idle), reduced capacity, asymmetric packing and capacities.
+//! due time (kept up to date when a CPU goes idle), asymmetric packing and capacities.
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 
@@ -47,13 +47,20 @@ impl Sched {
             return None;
         }
         let llc = self.idle.llc_of(cpu);
-        if self.rqs[cpu.index()].nr_running < 2 && self.idle.llc(llc).nr_busy <= 1 {
+        if self.rqs[cpu.index()].nr_running < 2 && !self.is_pressed(cpu) && self.idle.llc(llc).nr_busy <= 1 {
             return None;
         }
         self.nohz.next_balance = jiffies + 1;
         let ilb = self.nohz.idle_cpus.iter().find(|ilb| *ilb != cpu && self.idle.is_idle(*ilb))?;
         let already = std::mem::replace(&mut self.rqs[ilb.index()].nohz_kicked, true);
         (!already).then_some(ilb)
+    }
+
+    /// It has a fair task and, seen from its lowest domain, little capacity for it.
+    fn is_pressed(&self, cpu: CpuId) -> bool {
+        self.fair.rq(cpu).h_nr_running > 0
+            && self.domains.depth(cpu) > 0
+            && self.check_cpu_capacity(cpu, self.domains.at(cpu, 0).imbalance_pct)
     }
 
     /// NOHZ_STATS_KICK: every 32 ms what sleeps on the idle CPUs is aged. The kernel has an idle CPU do it.

@@ -55,9 +55,12 @@ impl Sched {
     }
 
     /// Whether a newidle pass would change nothing: no CPU of the domain has a second task, and there is no count of
-    /// failures or mark of pinned tasks that it would clear. It stands for the full walk, which costs the same.
+    /// failures, capacity to renew or mark of pinned tasks that it would clear. It stands for the full walk, which costs the same.
     fn nothing_to_pull(&mut self, this: CpuId, level: usize) -> bool {
-        if self.domains.at(this, level).overloaded > 0 || self.domains.state(this, level).nr_balance_failed > 0 {
+        if self.rt.in_use()
+            || self.domains.at(this, level).overloaded > 0
+            || self.domains.state(this, level).nr_balance_failed > 0
+        {
             return false;
         }
         if self.domains.parent_imbalance(this, level).is_some_and(|mark| *mark) {

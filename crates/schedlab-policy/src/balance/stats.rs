@@ -2,8 +2,9 @@
 //! `group_classify`, kernel/sched/fair.c 5.5 and later).
 //!
 //! overloaded: nr > weight and (cap*100 < util*pct or cap*pct < runnable*100); imbalanced: affinity blocked a lower
-//! level; smt_balance (6.6+): an idle puller and an SMT core with several tasks; has_spare: nr < weight, or cap*pct >=
-//! runnable*100 and cap*100 > util*pct; else fully_busy. Every CPU has the full capacity 1024.
+//! level; smt_balance (6.6+): an idle puller and an SMT core with several tasks; misfit_task (6.0+): an idle puller
+//! and a CPU with one task whose capacity others use; has_spare: nr < weight, or cap*pct >=
+//! runnable*100 and cap*100 > util*pct; else fully_busy. Capacities: [`super::capacity`].
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -11,11 +12,12 @@ use super::domains::Group;
 use crate::pelt::CAPACITY_SCALE;
 use crate::Sched;
 
-/// How much a group needs somebody to pull from it, least first (`enum group_type`).
+/// How much a group needs somebody to pull from it, least first (`enum group_type`; misfit: of CPUs with little capacity, 6.0 and later).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum GroupType {
     HasSpare,
     FullyBusy,
+    MisfitTask,
     SmtBalance,
     Imbalanced,
     Overloaded,
@@ -29,25 +31,27 @@ pub(crate) struct GroupStats {
     pub util: u64,
     pub runnable: u64,
     pub nr_running: u32,
+    /// Those of the fair class.
+    pub h_nr_running: u32,
     pub idle_cpus: u32,
     pub weight: u32,
+    /// What its CPUs can do for the fair class.
+    pub capacity: u64,
+    /// Most load of a single task whose CPU has lost capacity (`group_misfit_task_load`).
+    pub misfit_load: u64,
     /// Load per capacity, where the kernel computes it, else 0.
     pub avg_load: u64,
 }
 
 impl GroupStats {
-    pub fn capacity(&self) -> u64 {
-        u64::from(self.weight) * CAPACITY_SCALE
-    }
-
     /// Load per capacity.
     pub fn relative_load(&self) -> u64 {
-        self.load * CAPACITY_SCALE / self.capacity()
+        self.load * CAPACITY_SCALE / self.capacity
     }
 
     /// `group_classify`.
     fn classify(&mut self, pct: u32, imbalance: bool, smt_balance: bool) {
-        let (capacity, pct) = (self.capacity(), u64::from(pct));
+        let (capacity, pct) = (self.capacity, u64::from(pct));
         let waiting = capacity * pct < self.runnable * 100;
         let used = self.util * pct;
         self.kind = if self.nr_running > self.weight && (capacity * 100 < used || waiting) {
@@ -56,6 +60,8 @@ impl GroupStats {
             GroupType::Imbalanced
         } else if smt_balance {
             GroupType::SmtBalance
+        } else if self.misfit_load > 0 {
+            GroupType::MisfitTask
         } else if self.nr_running >= self.weight && (waiting || capacity * 100 <= used) {
             GroupType::FullyBusy
         } else {
@@ -70,10 +76,13 @@ impl Sched {
         &self,
         group: &Group,
         pct: u32,
-        smt_balance: bool,
+        (smt_balance, pressed): (bool, bool),
         considers: impl Fn(CpuId) -> bool,
     ) -> GroupStats {
-        let mut stats = self.sum_group(group, considers);
+        let mut stats = self.sum_group(group, &considers);
+        if pressed {
+            stats.misfit_load = self.pressed_load(group, pct, considers);
+        }
         let smt_balance = smt_balance && group.smt && stats.nr_running > 1;
         stats.classify(pct, group.imbalance, smt_balance);
         if stats.kind == GroupType::Overloaded {
@@ -83,11 +92,12 @@ impl Sched {
     }
 
     fn sum_group(&self, group: &Group, considers: impl Fn(CpuId) -> bool) -> GroupStats {
-        let mut stats = GroupStats::of(group.cpus.len() as u32);
+        let mut stats = GroupStats { capacity: group.capacity, ..GroupStats::of(group.cpus.len() as u32) };
         for &cpu in group.cpus.iter().filter(|cpu| considers(**cpu)) {
             let nr_running = self.rqs[cpu.index()].nr_running;
             stats.idle_cpus += u32::from(nr_running == 0 && self.idle.is_idle(cpu));
             stats.nr_running += nr_running;
+            stats.h_nr_running += self.fair.rq(cpu).h_nr_running;
             stats.load += self.fair.cpu_load(cpu);
             stats.util += self.fair.cpu_util_cfs(cpu);
             stats.runnable += self.fair.cpu_runnable(cpu);
@@ -101,6 +111,7 @@ impl Sched {
         let (home, entity) = (self.tasks[task.index()].cpu, self.fair.entity(task));
         if entity.on_rq && group.mask.has(home) {
             stats.nr_running -= 1;
+            stats.h_nr_running -= 1;
             stats.load = stats.load.saturating_sub(self.fair.task_h_load(task));
             stats.util = stats.util.saturating_sub(u64::from(entity.avg.util_avg));
             stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);
@@ -118,7 +129,20 @@ impl GroupStats {
     /// Nothing seen yet of so many CPUs.
     pub fn of(weight: u32) -> GroupStats {
         let kind = GroupType::HasSpare;
-        GroupStats { kind, load: 0, util: 0, runnable: 0, nr_running: 0, idle_cpus: 0, weight, avg_load: 0 }
+        let capacity = u64::from(weight) * CAPACITY_SCALE;
+        GroupStats {
+            kind,
+            load: 0,
+            util: 0,
+            runnable: 0,
+            nr_running: 0,
+            h_nr_running: 0,
+            idle_cpus: 0,
+            weight,
+            capacity,
+            misfit_load: 0,
+            avg_load: 0,
+        }
     }
 }
 

@@ -66,6 +66,8 @@ pub struct CfsRq {
     pub(super) most_recent: EntityId,
     pub(super) least_recent: EntityId,
     pub(super) resched: Resched,
+    /// The CPU's slice-end timer is running; told by whoever keeps it, on the CPU's own queue.
+    pub(super) hrtick_active: bool,
 }
 
 impl CfsRq {
@@ -81,6 +83,7 @@ impl CfsRq {
             h_nr_delayed: 0,
             idle_nr_running: 0,
             idle_h_nr_running: 0,
+            hrtick_active: false,
             runtime_enabled: false,
             throttled: false,
             throttle_count: 0,

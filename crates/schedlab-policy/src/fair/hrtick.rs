@@ -26,7 +26,7 @@ pub enum Hrtick {
 const SHORTEST: Nanos = 10 * USEC;
 
 impl Fair {
-    /// `hrtick_start_fair`, to be asked at every pick and after enqueues and dequeues (`hrtick_update`).
+    /// `hrtick_start_fair`, to be asked at every pick.
     #[must_use]
     pub fn hrtick(&self, cpu: CpuId) -> Hrtick {
         let curr = self.leaf(cpu.index());
@@ -37,6 +37,23 @@ impl Fair {
             left if left < 0 => Hrtick::Now,
             left => Hrtick::After(SHORTEST.max(left as Nanos)),
         }
+    }
+
+    /// `hrtick_update`: the timer after an enqueue or dequeue. `None`: it stays as it is, since up to 6.3 it follows the
+    /// queue only while that is short enough for slices to change (`sched_nr_latency`).
+    #[must_use]
+    pub fn hrtick_update(&self, cpu: CpuId) -> Option<Hrtick> {
+        let curr = self.leaf(cpu.index());
+        let full = !self.eevdf && curr.is_some() && {
+            let nr_running = self.rqs[self.se(curr).cfs_rq as usize].nr_running;
+            u64::from(nr_running) >= self.config.knobs.nr_latency
+        };
+        (!full).then(|| self.hrtick(cpu))
+    }
+
+    /// Whether the timer of the CPU is running: up to 6.3 the tick then leaves the slice to it (unless DOUBLE_TICK).
+    pub fn set_hrtick_active(&mut self, cpu: CpuId, active: bool) {
+        self.rqs[cpu.index()].hrtick_active = active;
     }
 
     /// The timer fired: its tick reschedules whatever is left of the slice.

@@ -68,12 +68,18 @@ impl Fair {
     fn entity_tick(&mut self, curr: EntityId, now: Nanos) {
         let rq = self.se(curr).cfs_rq as usize;
         self.account_level(rq, curr, now);
-        if !self.rules.expiry_reschedules && self.rqs[rq].nr_running > 1 {
+        if !self.rules.expiry_reschedules && self.rqs[rq].nr_running > 1 && !self.left_to_hrtick(rq) {
             match self.eevdf {
                 true => self.pick_at_tick(rq, curr, now),
                 false => self.check_preempt_tick(rq, curr, now),
             }
         }
+    }
+
+    /// The slice's own timer is running, so that the tick does not look at it (`entity_tick` without DOUBLE_TICK).
+    #[inline]
+    fn left_to_hrtick(&self, rq: usize) -> bool {
+        self.rqs[self.root_of(rq)].hrtick_active && !self.config.has(Feature::DoubleTick)
     }
 
     fn account_level(&mut self, rq: usize, curr: EntityId, now: Nanos) {

@@ -90,7 +90,7 @@ impl Sched {
                     || idlest.avg_load >= local.avg_load + imbalance
                     || 100 * local.avg_load <= pct * idlest.avg_load)
             }
-            GroupType::Imbalanced | GroupType::SmtBalance => false,
+            GroupType::Imbalanced | GroupType::SmtBalance | GroupType::MisfitTask => false,
             GroupType::HasSpare => {
                 let stays = domain.is_numa() && self.stays_on_node(task, cpu, level, local, idlest);
                 !stays && local.idle_cpus < idlest.idle_cpus
@@ -158,7 +158,7 @@ fn is_idler(best: &GroupStats, group: &GroupStats, by_util: bool) -> bool {
     }
     match group.kind {
         GroupType::Overloaded | GroupType::FullyBusy => group.avg_load < best.avg_load,
-        GroupType::Imbalanced | GroupType::SmtBalance => false,
+        GroupType::Imbalanced | GroupType::SmtBalance | GroupType::MisfitTask => false,
         GroupType::HasSpare => {
             let used_less = by_util && group.idle_cpus == best.idle_cpus && group.util < best.util;
             group.idle_cpus > best.idle_cpus || used_less

@@ -44,8 +44,8 @@ impl Sched {
                 load.average += self.fair.rq(cpu).pelt.avg.load_avg;
                 load.spare = load.spare.max(self.capacity_spare_without(cpu, task));
             }
-            let cpus = group.cpus.len() as u64;
-            load = Load { runnable: load.runnable / cpus, average: load.average / cpus, ..load };
+            let per_capacity = |sum: u64| sum * CAPACITY_SCALE / group.capacity;
+            load = Load { runnable: per_capacity(load.runnable), average: per_capacity(load.average), ..load };
             if index == local_group {
                 local = Some(load);
             } else {
@@ -68,7 +68,7 @@ impl Sched {
                 estimate.max(u64::from(avg.util_avg.saturating_sub(entity.avg.util_avg)))
             }
         };
-        CAPACITY_SCALE.saturating_sub(used)
+        self.capacity_of(cpu).saturating_sub(used)
     }
 }
 

@@ -151,6 +151,10 @@ pub struct PlacementRules {
     pub prefers_eligible: bool,
     /// `find_busiest_queue`: utilisation counts time spent waiting too (`cpu_util_cfs_boost`, 6.5+).
     pub runnable_boost: bool,
+    /// An idle puller takes the only task of a CPU whose capacity others use (`sched_reduced_capacity`, 6.0+).
+    pub reduced_capacity: bool,
+    /// Of groups with equally big such tasks the last one counts (up to 6.6).
+    pub last_misfit: bool,
 }
 
 /// 6.1.192.
@@ -183,6 +187,8 @@ pub(crate) const V6_1: PlacementRules = PlacementRules {
     refuses_delayed: false,
     prefers_eligible: false,
     runnable_boost: false,
+    reduced_capacity: true,
+    last_misfit: true,
 };
 
 /// 5.13.
@@ -193,6 +199,7 @@ pub(crate) const V5_13: PlacementRules = PlacementRules {
     remote_queue: RemoteQueue::OrLeaving,
     numa_slack: NumaSlack::Quarter,
     newidle_by_cost: false,
+    reduced_capacity: false,
     stops_at_average: false,
     detach_limit: DetachLimit::LoadGrows,
     ..V6_1
@@ -239,7 +246,8 @@ pub(crate) const V6_6: PlacementRules = PlacementRules {
 };
 
 /// 6.12.0.
-pub(crate) const V6_12: PlacementRules = PlacementRules { detach_limit: DetachLimit::Grows, ..V6_6 };
+pub(crate) const V6_12: PlacementRules =
+    PlacementRules { detach_limit: DetachLimit::Grows, last_misfit: false, ..V6_6 };
 
 /// From 6.12 stable on.
 pub(crate) const V6_12_107: PlacementRules = PlacementRules { affine_skips_delayed: true, ..V6_12 };

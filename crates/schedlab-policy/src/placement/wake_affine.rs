@@ -2,7 +2,7 @@
 //!
 //! By idleness: this idle and sharing cache: prev if idle, else this; sync and the waker alone on its CPU: this; prev
 //! idle: prev (5.11 and later). Else by weight: this iff (load(this) [- waker if sync] + w) * 100 < (load(prev) - w) * (100 + (pct-100)/2)
-//! [+ 1 if sync], all CPUs of equal capacity.
+//! [+ 1 if sync], each side times the other CPU's capacity.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -69,7 +69,9 @@ impl Sched {
             this_load *= 100;
             prev_load *= 100 + (i64::from(imbalance_pct) - 100) / 2;
         }
-        // Both sides carry the capacity of one CPU in the kernel; sync adds 1 after it, which only breaks a tie.
+        this_load *= self.capacity_of(prev) as i64;
+        prev_load *= self.capacity_of(this) as i64;
+        // sync adds 1 to the right side, which only breaks a tie.
         this_load < prev_load || (sync && this_load == prev_load)
     }
 }

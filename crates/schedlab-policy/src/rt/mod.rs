@@ -4,7 +4,7 @@
 //! The task at the head of the best priority's list runs; a running task keeps its place in the list. FIFO tasks go on
 //! until they block, yield or meet a better priority, RR tasks also go to the tail when their ticks are used up. What
 //! keeps the class from taking everything is [`limit`]; which CPU a task goes to is [`balance`]. Left out: priority
-//! inheritance, the watchdog, capacities.
+//! inheritance, the watchdog.
 
 mod array;
 mod balance;
@@ -167,6 +167,13 @@ impl Rt {
     #[must_use]
     pub fn util(&self, cpu: CpuId) -> u64 {
         u64::from(self.rqs[cpu.index()].avg.util_avg)
+    }
+
+    /// `update_rt_rq_load_avg` from outside the class: its utilisation of the CPU now.
+    pub(crate) fn update_load_avg(&mut self, cpu: CpuId, now: Nanos) -> u64 {
+        let rq = &mut self.rqs[cpu.index()];
+        rq.avg.update_class(now, rq.curr.is_some(), &self.signals);
+        u64::from(rq.avg.util_avg)
     }
 
     /// The queued tasks in the order in which they would run, the running one included.

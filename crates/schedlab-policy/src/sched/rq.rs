@@ -1,5 +1,6 @@
 //! What one CPU knows about itself beside its fair queue (`struct rq`).
 
+use crate::pelt::CAPACITY_SCALE;
 use schedlab_model::{CpuId, Nanos};
 
 /// Jiffies since the start of the run: ticks of length 1/HZ.
@@ -29,6 +30,8 @@ pub(crate) struct Rq {
     pub wake_stamp: Jiffies,
     /// Most time a newidle balance of this CPU took.
     pub max_idle_balance_cost: Nanos,
+    /// What is left of it for the fair class, as it last looked (`cpu_capacity`).
+    pub cpu_capacity: u64,
     /// When a domain of this CPU is next due.
     pub next_balance: Jiffies,
     /// Its tick is stopped, as far as nohz balancing knows.
@@ -52,6 +55,7 @@ impl Rq {
             wake_avg_idle: AVG_IDLE_AT_BOOT / 2,
             wake_stamp: 0,
             max_idle_balance_cost: migration_cost,
+            cpu_capacity: CAPACITY_SCALE,
             next_balance: 0,
             nohz_tick_stopped: true,
             nohz_kicked: false,

@@ -128,6 +128,8 @@ pub(crate) const PLACEMENT: &[NamedRule<PlacementRules>] = &[
     rule!(Both "balance: from busy cores", "smt_balance", "6.6", smt_balance),
     rule!(Both "balance: last fully busy", "update_sd_pick_busiest", "6.6", last_fully_busy),
     rule!(Both "balance: runnable boost", "find_busiest_queue", "6.5", runnable_boost),
+    rule!(Both "balance: reduced capacity", "sched_reduced_capacity", "6.0", reduced_capacity),
+    rule!(Both "balance: misfit ties", "update_sd_pick_busiest", "6.7", last_misfit),
     rule!(Both "balance: delayed tasks", "can_migrate_task", "6.13", refuses_delayed),
     rule!(Both "balance: ineligible tasks", "can_migrate_task", "6.14", prefers_eligible),
 ];

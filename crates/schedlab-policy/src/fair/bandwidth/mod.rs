@@ -1,10 +1,11 @@
 //! CFS bandwidth: a group may use `quota` of CPU time per `period`, over all CPUs (`struct cfs_bandwidth`).
 //!
 //! A pool per group is refilled every period: `runtime = quota` up to 5.13, `min(runtime + quota, quota + burst)` later. A
-//! CPU's queue takes slices of it (5 ms) as its tasks run, pays debts with the next refill, and is throttled
+//! CPU's queue takes slices of it (`sched_cfs_bandwidth_slice_us`, 5 ms) as its tasks run, pays debts with the next refill, and is throttled
 //! (`throttle`, `task`) when the pool is empty. The last to leave a queue returns all but 1 ms; the slack timer hands
 //! that to throttled queues. Simplified: timers cost no CPU time and expire on a grid that starts at 0 (6.18: at
-//! random), other CPUs are unthrottled at once and not by interrupt, periods too short to handle are not stretched.
+//! random), other CPUs are unthrottled at once and not by interrupt, no period is ever too short to handle (stretching
+//! needs four of them to end within one timer interrupt).
 
 mod pool;
 mod task;
@@ -14,10 +15,8 @@ pub use pool::{Bandwidth, BandwidthStats};
 
 use super::Fair;
 use crate::group_id::GroupId;
-use schedlab_model::{CpuId, Nanos, MSEC};
+use schedlab_model::{CpuId, Nanos, MSEC, USEC};
 
-/// `sysctl_sched_cfs_bandwidth_slice`.
-const SLICE: Nanos = 5 * MSEC;
 /// `cfs_bandwidth_slack_period`.
 const SLACK_PERIOD: Nanos = 5 * MSEC;
 /// `min_bandwidth_expiration`.
@@ -57,6 +56,11 @@ impl Fair {
         (self.bandwidth_due < Nanos::MAX).then_some(self.bandwidth_due)
     }
 
+    /// `sched_cfs_bandwidth_slice`.
+    fn bandwidth_slice(&self) -> Nanos {
+        self.config.knobs.cfs_bandwidth_slice_us * USEC
+    }
+
     fn find_next_timer(&mut self) {
         let pools = self.groups.iter().filter_map(|group| group.bandwidth.as_ref());
         self.bandwidth_due = pools.filter_map(|pool| pool.due()).min().unwrap_or(Nanos::MAX);
@@ -65,12 +69,12 @@ impl Fair {
     /// Fires the timers that are due (`sched_cfs_period_timer`, `sched_cfs_slack_timer`); the CPUs that got somebody to
     /// run.
     pub fn bandwidth_timers(&mut self, now: Nanos) -> Vec<CpuId> {
-        let mut unthrottled = Vec::new();
+        let (mut unthrottled, slice) = (Vec::new(), self.bandwidth_slice());
         for group in (0..self.groups.len() as u32).map(GroupId) {
             let Some(pool) = self.groups[group.index()].bandwidth.as_deref_mut() else { continue };
             if pool.slack_due.is_some_and(|due| due <= now) {
                 pool.slack_due = None;
-                if pool.runtime > SLICE && !pool.refreshes_within(MIN_EXPIRATION, now) {
+                if pool.runtime > slice && !pool.refreshes_within(MIN_EXPIRATION, now) {
                     self.distribute_cfs_runtime(group, now, &mut unthrottled);
                 }
             }
@@ -166,7 +170,7 @@ impl Fair {
         if self.rules.throttles_at_once {
             return self.throttle_cfs_rq(rq, now);
         }
-        if !self.assign_cfs_rq_runtime(rq, SLICE, now) && self.rqs[rq].curr.is_some() {
+        if !self.assign_cfs_rq_runtime(rq, self.bandwidth_slice(), now) && self.rqs[rq].curr.is_some() {
             self.resched_curr(rq);
             if self.decisions.is_some() {
                 self.explain_runtime_over(rq, now);
@@ -193,6 +197,7 @@ impl Fair {
     /// `return_cfs_rq_runtime`: the last one has left the queue.
     #[inline(never)]
     pub(super) fn return_cfs_rq_runtime(&mut self, rq: usize, now: Nanos) {
+        let slice = self.bandwidth_slice();
         let q = &mut self.rqs[rq];
         let slack = q.runtime_remaining - MIN_RUNTIME;
         if slack <= 0 {
@@ -205,7 +210,7 @@ impl Fair {
         };
         let Some(pool) = self.groups[q.group.index()].bandwidth.as_deref_mut().filter(|_| !expired) else { return };
         pool.runtime += slack as u64;
-        if pool.runtime > SLICE
+        if pool.runtime > slice
             && !pool.throttled.is_empty()
             && !pool.refreshes_within(SLACK_PERIOD + MIN_EXPIRATION, now)
         {

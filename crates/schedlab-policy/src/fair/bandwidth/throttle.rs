@@ -3,7 +3,6 @@
 //! Up to 6.17 the group's entity leaves the queue above, as if everybody inside slept, and comes back as a wakeup; tasks
 //! inside keep their state. Later kernels only mark the queues below; tasks leave one by one (`task`).
 
-use super::SLICE;
 use crate::decision::{Pool, Verdict, QUOTA_USED};
 use crate::fair::entity::EntityId;
 use crate::fair::hierarchy::Counted;
@@ -38,7 +37,7 @@ impl Fair {
     pub(super) fn throttle_cfs_rq(&mut self, rq: usize, now: Nanos) -> bool {
         let running = self.running(rq).is_some();
         let whole = self.rules.throttles_at_once && running;
-        let target = if whole { SLICE } else { 1 };
+        let target = if whole { self.bandwidth_slice() } else { 1 };
         if self.rules.throttle_borrows && self.assign_cfs_rq_runtime(rq, target, now) {
             return false;
         }

@@ -1,0 +1,68 @@
+//! What is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
+//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): 1024 less the utilisation of the real-time class, at least 1.
+//!
+//! A CPU looks at itself when it balances in its lowest domain, and a group's number is made of those below when one of
+//! its CPUs balances there; a newidle pass does neither before the domain's interval is over. Others see what was. Before
+//! a task of the machine is real-time every number is what the machine gives and nothing is looked at. Left out:
+//! interrupts (`cpu_util_irq`), deadline tasks, thermal and frequency limits.
+
+use schedlab_model::CpuId;
+
+use super::domains::Group;
+use super::{CpuIdle, Env};
+use crate::pelt::CAPACITY_SCALE;
+use crate::Sched;
+
+impl Sched {
+    /// `capacity_of`.
+    #[inline]
+    pub(crate) fn capacity_of(&self, cpu: CpuId) -> u64 {
+        self.rqs[cpu.index()].cpu_capacity
+    }
+
+    /// `check_cpu_capacity`: noticeably less than the CPU has without the real-time class.
+    #[inline]
+    pub(super) fn check_cpu_capacity(&self, cpu: CpuId, imbalance_pct: u32) -> bool {
+        self.capacity_of(cpu) * u64::from(imbalance_pct) < CAPACITY_SCALE * 100
+    }
+
+    /// `update_group_capacity` of the group that pulls, before its statistics are taken.
+    #[inline]
+    pub(super) fn update_group_capacity(&mut self, env: &Env) {
+        if self.rt.in_use() {
+            self.renew_capacity(env);
+        }
+    }
+
+    #[inline(never)]
+    fn renew_capacity(&mut self, env: &Env) {
+        let jiffies = self.jiffies(env.now);
+        if env.idle == CpuIdle::Newly && jiffies < self.domains.local_group_mut(env.this, env.level).next_update {
+            return;
+        }
+        let hz = u64::from(self.fair.config.hz);
+        let longest = (hz * self.topology.nr_cpus() as u64 / 10).max(1);
+        let interval = (self.domains.state(env.this, env.level).balance_interval * hz).div_ceil(1000);
+        let capacity = match env.level.checked_sub(1) {
+            None => self.update_cpu_capacity(env),
+            Some(below) => self.domains.at(env.this, below).groups.iter().map(|group| group.capacity).sum(),
+        };
+        let group = self.domains.local_group_mut(env.this, env.level);
+        (group.capacity, group.next_update) = (capacity, jiffies + interval.clamp(1, longest));
+    }
+
+    /// `update_cpu_capacity`.
+    fn update_cpu_capacity(&mut self, env: &Env) -> u64 {
+        let used = self.rt.update_load_avg(env.dst, env.now);
+        let capacity = CAPACITY_SCALE.saturating_sub(used).max(1);
+        self.rqs[env.dst.index()].cpu_capacity = capacity;
+        capacity
+    }
+
+    /// `sched_reduced_capacity`, as what it makes of a group: most load of a CPU with a single task and little capacity.
+    pub(super) fn pressed_load(&self, group: &Group, pct: u32, considers: impl Fn(CpuId) -> bool) -> u64 {
+        let pressed = |cpu: &CpuId| self.fair.rq(*cpu).h_nr_running == 1 && self.check_cpu_capacity(*cpu, pct);
+        let cpus = group.cpus.iter().copied().filter(|cpu| considers(*cpu) && pressed(cpu));
+        cpus.map(|cpu| self.fair.cpu_load(cpu)).max().unwrap_or(0)
+    }
+}
