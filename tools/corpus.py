@@ -42,6 +42,10 @@ WORKLOADS = {
     # More tasks than sched_nr_latency, one with a slice beyond sched_latency, SCHED_IDLE tasks that sleep or do not.
     "crowd": f"timeout 4 nice -n -20 {HOG} & for i in $(seq 12); do timeout 4 nice -n 19 {HOG} & done; "
     f"chrt -i 0 timeout 4 {HOG} & chrt -i 0 stress-ng --nanosleep 2 -t 3; wait",
+    # Nice values, classes, slices, CPUs; forks and yields; real time and back.
+    "chaos-slices": "./chaos s 5 2 11",
+    "chaos-forks": "./chaos f 3 2 12",
+    "chaos-classes": "./chaos r 5 2 13",
     "video": f"rt-app video.json & sleep 2; for i in 1 2 3; do timeout 6 {HOG} & done; wait",
 }
 SESSIONS = {
@@ -51,6 +55,7 @@ SESSIONS = {
 }
 """Each session a group of its own, beside tasks of no session."""
 
+CHAOS = Path(__file__).with_name("chaos.c")
 VIDEO = "/usr/share/doc/rt-app/examples/video-short.json"
 """rt-app itself reads it only after its workgen has made JSON of it."""
 
@@ -124,6 +129,8 @@ def make(trace: Trace, engine: Engine) -> None:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         if "video.json" in line:
             subprocess.run(["workgen", "-d", "-o", "video.json", VIDEO], check=True)
+        if "./chaos" in line:
+            subprocess.run(["cc", "-O1", "-static", "-o", "chaos", CHAOS], check=True)
         order = Order(
             trace.kernel,
             (line,),

@@ -254,6 +254,14 @@ def test_files_that_the_workload_names_are_there(here: Callable[..., None], tmp_
     assert programs.shell_line(["a", "b c"]) == "a 'b c'"
 
 
+def test_a_program_by_a_relative_path_is_where_the_workload_starts(here: Callable[..., None], tmp_path: Path) -> None:
+    here("ldd", "echo not a dynamic executable\n")
+    load = Path("load")
+    load.write_bytes(b"\x7fELF")
+    load.chmod(0o755)
+    assert programs.files("./load fast", tmp_path / "bin/busybox")["work/load"] == load
+
+
 def test_a_dynamic_busybox_is_refused(here: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     here("ldd", "echo 'libc.so.6 => /lib/libc.so.6 (0x1)'\n")
     with pytest.raises(ArmError, match="is not static"):

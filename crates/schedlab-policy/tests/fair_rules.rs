@@ -723,3 +723,27 @@ fn a_new_weight_ends_the_protection_of_a_running_group() {
         assert_eq!(is_protected(&fair), protected, "{version}");
     }
 }
+
+/// SCHED_IDLE is no `fair_policy()`: `__setscheduler_params` leaves nice value and slice as they were, and they are back with
+/// the next change of the nice value.
+#[test]
+fn sched_idle_takes_neither_nice_value_nor_slice() {
+    for version in ["6.1", "6.12.107", "7.2"] {
+        let mut fair = fair(version, &[]);
+        let task = runner(&mut fair, -9);
+        fair.set_scheduler(task, (FairPolicy::Normal, -9, Some(5 * MSEC)), 0);
+        let slice = fair.slice_of(task);
+        fair.set_scheduler(task, (FairPolicy::Idle, 4, Some(MSEC)), MSEC);
+        let se = fair.entity(task);
+        assert_eq!((se.nice, se.load.weight), (-9, fair_weight_of_idle()), "{version}");
+        assert_eq!(fair.slice_of(task), slice, "{version}");
+        // Again: nothing changes. A nice value is kept for later, and weighs nothing now.
+        fair.set_scheduler(task, (FairPolicy::Idle, 7, None), 2 * MSEC);
+        fair.set_nice(task, 7, 2 * MSEC);
+        assert_eq!((fair.entity(task).nice, fair.entity(task).load.weight), (7, fair_weight_of_idle()), "{version}");
+    }
+}
+
+fn fair_weight_of_idle() -> u64 {
+    schedlab_policy::weight::LoadWeight::of_task(0, FairPolicy::Idle).weight
+}

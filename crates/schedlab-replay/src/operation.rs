@@ -48,6 +48,8 @@ pub enum Operation {
     SetScheduler { pid: Pid, policy: FairPolicy, nice: i8, slice: Option<Nanos> },
     /// The same by `sched_setscheduler`, which keeps nice value and slice.
     SetPolicy { pid: Pid, policy: FairPolicy },
+    /// `set_user_nice`; a SCHED_IDLE task weighs what it did.
+    SetNice { pid: Pid, nice: i8 },
     /// A new weight: nice value, or SCHED_IDLE.
     Reweight { pid: Pid, weight: Weight },
     /// A task leaves the fair class (`__sched_setscheduler`, a priority boost).

@@ -28,6 +28,8 @@ pub enum What {
     Hrtick,
     /// The kernel is about to change a task's scheduling.
     Set(Set),
+    /// A system call that does so names a task; what it asks for, another record may tell.
+    Names(Pid),
     /// A runqueue's clock (`clock_task`), read where its lock is held: of this CPU, else of the task's. `regroups`: where a
     /// task comes back to its queue from a change that moves it (ENQUEUE_RESTORE, ENQUEUE_MOVE).
     Clock {
@@ -54,7 +56,7 @@ pub enum What {
 /// A change of a task's scheduling, as a probe or a system call says before it comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Set {
-    /// `__sched_setscheduler`: policy as user space numbers it; a slice of 0 is none.
+    /// `__sched_setscheduler`: policy as user space numbers it; a slice of 0 is none. `pid` may be [`UNNAMED`].
     Scheduler { pid: Pid, policy: u32, nice: i8, slice: Nanos },
     /// `sched_setscheduler`, which keeps nice value and slice; perhaps not permitted.
     Policy { pid: Pid, policy: u32 },
@@ -172,6 +174,10 @@ impl Step {
                 let policy = fields.0.split_once("policy: ").and_then(|(_, rest)| argument(rest));
                 let set = |policy| Set::Policy { pid: named.unwrap_or(record.pid), policy };
                 [step(policy.map_or(What::Other, |policy| What::Set(set(policy as u32)))), None]
+            }
+            Body::Other { name: "sys_sched_setattr(pid", fields } => {
+                let named = argument(fields.0).filter(|pid| *pid > 0);
+                [step(What::Names(named.unwrap_or(record.pid))), None]
             }
             Body::Other { name: "sys_setpriority(which", fields } => {
                 [step(priority(fields.0, record.pid).map_or(What::Other, What::Set)), None]
@@ -327,6 +333,9 @@ fn argument(arguments: &str) -> Option<Pid> {
     Pid::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
 }
 
+/// A probe that cannot read the task's pid: the system call before it names the task.
+pub const UNNAMED: Pid = 0;
+
 /// PRIO_PROCESS, of the caller or by pid; the nice value is a number of 32 bits.
 fn priority(arguments: &str, caller: Pid) -> Option<Set> {
     let after = |name: &str| arguments.split_once(name).map(|(_, rest)| rest.split([',', ')']).next().unwrap_or(rest));
@@ -338,7 +347,7 @@ fn priority(arguments: &str, caller: Pid) -> Option<Set> {
 }
 
 fn set(scheduler: bool, fields: Fields<'_>) -> Option<Set> {
-    let (pid, nice) = (fields.number("p")?, fields.number::<i64>("nice")?.clamp(-20, 19) as i8);
+    let (pid, nice) = (fields.number("p").unwrap_or(UNNAMED), fields.number::<i64>("nice")?.clamp(-20, 19) as i8);
     match scheduler {
         true => Some(Set::Scheduler { pid, policy: fields.number("policy")?, nice, slice: fields.number("slice")? }),
         false => Some(Set::Nice { pid, nice }),

@@ -53,7 +53,8 @@ def with_libraries(program: Path, ldd: Callable[[Path], str] | None = None) -> d
     with program.open("rb") as file:
         if file.read(4) != b"\x7fELF":
             raise InputError(f"{program} is no binary program", hint="name the interpreter, and the script as its file")
-    return {str(program).lstrip("/"): program, **libraries(program, ldd)}
+    home = str(program).lstrip("/") if program.is_absolute() else f"{WORK}/{program}"
+    return {home: program, **libraries(program, ldd)}
 
 
 def libraries(program: Path, ldd: Callable[[Path], str] | None = None) -> dict[str, Path]:

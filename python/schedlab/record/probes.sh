@@ -41,7 +41,11 @@ group() { # OBJECT
 }
 
 groups=$1
-known "p->se.sched_delayed:u8" || exit 1
+if ! known "p->se.sched_delayed:u8"; then
+	# Without type information only what has one layout on all kernels: struct sched_attr, which system calls share.
+	define 'p:e/sa __sched_setscheduler policy=+4($arg2):u32 nice=+16($arg2):s32 slice=+24($arg2):u64'
+	exit 1
+fi
 zero=$(first_known "p->se.cfs_rq" zero_vruntime min_vruntime)
 sum=$(first_known "p->se.cfs_rq" sum_w_vruntime avg_vruntime)
 weight=$(first_known "p->se.cfs_rq" sum_weight avg_load)

@@ -101,12 +101,13 @@ impl Fair {
     /// `set_user_nice`; values outside -20..=19 change nothing.
     pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
         let id = EntityId::of(task);
-        let (cpu, old) = (self.se(id).cpu, self.se(id).nice);
-        if old == nice || !(-20..=19).contains(&nice) {
+        let (cpu, old) = (self.se(id).cpu, self.se(id).prio);
+        if self.se(id).nice == nice || !(-20..=19).contains(&nice) {
             return self.need_resched(cpu);
         }
         self.requeue_around(id, true, now, |fair| {
-            fair.se_mut(id).nice = nice;
+            let se = fair.se_mut(id);
+            (se.nice, se.prio) = (nice, nice);
             fair.set_load_weight(id);
         });
         self.prio_changed(id, old, now);
@@ -147,6 +148,7 @@ impl Fair {
 
     /// `__sched_setscheduler` from one fair policy to another or the same, nice value and slice named together. Where tasks
     /// may have their own slices, a call that names none is taken to change it: the task is requeued though it keeps all.
+    /// SCHED_IDLE is no `fair_policy()`: of its nice value and slice only the priority is taken, for the moment.
     pub fn set_scheduler(
         &mut self,
         task: TaskId,
@@ -155,14 +157,17 @@ impl Fair {
     ) -> Resched {
         let (id, wanted, custom) = (EntityId::of(task), slice.unwrap_or(0), self.rules.slice == SliceSource::Custom);
         let (se, base_slice) = (self.se(id), self.config.knobs.base_slice);
-        let (cpu, old, nice) = (se.cpu, se.nice, nice.clamp(-20, 19));
-        if se.policy == policy && old == nice && !(custom && wanted != se.slice) {
+        let (cpu, old, nice, idle) = (se.cpu, se.prio, nice.clamp(-20, 19), policy == FairPolicy::Idle);
+        if se.policy == policy && (idle || se.nice == nice && !(custom && wanted != se.slice)) {
             return self.need_resched(cpu);
         }
         self.requeue_around(id, nice == old, now, |fair| {
             let se = fair.se_mut(id);
-            (se.policy, se.nice) = (policy, nice);
-            if custom {
+            (se.policy, se.prio) = (policy, nice);
+            if !idle {
+                se.nice = nice;
+            }
+            if custom && !idle {
                 se.custom_slice = wanted > 0;
                 se.slice = if wanted > 0 { wanted.clamp(SLICE_RANGE.0, SLICE_RANGE.1) } else { base_slice };
             }
@@ -279,7 +284,7 @@ impl Fair {
 
     /// `prio_changed_fair`: a running task made less important goes, a queued one may now preempt.
     fn prio_changed(&mut self, id: EntityId, old_nice: i8, now: Nanos) {
-        let (cpu, on_rq, nice) = (self.se(id).cpu, self.se(id).on_rq, self.se(id).nice);
+        let (cpu, on_rq, nice) = (self.se(id).cpu, self.se(id).on_rq, self.se(id).prio);
         let rq = self.se(id).cfs_rq as usize;
         // Alone on the CPU, that is, not merely in its group.
         if !on_rq || self.rq(cpu).nr_running == 1 && !self.rules.prio_changed_alone {

@@ -83,6 +83,8 @@ pub struct Entity {
     pub(super) runnable: u32,
     /// Nice value.
     pub nice: i8,
+    /// The one that `p->prio` stands for: another where SCHED_IDLE was asked for with a nice value, which is not kept.
+    pub(super) prio: i8,
     /// latency-nice value (2023 series).
     pub latency_nice: i8,
     /// Policy; a group's is IDLE if its `cpu.idle` is set, else NORMAL.

@@ -175,6 +175,7 @@ impl Fair {
             my_q: None,
             depth: 0,
             nice: 0,
+            prio: 0,
             latency_nice: 0,
             policy: FairPolicy::Normal,
             on_rq: false,

@@ -44,6 +44,7 @@ impl Fair {
         entity.slice = own.unwrap_or(self.config.knobs.base_slice);
         entity.avg = SchedAvg::of_new_task(entity.load, &self.rules.pelt);
         entity.nice = attr.nice.clamp(-20, 19);
+        entity.prio = entity.nice;
         entity.latency_nice = attr.latency_nice.clamp(-20, 19);
         entity.policy = attr.policy;
         entity.custom_slice = own.is_some();

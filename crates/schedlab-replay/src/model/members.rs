@@ -174,11 +174,22 @@ impl Model {
         let now = self.clock(cpu);
         match weight {
             Weight::Nice(nice) => {
-                self.fair.set_policy(id, FairPolicy::Normal, now);
+                // SCHED_BATCH shows in no record.
+                if self.fair.entity(id).policy == FairPolicy::Idle {
+                    self.fair.set_policy(id, FairPolicy::Normal, now);
+                }
                 self.fair.set_nice(id, nice, now);
             }
             Weight::Idle => drop(self.fair.set_policy(id, FairPolicy::Idle, now)),
         }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `set_user_nice`.
+    pub(super) fn set_nice(&mut self, pid: Pid, nice: i8) {
+        let Some(id) = self.members.get(&pid).map(|member| member.id) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        self.fair.set_nice(id, nice, self.clock(cpu));
         self.fair.clear_resched(cpu);
     }
 

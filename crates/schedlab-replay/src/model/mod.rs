@@ -152,6 +152,7 @@ impl Model {
             Operation::SetAffinity { pid } => self.set_affinity(pid),
             Operation::SetScheduler { pid, policy, nice, slice } => self.set_scheduler(pid, (policy, nice, slice)),
             Operation::SetPolicy { pid, policy } => self.set_policy(pid, policy),
+            Operation::SetNice { pid, nice } => self.set_nice(pid, nice),
             Operation::Reweight { pid, weight } => self.reweight(pid, weight),
             Operation::Leave { pid } => self.leave_class(pid),
             Operation::Return { pid, at } => self.return_to_class(pid, at),

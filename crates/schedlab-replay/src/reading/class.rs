@@ -88,9 +88,11 @@ impl Reading {
         let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.is_fair()) else { return };
         match set {
             Set::Nice { nice, .. } | Set::Priority { nice, .. } => {
-                if task.weight != Weight::Idle && task.weight != Weight::Nice(nice) {
-                    self.reweight(pid, Weight::Nice(nice));
+                if task.weight != Weight::Idle {
+                    task.weight = Weight::Nice(nice);
                 }
+                task.prio = 120 + i32::from(nice);
+                self.push(Operation::SetNice { pid, nice });
             }
             Set::Affinity { .. } => self.push(Operation::SetAffinity { pid }),
             Set::Policy { policy, .. } => match fair_policy(policy) {

@@ -44,7 +44,7 @@ impl Reading {
     /// Whether the records behind one that shows no flag show that it was set already: the next one has it, and nothing
     /// in between could have set it.
     fn was_set<'a>(&self, cpu: CpuId, clear: &Step, rest: impl Iterator<Item = &'a Step>) -> bool {
-        if self.decides_for(cpu, clear) {
+        if self.decides_for(cpu, clear) || clear.cpu == cpu && clear.in_task() && charges(clear) {
             return false;
         }
         for step in rest {
@@ -134,4 +134,9 @@ impl Reading {
             self.cpu(cpu).flag = false;
         }
     }
+}
+
+/// A charge by the task's own code may be that of a change which sets the flag.
+fn charges(step: &Step) -> bool {
+    matches!(step.kind(), Some(Kind::Runtime { .. }))
 }

@@ -20,7 +20,7 @@ use schedlab_trace::Kind;
 
 use self::ahead::charged_before_probe;
 use crate::operation::{Operation, Weight, Whereabouts};
-use crate::step::{Set, Step, What};
+use crate::step::{Set, Step, What, UNNAMED};
 use crate::window::Window;
 
 /// What is known from the records so far.
@@ -103,6 +103,8 @@ struct Task {
     away: bool,
     /// It is about to change its own or another's scheduling.
     sets: Option<Set>,
+    /// Whose, as its system call says.
+    names: Option<Pid>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,6 +152,7 @@ impl Reading {
                 return;
             }
             What::Yield => {
+                self.cancel(step.pid);
                 self.cpu(step.cpu).yields = true;
                 return;
             }
@@ -159,7 +162,13 @@ impl Reading {
             }
             What::Set(set) => {
                 if let Some(task) = self.tasks.get_mut(&step.pid) {
-                    task.sets = Some(set);
+                    task.announce(set, step.pid);
+                }
+                return;
+            }
+            What::Names(pid) => {
+                if let Some(task) = self.tasks.get_mut(&step.pid) {
+                    task.names = Some(pid);
                 }
                 return;
             }
@@ -279,7 +288,16 @@ impl Reading {
 impl Task {
     fn new(prio: i32, weight: Weight, place: Place) -> Self {
         let (taken, exiting, waking, woken, moved, away) = (false, false, false, false, false, false);
-        Task { prio, weight, place, taken, exiting, waking, woken, moved, away, sets: None, asked: 0 }
+        Task { prio, weight, place, taken, exiting, waking, woken, moved, away, sets: None, names: None, asked: 0 }
+    }
+
+    /// The task, `own`, says what it is about to do.
+    fn announce(&mut self, set: Set, own: Pid) {
+        let named = self.sets.map(Set::whose).or(self.names.take()).unwrap_or(own);
+        self.sets = Some(match set {
+            Set::Scheduler { pid: UNNAMED, policy, nice, slice } => Set::Scheduler { pid: named, policy, nice, slice },
+            set => set,
+        });
     }
 
     /// Whether the fair class has it now.
