@@ -77,8 +77,9 @@ def test_why_a_task_waits(scenario: str, capsys: pytest.CaptureFixture[str]) -> 
         (["--task", "1"], "--task and --at go together"),
         (["--task", "1", "--at", "5"], "is not a time"),
         (["--variant", "cfs", "--task", "haug", "--at", "5ms"], "no task"),
-        (["--variant", "cfs", "--task", "hog", "--at", "5ms"], "say which by pid: 1, 2"),
-        (["--variant", "cfs", "--task", "1", "--at", "5s"], "the run ends at 50000000 ns"),
+        (["--variant", "cfs", "--task", "hog", "--at", "5ms"], "say which by pid, first those that wait: "),
+        (["--variant", "cfs", "--task", "lat", "--at", "5ms"], "did you mean"),
+        (["--variant", "cfs", "--task", "1", "--at", "5s"], "the run ends at 50.000000 ms, before 5000.000000 ms"),
         (["--variant", "cfs"], "--variant goes with --task"),
     ],
 )
@@ -140,3 +141,40 @@ def test_costs_are_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "no decision: costs parted them" in out, out
     assert " since its last common event " in out
     assert " decisions before are alike" in out
+
+
+PLACED = """
+name = "placed"
+machine = { base = "laptop-8" }
+duration = "100ms"
+noise = false
+workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe", threads = 2 }]
+variant = [
+    { name = "idle", kernel = "6.12", hz = 1000 },
+    { name = "weight", kernel = "6.12", hz = 1000, features = { WA_IDLE = false } },
+]
+"""
+
+
+def test_a_placement_shows_every_cpu_it_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "placed.toml"
+    path.write_text(PLACED)
+    assert main(["explain", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["question"] == "placement"
+    for side in document["sides"]:
+        decision = side["decision"]
+        steps = decision["looked"]
+        assert steps[0]["function"].startswith("wake_affine")
+        last = steps[-1]
+        # The last step is the one that decided, on the CPU chosen.
+        assert last["cpus"] == [decision["other_cpu"]]
+        assert "taken" in last["answer"] or "stays" in last["answer"]
+        assert all(step["idle"] + step["sched_idle"] <= len(step["cpus"]) for step in steps)
+    assert main(["explain", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "  asked" in out
+    assert " cache    idle  queued    load  answer" in out
+    assert "wake_affine [WA_IDLE]" in out
+    assert "wake_affine [WA_WEIGHT]" in out
+    assert max(map(len, out.splitlines())) <= 120

@@ -84,8 +84,8 @@ impl KernelConfig {
             let names = Feature::all().iter().filter(|info| info.default_in(series).is_some()).map(|info| info.name);
             return Err(ConfigError::UnknownFeature { name: name.to_string(), version, nearest: nearest(name, names) });
         };
-        if !feature.info().modelled && on != default {
-            return Err(ConfigError::NotModelled { name: feature.info().name, version, stays: default });
+        if let Some(why) = feature.info().left_out.filter(|_| on != default) {
+            return Err(ConfigError::NotModelled { name: feature.info().name, version, stays: default, why });
         }
         self.features.put(feature, on);
         Ok(())
@@ -214,7 +214,7 @@ mod tests {
         assert!(c.set_feature("HRTICK", false).is_ok());
         assert_eq!(
             c.set_feature("HRTICK_DL", true).unwrap_err().to_string(),
-            "feature HRTICK_DL of kernel 6.12.0 is not modelled; it stays off"
+            "feature HRTICK_DL of kernel 6.12.0 is not modelled: there is no SCHED_DEADLINE; it stays off"
         );
         assert!(c.set_knob("latency_ns", 1).unwrap_err().to_string().contains("no knob latency_ns"));
         let mut old = config("5.7", 8);

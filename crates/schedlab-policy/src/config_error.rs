@@ -14,7 +14,7 @@ pub enum ConfigError {
         nearest: Vec<&'static str>,
     },
     /// The kernel has the feature, this model does not.
-    #[error("feature {name} of kernel {version} is not modelled; it stays {}", if *stays { "on" } else { "off" })]
+    #[error("feature {name} of kernel {version} is not modelled: {why}; it stays {}", if *stays { "on" } else { "off" })]
     NotModelled {
         /// The feature.
         name: &'static str,
@@ -22,6 +22,8 @@ pub enum ConfigError {
         version: &'static str,
         /// The value it has.
         stays: bool,
+        /// What the model does instead.
+        why: &'static str,
     },
     /// No such knob in this version.
     #[error("kernel {version} has no knob {name}")]

@@ -97,7 +97,8 @@ pub struct Decision {
     pub rule: &'static str,
     /// The feature that made the difference, if one did.
     pub feature: Option<Feature>,
-    /// The two numbers compared, with their names; signed differences from the queue's zero point.
+    /// The two numbers compared, with their names; signed differences from the queue's zero point. One without a name is
+    /// none.
     pub compared: [(&'static str, i64); 2],
 }
 
@@ -114,6 +115,12 @@ impl Decision {
         let (class, queue, by) = (Class::Fair, GroupId::ROOT, None);
         let (during, asked) = (During::Other, Resched::No);
         Decision { now, cpu, class, queue, by, verdict, during, asked, rule, feature, compared }
+    }
+
+    /// The numbers compared that there are.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<(&'static str, i64)> {
+        self.compared.into_iter().filter(|(name, _)| !name.is_empty()).collect()
     }
 
     /// The function of this kernel that decides so.
@@ -143,6 +150,9 @@ impl Decision {
             Verdict::Leave(_) => "throttle_cfs_rq_work",
             Verdict::Place(..) if self.rule.starts_with("wake_affine") => "wake_affine",
             Verdict::Place(..) if self.rule == "idlest group" => names.idlest_cpu,
+            Verdict::Place(..) if self.rule == ONLY_ALLOWED => "select_task_rq",
+            Verdict::Place(..) if self.rule == FALLBACK => "select_fallback_rq",
+            Verdict::Place(..) if matches!(self.rule, STAYS | "no domain") => "select_task_rq_fair",
             Verdict::Place(..) => "select_idle_sibling",
             Verdict::Search(_) => "select_idle_cpu",
             Verdict::Pull(..) => names.balance,
@@ -188,5 +198,8 @@ impl Decision {
 }
 
 /// Names of rules.
+pub(crate) const ONLY_ALLOWED: &str = "only allowed CPU";
+pub(crate) const FALLBACK: &str = "not allowed on the choice";
+pub(crate) const STAYS: &str = "previous CPU";
 pub(crate) const QUOTA_USED: &str = "its group's quota is used up";
 pub(crate) const PUSHED: &str = "waits here, could run there";

@@ -11,16 +11,16 @@ pub struct FeatureInfo {
     pub name: &'static str,
     /// What it does.
     pub effect: &'static str,
-    /// Whether switching it changes anything in this model.
-    pub modelled: bool,
+    /// Why switching it would change nothing in this model, where that is so; then it is refused.
+    pub left_out: Option<&'static str>,
     defaults: &'static [u8; SERIES],
 }
 
 const SERIES: usize = 11;
 
-/// `Variant NAME modelled "one letter per Series: T on, F off, - absent" "effect"`.
+/// `Variant NAME "why it is not modelled, if it is not" "one letter per Series: T on, F off, - absent" "effect"`.
 macro_rules! features {
-    ($($variant:ident $name:ident $modelled:literal $defaults:literal $effect:literal;)*) => {
+    ($($variant:ident $name:ident $left_out:literal $defaults:literal $effect:literal;)*) => {
         /// A feature switch, named as in the kernel.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub enum Feature {
@@ -31,7 +31,7 @@ macro_rules! features {
             feature: Feature::$variant,
             name: stringify!($name),
             effect: $effect,
-            modelled: $modelled,
+            left_out: if $left_out.is_empty() { None } else { Some($left_out) },
             defaults: $defaults,
         },)*];
     };
@@ -39,49 +39,49 @@ macro_rules! features {
 
 //                     5.2 5.7 5.13 6.1 6.3 RFC 6.6 6.12.0 6.12.107 6.18 7.2
 features! {
-    GentleFairSleepers GENTLE_FAIR_SLEEPERS true b"TTTTT------" "halve the credit of a sleeper";
-    StartDebit START_DEBIT true b"TTTTT------" "place a new task one slice to the right";
-    PlaceLag PLACE_LAG true b"-----TTTTTT" "keep the lag over sleep and migration";
-    PlaceFudge PLACE_FUDGE true b"-----T-----" "place short slices at zero lag";
-    PlaceBonus PLACE_BONUS true b"-----F-----" "move a sleeper left by half a slice";
-    MinimalVa MINIMAL_VA true b"-----F-----" "measure vruntimes from V instead of the minimum";
-    PlaceDeadlineInitial PLACE_DEADLINE_INITIAL true b"-----TTTTTT" "a new task's first slice is half as long";
-    PlaceRelDeadline PLACE_REL_DEADLINE true b"-------TTTT" "keep the relative deadline over a requeue";
-    RunToParity RUN_TO_PARITY true b"------TTTTT" "let the running task reach parity or its slice";
-    PreemptShort PREEMPT_SHORT true b"-------TTTT" "a shorter slice may break that protection";
-    NextBuddy NEXT_BUDDY true b"FFFFFFFFFFF" "prefer the task woken last";
-    LastBuddy LAST_BUDDY true b"TTTTT------" "prefer the task preempted last";
-    PickBuddy PICK_BUDDY true b"--------TTT" "honour the next buddy when picking";
-    CacheHotBuddy CACHE_HOT_BUDDY true b"TTTTTTTTTTT" "the balancer treats buddies as cache hot";
-    DelayDequeue DELAY_DEQUEUE true b"-------TTTT" "a sleeper that owes service stays queued";
-    DelayZero DELAY_ZERO true b"-------TTTT" "such a sleeper never comes back with credit";
-    ParanoidAvg PARANOID_AVG false b"----------F" "check the sums for overflow";
-    WakeupPreemption WAKEUP_PREEMPTION true b"TTTTTTTTTTT" "a wakeup may preempt at all";
-    Hrtick HRTICK true b"FFFFFFFFFFT" "a timer at the exact end of the slice";
-    HrtickDl HRTICK_DL false b"--FFFFFFFFT" "the same for SCHED_DEADLINE";
-    DoubleTick DOUBLE_TICK true b"FFFFFFFFF--" "up to 6.3: test at the tick although the timer is armed";
-    NontaskCapacity NONTASK_CAPACITY false b"TTTTTTTTTTT" "interrupts reduce a CPU's capacity";
-    TtwuQueue TTWU_QUEUE true b"TTTTTTTTTTT" "queue a remote wakeup by interrupt";
-    SisAvgCpu SIS_AVG_CPU true b"FF---------" "skip the idle search when idle time is short";
-    SisProp SIS_PROP true b"TTTFFFF----" "bound the idle search by average idle time";
-    SisUtil SIS_UTIL true b"---TTTTTTTT" "bound the idle search by the LLC's utilisation";
-    LbBias LB_BIAS false b"F----------" "bias the balancer towards staying";
-    LbMin LB_MIN true b"FFFFFFFFFFF" "the balancer leaves tiny loads alone";
-    AttachAgeLoad ATTACH_AGE_LOAD false b"TTTTTTTTTTT" "age the load of an attached task";
-    WaIdle WA_IDLE true b"TTTTTTTTTTT" "wake_affine: prefer an idle waker or previous CPU";
-    WaWeight WA_WEIGHT true b"TTTTTTTTTTT" "wake_affine: compare loads";
-    WaBias WA_BIAS true b"TTTTTTTTTTT" "wake_affine: bias the comparison by the domain's imbalance";
-    UtilEst UTIL_EST true b"TTTTTTTTTTT" "estimate utilisation over sleeps";
-    UtilEstFastup UTIL_EST_FASTUP true b"-TTTTTT----" "let the estimate rise at once";
-    RtPushIpi RT_PUSH_IPI false b"TTTFTTTTFTF" "real-time push by interrupt";
-    RtRuntimeShare RT_RUNTIME_SHARE true b"TTFFFFFFFFF" "the real-time class borrows runtime from other CPUs";
-    WarnDoubleClock WARN_DOUBLE_CLOCK false b"FFFFFFFFFFF" "debugging aid";
-    LatencyWarn LATENCY_WARN false b"--FFFFFFFFF" "debugging aid";
-    AltPeriod ALT_PERIOD true b"--TTT------" "the period counts the CPU's tasks, not the queue's";
-    BaseSlice BASE_SLICE true b"--TTT------" "a slice is never below min_granularity";
-    HzBw HZ_BW false b"------T----" "keep the tick for bandwidth-limited tasks";
-    NiRandom NI_RANDOM true b"---T----T-T" "skip newidle balancing at random by its success rate";
-    NiRate NI_RATE false b"----------T" "scale newidle balancing's success ratio by its rate";
+    GentleFairSleepers GENTLE_FAIR_SLEEPERS "" b"TTTTT------" "halve the credit of a sleeper";
+    StartDebit START_DEBIT "" b"TTTTT------" "place a new task one slice to the right";
+    PlaceLag PLACE_LAG "" b"-----TTTTTT" "keep the lag over sleep and migration";
+    PlaceFudge PLACE_FUDGE "" b"-----T-----" "place short slices at zero lag";
+    PlaceBonus PLACE_BONUS "" b"-----F-----" "move a sleeper left by half a slice";
+    MinimalVa MINIMAL_VA "" b"-----F-----" "measure vruntimes from V instead of the minimum";
+    PlaceDeadlineInitial PLACE_DEADLINE_INITIAL "" b"-----TTTTTT" "a new task's first slice is half as long";
+    PlaceRelDeadline PLACE_REL_DEADLINE "" b"-------TTTT" "keep the relative deadline over a requeue";
+    RunToParity RUN_TO_PARITY "" b"------TTTTT" "let the running task reach parity or its slice";
+    PreemptShort PREEMPT_SHORT "" b"-------TTTT" "a shorter slice may break that protection";
+    NextBuddy NEXT_BUDDY "" b"FFFFFFFFFFF" "prefer the task woken last";
+    LastBuddy LAST_BUDDY "" b"TTTTT------" "prefer the task preempted last";
+    PickBuddy PICK_BUDDY "" b"--------TTT" "honour the next buddy when picking";
+    CacheHotBuddy CACHE_HOT_BUDDY "" b"TTTTTTTTTTT" "the balancer treats buddies as cache hot";
+    DelayDequeue DELAY_DEQUEUE "" b"-------TTTT" "a sleeper that owes service stays queued";
+    DelayZero DELAY_ZERO "" b"-------TTTT" "such a sleeper never comes back with credit";
+    ParanoidAvg PARANOID_AVG "a check, it decides nothing" b"----------F" "check the sums for overflow";
+    WakeupPreemption WAKEUP_PREEMPTION "" b"TTTTTTTTTTT" "a wakeup may preempt at all";
+    Hrtick HRTICK "" b"FFFFFFFFFFT" "a timer at the exact end of the slice (7.2: off without CONFIG_HRTIMER_REARM_DEFERRED)";
+    HrtickDl HRTICK_DL "there is no SCHED_DEADLINE" b"--FFFFFFFFT" "the same for SCHED_DEADLINE";
+    DoubleTick DOUBLE_TICK "" b"FFFFFFFFF--" "up to 6.3: test at the tick although the timer is armed";
+    NontaskCapacity NONTASK_CAPACITY "they do not here" b"TTTTTTTTTTT" "interrupts reduce a CPU's capacity";
+    TtwuQueue TTWU_QUEUE "" b"TTTTTTTTTTT" "queue a remote wakeup by interrupt";
+    SisAvgCpu SIS_AVG_CPU "" b"FF---------" "skip the idle search when idle time is short";
+    SisProp SIS_PROP "" b"TTTFFFF----" "bound the idle search by average idle time";
+    SisUtil SIS_UTIL "" b"---TTTTTTTT" "bound the idle search by the LLC's utilisation";
+    LbBias LB_BIAS "there are no averages (cpu_load[]) to choose from" b"F----------" "bias the balancer towards staying";
+    LbMin LB_MIN "" b"FFFFFFFFFFF" "the balancer leaves tiny loads alone";
+    AttachAgeLoad ATTACH_AGE_LOAD "they always are" b"TTTTTTTTTTT" "age loads before they are attached";
+    WaIdle WA_IDLE "" b"TTTTTTTTTTT" "wake_affine: prefer an idle waker or previous CPU";
+    WaWeight WA_WEIGHT "" b"TTTTTTTTTTT" "wake_affine: compare loads";
+    WaBias WA_BIAS "" b"TTTTTTTTTTT" "wake_affine: bias the comparison by the domain's imbalance";
+    UtilEst UTIL_EST "" b"TTTTTTTTTTT" "estimate utilisation over sleeps";
+    UtilEstFastup UTIL_EST_FASTUP "" b"-TTTTTT----" "let the estimate rise at once";
+    RtPushIpi RT_PUSH_IPI "they are pulled directly" b"TTTFTTTTFTF" "push real-time tasks by interrupt";
+    RtRuntimeShare RT_RUNTIME_SHARE "" b"TTFFFFFFFFF" "the real-time class borrows runtime from other CPUs";
+    WarnDoubleClock WARN_DOUBLE_CLOCK "a check, it decides nothing" b"FFFFFFFFFFF" "debugging aid";
+    LatencyWarn LATENCY_WARN "a check, it decides nothing" b"--FFFFFFFFF" "debugging aid";
+    AltPeriod ALT_PERIOD "" b"--TTT------" "the period counts the CPU's tasks, not the queue's";
+    BaseSlice BASE_SLICE "" b"--TTT------" "a slice is never below min_granularity";
+    HzBw HZ_BW "no CPU stops its tick while it is busy" b"------T----" "keep the tick for bandwidth-limited tasks";
+    NiRandom NI_RANDOM "" b"---T----T-T" "skip newidle balancing at random by its success rate";
+    NiRate NI_RATE "successes alone count" b"----------T" "count the rate of newidle balancing as success";
 }
 
 impl Feature {
@@ -105,6 +105,12 @@ impl Feature {
 }
 
 impl FeatureInfo {
+    /// Whether switching it changes anything in this model.
+    #[must_use]
+    pub fn is_modelled(&self) -> bool {
+        self.left_out.is_none()
+    }
+
     /// The default in a kernel of that series; `None` where the feature does not exist.
     #[must_use]
     pub fn default_in(&self, series: Series) -> Option<bool> {

@@ -59,7 +59,7 @@ impl KernelConfig {
             }
         };
         let words = |on: bool| if on { "on".to_owned() } else { "off".to_owned() };
-        for info in Feature::all().iter().filter(|info| info.modelled) {
+        for info in Feature::all().iter().filter(|info| info.is_modelled()) {
             let [a, b] = [self, other].map(|config| words(config.has(info.feature)));
             add(info.name, "feature", a, b, What::Feature(info.feature));
         }

@@ -18,6 +18,7 @@ use crate::balance::domains::Domains;
 use crate::balance::nohz::Nohz;
 use crate::balance::BalanceCost;
 use crate::fair::{Dequeue, Enqueue, Fair, WakeFlags};
+use crate::looked::Looked;
 use crate::placement::idle_map::IdleMap;
 use crate::placement::rules::{IdleSpell, PlacementRules, SchedIdleCpu};
 use crate::placement::scan::Struck;
@@ -55,6 +56,8 @@ pub struct Sched {
     /// Per CPU, whether the last decision recorded said that the real-time class is held back.
     pub(crate) rt_limited: Vec<bool>,
     pub(crate) candidates: Vec<TaskId>,
+    /// Per placement recorded, its decision's place in the log and what it looked at; if asked for.
+    pub(crate) looks: Option<Vec<(usize, Vec<Looked>)>>,
     tick_nsec: Nanos,
     pub(crate) distributed: usize,
     /// Tasks ever added.
@@ -84,6 +87,7 @@ impl Sched {
             struck: Struck::default(),
             rt_limited: vec![false; nr_cpus],
             candidates: Vec::new(),
+            looks: None,
             tick_nsec,
             distributed: 0,
             births: 0,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::decision::{Class, Decision, During, Verdict};
 use crate::fair::QueueView;
-use crate::{Resched, Version};
+use crate::{Looked, Resched, Version};
 
 /// A decision.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -35,11 +35,14 @@ pub struct Told {
     pub rule: &'static str,
     /// The feature that made the difference.
     pub feature: Option<&'static str>,
-    /// The numbers compared.
-    pub compared: [(&'static str, i64); 2],
+    /// The numbers compared, with their names.
+    pub compared: Vec<(&'static str, i64)>,
     /// The queue as it stood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueView>,
+    /// Of a placement: the CPUs it asked about, in its order, up to the one that it took.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub looked: Vec<Looked>,
 }
 
 impl Told {
@@ -86,8 +89,9 @@ impl Told {
             function: decision.function(version),
             rule: decision.rule,
             feature: decision.feature.map(|feature| feature.info().name),
-            compared: decision.compared,
+            compared: decision.numbers(),
             queue,
+            looked: Vec::new(),
         }
     }
 }

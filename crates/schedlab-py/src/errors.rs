@@ -90,12 +90,15 @@ pub fn why(py: Python<'_>, error: schedlab_lab::explain::WhyError) -> PyErr {
         WhyError::Sim(sim) => return lab(py, &LabError::Sim(sim)),
         WhyError::NoTask { tasks, .. } if tasks.is_empty() => "no task has started by then".into(),
         WhyError::NoTask { tasks, name, .. } => {
-            schedlab_model::suggest(name.trim_matches('"'), tasks.iter().map(String::as_str))
+            let workloads = tasks.iter().filter_map(|task| task.split_once('/')).map(|(workload, _)| workload);
+            let mut names: Vec<&str> = workloads.chain(tasks.iter().map(String::as_str)).collect();
+            names.dedup();
+            schedlab_model::suggest(name.trim_matches('"'), names.into_iter())
         }
         WhyError::Several { pids, .. } => {
             let shown: Vec<String> = pids.iter().take(16).map(ToString::to_string).collect();
             let more = if pids.len() > shown.len() { ", ..." } else { "" };
-            format!("say which by pid: {}{more}", shown.join(", "))
+            format!("say which by pid, first those that wait: {}{more}", shown.join(", "))
         }
         WhyError::Over { .. } => "ask about an earlier time".into(),
     };

@@ -104,22 +104,34 @@ fn feature(info: &schedlab_policy::FeatureInfo, versions: &[&Version]) -> Option
     let has = |version: &&&Version| info.default_in(version.series).is_some();
     let defaults: serde_json::Map<String, Json> =
         versions.iter().filter(has).map(|v| (v.name.to_owned(), info.default_in(v.series).into())).collect();
-    (!defaults.is_empty())
-        .then(|| json!({ "id": info.name, "summary": info.effect, "modelled": info.modelled, "defaults": defaults }))
+    (!defaults.is_empty()).then(|| {
+        json!({
+            "id": info.name,
+            "summary": info.effect,
+            "modelled": info.is_modelled(),
+            "left_out": info.left_out,
+            "defaults": defaults,
+        })
+    })
 }
 
 fn knob(info: &schedlab_policy::KnobInfo, versions: &[&Version]) -> Option<Json> {
     let having: Vec<&str> = versions.iter().filter(|v| info.exists_in(v.series)).map(|v| v.name).collect();
-    let default = match info.unit {
-        KnobUnit::Nanos => show_duration(info.default).into(),
-        KnobUnit::Number => Json::from(info.default),
+    let show = |value: u64| match info.unit {
+        KnobUnit::Nanos => show_duration(value).into(),
+        KnobUnit::Number => Json::from(value),
     };
+    let default = show(info.default);
+    let of = |name: &str| Version::find(name).map(|v| show(KernelConfig::new(v, 1, 250).knobs.get(info.knob)));
+    let defaults: serde_json::Map<String, Json> =
+        having.iter().filter_map(|name| Some(((*name).to_owned(), of(name).ok()?))).collect();
     (!having.is_empty()).then(|| {
         json!({
             "id": info.name,
             "summary": info.effect,
             "path": info.path,
             "default": default,
+            "defaults": defaults,
             "scaled": info.scaled,
             "kernels": having,
         })

@@ -32,5 +32,5 @@ pub use engine::{run, Ended, Outcome};
 pub use error::SimError;
 pub use machine::{Costs, IdleState, Machine};
 pub use queue::{EventQueue, Phase};
-pub use session::{CpuView, Session, TaskView};
+pub use session::{CpuView, Decided, Detail, Session, TaskView};
 pub use spec::RunSpec;

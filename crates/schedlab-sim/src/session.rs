@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::decision::Decision;
 use schedlab_policy::fair::QueueView;
-use schedlab_policy::Sched;
+use schedlab_policy::{Looked, Sched};
 use schedlab_trace::Sink;
 
 use crate::engine::Engine;
@@ -45,6 +45,28 @@ pub struct CpuView {
     pub next_tick: Option<Nanos>,
 }
 
+/// What is kept of every decision.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Detail {
+    /// Itself.
+    Decisions,
+    /// And what placements looked at.
+    Placements,
+    /// And the CPU's queue as it stood.
+    Queues,
+}
+
+/// A decision taken in the run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decided {
+    /// The decision.
+    pub decision: Decision,
+    /// The CPU's queue as it stood, if asked for.
+    pub queue: Option<QueueView>,
+    /// Of a placement: what it looked at, if asked for.
+    pub looked: Vec<Looked>,
+}
+
 impl<'a, S: Sink> Session<'a, S> {
     /// The run at time 0.
     pub fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
@@ -73,24 +95,27 @@ impl<'a, S: Sink> Session<'a, S> {
         self.0.now
     }
 
-    /// From now on decisions are recorded, with the queues as they stood if `views`.
-    pub fn record(&mut self, views: bool) {
-        let fair = &mut self.0.sched.fair;
-        fair.decisions.get_or_insert_default();
-        fair.views = views.then(Vec::new);
+    /// From now on decisions are recorded in this detail.
+    pub fn record(&mut self, detail: Detail) {
+        let sched = &mut self.0.sched;
+        sched.fair.decisions.get_or_insert_default();
+        sched.fair.views = (detail == Detail::Queues).then(Vec::new);
+        sched.record_looks(detail != Detail::Decisions);
     }
 
-    /// Takes what was decided since the last call; a queue's view, if recorded, beside each.
-    pub fn decided(&mut self) -> impl Iterator<Item = (Decision, Option<QueueView>)> + '_ {
-        let fair = &mut self.0.sched.fair;
-        let mut views = fair.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
-        let decisions = fair.decisions.as_mut().map(std::mem::take).unwrap_or_default();
-        decisions.into_iter().map(move |decision| {
-            let view = views.next().map(|mut view| {
+    /// Takes what was decided since the last call.
+    pub fn decided(&mut self) -> impl Iterator<Item = Decided> + '_ {
+        let sched = &mut self.0.sched;
+        let mut looks = sched.take_looks().into_iter().peekable();
+        let mut views = sched.fair.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
+        let decisions = sched.fair.decisions.as_mut().map(std::mem::take).unwrap_or_default();
+        decisions.into_iter().enumerate().map(move |(index, decision)| {
+            let queue = views.next().map(|mut view| {
                 view.rename(pid);
                 view
             });
-            (decision, view)
+            let looked = looks.next_if(|(of, _)| *of == index).map(|(_, looked)| looked).unwrap_or_default();
+            Decided { decision, queue, looked }
         })
     }
 

@@ -24,7 +24,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.kind == "kernels" and options.kernel and rows:
         console.result(_kernel(rows[0]))
     elif options.kind == "features" and options.kernel:
-        console.result("\n".join(columns([_feature(r) for r in rows], "<<<<")))
+        console.result("\n".join(columns([_feature(r) for r in rows], "<<<")))
+    elif options.kind == "knobs" and options.kernel:
+        console.result("\n".join(columns([_knob(r) for r in rows], "<><")))
     elif rows:
         console.result("\n".join(columns([[str(r["id"]), str(r["summary"])] for r in rows], "<<")))
     if options.json:
@@ -35,7 +37,14 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 def _feature(row: Mapping[str, Any]) -> list[str]:
     """A switch with its default in the one row asked for."""
     (default,) = row["defaults"].values()
-    return [row["id"], "on" if default else "off", row["summary"], "" if row["modelled"] else "not modelled"]
+    left_out = "" if row["modelled"] else f"; not modelled: {row['left_out']}"
+    return [row["id"], "on" if default else "off", row["summary"] + left_out]
+
+
+def _knob(row: Mapping[str, Any]) -> list[str]:
+    """A knob with its default in the one row asked for, on one CPU where CPUs count."""
+    (default,) = row["defaults"].values()
+    return [row["id"], str(default), row["summary"] + ("; grows with the CPUs" if row["scaled"] else "")]
 
 
 def _kernel(row: Mapping[str, Any]) -> str:

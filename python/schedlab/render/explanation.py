@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schedlab.render.placement import cpu_list, placement_lines
 from schedlab.render.queue import group, ms, queue_lines, task
 from schedlab.scenario import Scenario
 
 PARTING_SCHEMA = "schedlab.explain/1"
 WHY_SCHEMA = "schedlab.why/1"
+
+WIDTH = 120
+"""Lines of one decision are no longer."""
+
+_INDENT = " " * 6
 
 _COUNTS = {"last CPU", "waker's CPU", "may test", "CPUs of the cache", "tasks left there", "imbalance"} | {
     "priority",
@@ -109,7 +115,7 @@ def _before(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
     if parting["unlike"] is None:
         return [f"{words}all {parting['alike']:,} decisions before are alike: costs moved them"]
     both = zip(variants, parting["unlike"], strict=True)
-    told = [f"    {name}: {_answer(decision, parting)}: {_rule(decision)}" for name, decision in both]
+    told = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, parting)}: ")]
     return [f"{words}the first unlike of {parting['alike']:,} decisions made no event differ by itself:", *told]
 
 
@@ -122,11 +128,13 @@ def _side(name: str, side: Mapping[str, Any], parting: Mapping[str, Any]) -> lis
     head = f"{name} ({side['kernel']}, {side['hz']} Hz, preempt={side['preempt']}): "
     lines = [head + (_answer(decision, parting) if decision else _unasked(parting["question"]))]
     if decision:
-        lines.append("  " + _rule(decision))
-    lines.append("  " + _event(side))
+        lines += _rule(decision)
+        lines += placement_lines(decision)
+    lines.append("  " + _event(side, parting["cpu"]))
     if parting["question"] == "order":
         lines.append(f"  overhead of all CPUs until then: {ms(side['overhead_ns'])} ms")
-    if side["queue"] is not None:
+    # Where a task goes is a matter of CPUs, which stand above.
+    if side["queue"] is not None and not (decision and decision.get("looked")):
         lines += queue_lines(side["queue"], names, [parting["pid"]], parting["groups"])
     return lines
 
@@ -156,23 +164,33 @@ def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
     return f"{who} of {by}" if by else who
 
 
-def _rule(decision: Mapping[str, Any]) -> str:
-    numbers = ", ".join(f"{name} {_number(name, n)}" for name, n in decision["compared"])
+def _rule(decision: Mapping[str, Any], before: str = "  ", after: str = "") -> list[str]:
+    """When, by which function, feature and rule; the numbers on a line of their own where they do not fit."""
+    # The CPUs that a placement compares stand in a table of their own.
+    compared = [] if decision["verdict"] == "place" and decision.get("looked") else decision["compared"]
+    numbers = ", ".join(f"{name} {_number(name, n)}" for name, n in compared)
     feature = f" [{decision['feature']}]" if decision["feature"] else ""
-    asked = {"lazy": "; asks lazily", "full": "; asks at once", None: ""}[decision["asked"]]
-    if decision["verdict"] in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
-        asked = ""
-    return f"{ms(decision['time_ns'])} {decision['function']}{feature}: {decision['rule']} ({numbers}){asked}"
+    rule = decision["rule"].removeprefix(f"{decision['function']}: ")
+    head = f"{before}{ms(decision['time_ns'])} {decision['function']}{feature}: {rule}"
+    if decision["verdict"] not in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
+        after = {"lazy": "; asks lazily", "full": "; asks at once", None: ""}[decision["asked"]] + after
+    tail = f"({numbers}){after}" if numbers else after
+    if numbers and len(head) + 1 + len(tail) > WIDTH:
+        return [head, _INDENT + tail]
+    return [f"{head} {tail}" if numbers else head + tail]
 
 
 def _number(name: str, n: int) -> str:
     return f"{n:,}" if name in _COUNTS else f"{ms(n)} ms"
 
 
-def _event(side: Mapping[str, Any]) -> str:
+def _event(side: Mapping[str, Any], cpu: int) -> str:
+    """What came of it on the CPU where the runs part, which need not be the one of the decision."""
     if side["event"] is None:
-        return "no further scheduler event on this CPU"
-    return f"{ms(side['event_ns'])} {side['event']}"
+        return f"no further scheduler event on CPU {cpu}"
+    decision = side["decision"]
+    where = f"then on CPU {cpu}: " if decision and decision["verdict"] == "place" else ""
+    return f"{ms(side['event_ns'])} {where}{side['event']}"
 
 
 def why_text(scenario: Scenario, variant: str, seed: int, answer: Mapping[str, Any]) -> str:
@@ -188,6 +206,8 @@ def why_lines(answer: Mapping[str, Any]) -> list[str]:
     lines = [f"{who} {_state(answer)} on CPU {answer['cpu']}"]
     if answer["state"] in ("waiting", "throttled", "delayed", "running"):
         lines += _turn(answer)
+    if answer["state"] == "waiting":
+        lines += _place(answer)
     lines += ["", *queue_lines(answer["queue"], names, [answer["pid"]], answer["groups"])]
     lines += ["", *_end(answer)]
     return lines
@@ -211,7 +231,7 @@ def _state(answer: Mapping[str, Any]) -> str:
 def _turn(answer: Mapping[str, Any]) -> list[str]:
     names, lines = answer["tasks"], list[str]()
     if throttle := answer.get("throttle"):
-        lines.append(f"{_whom(throttle, answer)} is throttled: {_rule(throttle)}")
+        lines += _rule(throttle, f"{_whom(throttle, answer)} is throttled: ")
     if answer["runner"] is None:
         return [*lines, "the CPU is idle or about to be"]
     if answer["state"] != "running":
@@ -219,20 +239,32 @@ def _turn(answer: Mapping[str, Any]) -> list[str]:
     for level in answer["picked"]:
         # The task is named above; a group is not.
         whom = f"{group(level['group'], answer['groups'])}: " if level["pid"] is None else ""
-        lines.append(f"  picked {whom}{_rule(level)}")
+        lines += _rule(level, f"  picked {whom}")
     if answer["kept_total"] > len(answer["kept"]):
         lines.append(f"  kept {answer['kept_total'] - len(answer['kept'])} times, then")
     for decision in answer["kept"]:
         about = "" if decision["verdict"] != "keep" else f"; {_whom(decision, answer)} had woken"
         if decision["verdict"] != "keep" and decision["group"] is not None:
             about = f"; of {group(decision['group'], answer['groups'])}"
-        lines.append("  kept   " + _rule(decision) + about)
+        lines += _rule(decision, "  kept   ", about)
     if answer["asked"]:
         how = {"full": "TIF_NEED_RESCHED", "lazy": "TIF_NEED_RESCHED_LAZY"}[answer["asked"]]
         lines.append(f"  {how} is set: it goes at the next point where the kernel looks")
     if answer["next_tick_ns"] is not None:
         lines.append(f"  next tick at {ms(answer['next_tick_ns'])} ms")
     return lines
+
+
+def _place(answer: Mapping[str, Any]) -> list[str]:
+    """Why it waits on this CPU and on no other; a recorded trace does not tell."""
+    if (idle := answer.get("idle_cpus")) is None:
+        return []
+    free = f"idle now and allowed: CPU {cpu_list(idle)}" if idle else "no CPU that it may use is idle"
+    placed = answer["placed"]
+    if placed is None:
+        return [free]
+    came = {"pull": f"pulled here from CPU {placed['other_cpu']}"}.get(placed["verdict"], "put here")
+    return [free, *_rule(placed, f"{came} "), *placement_lines(placed)]
 
 
 def _end(answer: Mapping[str, Any]) -> list[str]:
@@ -244,4 +276,5 @@ def _end(answer: Mapping[str, Any]) -> list[str]:
         answer["state"], "it is woken"
     )
     lines = [f"{ended} at {ms(answer['ended_ns'])} ms, after {ms(answer['ended_ns'] - answer['at_ns'])} ms more"]
-    return lines + [f"  {_answer(d, answer)}: {_rule(d)}" for d in answer["ended_by"]]
+    told = [_rule(d, f"  {_answer(d, answer)}: ") + placement_lines(d) for d in answer["ended_by"]]
+    return lines + [line for several in told for line in several]

@@ -5,28 +5,29 @@
 
 use schedlab_model::Nanos;
 use schedlab_policy::decision::{Decision, During, Verdict};
-use schedlab_policy::fair::QueueView;
 use schedlab_policy::Feature;
-use schedlab_sim::RunSpec;
+use schedlab_sim::{Decided, RunSpec};
 use schedlab_trace::Kind::Switch;
 
 use super::item::{same_decision, Item};
 use super::side_by_side::Split;
 use super::told::pid_of;
 
-/// A decision and the queue as it stood.
-pub(super) type Kept = (Decision, Option<QueueView>);
-
 /// A question that the two runs answered differently.
 pub(super) struct Answered<'a> {
     pub question: &'static str,
     /// `None`: it was woken in the queue, which nobody decides.
-    pub decision: Option<&'a Kept>,
-    pub answer: Option<&'a Kept>,
+    pub decision: Option<&'a Decided>,
+    pub answer: Option<&'a Decided>,
 }
 
 /// The question whose answer made the side's event, if the other run answered it otherwise.
-pub(super) fn behind<'a>(split: &Split, side: usize, logs: &'a [Vec<Kept>; 2], spec: &RunSpec) -> Option<Answered<'a>> {
+pub(super) fn behind<'a>(
+    split: &Split,
+    side: usize,
+    logs: &'a [Vec<Decided>; 2],
+    spec: &RunSpec,
+) -> Option<Answered<'a>> {
     let item = split.items[side]?;
     let other = split.items[1 - side];
     let (log, others) = (&logs[side], &logs[1 - side]);
@@ -42,8 +43,9 @@ pub(super) fn behind<'a>(split: &Split, side: usize, logs: &'a [Vec<Kept>; 2], s
                 (_, Verdict::Leave(_)) => "throttle",
                 _ => "accounting",
             };
-            let own = log.iter().find(|kept| kept.0.now == cause.time && kept.0.verdict == cause.verdict)?;
-            return answered(question, own, answer(others, &own.0, question));
+            let own =
+                log.iter().find(|kept| kept.decision.now == cause.time && kept.decision.verdict == cause.verdict)?;
+            return answered(question, own, answer(others, &own.decision, question));
         }
     }
     if matches!(item.event.kind, Switch { .. }) {
@@ -51,13 +53,13 @@ pub(super) fn behind<'a>(split: &Split, side: usize, logs: &'a [Vec<Kept>; 2], s
     }
     let pid = Some(item.pid());
     let last = |wanted: &dyn Fn(&Decision) -> bool| {
-        log.iter().rev().find(|kept| kept.0.now <= at && pid_of(&kept.0) == pid && wanted(&kept.0))
+        log.iter().rev().find(|kept| kept.decision.now <= at && pid_of(&kept.decision) == pid && wanted(&kept.decision))
     };
     if let Some(own) = last(&|decision| matches!(decision.verdict, Verdict::Pull(..)) && decision.now == at) {
-        return answered("pull", own, answer(others, &own.0, "pull"));
+        return answered("pull", own, answer(others, &own.decision, "pull"));
     }
     match last(&|decision| matches!(decision.verdict, Verdict::Place(..))) {
-        Some(own) => answered("placement", own, answer(others, &own.0, "placement")),
+        Some(own) => answered("placement", own, answer(others, &own.decision, "placement")),
         // A task that sleeps in the queue is woken there; no CPU is chosen.
         None if spec.kernel.has(Feature::DelayDequeue) => {
             let answer = placed(others, item, at)?;
@@ -68,9 +70,11 @@ pub(super) fn behind<'a>(split: &Split, side: usize, logs: &'a [Vec<Kept>; 2], s
 }
 
 /// Unless the other run decided alike. A placement that the other never had to make was made elsewhere, not here.
-fn answered<'a>(question: &'static str, own: &'a Kept, answer: Option<&'a Kept>) -> Option<Answered<'a>> {
+fn answered<'a>(question: &'static str, own: &'a Decided, answer: Option<&'a Decided>) -> Option<Answered<'a>> {
     let differs = match answer {
-        Some((other, _)) => other.verdict != own.0.verdict || other.asked != own.0.asked,
+        Some(Decided { decision: other, .. }) => {
+            other.verdict != own.decision.verdict || other.asked != own.decision.asked
+        }
         None => question != "placement",
     };
     differs.then_some(Answered { question, decision: Some(own), answer })
@@ -85,30 +89,32 @@ fn leaves_alike(a: &Item, b: &Item) -> bool {
 }
 
 /// A pick is one decision per level, from the root down: the first level at which the two picks differ.
-fn pick<'a>(split: &Split, side: usize, logs: &'a [Vec<Kept>; 2]) -> Option<Answered<'a>> {
+fn pick<'a>(split: &Split, side: usize, logs: &'a [Vec<Decided>; 2]) -> Option<Answered<'a>> {
     let [own, other] = [side, 1 - side].map(|side| {
         let at = split.items[side].map_or(0, |item| item.event.time);
         levels(&logs[side], at)
     });
-    let (a, b) = own.iter().zip(&other).find(|(a, b)| a.0.verdict != b.0.verdict)?;
+    let (a, b) = own.iter().zip(&other).find(|(a, b)| a.decision.verdict != b.decision.verdict)?;
     Some(Answered { question: "pick", decision: Some(a), answer: Some(b) })
 }
 
 /// The last pick of an instant, level by level.
-fn levels(log: &[Kept], at: Nanos) -> Vec<&Kept> {
-    let picks = |kept: &&Kept| kept.0.now == at && matches!(kept.0.verdict, Verdict::Pick(_) | Verdict::PickGroup(_));
-    let all: Vec<&Kept> = log.iter().filter(picks).collect();
+fn levels(log: &[Decided], at: Nanos) -> Vec<&Decided> {
+    let picks = |kept: &&Decided| {
+        kept.decision.now == at && matches!(kept.decision.verdict, Verdict::Pick(_) | Verdict::PickGroup(_))
+    };
+    let all: Vec<&Decided> = log.iter().filter(picks).collect();
     let root = schedlab_policy::fair::GroupId::ROOT;
-    let from = all.iter().rposition(|kept| kept.0.queue == root).unwrap_or(0);
+    let from = all.iter().rposition(|kept| kept.decision.queue == root).unwrap_or(0);
     all[from..].to_vec()
 }
 
 /// The other run's answer to the same question: a tick's at the same time, else the nearest.
-fn answer<'a>(log: &'a [Kept], asked: &Decision, question: &str) -> Option<&'a Kept> {
-    let near = |kept: &&Kept| kept.0.now.abs_diff(asked.now);
+fn answer<'a>(log: &'a [Decided], asked: &Decision, question: &str) -> Option<&'a Decided> {
+    let near = |kept: &&Decided| kept.decision.now.abs_diff(asked.now);
     let about = |decision: &Decision| decision.task() == asked.task();
-    let same = |kept: &&'a Kept| {
-        let decision = &kept.0;
+    let same = |kept: &&'a Decided| {
+        let decision = &kept.decision;
         match question {
             "tick" => decision.during == During::Tick && decision.now == asked.now && decision.cpu == asked.cpu,
             "preempt_check" => matches!(decision.verdict, Verdict::Preempt(_) | Verdict::Keep(_)) && about(decision),
@@ -124,7 +130,9 @@ fn answer<'a>(log: &'a [Kept], asked: &Decision, question: &str) -> Option<&'a K
 }
 
 /// Where the other run put the task, nearest in time.
-fn placed(log: &[Kept], item: Item, at: Nanos) -> Option<&Kept> {
-    let same = |kept: &&Kept| matches!(kept.0.verdict, Verdict::Place(..)) && pid_of(&kept.0) == Some(item.pid());
-    log.iter().filter(same).min_by_key(|kept| kept.0.now.abs_diff(at))
+fn placed(log: &[Decided], item: Item, at: Nanos) -> Option<&Decided> {
+    let same = |kept: &&Decided| {
+        matches!(kept.decision.verdict, Verdict::Place(..)) && pid_of(&kept.decision) == Some(item.pid())
+    };
+    log.iter().filter(same).min_by_key(|kept| kept.decision.now.abs_diff(at))
 }

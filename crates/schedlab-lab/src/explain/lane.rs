@@ -7,9 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
-use schedlab_policy::fair::QueueView;
 use schedlab_policy::Resched;
-use schedlab_sim::{RunSpec, Session, SimError};
+use schedlab_sim::{Decided, Detail, RunSpec, Session, SimError};
 use schedlab_trace::{Event, Sink};
 
 use super::item::{Cause, Item};
@@ -49,8 +48,8 @@ pub(super) struct Lane<'a> {
     pub rows: Vec<Row>,
     /// The CPUs that had events in the last instant.
     pub touched: Vec<CpuId>,
-    /// Decisions of the last instant, with views if they are recorded.
-    pub decided: Vec<(Decision, Option<QueueView>)>,
+    /// Decisions of the last instant.
+    pub decided: Vec<Decided>,
     pub over: bool,
     shelf: Shelf,
 }
@@ -59,7 +58,7 @@ impl<'a> Lane<'a> {
     pub fn new(spec: &'a RunSpec, sink: &'a mut Shelf) -> Self {
         let shelf = sink.clone();
         let mut session = Session::new(spec, sink);
-        session.record(false);
+        session.record(Detail::Decisions);
         let rows = (0..spec.machine.topology.nr_cpus()).map(|_| Row::default()).collect();
         Lane { session, rows, touched: Vec::new(), decided: Vec::new(), over: false, shelf }
     }
@@ -93,7 +92,7 @@ impl<'a> Lane<'a> {
         self.touched.clear();
         self.decided.clear();
         self.decided.extend(self.session.decided());
-        for (decision, _) in &self.decided {
+        for Decided { decision, .. } in &self.decided {
             self.rows[decision.cpu.index()].note(decision);
         }
         for event in self.shelf.0.borrow_mut().drain(..) {

@@ -10,15 +10,15 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::fair::QueueView;
-use schedlab_sim::{RunSpec, SimError};
+use schedlab_sim::{Decided, Detail, RunSpec, SimError};
 use serde::Serialize;
 
-use super::behind::{behind, Answered, Kept};
+use super::behind::{behind, Answered};
 use super::costs::{costs, Costs};
 use super::item::Item;
 use super::lane::{Lane, Shelf};
 use super::side_by_side::{find, Split};
-use super::told::{groups, names, pid_of, tell, GroupNames, TaskNames, Told};
+use super::told::{groups, names, pid_of, tell, tell_alone, GroupNames, TaskNames, Told};
 
 /// Where two variants part. Plain data; what cannot be told is left out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -93,10 +93,10 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Parti
         Some((_, Answered { question, decision, answer })) => (*question, *decision, *answer),
         None => ("order", None, None),
     };
-    let time = asked.map_or(at, |(decision, _)| decision.now);
+    let time = asked.map_or(at, |kept| kept.decision.now);
     let mut looks = [Look::default(), Look::default()];
     for side in 0..2 {
-        let moment = if side == first { time } else { answer.map_or(time, |(decision, _)| decision.now) };
+        let moment = if side == first { time } else { answer.map_or(time, |kept| kept.decision.now) };
         looks[side] = look(specs[side], split.cpu, moment, cancel)?;
     }
     let costs = if found.is_none() { Some(costs(specs, &split, PATIENCE, cancel)?) } else { None };
@@ -109,7 +109,7 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Parti
         side_of(specs[side], split.items[side], own, std::mem::take(&mut looks[side]))
     });
     let of_event = item.map_or(0, |item| item.pid());
-    let pid = asked.and_then(|(decision, _)| pid_of(decision)).unwrap_or(of_event);
+    let pid = asked.and_then(|kept| pid_of(&kept.decision)).unwrap_or(of_event);
     let before = |pair: &[Decision; 2]| asked.is_none() || pair[0].now.min(pair[1].now) < time;
     let unlike = split.unlike.filter(before);
     let (cpu, common_events, alike) = (split.cpu.0, split.common, split.alike);
@@ -123,7 +123,7 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Parti
         same_rule: same_rule(&sides),
         sides,
         alike,
-        unlike: unlike.map(|pair| [0, 1].map(|side| tell(&pair[side], None, specs[side].kernel.version))),
+        unlike: unlike.map(|pair| [0, 1].map(|side| tell_alone(&pair[side], specs[side].kernel.version))),
         costs,
         tasks,
         groups,
@@ -137,7 +137,7 @@ fn same_rule(sides: &[Side; 2]) -> bool {
 
 /// Takes a run again and keeps the decisions about the CPU, or about the event's task, since the last common event;
 /// longer than to its own event, because it may answer later.
-fn replay(spec: &RunSpec, split: &Split, side: usize, cancel: &AtomicBool) -> Result<Vec<Kept>, SimError> {
+fn replay(spec: &RunSpec, split: &Split, side: usize, cancel: &AtomicBool) -> Result<Vec<Decided>, SimError> {
     let mut sink = Shelf::default();
     let mut lane = Lane::new(spec, &mut sink);
     let pids: Vec<Pid> = split.items.iter().flatten().map(Item::pid).collect();
@@ -148,14 +148,14 @@ fn replay(spec: &RunSpec, split: &Split, side: usize, cancel: &AtomicBool) -> Re
     let (mut kept, mut views) = (Vec::new(), false);
     while !lane.over && lane.next_time() <= until {
         if !views && lane.next_time() >= since {
-            lane.session.record(true);
+            lane.session.record(Detail::Queues);
             views = true;
         }
         lane.step(cancel)?;
         if views {
-            let concerns = |kept: &Kept| {
-                kept.0.cpu == split.cpu
-                    || is_placement(&kept.0.verdict) && pid_of(&kept.0).is_some_and(|p| pids.contains(&p))
+            let concerns = |kept: &Decided| {
+                kept.decision.cpu == split.cpu
+                    || is_placement(&kept.decision.verdict) && pid_of(&kept.decision).is_some_and(|p| pids.contains(&p))
             };
             kept.extend(lane.decided.drain(..).filter(concerns));
         }
@@ -198,9 +198,9 @@ fn look(spec: &RunSpec, cpu: CpuId, moment: Nanos, cancel: &AtomicBool) -> Resul
     Ok(Look { queue, names: names(&lane.session), groups: groups(&lane.session), overhead })
 }
 
-fn side_of(spec: &RunSpec, item: Option<Item>, decision: Option<&Kept>, look: Look) -> Side {
+fn side_of(spec: &RunSpec, item: Option<Item>, decision: Option<&Decided>, look: Look) -> Side {
     let version = spec.kernel.version;
-    let told = decision.map(|(decision, _)| tell(decision, None, version));
+    let told = decision.map(|kept| tell(kept, version));
     Side {
         kernel: version.name,
         hz: spec.kernel.hz,
@@ -208,7 +208,7 @@ fn side_of(spec: &RunSpec, item: Option<Item>, decision: Option<&Kept>, look: Lo
         event: item.map(|item| item.event.kind.to_string()),
         event_ns: item.map(|item| item.event.time),
         decision: told,
-        queue: decision.and_then(|(_, queue)| queue.clone()).or(look.queue),
+        queue: decision.and_then(|kept| kept.queue.clone()).or(look.queue),
         overhead_ns: look.overhead,
     }
 }

@@ -118,7 +118,8 @@ impl Decisions {
 
     /// Takes off what both have decided alike.
     fn follow(&mut self, lane: &Lane<'_>, side: usize) {
-        for (decision, _) in lane.decided.iter().filter(|(decision, _)| !matches!(decision.verdict, Verdict::Stay(_))) {
+        let counted = |decision: &&Decision| !matches!(decision.verdict, Verdict::Stay(_));
+        for decision in lane.decided.iter().map(|kept| &kept.decision).filter(counted) {
             let (pending, unlike) = (&mut self.pending[decision.cpu.index()], &mut self.unlike[decision.cpu.index()]);
             if unlike.is_some() {
                 continue;

@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 
 use schedlab_model::Pid;
 use schedlab_policy::decision::Decision;
-use schedlab_policy::fair::QueueView;
 pub use schedlab_policy::told::Told;
 use schedlab_policy::Version;
-use schedlab_sim::Session;
+use schedlab_sim::{Decided, Session};
 use schedlab_trace::Sink;
 
 /// `workload/program` by pid.
 pub type TaskNames = BTreeMap<Pid, String>;
 
-/// A decision of the simulator.
-pub(super) fn tell(decision: &Decision, queue: Option<QueueView>, version: &Version) -> Told {
-    Told::of(decision, pid_of(decision), queue, version)
+/// A decision of the simulator, without the queue.
+pub(super) fn tell(kept: &Decided, version: &Version) -> Told {
+    Told { looked: kept.looked.clone(), ..tell_alone(&kept.decision, version) }
+}
+
+/// The same of a decision of which nothing else was kept.
+pub(super) fn tell_alone(decision: &Decision, version: &Version) -> Told {
+    Told::of(decision, pid_of(decision), None, version)
 }
 
 /// Traces count tasks from 1. A decision about a group has none.

@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{Nanos, Pid, TaskId};
 use schedlab_policy::decision::{Decision, Pool, Verdict};
 use schedlab_policy::fair::{GroupId, QueueView};
-use schedlab_sim::{CpuView, RunSpec, SimError, TaskView};
+use schedlab_sim::{CpuView, Decided, Detail, RunSpec, SimError, TaskView};
 use schedlab_trace::{Event, Kind};
 use serde::Serialize;
 
 use super::lane::{Lane, Shelf};
-use super::told::{groups, names, pid_of, tell, GroupNames, TaskNames, Told};
+use super::told::{groups, names, pid_of, tell, tell_alone, GroupNames, TaskNames, Told};
 
 /// Which task is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,13 +28,13 @@ pub enum WhyError {
     #[error(transparent)]
     Sim(#[from] SimError),
     /// No task of this name or pid at that time.
-    #[error("no task {name} at {at_ns} ns")]
+    #[error("no task {name} at {} ms", ms(*at_ns))]
     NoTask {
         /// What was asked for.
         name: String,
         /// When.
         at_ns: Nanos,
-        /// What there is, at most a few.
+        /// What there is, each name once.
         tasks: Vec<String>,
     },
     /// Several tasks have this name.
@@ -42,11 +42,11 @@ pub enum WhyError {
     Several {
         /// What was asked for.
         name: String,
-        /// Theirs.
+        /// Theirs, those that wait first; the dead ones are left out if others are not.
         pids: Vec<Pid>,
     },
     /// The run was over before.
-    #[error("the run ends at {end_ns} ns, before {at_ns} ns")]
+    #[error("the run ends at {} ms, before {} ms", ms(*end_ns), ms(*at_ns))]
     Over {
         /// When it ended.
         end_ns: Nanos,
@@ -74,6 +74,10 @@ pub struct Why {
     pub woken_ns: Option<Nanos>,
     /// Its CPU.
     pub cpu: u32,
+    /// What brought it there: its last placement, or the balancer.
+    pub placed: Option<Told>,
+    /// Of a task that waits: CPUs that it may use and that are idle at this moment.
+    pub idle_cpus: Vec<u32>,
     /// Who runs there; `None` = idle.
     pub runner: Option<Pid>,
     /// The CPU's queue.
@@ -123,11 +127,12 @@ struct Turn {
 pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<Why, WhyError> {
     let mut sink = Shelf::default();
     let mut lane = Lane::new(spec, &mut sink);
+    lane.session.record(Detail::Placements);
     let mut turns = vec![Turn::default(); lane.rows.len()];
     let mut past = Past::default();
     while !lane.over && lane.next_time() <= at {
         lane.step(cancel)?;
-        lane.decided.iter().for_each(|(decision, _)| turns[decision.cpu.index()].note(decision));
+        lane.decided.iter().for_each(|kept| turns[kept.decision.cpu.index()].note(&kept.decision));
         past.note(&mut lane);
     }
     if lane.over && lane.session.now() < at {
@@ -138,9 +143,8 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
     while !lane.over && why.ended_ns.is_none() {
         lane.step(cancel)?;
         let version = spec.kernel.version;
-        let concerns = |decision: &&(Decision, _)| decision.0.cpu.0 == why.cpu || pid_of(&decision.0) == Some(task.pid);
-        let told: Vec<Told> =
-            lane.decided.iter().filter(concerns).map(|(decision, _)| tell(decision, None, version)).collect();
+        let concerns = |kept: &&Decided| kept.decision.cpu.0 == why.cpu || pid_of(&kept.decision) == Some(task.pid);
+        let told: Vec<Told> = lane.decided.iter().filter(concerns).map(|kept| tell(kept, version)).collect();
         // It got the CPU to go into limbo only.
         let limbo = matches!(why.state, "waiting" | "throttled") && told.iter().any(|told| leaves(told, task.pid));
         why.ended_by.extend(told);
@@ -196,6 +200,9 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let given = held("unthrottle").map(|given| &why.ended_by[given]);
     // The one that the task was waiting for already is told with the wait.
     let taken = held("throttle").map(|taken| &why.ended_by[taken]);
+    // A task that slept is placed, then checked.
+    let place = |told: &&Told| told.verdict == "place" && told.pid == pid && !queued;
+    let placed = why.ended_by.iter().rev().find(place).filter(|_| why.state != "running");
     let last = why.ended_by.iter().rposition(|told| match why.state {
         "waiting" | "throttled" => told.verdict == "pick" && told.pid == pid,
         "running" => told.verdict == "pick" && told.pid.is_some() || matches!(told.verdict, "delay" | "leave"),
@@ -207,7 +214,8 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
     let first = first.filter(|first| chain.iter().all(|told| told != *first));
     let left = why.ended_by.iter().rev().find(|told| queued && leaves(told, why.pid));
-    let mut told: Vec<&Told> = first.into_iter().chain(taken).chain(left).chain(given).collect();
+    let mut told: Vec<&Told> = first.into_iter().chain(taken).chain(left).chain(given).chain(placed).collect();
+    told.retain(|told| !chain.contains(*told));
     told.sort_by_key(|told| told.time_ns);
     told.dedup();
     told.into_iter().chain(chain).cloned().collect()
@@ -273,10 +281,17 @@ impl Turn {
 struct Past {
     changed: Vec<Option<Nanos>>,
     woken: Vec<Option<Nanos>>,
+    placed: Vec<Option<Decided>>,
 }
 
 impl Past {
     fn note(&mut self, lane: &mut Lane<'_>) {
+        let brings = |kept: &Decided| matches!(kept.decision.verdict, Verdict::Place(..) | Verdict::Pull(..));
+        for kept in lane.decided.drain(..).filter(brings) {
+            if let Some(pid) = pid_of(&kept.decision) {
+                put(&mut self.placed, pid, kept);
+            }
+        }
         for item in lane.rows.iter_mut().flat_map(|row| row.items.drain(..)) {
             let time = item.event.time;
             match item.event.kind {
@@ -294,12 +309,16 @@ impl Past {
     }
 }
 
-fn put(times: &mut Vec<Option<Nanos>>, pid: Pid, time: Nanos) {
+fn put<T: Clone>(of: &mut Vec<Option<T>>, pid: Pid, what: T) {
     let Ok(index) = usize::try_from(pid) else { return };
-    if times.len() <= index {
-        times.resize(index + 1, None);
+    if of.len() <= index {
+        of.resize(index + 1, None);
     }
-    times[index] = Some(time);
+    of[index] = Some(what);
+}
+
+fn get<T: Clone>(of: &[Option<T>], pid: Pid) -> Option<T> {
+    usize::try_from(pid).ok().and_then(|index| of.get(index).cloned()).flatten()
 }
 
 fn find(lane: &Lane<'_>, who: &Who, at: Nanos) -> Result<TaskView, WhyError> {
@@ -317,19 +336,33 @@ fn find(lane: &Lane<'_>, who: &Who, at: Nanos) -> Result<TaskView, WhyError> {
         [task] => Ok(task.clone()),
         [] => {
             let mut tasks: Vec<String> = all.into_iter().map(|task| task.name).collect();
+            tasks.sort_unstable();
             tasks.dedup();
             Err(WhyError::NoTask { name, at_ns: at, tasks })
         }
-        ref several => Err(WhyError::Several { name, pids: several.iter().map(|task| task.pid).collect() }),
+        ref several => {
+            let mut alive: Vec<&TaskView> = several.iter().copied().filter(|task| task.life != "dead").collect();
+            alive.sort_by_key(|task| (task.life != "runnable", task.pid));
+            let of = |tasks: &[&TaskView]| tasks.iter().map(|task| task.pid).collect();
+            match alive[..] {
+                [] => Err(WhyError::Several { name, pids: of(several) }),
+                [task] => Ok(task.clone()),
+                _ => Err(WhyError::Several { name, pids: of(&alive) }),
+            }
+        }
     }
+}
+
+/// Milliseconds, exact to the nanosecond.
+fn ms(ns: Nanos) -> String {
+    format!("{}.{:06}", ns / 1_000_000, ns % 1_000_000)
 }
 
 fn answer(spec: &RunSpec, lane: &Lane<'_>, task: &TaskView, turns: &[Turn], past: &Past, at: Nanos) -> Why {
     let sched = lane.session.sched();
     let cpu = sched.cpu_of(task.task);
     let (turn, flags) = (&turns[cpu.index()], lane.session.cpu(cpu));
-    let of = |times: &[Option<Nanos>]| times.get(usize::try_from(task.pid).unwrap_or(usize::MAX)).copied().flatten();
-    let told = |decision: &Decision| tell(decision, None, spec.kernel.version);
+    let told = |decision: &Decision| tell_alone(decision, spec.kernel.version);
     let fair = &sched.fair;
     let state = state(task, fair.entity(task.task).sched_delayed, fair.throttled_by(task.task).is_some());
     let throttled_by = fair.throttled_by(task.task).filter(|_| state == "throttled");
@@ -342,9 +375,11 @@ fn answer(spec: &RunSpec, lane: &Lane<'_>, task: &TaskView, turns: &[Turn], past
         pid: task.pid,
         state,
         waits_for: task.waits_for.clone(),
-        since_ns: of(&past.changed),
-        woken_ns: of(&past.woken),
+        since_ns: get(&past.changed, task.pid),
+        woken_ns: get(&past.woken, task.pid),
         cpu: cpu.0,
+        placed: get(&past.placed, task.pid).map(|kept| tell(&kept, spec.kernel.version)),
+        idle_cpus: if state == "waiting" { sched.idle_cpus_for(task.task).map(|cpu| cpu.0).collect() } else { vec![] },
         runner: sched.curr(cpu).map(|task: TaskId| task.0 as Pid + 1),
         queue: lane.session.queue(cpu),
         throttled_by: throttled_by.map(|group| group.0),

@@ -135,19 +135,23 @@ impl Fair {
         }
     }
 
-    /// Two entities' vruntimes as distances from the queue's minimum, for a decision's numbers.
+    /// Two entities' vruntimes as distances from the queue's minimum, for a decision's numbers; an entity that is missing,
+    /// or the first one again, has none.
     #[cold]
     pub(super) fn vruntimes(&self, rq: usize, a: (&'static str, EntityId), b: (&'static str, EntityId)) -> Compared {
-        let key = |id: EntityId| if id.is_some() { self.rqs[rq].key(self.se(id).vruntime) } else { 0 };
-        [(a.0, key(a.1)), (b.0, key(b.1))]
+        named(a, b, |id| self.rqs[rq].key(self.se(id).vruntime))
     }
 
     /// Two entities' deadlines likewise.
     #[cold]
     pub(super) fn deadlines(&self, rq: usize, a: (&'static str, EntityId), b: (&'static str, EntityId)) -> Compared {
-        let key = |id: EntityId| if id.is_some() { self.rqs[rq].key(self.se(id).deadline) } else { 0 };
-        [(a.0, key(a.1)), (b.0, key(b.1))]
+        named(a, b, |id| self.rqs[rq].key(self.se(id).deadline))
     }
+}
+
+fn named(a: (&'static str, EntityId), b: (&'static str, EntityId), key: impl Fn(EntityId) -> i64) -> Compared {
+    let number = |(name, id): (&'static str, EntityId)| if id.is_some() { (name, key(id)) } else { ("", 0) };
+    [number(a), if a.1 == b.1 { ("", 0) } else { number(b) }]
 }
 
 /// The numbers of a decision.

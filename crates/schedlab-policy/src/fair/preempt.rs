@@ -346,7 +346,10 @@ impl Fair {
         short: bool,
         now: Nanos,
     ) {
-        let compared = self.deadlines(rq, ("wakee deadline", wakee), ("picked deadline", picked));
+        let curr = self.rqs[rq].curr;
+        let third = picked != wakee && picked != curr;
+        let against = if third { ("picked deadline", picked) } else { ("current deadline", curr) };
+        let compared = self.deadlines(rq, ("wakee deadline", wakee), against);
         let parity = (rule == PROTECTED).then_some(Feature::RunToParity);
         let feature = if short { Some(Feature::PreemptShort) } else { parity };
         self.explain_wakeup_numbers(rq, wakee, picked == wakee, rule, feature, compared, now);

@@ -14,6 +14,13 @@ use schedlab_model::{CpuId, Topology};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct LlcId(u32);
 
+impl LlcId {
+    /// Counted from 0, in the order of the caches' first CPUs.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// What the CPUs of one last-level cache share.
 #[derive(Clone, Debug)]
 pub(crate) struct Llc {

@@ -11,6 +11,7 @@ use super::rules::{IdleSearch, RecentCpu, SchedIdleCpu};
 use super::scan::{self, Search};
 use crate::decision::{Decision, Verdict};
 use crate::features::Feature;
+use crate::looked::Step;
 use crate::sched::types::Tested;
 use crate::{FairPolicy, Sched};
 
@@ -24,10 +25,11 @@ impl Sched {
         tested: &mut Tested,
         now: Nanos,
     ) -> Option<(CpuId, &'static str)> {
-        if self.test_usable(task, target, tested) {
+        let which = if target == prev { "previous" } else { "target" };
+        if self.asked(task, (target, which), target, tested) {
             return Some((target, "target idle"));
         }
-        if prev != target && self.topology.share_llc(prev, target) && self.test_usable(task, prev, tested) {
+        if prev != target && self.asked(task, (prev, "previous"), target, tested) {
             return Some((prev, "prev idle"));
         }
         if let Some(recent) = self.recently_used(task, prev, target, tested) {
@@ -42,20 +44,31 @@ impl Sched {
     /// `recent_used_cpu`, if it is idle. Prev takes its place, up to 5.14 only if so.
     fn recently_used(&mut self, task: TaskId, prev: CpuId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
         let recent = self.tasks[task.index()].recent_used_cpu;
-        let found = recent != prev
-            && recent != target
-            && self.topology.share_llc(recent, target)
-            && self.tasks[task.index()].allows(recent)
-            && self.test_usable(task, recent, tested);
+        let found = recent != prev && recent != target && self.asked(task, (recent, "recently used"), target, tested);
         if found || self.rules.recent_cpu == RecentCpu::BeforePrev {
             self.tasks[task.index()].recent_used_cpu = prev;
         }
         found.then_some(recent)
     }
 
-    fn test_usable(&self, task: TaskId, cpu: CpuId, tested: &mut Tested) -> bool {
-        tested.add(&self.topology, cpu);
-        self.is_usable_for(task, cpu)
+    /// Whether a CPU is in the target's cache, allowed and usable. The task was on the first two before.
+    fn asked(&self, task: TaskId, (cpu, which): (CpuId, &'static str), target: CpuId, tested: &mut Tested) -> bool {
+        let reachable = cpu == target || self.topology.share_llc(cpu, target);
+        let allowed = reachable && (which != "recently used" || self.tasks[task.index()].allows(cpu));
+        if allowed {
+            tested.add(&self.topology, cpu);
+        }
+        let taken = allowed && self.is_usable_for(task, cpu);
+        tested.step(|| {
+            let answer = match () {
+                () if taken => "idle: taken",
+                () if !reachable => "not in the target's cache",
+                () if !allowed => "not allowed there",
+                () => "not idle",
+            };
+            Step::of("select_idle_sibling", cpu, which, answer)
+        });
+        taken
     }
 
     /// `choose_idle_cpu`: idle, or, depending on the version and the wakee, running SCHED_IDLE tasks only.
@@ -89,7 +102,10 @@ impl Sched {
         let has_idle_core = self.idle.smt_active() && self.idle.llc(llc).has_idle_cores;
         if self.idle.smt_active() && !has_idle_core && self.topology.share_llc(prev, target) {
             let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
-            if let Some(cpu) = scan::idle_smt((&self.idle, &self.topology), &search, prev, tested) {
+            let found = scan::idle_smt((&self.idle, &self.topology), &search, prev, tested);
+            let siblings = self.idle.threads(prev);
+            tested.step(|| searched("select_idle_smt", "siblings", found, siblings));
+            if let Some(cpu) = found {
                 return Some((cpu, "sibling of prev idle"));
             }
         }
@@ -97,14 +113,26 @@ impl Sched {
         if self.fair.decisions.is_some() {
             self.explain_budget(task, target, budget, now);
         }
-        let budget = budget?;
+        let Some(budget) = budget else {
+            let numbers = [("nr_idle_scan", 0)];
+            let answer = "the cache is too busy: no search";
+            tested.step(|| Step::of("select_idle_cpu", target, "the cache", answer).by(Feature::SisUtil).with(numbers));
+            return None;
+        };
         let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
         if has_idle_core {
             let found = scan::idle_core((&mut self.idle, &self.topology), &mut self.struck, &search, tested);
+            let cpus = &self.idle.llc(llc).cpus;
+            tested.step(|| searched("select_idle_core", "the cache", found, cpus));
             return found.map(|cpu| (cpu, "idle core search"));
         }
         let before = tested.total();
         let (found, finished) = scan::idle_cpu((&self.idle, &self.topology), &search, budget, tested);
+        let (cpus, looked_at) = (&self.idle.llc(llc).cpus, tested.total() - before);
+        tested.step(|| {
+            let numbers = [("tested", looked_at.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
+            searched("select_idle_cpu", "the cache", found, cpus).with(numbers)
+        });
         if finished && self.fair.config.has(Feature::SisProp) {
             self.account_scan(tested.from, tested.total() - before);
         }
@@ -168,5 +196,14 @@ impl Sched {
         let llc = self.idle.llc_of(this);
         let llc = self.idle.llc_mut(llc);
         llc.avg_scan_cost = (llc.avg_scan_cost as i64 + ((time as i64 - llc.avg_scan_cost as i64) >> 3)).max(0) as u64;
+    }
+}
+
+/// The step of a search among CPUs.
+#[cold]
+pub(super) fn searched(function: &'static str, which: &'static str, found: Option<CpuId>, cpus: &[CpuId]) -> Step {
+    match found {
+        Some(cpu) => Step::of(function, cpu, which, "idle: taken"),
+        None => Step::of(function, CpuId(0), which, "none idle").about(cpus),
     }
 }

@@ -10,10 +10,14 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::balance::busiest::adjust_numa_imbalance;
 use crate::balance::stats::{GroupStats, GroupType};
+use crate::looked::Step;
 use crate::pelt::CAPACITY_SCALE;
 use crate::placement::rules::{GroupsBy, NumaSlack};
 use crate::sched::types::{Tested, WakeKind};
 use crate::Sched;
+
+/// Groups beside the own and the chosen one that a record names.
+const GROUPS_TOLD: usize = 6;
 
 impl Sched {
     /// `find_idlest_cpu`, from the highest domain of `cpu`, which has one.
@@ -35,6 +39,9 @@ impl Sched {
                 GroupsBy::Type => self.find_idlest_group(task, cpu, level, tested),
                 GroupsBy::Load => self.find_idlest_group_by_load(task, kind, cpu, level, tested),
             };
+            if tested.is_recording() {
+                self.group_steps(cpu, level, found).into_iter().for_each(|step| tested.step(|| step));
+            }
             let new = found.map(|group| self.find_idlest_group_cpu(task, cpu, level, group, tested));
             match new {
                 Some(new) if new != cpu => {
@@ -46,6 +53,22 @@ impl Sched {
             }
         }
         cpu
+    }
+
+    /// The steps of `find_idlest_group`: the own group, some others, and the one that it chose last.
+    #[cold]
+    fn group_steps(&self, cpu: CpuId, level: usize, found: Option<usize>) -> Vec<Step> {
+        let (domain, function) = (self.domains.at(cpu, level), self.fair.config.version.names.idlest_group);
+        let (local, count) = (self.domains.local_group(cpu, level), domain.groups.len());
+        let step = |group: usize, answer| {
+            let which = if group == local { "own group" } else { "another group" };
+            Step::of(function, cpu, which, answer).about(&domain.groups[group].cpus)
+        };
+        let chosen = found.unwrap_or(local);
+        let others = (1..count).map(|offset| (local + offset) % count).filter(|group| *group != chosen);
+        let own = found.map(|_| step(local, "another is less busy"));
+        let last = step(chosen, if found.is_some() { "least busy: goes there" } else { "none is better: stays there" });
+        own.into_iter().chain(others.take(GROUPS_TOLD).map(|group| step(group, "not chosen"))).chain([last]).collect()
     }
 
     /// `find_idlest_group`: another group than the CPU's own, or `None` to stay.
@@ -133,6 +156,8 @@ impl Sched {
             tested.add(&self.topology, cpu);
             let idle = self.idle.is_idle(cpu);
             if !idle && self.is_usable_for(task, cpu) {
+                let function = self.fair.config.version.names.idlest_group_cpu;
+                tested.step(|| Step::of(function, cpu, "its first", "nothing but SCHED_IDLE there: taken"));
                 return cpu;
             }
             if idle {
@@ -147,7 +172,11 @@ impl Sched {
                 }
             }
         }
-        latest_idle.or(least_loaded).map_or(this, |(_, cpu)| cpu)
+        let function = self.fair.config.version.names.idlest_group_cpu;
+        let answer = if latest_idle.is_some() { "idle since last: taken" } else { "least load: taken" };
+        let chosen = latest_idle.or(least_loaded).map_or(this, |(_, cpu)| cpu);
+        tested.step(|| Step::of(function, chosen, "its best", answer));
+        chosen
     }
 }
 

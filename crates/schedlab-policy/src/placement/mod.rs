@@ -8,6 +8,7 @@ pub(crate) mod idle_map;
 mod idle_sibling;
 pub(crate) mod idlest;
 mod idlest_by_load;
+mod looks;
 mod passes;
 pub(crate) mod rules;
 pub(crate) mod scan;
@@ -16,8 +17,9 @@ pub(crate) mod wakee;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use crate::decision::{Class, Decision, Verdict};
+use crate::decision::{Class, Decision, Verdict, FALLBACK, ONLY_ALLOWED, STAYS};
 use crate::features::Feature;
+use crate::looked::Step;
 use crate::placement::rules::{RecentCpu, RemoteQueue};
 use crate::sched::types::{Selection, Tested, WakeKind};
 use crate::Sched;
@@ -25,25 +27,26 @@ use crate::Sched;
 impl Sched {
     /// `select_task_rq`: where `task` goes. `waker_cpu` is the CPU that executes the call.
     pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
-        let mut tested = Tested::new(waker_cpu);
+        let mut tested = if self.looks.is_some() { Tested::recording(waker_cpu) } else { Tested::new(waker_cpu) };
         let allowed = self.tasks[task.index()].affinity.as_ref();
         let (cpu, rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
-            Some(only) => (only, "only allowed CPU"),
+            Some(only) => (only, ONLY_ALLOWED),
             None if self.rt.policy(task).is_some() => self.select_task_rq_rt(task, waker_cpu),
             None => match kind {
                 WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, &mut tested, now),
                 WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, kind, &mut tested),
             },
         };
-        let tested = tested.counts;
-        let selection = match self.tasks[task.index()].allows(cpu) {
-            true => Selection { cpu, tested, rule },
-            false => {
-                Selection { cpu: self.select_fallback_rq(task), tested, rule: "fallback: not allowed on the choice" }
-            }
-        };
+        let mut selection = Selection { cpu, tested: tested.counts, rule };
+        if !self.tasks[task.index()].allows(cpu) {
+            selection.cpu = self.select_fallback_rq(task);
+            selection.rule = FALLBACK;
+        }
         if self.fair.decisions.is_some() {
             self.explain_placement(task, waker_cpu, &selection, now);
+            if let Some(steps) = tested.into_steps() {
+                self.keep_looks(&steps);
+            }
         }
         selection
     }
@@ -73,13 +76,18 @@ impl Sched {
     ) -> (CpuId, &'static str) {
         let (this, prev) = (tested.from, self.tasks[task.index()].cpu);
         self.record_wakee(task, this, now);
-        let want_affine = self.tasks[task.index()].allows(this) && !self.wake_wide(task, this);
+        let want_affine = self.wants_affine(task, this, tested);
         // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
         let (target, rule) = match self.domains.common_level(&self.topology, this, prev) {
-            Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level),
-            _ => (prev, "prev"),
+            Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level, tested),
+            _ => (prev, STAYS),
         };
-        let found = self.select_idle_sibling(task, prev, target, tested, now).unwrap_or((target, rule));
+        let found = self.select_idle_sibling(task, prev, target, tested, now);
+        if found.is_none() {
+            let which = if target == prev { "previous" } else { "target" };
+            tested.step(|| Step::of("select_idle_sibling", target, which, "no idle CPU found: taken"));
+        }
+        let found = found.unwrap_or((target, rule));
         if want_affine && self.rules.recent_cpu == RecentCpu::WhereItWoke {
             if let Some(waker) = self.curr(this) {
                 self.tasks[waker.index()].recent_used_cpu = this;
@@ -108,13 +116,24 @@ impl Sched {
         wakee::record(waker, birth, jiffies, hz);
     }
 
-    fn wake_wide(&self, task: TaskId, this: CpuId) -> bool {
+    /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it.
+    fn wants_affine(&self, task: TaskId, this: CpuId, tested: &mut Tested) -> bool {
+        if !self.tasks[task.index()].allows(this) {
+            tested.step(|| Step::of("select_task_rq_fair", this, "waker's", "not allowed there: no candidate"));
+            return false;
+        }
         let waker = match self.curr(this) {
             Some(curr) => self.tasks[curr.index()].wakee.flips,
             None => self.idle_wakees[this.index()].flips,
         };
+        let wakee = self.tasks[task.index()].wakee.flips;
         let llc_size = self.idle.llc(self.idle.llc_of(this)).cpus.len() as u32;
-        wakee::is_wide(waker, self.tasks[task.index()].wakee.flips, llc_size)
+        let wide = wakee::is_wide(waker, wakee, llc_size);
+        if wide {
+            let numbers = [("waker's flips", i64::from(waker)), ("wakee's flips", i64::from(wakee))];
+            tested.step(|| Step::of("wake_wide", this, "waker's", "too many wakees: no candidate").with(numbers));
+        }
+        !wide
     }
 
     /// `select_fallback_rq`: an allowed CPU of the last CPU's node, else any allowed one.

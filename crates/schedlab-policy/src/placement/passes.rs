@@ -7,7 +7,9 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+use super::idle_sibling::searched;
 use crate::features::Feature;
+use crate::looked::Step;
 use crate::sched::types::Tested;
 use crate::Sched;
 
@@ -24,17 +26,42 @@ impl Sched {
         if self.idle.llc(self.idle.llc_of(target)).cpus.len() == 1 {
             return None;
         }
-        if let Some(cpu) = self.idle_core_pass(task, target, stops_early, tested) {
+        let llc = self.idle.llc_of(target);
+        let hinted = self.idle.smt_active() && self.idle.llc(llc).has_idle_cores;
+        let found = self.idle_core_pass(task, target, stops_early, tested);
+        if hinted {
+            let cpus = &self.idle.llc(llc).cpus;
+            tested.step(|| searched("select_idle_core", "the cache", found, cpus));
+        }
+        if let Some(cpu) = found {
             return Some((cpu, "idle core search"));
         }
         let budget = self.pass_budget(target, tested.from, now);
         if self.fair.decisions.is_some() {
             self.explain_budget(task, target, budget, now);
         }
-        if let Some(cpu) = budget.and_then(|budget| self.idle_cpu_pass(task, target, stops_early, budget, tested)) {
+        let before = tested.total();
+        let found = budget.and_then(|budget| self.idle_cpu_pass(task, target, stops_early, budget, tested));
+        let (cpus, looked_at) = (&self.idle.llc(llc).cpus, tested.total() - before);
+        tested.step(|| match budget {
+            None => {
+                let answer = "was idle for too short a time: no search";
+                Step::of("select_idle_cpu", target, "the cache", answer).by(Feature::SisAvgCpu)
+            }
+            Some(budget) => {
+                let numbers = [("tested", looked_at.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
+                searched("select_idle_cpu", "the cache", found, cpus).with(numbers)
+            }
+        });
+        if let Some(cpu) = found {
             return Some((cpu, "idle CPU search"));
         }
-        self.idle_thread_pass(task, target, tested).map(|cpu| (cpu, "sibling of target idle"))
+        let found = self.idle_thread_pass(task, target, tested);
+        if self.idle.smt_active() {
+            let siblings = self.idle.threads(target);
+            tested.step(|| searched("select_idle_smt", "siblings", found, siblings));
+        }
+        found.map(|cpu| (cpu, "sibling of target idle"))
     }
 
     /// `select_idle_core`.

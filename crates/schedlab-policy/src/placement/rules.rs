@@ -145,7 +145,7 @@ pub struct PlacementRules {
     pub smt_balance: bool,
     /// Of equally busy groups without overload the last wins, unless the choice so far is an SMT core (6.6+).
     pub last_fully_busy: bool,
-    /// `can_migrate_task`: a task whose dequeue is delayed moves only where load is to be evened out (6.13+).
+    /// `can_migrate_task`: a task whose dequeue is delayed moves only where load is to be evened out (6.14+).
     pub refuses_delayed: bool,
     /// `can_migrate_task`: until a pass has failed, a task that owes service stays if its queue there has anybody (6.14+).
     pub prefers_eligible: bool,

@@ -7,6 +7,9 @@
 use schedlab_model::{CpuId, TaskId};
 
 use crate::features::Feature;
+use crate::looked::Step;
+use crate::pelt::CAPACITY_SCALE;
+use crate::sched::types::Tested;
 use crate::Sched;
 
 impl Sched {
@@ -17,30 +20,44 @@ impl Sched {
         (this, prev): (CpuId, CpuId),
         sync: bool,
         level: usize,
+        tested: &mut Tested,
     ) -> (CpuId, &'static str) {
         if self.fair.config.has(Feature::WaIdle) {
-            if let Some(decided) = self.wake_affine_idle(this, prev, sync) {
-                return decided;
+            if let Some((cpu, rule, answer)) = self.wake_affine_idle(this, prev, sync) {
+                let which = if cpu == prev { "previous" } else { "waker's" };
+                tested.step(|| Step::of("wake_affine_idle", cpu, which, answer).by(Feature::WaIdle));
+                return (cpu, rule);
             }
         }
         let pct = self.domains.at(this, level).imbalance_pct;
-        if self.fair.config.has(Feature::WaWeight) && self.wake_affine_weight(task, this, prev, sync, pct) {
-            return (this, "wake_affine: lighter");
+        if self.fair.config.has(Feature::WaWeight) {
+            let loads @ [here, there] = self.effective_loads(task, (this, prev), sync, pct);
+            // sync adds 1 to the right side, which only breaks a tie.
+            let lighter = here < there || (sync && here == there);
+            let bias = if self.fair.config.has(Feature::WaBias) { 100 } else { 1 };
+            let scale = bias * CAPACITY_SCALE as i64;
+            tested.step(|| weighed((this, prev), lighter, loads, scale));
+            if lighter {
+                return (this, "wake_affine: lighter");
+            }
         }
         (prev, "wake_affine: prev")
     }
 
-    fn wake_affine_idle(&self, this: CpuId, prev: CpuId, sync: bool) -> Option<(CpuId, &'static str)> {
+    /// The target, the rule, and the answer in words.
+    fn wake_affine_idle(&self, this: CpuId, prev: CpuId, sync: bool) -> Option<(CpuId, &'static str, &'static str)> {
         let share = self.topology.share_llc(this, prev);
         if share && self.available_idle(this) {
-            let prev_idle = self.available_idle(prev);
-            return Some(if prev_idle { (prev, "wake_affine: both idle") } else { (this, "wake_affine: this idle") });
+            return Some(match self.available_idle(prev) {
+                true => (prev, "wake_affine: both idle", "idle as the waker's: target"),
+                false => (this, "wake_affine: this idle", "idle: target"),
+            });
         }
         if sync && self.nr_undelayed(this) == 1 {
-            return Some((this, "wake_affine: sync"));
+            return Some((this, "wake_affine: sync", "its only task is about to sleep: target"));
         }
         let prev_idle = self.rules.affine_prev_idle && self.available_idle(prev);
-        prev_idle.then_some((prev, "wake_affine: prev idle"))
+        prev_idle.then_some((prev, "wake_affine: prev idle", "idle: target"))
     }
 
     /// `nr_running`, without delayed tasks where the version discounts them.
@@ -52,13 +69,15 @@ impl Sched {
         nr - self.fair.cfs_tasks(cpu).filter(|task| self.fair.entity(*task).sched_delayed).count() as u32
     }
 
-    fn wake_affine_weight(&self, task: TaskId, this: CpuId, prev: CpuId, sync: bool, imbalance_pct: u32) -> bool {
+    /// `this_eff_load` and `prev_eff_load` of `wake_affine_weight`; the first is below every other if the waker's own load
+    /// is all there is.
+    fn effective_loads(&self, task: TaskId, (this, prev): (CpuId, CpuId), sync: bool, imbalance_pct: u32) -> [i64; 2] {
         let bias = self.fair.config.has(Feature::WaBias);
         let mut this_load = self.fair.cpu_load(this) as i64;
         if sync {
             let waker = self.fair.curr(this).map_or(0, |curr| self.fair.task_h_load(curr) as i64);
             if waker > this_load {
-                return true;
+                return [i64::MIN, 0];
             }
             this_load -= waker;
         }
@@ -71,7 +90,24 @@ impl Sched {
         }
         this_load *= self.capacity_of(prev) as i64;
         prev_load *= self.capacity_of(this) as i64;
-        // sync adds 1 to the right side, which only breaks a tie.
-        this_load < prev_load || (sync && this_load == prev_load)
+        [this_load, prev_load]
+    }
+}
+
+/// The step of `wake_affine_weight`; loads are told per `scale`, by which WA_BIAS and capacities multiplied them.
+#[cold]
+fn weighed((this, prev): (CpuId, CpuId), lighter: bool, [here, there]: [i64; 2], scale: i64) -> Step {
+    let (function, feature) = ("wake_affine_weight", Feature::WaWeight);
+    match lighter {
+        true if here == i64::MIN => {
+            Step::of(function, this, "waker's", "all its load is the waker's, about to sleep: target").by(feature)
+        }
+        _ => {
+            let (cpu, which) = if lighter { (this, "waker's") } else { (prev, "previous") };
+            let answer = if lighter { "lighter: target" } else { "not heavier: target" };
+            Step::of(function, cpu, which, answer)
+                .by(feature)
+                .with([("waker's", here / scale), ("previous", there / scale)])
+        }
     }
 }

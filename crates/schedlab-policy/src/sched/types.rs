@@ -3,6 +3,7 @@
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
 use crate::group_id::GroupId;
+use crate::looked::Step;
 use crate::rt::RtPolicy;
 use crate::{FairPolicy, Resched};
 
@@ -77,16 +78,40 @@ pub struct Moves {
     pub looked_at: u32,
 }
 
-/// The count of CPUs tested from one CPU, while a search goes on.
-#[derive(Clone, Copy, Debug)]
+/// The count of CPUs tested from one CPU, while a search goes on, and its steps if they are recorded.
+#[derive(Clone, Debug)]
 pub(crate) struct Tested {
     pub(crate) from: CpuId,
     pub(crate) counts: [u32; 5],
+    steps: Option<Vec<Step>>,
 }
 
 impl Tested {
     pub(crate) fn new(from: CpuId) -> Self {
-        Tested { from, counts: [0; 5] }
+        Tested { from, counts: [0; 5], steps: None }
+    }
+
+    /// The same, which records its steps.
+    pub(crate) fn recording(from: CpuId) -> Self {
+        Tested { steps: Some(Vec::new()), ..Tested::new(from) }
+    }
+
+    /// Adds a step, if they are recorded.
+    #[inline]
+    pub(crate) fn step(&mut self, step: impl FnOnce() -> Step) {
+        if let Some(steps) = &mut self.steps {
+            steps.push(step());
+        }
+    }
+
+    /// Whether steps are recorded.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// The steps recorded.
+    pub(crate) fn into_steps(self) -> Option<Vec<Step>> {
+        self.steps
     }
 
     #[inline]

@@ -11,6 +11,10 @@ pub struct Names {
     pub preempt_rt: &'static str,
     /// The least busy CPU for a new task.
     pub idlest_cpu: &'static str,
+    /// The least busy group of a domain for it.
+    pub idlest_group: &'static str,
+    /// The least busy CPU of that group.
+    pub idlest_group_cpu: &'static str,
     /// One balancing pass.
     pub balance: &'static str,
 }
@@ -21,6 +25,8 @@ pub(super) const CHECK_PREEMPT_CURR: Names = Names {
     preempt_fair: "check_preempt_wakeup",
     preempt_rt: "check_preempt_curr_rt",
     idlest_cpu: "find_idlest_cpu",
+    idlest_group: "find_idlest_group",
+    idlest_group_cpu: "find_idlest_group_cpu",
     balance: "load_balance",
 };
 
@@ -30,6 +36,8 @@ pub(super) const WAKEUP_PREEMPT: Names = Names {
     preempt_fair: "check_preempt_wakeup_fair",
     preempt_rt: "wakeup_preempt_rt",
     idlest_cpu: "sched_balance_find_dst_cpu",
+    idlest_group: "sched_balance_find_dst_group",
+    idlest_group_cpu: "sched_balance_find_dst_group_cpu",
     balance: "sched_balance_rq",
 };
 

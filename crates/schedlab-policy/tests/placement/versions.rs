@@ -102,8 +102,10 @@ fn cpus_that_run_only_idle_policy_tasks() {
         lab.schedule(CpuId(1));
         lab.select(wakee, 1, WAKE).rule
     };
-    each(&[("5.2", "prev"), ("5.7", "target idle"), ("6.18", "target idle"), ("7.2", "target idle")], |v| on(v, false));
-    each(&[("5.7", "target idle"), ("6.18", "target idle"), ("7.2", "prev")], |v| on(v, true));
+    each(&[("5.2", "previous CPU"), ("5.7", "target idle"), ("6.18", "target idle"), ("7.2", "target idle")], |v| {
+        on(v, false)
+    });
+    each(&[("5.7", "target idle"), ("6.18", "target idle"), ("7.2", "previous CPU")], |v| on(v, true));
 }
 
 #[test]

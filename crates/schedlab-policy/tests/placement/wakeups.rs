@@ -164,7 +164,7 @@ fn a_forbidden_choice_falls_back_to_the_same_node() {
     let task = lab.pinned(5, "1,6-7");
     lab.running(0);
     let selection = lab.select(task, 0, WAKE);
-    assert_eq!((selection.cpu, selection.rule), (CpuId(6), "fallback: not allowed on the choice"));
+    assert_eq!((selection.cpu, selection.rule), (CpuId(6), "not allowed on the choice"));
 }
 
 #[test]

@@ -121,7 +121,7 @@ impl Model {
             model,
             rule: reason.map(|reason| reason.rule),
             feature: reason.and_then(|reason| reason.feature).map(|feature| feature.info().name),
-            compared: reason.map_or_else(Vec::new, |reason| reason.compared.to_vec()),
+            compared: reason.map_or_else(Vec::new, |reason| reason.numbers()),
             min_vruntime: self.fair.rq(cpu).min_vruntime.0,
             avg_vruntime: self.eevdf.then(|| self.fair.avg_vruntime(cpu).0),
             queue: self.queue(cpu),

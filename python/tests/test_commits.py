@@ -1,0 +1,87 @@
+"""Commits that the repository names, against what they are: their subject and the release that has them first."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+COMMITS = {
+    "0258bdfaff5b": ("5.13", "sched/fair: Fix unfairness caused by missing load decay"),
+    "052c3d87c82e": ("6.17", "sched/fair: Limit run to parity to the min slice of enqueued entities"),
+    "101f3498b4bd": ("7.1", 'sched/fair: Revert 6d71a9c61604 ("sched/fair: Fix EEVDF entity placement bug ...")'),
+    "147f3efaa241": ("6.6", "sched/fair: Implement an EEVDF-like scheduling policy"),
+    "152e11f6df29": ("6.12", "sched/fair: Implement delayed dequeue"),
+    "1560d1f6eb6b": ("6.9", "sched/eevdf: Prevent vlag from going out of bounds in reweight_eevdf()"),
+    "2227a957e1d5": ("6.8", "sched/eevdf: Sort the rbtree by virtual deadline"),
+    "26cf52229efc": ("5.7", "sched: Avoid scale real weight down to zero"),
+    "2a4b03ffc69f": ("5.7", "sched/fair: Prevent unlimited runtime on throttled group"),
+    "2ae891b82695": ("6.15", "sched: Reduce the default slice to avoid tasks getting an extra tick"),
+    "2cae3948edd4": ("5.16", "sched: adjust sleeper credit for SCHED_IDLE entities"),
+    "304000390f88": ("5.15", "sched: Cgroup SCHED_IDLE support"),
+    "3429dd57f0de": ("6.14", "sched/fair: Fix inaccurate h_nr_runnable accounting with delayed dequeue"),
+    "493afbd187c4": ("6.13", "sched/fair: Fix NEXT_BUDDY"),
+    "4823725d9d1d": ("7.1", "sched/fair: Increase weight bits for avg_vruntime"),
+    "5068d84054b7": ("6.8", "sched/fair: Update min_vruntime for reweight_entity() correctly"),
+    "51ce83ed523b": ("5.16", "sched: reduce sched slice for SCHED_IDLE entities"),
+    "563bc2161b94": ("6.15", "sched/eevdf: Force propagating min_slice of cfs_rq when {en,de}queue tasks"),
+    "61b82dfb6b7e": ("6.14", "sched/fair: Do not try to migrate delayed dequeue task"),
+    "63304558ba5d": ("6.6", "sched/eevdf: Curb wakeup-preemption"),
+    "650cad561cce": ("6.6", "sched/eevdf: Fix avg_vruntime()"),
+    "66951e4860d3": ("6.13", "sched/fair: Fix update_cfs_group() vs DELAY_DEQUEUE"),
+    "6d71a9c61604": ("6.13", "sched/fair: Fix EEVDF entity placement bug causing scheduling lag"),
+    "6e3c0a4e1ad1": ("7.0", "sched/fair: Fix lag clamp"),
+    "75b6499024a6": ("6.12", "sched/fair: Properly deactivate sched_delayed task upon class change"),
+    "79104becf42b": ("6.19", "sched/fair: Forfeit vruntime on yield"),
+    "79462e8c879a": ("6.6", "sched: don't account throttle time for empty groups"),
+    "79ba1e607d68": ("6.3", "sched/fair: Limit sched slice duration"),
+    "79f3f9bedd14": ("6.19", "sched/eevdf: Fix min_vruntime vs avg_vruntime"),
+    "829c1651e9c4": ("6.3", "sched/fair: sanitize vruntime of entity being placed"),
+    "82e9d0456e06": ("6.12", "sched/fair: Avoid re-setting virtual deadline on 'migrations'"),
+    "857b158dc5e8": ("6.12", "sched/eevdf: Use sched_attr::sched_runtime to set request/slice suggestion"),
+    "85e511df3cec": ("6.12", "sched/eevdf: Allow shorter slices to wakeup-preempt"),
+    "873199d27bb2": ("6.14", "sched/core: Prioritize migrating eligible tasks in sched_balance_rq()"),
+    "9b5ce1a37e90": ("6.12", "sched: Fix sched_delayed vs cfs_bandwidth"),
+    "aef6987d8954": ("6.12", "sched/eevdf: Propagate min_slice up the cgroup hierarchy"),
+    "afae8002b4fd": ("6.9", "sched/eevdf: Fix miscalculation in reweight_entity() when se is not curr"),
+    "b01db23d5923": ("6.6", "sched/eevdf: Fix pick_eevdf()"),
+    "bbce3de72be5": ("6.15", "sched/eevdf: Fix se->slice being set to U64_MAX and resulting crash"),
+    "bcd74b2ffdd0": ("7.0", "sched/fair: Only set slice protection at pick time"),
+    "c70fc32f4443": ("6.16", "sched/fair: Adhere to place_entity() constraints"),
+    "d4ac164bde7a": ("6.12", "sched/eevdf: Fix wakeup-preempt by checking cfs_rq->nr_running"),
+    "de53fd7aedb1": (
+        "5.4",
+        "sched/fair: Fix low cpu usage with high throttling by removing expiration of cpu-local slices",
+    ),
+    "eab03c23c2a1": ("6.7", "sched/eevdf: Fix vruntime adjustment on reweight"),
+    "f4183717b370": ("5.14", "sched/fair: Introduce the burstable CFS controller"),
+    "f553741ac8c0": ("6.15", "sched: Cancel the slice protection of the idle entity"),
+}
+"""Looked up one by one: the lists of merged commits, the threads that merged them and the sources at hand."""
+
+NAMED = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12}\b")
+
+
+def test_every_commit_named_is_a_known_one() -> None:
+    places = [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("scenarios/bugs/*.toml")]
+    named = {(commit, path.name) for path in places for commit in NAMED.findall(path.read_text())}
+    assert len(named) > 40
+    assert [pair for pair in named if pair[0] not in COMMITS] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios/bugs").glob("*.toml")), ids=lambda path: path.stem)
+def test_a_bug_names_its_fix(path: Path) -> None:
+    first = path.read_text().splitlines()[0]
+    found = re.fullmatch(r'# Fixed by ([0-9a-f]{12}) \("(.*)"\)', first)
+    assert found, first
+    assert COMMITS[found[1]][1] == found[2]
+
+
+def test_rules_name_the_release_of_their_commit() -> None:
+    catalogue = (ROOT / "crates/schedlab-policy/src/version/catalogue.rs").read_text()
+    said = re.findall(r"(\d\.\d+) \(([0-9a-f]{12})\)", catalogue)
+    assert len(said) > 25
+    assert [(commit, release) for release, commit in said if COMMITS[commit][0] != release] == []
