@@ -47,6 +47,10 @@ class Part:
     """The bundle it is a part of: only one of the two variants has it, so it counts there."""
     inert: bool
     """Neither flip changed any event of any run."""
+    function: str | None = None
+    """Of a rule: the kernel's function that follows it."""
+    since: str | None = None
+    """Of a rule: the releases that changed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,8 @@ def _judged(
                 depends=show(depends) if depends else None,
                 within=d["within"],
                 inert=_inert(runs, scenario.seeds, plus, minus),
+                function=d.get("function"),
+                since=d.get("since"),
             )
         )
     complete = all(p.effect is not None for p in parts)

@@ -66,6 +66,8 @@ def test_between_cfs_and_eevdf_what_only_one_has_is_a_part_of_the_bundle(
     parts = {p["name"]: p for p in document["mechanisms"]}  # type: ignore[attr-defined]
     policy = "policy: pick, placement, slices, preemption"
     assert [parts[name]["within"] for name in ("START_DEBIT", "PLACE_LAG", policy)] == [policy, policy, None]
+    boost = parts["balance: runnable boost"]
+    assert (boost["kind"], boost["function"], boost["since"]) == ("rule", "find_busiest_queue", "6.5")
     # What only EEVDF has does nothing on CFS, and the other way round.
     assert parts["PLACE_LAG"]["alone"]["delta_pct"] == 0
     assert parts["START_DEBIT"]["missing"]["delta_pct"] == 0

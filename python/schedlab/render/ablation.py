@@ -39,6 +39,8 @@ def _part(p: Part) -> dict[str, Any]:
     return {
         "name": p.name,
         "kind": p.kind,
+        "function": p.function,
+        "since": p.since,
         "within": p.within,
         "a": p.a,
         "b": p.b,
