@@ -81,7 +81,7 @@ fn a_throttled_task_is_told_by_which_pool_and_until_when() {
         let throttle = why.throttle.as_ref().unwrap();
         assert_eq!(words(throttle, &why.groups), ("throttle", "throttle_cfs_rq", "/top"), "{kernel}");
         // The pool is filled at 300 ms.
-        let [left, refill] = throttle.compared;
+        let [left, refill] = throttle.compared[..] else { panic!("{kernel}: {throttle:?}") };
         assert!(left.1 <= 0 && throttle.time_ns + refill.1 as u64 == 300_000_000, "{kernel}: {throttle:?}");
         let ended: Vec<_> = why.ended_by.iter().map(|told| words(told, &why.groups)).collect();
         assert!(ended.contains(&("unthrottle", "unthrottle_cfs_rq", "/top")), "{kernel}: {ended:?}");
