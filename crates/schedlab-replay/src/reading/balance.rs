@@ -6,7 +6,7 @@ use schedlab_trace::Kind;
 use super::account::leaves;
 use super::clock::clock_behind;
 use super::switch::left;
-use super::{Place, Reading};
+use super::{Cpu, Place, Reading};
 use crate::operation::{Left, Operation, Whereabouts};
 use crate::step::Step;
 use crate::window::Window;
@@ -114,6 +114,16 @@ impl Reading {
             }
         }
         self.arrive(step, moving, ahead);
+    }
+
+    /// A task that runs has arrived, though the code that moves it has nothing more to tell.
+    pub(super) fn arrive_to_run(&mut self, step: &Step, kind: Kind, ahead: &Window<'_>) {
+        let Kind::Switch { next, .. } = kind else { return };
+        let brings = |view: &mut Cpu| view.moving.iter().any(|(pid, ..)| *pid == next);
+        if let Some(view) = self.cpus.iter_mut().find_map(|view| brings(view).then_some(view)) {
+            let moving = std::mem::take(&mut view.moving);
+            self.arrive(step, moving, ahead);
+        }
     }
 
     /// The accounting within the attaching is done.

@@ -183,6 +183,7 @@ impl Reading {
         };
         self.start(step, ahead);
         self.arrive_before(step, kind, ahead);
+        self.arrive_to_run(step, kind, ahead);
         self.leave_before_switching(step, kind, ahead);
         self.tell_clock(step, kind, ahead);
         self.now = step.time;
