@@ -70,7 +70,7 @@ fn a_pick_is_told_level_by_level() {
 
 #[test]
 fn a_throttled_task_is_told_by_which_pool_and_until_when() {
-    for kernel in ["5.2", "6.1", "6.12", "6.18", "7.2"] {
+    for kernel in ["5.2", "6.1", "6.12", "6.18.2", "7.2"] {
         let body = format!(
             "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}, {{ name = \"top/in\" }}]\n\
              workload = [{{ use = \"hog\", name = \"limited\", cgroup = \"top/in\" }}, {{ use = \"hog\", name = \"free\" }}]\n\
@@ -94,7 +94,7 @@ fn a_quota_that_parts_two_variants_is_named() {
     for (kernel, verdict, function) in [
         ("6.1", "expire", "__account_cfs_rq_runtime"),
         ("6.12", "expire", "__account_cfs_rq_runtime"),
-        ("6.18", "expire", "__account_cfs_rq_runtime"),
+        ("6.18.2", "expire", "__account_cfs_rq_runtime"),
         ("7.2", "leave", "throttle_cfs_rq_work"),
     ] {
         let kernel = format!("kernel = \"{kernel}\", hz = 1000, preempt = \"full\"");
@@ -178,7 +178,7 @@ fn sessions_are_named() {
 /// A task of a group that runs out while it waits is told so: what took the group's runtime, and what gave it some again.
 #[test]
 fn a_wait_through_a_throttle_names_the_quota() {
-    for kernel in ["5.13", "6.6", "6.12", "6.18", "7.2"] {
+    for kernel in ["5.13", "6.6", "6.12", "6.18.2", "7.2"] {
         let body = format!(
             "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}]\n\
              workload = [{{ use = \"hog\", name = \"limited\", cgroup = \"top\", threads = 3 }}, {{ use = \"hog\", name = \"free\" }}]\n\

@@ -42,11 +42,11 @@ fn an_always_runner_beside_a_sleeper() {
         ("6.6", "", 33.3, 1.0),
         ("6.12.0", no_delay, 33.3, 1.0),
         ("6.12.107", no_delay, 33.3, 1.0),
-        ("6.18", no_delay, 33.3, 1.0),
+        ("6.18.2", no_delay, 33.3, 1.0),
         ("7.2", no_delay, 33.3, 1.0),
         ("6.12.0", "", 50.0, 2.5),
         ("6.12.107", "", 50.0, 2.5),
-        ("6.18", "", 50.0, 2.5),
+        ("6.18.2", "", 50.0, 2.5),
     ];
     for (kernel, changes, due, within) in cases {
         let file = format!("{workloads}[[variant]]\nname = \"x\"\nkernel = \"{kernel}\"\n{changes}\n");
@@ -57,7 +57,7 @@ fn an_always_runner_beside_a_sleeper() {
 
 #[test]
 fn a_thousand_tasks_stay_inside_the_lag_bound() {
-    for kernel in ["6.6", "6.12.0", "6.12.107", "6.18", "7.2"] {
+    for kernel in ["6.6", "6.12.0", "6.12.107", "6.18.2", "7.2"] {
         let slices = kernel != "6.6";
         let short = if slices { "slice = \"0.5ms\"" } else { "nice = -3" };
         let file = format!(

@@ -16,7 +16,7 @@ pub struct FeatureInfo {
     defaults: &'static [u8; SERIES],
 }
 
-const SERIES: usize = 11;
+const SERIES: usize = 12;
 
 /// `Variant NAME "why it is not modelled, if it is not" "one letter per Series: T on, F off, - absent" "effect"`.
 macro_rules! features {
@@ -37,51 +37,51 @@ macro_rules! features {
     };
 }
 
-//                     5.2 5.7 5.13 6.1 6.3 RFC 6.6 6.12.0 6.12.107 6.18 7.2
+//                     5.2 5.7 5.13 6.1 6.3 RFC 6.6 6.12.0 6.12.107 6.18.2 6.18.44 7.2
 features! {
-    GentleFairSleepers GENTLE_FAIR_SLEEPERS "" b"TTTTT------" "halve the credit of a sleeper";
-    StartDebit START_DEBIT "" b"TTTTT------" "place a new task one slice to the right";
-    PlaceLag PLACE_LAG "" b"-----TTTTTT" "keep the lag over sleep and migration";
-    PlaceFudge PLACE_FUDGE "" b"-----T-----" "place short slices at zero lag";
-    PlaceBonus PLACE_BONUS "" b"-----F-----" "move a sleeper left by half a slice";
-    MinimalVa MINIMAL_VA "" b"-----F-----" "measure vruntimes from V instead of the minimum";
-    PlaceDeadlineInitial PLACE_DEADLINE_INITIAL "" b"-----TTTTTT" "a new task's first slice is half as long";
-    PlaceRelDeadline PLACE_REL_DEADLINE "" b"-------TTTT" "keep the relative deadline over a requeue";
-    RunToParity RUN_TO_PARITY "" b"------TTTTT" "let the running task reach parity or its slice";
-    PreemptShort PREEMPT_SHORT "" b"-------TTTT" "a shorter slice may break that protection";
-    NextBuddy NEXT_BUDDY "" b"FFFFFFFFFFF" "prefer the task woken last";
-    LastBuddy LAST_BUDDY "" b"TTTTT------" "prefer the task preempted last";
-    PickBuddy PICK_BUDDY "" b"--------TTT" "honour the next buddy when picking";
-    CacheHotBuddy CACHE_HOT_BUDDY "" b"TTTTTTTTTTT" "the balancer treats buddies as cache hot";
-    DelayDequeue DELAY_DEQUEUE "" b"-------TTTT" "a sleeper that owes service stays queued";
-    DelayZero DELAY_ZERO "" b"-------TTTT" "such a sleeper never comes back with credit";
-    ParanoidAvg PARANOID_AVG "a check, it decides nothing" b"----------F" "check the sums for overflow";
-    WakeupPreemption WAKEUP_PREEMPTION "" b"TTTTTTTTTTT" "a wakeup may preempt at all";
-    Hrtick HRTICK "" b"FFFFFFFFFFT" "a timer at the exact end of the slice (7.2: off without CONFIG_HRTIMER_REARM_DEFERRED)";
-    HrtickDl HRTICK_DL "there is no SCHED_DEADLINE" b"--FFFFFFFFT" "the same for SCHED_DEADLINE";
-    DoubleTick DOUBLE_TICK "" b"FFFFFFFFF--" "up to 6.3: test at the tick although the timer is armed";
-    NontaskCapacity NONTASK_CAPACITY "they do not here" b"TTTTTTTTTTT" "interrupts reduce a CPU's capacity";
-    TtwuQueue TTWU_QUEUE "" b"TTTTTTTTTTT" "queue a remote wakeup by interrupt";
-    SisAvgCpu SIS_AVG_CPU "" b"FF---------" "skip the idle search when idle time is short";
-    SisProp SIS_PROP "" b"TTTFFFF----" "bound the idle search by average idle time";
-    SisUtil SIS_UTIL "" b"---TTTTTTTT" "bound the idle search by the LLC's utilisation";
-    LbBias LB_BIAS "there are no averages (cpu_load[]) to choose from" b"F----------" "bias the balancer towards staying";
-    LbMin LB_MIN "" b"FFFFFFFFFFF" "the balancer leaves tiny loads alone";
-    AttachAgeLoad ATTACH_AGE_LOAD "they always are" b"TTTTTTTTTTT" "age loads before they are attached";
-    WaIdle WA_IDLE "" b"TTTTTTTTTTT" "wake_affine: prefer an idle waker or previous CPU";
-    WaWeight WA_WEIGHT "" b"TTTTTTTTTTT" "wake_affine: compare loads";
-    WaBias WA_BIAS "" b"TTTTTTTTTTT" "wake_affine: bias the comparison by the domain's imbalance";
-    UtilEst UTIL_EST "" b"TTTTTTTTTTT" "estimate utilisation over sleeps";
-    UtilEstFastup UTIL_EST_FASTUP "" b"-TTTTTT----" "let the estimate rise at once";
-    RtPushIpi RT_PUSH_IPI "they are pulled directly" b"TTTFTTTTFTF" "push real-time tasks by interrupt";
-    RtRuntimeShare RT_RUNTIME_SHARE "" b"TTFFFFFFFFF" "the real-time class borrows runtime from other CPUs";
-    WarnDoubleClock WARN_DOUBLE_CLOCK "a check, it decides nothing" b"FFFFFFFFFFF" "debugging aid";
-    LatencyWarn LATENCY_WARN "a check, it decides nothing" b"--FFFFFFFFF" "debugging aid";
-    AltPeriod ALT_PERIOD "" b"--TTT------" "the period counts the CPU's tasks, not the queue's";
-    BaseSlice BASE_SLICE "" b"--TTT------" "a slice is never below min_granularity";
-    HzBw HZ_BW "no CPU stops its tick while it is busy" b"------T----" "keep the tick for bandwidth-limited tasks";
-    NiRandom NI_RANDOM "" b"---T----T-T" "skip newidle balancing at random by its success rate";
-    NiRate NI_RATE "successes alone count" b"----------T" "count the rate of newidle balancing as success";
+    GentleFairSleepers GENTLE_FAIR_SLEEPERS "" b"TTTTT-------" "halve the credit of a sleeper";
+    StartDebit START_DEBIT "" b"TTTTT-------" "place a new task one slice to the right";
+    PlaceLag PLACE_LAG "" b"-----TTTTTTT" "keep the lag over sleep and migration";
+    PlaceFudge PLACE_FUDGE "" b"-----T------" "place short slices at zero lag";
+    PlaceBonus PLACE_BONUS "" b"-----F------" "move a sleeper left by half a slice";
+    MinimalVa MINIMAL_VA "" b"-----F------" "measure vruntimes from V instead of the minimum";
+    PlaceDeadlineInitial PLACE_DEADLINE_INITIAL "" b"-----TTTTTTT" "a new task's first slice is half as long";
+    PlaceRelDeadline PLACE_REL_DEADLINE "" b"-------TTTTT" "keep the relative deadline over a requeue";
+    RunToParity RUN_TO_PARITY "" b"------TTTTTT" "let the running task reach parity or its slice";
+    PreemptShort PREEMPT_SHORT "" b"-------TTTTT" "a shorter slice may break that protection";
+    NextBuddy NEXT_BUDDY "" b"FFFFFFFFFFFF" "prefer the task woken last";
+    LastBuddy LAST_BUDDY "" b"TTTTT-------" "prefer the task preempted last";
+    PickBuddy PICK_BUDDY "" b"--------TTTT" "honour the next buddy when picking";
+    CacheHotBuddy CACHE_HOT_BUDDY "" b"TTTTTTTTTTTT" "the balancer treats buddies as cache hot";
+    DelayDequeue DELAY_DEQUEUE "" b"-------TTTTT" "a sleeper that owes service stays queued";
+    DelayZero DELAY_ZERO "" b"-------TTTTT" "such a sleeper never comes back with credit";
+    ParanoidAvg PARANOID_AVG "a check, it decides nothing" b"-----------F" "check the sums for overflow";
+    WakeupPreemption WAKEUP_PREEMPTION "" b"TTTTTTTTTTTT" "a wakeup may preempt at all";
+    Hrtick HRTICK "" b"FFFFFFFFFFFT" "a timer at the exact end of the slice (7.2: off without CONFIG_HRTIMER_REARM_DEFERRED)";
+    HrtickDl HRTICK_DL "there is no SCHED_DEADLINE" b"--FFFFFFFFFT" "the same for SCHED_DEADLINE";
+    DoubleTick DOUBLE_TICK "" b"FFFFFFFFF---" "up to 6.3: test at the tick although the timer is armed";
+    NontaskCapacity NONTASK_CAPACITY "they do not here" b"TTTTTTTTTTTT" "interrupts reduce a CPU's capacity";
+    TtwuQueue TTWU_QUEUE "" b"TTTTTTTTTTTT" "queue a remote wakeup by interrupt";
+    SisAvgCpu SIS_AVG_CPU "" b"FF----------" "skip the idle search when idle time is short";
+    SisProp SIS_PROP "" b"TTTFFFF-----" "bound the idle search by average idle time";
+    SisUtil SIS_UTIL "" b"---TTTTTTTTT" "bound the idle search by the LLC's utilisation";
+    LbBias LB_BIAS "there are no averages (cpu_load[]) to choose from" b"F-----------" "bias the balancer towards staying";
+    LbMin LB_MIN "" b"FFFFFFFFFFFF" "the balancer leaves tiny loads alone";
+    AttachAgeLoad ATTACH_AGE_LOAD "they always are" b"TTTTTTTTTTTT" "age loads before they are attached";
+    WaIdle WA_IDLE "" b"TTTTTTTTTTTT" "wake_affine: prefer an idle waker or previous CPU";
+    WaWeight WA_WEIGHT "" b"TTTTTTTTTTTT" "wake_affine: compare loads";
+    WaBias WA_BIAS "" b"TTTTTTTTTTTT" "wake_affine: bias the comparison by the domain's imbalance";
+    UtilEst UTIL_EST "" b"TTTTTTTTTTTT" "estimate utilisation over sleeps";
+    UtilEstFastup UTIL_EST_FASTUP "" b"-TTTTTT-----" "let the estimate rise at once";
+    RtPushIpi RT_PUSH_IPI "they are pulled directly" b"TTTFTTTTFTFF" "push real-time tasks by interrupt";
+    RtRuntimeShare RT_RUNTIME_SHARE "" b"TTFFFFFFFFFF" "the real-time class borrows runtime from other CPUs";
+    WarnDoubleClock WARN_DOUBLE_CLOCK "a check, it decides nothing" b"FFFFFFFFFFFF" "debugging aid";
+    LatencyWarn LATENCY_WARN "a check, it decides nothing" b"--FFFFFFFFFF" "debugging aid";
+    AltPeriod ALT_PERIOD "" b"--TTT-------" "the period counts the CPU's tasks, not the queue's";
+    BaseSlice BASE_SLICE "" b"--TTT-------" "a slice is never below min_granularity";
+    HzBw HZ_BW "no CPU stops its tick while it is busy" b"------T-----" "keep the tick for bandwidth-limited tasks";
+    NiRandom NI_RANDOM "" b"---T----T-TT" "skip newidle balancing at random by its success rate";
+    NiRate NI_RATE "successes alone count" b"-----------T" "count the rate of newidle balancing as success";
 }
 
 impl Feature {

@@ -680,7 +680,7 @@ fn decisions_carry_rule_feature_and_numbers() {
 /// becomes anybody's buddy; in 7.x the check does not pick, so it does not take the sleeper off the queue either.
 #[test]
 fn eevdf_delayed_sleeper_does_not_preempt() {
-    for version in ["6.12.0", "6.12.107", "6.18", "7.2"] {
+    for version in ["6.12.0", "6.12.107", "6.18.2", "7.2"] {
         for features in [&[][..], &["NEXT_BUDDY"]] {
             let mut fair = fair(version, features);
             let curr = runner(&mut fair, 0);
@@ -706,7 +706,7 @@ fn eevdf_delayed_sleeper_does_not_preempt() {
 /// has a field for each.
 #[test]
 fn a_new_weight_ends_the_protection_of_a_running_group() {
-    for (version, protected) in [("6.18", false), ("7.2", true)] {
+    for (version, protected) in [("6.18.2", false), ("7.2", true)] {
         let mut fair = fair(version, &[]);
         let group = fair.create_group(GroupId::ROOT);
         let inside = fair.add_task(&TaskAttr { group, ..TaskAttr::default() });

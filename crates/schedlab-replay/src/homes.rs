@@ -27,6 +27,8 @@ pub enum Home {
     Session(u64, i8),
     /// A control group, by its path.
     Control(String),
+    /// One that only probes tell of.
+    Shown(u64),
 }
 
 impl Homes {
@@ -58,8 +60,13 @@ impl Homes {
         self.tasks.len()
     }
 
+    /// Where the header says a task is; `None`: it does not know the task.
+    pub fn find(&self, pid: Pid) -> Option<&Home> {
+        self.tasks.get(&pid).map(|task| &task.home)
+    }
+
     pub fn home(&self, pid: Pid) -> Home {
-        self.tasks.get(&pid).map_or(Home::Root, |task| task.home.clone())
+        self.find(pid).cloned().unwrap_or(Home::Root)
     }
 
     /// SCHED_IDLE shows in no record.
@@ -69,7 +76,7 @@ impl Homes {
 
     pub fn shares(&self, home: &Home) -> Option<GroupShares> {
         match home {
-            Home::Root => None,
+            Home::Root | Home::Shown(_) => None,
             Home::Session(_, nice) => Some(GroupShares::Nice(*nice)),
             Home::Control(path) => self.weights.get(path).copied(),
         }
@@ -93,7 +100,7 @@ impl Home {
                 Some((above, _)) if !above.is_empty() => Home::Control(above.to_owned()),
                 _ => Home::Root,
             },
-            Home::Root | Home::Session(..) => Home::Root,
+            Home::Root | Home::Session(..) | Home::Shown(_) => Home::Root,
         }
     }
 }

@@ -87,7 +87,7 @@ pub fn replay_rows(
         .map(|version| {
             let Settings { config, refused } = settings(&header, version);
             let tally = Tally { from, limit: options.disagreements, ..Tally::default() };
-            (Row::new(Model::new(config, Tally::default(), homes.clone()), tally), refused)
+            (Row::new(Model::new(config, Tally::default(), homes.clone(), window.shows_state()), tally), refused)
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);

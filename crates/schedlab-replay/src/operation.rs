@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::FairPolicy;
 
-use crate::step::Probe;
+use crate::step::{Address, AgedState, Probe};
 
 /// One operation on the runqueues, in the order of the kernel's locks.
 #[derive(Clone, Copy, Debug)]
@@ -12,8 +12,11 @@ pub enum Operation {
     Clock { cpu: CpuId, clock: Nanos },
     /// `update_blocked_averages`: the balancer looks at a CPU's loads, at this time of its clock.
     Age { cpu: CpuId, at: Nanos },
+    /// The load of one group's queue was brought up to date, as this shows it; `tells`: by the balancer, perhaps, which tells
+    /// the group; `in_task`: unless it is the running task's.
+    AgeOne { cpu: CpuId, at: Nanos, state: AgedState, tells: bool, in_task: bool },
     /// A task seen for the first time, or again after it was lost.
-    Introduce { pid: Pid, weight: Weight, at: Whereabouts, first: Option<First> },
+    Introduce { pid: Pid, weight: Weight, at: Whereabouts, group: Option<Address>, first: Option<First> },
     /// `update_curr`: `ran` ns were charged to the current task of `cpu`; `asked`: within a wakeup, when that began.
     Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within, asked: Option<Nanos> },
     /// The scheduler tick, after its accounting, or the timer of a slice (HRTICK), which always reschedules.

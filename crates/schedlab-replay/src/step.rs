@@ -1,6 +1,7 @@
 //! One record of a trace, owned and reduced to what replay needs.
 
 use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_policy::fair::LoadState;
 use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 
 /// A record.
@@ -46,6 +47,7 @@ pub enum What {
     Aged {
         cpu: CpuId,
         at: Nanos,
+        state: Option<AgedState>,
     },
     /// Anything else: only its flags count.
     Other,
@@ -116,6 +118,37 @@ pub struct Probe {
     pub clock: Option<Nanos>,
     /// Its group, unless it is the root's.
     pub group: Option<InGroup>,
+    pub address: Option<Address>,
+    /// Its load average.
+    pub load: Option<LoadState>,
+    /// Its queue's.
+    pub queue_load: Option<QueueLoad>,
+}
+
+/// A queue's load as a probe read it where it was brought up to date, before its group was told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AgedState {
+    pub group: Address,
+    pub queue: QueueLoad,
+    /// What the group was told of it last (`tg_load_avg_contrib`).
+    pub told: u64,
+    /// `tg->load_avg`.
+    pub all: i64,
+}
+
+/// Which group a task is in: no other is at this address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Address {
+    pub at: u64,
+    pub is_root: bool,
+}
+
+/// What a probe read of the load average of a task's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueLoad {
+    pub load: LoadState,
+    /// When the group was told of it (`last_update_tg_load_avg`), by the clock that the queue is charged by.
+    pub told_at: Nanos,
 }
 
 /// What a probe read of a task's group on its CPU: the group's entity, and the queue above that this is on.
@@ -124,6 +157,9 @@ pub struct InGroup {
     pub vruntime: u64,
     pub deadline: u64,
     pub lag: i64,
+    pub slice: Nanos,
+    /// Up to when it was charged.
+    pub exec_start: Option<Nanos>,
     /// The entity's weight.
     pub weight: u64,
     /// The queue it is on.
@@ -157,7 +193,14 @@ impl Step {
             Body::Event(kind, words) => [step(What::Event(plain_sleep(kind, words.prev_state))), None],
             Body::Other { name: "sw", fields } => {
                 let next = probe(Point::Next, "n", fields).map(What::Probe);
-                let prev = probe(Point::Prev, "p", fields).map(|probe| Probe { sums: None, group: None, ..probe });
+                let prev = probe(Point::Prev, "p", fields).map(|probe| Probe {
+                    sums: None,
+                    group: None,
+                    address: None,
+                    load: None,
+                    queue_load: None,
+                    ..probe
+                });
                 let prev = prev.map(What::Probe);
                 [step(prev.unwrap_or(What::Other)), next.and_then(step)]
             }
@@ -188,7 +231,14 @@ impl Step {
             }
             Body::Other { name: "pc", fields } => {
                 let aged = fields.number("cpu").zip(fields.number("lu"));
-                [step(aged.map_or(What::Other, |(cpu, at)| What::Aged { cpu: CpuId(cpu), at })), None]
+                [
+                    step(aged.map_or(What::Other, |(cpu, at)| What::Aged {
+                        cpu: CpuId(cpu),
+                        at,
+                        state: aged_state(fields),
+                    })),
+                    None,
+                ]
             }
             Body::Other { name: name @ ("sa" | "ni"), fields } => {
                 [step(set(name == "sa", fields).map_or(What::Other, What::Set)), None]
@@ -300,6 +350,9 @@ fn probe(point: Point, prefix: &str, fields: Fields<'_>) -> Option<Probe> {
         sums: sums(fields, ["z", "a", "w", "n"]),
         clock: fields.number("c"),
         group: group(fields),
+        address: fields.number("tg").map(|at| Address { at, is_root: fields.number("gw") == Some(0) }),
+        load: load(fields, ["el", "es", "et", "ep"]),
+        queue_load: queue_load(fields),
     })
 }
 
@@ -310,12 +363,43 @@ fn group(fields: Fields<'_>) -> Option<InGroup> {
         vruntime: fields.number("gv")?,
         deadline: fields.number("gd")?,
         lag: fields.number("gl")?,
+        slice: fields.number("gs")?,
+        exec_start: fields.number("ge"),
         weight,
         sums: sums(fields, ["gz", "ga", "gq", "gn"]),
         load: fields.number("la")?,
         told: fields.number("lc")?,
         all: fields.number("ta")?,
     })
+}
+
+fn load(fields: Fields<'_>, [load_avg, load_sum, time, contrib]: [&str; 4]) -> Option<LoadState> {
+    Some(LoadState {
+        load_avg: fields.number(load_avg)?,
+        load_sum: fields.number(load_sum)?,
+        last_update_time: fields.number(time)?,
+        period_contrib: fields.number(contrib)?,
+    })
+}
+
+fn aged_state(fields: Fields<'_>) -> Option<AgedState> {
+    Some(AgedState {
+        group: Address { at: fields.number("tg")?, is_root: false },
+        queue: QueueLoad { load: load(fields, ["la", "ls", "lu", "lp"])?, told_at: told_at(fields)? },
+        told: fields.number("lc")?,
+        all: fields.number("ta")?,
+    })
+}
+
+/// The group was told by another clock, which is ahead of that of the queue by the time that nobody is charged.
+fn told_at(fields: Fields<'_>) -> Option<Nanos> {
+    let (told, clock, charged): (Nanos, Nanos, Nanos) =
+        (fields.number("qu")?, fields.number("ck")?, fields.number("c")?);
+    Some(told.saturating_sub(clock.saturating_sub(charged)))
+}
+
+fn queue_load(fields: Fields<'_>) -> Option<QueueLoad> {
+    Some(QueueLoad { load: load(fields, ["ql", "qs", "qt", "qp"])?, told_at: told_at(fields)? })
 }
 
 fn clock(fields: Fields<'_>) -> Option<What> {

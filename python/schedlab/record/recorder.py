@@ -128,10 +128,10 @@ HEADER_LINES = 12
 
 def _running(order: Order, folder: Path, tell: Teller, engine: Engine) -> Taken:
     line = programs.shell_line(order.workload)
-    ran = running.record(line, folder, tell, engine)
+    ran = running.record(line, folder, tell, engine, order.probes)
     head = [f"recorded_by schedlab {_version()} through {ran.through}", f"workload {line}"]
     found = _finished(ran.raw, folder, head, order.records)
-    return Taken(found.path, ran.exit_code, False, found.cut, [])
+    return Taken(found.path, ran.exit_code, ran.probes, found.cut, [])
 
 
 def _finished(raw: Path, folder: Path, head: Iterable[str], records: int = 0) -> Whole:

@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, reason
-from schedlab.record import tasks
+from schedlab.record import bpf, tasks
 from schedlab.record.events import EVENTS
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -27,23 +27,27 @@ class Ran:
     raw: Path
     exit_code: int
     through: str
+    probes: bool
+    """The scheduler's own state is in it."""
 
 
-def record(line: str, folder: Path, tell: Callable[[str], None], engine: Engine) -> Ran:
-    """Run a shell line while the whole system is recorded."""
+def record(line: str, folder: Path, tell: Callable[[str], None], engine: Engine, probes: bool = True) -> Ran:
+    """Run a shell line while the whole system is recorded, with probes where that is permitted."""
     header = subprocess.run(["sh", str(HEADER)], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
     why = "there is no tracefs"
     for tracefs in TRACEFS:
         try:
-            return _through_tracefs(tracefs, line, folder / "raw", header, tell)
+            return _through_tracefs(tracefs, line, folder / "raw", header, tell, probes)
         except OSError as e:
             why = f"{tracefs}: {reason(e)}"
     tell(f"tracefs is not permitted ({why}); trying perf")
     return _through_perf(line, folder, header, why, engine)
 
 
-def _through_tracefs(tracefs: Path, line: str, raw: Path, header: str, tell: Callable[[str], None]) -> Ran:
-    with _instance(tracefs) as instance:
+def _through_tracefs(
+    tracefs: Path, line: str, raw: Path, header: str, tell: Callable[[str], None], probes: bool
+) -> Ran:
+    with _instance(tracefs) as instance, _printing(tracefs), ExitStack() as until_end:
         for name, value in (("tracing_on", "0"), ("trace_clock", "mono"), ("buffer_size_kb", str(BUFFER_KB))):
             (instance / name).write_text(value)
         (instance / "options/overwrite").write_text("0")
@@ -53,6 +57,10 @@ def _through_tracefs(tracefs: Path, line: str, raw: Path, header: str, tell: Cal
                 switch.write_text("1")
             else:
                 tell(f"no event {event}")
+        # After the events, so that what they read comes behind the record of the same place.
+        read = until_end.enter_context(bpf.attached(tell)) if probes else {}
+        if read:
+            (instance / "events" / bpf.EVENT / "enable").write_text("1")
         # Whoever is born between two looks is in one of them, or in the trace.
         before = tasks.lines()
         (instance / "tracing_on").write_text("1")
@@ -66,8 +74,20 @@ def _through_tracefs(tracefs: Path, line: str, raw: Path, header: str, tell: Cal
             to.writelines(f"# {line}\n".encode() for line in found)
             to.writelines(_dropped(instance))
             with (instance / "trace").open("rb") as text:
-                shutil.copyfileobj(text, to, 1 << 20)
-    return Ran(raw, code, "tracefs")
+                to.writelines(bpf.Joined(read).lines(text))
+    return Ran(raw, code, "tracefs and BPF" if read else "tracefs", bool(read))
+
+
+@contextmanager
+def _printing(tracefs: Path) -> Iterator[None]:
+    """A program that prints switches its event on for everybody: that is taken back."""
+    switch = tracefs / "events" / bpf.EVENT / "enable"
+    was = switch.read_text() if switch.exists() else None
+    try:
+        yield
+    finally:
+        if was is not None:
+            switch.write_text(was)
 
 
 def _new(before: list[str], after: list[str]) -> list[str]:
@@ -115,7 +135,7 @@ def _through_perf(line: str, folder: Path, header: str, why: str, engine: Engine
         )
     engine.convert(str(data), str(folder / "perf.ftrace"))
     raw.write_bytes(header.encode() + (folder / "perf.ftrace").read_bytes())
-    return Ran(raw, done.returncode, "perf sched record")
+    return Ran(raw, done.returncode, "perf sched record", probes=False)
 
 
 def _run(line: str) -> int:

@@ -13,7 +13,7 @@ use crate::weight::LoadWeight;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// The clock's start: 0 means "not attached".
-const BOOT: Nanos = 1 << 20;
+pub(super) const BOOT: Nanos = 1 << 20;
 
 impl Fair {
     /// `update_load_avg`: an entity and its queue up to now; a group's entity follows what moved below it. `tell`:
@@ -235,6 +235,11 @@ impl Fair {
             }
         }
         self.update_blocked_queue(cpu.index(), now);
+    }
+
+    /// The same of one group's queue, as its turn comes.
+    pub fn update_blocked_group(&mut self, group: super::GroupId, cpu: CpuId, now: Nanos) {
+        self.update_blocked_queue(self.group_queue(group, cpu), now);
     }
 
     fn update_blocked_queue(&mut self, rq: usize, now: Nanos) {

@@ -46,7 +46,7 @@ pub use group::TaskGroup;
 pub use group_files::GroupShares;
 pub use hrtick::Hrtick;
 pub use members::Member;
-pub use restore::TaskState;
+pub use restore::{LoadState, TaskState};
 pub use snapshot::{EntityState, EntityView, QueueView, RealTimeView};
 pub use sums::Sums;
 

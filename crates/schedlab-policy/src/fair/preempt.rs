@@ -104,7 +104,7 @@ impl Fair {
         let nominates = self.config.has(Feature::NextBuddy)
             && !flags.fork
             && !self.se(wakee).sched_delayed
-            && self.rules.wakeup != WakeupRule::Requeue
+            && !matches!(self.rules.wakeup, WakeupRule::Requeue { .. })
             && (self.eevdf || self.many_running(rq));
         if nominates {
             self.set_next_buddy(wakee);
@@ -147,7 +147,7 @@ impl Fair {
                     WakeupRule::Granularity => self.wakee_is_far_behind(rq, curr, wakee, marked, now),
                     WakeupRule::Pick | WakeupRule::BreakMarker => self.wakee_is_picked(rq, curr, wakee, now),
                     WakeupRule::Unprotected => self.wakee_is_picked_unprotected(rq, curr, wakee, now),
-                    WakeupRule::Requeue => self.wakee_is_next(rq, curr, wakee, flags, now),
+                    WakeupRule::Requeue { .. } => self.wakee_is_next(rq, curr, wakee, flags, now),
                 };
                 if !preempts {
                     return;
@@ -241,7 +241,7 @@ impl Fair {
         picked == wakee
     }
 
-    /// 7.x's: the pick may take delayed entities off the queue on its way.
+    /// That of 6.18 stable and 7.x: the pick may take delayed entities off the queue on its way.
     fn wakee_is_next(&mut self, rq: usize, curr: EntityId, wakee: EntityId, flags: WakeFlags, now: Nanos) -> bool {
         let short = self.is_short(curr, wakee);
         let never = match (flags.fork, self.se(wakee).sched_delayed) {
@@ -258,7 +258,7 @@ impl Fair {
         }
         let (picked, rule) = loop {
             let next = self.rqs[rq].next;
-            let buddy = !short && next.is_some() && self.config.has(Feature::PickBuddy);
+            let buddy = !(short && self.looks_past_buddy()) && next.is_some() && self.config.has(Feature::PickBuddy);
             let (picked, rule) = match buddy && self.entity_eligible(rq, next) {
                 true => (next, "next buddy is eligible"),
                 false => self.pick_eevdf(rq, !short),
@@ -280,6 +280,10 @@ impl Fair {
             self.update_protect_slice(rq, curr);
         }
         false
+    }
+
+    fn looks_past_buddy(&self) -> bool {
+        self.rules.wakeup == WakeupRule::Requeue { over_buddy: true }
     }
 
     /// PREEMPT_SHORT from 6.18 on.
@@ -316,7 +320,7 @@ impl Fair {
     /// Protection ends for good: somebody else is going to run.
     fn lose_protection(&mut self, rq: usize, curr: EntityId) {
         self.cancel_protect_slice(curr);
-        if self.rules.wakeup == WakeupRule::Requeue {
+        if self.looks_past_buddy() {
             self.clear_buddies(rq, curr);
         }
     }

@@ -41,7 +41,7 @@ impl Fair {
     }
 
     #[inline]
-    fn vprot_in_vlag(&self) -> bool {
+    pub(super) fn vprot_in_vlag(&self) -> bool {
         matches!(self.rules.protection, Protection::Vprot { in_vlag: true, .. })
     }
 
@@ -98,7 +98,7 @@ impl Entity {
     }
 
     #[inline]
-    fn protect_until(&mut self, end: Vruntime, in_vlag: bool) {
+    pub(super) fn protect_until(&mut self, end: Vruntime, in_vlag: bool) {
         if in_vlag {
             self.vlag = end.0 as i64;
         } else {

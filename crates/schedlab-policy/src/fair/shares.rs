@@ -6,7 +6,8 @@
 //!
 //! A queued entity whose weight changes from w to w' keeps v under CFS and in the 2023 series (EEVDF then loses or
 //! invents lag). 6.6 stretches the request: `d = v + (d - v) w/w'`. 6.12 keeps lag: `v = V - vl w/w'`,
-//! `d = V + (d - V) w/w'`. 6.14 and 6.18 place it anew with the rescaled lag, as if it joined. 7.x is 6.12 with vprot.
+//! `d = V + (d - V) w/w'`. 6.14 and 6.18 place it anew with the rescaled lag, as if it joined; 6.18 stable rescales what is
+//! left of its protection. 7.x is 6.12 with vprot.
 
 use super::entity::EntityId;
 use super::place::{relative, rescaled};
@@ -63,7 +64,7 @@ impl Fair {
         match self.rules.reweight {
             Reweight::Nothing | Reweight::Deadline => self.reweight_in_place(rq, id, load),
             Reweight::AroundAverage => self.reweight_around_average(rq, id, load),
-            Reweight::Replaced => self.reweight_replaced(rq, id, load),
+            Reweight::Replaced { keeps_protection } => self.reweight_replaced(rq, id, load, keeps_protection),
         }
         let q = &mut self.rqs[rq];
         q.load = LoadWeight::of_sum(q.load.weight - old + weight);
@@ -123,10 +124,14 @@ impl Fair {
     }
 
     /// 6.14 and 6.18: out and in again. The running one still counts in V and W while it is placed, with its new weight.
-    fn reweight_replaced(&mut self, rq: usize, id: EntityId, load: LoadWeight) {
+    fn reweight_replaced(&mut self, rq: usize, id: EntityId, load: LoadWeight, keeps_protection: bool) {
         self.update_entity_lag(rq, id);
-        let curr = self.rqs[rq].curr == id;
+        let (curr, in_vlag) = (self.rqs[rq].curr == id, self.vprot_in_vlag());
         let se = self.se_mut(id);
+        // Where the lag was just saved over it, this finds none left.
+        let left = (keeps_protection && curr && se.before_vprot(in_vlag))
+            .then(|| se.protected_until(in_vlag).since(se.vruntime));
+        let old = se.load;
         se.deadline = relative(se.deadline, se.vruntime);
         se.rel_deadline = true;
         self.rqs[rq].nr_running -= 1;
@@ -135,6 +140,10 @@ impl Fair {
         }
         self.rescale_entity(id, load);
         self.place_entity_eevdf(rq, id, Enqueue::default());
+        if let Some(left) = left {
+            let se = self.se_mut(id);
+            se.protect_until(se.vruntime.plus(rescaled(left, old, load)), in_vlag);
+        }
         if !curr {
             self.tree_insert(rq, id);
         }

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_passes_after_a_check_that_preempts_is_the_next_tasks() {
-        for row in ["5.2", "6.1", "6.6", "6.12.107", "6.18", "7.2"] {
+        for row in ["5.2", "6.1", "6.6", "6.12.107", "6.18.2", "6.18.44", "7.2"] {
             let mut sched = one_cpu(row, PreemptModel::Full);
             let (hog, _) = wake(&mut sched, MSEC);
             let clock = sched.schedule_clock(CPU, MSEC + 50 * USEC);

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn names_are_found_or_answered_with_the_nearest() {
         assert_eq!(Version::find("6.1").unwrap().name, "6.1");
-        for (alias, name) in [("6.1.192", "6.1"), ("6.12", "6.12.107"), ("7.2.13", "7.2")] {
+        for (alias, name) in [("6.1.192", "6.1"), ("6.12", "6.12.107"), ("6.18", "6.18.44"), ("7.2.13", "7.2")] {
             assert_eq!(Version::find(alias).unwrap().name, name);
         }
         for (wrong, nearest) in [("6.12.108", "6.12.107"), ("6.2", "6.1"), ("v6.1", "6.1"), ("7.1", "7.2")] {

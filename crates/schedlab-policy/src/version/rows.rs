@@ -13,7 +13,7 @@ use crate::preempt_model::PreemptModel;
 use crate::rt::RtLimit;
 use crate::weight::FIXEDPOINT_SHIFT;
 
-pub(super) static VERSIONS: [Version; 11] = [
+pub(super) static VERSIONS: [Version; 12] = [
     Version {
         name: "5.2",
         aliases: &["5.2.1"],
@@ -115,11 +115,22 @@ pub(super) static VERSIONS: [Version; 11] = [
         preempt_default: PreemptModel::Voluntary,
     },
     Version {
-        name: "6.18",
-        aliases: &["6.18.2"],
+        name: "6.18.2",
+        aliases: &[],
         summary: "EEVDF as in 6.18.2: protection by shortest slice (vprot), lazy rescheduling",
-        series: Series::V6_18,
+        series: Series::V6_18_2,
         rules: EEVDF_6_18,
+        placement: placement::V6_18,
+        names: &names::WAKEUP_PREEMPT,
+        preempt_models: LAZY_PREEMPT,
+        preempt_default: PreemptModel::Voluntary,
+    },
+    Version {
+        name: "6.18.44",
+        aliases: &["6.18"],
+        summary: "EEVDF as in 6.18.44: 6.18.2 with zero_vruntime, lag bound by the longest slice, forks never preempt",
+        series: Series::V6_18_44,
+        rules: EEVDF_6_18_STABLE,
         placement: placement::V6_18,
         names: &names::WAKEUP_PREEMPT,
         preempt_models: LAZY_PREEMPT,
@@ -275,20 +286,27 @@ const EEVDF_6_18: Rules = Rules {
     protection: Protection::Vprot { renewed_by_requeue: true, in_vlag: true },
     wakeup: WakeupRule::Unprotected,
     reweight_deadline: true,
-    reweight: Reweight::Replaced,
+    reweight: Reweight::Replaced { keeps_protection: false },
     keeps_rel_deadline: true,
     throttles_tasks: true,
     lazy: true,
     ..EEVDF_6_12_STABLE
 };
 
-const EEVDF_7: Rules = Rules {
+const EEVDF_6_18_STABLE: Rules = Rules {
     zero: ZeroPoint::Average,
-    averaging: Averaging { shift: 0, wide: true, truncates: false, slices: false },
     lag_limit: LagLimit::LongestSlice,
+    protection: Protection::Vprot { renewed_by_requeue: false, in_vlag: true },
+    wakeup: WakeupRule::Requeue { over_buddy: false },
+    reweight: Reweight::Replaced { keeps_protection: true },
+    ..EEVDF_6_18
+};
+
+const EEVDF_7: Rules = Rules {
+    averaging: Averaging { shift: 0, wide: true, truncates: false, slices: false },
     delayed_lag: DelayedLag::Heals,
     protection: Protection::Vprot { renewed_by_requeue: false, in_vlag: false },
-    wakeup: WakeupRule::Requeue,
+    wakeup: WakeupRule::Requeue { over_buddy: true },
     hrtick: HrtickRule::Deadline,
     hrtick_full: true,
     hrtick_stays: true,
@@ -298,5 +316,5 @@ const EEVDF_7: Rules = Rules {
     delta_divides: true,
     reweight: Reweight::AroundAverage,
     throttles_at_once: true,
-    ..EEVDF_6_18
+    ..EEVDF_6_18_STABLE
 };

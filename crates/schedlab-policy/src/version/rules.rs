@@ -54,7 +54,7 @@ pub enum Protection {
     Marker,
     /// `vprot`, the shortest slice among those who wait; beyond it every accounting asks to reschedule (6.18 and later).
     Vprot {
-        /// Also when a running task is only requeued, not just when it is picked (6.18).
+        /// Also when a running task is only requeued, not just when it is picked (6.18.2).
         renewed_by_requeue: bool,
         /// It lies where the lag does (a union in 6.18): a lag saved while the entity runs ends the protection.
         in_vlag: bool,
@@ -66,7 +66,7 @@ pub enum Protection {
 pub enum ZeroPoint {
     /// `min_vruntime`: the smallest vruntime, never moving left.
     Minimum,
-    /// `zero_vruntime`: V, moved whenever V is computed (6.12 stable, 7.x).
+    /// `zero_vruntime`: V, moved whenever V is computed (6.12 stable, 6.18 stable, 7.x).
     Average,
 }
 
@@ -88,7 +88,7 @@ pub struct Averaging {
 pub enum LagLimit {
     /// Twice its own slice, or a tick if that is longer.
     OwnSlice,
-    /// The longest slice on the queue and a tick (7.x).
+    /// The longest slice on the queue and a tick (6.18 stable, 7.x).
     LongestSlice,
 }
 
@@ -121,10 +121,13 @@ pub enum WakeupRule {
     Pick,
     /// As before, after a shorter slice that deserves the CPU broke the marker (6.12).
     BreakMarker,
-    /// As before, a shorter slice looks through the protection (6.18).
+    /// As before, a shorter slice looks through the protection (6.18.2).
     Unprotected,
-    /// As before, but forks never preempt and delayed entities met on the way leave (7.x).
-    Requeue,
+    /// As before, but forks never preempt and delayed entities met on the way leave (6.18 stable, 7.x).
+    Requeue {
+        /// A shorter slice looks past the next buddy, and makes the queue forget it (7.x).
+        over_buddy: bool,
+    },
 }
 
 /// What `sched_yield` does.
@@ -160,7 +163,10 @@ pub enum Reweight {
     /// Lag and deadline are rescaled around V (6.12, 7.x).
     AroundAverage,
     /// It is placed anew by its rescaled lag (6.14, 6.18).
-    Replaced,
+    Replaced {
+        /// The protection that is left is rescaled too, instead of staying at its place (6.18 stable).
+        keeps_protection: bool,
+    },
 }
 
 /// When the slice-end timer (HRTICK) fires.

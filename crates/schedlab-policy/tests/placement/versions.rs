@@ -102,10 +102,10 @@ fn cpus_that_run_only_idle_policy_tasks() {
         lab.schedule(CpuId(1));
         lab.select(wakee, 1, WAKE).rule
     };
-    each(&[("5.2", "previous CPU"), ("5.7", "target idle"), ("6.18", "target idle"), ("7.2", "target idle")], |v| {
+    each(&[("5.2", "previous CPU"), ("5.7", "target idle"), ("6.18.2", "target idle"), ("7.2", "target idle")], |v| {
         on(v, false)
     });
-    each(&[("5.7", "target idle"), ("6.18", "target idle"), ("7.2", "previous CPU")], |v| on(v, true));
+    each(&[("5.7", "target idle"), ("6.18.2", "target idle"), ("7.2", "previous CPU")], |v| on(v, true));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn newidle_after_short_idle_spells() {
 #[test]
 fn whose_idle_spells_count() {
     // A CPU idle for long, then for 10 us at a time, each spell ended by a new task: only 7.2 counts those.
-    each(&[("6.18", 1), ("7.2", 0)], |version| {
+    each(&[("6.18.2", 1), ("7.2", 0)], |version| {
         let mut lab = Lab::configured(version, (1, 1, 2, 1), |config| drop(config.set_feature("NI_RANDOM", false)));
         lab.sched.set_balance_cost(50 * USEC, 0);
         lab.running(0);

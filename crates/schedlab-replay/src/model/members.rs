@@ -8,11 +8,18 @@ use schedlab_policy::{FairPolicy, Resched, TaskAttr};
 use super::{Member, Model};
 use crate::homes::Home;
 use crate::operation::{First, Flag, Group, Weight, Whereabouts};
+use crate::step::Address;
 use crate::tally::Kind;
 
 impl Model {
     /// A task seen for the first time. Its state is taken from the trace here or at its first wakeup, then never again.
-    pub(super) fn introduce(&mut self, pid: Pid, weight: Weight, at: Whereabouts, first: Option<First>) {
+    pub(super) fn introduce(
+        &mut self,
+        (pid, group): (Pid, Option<Address>),
+        weight: Weight,
+        at: Whereabouts,
+        first: Option<First>,
+    ) {
         self.forget(pid);
         let cpu = match at {
             Whereabouts::Running(cpu) | Whereabouts::Queued(cpu) | Whereabouts::Asleep(cpu) => cpu,
@@ -22,7 +29,8 @@ impl Model {
             Weight::Nice(nice) => (nice, FairPolicy::Normal),
             Weight::Idle => (0, FairPolicy::Idle),
         };
-        let group = self.group_at(&self.homes.home(pid), self.clock(cpu));
+        let home = self.home_of(pid, group);
+        let group = self.group_at(&home, self.clock(cpu));
         let id = self.add(pid, &TaskAttr { nice, policy, cpu, group, ..TaskAttr::default() });
         if let Whereabouts::Asleep(_) = at {
             // Far to the left on any queue and relative to any: its queue alone places it, as a long sleeper.
@@ -56,6 +64,7 @@ impl Model {
         if let Some(shares) = self.homes.shares(home) {
             self.fair.set_shares(group, shares, now);
         }
+        self.levels.found(group, self.cpus.len());
         self.groups.insert(home.clone(), group);
         group
     }
@@ -85,6 +94,9 @@ impl Model {
     /// The first task seen on a queue says about where the queue stands in virtual time.
     fn prime(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
         let Some(vruntime) = first.map(|first| self.first_vruntime(id, first)) else { return };
+        if let Some(first) = first.filter(|_| self.levels.in_use()) {
+            return self.prime_levels(id, vruntime, first);
+        }
         if !std::mem::replace(&mut self.cpus[cpu.index()].primed, true) {
             self.fair.restore_min_vruntime(cpu, vruntime);
         }
@@ -95,6 +107,9 @@ impl Model {
     /// come back where it was.
     pub(super) fn align(&mut self, cpu: CpuId, id: TaskId, first: Option<First>, arrives: bool) {
         let Some(first) = first else { return };
+        if self.levels.in_use() {
+            return;
+        }
         let (alone, queue) = (self.fair.rq(cpu).nr_running == 1, &mut self.cpus[cpu.index()]);
         let guess = !std::mem::replace(&mut queue.primed, true);
         let settles = arrives && (alone || !self.eevdf) && !std::mem::replace(&mut queue.settled, true);
@@ -135,8 +150,14 @@ impl Model {
             }
         }
         self.fair.restore_task(id, state);
-        if matches!(first, First::Probed { probe, .. } if probe.delayed) {
-            self.fair.mark_delayed(id);
+        if let First::Probed { probe, .. } = first {
+            if probe.delayed {
+                self.fair.mark_delayed(id);
+            }
+            if let Some(load) = probe.load {
+                self.fair.restore_load(id, load);
+            }
+            self.foretell_levels(id, &probe);
         }
         if let Some(member) = self.members.get_mut(&pid) {
             member.known = true;

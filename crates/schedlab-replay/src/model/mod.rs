@@ -3,6 +3,7 @@
 mod compare;
 mod follow;
 mod judge;
+mod levels;
 mod members;
 mod show;
 mod signature;
@@ -20,6 +21,7 @@ use crate::hypotheses::Draw;
 use crate::operation::{Operation, Within};
 use crate::tally::Tally;
 use crate::verdict::Verdict;
+use levels::Levels;
 
 /// Records of one operation come within this time; what takes longer was interrupted.
 const CLOSE: Nanos = 50 * USEC;
@@ -39,6 +41,7 @@ pub struct Model {
     /// Where the header says tasks were, and those of the groups that were made.
     homes: Arc<Homes>,
     groups: BTreeMap<Home, GroupId>,
+    levels: Levels,
     pids: Vec<Pid>,
     free: Vec<TaskId>,
     cpus: Vec<Cpu>,
@@ -95,13 +98,15 @@ struct Cpu {
 }
 
 impl Model {
-    pub fn new(config: KernelConfig, tally: Tally, homes: Arc<Homes>) -> Self {
+    /// `shows`: probes show state in the trace.
+    pub fn new(config: KernelConfig, tally: Tally, homes: Arc<Homes>, shows: bool) -> Self {
         let eevdf = config.version.rules.policy == Policy::Eevdf;
         let mut fair = Fair::new(config);
         fair.decisions = Some(Vec::new());
         let cpus = vec![Cpu::default(); fair.config.nr_cpus];
         let (members, pids, free) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (verdicts, draw, groups) = (Vec::new(), Draw::default(), BTreeMap::new());
+        let levels = Levels::new(shows && homes.len() > 0, cpus.len());
         Model {
             fair,
             tally,
@@ -111,6 +116,7 @@ impl Model {
             members,
             homes,
             groups,
+            levels,
             pids,
             free,
             cpus,
@@ -130,7 +136,8 @@ impl Model {
         match *operation {
             Operation::Clock { cpu, clock } => self.read_clock(cpu, clock),
             Operation::Age { cpu, at } => self.fair.update_blocked_averages(cpu, at),
-            Operation::Introduce { pid, weight, at, first } => self.introduce(pid, weight, at, first),
+            Operation::AgeOne { cpu, at, state, tells, in_task } => self.age_one(cpu, at, &state, (tells, in_task)),
+            Operation::Introduce { pid, weight, at, group, first } => self.introduce((pid, group), weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within, asked } => {
                 self.measure(cpu, ran, asked);
                 self.account(cpu, pid, ran, printed, within);
@@ -272,7 +279,7 @@ impl Model {
     }
 
     fn known(&self, id: TaskId) -> bool {
-        self.members.get(&self.pid(id)).is_some_and(|member| member.known)
+        self.members.get(&self.pid(id)).is_some_and(|member| member.known) && self.level_known(id)
     }
 
     /// Events are missing: start again with empty queues.
@@ -283,6 +290,7 @@ impl Model {
         self.fair.decisions = Some(Vec::new());
         self.members.clear();
         self.groups.clear();
+        self.levels = Levels::default();
         self.pids.clear();
         self.free.clear();
         self.cpus = vec![Cpu::default(); cpus];

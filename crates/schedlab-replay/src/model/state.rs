@@ -30,11 +30,17 @@ impl Model {
         member.shown = Shown { vruntime: Some(probe.vruntime), deadline: Some(probe.deadline) };
         let (id, known) = (member.id, member.known);
         let on_rq = self.fair.entity(id).on_rq;
+        if known && probe.point != Point::Runtime {
+            self.show_levels(id, probe);
+        }
         match probe.point {
             Point::Waking if !known && !probe.queued && !on_rq => {
                 let mut state = self.fair.task_state(id);
                 (state.vlag, state.slice) = (probe.lag, probe.slice);
                 self.fair.restore_task(id, state);
+                if let Some(load) = probe.load {
+                    self.fair.restore_load(id, load);
+                }
             }
             Point::Woken | Point::Next if !known => {
                 self.take_over(probe.pid, Some(First::Probed { probe: *probe, ran: 0 }));
@@ -78,7 +84,9 @@ impl Model {
             (Field::Lag, probe.lag, model.lag),
         ];
         fields.extend(probe.sums.zip(model.sums).into_iter().flat_map(|(kernel, model)| sums(kernel, model)));
-        if let (Some(kernel), Some(id)) = (probe.group, self.id(probe.pid)) {
+        // Those above are charged behind this record.
+        let group = probe.group.filter(|_| probe.point != Point::Runtime);
+        if let (Some(kernel), Some(id)) = (group, self.id(probe.pid)) {
             self.compare_group(cpu, id, &kernel, &mut fields);
         }
         self.tally.state(at(self.now, cpu, probe), &fields);
@@ -140,7 +148,7 @@ impl Model {
 
     /// The same of any group's queue; those of sessions begin within the trace.
     fn sums_of(&self, cpu: CpuId, group: GroupId) -> Option<Sums> {
-        if group == GroupId::ROOT && !self.cpus[cpu.index()].zero_taken {
+        if group == GroupId::ROOT && !self.cpus[cpu.index()].zero_taken || !self.is_whole(group, cpu) {
             return None;
         }
         let (sums, zero) = (self.fair.group_sums(group, cpu), self.fair.group_rq(group, cpu).min_vruntime.0);
@@ -148,7 +156,8 @@ impl Model {
     }
 
     fn take_zero(&mut self, cpu: CpuId, probe: &Probe) {
-        let Some(sums) = probe.sums.filter(|_| !self.cpus[cpu.index()].zero_taken) else { return };
+        let wanted = !self.cpus[cpu.index()].zero_taken && self.is_whole(GroupId::ROOT, cpu);
+        let Some(sums) = probe.sums.filter(|_| wanted) else { return };
         let known = self.fair.curr(cpu).into_iter().chain(self.fair.queued(cpu)).all(|id| self.known(id));
         if known {
             self.fair.restore_min_vruntime(cpu, Vruntime(sums.zero));

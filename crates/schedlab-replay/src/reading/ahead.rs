@@ -1,13 +1,15 @@
 //! What only later records show: the outcome of a decision, a task's state and weight when it is first seen.
 
-use schedlab_model::{Nanos, Pid};
+use std::collections::BTreeSet;
+
+use schedlab_model::{CpuId, Nanos, Pid, MSEC};
 use schedlab_policy::weight::{calc_delta_fair, LoadWeight};
 use schedlab_policy::FairPolicy;
 use schedlab_trace::Kind;
 
 use super::{is_fair, nice, Place, Reading, Task};
 use crate::operation::{First, Operation, Weight, Whereabouts};
-use crate::step::{Point, Step, What};
+use crate::step::{Address, Point, Step, What};
 use crate::window::Window;
 
 impl Reading {
@@ -31,9 +33,42 @@ impl Reading {
         let task = Task { taken: first.is_some(), ..Task::new(prio, weight, place) };
         self.tasks.insert(pid, task);
         if is_fair(prio) {
-            self.push(Operation::Introduce { pid, weight, at, first });
+            let group = group_ahead(pid, ahead);
+            self.push(Operation::Introduce { pid, weight, at, group, first });
         }
     }
+}
+
+/// Who has waited longer was rather woken without a record, as within the code that records.
+const LONG_WAIT: Nanos = 100 * MSEC;
+
+/// Who waits on which CPU from before the first record: whom a switch puts on the CPU, or a wakeup finds on its queue, before
+/// any other record names him.
+pub(super) fn waiting(now: &Step, ahead: &Window<'_>) -> Vec<(Pid, CpuId)> {
+    let (mut named, mut found) = (BTreeSet::from([0]), Vec::new());
+    let mut waking = None;
+    let near = |step: &&Step| step.time < now.time + LONG_WAIT;
+    for step in [now].into_iter().chain(ahead.ahead().take_while(near)) {
+        named.insert(step.pid);
+        match step.what {
+            What::Event(Kind::Switch { prev, next, .. }) => {
+                named.insert(prev);
+                if named.insert(next) {
+                    found.push((next, step.cpu));
+                }
+            }
+            What::Event(Kind::Waking { pid, target_cpu, .. }) => {
+                waking = named.insert(pid).then_some((pid, target_cpu));
+            }
+            What::Probe(probe) if probe.point == Point::Waking && probe.queued => {
+                found.extend(waking.take().filter(|(pid, _)| *pid == probe.pid));
+            }
+            What::Event(Kind::Runtime { pid, .. } | Kind::Fork { child: pid, .. } | Kind::Migrate { pid, .. })
+            | What::Event(Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }) => drop(named.insert(pid)),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Where vruntime is printed, the weight is what it grows by: SCHED_IDLE shows in nothing else, and the first record with
@@ -70,12 +105,12 @@ pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> O
             What::Event(Kind::Migrate { pid: of, .. }) if of == pid => return None,
             What::Event(Kind::Wakeup { pid: of, .. }) if of == pid && now.is_none() => return None,
             What::Probe(probe) if probe.pid == pid => match probe.point {
-                Point::Waking => {}
+                Point::Waking if !probe.queued => {}
                 Point::Runtime => {
                     let ran = if charged_before_probe(ahead) { charged } else { 0 };
                     return Some(First::Probed { probe, ran });
                 }
-                Point::Woken | Point::Next | Point::Prev | Point::Other => {
+                Point::Waking | Point::Woken | Point::Next | Point::Prev | Point::Other => {
                     return Some(First::Probed { probe, ran: 0 })
                 }
             },
@@ -83,6 +118,14 @@ pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> O
         }
     }
     None
+}
+
+/// The group a task is in, by the next probe that tells.
+pub(super) fn group_ahead(pid: Pid, ahead: &Window<'_>) -> Option<Address> {
+    ahead.ahead().find_map(|step| match step.what {
+        What::Probe(probe) if probe.pid == pid => probe.address,
+        _ => None,
+    })
 }
 
 /// Whether vruntime has grown by the runtime when the probe at `sched_stat_runtime` reads it: two such probes of a

@@ -6,7 +6,7 @@ use schedlab_model::Pid;
 use schedlab_policy::FairPolicy;
 use schedlab_trace::Kind;
 
-use super::ahead::first_weight;
+use super::ahead::{first_weight, group_ahead};
 use super::{is_fair, nice, Reading};
 use crate::operation::{Operation, Weight};
 use crate::step::{Set, Step};
@@ -34,7 +34,8 @@ impl Reading {
                 task.taken = false;
                 task.weight = Weight::Nice(nice(prio));
                 let (at, weight) = (task.at(), task.weight);
-                self.push(Operation::Introduce { pid, weight, at, first: None });
+                let group = group_ahead(pid, ahead);
+                self.push(Operation::Introduce { pid, weight, at, group, first: None });
             }
             _ => {}
         }

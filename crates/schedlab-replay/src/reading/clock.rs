@@ -40,7 +40,7 @@ impl Reading {
     pub(super) fn age(&mut self, step: &Step, cpu: CpuId, ahead: &Window<'_>) {
         let mut own = ahead.ahead().filter(|next| next.cpu == step.cpu);
         match own.next().map(|next| next.what) {
-            Some(What::Aged { cpu: of, at }) if of == cpu => self.push(Operation::Age { cpu, at }),
+            Some(What::Aged { cpu: of, at, .. }) if of == cpu => self.push(Operation::Age { cpu, at }),
             _ => {}
         }
     }

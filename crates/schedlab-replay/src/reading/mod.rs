@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
-use self::ahead::charged_before_probe;
+use self::ahead::{charged_before_probe, waiting};
 use crate::operation::{Operation, Weight, Whereabouts};
 use crate::step::{Set, Step, What, UNNAMED};
 use crate::window::Window;
@@ -36,6 +36,8 @@ pub struct Reading {
     hrtick: Option<Nanos>,
     /// The trace has runtimes.
     charges: bool,
+    /// Tasks that waited on a queue when the recording began, until their CPU's first record.
+    waiting: Option<Vec<(Pid, CpuId)>>,
     /// A probe at an accounting reads the state behind it, not before it.
     probes_charged: Option<bool>,
     now: Nanos,
@@ -125,6 +127,7 @@ impl Reading {
             sessions,
             hrtick,
             charges: false,
+            waiting: None,
             probes_charged: None,
             now: 0,
         }
@@ -177,6 +180,13 @@ impl Reading {
                 return self.push(Operation::Clock { cpu, clock });
             }
             What::AgesAll { cpu } => return self.age(step, cpu, ahead),
+            What::Aged { cpu, at, state: Some(state) } => {
+                let next = ahead.next_event_on(step.cpu);
+                let wakes = matches!(next, Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. } | Kind::Migrate { .. }));
+                let tells = !wakes && !step.in_irq() && self.cpu(step.cpu).moving.is_empty();
+                let in_task = step.in_task();
+                return self.push(Operation::AgeOne { cpu, at, state, tells, in_task });
+            }
             What::Clock { .. } | What::Aged { .. } => return,
             What::Lost => return self.lost(),
             What::Other => return,
@@ -232,6 +242,14 @@ impl Reading {
         self.start_clock(step.cpu, ahead);
         if pid != 0 {
             self.introduce(pid, None, Whereabouts::Running(step.cpu), Some(step), ahead);
+        }
+        let waiting = self.waiting.take().unwrap_or_else(|| waiting(step, ahead));
+        let (own, others) = waiting.into_iter().partition(|(_, cpu)| *cpu == step.cpu);
+        self.waiting = Some(others);
+        for (pid, cpu) in own {
+            if !self.tasks.contains_key(&pid) {
+                self.introduce(pid, None, Whereabouts::Queued(cpu), None, ahead);
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
-use super::ahead::first_state;
+use super::ahead::{first_state, group_ahead};
 use super::{is_fair, nice, Place, Reading, Task};
 use crate::operation::{First, Flag, Operation, Weight, Whereabouts};
 use crate::step::Step;
@@ -24,7 +24,8 @@ impl Reading {
         let task = Task { waking: true, asked: self.now, ..Task::new(prio, weight, place) };
         self.tasks.insert(pid, task);
         if is_fair(prio) {
-            self.push(Operation::Introduce { pid, weight, at: Whereabouts::Asleep(last), first: None });
+            let group = group_ahead(pid, ahead);
+            self.push(Operation::Introduce { pid, weight, at: Whereabouts::Asleep(last), group, first: None });
         }
     }
 

@@ -1,0 +1,114 @@
+"""The kernel's type information (BTF): where members lie, as much as paths like `se.cfs_rq->rq->clock_task` need.
+
+Format: Documentation/bpf/btf.rst.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+VMLINUX = Path("/sys/kernel/btf/vmlinux")
+MAGIC = 0xEB9F
+INT, PTR, ARRAY, STRUCT, UNION, ENUM, TYPEDEF, ENUM64 = 1, 2, 3, 4, 5, 6, 8, 19
+QUALIFIERS = (TYPEDEF, 9, 10, 11, 18)
+"""Types that only stand for another one: typedef, volatile, const, restrict, type tag."""
+
+# What follows a type's own twelve bytes: so many, and so many for each of its parts.
+FIXED = {INT: 4, ARRAY: 12, 14: 4, 17: 4}
+EACH = {STRUCT: 12, UNION: 12, ENUM: 8, 13: 8, 15: 12, ENUM64: 12}
+SIGNED = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value lies, from a pointer: each offset but the last is of a pointer to follow."""
+
+    offsets: tuple[int, ...]
+    size: int
+    signed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    kind: int
+    parts: int
+    bitfields: bool
+    size_or_type: int
+    at: int
+    """Of what follows."""
+
+
+class Types:
+    """Type information as the kernel shows it."""
+
+    def __init__(self, data: bytes) -> None:
+        magic, _version, _flags, header, types, types_length, strings, _length = struct.unpack_from("<HBBIIIII", data)
+        if magic != MAGIC:
+            raise ValueError("not the type information of a little-endian kernel")
+        self._data, self._strings = data, header + strings
+        self._types: list[_Type] = [_Type(0, 0, False, 0, 0)]
+        self._structs: dict[str, int] = {}
+        at, end = header + types, header + types + types_length
+        while at < end:
+            name, info, size = struct.unpack_from("<III", data, at)
+            kind, parts = info >> 24 & 0x1F, info & 0xFFFF
+            if kind == STRUCT and name:
+                self._structs.setdefault(self._name(name), len(self._types))
+            self._types.append(_Type(kind, parts, bool(info >> 31), size, at + 12))
+            at += 12 + FIXED.get(kind, 0) + parts * EACH.get(kind, 0)
+
+    def place(self, struct_name: str, path: str) -> Place | None:
+        """Where `path` leads from a pointer to a struct; `None` if this kernel has no such thing."""
+        offsets: list[int] = []
+        of = self._structs.get(struct_name)
+        for nth, step in enumerate(path.split("->")):
+            of, offset = self._pointed(of) if nth else of, 0
+            for name in step.split("."):
+                found = self._member(of, name) if of else None
+                if found is None:
+                    return None
+                offset, of = offset + found[0], found[1]
+            offsets.append(offset)
+        return self._scalar(tuple(offsets), of)
+
+    def _member(self, of: int, name: str) -> tuple[int, int] | None:
+        """Offset and type of a member, those of members without a name included."""
+        kind = self._plain(of)
+        if kind.kind not in (STRUCT, UNION):
+            return None
+        for label, member, offset in self._members(kind):
+            if label == name:
+                return offset, member
+            inner = self._member(member, name) if not label else None
+            if inner:
+                return offset + inner[0], inner[1]
+        return None
+
+    def _members(self, of: _Type) -> Iterator[tuple[str, int, int]]:
+        for nth in range(of.parts):
+            name, member, bits = struct.unpack_from("<III", self._data, of.at + 12 * nth)
+            yield self._name(name), member, (bits & 0xFFFFFF if of.bitfields else bits) // 8
+
+    def _pointed(self, of: int | None) -> int | None:
+        kind = self._plain(of) if of else None
+        return kind.size_or_type if kind and kind.kind == PTR else None
+
+    def _scalar(self, offsets: tuple[int, ...], of: int | None) -> Place | None:
+        kind = self._plain(of) if of else None
+        if kind is None or kind.kind not in (INT, PTR, ENUM, ENUM64):
+            return None
+        signed = kind.kind == INT and bool(struct.unpack_from("<I", self._data, kind.at)[0] & SIGNED)
+        return Place(offsets, 8 if kind.kind == PTR else kind.size_or_type, signed)
+
+    def _plain(self, of: int) -> _Type:
+        kind = self._types[of]
+        while kind.kind in QUALIFIERS:
+            kind = self._types[kind.size_or_type]
+        return kind
+
+    def _name(self, at: int) -> str:
+        start = self._strings + at
+        return self._data[start : self._data.index(b"\0", start)].decode()
