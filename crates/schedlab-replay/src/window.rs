@@ -22,6 +22,7 @@ pub struct Window<'r> {
     records: u64,
     shows_state: bool,
     shows_hrtick: bool,
+    shows_clocks: bool,
     cpus: usize,
     fixed: bool,
 }
@@ -39,6 +40,7 @@ impl<'r> Window<'r> {
             records: 0,
             shows_state: false,
             shows_hrtick: false,
+            shows_clocks: false,
             cpus: 1,
             fixed: false,
         }
@@ -80,6 +82,7 @@ impl<'r> Window<'r> {
         self.cpus = self.cpus.max(cpus);
         self.shows_state |= steps.iter().flatten().any(Step::shows_state);
         self.shows_hrtick |= steps.iter().flatten().any(|step| matches!(step.what, What::Hrtick));
+        self.shows_clocks |= steps.iter().flatten().any(|step| matches!(step.what, What::Clock { .. }));
         self.ahead.extend(steps.into_iter().flatten());
         Ok(())
     }
@@ -110,6 +113,11 @@ impl<'r> Window<'r> {
     /// Whether a probe tells when the timer of a slice fires.
     pub fn shows_hrtick(&self) -> bool {
         self.shows_hrtick
+    }
+
+    /// Whether probes show where tasks are queued without being woken.
+    pub fn shows_clocks(&self) -> bool {
+        self.shows_clocks
     }
 
     /// The name a task goes by, as last read.

@@ -172,7 +172,8 @@ impl Reading {
     }
 
     /// `setsid`: it moves the task to a group of its own with its signal lock held, and (from 5.6 on) reschedules at once.
-    /// Where the kernel does not count locks, the call itself must have been recorded.
+    /// Where the kernel does not count locks, the call itself must have been recorded. Without probes a `getrusage`, which up
+    /// to 6.7 charges under that lock as well, looks the same when the slice ends right after it.
     fn regroups(&mut self, step: &Step, ahead: &Window<'_>) -> bool {
         if step.depth().is_none() {
             return self.autogroup && std::mem::take(&mut self.cpu(step.cpu).begins);
@@ -182,7 +183,7 @@ impl Reading {
             step.has_flags() && next_on(step, ahead).is_some_and(|next| next.flags.need_resched() && !wakes(next));
         let mut inside = ahead.ahead().filter(|next| next.cpu == step.cpu).take_while(|next| next.is_inside());
         let shown = inside.any(|next| matches!(next.what, What::Clock { pid, regroups: true, .. } if pid == step.pid));
-        self.autogroup && step.depth() == Some(b'3') && (shown || told)
+        self.autogroup && step.depth() == Some(b'3') && (shown || told && !ahead.shows_clocks())
     }
 
     /// `sched_yield` without its record: it alone charges a task with nothing but the runqueue locked. Where the kernel
