@@ -1,7 +1,7 @@
 //! A runqueue of the fair class (`struct cfs_rq`): one per group and CPU, the root group's being the CPU's own.
 
 use super::entity::EntityId;
-use super::tree::Tree;
+use super::tree::{Slices, Tree};
 use crate::group_id::GroupId;
 use crate::pelt::{QueueLoad, Signals};
 use crate::weight::LoadWeight;
@@ -72,7 +72,7 @@ pub struct CfsRq {
 
 impl CfsRq {
     /// An empty queue (`init_cfs_rq`).
-    pub(super) fn new(group: GroupId, cpu: CpuId, averaging: Averaging, slices: bool) -> Self {
+    pub(super) fn new(group: GroupId, cpu: CpuId, averaging: Averaging, slices: Slices) -> Self {
         let nil = EntityId::NIL;
         CfsRq {
             cpu,

@@ -8,12 +8,12 @@ use super::bandwidth::Bandwidth;
 use super::cfs_rq::CfsRq;
 use super::entity::{Entity, EntityId};
 use super::task::Recency;
-use super::tree::Node;
+use super::tree::{Node, Slices};
 use super::Fair;
 use crate::group_id::GroupId;
 use crate::pelt::{GroupLoad, SchedAvg};
 use crate::weight::{LoadWeight, NICE_0_LOAD};
-use crate::{FairPolicy, GroupSlice, Protection};
+use crate::FairPolicy;
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// What is known of a group as a whole.
@@ -71,7 +71,7 @@ impl Fair {
         let group = GroupId(self.groups.len() as u32);
         self.groups.push(TaskGroup { parent, ..TaskGroup::root() });
         let cpus = self.config.nr_cpus;
-        let slices = self.keeps_slices();
+        let slices = self.slices_kept();
         for cpu in 0..cpus {
             let home = CpuId(cpu as u32);
             let mut entity = self.blank_entity(home);
@@ -190,19 +190,19 @@ impl Fair {
         }
     }
 
-    /// Whether trees must remember the shortest slice below each node.
-    pub(super) fn keeps_slices(&self) -> bool {
-        matches!(self.rules.protection, Protection::Vprot { .. })
-            || self.grouped && self.rules.group_slice != GroupSlice::Base
+    /// What the nodes of trees must remember of slices.
+    pub(super) fn slices_kept(&self) -> Slices {
+        Slices::read_by(&self.rules, self.grouped)
     }
 
     fn begin_groups(&mut self) {
         self.grouped = true;
         self.first_group = self.nr_tasks;
         self.make_room(RESERVE.max(self.nr_tasks));
-        if self.rules.group_slice != GroupSlice::Base {
+        let slices = self.slices_kept();
+        if slices != Slices::None {
             for q in &mut self.rqs {
-                q.tree.keep_slices(&mut self.nodes);
+                q.tree.keep_slices(&mut self.nodes, slices);
             }
         }
     }

@@ -54,9 +54,9 @@ use crate::config::KernelConfig;
 use crate::decision::Decision;
 use crate::pelt::PeltClock;
 use crate::preempt_model::PreemptModel;
-use crate::{LagLimit, Policy, Protection, Resched, Rules};
+use crate::{Policy, Resched, Rules};
 use schedlab_model::{CpuId, Nanos, TaskId};
-use tree::Node;
+use tree::{Node, Slices};
 
 /// The fair class of one kernel: every task and one queue per CPU.
 ///
@@ -140,8 +140,7 @@ impl Fair {
     #[must_use]
     pub fn new(config: KernelConfig) -> Self {
         let rules = config.rules;
-        // Whoever bounds protection or lag by the others' slices must know them.
-        let slices = matches!(rules.protection, Protection::Vprot { .. }) || rules.lag_limit == LagLimit::LongestSlice;
+        let slices = Slices::read_by(&rules, false);
         Fair {
             rules,
             eevdf: rules.policy == Policy::Eevdf,

@@ -7,6 +7,7 @@
 mod rebalance;
 
 use super::entity::EntityId;
+use crate::{GroupSlice, LagLimit, Protection, Rules};
 use schedlab_model::{Nanos, Vruntime};
 
 /// A tree's handle; the nodes are in an array that all trees of a kernel share.
@@ -15,8 +16,19 @@ pub(super) struct Tree {
     pub(super) root: EntityId,
     first: EntityId,
     len: u32,
-    /// Shortest and longest slices are kept (6.18 and later read them, groups from 6.12 on).
-    slices: bool,
+    slices: Slices,
+}
+
+/// What nodes remember of the slices below them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Slices {
+    /// Nothing.
+    None,
+    /// The shortest, by callbacks that know of one field, the smallest value (RB_DECLARE_CALLBACKS, 6.12 to 6.18): where
+    /// a node rises or replaces another it keeps what it knew of its old subtree, until somebody below it comes or goes.
+    Stale,
+    /// The shortest and the longest (7.x).
+    Exact,
 }
 
 /// One entity's place in a tree: 64 bytes, one cache line.
@@ -56,21 +68,33 @@ impl Node {
     }
 }
 
+impl Slices {
+    /// What whoever bounds protection or lag by the others' slices must know; groups, from 6.12 on, must too.
+    pub fn read_by(rules: &Rules, groups: bool) -> Self {
+        let bounds = matches!(rules.protection, Protection::Vprot { .. }) || rules.lag_limit == LagLimit::LongestSlice;
+        match bounds || groups && rules.group_slice != GroupSlice::Base {
+            false => Slices::None,
+            true if rules.stale_slices => Slices::Stale,
+            true => Slices::Exact,
+        }
+    }
+}
+
 impl Tree {
     /// An empty tree.
-    pub fn new(slices: bool) -> Self {
+    pub fn new(slices: Slices) -> Self {
         Tree { root: EntityId::NIL, first: EntityId::NIL, len: 0, slices }
     }
 
-    /// From now on nodes remember the shortest and longest slice below them.
-    pub fn keep_slices(&mut self, nodes: &mut [Node]) {
-        self.slices = true;
+    /// From now on nodes remember slices.
+    pub fn keep_slices(&mut self, nodes: &mut [Node], slices: Slices) {
+        self.slices = slices;
         // In order, each up to the root: whoever is passed last has both subtrees complete.
         let mut at = self.first;
         while at.is_some() {
             let mut up = at;
             while up.is_some() {
-                recompute(nodes, up, true);
+                recompute(nodes, up, Slices::Exact);
                 up = nodes[up.index()].parent;
             }
             at = next(nodes, at);
@@ -100,8 +124,10 @@ impl Tree {
         while link.is_some() {
             let node = &mut nodes[link.index()];
             // Minima only shrink and maxima only grow on the way of an insertion, so they are updated on the way down.
-            node.min_value = node.min_value.min(value);
-            if self.slices {
+            if self.slices != Slices::Stale {
+                node.min_value = node.min_value.min(value);
+            }
+            if self.slices == Slices::Exact {
                 node.min_slice = node.min_slice.min(slice);
                 node.max_slice = node.max_slice.max(slice);
             }
@@ -129,7 +155,12 @@ impl Tree {
         } else {
             above.right = id;
         }
-        if above.red {
+        let fixes = above.red;
+        if self.slices == Slices::Stale {
+            // How far up the kernel looks depends on what was stale.
+            propagate(nodes, parent, self.slices);
+        }
+        if fixes {
             self.insert_fixup(nodes, id, parent);
         }
     }
@@ -162,7 +193,7 @@ impl Tree {
             let stays = &mut nodes[above.index()];
             (stays.left, stays.right) = (EntityId::NIL, EntityId::NIL);
             stays.min_value = stays.value;
-            if self.slices {
+            if self.slices != Slices::None {
                 (stays.min_slice, stays.max_slice) = (stays.slice, stays.slice);
             }
             self.first = above;
@@ -242,7 +273,7 @@ fn next(nodes: &[Node], id: EntityId) -> EntityId {
 
 /// Sets what a node knows of its subtree from itself and its children; whether that changed.
 #[inline]
-fn recompute(nodes: &mut [Node], id: EntityId, slices: bool) -> bool {
+fn recompute(nodes: &mut [Node], id: EntityId, slices: Slices) -> bool {
     let node = &nodes[id.index()];
     let mut value = node.value;
     for child in [node.left, node.right] {
@@ -253,13 +284,10 @@ fn recompute(nodes: &mut [Node], id: EntityId, slices: bool) -> bool {
     let node = &mut nodes[id.index()];
     let changed = node.min_value != value;
     node.min_value = value;
-    if slices {
-        return recompute_slices(nodes, id) || changed;
-    }
-    changed
+    slices != Slices::None && recompute_slices(nodes, id, slices) || changed
 }
 
-fn recompute_slices(nodes: &mut [Node], id: EntityId) -> bool {
+fn recompute_slices(nodes: &mut [Node], id: EntityId, slices: Slices) -> bool {
     let node = &nodes[id.index()];
     let (mut shortest, mut longest) = (node.slice, node.slice);
     for child in [node.left, node.right] {
@@ -269,7 +297,7 @@ fn recompute_slices(nodes: &mut [Node], id: EntityId) -> bool {
         }
     }
     let node = &mut nodes[id.index()];
-    let changed = node.min_slice != shortest || node.max_slice != longest;
+    let changed = node.min_slice != shortest || slices == Slices::Exact && node.max_slice != longest;
     node.min_slice = shortest;
     node.max_slice = longest;
     changed
@@ -277,7 +305,7 @@ fn recompute_slices(nodes: &mut [Node], id: EntityId) -> bool {
 
 /// Recomputes from a node upwards until nothing changes any more.
 #[inline]
-fn propagate(nodes: &mut [Node], mut id: EntityId, slices: bool) {
+fn propagate(nodes: &mut [Node], mut id: EntityId, slices: Slices) {
     while id.is_some() && recompute(nodes, id, slices) {
         id = nodes[id.index()].parent;
     }
@@ -308,11 +336,24 @@ mod tests {
         left + usize::from(!node.red)
     }
 
+    /// The third of three in a row makes the second rise above the first: up to 6.18 it does not learn of its slice.
+    #[test]
+    fn a_node_that_rises_may_not_learn_of_slices() {
+        for (slices, shortest) in [(Slices::Exact, 1), (Slices::Stale, 9)] {
+            let mut nodes = vec![Node::default(); 3];
+            let mut tree = Tree::new(slices);
+            for (id, slice) in [(0, 1), (1, 9), (2, 9)] {
+                tree.insert(&mut nodes, EntityId(id), Vruntime(u64::from(id)), Vruntime(0), slice);
+            }
+            assert_eq!(tree.min_slice(&nodes), shortest, "{slices:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn behaves_as_a_stable_sorted_list(steps in proptest::collection::vec((0u32..40, 0u64..12, 0u64..9), 1..300)) {
             let mut nodes = vec![Node::default(); 40];
-            let mut tree = Tree::new(true);
+            let mut tree = Tree::new(Slices::Exact);
             let mut list: Vec<(u64, EntityId, u64)> = Vec::new();
             for (id, key, value) in steps {
                 let id = EntityId(id);

@@ -190,6 +190,7 @@ const CFS: Rules = Rules {
     reweights_unchanged: true,
     reweight_charges: false,
     group_slice: GroupSlice::Base,
+    stale_slices: true,
     keeps_empty_weight: false,
     bandwidth_burst: true,
     bandwidth_expires: false,
@@ -304,6 +305,7 @@ const EEVDF_6_18_STABLE: Rules = Rules {
 
 const EEVDF_7: Rules = Rules {
     averaging: Averaging { shift: 0, wide: true, truncates: false, slices: false },
+    stale_slices: false,
     delayed_lag: DelayedLag::Heals,
     protection: Protection::Vprot { renewed_by_requeue: false, in_vlag: false },
     wakeup: WakeupRule::Requeue { over_buddy: true },

@@ -245,6 +245,8 @@ pub struct Rules {
     pub reweight_charges: bool,
     /// A group's slice.
     pub group_slice: GroupSlice,
+    /// What a tree's node knows of the shortest slice below it does not follow where nodes change places (up to 6.18).
+    pub stale_slices: bool,
     /// A group without load on a CPU keeps its weight there (6.12 stable and later), which matters while it is delayed.
     pub keeps_empty_weight: bool,
     /// Unused quota carries over, up to quota and burst (5.14 and later).

@@ -135,7 +135,11 @@ impl Reading {
             Some(Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }) => Within::Wakeup(pid),
             _ if own && step.in_irq() => Within::Tick,
             Some(Kind::Switch { .. }) if own => Within::Undecided,
-            _ => Within::Other(self.flag_ahead(cpu, ahead)),
+            _ => {
+                let mut flag = self.flag_ahead(cpu, ahead);
+                flag.shared |= charges_first(step, ahead);
+                Within::Other(flag)
+            }
         }
     }
 
@@ -226,6 +230,13 @@ impl Reading {
             _ => by_prio.filter(|weight| known != Weight::Idle && *weight != known),
         }
     }
+}
+
+/// Whether the next record is another charge of the task that tells its vruntime. Such a kernel (up to 6.7) renews the
+/// deadline before it tells of the charge: the flag may be that charge's own.
+fn charges_first(step: &Step, ahead: &Window<'_>) -> bool {
+    let next = next_on(step, ahead).and_then(Step::kind);
+    matches!(next, Some(Kind::Runtime { pid, vruntime: Some(_), .. }) if pid == step.pid)
 }
 
 /// Whether a task was charged because it leaves its queue: its switch follows, with nothing in between but what the CPU

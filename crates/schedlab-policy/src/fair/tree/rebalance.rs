@@ -2,7 +2,7 @@
 //! `____rb_erase_color`, rbtree_augmented.h's `__rb_erase_augmented`).
 
 use super::super::entity::EntityId;
-use super::{next, propagate, recompute, Node, Tree};
+use super::{next, propagate, recompute, Node, Slices, Tree};
 
 impl Tree {
     /// Restores the colours after a red node got the red parent `parent` (`__rb_insert`).
@@ -106,7 +106,7 @@ impl Tree {
         self.replace_child(nodes, parent, top, rises);
         // The subtree as a whole is unchanged, so the risen node takes over its minima.
         nodes[rises.index()].min_value = nodes[top.index()].min_value;
-        if self.slices {
+        if self.slices == Slices::Exact {
             nodes[rises.index()].min_slice = nodes[top.index()].min_slice;
             nodes[rises.index()].max_slice = nodes[top.index()].max_slice;
         }
@@ -152,6 +152,15 @@ impl Tree {
             nodes[orphan.index()].parent = from;
             nodes[orphan.index()].red = false;
         }
+        let rebalance = if orphan.is_nil() && !heir_was_red { from } else { EntityId::NIL };
+        if self.slices == Slices::Stale {
+            nodes[heir.index()].min_value = gone.min_value;
+            let mut at = from;
+            while at != heir && recompute(nodes, at, self.slices) {
+                at = nodes[at.index()].parent;
+            }
+            return (heir, rebalance);
+        }
         // The heir still carries the minima of its old, smaller subtree: it must be refreshed even if a stop below it
         // would end the walk up.
         let mut at = from;
@@ -160,7 +169,7 @@ impl Tree {
             at = nodes[at.index()].parent;
         }
         recompute(nodes, heir, self.slices);
-        (gone.parent, if orphan.is_nil() && !heir_was_red { from } else { EntityId::NIL })
+        (gone.parent, rebalance)
     }
 
     /// Restores the black height below `parent`, one of whose children lacks a black node (`____rb_erase_color`).
