@@ -64,7 +64,8 @@ fn is_probe(record: &Record<'_>) -> bool {
     matches!(record.body, Body::Other { name, .. } if PROBES.contains(&name))
 }
 
-/// The traces of kernels with lags that do not print vruntimes (6.12 and later), sessions apart.
+/// The traces of kernels with lags that do not print vruntimes (6.12 and later), sessions apart, and slices, which only a
+/// probe shows.
 fn traces() -> Vec<(String, PathBuf, &'static Version)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
