@@ -66,7 +66,7 @@ pub(crate) const RULES: &[NamedRule<Rules>] = &[
     rule!(Eevdf "average: of slices", "avg_slice_add", "2023 series only", averaging.slices),
     rule!(Eevdf "slices: source", "set_slice", "6.6, 6.12 (857b158dc5e8)", slice),
     rule!(Eevdf "slices: of groups", "set_min_slice", "6.12 (aef6987d8954), 6.15 (563bc2161b94), 6.12 stable", group_slice),
-    rule!(Eevdf "slices: stale in trees", "min_vruntime_cb", "7.x, 6.15 (563bc2161b94), 6.12 stable", stale_slices),
+    rule!(Eevdf "slices: stale in trees", "min_vruntime_cb", "after 6.18", stale_slices),
     rule!(Eevdf "lag: limit", "entity_lag", "7.0 (6e3c0a4e1ad1)", lag_limit),
     rule!(Eevdf "lag: delayed entities", "requeue_delayed_entity", "6.12 (152e11f6df29), after 6.18", delayed_lag),
     rule!(Eevdf "slice end reschedules", "update_curr", "6.6 (147f3efaa241)", expiry_reschedules),
