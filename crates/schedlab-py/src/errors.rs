@@ -93,7 +93,7 @@ pub fn why(py: Python<'_>, error: schedlab_lab::explain::WhyError) -> PyErr {
             let workloads = tasks.iter().filter_map(|task| task.split_once('/')).map(|(workload, _)| workload);
             let mut names: Vec<&str> = workloads.chain(tasks.iter().map(String::as_str)).collect();
             names.dedup();
-            schedlab_model::suggest(name.trim_matches('"'), names.into_iter())
+            schedlab_model::suggest(name.trim_matches('"'), names)
         }
         WhyError::Several { pids, .. } => {
             let shown: Vec<String> = pids.iter().take(16).map(ToString::to_string).collect();

@@ -76,6 +76,7 @@ pub enum Whereabouts {
 }
 
 /// A task's state as the trace shows it for the first time; taken over once, never again.
+#[expect(clippy::large_enum_variant, reason = "read once for each task and handed on at once")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum First {
     /// vruntime as printed after `ran` ns more.

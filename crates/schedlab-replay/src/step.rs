@@ -16,6 +16,7 @@ pub struct Step {
 }
 
 /// What it says.
+#[expect(clippy::large_enum_variant, reason = "one step at a time is read and followed")]
 #[derive(Clone, Copy, Debug)]
 pub enum What {
     Event(Kind),
