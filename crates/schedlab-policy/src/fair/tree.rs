@@ -27,6 +27,9 @@ pub(super) enum Slices {
     /// The shortest, by callbacks that know of one field, the smallest value (RB_DECLARE_CALLBACKS, 6.12 to 6.18): where
     /// a node rises or replaces another it keeps what it knew of its old subtree, until somebody below it comes or goes.
     Stale,
+    /// The longest in the same way (6.18.44); `__enqueue_entity` forgets to set it, so who comes as a leaf is taken for as long as
+    /// it was known to be in its last place.
+    StaleLongest,
     /// The shortest and the longest (7.x).
     Exact,
 }
@@ -74,9 +77,16 @@ impl Slices {
         let bounds = matches!(rules.protection, Protection::Vprot { .. }) || rules.lag_limit == LagLimit::LongestSlice;
         match bounds || groups && rules.group_slice != GroupSlice::Base {
             false => Slices::None,
-            true if rules.stale_slices => Slices::Stale,
-            true => Slices::Exact,
+            true if !rules.stale_slices => Slices::Exact,
+            true if rules.lag_limit == LagLimit::LongestSlice => Slices::StaleLongest,
+            true => Slices::Stale,
         }
+    }
+
+    /// Whether nodes may remember what no longer holds.
+    #[inline]
+    fn stale(self) -> bool {
+        matches!(self, Slices::Stale | Slices::StaleLongest)
     }
 }
 
@@ -124,7 +134,7 @@ impl Tree {
         while link.is_some() {
             let node = &mut nodes[link.index()];
             // Minima only shrink and maxima only grow on the way of an insertion, so they are updated on the way down.
-            if self.slices != Slices::Stale {
+            if !self.slices.stale() {
                 node.min_value = node.min_value.min(value);
             }
             if self.slices == Slices::Exact {
@@ -137,7 +147,8 @@ impl Tree {
             link = if left { node.left } else { node.right };
         }
         let nil = EntityId::NIL;
-        let (min_value, min_slice, max_slice) = (value, slice, slice);
+        let max_slice = if self.slices == Slices::StaleLongest { nodes[id.index()].max_slice } else { slice };
+        let (min_value, min_slice) = (value, slice);
         nodes[id.index()] =
             Node { key, value, min_value, slice, min_slice, max_slice, parent, left: nil, right: nil, red: true };
         self.len += 1;
@@ -156,7 +167,7 @@ impl Tree {
             above.right = id;
         }
         let fixes = above.red;
-        if self.slices == Slices::Stale {
+        if self.slices.stale() {
             // How far up the kernel looks depends on what was stale.
             propagate(nodes, parent, self.slices);
         }
@@ -297,7 +308,7 @@ fn recompute_slices(nodes: &mut [Node], id: EntityId, slices: Slices) -> bool {
         }
     }
     let node = &mut nodes[id.index()];
-    let changed = node.min_slice != shortest || slices == Slices::Exact && node.max_slice != longest;
+    let changed = node.min_slice != shortest || slices != Slices::Stale && node.max_slice != longest;
     node.min_slice = shortest;
     node.max_slice = longest;
     changed
@@ -346,6 +357,25 @@ mod tests {
                 tree.insert(&mut nodes, EntityId(id), Vruntime(u64::from(id)), Vruntime(0), slice);
             }
             assert_eq!(tree.min_slice(&nodes), shortest, "{slices:?}");
+        }
+    }
+
+    /// 6.18.44: a leaf's own slice counts among the longest once something was below it.
+    #[test]
+    fn a_new_leaf_may_not_tell_its_slice() {
+        for (slices, alone, again) in [(Slices::Exact, 5, 5), (Slices::StaleLongest, 0, 5)] {
+            let mut nodes = vec![Node::default(); 2];
+            let mut tree = Tree::new(slices);
+            let mut longest = Vec::new();
+            let (first, second) = (EntityId(0), EntityId(1));
+            tree.insert(&mut nodes, first, Vruntime(0), Vruntime(0), 5);
+            longest.push(tree.max_slice(&nodes));
+            tree.insert(&mut nodes, second, Vruntime(1), Vruntime(0), 3);
+            tree.erase(&mut nodes, second);
+            tree.erase(&mut nodes, first);
+            tree.insert(&mut nodes, first, Vruntime(0), Vruntime(0), 5);
+            longest.push(tree.max_slice(&nodes));
+            assert_eq!(longest, [alone, again], "{slices:?}");
         }
     }
 

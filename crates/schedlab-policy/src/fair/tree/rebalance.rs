@@ -153,7 +153,7 @@ impl Tree {
             nodes[orphan.index()].red = false;
         }
         let rebalance = if orphan.is_nil() && !heir_was_red { from } else { EntityId::NIL };
-        if self.slices == Slices::Stale {
+        if self.slices.stale() {
             nodes[heir.index()].min_value = gone.min_value;
             let mut at = from;
             while at != heir && recompute(nodes, at, self.slices) {
