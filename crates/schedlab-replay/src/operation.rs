@@ -15,6 +15,8 @@ pub enum Operation {
     /// The load of one group's queue was brought up to date, as this shows it; `tells`: by the balancer, perhaps, which tells
     /// the group; `in_task`: unless it is the running task's.
     AgeOne { cpu: CpuId, at: Nanos, state: AgedState, tells: bool, in_task: bool },
+    /// What a group's queue on a CPU has told the group, and what the group knows, once the operation that comes next is over.
+    Told { cpu: CpuId, group: u64, told: Told },
     /// A task seen for the first time, or again after it was lost.
     Introduce { pid: Pid, weight: Weight, at: Whereabouts, group: Option<Address>, first: Option<First> },
     /// `update_curr`: `ran` ns were charged to the current task of `cpu`; `asked`: within a wakeup, when that began.
@@ -149,4 +151,15 @@ pub enum Weight {
     Nice(i8),
     /// SCHED_IDLE.
     Idle,
+}
+
+/// What the next probes show of a group.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// What its queue on a CPU told it (`tg_load_avg_contrib`).
+    pub told: Option<u64>,
+    /// `tg->load_avg`.
+    pub all: Option<i64>,
+    /// The load of the queue, and what the group weighs there.
+    pub weighs: Option<(u64, u64)>,
 }

@@ -135,6 +135,8 @@ pub struct AgedState {
     pub told: u64,
     /// `tg->load_avg`.
     pub all: i64,
+    /// `clock_task` of the queue's CPU.
+    pub clock: Nanos,
 }
 
 /// Which group a task is in: no other is at this address.
@@ -389,6 +391,7 @@ fn aged_state(fields: Fields<'_>) -> Option<AgedState> {
         queue: QueueLoad { load: load(fields, ["la", "ls", "lu", "lp"])?, told_at: told_at(fields)? },
         told: fields.number("lc")?,
         all: fields.number("ta")?,
+        clock: fields.number("c")?,
     })
 }
 

@@ -47,6 +47,7 @@ impl Model {
         self.cpus[cpu.index()].told_for = None;
         let was_queued = self.fair.entity(id).on_rq;
         if !was_queued {
+            self.arrives_unknown(id, cpu);
             self.take_lag(id, first);
         }
         let migrated = self.members.get_mut(&pid).is_some_and(|member| std::mem::take(&mut member.rehomed));
@@ -149,6 +150,7 @@ impl Model {
         self.leave_cpu(id);
         self.fair.migrate_task(id, self.fair.entity(id).cpu, cpu);
         let asked = self.fair.need_resched(cpu);
+        self.arrives_unknown(id, cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
         self.join(pid);
         self.check_preempt(Kind::Balance, (cpu, pid, self.clock(cpu)), asked, flag);
@@ -166,7 +168,11 @@ impl Model {
     pub(super) fn block(&mut self, cpu: CpuId, special: bool) {
         let awake = |curr: &TaskId| self.fair.entity(*curr).on_rq && !self.fair.entity(*curr).sched_delayed;
         if let Some(curr) = self.fair.curr(cpu).filter(awake) {
+            let sure = self.level_known(curr);
             self.fair.dequeue_task(cpu, curr, Dequeue { sleep: true, special, ..Dequeue::default() }, self.clock(cpu));
+            if !sure {
+                self.left_unknown(curr);
+            }
         }
     }
 
@@ -215,7 +221,11 @@ impl Model {
     /// The trace says a task runs that the model has elsewhere: the trace is right.
     pub(super) fn run_anyway(&mut self, cpu: CpuId, pid: Pid) {
         let now = self.clock(cpu);
+        let lost = self.fair.curr(cpu).is_some();
         self.fair.put_prev(cpu, now);
+        if lost {
+            self.take_again(cpu, now);
+        }
         self.queue_anyway(cpu, pid);
         if let Some(id) = self.id(pid) {
             self.fair.set_next(cpu, id, now);

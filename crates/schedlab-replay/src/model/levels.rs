@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
-use schedlab_policy::fair::{GroupId, TaskState};
+use schedlab_policy::fair::{Dequeue, GroupId, TaskState};
 
 use super::Model;
 use crate::homes::Home;
-use crate::operation::First;
+use crate::operation::{First, Told};
 use crate::step::{Address, AgedState, InGroup, Point, Probe, QueueLoad, Sums};
 
 /// A queue: of a group on a CPU.
@@ -67,9 +67,7 @@ impl Model {
         let cpu = self.fair.entity(id).cpu;
         let mut group = self.fair.group_of(id);
         loop {
-            let unknown =
-                self.levels.unknown.contains(&(group, cpu)) && !self.levels.foretold.contains_key(&(group, cpu));
-            if unknown || self.levels.partial.contains(&(group, cpu)) {
+            if self.levels.unknown.contains(&(group, cpu)) || self.levels.partial.contains(&(group, cpu)) {
                 return false;
             }
             if group == GroupId::ROOT {
@@ -186,14 +184,116 @@ impl Model {
             let (load, told) = (state.queue.load, (state.told, state.queue.told_at));
             return self.fair.restore_group_load(group, cpu, load, told, state.all);
         }
-        if tells && !own {
+        if (tells || self.levels.in_use) && !own {
             self.fair.update_blocked_group(group, cpu, at);
         }
     }
 
+    /// What the queue told its group, and the group's load: inputs, where probes show them.
+    pub(super) fn be_told(&mut self, address: u64, cpu: CpuId, next: Told) {
+        let home = self.levels.homes.get(&address).cloned().unwrap_or(Home::Shown(address));
+        let Some(group) = self.groups.get(&home).copied().filter(|_| self.levels.in_use) else { return };
+        let now = self.clock(cpu);
+        let told = next.told.unwrap_or(self.fair.group_rq(group, cpu).pelt.tg_load_avg_contrib);
+        let before = self.fair.group(group).load.load_avg;
+        let mut all = next.all.unwrap_or(before);
+        // Another CPU may have told in between: the weight shows which of both was read.
+        if let Some((load, weight)) = next.weighs {
+            let shares = self.fair.group(group).shares as i64;
+            let queued = (self.fair.group_rq(group, cpu).load.weight >> 10) as i64;
+            let weighs = |all: i64, load: i64| {
+                let total = all - told as i64 + load;
+                (total > 0).then(|| (shares.wrapping_mul(load) / total).min(shares)) == Some(weight as i64)
+            };
+            let fits = |all: i64| [load as i64, queued].into_iter().any(|load| weighs(all, load));
+            if !fits(all) && fits(before) {
+                all = before;
+            }
+        }
+        self.fair.restore_told(group, cpu, (told, now), all);
+    }
+
+    /// A session that began within the trace is known by its address from the first probe of one of its tasks.
+    pub(super) fn show_address(&mut self, id: TaskId, address: Address) {
+        let group = self.fair.group_of(id);
+        if !self.levels.in_use || address.is_root || group == GroupId::ROOT {
+            return;
+        }
+        let shown = Home::Shown(address.at);
+        let home = self.levels.homes.get(&address.at).unwrap_or(&shown);
+        if self.groups.get(home) != Some(&group) {
+            self.levels.homes.insert(address.at, shown.clone());
+            self.groups.insert(shown, group);
+        }
+    }
+
+    /// A record is missing: nothing on the CPU is as the kernel has it until probes show it again.
+    pub(super) fn take_again(&mut self, cpu: CpuId, now: Nanos) {
+        if !self.levels.in_use {
+            return;
+        }
+        for group in self.groups.values().copied() {
+            self.levels.unknown.insert((group, cpu));
+            self.levels.unloaded.insert((group, cpu));
+            self.levels.partial.insert((group, cpu));
+        }
+        self.levels.partial.insert((GroupId::ROOT, cpu));
+        for member in self.members.values_mut().filter(|member| self.fair.entity(member.id).cpu == cpu) {
+            member.known = false;
+        }
+        for id in self.fair.cfs_tasks(cpu).collect::<Vec<_>>() {
+            let gone = Dequeue { sleep: true, special: true, ..Dequeue::default() };
+            self.fair.dequeue_task(cpu, id, gone, now);
+        }
+    }
+
+    /// A task is about to be queued where nobody knows where the queue stands: where it is placed, and its group, will show.
+    pub(super) fn arrives_unknown(&mut self, id: TaskId, cpu: CpuId) {
+        if !self.levels.in_use {
+            return;
+        }
+        let mut group = self.fair.group_of(id);
+        if self.levels.partial.contains(&(group, cpu)) {
+            self.members.entry(self.pid(id)).and_modify(|member| member.known = false);
+        }
+        while group != GroupId::ROOT {
+            let above = self.fair.group(group).parent;
+            let placed = self.fair.group_entity(group, cpu).is_some_and(|se| !se.on_rq);
+            if placed && self.levels.partial.contains(&(above, cpu)) {
+                self.levels.unknown.insert((group, cpu));
+            }
+            group = above;
+        }
+    }
+
+    /// A task fell asleep on a queue that was not whole: the lag it takes along, and its group's, are not the kernel's.
+    pub(super) fn left_unknown(&mut self, id: TaskId) {
+        if !self.levels.in_use {
+            return;
+        }
+        let (cpu, mut group) = (self.fair.entity(id).cpu, self.fair.group_of(id));
+        self.members.entry(self.pid(id)).and_modify(|member| member.known = false);
+        while group != GroupId::ROOT {
+            let left = self.fair.group_entity(group, cpu).is_some_and(|se| !se.on_rq || se.sched_delayed);
+            if left && self.levels.partial.contains(&(self.fair.group(group).parent, cpu)) {
+                self.levels.unknown.insert((group, cpu));
+            }
+            group = self.fair.group(group).parent;
+        }
+    }
+
+    /// Whether everyone on a queue is as the kernel showed.
+    fn all_shown(&self, group: GroupId, cpu: CpuId) -> bool {
+        let mut known = self.fair.cfs_tasks(cpu).filter(|id| self.fair.group_of(*id) == group);
+        let below = |(of, on): &&Level| *on == cpu && *of != group && self.fair.group(*of).parent == group;
+        let queued = |(of, on): &Level| self.fair.group_entity(*of, *on).is_some_and(|se| se.on_rq);
+        known.all(|id| self.members.get(&self.pid(id)).is_some_and(|member| member.known))
+            && !self.levels.unknown.iter().filter(below).any(queued)
+    }
+
     fn complete(&mut self, group: GroupId, cpu: CpuId, sums: Sums) {
         let all = self.fair.group_rq(group, cpu).nr_running == sums.count;
-        if all && self.levels.partial.remove(&(group, cpu)) {
+        if all && self.all_shown(group, cpu) && self.levels.partial.remove(&(group, cpu)) {
             self.fair.restore_group_zero(group, cpu, Vruntime(sums.zero));
             if group == GroupId::ROOT {
                 let queue = &mut self.cpus[cpu.index()];

@@ -137,6 +137,7 @@ impl Model {
             Operation::Clock { cpu, clock } => self.read_clock(cpu, clock),
             Operation::Age { cpu, at } => self.fair.update_blocked_averages(cpu, at),
             Operation::AgeOne { cpu, at, state, tells, in_task } => self.age_one(cpu, at, &state, (tells, in_task)),
+            Operation::Told { cpu, group, told } => self.be_told(group, cpu, told),
             Operation::Introduce { pid, weight, at, group, first } => self.introduce((pid, group), weight, at, first),
             Operation::Account { cpu, pid, ran, printed, within, asked } => {
                 self.measure(cpu, ran, asked);

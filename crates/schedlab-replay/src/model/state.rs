@@ -30,6 +30,9 @@ impl Model {
         member.shown = Shown { vruntime: Some(probe.vruntime), deadline: Some(probe.deadline) };
         let (id, known) = (member.id, member.known);
         let on_rq = self.fair.entity(id).on_rq;
+        if let Some(address) = probe.address {
+            self.show_address(id, address);
+        }
         if known && probe.point != Point::Runtime {
             self.show_levels(id, probe);
         }
@@ -44,6 +47,7 @@ impl Model {
             }
             Point::Woken | Point::Next if !known => {
                 self.take_over(probe.pid, Some(First::Probed { probe: *probe, ran: 0 }));
+                self.show_levels(id, probe);
             }
             _ if known && self.eevdf => self.compare_state(id, probe, charged),
             _ => {}
@@ -110,11 +114,13 @@ impl Model {
         // With one CPU the weight is the group's shares, whatever the loads are.
         if self.cpus.len() > 1 {
             let queue = &self.fair.group_rq(group, cpu).pelt;
-            fields.extend([
-                (Field::Load, kernel.load as i64, queue.avg.load_avg as i64),
+            fields.push((Field::Load, kernel.load as i64, queue.avg.load_avg as i64));
+            // On a machine in use these are inputs.
+            let computed = [
                 (Field::Told, kernel.told as i64, queue.tg_load_avg_contrib as i64),
                 (Field::LoadOfAll, kernel.all, self.fair.group(group).load.load_avg),
-            ]);
+            ];
+            fields.extend(computed.into_iter().filter(|_| !self.levels.in_use()));
         }
     }
 

@@ -11,6 +11,7 @@ mod class;
 mod clock;
 mod flag;
 mod switch;
+mod told;
 mod wake;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use schedlab_trace::Kind;
 
 use self::ahead::{charged_before_probe, waiting};
 use crate::operation::{Operation, Weight, Whereabouts};
-use crate::step::{Set, Step, What, UNNAMED};
+use crate::step::{Address, Set, Step, What, UNNAMED};
 use crate::window::Window;
 
 /// What is known from the records so far.
@@ -38,6 +39,8 @@ pub struct Reading {
     charges: bool,
     /// Tasks that waited on a queue when the recording began, until their CPU's first record.
     waiting: Option<Vec<(Pid, CpuId)>>,
+    /// The group that each task was last shown in.
+    shown_in: BTreeMap<Pid, Address>,
     /// A probe at an accounting reads the state behind it, not before it.
     probes_charged: Option<bool>,
     now: Nanos,
@@ -128,6 +131,7 @@ impl Reading {
             hrtick,
             charges: false,
             waiting: None,
+            shown_in: BTreeMap::new(),
             probes_charged: None,
             now: 0,
         }
@@ -147,6 +151,9 @@ impl Reading {
         let kind = match step.what {
             What::Event(kind) => kind,
             What::Probe(probe) => {
+                if let Some(address) = probe.address {
+                    self.shown_in.insert(probe.pid, address);
+                }
                 let charged = *self.probes_charged.get_or_insert_with(|| charged_before_probe(ahead));
                 return self.push(Operation::Show { probe, charged });
             }
@@ -185,6 +192,11 @@ impl Reading {
                 let wakes = matches!(next, Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. } | Kind::Migrate { .. }));
                 let tells = !wakes && !step.in_irq() && self.cpu(step.cpu).moving.is_empty();
                 let in_task = step.in_task();
+                if self.cpu(step.cpu).moving.iter().any(|(_, to, _)| *to == cpu) {
+                    self.cpu(step.cpu).attaches = Some(state.clock);
+                }
+                self.push(Operation::Clock { cpu, clock: state.clock });
+                self.tell_group(step, state.group.at, cpu, ahead);
                 return self.push(Operation::AgeOne { cpu, at, state, tells, in_task });
             }
             What::Clock { .. } | What::Aged { .. } => return,
@@ -196,6 +208,7 @@ impl Reading {
         self.arrive_to_run(step, kind, ahead);
         self.leave_before_switching(step, kind, ahead);
         self.tell_clock(step, kind, ahead);
+        self.tell_groups(step, kind, ahead);
         self.now = step.time;
         self.cpu(step.cpu).schedules = false;
         let before = self.follow_flag(step, kind, ahead);
