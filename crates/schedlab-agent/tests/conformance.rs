@@ -72,7 +72,7 @@ const PRIVILEGED: &[Case] = &[
     },
     Case {
         name: "a quota holds its group up",
-        // 30 ms of work take five refills of 5 ms after the first budget.
+        // 90 ms of work take 17 refills of 5 ms; work is calibrated, and on a busy machine it may come out at a fifth.
         workloads: r#"
             [[cgroup]]
             name = "q"
@@ -82,9 +82,9 @@ const PRIVILEGED: &[Case] = &[
             name = "w"
             cgroup = "q"
             cpus = "0"
-            program = [ { begin = "held" }, { run = "30ms" }, { end = "held" } ]
+            program = [ { begin = "held" }, { run = "90ms" }, { end = "held" } ]
         "#,
-        holds: &[("w.held.count", Be(1.0)), ("w.held.min", Reach(350_000.0))],
+        holds: &[("w.held.count", Be(1.0)), ("w.held.min", Reach(180_000.0))],
     },
     Case {
         name: "an own slice is taken, at the start and later",
