@@ -394,7 +394,8 @@ def test_the_running_kernel(through: str, cli: Cli, monkeypatch: pytest.MonkeyPa
     with gzip.open("t.ftrace.gz", "rt") as trace:
         lines = trace.read().splitlines()
     assert "# workload sleep 0.05; sleep 0.05" in lines
-    assert any(line.startswith("# recorded_by schedlab ") and line.endswith(f" through {through}") for line in lines)
+    ways = (f" through {through}", f" through {through} and BPF")
+    assert any(line.startswith("# recorded_by schedlab ") and line.endswith(ways) for line in lines)
     assert sum(" sched_switch: " in line and "comm=sleep" in line for line in lines) >= 4
     assert not list(Path("/sys/kernel/tracing/instances").glob(f"schedlab-{os.getpid()}"))
 
