@@ -37,7 +37,7 @@ pub enum What {
     Clock {
         cpu: Option<CpuId>,
         pid: Pid,
-        regroups: bool,
+        regroups: Option<bool>,
         clock: Nanos,
     },
     /// The balancer begins to bring the loads of a CPU's queues up to now.
@@ -408,7 +408,7 @@ fn queue_load(fields: Fields<'_>) -> Option<QueueLoad> {
 
 fn clock(fields: Fields<'_>) -> Option<What> {
     let cpu = fields.number("cpu").map(CpuId);
-    let regroups = fields.number("fl").is_some_and(|flags: u32| flags & RESTORE_MOVE == RESTORE_MOVE);
+    let regroups = fields.number("fl").map(|flags: u32| flags & RESTORE_MOVE == RESTORE_MOVE);
     Some(What::Clock { cpu, pid: fields.number("p")?, clock: fields.number("c")?, regroups })
 }
 

@@ -22,7 +22,7 @@ pub struct Window<'r> {
     records: u64,
     shows_state: bool,
     shows_hrtick: bool,
-    shows_clocks: bool,
+    shows_moves: bool,
     cpus: usize,
     fixed: bool,
 }
@@ -40,7 +40,7 @@ impl<'r> Window<'r> {
             records: 0,
             shows_state: false,
             shows_hrtick: false,
-            shows_clocks: false,
+            shows_moves: false,
             cpus: 1,
             fixed: false,
         }
@@ -82,7 +82,8 @@ impl<'r> Window<'r> {
         self.cpus = self.cpus.max(cpus);
         self.shows_state |= steps.iter().flatten().any(Step::shows_state);
         self.shows_hrtick |= steps.iter().flatten().any(|step| matches!(step.what, What::Hrtick));
-        self.shows_clocks |= steps.iter().flatten().any(|step| matches!(step.what, What::Clock { .. }));
+        self.shows_moves |=
+            steps.iter().flatten().any(|step| matches!(step.what, What::Clock { regroups: Some(_), .. }));
         self.ahead.extend(steps.into_iter().flatten());
         Ok(())
     }
@@ -115,9 +116,9 @@ impl<'r> Window<'r> {
         self.shows_hrtick
     }
 
-    /// Whether probes show where tasks are queued without being woken.
-    pub fn shows_clocks(&self) -> bool {
-        self.shows_clocks
+    /// Whether probes show where tasks are queued without being woken, and why.
+    pub fn shows_moves(&self) -> bool {
+        self.shows_moves
     }
 
     /// The name a task goes by, as last read.

@@ -42,9 +42,8 @@ const SHORT: [(&str, Floor); 1] =
 const RUNNING: &str = "-running";
 const IN_USE: Floor = Floor { picks: 5000, preemptions: 7200, state: 0 };
 
-/// The same with probes of its state. What trees of before the recording remember of longest slices does not show: without that rule
-/// every decision agrees.
-const IN_USE_SHOWN: Floor = Floor { picks: 7800, preemptions: 9900, state: 4300 };
+/// The same with probes of its state; what queues told of before the recording parts a zero point now and then.
+const IN_USE_SHOWN: Floor = Floor { picks: 10_000, preemptions: 10_000, state: 8800 };
 
 struct Trace {
     name: String,

@@ -186,8 +186,9 @@ impl Reading {
         let told =
             step.has_flags() && next_on(step, ahead).is_some_and(|next| next.flags.need_resched() && !wakes(next));
         let mut inside = ahead.ahead().filter(|next| next.cpu == step.cpu).take_while(|next| next.is_inside());
-        let shown = inside.any(|next| matches!(next.what, What::Clock { pid, regroups: true, .. } if pid == step.pid));
-        self.autogroup && step.depth() == Some(b'3') && (shown || told && !ahead.shows_clocks())
+        let shown =
+            inside.any(|next| matches!(next.what, What::Clock { pid, regroups: Some(true), .. } if pid == step.pid));
+        self.autogroup && step.depth() == Some(b'3') && (shown || told && !ahead.shows_moves())
     }
 
     /// `sched_yield` without its record: it alone charges a task with nothing but the runqueue locked. Where the kernel
