@@ -179,6 +179,7 @@ def test_no_guest_outlives_its_recorder(with_what: signal.Signals, cli: Cli, her
         [sys.executable, "-m", "schedlab", "record", "--kernel", "image", "--", "true"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell job ignores it
     )
     try:
         _wait_for(lambda: Path("pid").exists() and Path("pid").read_text().endswith("\n"))
