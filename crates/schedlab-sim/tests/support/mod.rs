@@ -1,6 +1,8 @@
 //! What the engine's tests share: a machine whose costs are all one number, and small workloads.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod swarm;
+
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 

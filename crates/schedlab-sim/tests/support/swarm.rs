@@ -1,0 +1,134 @@
+//! Random machines, kernels and programs, as the swarm test and the digest tool draw them.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
+use schedlab_policy::fair::GroupShares;
+use schedlab_policy::Version;
+use schedlab_sim::{Cgroup, CpuMax, RunSpec};
+use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
+
+use super::{in_parts, kernel, machine};
+
+/// Steps that can never block for ever: each is a loop body of its own.
+fn step() -> impl Strategy<Value = Vec<Op>> {
+    let amount = || prop_oneof![(1u64..3_000_000).prop_map(Amount::Fixed), Just(Amount::Drawn(0))];
+    prop_oneof![
+        4 => amount().prop_map(|a| vec![Op::Run(a)]),
+        1 => amount().prop_map(|a| vec![Op::RunWall(a)]),
+        1 => (1u64..200_000).prop_map(|ns| vec![Op::System(Amount::Fixed(ns))]),
+        3 => amount().prop_map(|a| vec![Op::Sleep(a)]),
+        1 => Just(vec![Op::Yield]),
+        2 => (1u64..500_000).prop_map(|ns| vec![Op::Lock(0), Op::Run(Amount::Fixed(ns)), Op::Unlock(0)]),
+        1 => (1u64..500_000).prop_map(|ns| vec![Op::CpuLock(1), Op::Run(Amount::Fixed(ns)), Op::CpuUnlock(1)]),
+        1 => Just(vec![Op::SemPost(2), Op::SemWait(2)]),
+        1 => (1u32..300).prop_map(|bytes| vec![Op::Write { object: 3, bytes }, Op::Read { object: 3, bytes }]),
+        1 => (-20i8..20).prop_map(|nice| vec![Op::SetNice(nice)]),
+        1 => prop_oneof![Just(Policy::Normal), Just(Policy::Batch), Just(Policy::Idle)].prop_map(|p| vec![Op::SetPolicy(p)]),
+        1 => (0u32..3).prop_map(|mask| vec![Op::SetAffinity(mask)]),
+        1 => (0u64..5_000_000).prop_map(|ns| vec![Op::SetSlice(ns)]),
+        1 => Just(vec![Op::Fork { program: 0, kind: TaskKind::Thread, into: 0 }, Op::Reap]),
+    ]
+}
+
+fn program() -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(step(), 1..6).prop_map(|steps| {
+        let mut ops = vec![Op::Set(7, 60)];
+        ops.extend(steps.into_iter().flatten());
+        // A loop must take time whatever its steps are.
+        ops.extend([Op::Run(Amount::Fixed(1000)), Op::DecJump { reg: 7, to: 1 }]);
+        ops
+    })
+}
+
+/// A chain of two groups and one beside it, some with quotas, or no groups at all.
+fn groups() -> impl Strategy<Value = Vec<Cgroup>> {
+    let quota = || prop::option::weighted(0.3, (1u64..30, 5u64..30, 0u64..20));
+    let group = || (1u64..10_000, quota(), prop::bool::weighted(0.1));
+    prop_oneof![
+        Just(Vec::new()),
+        (group(), group(), group()).prop_map(|(a, b, c)| {
+            [("/a", a), ("/a/b", b), ("/c", c)]
+                .into_iter()
+                .map(|(path, (weight, quota, idle))| Cgroup {
+                    path: path.into(),
+                    shares: Some(GroupShares::Weight(weight)),
+                    idle,
+                    latency_nice: 0,
+                    counted: quota.is_some(),
+                    bandwidth: quota.map(|(quota, period, burst)| CpuMax {
+                        quota: quota * MSEC,
+                        period: period * MSEC,
+                        burst: burst.min(quota) * MSEC,
+                    }),
+                })
+                .collect()
+        })
+    ]
+}
+
+/// Runs under these version rows: random machines, programs and groups.
+pub fn scenario(versions: Vec<&'static Version>) -> impl Strategy<Value = RunSpec> {
+    (run(versions), groups(), any::<bool>(), 0usize..4).prop_map(|(mut spec, cgroups, autogroup, first)| {
+        let paths: Vec<Option<String>> = cgroups.iter().map(|cgroup| Some(cgroup.path.clone())).chain([None]).collect();
+        let mut workloads = spec.workloads.to_vec();
+        for (i, task) in workloads[0].tasks.iter_mut().enumerate() {
+            task.cgroup.clone_from(&paths[(first + i) % paths.len()]);
+        }
+        (spec.workloads, spec.cgroups, spec.autogroup) = (Arc::new(workloads), Arc::new(cgroups), autogroup);
+        spec
+    })
+}
+
+fn run(versions: Vec<&'static Version>) -> impl Strategy<Value = RunSpec> {
+    let shape = (1u32..3, 1u32..3, 1u32..4, 1u32..3, any::<bool>(), 0u64..3000);
+    let kernels = (prop::sample::select(versions), prop_oneof![Just(100u32), Just(250), Just(1000)]);
+    let programs = prop::collection::vec((program(), 1u32..7, -20i8..20, any::<bool>()), 1..6);
+    (shape, kernels, programs, any::<u64>(), any::<bool>(), any::<prop::sample::Index>()).prop_map(
+        |((nodes, llcs, cores, threads, adjacent, cost), (version, hz), programs, seed, noise, model)| {
+            let topology = Topology::regular(nodes, llcs, cores, threads, adjacent).unwrap();
+            let nr_cpus = topology.nr_cpus();
+            let masks =
+                vec![CpuMask::first(nr_cpus), CpuMask::first(1), CpuMask::from_iter([CpuId(nr_cpus as u32 - 1)])];
+            let mut workload = Workload { name: "swarm".into(), masks, ..Workload::default() };
+            workload.programs.push(Program {
+                name: "child".into(),
+                ops: vec![Op::Run(Amount::Drawn(0))],
+                lines: Vec::new(),
+            });
+            workload.objects = vec![
+                ObjectSpec::Mutex { pi: false },
+                ObjectSpec::CpuLocks,
+                ObjectSpec::Semaphore { initial: 0 },
+                ObjectSpec::Pipe { pages: 16, packet: false },
+            ];
+            workload.dists = vec![Dist::Exponential { mean: 300_000 }];
+            for (i, (ops, count, nice, pinned)) in programs.into_iter().enumerate() {
+                workload.programs.push(Program { name: format!("p{i}"), ops, lines: Vec::new() });
+                workload.tasks.push(TaskSpec {
+                    name: format!("p{i}"),
+                    program: i as u32 + 1,
+                    count,
+                    nice,
+                    affinity: pinned.then(|| CpuMask::first(1)),
+                    ..TaskSpec::default()
+                });
+            }
+            let mut config = kernel(version.name, nr_cpus, hz);
+            config.set_preempt(*model.get(version.preempt_models)).unwrap();
+            RunSpec {
+                machine: Arc::new(in_parts(machine(topology, cost), if seed % 2 == 0 { cost } else { 0 })),
+                kernel: config,
+                workloads: Arc::new(vec![workload]),
+                cgroups: Arc::default(),
+                autogroup: false,
+                duration: 300 * MSEC,
+                warmup: 0,
+                seed,
+                noise,
+            }
+        },
+    )
+}
