@@ -41,7 +41,7 @@ SUITES = [
     Suite("workloads", "rust", "cargo test -p schedlab-workload -p schedlab-scenario", 2),
     Suite("policy", "rust", "cargo test -p schedlab-policy", 2),
     Suite("replay", "rust", "cargo test -p schedlab-replay", 2),
-    Suite("simulator", "rust", "cargo test -p schedlab-sim -p schedlab-lab", 5),
+    Suite("simulator", "rust", "cargo test -p schedlab-spec -p schedlab-sim -p schedlab-lab", 5),
     Suite("agent", "rust", "cargo test -p schedlab-agent", 2),
     Suite("python-format", "lint", "ruff format --check python tools", 0.2),
     Suite("python-lint", "lint", "ruff check python tools", 0.2),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use schedlab_model::USEC;
 use schedlab_policy::fair::GroupShares;
-use schedlab_sim::{Cgroup, CpuMax};
+use schedlab_spec::{Cgroup, CpuMax};
 use schedlab_workload::cpu_stat::CPU_STATS;
 
 use crate::error::{AgentError, Result};

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use schedlab_metrics::{tell_tasks, Metrics, Plan};
 use schedlab_model::{CpuId, Nanos};
-use schedlab_sim::RunSpec;
+use schedlab_spec::RunSpec;
 use schedlab_trace::{Body, Digest, Event, Header, Kind, Sink, Tee};
 use schedlab_workload::cpu_stat::{cpu_stat, CPU_STATS};
 use serde_json::{json, Value as Json};

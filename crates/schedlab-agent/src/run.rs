@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::thread::futex::{self, Flags};
 use schedlab_model::{Nanos, MSEC, SEC};
-use schedlab_sim::RunSpec;
+use schedlab_spec::RunSpec;
 use schedlab_workload::Op;
 
 use crate::burn::Speed;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use schedlab_sim::RunSpec;
+use schedlab_spec::RunSpec;
 use schedlab_workload::identity;
 
 use crate::cgroups::Groups;

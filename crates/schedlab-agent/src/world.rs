@@ -9,7 +9,7 @@ use rustix::event::{eventfd, EventfdFlags};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use rustix::thread::futex::Flags;
 use schedlab_model::{CpuMask, Nanos};
-use schedlab_sim::RunSpec;
+use schedlab_spec::RunSpec;
 use schedlab_workload::{Op, TaskKind, Workload};
 
 use crate::burn::Speed;

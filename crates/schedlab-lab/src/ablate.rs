@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schedlab_policy::Mechanism;
-use schedlab_sim::RunSpec;
+use schedlab_spec::RunSpec;
 use serde::Serialize;
 
 /// A difference of two variants.

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_sim::{RunSpec, SimError};
+use schedlab_sim::SimError;
+use schedlab_spec::RunSpec;
 use schedlab_trace::Divergence;
 
 /// What comparing two runs of one specification showed.

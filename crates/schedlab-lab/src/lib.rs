@@ -10,7 +10,8 @@ pub use ablate::{differences, hybrid, Difference};
 pub use determinism::{check_determinism, Verdict};
 pub use guard::{guard, remember_panics, Broken};
 pub use run::{run, LabError, Run};
-pub use schedlab_sim::{RunSpec, SimError};
+pub use schedlab_sim::SimError;
+pub use schedlab_spec::RunSpec;
 
 /// The engine's version, part of every result.
 pub const ENGINE: &str = env!("CARGO_PKG_VERSION");

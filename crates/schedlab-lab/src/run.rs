@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use schedlab_metrics::{Metrics, Plan, Report};
-use schedlab_sim::{Ended, Outcome, RunSpec, SimError};
+use schedlab_sim::{Ended, Outcome, SimError};
+use schedlab_spec::RunSpec;
 use schedlab_trace::{Digest, Header, Tee};
 
 use crate::ENGINE;

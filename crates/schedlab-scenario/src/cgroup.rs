@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::Version;
-use schedlab_sim::{Cgroup, CpuMax};
+use schedlab_spec::{Cgroup, CpuMax};
 use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::nice;

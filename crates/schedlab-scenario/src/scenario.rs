@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::KernelConfig;
-use schedlab_sim::{Cgroup, Machine, RunSpec};
+use schedlab_spec::{Cgroup, Machine, RunSpec};
 use schedlab_workload::Workload;
 use serde_json::Value as Json;
 

@@ -1,7 +1,7 @@
 //! `[[variant]]`: which kernel decides, what is switched in it, what its tasks ask for differently.
 
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobInfo, KnobUnit, PreemptModel, Version};
-use schedlab_sim::Cgroup;
+use schedlab_spec::Cgroup;
 use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::Attributes;

@@ -2,42 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuId, Nanos};
-use schedlab_policy::fair::{BandwidthStats, Fair, GroupId, GroupShares};
+use schedlab_model::CpuId;
+use schedlab_policy::fair::{BandwidthStats, Fair, GroupId};
 use schedlab_policy::Resched;
+use schedlab_spec::Cgroup;
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::cpu_stat::CPU_STATS;
 
 use crate::engine::{Engine, Source};
 use crate::task::Mode;
-
-/// A control group as its files say.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Cgroup {
-    /// Path from the root, e.g. `/web/fast`. The group above is in the list before it.
-    pub path: String,
-    /// `cpu.weight`, `cpu.weight.nice` or `cpu.shares`; `None` = 1024 shares.
-    pub shares: Option<GroupShares>,
-    /// `cpu.idle`.
-    pub idle: bool,
-    /// `cpu.latency.nice`, where the kernel has it.
-    pub latency_nice: i8,
-    /// `cpu.max` and `cpu.max.burst`; `None` = unlimited.
-    pub bandwidth: Option<CpuMax>,
-    /// Its `cpu.stat` is among the run's metrics, limited or not.
-    pub counted: bool,
-}
-
-/// The CPU time a group may use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CpuMax {
-    /// So much,
-    pub quota: Nanos,
-    /// in so much time.
-    pub period: Nanos,
-    /// What may be saved up beyond the quota.
-    pub burst: Nanos,
-}
 
 impl<S: Sink> Engine<'_, S> {
     /// Follows the timers of the groups' pools, which start and stop with their use.

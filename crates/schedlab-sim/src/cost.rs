@@ -3,7 +3,7 @@
 use schedlab_model::{Nanos, Stream};
 use schedlab_workload::Dist;
 
-use crate::Costs;
+use schedlab_spec::Costs;
 
 /// Quantiles kept of each distribution: the finest step of a drawn cost is 1/256 of the probability.
 const QUANTILES: usize = 256;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, Nanos, Pid, Stream};
 use schedlab_policy::fair::BandwidthStats;
 use schedlab_policy::Sched;
+use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Label, Op, Workload};
 
@@ -18,7 +19,6 @@ use crate::queue::{EventQueue, Phase};
 use crate::setup::{Bases, Core};
 use crate::spawn::Start;
 use crate::task::Task;
-use crate::RunSpec;
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Physics: time, the event queue, CPUs with an execution rate, costs, shared objects, checkers.
 //!
-//! [`run`] takes a [`RunSpec`] and sends every event of the run to a sink. Decisions come from `schedlab-policy`; this
+//! [`run`] takes a [`schedlab_spec::RunSpec`] and sends every event of the run to a sink. Decisions come from `schedlab-policy`; this
 //! crate alone advances time.
 
 mod cgroup;
@@ -15,22 +15,17 @@ mod error;
 mod exec;
 mod interrupts;
 mod look;
-mod machine;
 mod objects;
 mod queue;
 mod session;
 mod setup;
 mod spawn;
-mod spec;
 mod sync;
 mod task;
 mod wake;
 
-pub use cgroup::{Cgroup, CpuMax};
 pub use cpu::CpuTime;
 pub use engine::{run, Ended, Outcome};
 pub use error::SimError;
-pub use machine::{Costs, IdleState, Machine};
 pub use queue::{EventQueue, Phase};
 pub use session::{CpuView, Decided, Detail, Session, TaskView};
-pub use spec::RunSpec;

@@ -6,11 +6,12 @@ use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::decision::Decision;
 use schedlab_policy::fair::QueueView;
 use schedlab_policy::{Looked, Sched};
+use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
 use crate::engine::Engine;
 use crate::task::{Life, Mode, Wait};
-use crate::{Ended, RunSpec, SimError};
+use crate::{Ended, SimError};
 
 /// A run in progress.
 pub struct Session<'a, S: Sink>(Engine<'a, S>);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use schedlab_model::{stream, CpuId, Nanos};
 use schedlab_policy::{Feature, PreemptModel, Sched};
+use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 use schedlab_workload::Op;
 
@@ -13,7 +14,6 @@ use crate::cpu::{Activity, Cpu, CpuTime};
 use crate::engine::{Engine, Source, LOOK_MIN};
 use crate::objects::Object;
 use crate::queue::EventQueue;
-use crate::RunSpec;
 
 /// A core: its threads and how many of them run a task.
 #[derive(Clone, Debug)]

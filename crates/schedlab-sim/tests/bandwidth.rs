@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_policy::Version;
-use schedlab_sim::{Cgroup, CpuMax, RunSpec};
+use schedlab_spec::{Cgroup, CpuMax, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Workload};
 use support::{flat, kernel, record, spec, tasks};

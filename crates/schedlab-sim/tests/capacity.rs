@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_policy::Version;
-use schedlab_sim::RunSpec;
+use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Policy, Workload};
 use support::{flat, kernel, record, spec, tasks};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, CpuMask, Nanos, SEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::{Series, Version};
-use schedlab_sim::{Cgroup, RunSpec};
+use schedlab_spec::{Cgroup, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Workload};
 use support::{flat, kernel, record, spec, tasks};

@@ -4,7 +4,7 @@
 mod support;
 
 use schedlab_model::{Nanos, Topology, MSEC, SEC, USEC};
-use schedlab_sim::Machine;
+use schedlab_spec::Machine;
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Dist, Op};
 use support::{flat, kernel, machine, record, spec, tasks, Record};

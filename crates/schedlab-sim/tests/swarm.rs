@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use schedlab_policy::Version;
-use schedlab_sim::{RunSpec, Session};
+use schedlab_sim::Session;
+use schedlab_spec::RunSpec;
 use schedlab_trace::Event;
 use support::swarm::scenario;
 use support::{record, Record};

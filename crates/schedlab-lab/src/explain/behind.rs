@@ -6,7 +6,8 @@
 use schedlab_model::Nanos;
 use schedlab_policy::decision::{Decision, During, Verdict};
 use schedlab_policy::Feature;
-use schedlab_sim::{Decided, RunSpec};
+use schedlab_sim::Decided;
+use schedlab_spec::RunSpec;
 use schedlab_trace::Kind::Switch;
 
 use super::item::{same_decision, Item};

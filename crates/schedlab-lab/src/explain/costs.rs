@@ -3,7 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::Nanos;
-use schedlab_sim::{RunSpec, SimError};
+use schedlab_sim::SimError;
+use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
 use serde::Serialize;
 

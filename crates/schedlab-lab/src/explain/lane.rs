@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::Resched;
-use schedlab_sim::{Decided, Detail, RunSpec, Session, SimError};
+use schedlab_sim::{Decided, Detail, Session, SimError};
+use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Sink};
 
 use super::item::{Cause, Item};

@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::fair::QueueView;
-use schedlab_sim::{Decided, Detail, RunSpec, SimError};
+use schedlab_sim::{Decided, Detail, SimError};
+use schedlab_spec::RunSpec;
 use serde::Serialize;
 
 use super::behind::{behind, Answered};

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::decision::{Decision, Verdict};
-use schedlab_sim::{RunSpec, SimError};
+use schedlab_sim::SimError;
+use schedlab_spec::RunSpec;
 
 use super::item::Item;
 use super::lane::{Lane, Row, Shelf};

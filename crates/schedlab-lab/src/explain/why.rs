@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{Nanos, Pid, TaskId};
 use schedlab_policy::decision::{Decision, Pool, Verdict};
 use schedlab_policy::fair::{GroupId, QueueView};
-use schedlab_sim::{CpuView, Decided, Detail, RunSpec, SimError, TaskView};
+use schedlab_sim::{CpuView, Decided, Detail, SimError, TaskView};
+use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use serde::Serialize;
 

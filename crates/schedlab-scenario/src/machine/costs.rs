@@ -1,7 +1,7 @@
 //! The `[costs]` of a machine: every action has one, as a distribution with its source.
 
 use schedlab_model::{Nanos, SEC};
-use schedlab_sim::Costs;
+use schedlab_spec::Costs;
 use schedlab_workload::Dist;
 
 use super::draft::{source, Sources};

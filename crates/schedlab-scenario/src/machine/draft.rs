@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_model::{Nanos, Topology, SEC};
-use schedlab_sim::{IdleState, Machine};
+use schedlab_spec::{IdleState, Machine};
 
 use super::{costs, preset, topology};
 use crate::dist::constant_or_quantiles_up_to;

@@ -8,7 +8,7 @@ mod topology;
 
 use std::path::Path;
 
-use schedlab_sim::Machine;
+use schedlab_spec::Machine;
 
 use crate::error::{Result, ScenarioError};
 use crate::source::{read, FileText};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, Topology};
-use schedlab_sim::Machine;
+use schedlab_spec::Machine;
 
 use super::draft::{source, Sources};
 use super::host;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, CpuMask, Nanos, Topology, SEC};
 use schedlab_policy::{KernelConfig, Version};
-use schedlab_sim::{Costs, IdleState, Machine, Outcome, RunSpec, SimError};
+use schedlab_sim::{Outcome, SimError};
+use schedlab_spec::{Costs, IdleState, Machine, RunSpec};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Dist, Op, Program, TaskSpec, Workload};
 

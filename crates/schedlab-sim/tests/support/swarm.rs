@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::Version;
-use schedlab_sim::{Cgroup, CpuMax, RunSpec};
+use schedlab_spec::{Cgroup, CpuMax, RunSpec};
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 
 use super::{in_parts, kernel, machine};

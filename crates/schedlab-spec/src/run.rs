@@ -1,4 +1,4 @@
-//! One run, fully resolved: nothing in it is a default any more.
+//! One run.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ pub struct RunSpec {
     pub machine: Arc<Machine>,
     /// The kernel: version row, features, knobs, HZ, preemption model.
     pub kernel: KernelConfig,
-    /// What runs.
+    /// The workloads.
     pub workloads: Arc<Vec<Workload>>,
-    /// The control groups, each after the one above it.
+    /// The control groups, each after its parent.
     pub cgroups: Arc<Vec<Cgroup>>,
     /// `sched_autogroup_enabled`: each workload is a session, and its tasks outside control groups share a group.
     pub autogroup: bool,
@@ -27,6 +27,6 @@ pub struct RunSpec {
     pub warmup: Nanos,
     /// The seed of every stream.
     pub seed: u64,
-    /// Whether phases, offsets and costs are drawn; off, each takes its typical value and phases are 0.
+    /// Whether phases, offsets and costs are drawn from the seed; without noise each has its typical value and phases are 0.
     pub noise: bool,
 }
