@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
 import interval_coverage
-from schedlab.statistics import SMALLEST_N, paired_difference, rejected_ranks, walsh_interval
+from schedlab.statistics import SMALLEST_N, paired_difference, rejected_pairs, rejected_ranks, shift, walsh_interval
+from schedlab.statistics.paired import p_outside, p_value
+from schedlab.statistics.ranks import smallest_n
 
 # Critical values of the signed-rank statistic, two-sided 5 %, as printed in statistics tables.
 TABLE = {6: 0, 7: 2, 8: 3, 9: 5, 10: 8, 11: 10, 12: 13, 15: 25, 20: 52, 25: 89, 30: 137, 50: 434}
@@ -121,3 +124,73 @@ def test_covers_a_shift_that_is_not_zero() -> None:
         assert d.interval is not None
         missed += not d.interval.low <= 20 <= d.interval.high
     assert missed / 1000 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
+
+
+# Critical values of Mann-Whitney's U, two-sided 5%, as printed in statistics tables; -1: nothing is rejected.
+U_TABLE = {(3, 3): -1, (4, 4): 0, (4, 5): 1, (5, 5): 2, (6, 6): 5, (7, 7): 8, (8, 8): 13, (10, 10): 23, (20, 20): 127}
+
+
+@pytest.mark.parametrize(("sizes", "critical"), U_TABLE.items())
+def test_critical_pairs_are_those_of_the_tables(sizes: tuple[int, int], critical: int) -> None:
+    assert rejected_pairs(*sizes) == critical
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 5), (4, 4), (4, 6), (6, 6), (8, 8)])
+def test_the_rank_sum_interval_misses_at_most_5_percent(n: int, m: int) -> None:
+    # Without a difference every way to deal the ranks to both sides is equally likely, so this rate is exact.
+    orders = list(itertools.combinations(range(n + m), n))
+    missed = 0
+    for chosen in orders:
+        rest = [r for r in range(n + m) if r not in chosen]
+        found = shift([1.01**r for r in chosen], [1.01**r for r in rest]).interval
+        assert found is not None
+        missed += found.excludes_zero()
+    next_rank = sum(_u(chosen, n + m) == rejected_pairs(n, m) + 1 for chosen in orders)
+    assert missed <= 0.05 * len(orders) < missed + 2 * next_rank
+
+
+def _u(chosen: tuple[int, ...], total: int) -> int:
+    return sum(x > y for x in chosen for y in range(total) if y not in chosen)
+
+
+def test_the_rank_sum_interval_covers_a_shift() -> None:
+    rng = np.random.default_rng(9)
+    for n in (4, 6, 8):
+        missed = 0
+        for _ in range(1000):
+            a, b = 1.2 * rng.lognormal(0, 0.3, n), rng.lognormal(0, 0.3, n)
+            found = shift(a.tolist(), b.tolist()).interval
+            assert found is not None
+            missed += not found.low <= 20 <= found.high
+        assert missed / 1000 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "estimate"),
+    [
+        ([110.0] * 4, [100.0] * 4, 10.0),
+        ([50.0] * 6, [100.0] * 6, -50.0),
+        ([100.0, 101.0, 102.0, 103.0], [100.0, 101.0, 102.0, 103.0], 0.0),
+    ],
+)
+def test_shifts_of_known_size(a: list[float], b: list[float], estimate: float) -> None:
+    found = shift(a, b)
+    assert found.estimate == pytest.approx(estimate, abs=1e-9)
+    assert found.interval is not None
+    assert found.interval.low <= found.estimate <= found.interval.high
+
+
+def test_three_values_a_side_have_no_95_percent_interval() -> None:
+    assert shift([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]).interval is None
+
+
+@given(st.lists(st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-6), min_size=SMALLEST_N, max_size=20))
+def test_the_p_value_says_what_the_interval_says(d: list[float]) -> None:
+    for alpha in (0.05, 0.1, 0.01):
+        assert (p_value(d) <= alpha) == (len(d) >= smallest_n(alpha) and walsh_interval(d, alpha).excludes_zero())
+
+
+@given(st.lists(st.floats(-10, 10), min_size=SMALLEST_N, max_size=20), st.floats(0.1, 20))
+def test_two_one_sided_tests_are_the_90_percent_interval(d: list[float], bound: float) -> None:
+    found = walsh_interval(d, 0.10)
+    assert (p_outside(d, -bound, bound) <= 0.05) == (-bound < found.low and found.high < bound)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import tomllib
 from collections.abc import Callable
@@ -22,41 +21,7 @@ from schedlab.engine import Engine, native_engine
 from schedlab.outcome import Failure, Run
 from schedlab.render.validation import document, page, text
 from schedlab.scenario import Scenario
-from schedlab.statistics import shift_interval
 from schedlab.store import Result
-
-
-def test_the_rank_sum_interval_is_exact() -> None:
-    # Every way to deal 9 ranks to 4 and 5: the share that the interval's rank leaves out on one side is at most 2.5%.
-    for n, m in ((4, 4), (4, 5), (5, 6)):
-        places = range(n + m)
-        orders = [
-            sum(x > y for x in chosen for y in places if y not in chosen)
-            for chosen in itertools.combinations(places, n)
-        ]
-        a = [float(2 ** (3 * i)) for i in range(n)]
-        b = [1.7 ** (i + 1) for i in range(m)]
-        found = shift_interval(a, b)
-        ratios = sorted(x / y for x in a for y in b)
-        rank = next(
-            k for k, ratio in enumerate(ratios) if abs(100 * (ratio - 1) - found.low) < 1e-6 * abs(found.low) + 1e-9
-        )
-        assert 2 * sum(u < rank for u in orders) <= 0.05 * len(orders) < 2 * sum(u <= rank for u in orders)
-
-
-SHIFTS = [
-    # a, b, estimate in percent
-    ([110.0] * 4, [100.0] * 4, 10.0),
-    ([50.0] * 6, [100.0] * 6, -50.0),
-    ([100.0, 101.0, 102.0, 103.0], [100.0, 101.0, 102.0, 103.0], 0.0),
-]
-
-
-@pytest.mark.parametrize(("a", "b", "estimate"), SHIFTS)
-def test_shifts_of_known_size(a: list[float], b: list[float], estimate: float) -> None:
-    found = shift_interval(a, b)
-    assert found.estimate == pytest.approx(estimate, abs=1e-9)
-    assert found.low <= found.estimate <= found.high
 
 
 def result(arm: str, values: dict[str, dict[str, float]], shares: dict[str, int]) -> Result:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from schedlab.arms import limits
 from schedlab.outcome import Run
 from schedlab.scenario import Metric
-from schedlab.statistics import Interval, median, paired_difference, shift_interval
+from schedlab.statistics import Interval, median, paired_difference, shift
 from schedlab.store import Result
 
 FAMILIES = ("switches", "CPU share", "mean latency", "p99 latency", "throughput", "other latency", "A/B effect")
@@ -120,7 +120,7 @@ def effects(simulated: Result, measured: Result) -> Iterator[Effect]:
     for metric in measured.scenario.metrics:
         for other in names[1:]:
             on_sim, on_real = (
-                paired_difference(*(_by_seed(r, name, metric) for name in (names[0], other)))
+                paired_difference(_by_seed(r, names[0], metric), _by_seed(r, other, metric))
                 for r in (simulated, measured)
             )
             change, interval = on_real.estimate, on_real.interval
@@ -200,8 +200,8 @@ def _row(scenario: str, variant: str, metric: Metric, sim: list[float], real: li
         who = "neither arm" if not sim and not real else "the simulator" if not sim else "the kernel's arm"
         note = f"{who} has no value"
     elif min(real) > 0 and min(sim) > 0:
-        interval = shift_interval(sim, real)
-        error = interval.estimate
+        found = shift(sim, real)
+        error, interval = found.estimate, found.interval
     elif simulated == measured:
         error = 0.0
     else:
