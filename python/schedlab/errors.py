@@ -60,6 +60,12 @@ class ArmError(SchedlabError):
     exit_code = 4
 
 
+class UnsafeError(SchedlabError):
+    """Another user could have written what schedlab was about to act on."""
+
+    exit_code = 4
+
+
 class Cancelled(SchedlabError):
     """The run was stopped from outside."""
 

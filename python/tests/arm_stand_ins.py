@@ -31,6 +31,7 @@ END
 KNOB = "/proc/sys/kernel/sched_autogroup_enabled"
 FEATURES = "/sys/kernel/debug/sched/features"
 PREEMPT = "/sys/kernel/debug/sched/preempt"
+BOOT = "/proc/sys/kernel/random/boot_id"
 STAT = "cpu  {user} 0 0 {idle} 0 0 0 {steal} 0 0\ncpu0 1 2 3\n"
 
 
@@ -47,6 +48,7 @@ def system(root: Path, release: str = "6.1.0-1-amd64", features: str = "A NO_B C
         "/proc/sys/kernel/osrelease": release + "\n",
         "/proc/cmdline": "quiet\n",
         "/proc/stat": STAT.format(user=0, idle=100, steal=0),
+        BOOT: "boot-1\n",
         KNOB: "1\n",
         FEATURES: features + "\n",
         PREEMPT: "none (voluntary) full\n",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import signal
 import subprocess
@@ -21,11 +20,10 @@ from schedlab import api
 from schedlab.arms import noise, process, state
 from schedlab.arms.arm import Flag
 from schedlab.arms.host import HostArm
-from schedlab.arms.journal import Journal, current
 from schedlab.arms.order import ORDERS
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine
-from schedlab.errors import ArmError, Cancelled, OutputError, RunError
+from schedlab.errors import ArmError, Cancelled, RunError
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 from schedlab.store import Store, read
@@ -49,109 +47,24 @@ def saying(root: Path, file: str) -> str:
     return (root / file.lstrip("/")).read_text()
 
 
-CURRENT = [
-    # file, what it says, what is to be written, what must be written to undo that
-    ("/proc/sys/kernel/x", "750000\n", "3", "750000"),
-    (made_up.FEATURES, "A NO_B C\n", "NO_A", "A"),
-    (made_up.FEATURES, "A NO_B C\n", "B", "NO_B"),
-    (made_up.PREEMPT, "none (voluntary) full\n", "full", "voluntary"),
-]
-
-
-@pytest.mark.parametrize(("file", "text", "value", "before"), CURRENT)
-def test_what_undoes_a_change(file: str, text: str, value: str, before: str) -> None:
-    assert current(file, text, value) == before
-
-
-def test_settings_change_and_come_back(root: Path, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "state", root)
-    assert journal.open() == []
-    journal.apply([(made_up.KNOB, "0")])
-    assert saying(root, made_up.KNOB) == "0"
-    assert json.loads((tmp_path / "state/settings.jsonl").read_text()) == {
-        "file": made_up.KNOB,
-        "before": "1",
-        "after": "0",
-        "boot": "",
-    }
-    journal.restore()
-    assert saying(root, made_up.KNOB) == "1"
-    assert not (tmp_path / "state/settings.jsonl").exists()
-
-
-def test_a_setting_that_the_kernel_lacks_is_no_file_afterwards(root: Path, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "state", root)
-    journal.open()
-    with pytest.raises(ArmError, match="cannot read /proc/sys/kernel/nothing: No such file"):
-        journal.apply([(made_up.KNOB, "0"), ("/proc/sys/kernel/nothing", "1")])
-    journal.restore()
-    assert saying(root, made_up.KNOB) == "1"
-
-
-def test_a_value_that_did_not_take_is_an_error(root: Path, tmp_path: Path) -> None:
-    # Written to, a plain file says just what was written, which is not how the kernel shows a preemption model.
-    journal = Journal(tmp_path / "state", root)
-    journal.open()
-    (root / made_up.KNOB.lstrip("/")).unlink()
-    (root / made_up.KNOB.lstrip("/")).symlink_to("/dev/null")
-    with pytest.raises(ArmError, match="was told 0 and says"):
-        journal.apply([(made_up.KNOB, "0")])
-
-
-def test_groups_of_a_killed_agent_are_removed(root: Path) -> None:
+def test_what_a_killed_agent_left_in_kernel_file_systems_is_removed(root: Path) -> None:
     ours = root / "sys/fs/cgroup/cpu/schedlab-123-web/api"
+    instance = root / "sys/kernel/tracing/instances/schedlab-123"
     others = root / "sys/fs/cgroup/cpu/schedlab-is-mine"
     alive = root / "sys/fs/cgroup/schedlab-7-db"
-    for group in (ours, others, alive, root / "proc/7"):
-        group.mkdir(parents=True)
+    traced = root / "sys/kernel/tracing/instances/schedlab-7"
+    for path in (ours, instance, others, alive, traced, root / "proc/7"):
+        path.mkdir(parents=True)
+    (root / "sys/kernel/tracing/instances/schedlab-9").symlink_to(root / "proc")
     arm = HostArm(Engine(fake_engine), root)
     arm.prepare(scenario(made_up.variant("a")))
     assert not ours.parent.exists()
-    assert others.exists()
-    assert alive.exists()
-    assert arm.remarks() == [f"a killed run had left the group {ours.parent}: it is gone"]
-
-
-def test_one_process_at_a_time(root: Path, tmp_path: Path) -> None:
-    first, second = Journal(tmp_path / "state", root), Journal(tmp_path / "state", root)
-    first.open()
-    with pytest.raises(ArmError, match="another schedlab runs on this kernel"):
-        second.open()
-    first.close()
-    second.open()
-
-
-def test_what_cannot_be_put_back_stays_in_the_journal(root: Path, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "state", root)
-    journal.open()
-    journal.apply([(made_up.KNOB, "0")])
-    (root / made_up.KNOB.lstrip("/")).unlink()
-    with pytest.raises(OutputError, match="not everything could be put back"):
-        journal.restore()
-    assert len(journal.left()) == 1
-
-
-def test_a_torn_line_of_the_journal_tells_of_no_change(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir()
-    whole = json.dumps({"file": made_up.KNOB, "before": "7", "after": "0"})
-    (tmp_path / "state/settings.jsonl").write_text(f'{whole}\n{{"file": "/proc/')
-    assert [c.before for c in Journal(tmp_path / "state", root).open()] == ["7"]
-    assert saying(root, made_up.KNOB) == "7"
-
-
-def test_a_boot_puts_everything_back_by_itself(root: Path, tmp_path: Path) -> None:
-    boot = root / "proc/sys/kernel/random/boot_id"
-    boot.parent.mkdir(parents=True)
-    boot.write_text("one\n")
-    journal = Journal(tmp_path / "state", root)
-    journal.open()
-    journal.apply([(made_up.KNOB, "0")])
-    journal.close()  # killed
-    boot.write_text("two\n")
-    again = Journal(tmp_path / "state", root)
-    assert again.open() == []
-    assert (root / made_up.KNOB.lstrip("/")).read_text() == "0"
-    assert not (tmp_path / "state" / "settings.jsonl").exists()
+    assert not instance.exists()
+    assert all(path.exists() for path in (others, alive, traced, root / "proc/7"))
+    assert arm.remarks() == [
+        f"a killed run had left the control group {ours.parent}: removed",
+        f"a killed run had left the tracing instance {instance}: removed",
+    ]
 
 
 def test_each_run_has_its_variant_s_settings(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,9 +93,14 @@ REFUSED = [
     ([{**made_up.variant("a"), "changes": {"hz": 1000}}], "variant a sets hz", "image = PATH"),
     ([made_up.variant("new", "6.12.107")], "variant new: kernel 6.12.107, and this machine runs 6.1.0", '"6.1"'),
     (
-        [made_up.variant("a", files=[["/proc/sys/kernel/nothing", "1"]])],
-        "cannot read /proc/sys/kernel/nothing",
+        [made_up.variant("a", files=[["/proc/sys/kernel/sched_nothing", "1"]])],
+        "cannot read /proc/sys/kernel/sched_nothing",
         "no such",
+    ),
+    (
+        [made_up.variant("a", files=[["/proc/sys/vm/swappiness", "1"]])],
+        "/proc/sys/vm/swappiness is not a setting of the scheduler",
+        "--arm vm",
     ),
 ]
 
@@ -262,7 +180,7 @@ def test_kill_9_loses_no_finished_run_and_leaves_no_setting(root: Path, tmp_path
 
     second = start(resume=True, sleep="0")
     said, _ = second.communicate(timeout=60)
-    assert f"a killed run had changed {made_up.KNOB} to 0: it is 1 again" in said
+    assert f"a killed run had set {made_up.KNOB} to 0: it is 1 again" in said
     assert said.splitlines()[-1] == "1 4"
     assert saying(root, made_up.KNOB) == "1"
     assert saying(root, made_up.PREEMPT) == "voluntary"

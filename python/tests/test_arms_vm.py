@@ -17,7 +17,7 @@ from schedlab.arms import accelerator, doctor, guest, images, topology
 from schedlab.arms.vm import VmArm
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine
-from schedlab.errors import ArmError, RunError
+from schedlab.errors import ArmError, RunError, UnsafeError
 from schedlab.guests import debian
 from schedlab.guests.qemu import COUNTED, EMULATED
 from schedlab.render.document import run_document
@@ -87,7 +87,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SCHEDLAB_AGENT", str(made_up.agent(tmp_path)))
     monkeypatch.setattr(accelerator, "DEVICE", tmp_path / "no-kvm")
     for release in ("6.1.7", "6.1.192", "6.12.107"):
-        image = debian.cache_directory() / f"linux-image-{release}-cloud-amd64_{release}-1/boot/vmlinuz-{release}"
+        image = debian.cache() / f"linux-image-{release}-cloud-amd64_{release}-1/boot/vmlinuz-{release}"
         image.parent.mkdir(parents=True)
         image.write_text(release)
     return tmp_path
@@ -133,6 +133,41 @@ def test_the_scenario_goes_along_with_the_files_it_names(here: Path) -> None:
     guest = next(here.glob("guest-*"))
     assert guest.joinpath("work", "load.json").read_text() == "{}"
     assert guest.joinpath("work", "toy.toml").exists()
+
+
+def test_no_file_of_elsewhere_goes_into_a_guest(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "sub").mkdir(parents=True)
+    (home / "sub/load.json").write_text("{}")
+    (tmp_path / "secret.txt").write_text("x")
+    (home / "link.txt").symlink_to(tmp_path / "secret.txt")
+    names = [
+        "sub/load.json",
+        "../secret.txt",
+        "sub/../../secret.txt",
+        "link.txt",
+        str(tmp_path / "secret.txt"),
+        "a.\\u0000b",
+    ]
+    (home / "s.toml").write_text("names = [" + ", ".join(f'"{name}"' for name in names) + "]\n")
+    assert [name for name, _ in guest.scenario_files(home / "s.toml")] == ["s.toml", "sub/load.json"]
+
+
+def test_an_image_that_changed_in_the_cache_is_refused(here: Path) -> None:
+    engine = Engine(fake_engine)
+    image = images.for_row(engine, "6.1").image
+    assert images.for_row(engine, "6.1").sha256 == (image.parents[1] / "image.sha256").read_text().split()[0]
+    image.write_text("another kernel")
+    with pytest.raises(UnsafeError, match="has changed since it was unpacked"):
+        images.for_row(engine, "6.1")
+
+
+def test_a_cache_that_others_can_write_is_refused(here: Path) -> None:
+    debian.cache_directory().chmod(0o777)
+    with pytest.raises(UnsafeError, match="other users can write"):
+        VmArm(Engine(fake_engine)).prepare(scenario(made_up.variant("old")))
+    found = {finding.name: finding for finding in doctor.examine(Engine(fake_engine))}
+    assert "other users can write" in found["images"].says
 
 
 def test_several_emulated_cpus_tell_counts_and_orders_only(here: Path) -> None:

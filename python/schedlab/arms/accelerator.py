@@ -1,4 +1,4 @@
-"""Decides how QEMU runs a guest. /dev/kvm is no proof of KVM: a guest is started under it, once per boot here."""
+"""Decides how QEMU runs a guest. That /dev/kvm exists proves nothing: a guest is started under it, once per boot."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from schedlab.arms.journal import boot_id, state_directory
 from schedlab.errors import SchedlabError
 from schedlab.guests import initramfs, programs
 from schedlab.guests.qemu import COUNTED, EMULATED, VIRTUAL, Machine, boot
+from schedlab.private import Directory
 
 DEVICE = Path("/dev/kvm")
+FILE = "kvm"
 PATIENCE_S = 30.0
 ALIVE = """\
 #!/bin/busybox sh
@@ -33,12 +35,12 @@ def choose(image: Path, repeatable: bool, tell: Callable[[str], None]) -> tuple[
 def kvm(image: Path, tell: Callable[[str], None] = lambda _: None) -> tuple[bool, str]:
     """Whether a guest runs under KVM here, and how that is known."""
     if not os.access(DEVICE, os.R_OK | os.W_OK):
-        return False, f"{DEVICE} is not there" if not DEVICE.exists() else f"{DEVICE} may not be used"
-    known = _known()
-    if known is None:
-        known = _tried(image, tell)
-        _remember(known)
-    return known == "works", "a guest ran under it" if known == "works" else f"no guest starts under it: {known}"
+        return False, f"there is no {DEVICE}" if not DEVICE.exists() else f"no permission to use {DEVICE}"
+    said = known()
+    if said is None:
+        said = _tried(image, tell)
+        remember(said)
+    return said == "works", "a guest ran under it" if said == "works" else f"no guest starts under it: {said}"
 
 
 def _tried(image: Path, tell: Callable[[str], None]) -> str:
@@ -53,25 +55,24 @@ def _tried(image: Path, tell: Callable[[str], None]) -> str:
 
 
 def words(accel: tuple[str, ...]) -> str:
-    """How results call it."""
+    """Its name in results."""
     return {COUNTED: "TCG -icount", EMULATED: "TCG", VIRTUAL: "KVM"}[accel]
 
 
-def _file() -> Path:
-    return state_directory() / "kvm"
-
-
-def _known() -> str | None:
+def known() -> str | None:
+    """What the last attempt of this boot said; None if there was none, or if its record cannot be trusted."""
     try:
-        boot, _, said = _file().read_text().partition("\n")
-    except OSError:
+        with Directory.open(state_directory()) as folder:
+            boot, _, said = (folder.read(FILE) or "").partition("\n")
+    except (OSError, SchedlabError):
         return None
-    return said.strip() if boot == boot_id() else None
+    return said.strip() or None if boot and boot == boot_id() else None
 
 
-def _remember(said: str) -> None:
+def remember(said: str) -> None:
+    """Record an attempt; where that is not possible, the next run repeats it."""
     try:
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        _file().write_text(f"{boot_id()}\n{said}\n")
-    except OSError:
-        pass  # it is tried again next time
+        with Directory.open(state_directory(), create=True) as folder:
+            folder.write(FILE, f"{boot_id()}\n{said}\n")
+    except (OSError, SchedlabError):
+        pass

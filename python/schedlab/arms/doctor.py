@@ -1,4 +1,4 @@
-"""Says what this machine can do for schedlab, and the command that would add what it lacks."""
+"""Reports what this machine offers to schedlab, and the command that adds what is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab.arms import accelerator, agent, groups, guest, images
+from schedlab.arms import accelerator, agent, guest, images, leftovers
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError, reason
@@ -26,12 +26,12 @@ PACKAGES = {
     "sysbench": "sysbench",
     "schbench": None,
 }
-"""Debian's package of each real program that a benchmark of the catalogue is; schbench has none and must be built."""
+"""Debian's package of each real program in the catalogue; schbench has none and must be built."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing, whether it is there, and what would add it."""
+    """One thing that schedlab can use: whether it is there, and how to add it."""
 
     name: str
     there: bool
@@ -41,7 +41,7 @@ class Finding:
 
 
 def examine(engine: Engine, root: Path = Path("/")) -> list[Finding]:
-    """Everything that the arms may want, in the order in which they want it."""
+    """Everything that the arms may use."""
     found = [
         _kernel(engine, root),
         _agent(),
@@ -56,7 +56,7 @@ def examine(engine: Engine, root: Path = Path("/")) -> list[Finding]:
         *_kernels(engine),
         _kvm(),
     ]
-    return [*found, *(_program(name, package) for name, package in PACKAGES.items()), _left(root)]
+    return [*found, *(_program(name, package) for name, package in PACKAGES.items()), examine_leftovers(root)]
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
 def _kernel(engine: Engine, root: Path) -> Finding:
     release = (root / "proc/sys/kernel/osrelease").read_text().strip()
     row = engine.row_of(release)
-    says = f"{release}, row {row}" if row else f"{release}, which no row models"
+    says = f"{release}, row {row}" if row else f"{release}: no row models it"
     return Finding("kernel", row is not None, says, "--arm host", None if row else "schedlab list kernels")
 
 
@@ -75,12 +75,12 @@ def _agent() -> Finding:
     try:
         return Finding(agent.NAME, True, str(agent.find()), "--arm host, --arm vm")
     except SchedlabError as e:
-        return Finding(agent.NAME, False, e.message, "--arm host, --arm vm", "make build")
+        return Finding(agent.NAME, False, e.message, "--arm host, --arm vm", e.hint)
 
 
 def _settings(root: Path) -> Finding:
     may = os.geteuid() == 0 and os.access(root / "proc/sys/kernel/sched_rr_timeslice_ms", os.W_OK)
-    says = "may be changed" if may else "only root may change them"
+    says = "writable" if may else "writable by root only"
     return Finding("sysctls", may, says, "variants with sysctl on --arm host", None if may else "run as root")
 
 
@@ -88,8 +88,16 @@ def _file_system(name: str, root: Path, proof: str, mount: str, needed_for: str)
     path = root / proof.lstrip("/")
     if path.is_dir() and os.access(path, os.W_OK):
         return Finding(name, True, str(path.parent), needed_for)
-    says = "not permitted" if path.parent.is_dir() and any(path.parent.iterdir()) else "not mounted"
-    return Finding(name, False, says, needed_for, "run as root" if os.geteuid() else mount)
+    return Finding(name, False, _why_not(path.parent), needed_for, "run as root" if os.geteuid() else mount)
+
+
+def _why_not(folder: Path) -> str:
+    try:
+        return "not permitted" if any(folder.iterdir()) else "not mounted"
+    except PermissionError:
+        return "not permitted"
+    except OSError:
+        return "not mounted"
 
 
 def _debugfs(root: Path) -> Finding:
@@ -98,13 +106,12 @@ def _debugfs(root: Path) -> Finding:
     try:
         file.read_text()
     except FileNotFoundError:
-        return Finding("debugfs", False, "not mounted, or without the scheduler's settings", wanted, _mount())
+        says = "not mounted, or the kernel has no scheduler settings in it"
+        return Finding("debugfs", False, says, wanted, _mount())
     except OSError as e:
-        root_may = os.geteuid() != 0
-        says = reason(e) if root_may else f"{reason(e)}: this kernel is locked down"
-        return Finding(
-            "debugfs", False, says, wanted, "run as root" if root_may else "--arm vm has a kernel of its own"
-        )
+        by_root = os.geteuid() != 0
+        says = reason(e) if by_root else f"{reason(e)}: the kernel is locked down"
+        return Finding("debugfs", False, says, wanted, "run as root" if by_root else "--arm vm boots its own kernel")
     return Finding("debugfs", True, str(file.parent), wanted)
 
 
@@ -131,7 +138,7 @@ def _perf(root: Path) -> Finding:
     try:
         level = int((root / "proc/sys/kernel/perf_event_paranoid").read_text())
     except (OSError, ValueError):
-        return Finding("perf events", False, "this kernel has none", "recording without tracefs")
+        return Finding("perf events", False, "the kernel was built without them", "recording without tracefs")
     may = os.geteuid() == 0 or level < 0
     command = None if may else "sysctl kernel.perf_event_paranoid=-1"
     return Finding("perf events", may, f"paranoid {level}", "recording without tracefs", command)
@@ -144,12 +151,16 @@ def _qemu() -> Finding:
 
 
 def _kernels(engine: Engine) -> list[Finding]:
-    """The rows with an image in the cache, and how to get those that Debian has."""
+    """The rows with an image in the cache, and how to download the others that Debian has."""
     found: dict[str, list[str]] = {}
-    for _, version, _ in images.cached():
-        row = engine.row_of(version)
+    try:
+        packages = debian.cached()
+    except SchedlabError as e:
+        return [Finding("images", False, e.message, "--arm vm", e.hint)]
+    for package in packages:
+        row = engine.row_of(package.version)
         if row:
-            found.setdefault(row, []).append(version)
+            found.setdefault(row, []).append(package.version)
     rows = [Finding(f"image of {row}", True, ", ".join(have), "--arm vm") for row, have in sorted(found.items())]
     wanted = ("6.1", "6.12.107", "7.2")
     missing = [row for row in wanted if row not in found]
@@ -160,13 +171,16 @@ def _kernels(engine: Engine) -> list[Finding]:
 
 
 def _kvm() -> Finding:
-    have = images.cached()
+    try:
+        have = debian.cached()
+    except SchedlabError:
+        have = []
     if not shutil.which(QEMU) or not have:
         there = accelerator.DEVICE.exists()
-        says = "not tried: that takes QEMU and an image" if there else f"{accelerator.DEVICE} is not there"
+        says = "not tried: needs QEMU and a kernel image" if there else f"there is no {accelerator.DEVICE}"
         return Finding("KVM", False, says, "guests at full speed")
-    works, why = accelerator.kvm(have[0][2])
-    return Finding("KVM", works, why, "guests at full speed", None if works else "none: guests are emulated instead")
+    works, why = accelerator.kvm(have[0].image)
+    return Finding("KVM", works, why, "guests at full speed", None if works else "nothing: guests are emulated instead")
 
 
 def _busybox() -> Finding:
@@ -185,33 +199,39 @@ def _apt() -> Finding:
         return Finding("apt", False, e.message, wanted, "apt-get update")
     missing = [tool for tool in debian.TOOLS if not shutil.which(tool)]
     if missing:
-        return Finding("apt", False, f"{', '.join(missing)}: not here", wanted, "Debian has it; elsewhere image = PATH")
-    return Finding("apt", True, f"{len(uris)} archives of Debian", wanted)
+        what = f"{', '.join(missing)} not installed"
+        return Finding("apt", False, what, wanted, "Debian and its derivatives have it; elsewhere: image = PATH")
+    return Finding("apt", True, f"{len(uris)} Debian archives", wanted)
 
 
 def _program(name: str, package: str | None) -> Finding:
     path = guest.installed(name)
     variable = guest.variable(name)
-    command = f"apt-get install {package}" if package else f"no package has it: build it, {variable}=PATH names it"
+    command = f"apt-get install {package}" if package else f"build it from source, then {variable}=PATH"
     says = str(path) if path else "not installed"
-    return Finding(name, path is not None, says, f"{name} as it is", None if path else command)
+    return Finding(name, path is not None, says, f"the real {name} as a workload", None if path else command)
 
 
-def _left(root: Path) -> Finding:
-    changes = Journal(state_directory(), root).left()
-    stale = [str(group) for group in groups.left(root)]
-    if not changes and not stale:
-        return Finding("settings", True, "nothing is left of a killed run", "a machine as it was")
-    says = ", ".join([*(f"{c.file} is {c.after}, was {c.before}" for c in changes), *(f"group {g}" for g in stale)])
-    return Finding("settings", False, says, "a machine as it was", "schedlab doctor --restore")
+def examine_leftovers(root: Path = Path("/")) -> Finding:
+    """What a killed run left changed."""
+    wanted = "the machine as it was"
+    try:
+        changes = Journal(state_directory(), root).left()
+    except SchedlabError as e:
+        return Finding("settings", False, e.message, wanted, e.hint)
+    found = leftovers.find(root)
+    if not changes and not found:
+        return Finding("settings", True, "no killed run left anything changed", wanted)
+    says = [*(f"{c.file} is {c.after} and was {c.before}" for c in changes), *(f"{f} was left" for f in found)]
+    return Finding("settings", False, ", ".join(says), wanted, "schedlab doctor --restore")
 
 
 def restore(root: Path = Path("/")) -> list[str]:
-    """Put back what a killed run left; says what that was."""
+    """Restore and remove what killed runs left; says what that was."""
     journal = Journal(state_directory(), root)
     try:
         changed = [f"{change.file} is {change.before} again" for change in journal.open()]
-        return changed + [f"the group {name} is gone" for name in groups.remove_left(root)]
+        return changed + [f"removed {what}" for what in leftovers.remove(root)]
     finally:
         journal.close()
 

@@ -72,11 +72,13 @@ def texts(files: Mapping[str, str]) -> bytes:
 
 
 def scenario_files(scenario: Path) -> Iterator[tuple[str, Path]]:
-    """The scenario, and every file below its folder that one of its strings names."""
+    """The scenario, and every file below its folder that one of its strings names; no file of elsewhere."""
     yield scenario.name, scenario
+    home = scenario.parent.resolve()
     for text in _strings(tomllib.loads(scenario.read_text(encoding="utf-8"))):
         path = scenario.parent / text
-        if "." in text and not text.startswith(("/", "..")) and path.is_file():
+        plain = "." in text and "\0" not in text and ".." not in path.parts
+        if plain and path.is_file() and path.resolve().is_relative_to(home):
             yield text, path
 
 

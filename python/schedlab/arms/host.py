@@ -1,4 +1,4 @@
-"""The host arm: real threads on the running kernel, one run at a time, its settings journalled and put back."""
+"""The host arm: real threads on the running kernel, one run at a time; settings are journalled and restored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from schedlab.arms import agent, groups, noise, process, state
+from schedlab.arms import agent, leftovers, noise, process, state
 from schedlab.arms.arm import Flag, Place, check_real
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.arms.order import ORDERS
@@ -29,16 +29,15 @@ class HostArm:
         self._engine, self._root = engine, root
         self._journal = Journal(state_directory(), root)
         self._program: Path | None = None
-        self._put_back: list[str] = []
-        self._groups: list[str] = []
+        self._remarks: list[str] = []
 
     def prepare(self, scenario: Scenario) -> None:
         self._program = agent.find()
         check_real(scenario)
         self._check_kernel(scenario)
         left = self._journal.open()
-        self._groups = groups.remove_left(self._root)
-        self._put_back = [f"a killed run had changed {c.file} to {c.after}: it is {c.before} again" for c in left]
+        self._remarks = [f"a killed run had set {c.file} to {c.after}: it is {c.before} again" for c in left]
+        self._remarks += [f"a killed run had left {what}: removed" for what in leftovers.remove(self._root)]
         try:
             for variant in scenario.variants:
                 self._journal.apply(variant.settings)
@@ -53,7 +52,9 @@ class HostArm:
     def threads(self, asked: int | None, usual: int) -> int:
         del usual
         if asked not in (None, 1):
-            raise ArmError("runs on the running kernel are one at a time: two would measure each other")
+            raise ArmError(
+                "the host arm runs one at a time: two runs would disturb each other", hint="leave --jobs out"
+            )
         return 1
 
     def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
@@ -69,7 +70,7 @@ class HostArm:
         return Flag()
 
     def remarks(self) -> list[str]:
-        return [*self._put_back, *(f"a killed run had left the group {name}: it is gone" for name in self._groups)]
+        return list(self._remarks)
 
     def close(self) -> None:
         try:

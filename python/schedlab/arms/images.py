@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from schedlab.engine import Engine
-from schedlab.errors import ArmError, SchedlabError
+from schedlab.errors import ArmError, SchedlabError, UnsafeError
 from schedlab.guests import debian, kernels
 from schedlab.guests.kernels import Kernel
 
@@ -23,10 +23,12 @@ def for_row(engine: Engine, row: str) -> Kernel:
             continue
         try:
             return kernels.find(name)
+        except UnsafeError:
+            raise
         except SchedlabError as e:
             trouble = e
     have = sorted({r for r in map(engine.row_of, available()) if r})
-    works = f"rows with an image: {', '.join(have)}" if have else "no archive of images is within reach"
+    works = f"rows with an image: {', '.join(have)}" if have else "no archive of images can be reached"
     why = f" ({trouble.message})" if trouble else ""
     raise ArmError(f"there is no kernel image of {row}{why}", hint=f"{works}; or image = PATH in [arm.vm]")
 
@@ -39,34 +41,23 @@ def of_file(path: str) -> Kernel:
 
 
 def available() -> list[str]:
-    """Versions of the kernels that can be had, from the archive and the cache."""
+    """Versions of the kernels in the archive and in the cache."""
     try:
-        apt = debian.Apt(debian.cache_directory())
-        listed = [c.version for c in apt.versions()]
+        listed = [c.version for c in debian.Apt(debian.cache()).versions()]
+    except UnsafeError:
+        raise
     except SchedlabError:
         listed = []
-    return [*listed, *(version for _, version, _ in cached())]
-
-
-def cached() -> list[tuple[str, str, Path]]:
-    """Name, version and image of every kernel in the cache."""
-    found = []
-    for folder in sorted(debian.cache_directory().glob("linux-*_*")):
-        image = next((i for pattern in debian.IMAGES for i in sorted(folder.glob(pattern))), None)
-        if image is not None and ".part" not in folder.name:
-            name, _, version = folder.name.partition("_")
-            found.append((name, version, image))
-    return found
+    return [*listed, *(package.version for package in debian.cached())]
 
 
 def _kept(engine: Engine, row: str) -> Kernel | None:
     """One from the cache: the row's own, else the newest."""
-    fits = [(version.startswith(f"{row}-"), name, version, image) for name, version, image in cached()]
-    fits = [found for found in fits if engine.row_of(found[2]) == row]
+    fits = [package for package in debian.cached() if engine.row_of(package.version) == row]
     if not fits:
         return None
-    _, name, version, image = max(fits, key=lambda f: (f[0], _numbers(f[2])))
-    return Kernel(image, kernels.digest(image), f"{name} {version}")
+    best = max(fits, key=lambda p: (p.version.startswith(f"{row}-"), _numbers(p.version)))
+    return Kernel(best.image, best.sha256, f"{best.name} {best.version}")
 
 
 def _numbers(version: str) -> list[int]:

@@ -1,8 +1,11 @@
-"""Settings of the kernel that a run changes: written down before each change, put back whatever happens.
+"""Kernel settings that a run changes: recorded before each change and restored whatever ends the run.
 
-A line of the journal is on the disk before the setting it tells of is touched. So after a kill -9 the next start, or
-`schedlab doctor --restore`, knows what was where. One process at a time may hold the journal: settings are the whole
-machine's.
+An entry of the journal is on the disk before its setting changes. So after a kill -9 the next start, or
+`schedlab doctor --restore`, knows the old values. One process at a time holds the journal, because the settings belong
+to the whole machine.
+
+Restoring writes to the kernel as root what a file says. The journal therefore accepts an entry only if it names a
+setting of the scheduler (`SETTINGS`) and the current boot, and only from a directory that no other user can write.
 """
 
 from __future__ import annotations
@@ -13,15 +16,25 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from schedlab.errors import ArmError, OutputError, reason
+from schedlab.errors import ArmError, OutputError, UnsafeError, reason
+from schedlab.private import Directory, open_below
+
+SETTINGS = re.compile(
+    r"/proc/sys/kernel/(sched|numa_balancing)(_\w+)?"
+    r"|/sys/kernel/debug/sched_features"
+    r"|/sys/kernel/debug/sched(/\w+)+"
+)
+"""The files that the journal may change: what kernel/sched itself registers below /proc/sys and in debugfs."""
+VALUE = re.compile(r"[-\w]{1,64}", re.ASCII)
+FILE, LOCK = "settings.jsonl", "settings.lock"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file below /proc/sys or debugfs, and what writing puts it back."""
+    """A setting, the value that restores it, and the value that a run gave it."""
 
     file: str
     before: str
@@ -35,7 +48,7 @@ def state_directory() -> Path:
 
 
 def boot_id(root: Path = Path("/")) -> str:
-    """What tells this boot of the machine from others; empty where the kernel does not say."""
+    """The kernel's identifier of this boot; empty where it has none."""
     try:
         return (root / "proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -46,63 +59,64 @@ class Journal:
     """The settings that this process has changed. `root` stands before every path, for tests."""
 
     def __init__(self, folder: Path, root: Path = Path("/")) -> None:
-        self._folder, self._root = folder, root
-        self._file = folder / "settings.jsonl"
+        self._path, self._root = folder, root
+        self._folder: Directory | None = None
         self._lock: int | None = None
         self._changes: list[Change] = []
 
     def open(self) -> list[Change]:
-        """Take the journal and put back what a killed run left; says what that was."""
+        """Lock the journal and restore what a killed run left changed; returns what that was."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self._folder / "settings.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._folder = Directory.open(self._path, create=True)
+            self._lock = self._folder.descriptor(LOCK, os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
             raise ArmError(
-                "another schedlab runs on this kernel: their settings and their load would mix",
+                "another schedlab is running on this kernel: two runs would disturb each other",
                 hint="wait until it has ended",
             ) from None
         except OSError as e:
-            raise OutputError(f"cannot keep a journal in {self._folder}: {reason(e)}") from None
+            self.close()
+            raise OutputError(f"cannot keep a journal in {self._path}: {reason(e)}") from None
         self._changes = self.left()
         left = list(self._changes)
         self.restore()
         return left
 
     def left(self) -> list[Change]:
-        """What the journal says is changed in this boot; a torn last line was written before its change was made."""
-        try:
-            lines = self._file.read_text(encoding="utf-8").split("\n")
-        except OSError:
-            return []
-        found, boot = [], boot_id(self._root)
-        for line in lines[:-1]:
-            try:
-                told = json.loads(line)
-                # A boot puts everything back by itself, and what it set may be something else today.
-                if told.pop("boot", boot) == boot:
-                    found.append(Change(**told))
-            except (ValueError, TypeError, AttributeError):
-                continue
-        return found
+        """The changes of this boot that the journal holds, oldest first.
+
+        A torn last line is skipped: its setting had not been changed yet.
+        """
+        lines = self._text().split("\n")
+        entries = (self._entry(line, number) for number, line in enumerate(lines[:-1], 1))
+        return [entry for entry in entries if entry is not None]
 
     def apply(self, settings: Iterable[tuple[str, str]]) -> None:
-        """Change settings; each is journalled first, and read back."""
+        """Change settings; each is journalled first and read back afterwards."""
         for file, value in settings:
-            text = self._read(file)
-            before = current(file, text, value)
+            if not SETTINGS.fullmatch(file):
+                raise ArmError(
+                    f"{file} is not a setting of the scheduler: the host arm changes no others",
+                    hint="set it by hand before the run, or use --arm vm",
+                )
+            if not VALUE.fullmatch(value):
+                raise ArmError(f"{value!r} is not a value that can be restored in {file}")
+            before = current(file, self._read(file), value)
             if before == value:
                 continue
+            if not VALUE.fullmatch(before):
+                raise ArmError(f"{file} has no {value.removeprefix('NO_')}", hint="`cat` shows what this kernel has")
             change = Change(file, before, value)
             self._keep(change)
             self._write(change.file, change.after)
             now = current(file, self._read(file), value)
             if now != value:
-                raise ArmError(f"{file} was told {value} and says {now}", hint="the kernel allows other values here")
+                raise ArmError(f"wrote {value} to {file} and read back {now}", hint="this kernel takes other values")
 
     def restore(self) -> None:
-        """Put everything back, the last change first; the journal is gone when all of it was."""
+        """Restore everything, the last change first; the journal is removed once all settings are restored."""
         stuck = []
         while self._changes:
             change = self._changes[-1]
@@ -112,44 +126,84 @@ class Journal:
                 stuck.append(e.message)
             self._changes.pop()
         if stuck:
-            hint = f"{self._file} keeps what they were; `schedlab doctor --restore` tries again"
-            raise OutputError(f"not everything could be put back: {'; '.join(stuck)}", hint=hint)
+            hint = f"{self._path / FILE} keeps the old values; `schedlab doctor --restore` tries again"
+            raise OutputError(f"some settings could not be restored: {'; '.join(stuck)}", hint=hint)
         try:
-            self._file.unlink(missing_ok=True)
+            if self._folder is not None:
+                self._folder.remove(FILE)
         except OSError as e:
-            raise OutputError(f"cannot remove {self._file}: {reason(e)}") from None
+            raise OutputError(f"cannot remove {self._path / FILE}: {reason(e)}") from None
 
     def close(self) -> None:
-        """Let the journal go."""
+        """Release the journal."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
+
+    def _text(self) -> str:
+        try:
+            if self._folder is not None:
+                return self._folder.read(FILE) or ""
+            with Directory.open(self._path) as folder:
+                return folder.read(FILE) or ""
+        except FileNotFoundError:
+            return ""
+        except OSError as e:
+            raise OutputError(f"cannot read {self._path / FILE}: {reason(e)}") from None
+
+    def _entry(self, line: str, number: int) -> Change | None:
+        """One entry; None if it is of another boot, which has reset every setting."""
+        try:
+            entry = json.loads(line)
+            boot, change = entry.pop("boot"), Change(**entry)
+            words = [boot, change.file, change.before, change.after]
+            if not all(isinstance(word, str) for word in words) or not boot:
+                raise ValueError("every field is a string")
+            if boot != boot_id(self._root):
+                return None
+            if not (SETTINGS.fullmatch(change.file) and VALUE.fullmatch(change.before)):
+                raise ValueError(f"{change.file} = {change.before} is not a setting of the scheduler")
+        except (ValueError, TypeError, AttributeError, KeyError) as e:
+            why = f"there is no {e}" if isinstance(e, KeyError) else str(e)
+            raise UnsafeError(
+                f"schedlab did not write this entry, and nothing was restored: {why}",
+                hint="restore by hand what is right in it, then remove the file",
+                file=str(self._path / FILE),
+                line=number,
+            ) from None
+        return change
 
     def _keep(self, change: Change) -> None:
-        told = {"file": change.file, "before": change.before, "after": change.after, "boot": boot_id(self._root)}
-        line = json.dumps(told) + "\n"
+        boot = boot_id(self._root)
+        if not boot:
+            raise ArmError(
+                "the kernel does not identify this boot (/proc/sys/kernel/random/boot_id): nothing was changed",
+                hint="without it, a later start cannot tell whether the change still holds",
+            )
+        if self._folder is None:
+            raise OutputError("the journal is not open; nothing was changed", hint="this is a bug in schedlab")
         try:
-            fresh = not self._file.exists()
-            with self._file.open("a", encoding="utf-8") as stream:
-                stream.write(line)
-                stream.flush()
-                os.fsync(stream.fileno())
-            if fresh:
-                _sync(self._folder)
+            with self._folder.append(FILE) as stream:
+                stream.write(json.dumps({**asdict(change), "boot": boot}) + "\n")
         except OSError as e:
-            raise OutputError(f"cannot write the journal {self._file}: {reason(e)}; nothing was changed") from None
+            where = self._path / FILE
+            raise OutputError(f"cannot write the journal {where}: {reason(e)}; nothing was changed") from None
         self._changes.append(change)
 
     def _read(self, file: str) -> str:
         try:
-            return self._path(file).read_text()
+            with os.fdopen(open_below(self._root, file, os.O_RDONLY), encoding="utf-8", errors="replace") as stream:
+                return stream.read()
         except OSError as e:
             raise cannot("read", file, e) from None
 
     def _write(self, file: str, value: str) -> None:
         try:
-            # Without O_CREAT: a setting that a kernel lacks must not become a file.
-            descriptor = os.open(self._path(file), os.O_WRONLY | os.O_TRUNC)
+            # Without O_CREAT: a setting that this kernel lacks must not become a file.
+            descriptor = open_below(self._root, file, os.O_WRONLY | os.O_TRUNC)
             try:
                 os.write(descriptor, value.encode())
             finally:
@@ -157,13 +211,13 @@ class Journal:
         except OSError as e:
             raise cannot(f"write {value} to", file, e) from None
 
-    def _path(self, file: str) -> Path:
-        return self._root / file.lstrip("/")
-
 
 def current(file: str, text: str, value: str) -> str:
-    """What must be written to `file`, which says `text`, to have it as it is; of features the one of `value`."""
-    if file.endswith("/features"):
+    """What must be written to `file`, whose text is `text`, to leave it as it is.
+
+    Of a file of features, that is the state of the feature that `value` switches.
+    """
+    if file.endswith(("/features", "/sched_features")):
         wanted = value.removeprefix("NO_")
         return next((word for word in text.split() if word.removeprefix("NO_") == wanted), text.strip())
     chosen = re.search(r"\(([^)]*)\)", text)
@@ -178,15 +232,9 @@ def cannot(what: str, file: str, error: OSError) -> ArmError:
         if file.startswith("/sys/kernel/debug/") and not os.path.ismount("/sys/kernel/debug"):
             hint = "mount -t debugfs none /sys/kernel/debug"
     elif isinstance(error, PermissionError):
-        hint = "root may" if os.geteuid() else "this kernel is locked down: it lets nobody"
+        hint = "run as root" if os.geteuid() else "the kernel is locked down: not even root may"
     elif error.errno == errno.EINVAL:
-        hint = "the kernel takes other values here, or not this one as it is set now"
+        hint = "the kernel takes other values here, or not this one while other settings are as they are"
+    elif error.errno in (errno.ELOOP, errno.ENOTDIR):
+        hint = "a component of the path is a symbolic link, or not a directory"
     return ArmError(f"cannot {what} {file}: {reason(error)}", hint=hint)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

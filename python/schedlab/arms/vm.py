@@ -12,7 +12,8 @@ from schedlab.arms.arm import Flag, Place, check_real, is_cancelled
 from schedlab.arms.order import to_and_fro
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import ArmError, OutputError, reason
-from schedlab.guests.kernels import Kernel, digest
+from schedlab.guests.digests import digest
+from schedlab.guests.kernels import Kernel
 from schedlab.guests.qemu import COUNTED, EMULATED, Machine, boot, version
 from schedlab.outcome import Run
 from schedlab.runner import Job

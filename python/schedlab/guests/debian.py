@@ -1,7 +1,8 @@
 """Kernels from Debian's archive: looked up and downloaded with apt, unpacked into a cache, never installed.
 
 apt gets its own list of sources, lists and cache below the cache directory; the system's stay as they are. The archive
-is the one the system itself uses.
+is the one that the system itself uses. A cache that another user can write is refused: its images are booted, and apt
+acts on its lists.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlab.errors import ArmError, InputError, OutputError, RunError, reason
+from schedlab.guests import digests
+from schedlab.private import Directory
 
 SUITES = ("bookworm", "bookworm-backports", "trixie", "sid")
 METAPACKAGE = "linux-image-cloud-amd64"
@@ -32,6 +35,7 @@ class Package:
     name: str
     version: str
     image: Path
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Candidate:
 
 def kernel(name: str) -> Package:
     """The newest kernel that fits: `6.1`, `6.12.107`, `trixie`, or the name of a package."""
-    apt = Apt(cache_directory())
+    apt = Apt(cache())
     candidate = apt.best(name)
     return apt.unpacked(*apt.image_package(candidate))
 
@@ -54,6 +58,34 @@ def cache_directory() -> Path:
     """Where downloaded kernels stay."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "schedlab" / "kernels"
+
+
+def cache() -> Path:
+    """The cache directory, which only this user can write."""
+    path = cache_directory()
+    try:
+        with Directory.open(path, create=True):
+            return path
+    except OSError as e:
+        raise OutputError(f"cannot keep kernels in {path}: {reason(e)}") from None
+
+
+def cached() -> list[Package]:
+    """Every kernel that is in the cache."""
+    if not cache_directory().is_dir():
+        return []
+    found = []
+    for folder in sorted(cache().glob("linux-*_*")):
+        image = image_of(folder)
+        if image is not None and ".part" not in folder.name:
+            name, _, version = folder.name.partition("_")
+            found.append(Package(name, version, image, digests.recorded(folder, image)))
+    return found
+
+
+def image_of(folder: Path) -> Path | None:
+    """The kernel image of an unpacked package."""
+    return next((image for pattern in IMAGES for image in sorted(folder.glob(pattern))), None)
 
 
 class Apt:
@@ -65,10 +97,10 @@ class Apt:
         self._sources = self._state / "sources.list"
         missing = [tool for tool in TOOLS if not shutil.which(tool)]
         if missing:
-            raise ArmError(f"{missing[0]} is not here: Debian's kernels come through apt", hint="name a kernel image")
+            raise ArmError(f"{missing[0]} is not installed: Debian's kernels come from apt", hint="name a kernel image")
 
     def best(self, name: str) -> Candidate:
-        """The newest version that fits; the lists are fetched when they are old or do not have it."""
+        """The newest version that fits; the lists are fetched if they are old or lack it."""
         fresh = self._lists_are_fresh()
         if not fresh:
             self._update()
@@ -79,11 +111,11 @@ class Apt:
         if found is not None:
             return found
         have = sorted({c.version for c in self._candidates(METAPACKAGE)})
-        hint = f"the archive has {', '.join(have)}" if have else "is the archive within reach?"
+        hint = f"the archive has {', '.join(have)}" if have else "can the archive be reached?"
         raise InputError(f"there is no kernel `{name}`: no image file, and nothing in Debian's archive", hint=hint)
 
     def versions(self) -> list[Candidate]:
-        """What there is, as far as the lists at hand know."""
+        """The versions in the current lists."""
         if not self._lists_are_fresh():
             self._update()
         return self._candidates(METAPACKAGE)
@@ -103,10 +135,10 @@ class Apt:
         folder = self._cache / f"{name}_{version}"
         if not folder.is_dir():
             self._fetch(name, version, folder)
-        for pattern in IMAGES:
-            for image in sorted(folder.glob(pattern)):
-                return Package(name, version, image)
-        raise RunError(f"{name} {version} holds no kernel image")
+        image = image_of(folder)
+        if image is None:
+            raise RunError(f"there is no kernel image in {name} {version}")
+        return Package(name, version, image, digests.recorded(folder, image))
 
     def _fetch(self, name: str, version: str, folder: Path) -> None:
         part = folder.with_name(folder.name + f".part{os.getpid()}")
@@ -131,7 +163,7 @@ class Apt:
         return stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_AGE_S
 
     def _update(self) -> None:
-        """A suite that is gone is no reason to fail: what is looked for may be in another."""
+        """A suite that no longer exists is no failure: the kernel may be in another."""
         signed = f" [signed-by={KEYRING}]" if KEYRING.exists() else ""
         lines = [f"deb{signed} {uri} {suite} main\n" for uri, suite in sources(archive_uris())]
         try:
@@ -159,7 +191,7 @@ class Apt:
         )
         if done.returncode and not failing:
             said = [line for line in done.stderr.splitlines() if line.strip()]
-            raise RunError(f"{tool} {words[0]} failed: {said[-1] if said else 'it did not say why'}")
+            raise RunError(f"{tool} {words[0]} failed: {said[-1] if said else 'no message'}")
         return done.stdout
 
 
@@ -174,7 +206,7 @@ def archive_uris() -> list[str]:
     uris = list(dict.fromkeys(done.stdout.split()))
     if not uris:
         raise ArmError(
-            "apt knows of no Debian archive: its lists are empty, or its sources name none",
+            "apt has no Debian archive: its lists are empty, or its sources name none",
             hint="apt-get update; or name a kernel image",
         )
     return uris

@@ -1,13 +1,13 @@
-"""Which kernel is meant: an image file, a Debian kernel by version, suite or package, or the running one."""
+"""Decides which kernel a name means: an image file, or a Debian kernel by version, suite or package."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlab.errors import InputError, reason
+from schedlab.errors import InputError
 from schedlab.guests import debian
+from schedlab.guests.digests import digest
 
 RUNNING = "running"
 
@@ -30,13 +30,4 @@ def find(name: str) -> Kernel:
     if "/" in name:
         raise InputError("there is no such kernel image", file=name)
     package = debian.kernel(name)
-    return Kernel(package.image, digest(package.image), f"{package.name} {package.version}")
-
-
-def digest(path: Path) -> str:
-    """The sha256 of an image."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as e:
-        raise InputError(f"cannot read the kernel image: {reason(e)}", file=str(path)) from None
+    return Kernel(package.image, package.sha256, f"{package.name} {package.version}")
