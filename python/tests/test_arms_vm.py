@@ -64,7 +64,7 @@ while at < len(data):
         path.chmod(0o755)
     at = (start + field[6] + 3) & ~3
 """
-USUAL = {"image": None, "memory_mb": 256, "cgroup": "v2", "append": "", "time_limit_s": 60.0}
+USUAL = {"images": {}, "memory_mb": 256, "cgroup": "v2", "append": "", "time_limit_s": 60.0}
 ONE = {"cores": ["0"], "llcs": ["0"], "sockets": ["0"], "nodes": ["0"]}
 FOUR = {"cores": ["0-1", "2-3"], "llcs": ["0-3"], "sockets": ["0-3"], "nodes": ["0-3"]}
 
@@ -219,7 +219,7 @@ def test_an_agent_s_words_come_home(here: Path) -> None:
 REFUSED = [
     # variants, further keys, words of message, words of hint
     ([made_up.variant("a", "7.2")], {}, "no kernel image of 7.2", "rows with an image: 6.1, 6.12.107"),
-    ([made_up.variant("a")], {"image": "/no/such"}, "there is no such kernel image", ""),
+    ([made_up.variant("a")], {"images": {"a": "/no/such"}}, "there is no such kernel image", ""),
     ([made_up.variant("a")], {"cpus": 4, "groups": FOUR}, "repeatable = true needs one CPU", "topology"),
     ([made_up.variant("a")], {"cpus": 480, "repeatable": False}, "480 CPUs is too large", ""),
 ]
@@ -254,10 +254,12 @@ def test_everything_that_guests_lack_is_named_at_once(here: Path, monkeypatch: p
     assert "apt-get" in found["apt"].says
 
 
-def test_an_image_of_one_s_own_is_named(here: Path) -> None:
+def test_a_variant_boots_the_image_the_scenario_names_for_it(here: Path) -> None:
     (here / "bzImage").write_text("6.1.99-mine")
-    result = measured(scenario(made_up.variant("old"), image=str(here / "bzImage")))
-    assert next(iter(result.runs.values())).record["place"]["state"]["image"] == "bzImage"
+    variants = (made_up.variant("distribution"), made_up.variant("patched"))
+    result = measured(scenario(*variants, images={"patched": str(here / "bzImage")}))
+    booted = {(name, run.record["place"]["state"]["image"]) for (name, _), run in result.runs.items()}
+    assert booted == {("distribution", "linux-image-6.1.192-cloud-amd64 6.1.192-1"), ("patched", "bzImage")}
 
 
 def test_of_several_images_the_newest(here: Path) -> None:

@@ -148,6 +148,8 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
     let (duration, warmup) = times(&root, overrides)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
     let metrics = metric::read(&tables(&root, "metric")?, &mut plain, &limited)?;
+    let variant_names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+    let arm = arm::read(&root, dir, duration, &variant_names)?;
     let string = |key: &str| root.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
     Ok(Scenario {
         name: string("name")?.unwrap_or_else(|| stem.to_owned()),
@@ -161,7 +163,7 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
         },
         seeds: seeds(&root, overrides)?,
         metrics,
-        arm: arm::read(&root, dir, duration)?,
+        arm,
         programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         variants: finish(variants, plain),

@@ -45,9 +45,12 @@ class VmArm:
                 hint="machine = { base = ..., topology = { cores-per-llc = 1 } } has one",
                 file=scenario.file,
             )
-        for row in dict.fromkeys(v.kernel for v in scenario.variants):
-            image = options["image"]
-            self._kernels[row] = images.of_file(image) if image else images.for_row(self._engine, row)
+        own: dict[str, str] = options["images"]
+        for variant in scenario.variants:
+            path = own.get(variant.name)
+            key = path or variant.kernel
+            if key not in self._kernels:
+                self._kernels[key] = images.of_file(path) if path else images.for_row(self._engine, variant.kernel)
         first = next(iter(self._kernels.values()))
         self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
         self._base = guest.base(agent.programs(scenario.file) if scenario.arms["driver"] != "agent" else [])
@@ -68,7 +71,7 @@ class VmArm:
         return 1
 
     def remarks(self) -> list[str]:
-        used = [f"{row} boots {k.source}, sha256 {k.sha256[:16]}" for row, k in self._kernels.items()]
+        used = [f"{name} boots {k.source}, sha256 {k.sha256[:16]}" for name, k in self._kernels.items()]
         return [*used, f"QEMU runs them by {accelerator.words(self._accel)}"]
 
     def cancel(self) -> Cancel:
@@ -80,7 +83,7 @@ class VmArm:
     def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
         chosen = scenario.variant(variant)
         assert chosen is not None  # the caller took it from the scenario
-        kernel = self._kernels[chosen.kernel]
+        kernel = self._kernels[scenario.arms["vm"]["images"].get(variant, chosen.kernel)]
         name = f"trace{Path(trace).suffix}" if trace else None
         words = agent.arguments(
             Path(scenario.file).name,
