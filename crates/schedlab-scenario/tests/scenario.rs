@@ -213,7 +213,7 @@ fn a_real_kernel_is_told_files_and_values() {
 }
 
 #[test]
-fn arms_have_defaults_and_say_them() {
+fn arm_defaults_are_filled_in() {
     let text = "machine = \"rpi4\"\nduration = \"2s\"\nworkload = [{ use = \"hog\" }]\n\
                 variant = [{ name = \"a\", kernel = \"6.1\", sysctl = { \"kernel.sched_autogroup_enabled\" = 0 } }]\n";
     let arms = |more: &str| {
@@ -224,12 +224,13 @@ fn arms_have_defaults_and_say_them() {
         "driver": null,
         "host": { "order": "abba", "noise_limit_pct": 5.0, "time_limit_s": 80.0 },
         "vm": {
-            "image": null, "repeatable": false, "memory_mb": 1024, "cgroup": "v2", "append": "", "time_limit_s": 360.0,
+            "images": {}, "repeatable": false, "memory_mb": 1024, "cgroup": "v2", "append": "", "time_limit_s": 360.0,
         },
     });
     assert_eq!(arms(""), usual);
     let own = arms("arm.driver = \"agent\"\narm.vm.image = \"bzImage\"\narm.host.noise-limit = \"1%\"\n");
-    assert_eq!((&own["driver"], &own["vm"]["image"]), (&json!("agent"), &json!("bzImage")));
+    assert_eq!((&own["driver"], &own["vm"]["images"]), (&json!("agent"), &json!({ "a": "bzImage" })));
+    assert_eq!(arms("arm.vm.image = { a = \"bzImage\" }\n")["vm"]["images"], json!({ "a": "bzImage" }));
     assert_eq!(own["host"]["noise_limit_pct"], 1.0);
     let scenario = Scenario::parse(text, "mine.toml", None).unwrap();
     let autogroup = ("/proc/sys/kernel/sched_autogroup_enabled".to_owned(), "0".to_owned());
