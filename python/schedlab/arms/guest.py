@@ -72,10 +72,11 @@ def texts(files: Mapping[str, str]) -> bytes:
 
 
 def scenario_files(scenario: Path) -> Iterator[tuple[str, Path]]:
-    """The scenario, and every file below its folder that one of its strings names; no file of elsewhere."""
+    """The scenario and every file below its folder that it names, but for the settings of the arm: no kernel image."""
     yield scenario.name, scenario
     home = scenario.parent.resolve()
-    for text in _strings(tomllib.loads(scenario.read_text(encoding="utf-8"))):
+    document = tomllib.loads(scenario.read_text(encoding="utf-8"))
+    for text in _strings({key: value for key, value in document.items() if key != "arm"}):
         path = scenario.parent / text
         plain = "." in text and "\0" not in text and ".." not in path.parts
         if plain and path.is_file() and path.resolve().is_relative_to(home):
