@@ -12,7 +12,7 @@ from schedlab.errors import ArmError, Cancelled, InputError, RunError, ScenarioE
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
-KINDS = ("machines", "kernels", "features", "workloads", "knobs")
+KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics")
 ARMS = {"sim": "simulated", "host": "measured", "vm": "measured in QEMU"}
 """The arms, and the word that goes with every figure of each."""
 

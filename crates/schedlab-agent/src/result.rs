@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use schedlab_metrics::{tell_tasks, Metrics, Plan};
+use schedlab_metrics::{list_tasks, Metrics, Plan};
 use schedlab_model::{CpuId, Nanos};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Body, Digest, Event, Header, Kind, Sink, Tee};
@@ -277,7 +277,7 @@ fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailabl
             "wakeups": null, "migrations": null,
         })
     };
-    tell_tasks(json, counts.iter().map(task).collect(), counts.len() as u64);
+    list_tasks(json, counts.iter().map(task).collect(), counts.len() as u64);
     json["cpus"] = json!([]);
 }
 

@@ -1,39 +1,45 @@
-//! The scheduler-wide metrics every run has: name, unit, direction and meaning, as data.
+//! The metrics of the scheduler that every run has, one table row each: name, unit, direction, meaning, reducer.
 
+use schedlab_model::Nanos;
 use schedlab_workload::{Better, Unit};
 
-use crate::Cause;
+use crate::sink::Totals;
+use crate::{Cause, Histogram, Metrics};
 
-/// A metric under `sched.`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// A metric of the scheduler.
+#[derive(Clone, Copy, Debug)]
 pub struct SchedMetric {
-    /// Its name, without statistic.
+    /// Its full name without the statistic: `sched.NAME`.
     pub name: &'static str,
-    /// Statistics judged by default; empty for a metric that is one number.
+    /// Statistics judged by default; empty for a metric that is a single number.
     pub stats: &'static [&'static str],
     /// Unit as shown.
     pub unit: Unit,
-    /// Direction.
+    /// Which direction is an improvement.
     pub better: Better,
     /// What it means, one line.
     pub help: &'static str,
+    /// How its value is read from the reduction of a run.
+    pub(crate) reducer: Reducer,
 }
 
-/// Every scheduler-wide metric. Sampled ones (those with `stats`) exist under every statistic of [`crate::Stat::ALL`].
+/// Reads a metric's value from the state of the reduction at the end of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reducer {
+    /// A histogram of durations in ns.
+    Distribution(fn(&Metrics) -> &Histogram),
+    /// A count of events.
+    Count(fn(&Totals) -> u64),
+    /// A mean; `None` if there was nothing to average.
+    Mean(fn(&Totals) -> Option<f64>),
+    /// CPU time in ns, shown as a share of the CPU time of all CPUs.
+    CpuTime(fn(&Metrics) -> Nanos),
+}
+
+/// Every metric of the scheduler. Those with a distribution exist under every statistic of [`crate::Stat::ALL`].
 #[must_use]
 pub fn sched_metrics() -> &'static [SchedMetric] {
     &SCHED
-}
-
-/// The metric name under which the loss of one cause is reported.
-pub(crate) fn idle_cause_name(cause: &str) -> String {
-    format!("sched.idle_while_runnable.{cause}")
-}
-
-pub(crate) const CAUSES: usize = Cause::ALL.len();
-
-const fn one(name: &'static str, unit: Unit, better: Better, help: &'static str) -> SchedMetric {
-    SchedMetric { name, stats: &[], unit, better, help }
 }
 
 const fn sampled(
@@ -41,26 +47,43 @@ const fn sampled(
     stats: &'static [&'static str],
     better: Better,
     help: &'static str,
+    histogram: fn(&Metrics) -> &Histogram,
 ) -> SchedMetric {
-    SchedMetric { name, stats, unit: Unit::Microseconds, better, help }
+    SchedMetric { name, stats, unit: Unit::Microseconds, better, help, reducer: Reducer::Distribution(histogram) }
+}
+
+const fn count(name: &'static str, help: &'static str, of: fn(&Totals) -> u64) -> SchedMetric {
+    SchedMetric { name, stats: &[], unit: Unit::Count, better: Neither, help, reducer: Reducer::Count(of) }
+}
+
+const fn mean(name: &'static str, help: &'static str, of: fn(&Totals) -> Option<f64>) -> SchedMetric {
+    SchedMetric { name, stats: &[], unit: Unit::Count, better: Neither, help, reducer: Reducer::Mean(of) }
+}
+
+const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&Metrics) -> Nanos) -> SchedMetric {
+    SchedMetric { name, stats: &[], unit: Unit::Percent, better, help, reducer: Reducer::CpuTime(of) }
 }
 
 use Better::{Lower, Neither};
-use Unit::{Count, Percent};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 13] = [
-    sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs"),
-    sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption"),
-    sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU"),
-    one("sched.switches", Count, Neither, "context switches of all CPUs, those to and from idle included"),
-    one("sched.voluntary_switches", Count, Neither, "switches away from a task that slept"),
-    one("sched.involuntary_switches", Count, Neither, "switches away from a task that was still runnable"),
-    one("sched.wakeups", Count, Neither, "wakeups of sleeping tasks"),
-    one("sched.forks", Count, Neither, "tasks created"),
-    one("sched.migrations", Count, Neither, "tasks moved to another CPU"),
-    one("sched.idle_while_runnable", Percent, Lower, "CPU time idle while a task waited on another runqueue"),
-    one("sched.cpu_busy", Percent, Neither, "CPU time spent in tasks"),
-    one("sched.scan_tested", Count, Neither, "CPUs tested per search for an idle one, mean"),
-    one("sched.scan_cost", Percent, Lower, "CPU time spent in searches for an idle CPU"),
+static SCHED: [SchedMetric; 18] = [
+    sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
+    sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
+    sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
+    count("sched.switches", "context switches of all CPUs, including those to and from idle", |t| t.switches),
+    count("sched.voluntary_switches", "switches away from a task that slept", |t| t.voluntary),
+    count("sched.involuntary_switches", "switches away from a task that was still runnable", |t| t.involuntary),
+    count("sched.wakeups", "wakeups of sleeping tasks", |t| t.wakeups),
+    count("sched.forks", "tasks created", |t| t.forks),
+    count("sched.migrations", "tasks moved to another CPU", |t| t.migrations),
+    share("sched.cpu_busy", Neither, "CPU time spent in tasks", Metrics::busy_ns),
+    share("sched.idle_while_runnable", Lower, "CPU time idle while a task waited on another runqueue", |m| m.idle.lost().iter().sum()),
+    share("sched.idle_while_runnable.wakeup", Lower, "the part that began with a wakeup placed on a busy CPU", |m| m.idle.lost()[Cause::Wakeup as usize]),
+    share("sched.idle_while_runnable.fork", Lower, "the part that began with a new task placed on a busy CPU", |m| m.idle.lost()[Cause::Fork as usize]),
+    share("sched.idle_while_runnable.newidle", Lower, "the part that began with a CPU that went idle", |m| m.idle.lost()[Cause::Newidle as usize]),
+    share("sched.idle_while_runnable.preempt", Lower, "the part that began with a preempted task left on its runqueue", |m| m.idle.lost()[Cause::Preempt as usize]),
+    share("sched.idle_while_runnable.migrate", Lower, "the part that began with a migration to a busy CPU", |m| m.idle.lost()[Cause::Migrate as usize]),
+    mean("sched.scan_tested", "CPUs tested per search for an idle CPU, mean", |t| (t.scans > 0).then(|| t.scan_tested as f64 / t.scans as f64)),
+    share("sched.scan_cost", Lower, "CPU time spent in searches for an idle CPU", |m| m.totals.scan_cost_ns),
 ];

@@ -17,5 +17,5 @@ pub use catalogue::{sched_metrics, SchedMetric};
 pub use histogram::{Histogram, Stat};
 pub use idle::Cause;
 pub use plan::{MetricEntry, Plan};
-pub use report::{tell_tasks, CpuReport, Report, Series, TaskReport};
+pub use report::{list_tasks, CpuReport, Report, Series, TaskReport};
 pub use sink::Metrics;

@@ -1,13 +1,13 @@
-//! What a run came to: plain numbers in the units people read, and their JSON.
+//! The result of the reduction: plain numbers in the units that are shown, and their JSON.
 
 use schedlab_model::{Nanos, Pid};
 use schedlab_workload::Unit;
 use serde::Serialize;
 
-use crate::catalogue::{idle_cause_name, CAUSES};
+use crate::catalogue::{sched_metrics, Reducer};
 use crate::sink::{App, Mean};
 use crate::tasks::Task;
-use crate::{Cause, Histogram, MetricEntry, Metrics, Stat};
+use crate::{Histogram, MetricEntry, Metrics, Stat};
 
 /// The reduction of one run.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,7 +18,7 @@ pub struct Report {
     pub metrics: Vec<(String, Option<f64>)>,
     /// Distributions, by metric name without statistic.
     pub series: Vec<(String, Series)>,
-    /// Tasks in order of appearance: the first 1,000 and those that lived at the end one by one, the rest by name.
+    /// Tasks in order of appearance: the first 1,000 and those alive at the end one by one, the others summed by name.
     pub tasks: Vec<TaskReport>,
     /// How many tasks these are.
     pub tasks_total: u64,
@@ -44,7 +44,7 @@ pub struct Series {
 /// One task, or all ended ones of a name beyond the first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TaskReport {
-    /// `comm`, empty if never told.
+    /// `comm`, empty if the trace never names the task.
     pub name: String,
     /// Its pid; 0 if this is more than one task.
     pub pid: Pid,
@@ -58,7 +58,7 @@ pub struct TaskReport {
     pub wait_ns_max: Nanos,
     /// Switches away from it.
     pub switches: u64,
-    /// Of those, how often it was still runnable.
+    /// Switches away from it while it was runnable.
     pub involuntary_switches: u64,
     /// Wakeups.
     pub wakeups: u64,
@@ -113,7 +113,7 @@ impl Report {
             "measured_ns": self.measured_ns, "metrics": metrics, "series": series, "cpus": self.cpus,
         });
         let tasks = self.tasks.iter().map(|task| serde_json::json!(task)).collect();
-        tell_tasks(&mut json, tasks, self.tasks_total);
+        list_tasks(&mut json, tasks, self.tasks_total);
         json
     }
 
@@ -130,7 +130,7 @@ impl Report {
             }
             App::Total { counted } => self.metrics.push((name, Some(*counted as f64 * scale))),
             App::Headline { measured, warmup } => {
-                // A workload that ended before the warm-up did has no other passes than those.
+                // A workload that ended within the warm-up has no later passes.
                 let mean = if measured.count > 0 { measured } else { warmup };
                 self.metrics.push((name, mean.value().map(|value| value * scale)));
             }
@@ -153,55 +153,34 @@ impl Report {
         self.series.push((name.to_owned(), series));
     }
 
+    /// The rows of [`sched_metrics`], in its order.
     fn add_sched(&mut self, metrics: &Metrics) {
-        let microseconds = 1.0 / scale_of(Unit::Microseconds);
-        let sampled = [
-            ("sched.wakeup_latency", &metrics.wakeup_latency),
-            ("sched.run_delay", &metrics.run_delay),
-            ("sched.run_time", &metrics.run_time),
-        ];
-        for (name, histogram) in sampled {
-            self.add_sampled(name, Unit::Microseconds, microseconds, histogram);
-        }
-        let totals = &metrics.totals;
-        let counters = [
-            ("sched.switches", totals.switches),
-            ("sched.voluntary_switches", totals.voluntary),
-            ("sched.involuntary_switches", totals.involuntary),
-            ("sched.wakeups", totals.wakeups),
-            ("sched.forks", totals.forks),
-            ("sched.migrations", totals.migrations),
-        ];
-        self.metrics.extend(counters.map(|(name, value)| (name.to_owned(), Some(value as f64))));
-        self.add_shares(metrics);
-        let tested = (totals.scans > 0).then(|| totals.scan_tested as f64 / totals.scans as f64);
-        self.metrics.push(("sched.scan_tested".to_owned(), tested));
-    }
-
-    /// Shares of all CPU time.
-    fn add_shares(&mut self, metrics: &Metrics) {
         let capacity = self.measured_ns as f64 * metrics.cpus.len() as f64;
-        let percent = |ns: Nanos| (capacity > 0.0).then(|| 100.0 * ns as f64 / capacity);
-        let lost: [Nanos; CAUSES] = metrics.idle.lost();
-        let busy: Nanos = metrics.cpus.iter().map(|cpu| cpu.busy_ns).sum();
-        self.metrics.push(("sched.cpu_busy".to_owned(), percent(busy)));
-        self.metrics.push(("sched.idle_while_runnable".to_owned(), percent(lost.iter().sum())));
-        for (cause, name) in Cause::ALL {
-            self.metrics.push((idle_cause_name(name), percent(lost[cause as usize])));
+        for metric in sched_metrics() {
+            let value = match metric.reducer {
+                Reducer::Distribution(histogram) => {
+                    let scale = 1.0 / scale_of(metric.unit);
+                    self.add_sampled(metric.name, metric.unit, scale, histogram(metrics));
+                    continue;
+                }
+                Reducer::Count(count) => Some(count(&metrics.totals) as f64),
+                Reducer::Mean(mean) => mean(&metrics.totals),
+                Reducer::CpuTime(ns) => (capacity > 0.0).then(|| 100.0 * ns(metrics) as f64 / capacity),
+            };
+            self.metrics.push((metric.name.to_owned(), value));
         }
-        self.metrics.push(("sched.scan_cost".to_owned(), percent(metrics.totals.scan_cost_ns)));
     }
 }
 
-/// Tasks that a result lists at most.
-const TASKS_TOLD: usize = 1000;
+/// The most tasks that a result lists.
+const TASKS_LISTED: usize = 1000;
 
-/// Puts `tasks` (the busiest of them, by pid) and `tasks_total` into a result. Repeated workloads fork tasks by the
-/// million; the busiest are what anybody looks at.
-pub fn tell_tasks(result: &mut serde_json::Value, mut tasks: Vec<serde_json::Value>, total: u64) {
-    if tasks.len() > TASKS_TOLD {
+/// Writes `tasks` (the busiest, sorted by pid) and `tasks_total` into a result. Repeated workloads fork millions of tasks,
+/// so a full list would be useless.
+pub fn list_tasks(result: &mut serde_json::Value, mut tasks: Vec<serde_json::Value>, total: u64) {
+    if tasks.len() > TASKS_LISTED {
         tasks.sort_by_key(|task| (std::cmp::Reverse(task["cpu_ns"].as_u64()), task["pid"].as_i64()));
-        tasks.truncate(TASKS_TOLD);
+        tasks.truncate(TASKS_LISTED);
         tasks.sort_by_key(|task| task["pid"].as_i64());
     }
     result["tasks"] = tasks.into();

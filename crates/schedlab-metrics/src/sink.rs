@@ -117,6 +117,11 @@ impl Metrics {
         metrics
     }
 
+    /// CPU time in tasks, summed over all CPUs.
+    pub(crate) fn busy_ns(&self) -> Nanos {
+        self.cpus.iter().map(|cpu| cpu.busy_ns).sum()
+    }
+
     /// Closes everything still open at `end` and makes the report.
     #[must_use]
     pub fn finish(mut self, end: Nanos) -> Report {

@@ -1,5 +1,6 @@
-//! What exists: machines, kernels, features, knobs, workloads, one JSON object with an id and a summary each.
+//! What exists: machines, kernels, features, knobs, metrics, workloads; one JSON object with an id and a summary each.
 
+use schedlab_metrics::{sched_metrics, SchedMetric};
 use schedlab_policy::{Feature, KernelConfig, Knob, KnobUnit, RuleView, Version};
 use schedlab_workload::catalogue::{self, Entry, OptionKind, Preset};
 use serde_json::{json, Value as Json};
@@ -10,7 +11,7 @@ use crate::machine::{preset, preset_ids, HOST};
 use crate::units::show_duration;
 use schedlab_model::suggest;
 
-const KINDS: [&str; 5] = ["machines", "kernels", "features", "workloads", "knobs"];
+const KINDS: [&str; 6] = ["machines", "kernels", "features", "workloads", "knobs", "metrics"];
 
 /// The list of a kind, as a JSON array; `kernel` narrows features and knobs to those of one version.
 pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
@@ -27,10 +28,23 @@ pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
         "features" => Feature::all().iter().filter_map(|info| feature(info, &versions)).collect(),
         "knobs" => Knob::all().iter().filter_map(|info| knob(info, &versions)).collect(),
         "workloads" => catalogue::all().iter().map(|entry| workload(entry)).collect(),
+        "metrics" => sched_metrics().iter().map(metric).collect(),
         other => {
             let error = wrong("list", format!("there is no list of {}", crate::error::quote(other)));
             return Err(error.hint(suggest(other, KINDS)));
         }
+    })
+}
+
+/// A metric of the scheduler; those of a workload are listed with it.
+fn metric(metric: &SchedMetric) -> Json {
+    json!({
+        "id": metric.name,
+        "summary": metric.help,
+        "unit": unit_name(metric.unit),
+        "better": better_name(metric.better),
+        "sampled": !metric.stats.is_empty(),
+        "default_stats": metric.stats,
     })
 }
 

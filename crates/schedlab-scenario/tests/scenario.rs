@@ -184,6 +184,7 @@ fn lists_of_what_exists() {
         ("features", "RUN_TO_PARITY"),
         ("knobs", "base_slice_ns"),
         ("workloads", "schbench-1.0"),
+        ("metrics", "sched.wakeup_latency"),
     ] {
         let list = listing(kind, None).unwrap();
         let rows = list.as_array().unwrap();

@@ -27,11 +27,20 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         console.result("\n".join(columns([_feature(r) for r in rows], "<<<")))
     elif options.kind == "knobs" and options.kernel:
         console.result("\n".join(columns([_knob(r) for r in rows], "<><")))
+    elif options.kind == "metrics":
+        console.result("\n".join(columns([_metric(r) for r in rows], "<<<<")))
     elif rows:
         console.result("\n".join(columns([[str(r["id"]), str(r["summary"])] for r in rows], "<<")))
     if options.json:
         write_file(Path(options.json), document + "\n")
     return 0
+
+
+def _metric(row: Mapping[str, Any]) -> list[str]:
+    """Name, unit, direction and meaning; a sampled metric has every statistic below its name."""
+    name = f"{row['id']}.STAT" if row["sampled"] else str(row["id"])
+    direction = "" if row["better"] == "neither" else f"{row['better']} is better"
+    return [name, "" if row["unit"] == "count" else str(row["unit"]), direction, str(row["summary"])]
 
 
 def _feature(row: Mapping[str, Any]) -> list[str]:

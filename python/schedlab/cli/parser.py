@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 STYLES = ("table", "mmtests", "benchstat", "ministat")
-KINDS = ("machines", "kernels", "features", "workloads", "knobs")
+KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics")
 GATES = ("worse", "undecided", "better", "changed", "equivalent")
 MOST_SEEDS = 10_000
 MOST_JOBS = 4096
