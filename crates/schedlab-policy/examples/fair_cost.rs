@@ -99,7 +99,7 @@ fn tick_switch(version: &str, queued: usize) -> f64 {
 fn between_groups(version: &str, wide: u32, depth: u32) -> f64 {
     let version = Version::all().iter().find(|v| v.name == version).expect("a modelled version");
     let mut fair = Fair::new(KernelConfig::new(version, 1, 1000));
-    let chain = |fair: &mut Fair| (0..depth).fold(GroupId::ROOT, |above, _| fair.create_group(above));
+    let chain = |fair: &mut Fair| (0..depth).fold(GroupId::ROOT, |above, _| fair.sched_create_group(above));
     let groups: Vec<GroupId> = (0..wide).map(|_| chain(&mut fair)).collect();
     let ends = [groups[0], groups[groups.len() - 1]];
     let tasks = ends.map(|group| fair.add_task(&TaskAttr { group, ..TaskAttr::default() }));

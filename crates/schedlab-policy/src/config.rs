@@ -3,9 +3,9 @@
 use crate::config_error::ConfigError;
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, KnobInfo, Knobs};
-use crate::placement::rules::PlacementRules;
 use crate::preempt_model::PreemptModel;
 use crate::rt::Rt;
+use crate::select::rules::PlacementRules;
 use crate::version::rules::Rules;
 use crate::version::Version;
 use schedlab_model::nearest;

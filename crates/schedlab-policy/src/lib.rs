@@ -13,10 +13,10 @@ mod knobs;
 mod looked;
 mod mechanism;
 pub mod pelt;
-mod placement;
 mod preempt_model;
 pub mod rt;
 mod sched;
+mod select;
 pub mod told;
 mod version;
 pub mod weight;
@@ -27,9 +27,9 @@ pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
 pub use mechanism::Mechanism;
-pub use placement::rules::PlacementRules;
 pub use preempt_model::PreemptModel;
 pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
+pub use select::rules::PlacementRules;
 pub use version::catalogue::RuleView;
 pub use version::rules::{
     Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, SearchRule,

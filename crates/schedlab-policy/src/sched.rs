@@ -19,10 +19,10 @@ use crate::balance::nohz::Nohz;
 use crate::balance::BalanceCost;
 use crate::fair::{Dequeue, Enqueue, Fair, WakeFlags};
 use crate::looked::Looked;
-use crate::placement::idle_map::IdleMap;
-use crate::placement::rules::{IdleSpell, PlacementRules, SchedIdleCpu};
-use crate::placement::scan::Struck;
 use crate::rt::Rt;
+use crate::select::idle_map::IdleMap;
+use crate::select::rules::{IdleSpell, PlacementRules, SchedIdleCpu};
+use crate::select::select_idle_cpu::VisitedCores;
 use crate::{KernelConfig, Resched};
 
 use rq::{Jiffies, Rq};
@@ -32,9 +32,9 @@ pub use types::{Moves, Selection, TaskAttr, WakeKind};
 /// One kernel's scheduler.
 ///
 /// Per CPU the caller goes round: [`Sched::block`] or [`Sched::yield_current`] or a reschedule request, then
-/// [`Sched::active_balance`] and [`Sched::pick_next_task`], on `None` [`Sched::newidle_balance`] and another pick, on `None` again
+/// [`Sched::active_load_balance_cpu_stop`] and [`Sched::pick_next_task`], on `None` [`Sched::sched_balance_newidle`] and another pick, on `None` again
 /// [`Sched::idle_enter`]. A wakeup is [`Sched::requeue_delayed`], else [`Sched::select_task_rq`],
-/// [`Sched::set_wakee_cpu`], [`Sched::queue_remote`], [`Sched::activate`]; then [`Sched::wakeup_preempt`].
+/// [`Sched::set_wakee_cpu`], [`Sched::ttwu_queue_cond`], [`Sched::activate`]; then [`Sched::wakeup_preempt`].
 #[derive(Clone, Debug)]
 pub struct Sched {
     /// The fair class.
@@ -52,7 +52,7 @@ pub struct Sched {
     /// Wakeup history of the idle tasks, which wake from interrupts.
     pub(crate) idle_wakees: Vec<Wakee>,
     pub(crate) random: Vec<Stream>,
-    pub(crate) struck: Struck,
+    pub(crate) visited_cores: VisitedCores,
     /// Per CPU, whether the last decision recorded said that the real-time class is held back.
     pub(crate) rt_limited: Vec<bool>,
     pub(crate) candidates: Vec<TaskId>,
@@ -84,7 +84,7 @@ impl Sched {
             balance_cost: BalanceCost::default(),
             idle_wakees: vec![Wakee::default(); nr_cpus],
             random: Vec::new(),
-            struck: Struck::default(),
+            visited_cores: VisitedCores::default(),
             rt_limited: vec![false; nr_cpus],
             candidates: Vec::new(),
             looks: None,
@@ -236,7 +236,7 @@ impl Sched {
         gone
     }
 
-    /// The next task of the CPU, which becomes current. `None`: nothing is queued; try [`Sched::newidle_balance`],
+    /// The next task of the CPU, which becomes current. `None`: nothing is queued; try [`Sched::sched_balance_newidle`],
     /// then pick again or call [`Sched::idle_enter`].
     #[inline(always)]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
@@ -270,9 +270,9 @@ impl Sched {
         cpus
     }
 
-    /// [`Fair::throttle_work`] of the current task; the caller picks again if it left.
+    /// [`Fair::throttle_cfs_rq_work`] of the current task; the caller picks again if it left.
     pub fn throttle_work(&mut self, task: TaskId, now: Nanos) -> bool {
-        let left = self.fair.throttle_work(task, now);
+        let left = self.fair.throttle_cfs_rq_work(task, now);
         self.sync(self.cpu_of(task));
         left
     }
@@ -295,8 +295,8 @@ impl Sched {
         self.rqs[cpu.index()].idle = true;
         self.refresh_idle(cpu);
         self.fair.enter_idle(cpu, now);
-        self.idle.update_idle_core(cpu);
-        self.nohz_enter_idle(cpu);
+        self.idle.__update_idle_core(cpu);
+        self.nohz_balance_enter_idle(cpu);
     }
 
     /// The idle task is switched out. A pick that finds a task implies it.
@@ -385,7 +385,7 @@ impl Sched {
             return false;
         }
         self.fair.migrate_load_avg(task, now);
-        self.fair.migrate_task(task, from, cpu);
+        self.fair.migrate_task_rq(task, from, cpu);
         true
     }
 

@@ -83,7 +83,7 @@ impl Machine {
             Step::Schedule(cpu) => self.schedule(CpuId(cpu)),
             Step::Fork(cpu) => self.fork(CpuId(cpu)),
             Step::Nice(task, nice) => {
-                self.fair.set_nice(TaskId(task), nice, now);
+                self.fair.set_user_nice(TaskId(task), nice, now);
             }
             Step::Policy(task, policy) => {
                 let policies = [FairPolicy::Normal, FairPolicy::Batch, FairPolicy::Idle];
@@ -98,7 +98,7 @@ impl Machine {
             Step::Balance(task, cpu) => self.balance(TaskId(task), CpuId(cpu)),
             Step::Yield(cpu) => self.fair.yield_task(CpuId(cpu), now),
             Step::YieldTo(cpu, task) => {
-                self.fair.yield_to(CpuId(cpu), TaskId(task), now);
+                self.fair.yield_to_task(CpuId(cpu), TaskId(task), now);
             }
             Step::Requeue(task) => {
                 self.fair.requeue_task(TaskId(task), now);
@@ -117,7 +117,7 @@ impl Machine {
         }
         let migrated = target != home;
         if migrated {
-            self.fair.migrate_task(task, home, target);
+            self.fair.migrate_task_rq(task, home, target);
         }
         let flags = Enqueue { wakeup: true, migrated, delayed, initial: false };
         self.fair.enqueue_task(target, task, flags, self.now);
@@ -187,7 +187,7 @@ impl Machine {
         let (from, on_rq) = (self.fair.entity(task).cpu, self.fair.entity(task).on_rq);
         if on_rq && from != to && self.fair.curr(from) != Some(task) {
             self.fair.dequeue_task(from, task, Dequeue::default(), self.now);
-            self.fair.migrate_task(task, from, to);
+            self.fair.migrate_task_rq(task, from, to);
             self.fair.enqueue_task(to, task, Enqueue { migrated: true, ..Enqueue::default() }, self.now);
             self.fair.wakeup_preempt(to, task, WakeFlags::default(), false, self.now);
         }

@@ -303,16 +303,16 @@ fn cfs_vruntime_is_relative_between_queues() {
     fair.enqueue_task(CPU, task, WAKE, 0);
     fair.dequeue_task(CPU, task, SLEEP, 0);
     assert_eq!(at(&fair, task), 77, "a sleeper keeps its absolute vruntime");
-    fair.migrate_task(task, CPU, far);
+    fair.migrate_task_rq(task, CPU, far);
     fair.enqueue_task(far, task, Enqueue { migrated: true, ..WAKE }, 0);
     assert_eq!(fair.entity(task).vruntime, Vruntime(BASE / 2 + 77));
     // Queued: the dequeue subtracts.
     let anchor = add(&mut fair, 0);
-    fair.migrate_task(anchor, CPU, far);
+    fair.migrate_task_rq(anchor, CPU, far);
     fair.enqueue_task(far, anchor, Enqueue { migrated: true, ..Enqueue::default() }, 0);
     fair.dequeue_task(far, task, Dequeue::default(), 0);
     assert_eq!(fair.entity(task).vruntime, Vruntime(77));
-    fair.migrate_task(task, far, CPU);
+    fair.migrate_task_rq(task, far, CPU);
     fair.enqueue_task(CPU, task, Enqueue { migrated: true, ..Enqueue::default() }, 0);
     assert_eq!(at(&fair, task), 77);
 }
@@ -366,7 +366,7 @@ fn a_running_task_that_changes_its_group_gives_way_from_5_6_on() {
         fair.enqueue_task(CPU, other, WAKE, 0);
         assert_eq!(fair.requeue_task(other, 0), Resched::No, "{version}");
         assert_eq!(fair.requeue_task(curr, 0), told, "{version}");
-        assert_eq!(fair.move_to_group(curr, GroupId::ROOT, 0), told, "{version}");
+        assert_eq!(fair.sched_move_task(curr, GroupId::ROOT, 0), told, "{version}");
     }
 }
 
@@ -601,9 +601,9 @@ fn a_nice_change_keeps_real_lag() {
     let task = sleeper(&mut fair, 0, 0);
     let state = fair.task_state(task);
     fair.restore_task(task, TaskState { vlag: -1_000_000, ..state });
-    fair.set_nice(task, 5, 0);
+    fair.set_user_nice(task, 5, 0);
     assert_eq!(fair.entity(task).vlag, -1_000_000 * 1024 / 335);
-    fair.set_nice(task, 99, 0);
+    fair.set_user_nice(task, 99, 0);
     assert_eq!(fair.entity(task).nice, 5, "no such nice value");
 }
 
@@ -613,11 +613,11 @@ fn a_nice_change_reschedules_by_direction() {
         for (nice, expected) in [(5, Resched::Full), (-5, Resched::No)] {
             let mut fair = fair(version, &[]);
             let curr = runner(&mut fair, 0);
-            assert_eq!(fair.set_nice(curr, nice, 10), Resched::No, "{version}: alone");
-            fair.set_nice(curr, 0, 10);
+            assert_eq!(fair.set_user_nice(curr, nice, 10), Resched::No, "{version}: alone");
+            fair.set_user_nice(curr, 0, 10);
             let other = sleeper(&mut fair, 0, 0);
             fair.enqueue_task(CPU, other, WAKE, 10);
-            assert_eq!(fair.set_nice(curr, nice, 10), expected, "{version}: to nice {nice}");
+            assert_eq!(fair.set_user_nice(curr, nice, 10), expected, "{version}: to nice {nice}");
             assert_eq!(fair.curr(CPU), Some(curr));
             assert_eq!(fair.sums(CPU), fair.recompute(CPU));
         }
@@ -628,14 +628,14 @@ fn a_nice_change_reschedules_by_direction() {
 fn alone_means_alone_on_the_cpu_and_not_in_a_group() {
     for version in ["6.1", "6.12.0", "7.2"] {
         let mut fair = fair(version, &[]);
-        let group = fair.create_group(GroupId::ROOT);
+        let group = fair.sched_create_group(GroupId::ROOT);
         let curr = runner(&mut fair, 0);
-        fair.move_to_group(curr, group, 10);
+        fair.sched_move_task(curr, group, 10);
         assert_eq!(fair.pick_next_task(CPU, 10), Some(curr));
         let other = sleeper(&mut fair, 0, 0);
         fair.enqueue_task(CPU, other, WAKE, 10);
         fair.clear_resched(CPU);
-        assert_eq!(fair.set_nice(curr, 5, 10), Resched::Full, "{version}");
+        assert_eq!(fair.set_user_nice(curr, 5, 10), Resched::Full, "{version}");
     }
 }
 
@@ -691,7 +691,7 @@ fn eevdf_delayed_sleeper_does_not_preempt() {
             fair.update_curr(CPU, 3 * MSEC);
             assert!(fair.eligible(curr) && !fair.eligible(other), "{version}");
             fair.clear_resched(CPU);
-            fair.set_nice(curr, -5, 3 * MSEC);
+            fair.set_user_nice(curr, -5, 3 * MSEC);
             assert_eq!(fair.buddies(GroupId::ROOT, CPU)[0], None, "{version} {features:?}");
             if version == "7.2" {
                 let se = fair.entity(curr);
@@ -708,7 +708,7 @@ fn eevdf_delayed_sleeper_does_not_preempt() {
 fn a_new_weight_ends_the_protection_of_a_running_group() {
     for (version, protected) in [("6.18.2", false), ("7.2", true)] {
         let mut fair = fair(version, &[]);
-        let group = fair.create_group(GroupId::ROOT);
+        let group = fair.sched_create_group(GroupId::ROOT);
         let inside = fair.add_task(&TaskAttr { group, ..TaskAttr::default() });
         fair.enqueue_task(CPU, inside, WAKE, 0);
         assert_eq!(fair.pick_next_task(CPU, 0), Some(inside));
@@ -719,7 +719,7 @@ fn a_new_weight_ends_the_protection_of_a_running_group() {
             entity.vruntime.before(fair.vprot(entity))
         };
         assert!(is_protected(&fair), "{version}");
-        fair.set_shares(group, GroupShares::Weight(200), 1000);
+        fair.sched_group_set_shares(group, GroupShares::Weight(200), 1000);
         assert_eq!(is_protected(&fair), protected, "{version}");
     }
 }
@@ -731,15 +731,15 @@ fn sched_idle_takes_neither_nice_value_nor_slice() {
     for version in ["6.1", "6.12.107", "7.2"] {
         let mut fair = fair(version, &[]);
         let task = runner(&mut fair, -9);
-        fair.set_scheduler(task, (FairPolicy::Normal, -9, Some(5 * MSEC)), 0);
+        fair.__sched_setscheduler(task, (FairPolicy::Normal, -9, Some(5 * MSEC)), 0);
         let slice = fair.slice_of(task);
-        fair.set_scheduler(task, (FairPolicy::Idle, 4, Some(MSEC)), MSEC);
+        fair.__sched_setscheduler(task, (FairPolicy::Idle, 4, Some(MSEC)), MSEC);
         let se = fair.entity(task);
         assert_eq!((se.nice, se.load.weight), (-9, fair_weight_of_idle()), "{version}");
         assert_eq!(fair.slice_of(task), slice, "{version}");
         // Again: nothing changes. A nice value is kept for later, and weighs nothing now.
-        fair.set_scheduler(task, (FairPolicy::Idle, 7, None), 2 * MSEC);
-        fair.set_nice(task, 7, 2 * MSEC);
+        fair.__sched_setscheduler(task, (FairPolicy::Idle, 7, None), 2 * MSEC);
+        fair.set_user_nice(task, 7, 2 * MSEC);
         assert_eq!((fair.entity(task).nice, fair.entity(task).load.weight), (7, fair_weight_of_idle()), "{version}");
     }
 }

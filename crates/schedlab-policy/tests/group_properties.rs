@@ -77,11 +77,11 @@ impl Machine {
         };
         (0..3).for_each(|id| task(&mut fair, id));
         for parent in PARENTS {
-            fair.create_group(GroupId(parent));
+            fair.sched_create_group(GroupId(parent));
         }
         // A strict quota below a loose one, and one that takes part in both.
         for (group, quota, period) in [(1, 12, 20), (3, 3, 10), (2, 30, 20)].into_iter().filter(|_| quotas) {
-            fair.set_bandwidth(GroupId(group), quota * MSEC, period * MSEC, quota * MSEC / 2, 0);
+            fair.tg_set_cfs_bandwidth(GroupId(group), quota * MSEC, period * MSEC, quota * MSEC / 2, 0);
         }
         (3..TASKS).for_each(|id| task(&mut fair, id));
         Machine { fair, now: 1_000_000 }
@@ -99,7 +99,7 @@ impl Machine {
             Step::Schedule(cpu) => self.schedule(CpuId(cpu)),
             Step::Fork(cpu, group) => self.fork(CpuId(cpu), GroupId(group)),
             Step::Nice(task, nice) => {
-                self.fair.set_nice(TaskId(task), nice, now);
+                self.fair.set_user_nice(TaskId(task), nice, now);
             }
             Step::Policy(task, policy) => {
                 let policies = [FairPolicy::Normal, FairPolicy::Batch, FairPolicy::Idle];
@@ -108,16 +108,18 @@ impl Machine {
             Step::Balance(task, cpu) => self.balance(TaskId(task), CpuId(cpu)),
             Step::Yield(cpu) => self.fair.yield_task(CpuId(cpu), now),
             Step::YieldTo(cpu, task) => {
-                self.fair.yield_to(CpuId(cpu), TaskId(task), now);
+                self.fair.yield_to_task(CpuId(cpu), TaskId(task), now);
             }
             Step::Move(task, group) => {
-                self.fair.move_to_group(TaskId(task), GroupId(group), now);
+                self.fair.sched_move_task(TaskId(task), GroupId(group), now);
             }
-            Step::Shares(group, weight) => self.fair.set_shares(GroupId(group), GroupShares::Weight(weight), now),
-            Step::Idle(group, idle) => self.fair.set_group_idle(GroupId(group), idle, now),
+            Step::Shares(group, weight) => {
+                self.fair.sched_group_set_shares(GroupId(group), GroupShares::Weight(weight), now)
+            }
+            Step::Idle(group, idle) => self.fair.sched_group_set_idle(GroupId(group), idle, now),
             Step::Create(parent) => {
                 if self.fair.nr_groups() < 12 {
-                    self.fair.create_group(GroupId(parent));
+                    self.fair.sched_create_group(GroupId(parent));
                 }
             }
         }
@@ -141,7 +143,7 @@ impl Machine {
         let target = if on_rq || self.fair.curr(home) == Some(task) { home } else { cpu };
         let migrated = target != home;
         if migrated {
-            self.fair.migrate_task(task, home, target);
+            self.fair.migrate_task_rq(task, home, target);
         }
         self.fair.enqueue_task(target, task, Enqueue { wakeup: true, migrated, delayed, initial: false }, self.now);
         if self.fair.curr(target) != Some(task) {
@@ -174,7 +176,7 @@ impl Machine {
         let pair = self.fair.throttled_lb_pair(task, to);
         if on_rq && from != to && !pair && self.fair.curr(from) != Some(task) {
             self.fair.dequeue_task(from, task, Dequeue::default(), self.now);
-            self.fair.migrate_task(task, from, to);
+            self.fair.migrate_task_rq(task, from, to);
             self.fair.enqueue_task(to, task, Enqueue { migrated: true, ..Enqueue::default() }, self.now);
             self.fair.wakeup_preempt(to, task, WakeFlags::default(), false, self.now);
         }
@@ -191,7 +193,7 @@ impl Machine {
         self.check_current(cpu, picked);
         // Every other task is in kernel mode when it is picked, and goes on.
         if let Some(task) = picked.filter(|task| self.fair.has_throttle_work(*task) && task.0 % 2 == 0) {
-            if self.fair.throttle_work(task, self.now) {
+            if self.fair.throttle_cfs_rq_work(task, self.now) {
                 self.schedule(cpu);
             }
         }
@@ -392,8 +394,8 @@ proptest! {
 fn tasks_added_late_compete_in_their_group() {
     for version in Version::all() {
         let mut fair = Fair::new(KernelConfig::new(version, 1, 250));
-        let above = fair.create_group(GroupId::ROOT);
-        let group = fair.create_group(above);
+        let above = fair.sched_create_group(GroupId::ROOT);
+        let group = fair.sched_create_group(above);
         let attr = TaskAttr { group, ..TaskAttr::default() };
         let mut now = MSEC;
         for count in 1..=600 {

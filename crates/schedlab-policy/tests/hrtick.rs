@@ -32,7 +32,7 @@ fn a_wakeup_moves_the_timer_only_while_slices_change() {
             assert_eq!(follows, !cfs || count < 8, "{} with {count} tasks", version.name);
         }
         // A pick sets it however many there are.
-        assert!(matches!(crowd(version, &["HRTICK"], 11).hrtick(CPU), Hrtick::After(_)), "{}", version.name);
+        assert!(matches!(crowd(version, &["HRTICK"], 11).hrtick_start(CPU), Hrtick::After(_)), "{}", version.name);
     }
 }
 

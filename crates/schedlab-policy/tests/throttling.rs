@@ -50,13 +50,13 @@ fn out_of_quota(fair: &mut Fair, task: TaskId, now: Nanos) {
 fn a_group_that_throttling_empties_leaves_at_once() {
     for version in rows() {
         let mut fair = fair(version);
-        let group = fair.create_group(GroupId::ROOT);
-        fair.set_bandwidth(group, MSEC, LONG, 0, 0);
+        let group = fair.sched_create_group(GroupId::ROOT);
+        fair.tg_set_cfs_bandwidth(group, MSEC, LONG, 0, 0);
         let task = runs(&mut fair, group, 0);
         out_of_quota(&mut fair, task, 2 * MSEC);
         awake(&mut fair, GroupId::ROOT, 2 * MSEC);
         // A millisecond longer in the kernel, at the other's expense.
-        assert!(fair.throttle_work(task, 3 * MSEC), "{}", version.name);
+        assert!(fair.throttle_cfs_rq_work(task, 3 * MSEC), "{}", version.name);
         let entity = fair.group_entity(group, CPU).unwrap();
         assert!(!entity.sched_delayed && !entity.on_rq, "{}", version.name);
         assert_eq!(fair.throttled_by(task), Some(group), "{}", version.name);
@@ -69,16 +69,16 @@ fn a_group_that_throttling_empties_leaves_at_once() {
 fn unthrottling_stops_where_it_throttles_again() {
     for version in rows() {
         let mut fair = fair(version);
-        let outer = fair.create_group(GroupId::ROOT);
-        let inner = fair.create_group(outer);
-        fair.set_bandwidth(outer, 30 * MSEC, LONG, 0, 0);
-        fair.set_bandwidth(inner, 5 * MSEC, 50 * MSEC, 0, 0);
+        let outer = fair.sched_create_group(GroupId::ROOT);
+        let inner = fair.sched_create_group(outer);
+        fair.tg_set_cfs_bandwidth(outer, 30 * MSEC, LONG, 0, 0);
+        fair.tg_set_cfs_bandwidth(inner, 5 * MSEC, 50 * MSEC, 0, 0);
         let first = runs(&mut fair, inner, 0);
         out_of_quota(&mut fair, first, 6 * MSEC);
         let second = awake(&mut fair, inner, 6 * MSEC);
-        assert!(fair.throttle_work(first, 6 * MSEC));
+        assert!(fair.throttle_cfs_rq_work(first, 6 * MSEC));
         assert_eq!(fair.pick_next_task(CPU, 6 * MSEC), Some(second));
-        assert!(fair.throttle_work(second, 6 * MSEC), "{}", version.name);
+        assert!(fair.throttle_cfs_rq_work(second, 6 * MSEC), "{}", version.name);
         let third = runs(&mut fair, outer, 6 * MSEC);
         assert_eq!(fair.next_bandwidth_timer(), Some(50 * MSEC));
         fair.bandwidth_timers(50 * MSEC);
@@ -99,8 +99,8 @@ fn unthrottling_stops_where_it_throttles_again() {
 fn a_queue_is_throttled_as_its_task_is_put_back() {
     for version in rows() {
         let mut fair = fair(version);
-        let group = fair.create_group(GroupId::ROOT);
-        fair.set_bandwidth(group, MSEC, LONG, 0, 0);
+        let group = fair.sched_create_group(GroupId::ROOT);
+        fair.tg_set_cfs_bandwidth(group, MSEC, LONG, 0, 0);
         let task = runs(&mut fair, group, 0);
         let other = awake(&mut fair, GroupId::ROOT, 0);
         fair.update_curr(CPU, 2 * MSEC);
@@ -115,21 +115,21 @@ fn a_queue_is_throttled_as_its_task_is_put_back() {
 fn a_throttled_task_moves_from_limbo_to_limbo() {
     for version in rows() {
         let mut fair = fair(version);
-        let groups = [0, 1].map(|_| fair.create_group(GroupId::ROOT));
+        let groups = [0, 1].map(|_| fair.sched_create_group(GroupId::ROOT));
         let tasks = groups.map(|group| {
-            fair.set_bandwidth(group, MSEC, LONG, 0, 0);
+            fair.tg_set_cfs_bandwidth(group, MSEC, LONG, 0, 0);
             let task = runs(&mut fair, group, 0);
             out_of_quota(&mut fair, task, 2 * MSEC);
-            assert!(fair.throttle_work(task, 2 * MSEC));
+            assert!(fair.throttle_cfs_rq_work(task, 2 * MSEC));
             assert_eq!(fair.pick_next_task(CPU, 2 * MSEC), None);
             task
         });
-        fair.move_to_group(tasks[0], groups[1], 3 * MSEC);
+        fair.sched_move_task(tasks[0], groups[1], 3 * MSEC);
         assert!(!fair.entity(tasks[0]).on_rq && fair.rq(CPU).h_nr_running == 0, "{}", version.name);
         assert_eq!(fair.throttled_by(tasks[0]), Some(groups[1]), "{}", version.name);
-        fair.move_to_group(tasks[0], GroupId::ROOT, 4 * MSEC);
+        fair.sched_move_task(tasks[0], GroupId::ROOT, 4 * MSEC);
         assert!(fair.entity(tasks[0]).on_rq && fair.throttled_by(tasks[0]).is_none(), "{}", version.name);
-        fair.set_nice(tasks[1], 5, 4 * MSEC);
+        fair.set_user_nice(tasks[1], 5, 4 * MSEC);
         assert_eq!(fair.throttled_by(tasks[1]), Some(groups[1]), "{}", version.name);
     }
 }
@@ -139,14 +139,14 @@ fn a_throttled_task_moves_from_limbo_to_limbo() {
 fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
     for version in rows().filter(|version| version.rules.throttles_at_once) {
         let mut fair = fair(version);
-        let group = fair.create_group(GroupId::ROOT);
-        fair.set_bandwidth(group, MSEC, LONG, 0, 0);
+        let group = fair.sched_create_group(GroupId::ROOT);
+        fair.tg_set_cfs_bandwidth(group, MSEC, LONG, 0, 0);
         let task = runs(&mut fair, group, 0);
         out_of_quota(&mut fair, task, 2 * MSEC);
-        assert!(fair.throttle_work(task, 2 * MSEC));
+        assert!(fair.throttle_cfs_rq_work(task, 2 * MSEC));
         assert_eq!(fair.pick_next_task(CPU, 2 * MSEC), None);
         let other = runs(&mut fair, GroupId::ROOT, 3 * MSEC);
-        fair.move_to_group(other, group, 4 * MSEC);
+        fair.sched_move_task(other, group, 4 * MSEC);
         assert!(fair.has_throttle_work(other), "{}", version.name);
     }
 }
@@ -157,16 +157,16 @@ fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
 fn a_sibling_does_not_notice_the_quota_above() {
     for version in rows().filter(|version| version.rules.throttles_at_once) {
         let mut fair = fair(version);
-        let outer = fair.create_group(GroupId::ROOT);
-        let inner = fair.create_group(outer);
-        fair.set_bandwidth(outer, MSEC, LONG, 0, 0);
+        let outer = fair.sched_create_group(GroupId::ROOT);
+        let inner = fair.sched_create_group(outer);
+        fair.tg_set_cfs_bandwidth(outer, MSEC, LONG, 0, 0);
         let first = runs(&mut fair, inner, 0);
         let second = awake(&mut fair, inner, 0);
         out_of_quota(&mut fair, first, 2 * MSEC);
-        assert!(fair.throttle_work(first, 2 * MSEC));
+        assert!(fair.throttle_cfs_rq_work(first, 2 * MSEC));
         assert_eq!(fair.pick_next_task(CPU, 2 * MSEC), Some(second));
         assert!(!fair.has_throttle_work(second), "{}", version.name);
-        fair.put_prev(CPU, 3 * MSEC);
+        fair.put_prev_task(CPU, 3 * MSEC);
         assert_eq!(fair.pick_next_task(CPU, 3 * MSEC), Some(second));
         assert!(fair.has_throttle_work(second), "{}", version.name);
     }

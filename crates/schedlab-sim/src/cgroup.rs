@@ -97,16 +97,16 @@ impl Cgroups {
         let mut all = Cgroups::default();
         for cgroup in cgroups {
             let above = cgroup.path.rsplit_once('/').map_or("", |(above, _)| above);
-            let group = fair.create_group(all.named.get(above).copied().unwrap_or_default());
+            let group = fair.sched_create_group(all.named.get(above).copied().unwrap_or_default());
             if let Some(shares) = cgroup.shares {
-                fair.set_shares(group, shares, 0);
+                fair.sched_group_set_shares(group, shares, 0);
             }
-            fair.set_group_idle(group, cgroup.idle, 0);
+            fair.sched_group_set_idle(group, cgroup.idle, 0);
             if cgroup.latency_nice != 0 {
-                fair.set_group_latency_nice(group, cgroup.latency_nice);
+                fair.sched_group_set_latency(group, cgroup.latency_nice);
             }
             if let Some(max) = cgroup.bandwidth {
-                fair.set_bandwidth(group, max.quota, max.period, max.burst, 0);
+                fair.tg_set_cfs_bandwidth(group, max.quota, max.period, max.burst, 0);
             }
             if cgroup.counted {
                 all.counted.push((group, BandwidthStats::default()));
@@ -114,7 +114,7 @@ impl Cgroups {
             all.named.insert(cgroup.path.clone(), group);
         }
         if autogroup {
-            all.autogroups = (0..workloads).map(|_| fair.create_group(GroupId::ROOT)).collect();
+            all.autogroups = (0..workloads).map(|_| fair.sched_create_group(GroupId::ROOT)).collect();
         }
         all
     }

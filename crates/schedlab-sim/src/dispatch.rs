@@ -25,7 +25,7 @@ impl<S: Sink> Engine<'_, S> {
         c.schedule_paid = false;
         let (prev, away) = (c.curr, c.push_away.take());
         self.checks.picked(cpu, self.now);
-        let stopped = away.is_some() || self.sched.has_to_push(cpu);
+        let stopped = away.is_some() || self.sched.active_balance_pending(cpu);
         if stopped {
             self.stopper(cpu, away);
         }
@@ -62,8 +62,8 @@ impl<S: Sink> Engine<'_, S> {
         if let Some((task, dest)) = away {
             self.push_away(cpu, task, dest);
         }
-        if self.sched.has_to_push(cpu) {
-            let pushed = self.sched.active_balance(cpu, self.now);
+        if self.sched.active_balance_pending(cpu) {
+            let pushed = self.sched.active_load_balance_cpu_stop(cpu, self.now);
             self.apply_moves(cpu, &pushed);
         }
     }
@@ -87,7 +87,7 @@ impl<S: Sink> Engine<'_, S> {
         if !self.cpus[cpu.index()].wakelist.is_empty() {
             return None;
         }
-        let moves = self.sched.newidle_balance(cpu, self.now);
+        let moves = self.sched.sched_balance_newidle(cpu, self.now);
         self.apply_moves(cpu, &moves);
         let came = moves.moved.iter().any(|(task, _)| self.sched.cpu_of(*task) == cpu);
         if came {

@@ -33,10 +33,10 @@ impl<S: Sink> Engine<'_, S> {
         let wish = self.sched.tick(cpu, self.now);
         self.request_resched(cpu, wish, cpu);
         if self.sched.balance_due(cpu, self.now) {
-            let moves = self.sched.periodic_balance(cpu, false, self.now);
+            let moves = self.sched.sched_balance_domains(cpu, false, self.now);
             self.apply_moves(cpu, &moves);
         }
-        if let Some(idle) = self.sched.nohz_kick(cpu, self.now) {
+        if let Some(idle) = self.sched.nohz_balancer_kick(cpu, self.now) {
             self.cpus[idle.index()].nohz_kicked = true;
             self.kick_idle(idle, cpu);
         }
@@ -90,7 +90,7 @@ impl<S: Sink> Engine<'_, S> {
             self.run_hrtimers(cpu);
         }
         if std::mem::take(&mut self.cpus[cpu.index()].nohz_kicked) {
-            let moves = self.sched.nohz_balance(cpu, self.now);
+            let moves = self.sched.nohz_idle_balance(cpu, self.now);
             self.apply_moves(cpu, &moves);
         }
         let c = &mut self.cpus[cpu.index()];
@@ -143,7 +143,7 @@ impl<S: Sink> Engine<'_, S> {
 
     #[inline(never)]
     fn restart_hrtick(&mut self, cpu: CpuId) -> bool {
-        let timer = self.sched.fair.hrtick(cpu);
+        let timer = self.sched.fair.hrtick_start(cpu);
         self.set_hrtick(cpu, timer)
     }
 

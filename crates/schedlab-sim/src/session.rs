@@ -101,13 +101,13 @@ impl<'a, S: Sink> Session<'a, S> {
         let sched = &mut self.0.sched;
         sched.fair.decisions.get_or_insert_default();
         sched.fair.views = (detail == Detail::Queues).then(Vec::new);
-        sched.record_looks(detail != Detail::Decisions);
+        sched.record_candidates(detail != Detail::Decisions);
     }
 
     /// Takes what was decided since the last call.
     pub fn decided(&mut self) -> impl Iterator<Item = Decided> + '_ {
         let sched = &mut self.0.sched;
-        let mut looks = sched.take_looks().into_iter().peekable();
+        let mut looks = sched.take_candidates().into_iter().peekable();
         let mut views = sched.fair.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
         let decisions = sched.fair.decisions.as_mut().map(std::mem::take).unwrap_or_default();
         decisions.into_iter().enumerate().map(move |(index, decision)| {

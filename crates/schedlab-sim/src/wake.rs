@@ -25,7 +25,7 @@ impl<S: Sink> Engine<'_, S> {
         if self.cpus[last.index()].curr == Some(task) {
             // It is still inside schedule() there (p->on_cpu): its CPU enqueues it when it is through, or the waker
             // waits until then.
-            if self.sched.queue_remote(task, waker_cpu, last, true) {
+            if self.sched.ttwu_queue_cond(task, waker_cpu, last, true) {
                 self.put_on_wakelist(task, last, waker_cpu, sync);
             } else {
                 self.cpus[last.index()].leaving.push((task, waker_cpu, sync));
@@ -41,7 +41,7 @@ impl<S: Sink> Engine<'_, S> {
         let kind = WakeKind::Wakeup { sync };
         let cpu = self.place(task, last, waker_cpu, kind);
         self.sched.set_wakee_cpu(task, cpu, self.now);
-        if self.sched.queue_remote(task, waker_cpu, cpu, false) {
+        if self.sched.ttwu_queue_cond(task, waker_cpu, cpu, false) {
             self.put_on_wakelist(task, cpu, waker_cpu, sync);
         } else {
             self.sched.activate(task, cpu, kind, self.now);

@@ -60,7 +60,12 @@ impl Sched {
     }
 
     /// `sched_reduced_capacity`, as what it makes of a group: most load of a CPU with a single task and little capacity.
-    pub(super) fn pressed_load(&self, group: &Group, pct: u32, considers: impl Fn(CpuId) -> bool) -> u64 {
+    pub(super) fn max_load_of_reduced_capacity(
+        &self,
+        group: &Group,
+        pct: u32,
+        considers: impl Fn(CpuId) -> bool,
+    ) -> u64 {
         let pressed = |cpu: &CpuId| self.fair.rq(*cpu).h_nr_running == 1 && self.check_cpu_capacity(*cpu, pct);
         let cpus = group.cpus.iter().copied().filter(|cpu| considers(*cpu) && pressed(cpu));
         cpus.map(|cpu| self.fair.cpu_load(cpu)).max().unwrap_or(0)

@@ -6,17 +6,17 @@
 //! task pushed ([`active`]). Left out: misfit tasks, asymmetric packing, NUMA preferences, capacity taken by
 //! interrupts.
 
-mod active;
-pub(crate) mod busiest;
-mod by_load;
+mod active_balance;
 mod capacity;
-mod detach;
+mod detach_tasks;
 pub(crate) mod domains;
-mod newidle;
+mod find_busiest_group_by_load;
 pub(crate) mod nohz;
-mod pass;
-mod periodic;
-pub(crate) mod stats;
+mod sched_balance_domains;
+pub(crate) mod sched_balance_find_src_group;
+mod sched_balance_newidle;
+mod sched_balance_rq;
+pub(crate) mod sg_lb_stats;
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 

@@ -35,12 +35,12 @@ impl Nohz {
 
 impl Sched {
     /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
-    /// [`Sched::nohz_balance`].
-    pub fn nohz_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
+    /// [`Sched::nohz_idle_balance`].
+    pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
         if self.rqs[cpu.index()].idle {
             return None;
         }
-        self.nohz_exit_idle(cpu);
+        self.nohz_balance_exit_idle(cpu);
         let jiffies = self.jiffies(now);
         self.refresh_blocked(now, jiffies);
         if self.nohz.count == 0 || jiffies < self.nohz.next_balance {
@@ -75,7 +75,7 @@ impl Sched {
     }
 
     /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU whose turn has come, itself last.
-    pub fn nohz_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+    pub fn nohz_idle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         self.rqs[cpu.index()].nohz_kicked = false;
         let jiffies = self.jiffies(now);
@@ -91,7 +91,7 @@ impl Sched {
                 return moves;
             }
             if jiffies >= self.rqs[other.index()].next_balance {
-                self.rebalance_domains(other, true, now, &mut moves);
+                self.balance_domains_of(other, true, now, &mut moves);
             }
             let next = self.rqs[other.index()].next_balance;
             next_balance = Some(next_balance.map_or(next, |earliest| earliest.min(next)));
@@ -103,7 +103,7 @@ impl Sched {
     }
 
     /// `nohz_balance_enter_idle`: the tick stops with the idle task's arrival.
-    pub(crate) fn nohz_enter_idle(&mut self, cpu: CpuId) {
+    pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu.index()];
         self.nohz.next_balance = self.nohz.next_balance.min(rq.next_balance);
         if std::mem::replace(&mut rq.nohz_tick_stopped, true) {
@@ -116,7 +116,7 @@ impl Sched {
     }
 
     /// `nohz_balance_exit_idle`: noticed at the first busy tick, not before.
-    fn nohz_exit_idle(&mut self, cpu: CpuId) {
+    fn nohz_balance_exit_idle(&mut self, cpu: CpuId) {
         if !std::mem::replace(&mut self.rqs[cpu.index()].nohz_tick_stopped, false) {
             return;
         }

@@ -128,7 +128,7 @@ impl Fair {
     }
 
     /// `task_is_ineligible_on_dst_cpu`: somebody is in the task's group there already, and the task owes service here.
-    pub fn ineligible_on(&self, task: TaskId, cpu: CpuId) -> bool {
+    pub fn task_is_ineligible_on_dst_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         let there = self.group_rq(self.group_of(task), cpu);
         let id = EntityId::of(task);
         self.config.has(Feature::PlaceLag)

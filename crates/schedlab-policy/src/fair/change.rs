@@ -46,7 +46,7 @@ impl Fair {
 
     /// `migrate_task_rq_fair` and the change of CPU: the task, not queued, belongs to `to` from now on. The vruntime of a
     /// CFS sleeper becomes relative; that of a task dequeued to be moved, or never run, already is. Lag just travels.
-    pub fn migrate_task(&mut self, task: TaskId, from: CpuId, to: CpuId) {
+    pub fn migrate_task_rq(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let id = EntityId::of(task);
         self.detach_load_avg(id, None);
         if !self.eevdf && self.se(id).asleep {
@@ -88,7 +88,7 @@ impl Fair {
     }
 
     /// `yield_to_task_fair`: the current task yields in favour of `target`, queued on the same CPU. Whether it could.
-    pub fn yield_to(&mut self, cpu: CpuId, target: TaskId, now: Nanos) -> bool {
+    pub fn yield_to_task(&mut self, cpu: CpuId, target: TaskId, now: Nanos) -> bool {
         let id = EntityId::of(target);
         if !self.se(id).on_rq || self.se(id).cpu != cpu {
             return false;
@@ -99,7 +99,7 @@ impl Fair {
     }
 
     /// `set_user_nice`; values outside -20..=19 change nothing.
-    pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
+    pub fn set_user_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
         let id = EntityId::of(task);
         let (cpu, old) = (self.se(id).cpu, self.se(id).prio);
         if self.se(id).nice == nice || !(-20..=19).contains(&nice) {
@@ -149,7 +149,7 @@ impl Fair {
     /// `__sched_setscheduler` from one fair policy to another or the same, nice value and slice named together. Where tasks
     /// may have their own slices, a call that names none is taken to change it: the task is requeued though it keeps all.
     /// SCHED_IDLE is no `fair_policy()`: of its nice value and slice only the priority is taken, for the moment.
-    pub fn set_scheduler(
+    pub fn __sched_setscheduler(
         &mut self,
         task: TaskId,
         (policy, nice, slice): (FairPolicy, i8, Option<Nanos>),
@@ -180,7 +180,7 @@ impl Fair {
     }
 
     /// `do_set_cpus_allowed`: a task that gets another set of CPUs is requeued, wherever it is.
-    pub fn set_cpus_allowed(&mut self, task: TaskId, now: Nanos) -> Resched {
+    pub fn do_set_cpus_allowed(&mut self, task: TaskId, now: Nanos) -> Resched {
         let id = EntityId::of(task);
         self.requeue_around(id, true, now, |_| {});
         self.need_resched(self.se(id).cpu)
@@ -223,7 +223,7 @@ impl Fair {
             self.dequeue_task(cpu, task, Dequeue { save, ..Dequeue::default() }, now);
         }
         if running {
-            self.put_prev(cpu, now);
+            self.put_prev_task(cpu, now);
         }
         change(self);
         if running {

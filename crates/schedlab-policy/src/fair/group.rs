@@ -64,7 +64,7 @@ const RESERVE: usize = 64;
 
 impl Fair {
     /// `sched_create_group`: an empty group of weight 1024 below `parent`.
-    pub fn create_group(&mut self, parent: GroupId) -> GroupId {
+    pub fn sched_create_group(&mut self, parent: GroupId) -> GroupId {
         if !self.grouped {
             self.begin_groups();
         }

@@ -41,7 +41,7 @@ impl GroupShares {
 
 impl Fair {
     /// `sched_group_set_shares`. The root's and an idle group's cannot be changed: nothing happens.
-    pub fn set_shares(&mut self, group: GroupId, shares: GroupShares, now: Nanos) {
+    pub fn sched_group_set_shares(&mut self, group: GroupId, shares: GroupShares, now: Nanos) {
         if !self.group(group).idle {
             self.put_shares(group, shares.full(), now);
         }
@@ -64,7 +64,7 @@ impl Fair {
     }
 
     /// `sched_group_set_idle`.
-    pub fn set_group_idle(&mut self, group: GroupId, idle: bool, now: Nanos) {
+    pub fn sched_group_set_idle(&mut self, group: GroupId, idle: bool, now: Nanos) {
         if group == GroupId::ROOT || self.group(group).idle == idle {
             return;
         }
@@ -99,7 +99,7 @@ impl Fair {
     }
 
     /// `sched_group_set_latency` (2023 series); nothing happens elsewhere.
-    pub fn set_group_latency_nice(&mut self, group: GroupId, latency_nice: i8) {
+    pub fn sched_group_set_latency(&mut self, group: GroupId, latency_nice: i8) {
         if group == GroupId::ROOT || self.rules.slice != SliceSource::LatencyNice {
             return;
         }
@@ -113,7 +113,7 @@ impl Fair {
     }
 
     /// `sched_move_task`: the task, wherever it is, belongs to the group from now on. A running one reschedules.
-    pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
+    pub fn sched_move_task(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
         let id = EntityId::of(task);
         let cpu = self.se(id).cpu;
         self.requeue_around(id, false, now, |fair| fair.change_group(id, group, now));

@@ -26,7 +26,7 @@ impl Counted {
 
 impl Fair {
     /// `enqueue_task_fair`: the task becomes runnable on the CPU, whose last CPU must be this one or be told by
-    /// [`Fair::migrate_task`] before. With `delayed` it must still be queued there.
+    /// [`Fair::migrate_task_rq`] before. With `delayed` it must still be queued there.
     #[inline]
     pub fn enqueue_task(&mut self, cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos) {
         let id = EntityId::of(task);

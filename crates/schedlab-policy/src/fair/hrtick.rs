@@ -28,7 +28,7 @@ const SHORTEST: Nanos = 10 * USEC;
 impl Fair {
     /// `hrtick_start_fair`, to be asked at every pick.
     #[must_use]
-    pub fn hrtick(&self, cpu: CpuId) -> Hrtick {
+    pub fn hrtick_start(&self, cpu: CpuId) -> Hrtick {
         let curr = self.leaf(cpu.index());
         if curr.is_nil() || self.rq(cpu).h_nr_running <= 1 {
             return Hrtick::Off;
@@ -48,7 +48,7 @@ impl Fair {
             let nr_running = self.rqs[self.se(curr).cfs_rq as usize].nr_running;
             u64::from(nr_running) >= self.config.knobs.nr_latency
         };
-        (!full).then(|| self.hrtick(cpu))
+        (!full).then(|| self.hrtick_start(cpu))
     }
 
     /// Whether the timer of the CPU is running: up to 6.3 the tick then leaves the slice to it (unless DOUBLE_TICK).

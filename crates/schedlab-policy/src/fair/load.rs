@@ -111,7 +111,7 @@ impl Fair {
         }
     }
 
-    /// `migrate_task_rq_fair` as far as load goes, before [`Fair::migrate_task`], which does it without aging: the task
+    /// `migrate_task_rq_fair` as far as load goes, before [`Fair::migrate_task_rq`], which does it without aging: the task
     /// takes its averages along, a sleeper by a note to the old queue.
     pub fn migrate_load_avg(&mut self, task: TaskId, now: Nanos) {
         self.detach_load_avg(EntityId::of(task), Some(now));

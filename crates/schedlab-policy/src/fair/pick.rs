@@ -47,13 +47,13 @@ impl Fair {
     }
 
     /// `put_prev_task_fair`: the current task leaves the CPU, back into the queue if it is still runnable.
-    pub fn put_prev(&mut self, cpu: CpuId, now: Nanos) {
+    pub fn put_prev_task(&mut self, cpu: CpuId, now: Nanos) {
         let curr = self.leaf(cpu.index());
         self.switch(cpu.index(), curr, EntityId::NIL, now);
     }
 
     /// `set_next_task_fair`: the task gets the CPU, which must have no current task.
-    pub fn set_next(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
+    pub fn set_next_task(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
         let id = EntityId::of(task);
         self.set_next_task_fair(id, true, now);
         if self.se(id).on_rq {

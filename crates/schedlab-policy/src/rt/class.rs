@@ -24,7 +24,7 @@ impl Sched {
             picked = self.fair.pick_next_task(cpu, now);
         }
         if let (None, Some(task)) = (picked, real_time) {
-            self.fair.put_prev(cpu, now);
+            self.fair.put_prev_task(cpu, now);
             self.fair.clear_resched(cpu);
             self.rt.set_curr(cpu, Some(task), now);
             picked = real_time;
@@ -143,7 +143,7 @@ impl Sched {
             self.fair.dequeue_task(cpu, task, Dequeue { save: true, ..Dequeue::default() }, now);
         }
         if running {
-            self.fair.put_prev(cpu, now);
+            self.fair.put_prev_task(cpu, now);
         }
         self.fair.switched_from(task, now);
         self.rt.set_policy(task, Some(policy));
@@ -180,7 +180,7 @@ impl Sched {
             self.fair.enqueue_task(cpu, task, Enqueue::default(), now);
         }
         if running {
-            self.fair.set_next(cpu, task, now);
+            self.fair.set_next_task(cpu, task, now);
             self.rt.fair_runs(cpu, true, now);
         }
         self.sync(cpu);

@@ -12,7 +12,7 @@ use crate::{FairPolicy, Resched, Sched, WakeKind};
 impl Sched {
     /// `set_user_nice`. [`Resched`] is for the task's CPU, here and below.
     pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
-        let resched = self.fair.set_nice(task, nice, now);
+        let resched = self.fair.set_user_nice(task, nice, now);
         self.tasks[task.index()].attr.nice = self.fair.entity(task).nice;
         // Its check for preemption may have let delayed tasks go (7.x), here and below.
         self.sync(self.cpu_of(task));
@@ -41,7 +41,7 @@ impl Sched {
     /// `sched_move_task`: another task group, which its children to come inherit.
     pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
         self.tasks[task.index()].attr.group = group;
-        let resched = self.fair.move_to_group(task, group, now);
+        let resched = self.fair.sched_move_task(task, group, now);
         self.sync(self.cpu_of(task));
         resched
     }
@@ -57,7 +57,7 @@ impl Sched {
         let before = self.tasks[task.index()].affinity.take();
         self.tasks[task.index()].set_affinity(Some(&wanted), &self.topology);
         if before != self.tasks[task.index()].affinity {
-            self.fair.set_cpus_allowed(task, now);
+            self.fair.do_set_cpus_allowed(task, now);
         }
         if wanted.has(self.cpu_of(task)) || !self.on_rq(task) {
             return None;
@@ -76,7 +76,7 @@ impl Sched {
             return self.move_rt(task, from, cpu, now);
         }
         if self.fair.curr(from) == Some(task) {
-            self.fair.put_prev(from, now);
+            self.fair.put_prev_task(from, now);
         }
         self.fair.dequeue_task(from, task, Dequeue { migrating: true, ..Dequeue::default() }, now);
         self.sync(from);

@@ -5,7 +5,7 @@
 
 use super::rules::{Policy, Rules};
 use super::Version;
-use crate::placement::rules::PlacementRules;
+use crate::select::rules::PlacementRules;
 
 /// A rule of a row, or several that only make sense together.
 pub(crate) struct NamedRule<R> {

@@ -10,8 +10,8 @@ pub(crate) mod rules;
 pub(crate) mod series;
 
 use crate::features::FeatureSet;
-use crate::placement::rules::PlacementRules;
 use crate::preempt_model::PreemptModel;
+use crate::select::rules::PlacementRules;
 pub use names::Names;
 use rows::VERSIONS;
 use rules::{IdleRule, Rules, SliceSource};

@@ -8,9 +8,9 @@ use super::series::Series;
 use super::{names, Version};
 use crate::features::Feature;
 use crate::pelt::Signals;
-use crate::placement::rules as placement;
 use crate::preempt_model::PreemptModel;
 use crate::rt::RtLimit;
+use crate::select::rules as placement;
 use crate::weight::FIXEDPOINT_SHIFT;
 
 pub(super) static VERSIONS: [Version; 12] = [

@@ -108,7 +108,7 @@ impl Model {
             self.leave_cpu(id);
             self.fair.migrate_load_avg(id, self.clock_now(from));
             let relative = (charged > 0 && !self.eevdf).then(|| self.relative_after(id, (from, to), charged));
-            self.fair.migrate_task(id, from, to);
+            self.fair.migrate_task_rq(id, from, to);
             if let Some(state) = relative {
                 self.fair.restore_task(id, state);
             }
@@ -120,7 +120,7 @@ impl Model {
     fn relative_after(&self, id: TaskId, (from, to): (CpuId, CpuId), charged: Nanos) -> TaskState {
         let mut fair = self.fair.clone();
         fair.update_curr_leaf_by(from, charged);
-        fair.migrate_task(id, from, to);
+        fair.migrate_task_rq(id, from, to);
         fair.task_state(id)
     }
 
@@ -134,9 +134,9 @@ impl Model {
         let now = self.clock(from);
         self.fair.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);
         if self.fair.curr(from) == Some(id) {
-            self.fair.put_prev(from, now);
+            self.fair.put_prev_task(from, now);
         }
-        self.fair.migrate_task(id, from, to);
+        self.fair.migrate_task_rq(id, from, to);
         self.members.entry(pid).and_modify(|member| member.moving = true);
     }
 
@@ -148,7 +148,7 @@ impl Model {
             return;
         }
         self.leave_cpu(id);
-        self.fair.migrate_task(id, self.fair.entity(id).cpu, cpu);
+        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
         let asked = self.fair.need_resched(cpu);
         self.arrives_unknown(id, cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
@@ -222,13 +222,13 @@ impl Model {
     pub(super) fn run_anyway(&mut self, cpu: CpuId, pid: Pid) {
         let now = self.clock(cpu);
         let lost = self.fair.curr(cpu).is_some();
-        self.fair.put_prev(cpu, now);
+        self.fair.put_prev_task(cpu, now);
         if lost {
             self.take_again(cpu, now);
         }
         self.queue_anyway(cpu, pid);
         if let Some(id) = self.id(pid) {
-            self.fair.set_next(cpu, id, now);
+            self.fair.set_next_task(cpu, id, now);
         }
     }
 
@@ -257,7 +257,7 @@ impl Model {
             self.members.entry(pid).and_modify(|member| member.moving = false);
         } else if from != cpu {
             self.leave_cpu(id);
-            self.fair.migrate_task(id, from, cpu);
+            self.fair.migrate_task_rq(id, from, cpu);
         }
     }
 
@@ -266,7 +266,7 @@ impl Model {
         let cpu = self.fair.entity(id).cpu;
         if self.fair.curr(cpu) == Some(id) {
             self.cpus[cpu.index()].clock = self.clock(cpu);
-            self.fair.put_prev(cpu, self.clock(cpu));
+            self.fair.put_prev_task(cpu, self.clock(cpu));
         }
     }
 }

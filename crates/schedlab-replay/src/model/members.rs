@@ -45,7 +45,7 @@ impl Model {
             self.use_slice(id);
         }
         if let (Whereabouts::Running(cpu), None) = (at, self.fair.curr(cpu)) {
-            self.fair.set_next(cpu, id, now);
+            self.fair.set_next_task(cpu, id, now);
         }
         // Last: where it runs its mark of protection is the kernel's.
         self.take_over(pid, first);
@@ -60,9 +60,9 @@ impl Model {
             return *group;
         }
         let parent = self.group_at(&home.parent(), now);
-        let group = self.fair.create_group(parent);
+        let group = self.fair.sched_create_group(parent);
         if let Some(shares) = self.homes.shares(home) {
-            self.fair.set_shares(group, shares, now);
+            self.fair.sched_group_set_shares(group, shares, now);
         }
         self.levels.found(group, self.cpus.len());
         self.groups.insert(home.clone(), group);
@@ -199,7 +199,7 @@ impl Model {
                 if self.fair.entity(id).policy == FairPolicy::Idle {
                     self.fair.set_policy(id, FairPolicy::Normal, now);
                 }
-                self.fair.set_nice(id, nice, now);
+                self.fair.set_user_nice(id, nice, now);
             }
             Weight::Idle => drop(self.fair.set_policy(id, FairPolicy::Idle, now)),
         }
@@ -210,7 +210,7 @@ impl Model {
     pub(super) fn set_nice(&mut self, pid: Pid, nice: i8) {
         let Some(id) = self.members.get(&pid).map(|member| member.id) else { return };
         let cpu = self.fair.entity(id).cpu;
-        self.fair.set_nice(id, nice, self.clock(cpu));
+        self.fair.set_user_nice(id, nice, self.clock(cpu));
         self.fair.clear_resched(cpu);
     }
 
@@ -218,7 +218,7 @@ impl Model {
     pub(super) fn set_scheduler(&mut self, pid: Pid, attr: (FairPolicy, i8, Option<Nanos>)) {
         let Some(id) = self.id(pid) else { return };
         let cpu = self.fair.entity(id).cpu;
-        self.fair.set_scheduler(id, attr, self.clock(cpu));
+        self.fair.__sched_setscheduler(id, attr, self.clock(cpu));
         self.fair.clear_resched(cpu);
     }
 
@@ -232,7 +232,7 @@ impl Model {
     pub(super) fn set_affinity(&mut self, pid: Pid) {
         let Some(id) = self.id(pid) else { return };
         let cpu = self.fair.entity(id).cpu;
-        self.fair.set_cpus_allowed(id, self.clock(cpu));
+        self.fair.do_set_cpus_allowed(id, self.clock(cpu));
         self.fair.clear_resched(cpu);
     }
 
@@ -244,10 +244,10 @@ impl Model {
             Group::Same => self.fair.requeue_task(id, now),
             // A control group is kept to the end.
             Group::Root if matches!(self.homes.home(pid), Home::Control(_)) => self.fair.requeue_task(id, now),
-            Group::Root => self.fair.move_to_group(id, GroupId::ROOT, now),
+            Group::Root => self.fair.sched_move_task(id, GroupId::ROOT, now),
             Group::New => {
-                let group = self.fair.create_group(GroupId::ROOT);
-                self.fair.move_to_group(id, group, now)
+                let group = self.fair.sched_create_group(GroupId::ROOT);
+                self.fair.sched_move_task(id, group, now)
             }
         };
         if self.rivals(cpu).len() > 1 {
@@ -268,7 +268,7 @@ impl Model {
         self.fair.dequeue_task(cpu, id, Dequeue::default(), now);
         if self.fair.curr(cpu) == Some(id) {
             self.cpus[cpu.index()].clock = now;
-            self.fair.put_prev(cpu, now);
+            self.fair.put_prev_task(cpu, now);
         }
         self.members.entry(pid).and_modify(|member| member.away = true);
     }
@@ -284,11 +284,11 @@ impl Model {
             Whereabouts::Asleep(_) => return,
         };
         self.leave_cpu(id);
-        self.fair.migrate_task(id, self.fair.entity(id).cpu, cpu);
+        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
         let now = self.clock(cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
         if runs && self.fair.curr(cpu).is_none() {
-            self.fair.set_next(cpu, id, now);
+            self.fair.set_next_task(cpu, id, now);
         }
         self.fair.clear_resched(cpu);
     }
@@ -302,7 +302,7 @@ impl Model {
             self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, ..Dequeue::default() }, now);
         }
         if self.fair.curr(cpu) == Some(id) {
-            self.fair.put_prev(cpu, now);
+            self.fair.put_prev_task(cpu, now);
         }
         self.free.push(id);
     }

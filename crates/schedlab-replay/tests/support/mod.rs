@@ -263,7 +263,7 @@ impl Generator {
         self.emit(by, From::Softirq, Kind::Waking { pid, prio, target_cpu: from });
         if to != from {
             self.emit(by, From::Softirq, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
-            self.fair.migrate_task(id, from, to);
+            self.fair.migrate_task_rq(id, from, to);
         }
         let now = self.update_clock(to);
         if delayed {
@@ -350,7 +350,7 @@ impl Generator {
         self.now += 700;
         let to = CpuId(self.below(self.cpus.len()) as u32);
         if to != cpu {
-            self.fair.migrate_task(id, cpu, to);
+            self.fair.migrate_task_rq(id, cpu, to);
         }
         let now = self.update_clock(to);
         self.charge(to, cpu, From::Task);
@@ -376,7 +376,7 @@ impl Generator {
         let (pid, nice) = (self.current(cpu), self.below(10) as i8);
         let now = self.update_clock(cpu);
         self.charge(cpu, cpu, From::Task);
-        self.fair.set_nice(self.task(pid).id, nice, now);
+        self.fair.set_user_nice(self.task(pid).id, nice, now);
         self.follow(cpu);
         self.elapse();
         self.schedule(cpu, TaskState::Sleeping);
@@ -390,7 +390,7 @@ impl Generator {
         let (pid, now) = (self.pid(id), self.update_clock(from));
         self.charge(from, to, From::Softirq);
         self.fair.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);
-        self.fair.migrate_task(id, from, to);
+        self.fair.migrate_task_rq(id, from, to);
         let prio = self.prio(pid);
         self.emit(to, From::Softirq, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
         let now = self.update_clock(to);

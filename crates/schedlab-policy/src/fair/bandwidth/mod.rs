@@ -26,7 +26,7 @@ const MIN_RUNTIME: i64 = MSEC as i64;
 
 impl Fair {
     /// `tg_set_cfs_bandwidth` of a group that has none yet; the root's is not limited.
-    pub fn set_bandwidth(&mut self, group: GroupId, quota: Nanos, period: Nanos, burst: Nanos, now: Nanos) {
+    pub fn tg_set_cfs_bandwidth(&mut self, group: GroupId, quota: Nanos, period: Nanos, burst: Nanos, now: Nanos) {
         if group == GroupId::ROOT {
             return;
         }

@@ -23,7 +23,7 @@ impl Fair {
         throttled && self.rules.throttles_at_once
     }
 
-    /// Whether the task has to call [`Fair::throttle_work`] before it runs in user mode again.
+    /// Whether the task has to call [`Fair::throttle_cfs_rq_work`] before it runs in user mode again.
     #[inline]
     #[must_use]
     pub fn has_throttle_work(&self, task: TaskId) -> bool {
@@ -31,7 +31,7 @@ impl Fair {
     }
 
     /// `throttle_cfs_rq_work` by the current task, about to return to user mode. Whether it left; then it reschedules.
-    pub fn throttle_work(&mut self, task: TaskId, now: Nanos) -> bool {
+    pub fn throttle_cfs_rq_work(&mut self, task: TaskId, now: Nanos) -> bool {
         let id = EntityId::of(task);
         let rq = self.se(id).cfs_rq as usize;
         self.se_mut(id).throttle_work = false;

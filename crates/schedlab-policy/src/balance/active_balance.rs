@@ -3,7 +3,7 @@
 //!
 //! A periodic or newidle pass that counts in tasks (up to 5.11: in anything), moved none, and whose domain has failed more
 //! than cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a task
-//! here: the pass asks that CPU to reschedule, and whoever reschedules it calls [`Sched::active_balance`] before the
+//! here: the pass asks that CPU to reschedule, and whoever reschedules it calls [`Sched::active_load_balance_cpu_stop`] before the
 //! pick. It also asks at once where a single task
 //! runs on a CPU whose capacity the real-time class uses. Left out: the reasons of asymmetric packing and misfit tasks.
 
@@ -30,23 +30,16 @@ impl Sched {
     /// Whether the stopper of `cpu` has anything to do. Ask at every reschedule, before [`Sched::pick_next_task`].
     #[inline]
     #[must_use]
-    pub fn has_to_push(&self, cpu: CpuId) -> bool {
+    pub fn active_balance_pending(&self, cpu: CpuId) -> bool {
         self.rqs[cpu.index()].push_cpu.is_some()
     }
 
-    /// What it has to do, if anything: push one task to the CPU that asked.
-    pub fn active_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
-        match self.rqs[cpu.index()].push_cpu.take() {
-            Some(dst) => self.push_one(cpu, dst, now),
-            None => Moves::default(),
-        }
-    }
-
-    /// `active_load_balance_cpu_stop`.
-    fn push_one(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
+    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that asked for it, if one did.
+    pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
+        let Some(dst) = self.rqs[src.index()].push_cpu.take() else { return moves };
         let Some(level) = self.domains.common_level(&self.topology, dst, src) else { return moves };
-        self.fair.put_prev(src, now);
+        self.fair.put_prev_task(src, now);
         let movable = |task: &TaskId| self.tasks[task.index()].allows(dst);
         let Some(task) = self.fair.cfs_tasks(src).find(movable) else { return moves };
         let idle = CpuIdle::Idle;
@@ -58,8 +51,8 @@ impl Sched {
     }
 
     /// After a pass that moved nothing: asks `src` to push if it is time.
-    pub(super) fn ask_for_push(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> Push {
-        if !self.needs_push(env, src) {
+    pub(super) fn ask_for_active_balance(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> Push {
+        if !self.need_active_balance(env, src) {
             return Push::NotNeeded;
         }
         if self.fair.curr(src).is_some_and(|curr| !self.tasks[curr.index()].allows(env.this)) {
@@ -83,7 +76,7 @@ impl Sched {
     }
 
     /// `need_active_balance`.
-    fn needs_push(&self, env: &Env, src: CpuId) -> bool {
+    fn need_active_balance(&self, env: &Env, src: CpuId) -> bool {
         let failed = self.domains.state(env.this, env.level).nr_balance_failed;
         let counts = self.rules.pushes_for_anything || env.migrate == Migrate::Task;
         let domain = self.domains.at(env.this, env.level);

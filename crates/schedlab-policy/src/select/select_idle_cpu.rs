@@ -15,12 +15,12 @@ use crate::sched::types::Tested;
 
 /// Scratch of the core search, kept so that it allocates once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Struck {
+pub(crate) struct VisitedCores {
     seen: Vec<u32>,
     round: u32,
 }
 
-impl Struck {
+impl VisitedCores {
     pub(super) fn start(&mut self, cores: usize) {
         self.round = self.round.wrapping_add(1);
         if self.seen.len() != cores || self.round == 0 {
@@ -29,7 +29,7 @@ impl Struck {
         }
     }
 
-    pub(super) fn strike(&mut self, core: usize) {
+    pub(super) fn insert(&mut self, core: usize) {
         self.seen[core] = self.round;
     }
 
@@ -65,7 +65,7 @@ impl Search<'_> {
 }
 
 /// `select_idle_smt`: another usable thread of `prev`'s core.
-pub(crate) fn idle_smt(
+pub(crate) fn select_idle_smt(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
     prev: CpuId,
@@ -84,9 +84,9 @@ pub(crate) fn idle_smt(
 }
 
 /// `select_idle_cpu` with the hint set: an idle core, else the first usable thread seen. Clears the hint on failure.
-pub(crate) fn idle_core(
+pub(crate) fn scan_cores(
     (map, topology): (&mut IdleMap, &Topology),
-    struck: &mut Struck,
+    visited: &mut VisitedCores,
     search: &Search,
     tested: &mut Tested,
 ) -> Option<CpuId> {
@@ -94,23 +94,23 @@ pub(crate) fn idle_core(
     let size = map.llc(llc).cpus.len();
     let start = search.start(map);
     let mut thread = None;
-    struck.start(map.nr_cores());
+    visited.start(map.nr_cores());
     for step in 0..size {
         let cpu = map.llc(llc).cpus[(start + step) % size];
-        if !search.task.allows(cpu) || struck.has(map.core_of(cpu)) {
+        if !search.task.allows(cpu) || visited.has(map.core_of(cpu)) {
             continue;
         }
-        if core_is_idle((map, topology), search, cpu, &mut thread, tested) {
+        if select_idle_core((map, topology), search, cpu, &mut thread, tested) {
             return Some(cpu);
         }
-        struck.strike(map.core_of(cpu));
+        visited.insert(map.core_of(cpu));
     }
     map.llc_mut(llc).has_idle_cores = false;
     thread
 }
 
 /// `select_idle_core`: whether every thread of the core is idle; remembers the first usable thread the task may use.
-fn core_is_idle(
+fn select_idle_core(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
     core: CpuId,
@@ -141,7 +141,7 @@ fn core_is_idle(
 
 /// `select_idle_cpu` without the hint: the first usable CPU among the first `budget`. The flag says whether the search
 /// ended without exhausting the budget.
-pub(crate) fn idle_cpu(
+pub(crate) fn scan_cpus(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
     budget: u32,
@@ -151,7 +151,7 @@ pub(crate) fn idle_cpu(
     let size = map.llc(llc).cpus.len();
     let start = search.start(map) % size;
     if search.task.affinity.is_some() || search.idle_only {
-        return idle_cpu_restricted((map, topology), search, (llc, start), budget, tested);
+        return scan_cpus_one_by_one((map, topology), search, (llc, start), budget, tested);
     }
     let budget = budget as usize;
     match map.next_usable(llc, start) {
@@ -167,7 +167,7 @@ pub(crate) fn idle_cpu(
 }
 
 /// The same, CPU by CPU, for a task that may not use all of them.
-fn idle_cpu_restricted(
+fn scan_cpus_one_by_one(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
     (llc, start): (LlcId, usize),
@@ -252,8 +252,8 @@ mod tests {
             bound.affinity = Some(Box::new(*topology.all()));
             let (mut a, mut b) = (Tested::new(waker), Tested::new(waker));
             let search = Search { task: &free, target, from_target: waker.0 % 2 == 0, idle_only: false };
-            let fast = idle_cpu((&map, &topology), &search, budget, &mut a);
-            let slow = idle_cpu((&map, &topology), &Search { task: &bound, ..search }, budget, &mut b);
+            let fast = scan_cpus((&map, &topology), &search, budget, &mut a);
+            let slow = scan_cpus((&map, &topology), &Search { task: &bound, ..search }, budget, &mut b);
             prop_assert_eq!(fast, slow);
             prop_assert_eq!(a.counts, b.counts);
         }
@@ -278,7 +278,7 @@ mod tests {
             map.llc_mut(llc).has_idle_cores = true;
             let mut tested = Tested::new(target);
             let search = Search { task: &task, target, from_target: false, idle_only: false };
-            let found = idle_core((&mut map, &topology), &mut Struck::default(), &search, &mut tested);
+            let found = scan_cores((&mut map, &topology), &mut VisitedCores::default(), &search, &mut tested);
             let mine = |cpu: &CpuId| task.allows(*cpu);
             let cpus: Vec<CpuId> = map.llc(llc).cpus.clone();
             let core_idle = |cpu: &CpuId| topology.smt(*cpu).iter().all(|t| map.is_idle(t));

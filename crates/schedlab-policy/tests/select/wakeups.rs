@@ -81,8 +81,8 @@ fn a_busy_cache_is_not_searched_at_all() {
     // 7 of 8 CPUs busy for a long time: 87.5 % is above the 85.5 % at which SIS_UTIL gives up.
     lab.now += SEC;
     (0..7).for_each(|cpu| _ = lab.sched.tick(CpuId(cpu), lab.now));
-    lab.sched.periodic_balance(CpuId(0), false, lab.now);
-    lab.sched.periodic_balance(CpuId(7), true, lab.now);
+    lab.sched.sched_balance_domains(CpuId(0), false, lab.now);
+    lab.sched.sched_balance_domains(CpuId(7), true, lab.now);
     let selection = lab.select(wakee, 2, WAKE);
     assert_eq!((selection.cpu, selection.tested), (CpuId(2), [1, 0, 0, 0, 0]));
 }
@@ -235,7 +235,7 @@ fn remote_queueing() {
             let task = lab.task_on(0);
             lab.running(0);
             lab.running(3);
-            let queued = lab.sched.queue_remote(task, CpuId(waker), CpuId(target), false);
+            let queued = lab.sched.ttwu_queue_cond(task, CpuId(waker), CpuId(target), false);
             assert_eq!(queued, expected && feature, "{waker} wakes on {target}, TTWU_QUEUE {feature}");
         }
     }
@@ -246,7 +246,7 @@ fn a_pending_wakeup_hides_an_idle_cpu() {
     let mut lab = Lab::new("6.1", (1, 1, 2, 1));
     lab.sched.set_ttwu_pending(CpuId(1), true);
     assert!(!lab.sched.is_idle(CpuId(1)));
-    assert_eq!(lab.sched.newidle_balance(CpuId(1), lab.now).passes, 0);
+    assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes, 0);
     lab.sched.set_ttwu_pending(CpuId(1), false);
     assert!(lab.sched.is_idle(CpuId(1)));
 }

@@ -1,4 +1,4 @@
-//! Balancing at ticks (`rebalance_domains`; `sched_balance_domains` from 6.10 on).
+//! Balancing at ticks (`sched_balance_domains`; `sched_balance_domains` from 6.10 on).
 //!
 //! kernel/sched/fair.c 5.2 to 7.2. A domain is due every balance_interval ms, 16 times as long less one jiffy on a busy
 //! CPU (32 times up to 5.9), at least one jiffy, at most HZ * CPUs / 10; upwards until a domain where another CPU is the one to balance. Left
@@ -18,15 +18,15 @@ impl Sched {
         self.domains.depth(cpu) > 0 && self.jiffies(now) >= self.rqs[cpu.index()].next_balance
     }
 
-    /// `rebalance_domains` of one CPU; `idle` = it has been idle at the tick.
-    pub fn periodic_balance(&mut self, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
+    /// `sched_balance_domains` of one CPU; `idle` = it has been idle at the tick.
+    pub fn sched_balance_domains(&mut self, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        self.rebalance_domains(cpu, idle, now, &mut moves);
+        self.balance_domains_of(cpu, idle, now, &mut moves);
         moves
     }
 
     /// The same, adding to what has moved so far.
-    pub(super) fn rebalance_domains(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
+    pub(super) fn balance_domains_of(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
         self.fair.update_blocked_averages(cpu, now);
         let (jiffies, hz) = (self.jiffies(now), u64::from(self.fair.config.hz));
         let mut idle = if idle { CpuIdle::Idle } else { CpuIdle::Not };
@@ -42,16 +42,16 @@ impl Sched {
                 }
                 break;
             }
-            let due = state.last_balance + self.balance_interval(cpu, level, self.counts_as_busy(cpu, idle));
+            let due = state.last_balance + self.get_sd_balance_interval(cpu, level, self.counts_as_busy(cpu, idle));
             if jiffies >= due {
-                let (moved, upwards) = self.load_balance(cpu, level, idle, now, moves);
+                let (moved, upwards) = self.sched_balance_rq(cpu, level, idle, now, moves);
                 if moved > 0 {
                     idle = if self.idle.is_idle(cpu) { CpuIdle::Idle } else { CpuIdle::Not };
                 }
                 go_on = upwards;
                 self.domains.state_mut(cpu, level).last_balance = jiffies;
             }
-            let interval = self.balance_interval(cpu, level, self.counts_as_busy(cpu, idle));
+            let interval = self.get_sd_balance_interval(cpu, level, self.counts_as_busy(cpu, idle));
             let next = self.domains.state(cpu, level).last_balance + interval;
             next_balance = Some(next_balance.map_or(next, |earliest| earliest.min(next)));
         }
@@ -71,7 +71,7 @@ impl Sched {
     }
 
     /// `get_sd_balance_interval`.
-    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> Jiffies {
+    pub(super) fn get_sd_balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> Jiffies {
         let hz = u64::from(self.fair.config.hz);
         let ms = self.domains.state(cpu, level).balance_interval * if busy { self.rules.busy_factor } else { 1 };
         // msecs_to_jiffies rounds up.

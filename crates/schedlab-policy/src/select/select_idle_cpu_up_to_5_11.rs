@@ -7,7 +7,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::idle_sibling::searched;
+use super::select_idle_sibling::searched;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;
@@ -28,7 +28,7 @@ impl Sched {
         }
         let llc = self.idle.llc_of(target);
         let hinted = self.idle.smt_active() && self.idle.llc(llc).has_idle_cores;
-        let found = self.idle_core_pass(task, target, stops_early, tested);
+        let found = self.select_idle_core_up_to_5_11(task, target, stops_early, tested);
         if hinted {
             let cpus = &self.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", "the cache", found, cpus));
@@ -41,7 +41,8 @@ impl Sched {
             self.explain_budget(task, target, budget, now);
         }
         let before = tested.total();
-        let found = budget.and_then(|budget| self.idle_cpu_pass(task, target, stops_early, budget, tested));
+        let found =
+            budget.and_then(|budget| self.select_idle_cpu_up_to_5_11(task, target, stops_early, budget, tested));
         let (cpus, looked_at) = (&self.idle.llc(llc).cpus, tested.total() - before);
         tested.step(|| match budget {
             None => {
@@ -56,7 +57,7 @@ impl Sched {
         if let Some(cpu) = found {
             return Some((cpu, "idle CPU search"));
         }
-        let found = self.idle_thread_pass(task, target, tested);
+        let found = self.select_idle_smt_up_to_5_11(task, target, tested);
         if self.idle.smt_active() {
             let siblings = self.idle.threads(target);
             tested.step(|| searched("select_idle_smt", "siblings", found, siblings));
@@ -65,16 +66,22 @@ impl Sched {
     }
 
     /// `select_idle_core`.
-    fn idle_core_pass(&mut self, task: TaskId, target: CpuId, stops_early: bool, tested: &mut Tested) -> Option<CpuId> {
+    fn select_idle_core_up_to_5_11(
+        &mut self,
+        task: TaskId,
+        target: CpuId,
+        stops_early: bool,
+        tested: &mut Tested,
+    ) -> Option<CpuId> {
         let llc = self.idle.llc_of(target);
         if !self.idle.smt_active() || !self.idle.llc(llc).has_idle_cores {
             return None;
         }
         let (start, cores) = (self.idle.rank(target), self.idle.nr_cores());
-        self.struck.start(cores);
+        self.visited_cores.start(cores);
         let cpus = &self.idle.llc(llc).cpus;
         for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
-            if !self.tasks[task.index()].allows(cpu) || self.struck.has(self.idle.core_of(cpu)) {
+            if !self.tasks[task.index()].allows(cpu) || self.visited_cores.has(self.idle.core_of(cpu)) {
                 continue;
             }
             let mut idle = true;
@@ -88,7 +95,7 @@ impl Sched {
             if idle {
                 return Some(cpu);
             }
-            self.struck.strike(self.idle.core_of(cpu));
+            self.visited_cores.insert(self.idle.core_of(cpu));
         }
         self.idle.llc_mut(llc).has_idle_cores = false;
         None
@@ -105,7 +112,7 @@ impl Sched {
     }
 
     /// `select_idle_cpu`. Whoever runs out of budget does not remember what the search cost.
-    fn idle_cpu_pass(
+    fn select_idle_cpu_up_to_5_11(
         &mut self,
         task: TaskId,
         target: CpuId,
@@ -140,7 +147,7 @@ impl Sched {
     }
 
     /// `select_idle_smt`.
-    fn idle_thread_pass(&self, task: TaskId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
+    fn select_idle_smt_up_to_5_11(&self, task: TaskId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
         if !self.idle.smt_active() {
             return None;
         }

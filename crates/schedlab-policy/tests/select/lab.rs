@@ -66,11 +66,11 @@ impl Lab {
 
     /// `schedule()` of the CPU, newidle balance included.
     pub fn schedule(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let pushed = self.sched.active_balance(cpu, self.now);
+        let pushed = self.sched.active_load_balance_cpu_stop(cpu, self.now);
         let mut next = self.sched.pick_next_task(cpu, self.now);
         self.settle(&pushed);
         if next.is_none() {
-            self.sched.newidle_balance(cpu, self.now);
+            self.sched.sched_balance_newidle(cpu, self.now);
             next = self.sched.pick_next_task(cpu, self.now);
         }
         if next.is_none() {
@@ -125,11 +125,11 @@ impl Lab {
         }
         self.sched.tick(cpu, self.now);
         if self.sched.balance_due(cpu, self.now) {
-            moves = self.sched.periodic_balance(cpu, false, self.now);
+            moves = self.sched.sched_balance_domains(cpu, false, self.now);
             self.settle(&moves);
         }
-        if let Some(helper) = self.sched.nohz_kick(cpu, self.now) {
-            let more = self.sched.nohz_balance(helper, self.now);
+        if let Some(helper) = self.sched.nohz_balancer_kick(cpu, self.now) {
+            let more = self.sched.nohz_idle_balance(helper, self.now);
             self.settle(&more);
             moves.moved.extend(more.moved);
         }

@@ -19,7 +19,7 @@ fn newidle_pulls_one_waiting_task() {
     for version in ["6.1", "6.12.0"] {
         let mut lab = Lab::configured(version, (1, 1, 2, 1), no_dice);
         let tasks = crowd(&mut lab, 0, 4);
-        let moves = lab.sched.newidle_balance(CpuId(1), lab.now);
+        let moves = lab.sched.sched_balance_newidle(CpuId(1), lab.now);
         assert_eq!(moves.moved.len(), 1, "{version}");
         let (task, from) = moves.moved[0];
         assert_eq!((from, lab.sched.cpu_of(task)), (CpuId(0), CpuId(1)));
@@ -47,7 +47,7 @@ fn newidle_leaves_hot_tasks() {
         assert_ne!(lab.sched.curr(CpuId(0)), Some(first));
         // exec_start of the first is when its accounting last began: now.
         lab.now += age;
-        let moves = lab.sched.newidle_balance(CpuId(1), lab.now);
+        let moves = lab.sched.sched_balance_newidle(CpuId(1), lab.now);
         assert_eq!(moves.moved.len(), pulled, "after {age} ns");
     }
 }
@@ -57,19 +57,19 @@ fn newidle_is_gated_by_the_overload_flag_and_avg_idle() {
     let mut lab = Lab::configured("6.1", (1, 1, 4, 1), no_dice);
     lab.running(0);
     assert!(!lab.sched.overloaded());
-    assert_eq!(lab.sched.newidle_balance(CpuId(1), lab.now).passes, 0, "nobody has two tasks");
+    assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes, 0, "nobody has two tasks");
     crowd(&mut lab, 0, 1);
     assert!(lab.sched.overloaded());
     // A CPU whose idle spells are short does not pay for a pass: the first pass teaches its cost, 10 ms.
     lab.sched.set_balance_cost(10 * MSEC, 0);
-    assert_eq!(lab.sched.newidle_balance(CpuId(1), lab.now).moved.len(), 1);
+    assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).moved.len(), 1);
     crowd(&mut lab, 0, 1);
     lab.schedule(CpuId(1));
     lab.block(CpuId(1));
     assert!(lab.sched.overloaded());
-    assert_eq!(lab.sched.newidle_balance(CpuId(1), lab.now).passes, 0, "avg_idle is below 10 ms");
+    assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes, 0, "avg_idle is below 10 ms");
     // Another CPU has not learnt it yet.
-    assert_eq!(lab.sched.newidle_balance(CpuId(2), lab.now).passes, 1);
+    assert_eq!(lab.sched.sched_balance_newidle(CpuId(2), lab.now).passes, 1);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn the_overload_flag_is_cleared_by_a_pass_over_the_whole_machine() {
     lab.block(CpuId(0));
     assert_eq!(lab.counts().iter().max(), Some(&1));
     assert!(lab.sched.overloaded(), "sticky until somebody looks");
-    let moves = lab.sched.newidle_balance(CpuId(3), lab.now);
+    let moves = lab.sched.sched_balance_newidle(CpuId(3), lab.now);
     assert_eq!((moves.moved.len(), moves.passes), (0, 2), "cache, then nodes");
     assert!(!lab.sched.overloaded());
 }
@@ -97,7 +97,7 @@ fn ni_random_skips_passes_that_never_succeed() {
         let mut passes = [0; 2];
         for call in 0..8000 {
             lab.now += MSEC;
-            passes[call / 4000] += lab.sched.newidle_balance(CpuId(1), lab.now).passes;
+            passes[call / 4000] += lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes;
         }
         passes
     };
@@ -114,9 +114,9 @@ fn pinned_tasks_stay_and_others_go() {
         lab.enqueue(task);
     }
     let free = crowd(&mut lab, 0, 1)[0];
-    let moves = lab.sched.newidle_balance(CpuId(1), lab.now);
+    let moves = lab.sched.sched_balance_newidle(CpuId(1), lab.now);
     assert_eq!(moves.moved, [(free, CpuId(0))]);
-    assert_eq!(lab.sched.newidle_balance(CpuId(1), lab.now).moved, []);
+    assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).moved, []);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_busy_cpu_balances_sixteen_times_less_often() {
         }
         lab.now = SEC;
         for ms in expected {
-            lab.sched.periodic_balance(CpuId(0), !busy, lab.now);
+            lab.sched.sched_balance_domains(CpuId(0), !busy, lab.now);
             let start = lab.now;
             while !lab.sched.balance_due(CpuId(0), lab.now) {
                 lab.now += 4 * MSEC;
@@ -187,7 +187,7 @@ fn only_one_cpu_of_a_group_balances_upwards() {
         lab.running(cpu);
     }
     lab.now += SEC;
-    let higher = |lab: &mut Lab, cpu| lab.sched.periodic_balance(CpuId(cpu), false, lab.now).passes;
+    let higher = |lab: &mut Lab, cpu| lab.sched.sched_balance_domains(CpuId(cpu), false, lab.now).passes;
     assert_eq!(higher(&mut lab, 5), 1, "its own cache only");
     assert_eq!(higher(&mut lab, 4), 2);
 }
@@ -196,15 +196,15 @@ fn only_one_cpu_of_a_group_balances_upwards() {
 fn nohz_kick_needs_a_reason_and_an_idle_cpu() {
     let mut lab = Lab::new("6.1", (1, 1, 2, 1));
     lab.running(0);
-    assert_eq!(lab.sched.nohz_kick(CpuId(0), lab.now), None, "one task, nobody else busy");
+    assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), None, "one task, nobody else busy");
     lab.running(0);
-    assert_eq!(lab.sched.nohz_kick(CpuId(0), lab.now), Some(CpuId(1)));
-    assert_eq!(lab.sched.nohz_kick(CpuId(0), lab.now), None, "once a jiffy");
+    assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), Some(CpuId(1)));
+    assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), None, "once a jiffy");
     lab.now += 8 * MSEC;
-    assert_eq!(lab.sched.nohz_kick(CpuId(0), lab.now), None, "still on its way");
-    lab.sched.nohz_balance(CpuId(1), lab.now);
+    assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), None, "still on its way");
+    lab.sched.nohz_idle_balance(CpuId(1), lab.now);
     lab.now += SEC;
-    assert_eq!(lab.sched.nohz_kick(CpuId(1), lab.now), None, "an idle CPU does not ask");
+    assert_eq!(lab.sched.nohz_balancer_kick(CpuId(1), lab.now), None, "an idle CPU does not ask");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_successful_pull_leaves_avg_idle_unsampled() {
     // The wakeup after a pull must not count the busy time since as an idle spell.
     let mut lab = Lab::configured("6.1", (1, 1, 2, 1), no_dice);
     crowd(&mut lab, 0, 3);
-    let moves = lab.sched.newidle_balance(CpuId(1), lab.now);
+    let moves = lab.sched.sched_balance_newidle(CpuId(1), lab.now);
     assert_eq!(moves.moved.len(), 1);
     lab.schedule(CpuId(1));
     let sleeper = lab.task_on(1);

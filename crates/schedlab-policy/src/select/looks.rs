@@ -7,14 +7,14 @@ use crate::Sched;
 
 impl Sched {
     /// From now on placements record what they looked at, or no longer.
-    pub fn record_looks(&mut self, on: bool) {
+    pub fn record_candidates(&mut self, on: bool) {
         self.looks = on.then(Vec::new);
     }
 
     /// Takes what placements looked at, each with the number of its decision since [`Fair::decisions`] was taken.
     ///
     /// [`Fair::decisions`]: crate::fair::Fair::decisions
-    pub fn take_looks(&mut self) -> Vec<(usize, Vec<Looked>)> {
+    pub fn take_candidates(&mut self) -> Vec<(usize, Vec<Looked>)> {
         self.looks.as_mut().map(std::mem::take).unwrap_or_default()
     }
 

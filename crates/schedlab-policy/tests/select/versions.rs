@@ -147,7 +147,7 @@ fn wakeups_of_idle_cpus_within_the_cache() {
         let task = lab.task_on(0);
         lab.running(0);
         [1, 2].map(|target| {
-            let queued = |leaving| lab.sched.queue_remote(task, CpuId(0), CpuId(target), leaving);
+            let queued = |leaving| lab.sched.ttwu_queue_cond(task, CpuId(0), CpuId(target), leaving);
             (queued(false), queued(true))
         })
     });
@@ -160,7 +160,7 @@ fn a_busy_cpu_balances_every_so_many_jiffies() {
         let mut lab = Lab::new(version, (1, 1, 4, 1));
         lab.running(0);
         lab.now = 1000 * MSEC;
-        lab.sched.periodic_balance(CpuId(0), false, lab.now);
+        lab.sched.sched_balance_domains(CpuId(0), false, lab.now);
         (1..100).find(|jiffies| lab.sched.balance_due(CpuId(0), lab.now + jiffies * 4 * MSEC)).unwrap_or(0)
     });
 }
@@ -182,7 +182,7 @@ fn newidle_after_short_idle_spells() {
         lab.running(0);
         lab.running(0);
         lab.now += 20 * MSEC;
-        lab.sched.newidle_balance(CpuId(1), lab.now).passes
+        lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes
     });
 }
 
@@ -196,7 +196,7 @@ fn whose_idle_spells_count() {
         lab.running(0);
         lab.now += 20 * MSEC;
         // What a pass costs is learnt: 50 us.
-        lab.sched.newidle_balance(CpuId(1), lab.now);
+        lab.sched.sched_balance_newidle(CpuId(1), lab.now);
         lab.schedule(CpuId(1));
         for _ in 0..100 {
             lab.block(CpuId(1));
@@ -215,7 +215,7 @@ fn whose_idle_spells_count() {
             let curr = lab.sched.curr(CpuId(1)).expect("picked");
             lab.sched.block(curr, true, lab.now);
         }
-        lab.sched.newidle_balance(CpuId(1), lab.now).passes.min(1)
+        lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes.min(1)
     });
 }
 

@@ -1,12 +1,12 @@
-//! One balancing pass over one domain (`load_balance`; `sched_balance_rq` from 6.10 on).
+//! One balancing pass over one domain (`sched_balance_rq`; `sched_balance_rq` from 6.10 on).
 //!
 //! kernel/sched/fair.c 5.2 to 7.2, including the retries when affinity pins what should move. Left out: the lock
 //! break every 32 tasks.
 
 use schedlab_model::CpuId;
 
-use super::active::Push;
-use super::detach::Pinned;
+use super::active_balance::Push;
+use super::detach_tasks::Pinned;
 use super::{CpuIdle, Env, Migrate};
 use crate::sched::types::Moves;
 use crate::Sched;
@@ -23,8 +23,8 @@ enum End {
 }
 
 impl Sched {
-    /// `load_balance` of `this` in its domain at `level`; returns how many tasks moved and whether to go on upwards.
-    pub(super) fn load_balance(
+    /// `sched_balance_rq` of `this` in its domain at `level`; returns how many tasks moved and whether to go on upwards.
+    pub(super) fn sched_balance_rq(
         &mut self,
         this: CpuId,
         level: usize,
@@ -75,8 +75,10 @@ impl Sched {
     /// Find, move, and find again while every task found is pinned.
     fn run_pass(&mut self, env: &mut Env, moves: &mut Moves) -> End {
         loop {
-            let Some(group) = self.find_busiest_group(env, moves) else { return End::Balanced { pinned: false } };
-            let Some(src) = self.find_busiest_queue(env, group) else { return End::Balanced { pinned: false } };
+            let Some(group) = self.sched_balance_find_src_group(env, moves) else {
+                return End::Balanced { pinned: false };
+            };
+            let Some(src) = self.sched_balance_find_src_rq(env, group) else { return End::Balanced { pinned: false } };
             if src == env.dst || self.rqs[src.index()].nr_running <= 1 {
                 return End::Unbalanced { moved: 0, src };
             }
@@ -127,7 +129,7 @@ impl Sched {
             state.nr_balance_failed = 0;
         } else {
             state.nr_balance_failed = state.nr_balance_failed.saturating_add(u32::from(env.idle != CpuIdle::Newly));
-            let push = self.ask_for_push(env, src, moves);
+            let push = self.ask_for_active_balance(env, src, moves);
             match push {
                 Push::Forbidden => return self.lengthen_interval(env.this, env.level, env.idle, false),
                 Push::Pending | Push::Asked if self.rules.pushes_for_anything => {
@@ -178,7 +180,7 @@ impl Sched {
         let group = &domain.groups[self.domains.local_group(this, level)].cpus;
         let mut with_busy_sibling = None;
         for &cpu in group.iter().filter(|cpu| self.idle.is_idle(**cpu)) {
-            if !self.rules.prefer_idle_core || domain.is_smt() || self.idle.siblings_idle(cpu) {
+            if !self.rules.prefer_idle_core || domain.is_smt() || self.idle.is_core_idle(cpu) {
                 return cpu == this;
             }
             with_busy_sibling = with_busy_sibling.or(Some(cpu));

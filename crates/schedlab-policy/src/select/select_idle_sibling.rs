@@ -1,14 +1,14 @@
 //! An idle CPU that shares the target's cache (`select_idle_sibling`, kernel/sched/fair.c 5.2 to 7.2).
 //!
 //! Order: target; prev if it shares the cache; the CPU used before; then, with SMT and no idle-core hint, a sibling of
-//! prev; then the search of the cache ([`super::scan`]; up to 5.11 [`super::passes`]). Left out: per-CPU kthreads that wake
+//! prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11 [`super::select_idle_cpu_up_to_5_11`]). Left out: per-CPU kthreads that wake
 //! on prev (stacking after IO), asymmetric capacities, CPU clusters (6.7+), and so 6.12's remembering of prev across
 //! clusters.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::rules::{IdleSearch, RecentCpu, SchedIdleCpu};
-use super::scan::{self, Search};
+use super::select_idle_cpu::{self, Search};
 use crate::decision::{Decision, Verdict};
 use crate::features::Feature;
 use crate::looked::Step;
@@ -58,7 +58,7 @@ impl Sched {
         if allowed {
             tested.add(&self.topology, cpu);
         }
-        let taken = allowed && self.is_usable_for(task, cpu);
+        let taken = allowed && self.choose_idle_cpu(task, cpu);
         tested.step(|| {
             let answer = match () {
                 () if taken => "idle: taken",
@@ -72,7 +72,7 @@ impl Sched {
     }
 
     /// `choose_idle_cpu`: idle, or, depending on the version and the wakee, running SCHED_IDLE tasks only.
-    pub(super) fn is_usable_for(&self, task: TaskId, cpu: CpuId) -> bool {
+    pub(super) fn choose_idle_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         if self.wants_idle_only(task) {
             self.idle.is_idle(cpu)
         } else {
@@ -102,7 +102,7 @@ impl Sched {
         let has_idle_core = self.idle.smt_active() && self.idle.llc(llc).has_idle_cores;
         if self.idle.smt_active() && !has_idle_core && self.topology.share_llc(prev, target) {
             let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
-            let found = scan::idle_smt((&self.idle, &self.topology), &search, prev, tested);
+            let found = select_idle_cpu::select_idle_smt((&self.idle, &self.topology), &search, prev, tested);
             let siblings = self.idle.threads(prev);
             tested.step(|| searched("select_idle_smt", "siblings", found, siblings));
             if let Some(cpu) = found {
@@ -121,13 +121,14 @@ impl Sched {
         };
         let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
         if has_idle_core {
-            let found = scan::idle_core((&mut self.idle, &self.topology), &mut self.struck, &search, tested);
+            let found =
+                select_idle_cpu::scan_cores((&mut self.idle, &self.topology), &mut self.visited_cores, &search, tested);
             let cpus = &self.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", "the cache", found, cpus));
             return found.map(|cpu| (cpu, "idle core search"));
         }
         let before = tested.total();
-        let (found, finished) = scan::idle_cpu((&self.idle, &self.topology), &search, budget, tested);
+        let (found, finished) = select_idle_cpu::scan_cpus((&self.idle, &self.topology), &search, budget, tested);
         let (cpus, looked_at) = (&self.idle.llc(llc).cpus, tested.total() - before);
         tested.step(|| {
             let numbers = [("tested", looked_at.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];

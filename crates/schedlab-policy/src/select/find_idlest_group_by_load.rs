@@ -1,4 +1,4 @@
-//! The group for a new task by load (`find_idlest_group`, kernel/sched/fair.c 5.2).
+//! The group for a new task by load (`sched_balance_find_dst_group`, kernel/sched/fair.c 5.2).
 //!
 //! Before 5.5: the group with clearly less runnable load per capacity, or with about as little but less load of sleepers. At
 //! exec first whoever has most spare capacity on one CPU. Close calls stay.
@@ -18,7 +18,7 @@ struct Load {
 }
 
 impl Sched {
-    /// `find_idlest_group`: another group than the CPU's own, or `None` to stay.
+    /// `sched_balance_find_dst_group`: another group than the CPU's own, or `None` to stay.
     pub(super) fn find_idlest_group_by_load(
         &self,
         task: TaskId,

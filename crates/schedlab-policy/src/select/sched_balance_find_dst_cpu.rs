@@ -1,27 +1,27 @@
-//! The least loaded CPU for a new task or a new image (`find_idlest_cpu`, `find_idlest_group`,
-//! `find_idlest_group_cpu`, kernel/sched/fair.c 5.5 and later; `sched_balance_find_dst_*` in 6.12).
+//! The least loaded CPU for a new task or a new image (`sched_balance_find_dst_cpu`, `sched_balance_find_dst_group`,
+//! `sched_balance_find_dst_group_cpu`, kernel/sched/fair.c 5.5 and later; `sched_balance_find_dst_*` in 6.12).
 //!
 //! From the highest domain downwards: the idlest group other than the own one if it is worth it, in it the most recently
 //! idled CPU, else the least loaded; then on from that CPU's next smaller domain. Up to 5.4 groups are compared by load
-//! ([`super::idlest_by_load`]). Left out: exit latencies of idle
+//! ([`super::find_idlest_group_by_load`]). Left out: exit latencies of idle
 //! states (all equal here), NUMA preferences, misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use crate::balance::busiest::adjust_numa_imbalance;
-use crate::balance::stats::{GroupStats, GroupType};
+use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
+use crate::balance::sg_lb_stats::{GroupStats, GroupType};
 use crate::looked::Step;
 use crate::pelt::CAPACITY_SCALE;
-use crate::placement::rules::{GroupsBy, NumaSlack};
 use crate::sched::types::{Tested, WakeKind};
+use crate::select::rules::{GroupsBy, NumaSlack};
 use crate::Sched;
 
 /// Groups beside the own and the chosen one that a record names.
 const GROUPS_TOLD: usize = 6;
 
 impl Sched {
-    /// `find_idlest_cpu`, from the highest domain of `cpu`, which has one.
-    pub(super) fn find_idlest_cpu(
+    /// `sched_balance_find_dst_cpu`, from the highest domain of `cpu`, which has one.
+    pub(super) fn sched_balance_find_dst_cpu(
         &mut self,
         task: TaskId,
         kind: WakeKind,
@@ -36,13 +36,13 @@ impl Sched {
         while below > 0 {
             let level = below - 1;
             let found = match self.rules.groups_by {
-                GroupsBy::Type => self.find_idlest_group(task, cpu, level, tested),
+                GroupsBy::Type => self.sched_balance_find_dst_group(task, cpu, level, tested),
                 GroupsBy::Load => self.find_idlest_group_by_load(task, kind, cpu, level, tested),
             };
             if tested.is_recording() {
                 self.group_steps(cpu, level, found).into_iter().for_each(|step| tested.step(|| step));
             }
-            let new = found.map(|group| self.find_idlest_group_cpu(task, cpu, level, group, tested));
+            let new = found.map(|group| self.sched_balance_find_dst_group_cpu(task, cpu, level, group, tested));
             match new {
                 Some(new) if new != cpu => {
                     let weight = self.domains.at(cpu, level).weight;
@@ -55,7 +55,7 @@ impl Sched {
         cpu
     }
 
-    /// The steps of `find_idlest_group`: the own group, some others, and the one that it chose last.
+    /// The steps of `sched_balance_find_dst_group`: the own group, some others, and the one that it chose last.
     #[cold]
     fn group_steps(&self, cpu: CpuId, level: usize, found: Option<usize>) -> Vec<Step> {
         let (domain, function) = (self.domains.at(cpu, level), self.fair.config.version.names.idlest_group);
@@ -71,8 +71,14 @@ impl Sched {
         own.into_iter().chain(others.take(GROUPS_TOLD).map(|group| step(group, "not chosen"))).chain([last]).collect()
     }
 
-    /// `find_idlest_group`: another group than the CPU's own, or `None` to stay.
-    fn find_idlest_group(&self, task: TaskId, cpu: CpuId, level: usize, tested: &mut Tested) -> Option<usize> {
+    /// `sched_balance_find_dst_group`: another group than the CPU's own, or `None` to stay.
+    fn sched_balance_find_dst_group(
+        &self,
+        task: TaskId,
+        cpu: CpuId,
+        level: usize,
+        tested: &mut Tested,
+    ) -> Option<usize> {
         let domain = self.domains.at(cpu, level);
         let local_group = self.domains.local_group(cpu, level);
         let affinity = self.tasks[task.index()].affinity.as_deref();
@@ -84,10 +90,10 @@ impl Sched {
                 continue;
             }
             group.cpus.iter().for_each(|cpu| tested.add(&self.topology, *cpu));
-            let stats = self.group_stats_without(group, domain.imbalance_pct, task);
+            let stats = self.update_sg_wakeup_stats(group, domain.imbalance_pct, task);
             if index == local_group {
                 local = Some(stats);
-            } else if idlest.is_none_or(|(_, best)| is_idler(&best, &stats, self.rules.idlest_by_util)) {
+            } else if idlest.is_none_or(|(_, best)| update_pick_idlest(&best, &stats, self.rules.idlest_by_util)) {
                 idlest = Some((index, stats));
             }
         }
@@ -138,8 +144,8 @@ impl Sched {
         }
     }
 
-    /// `find_idlest_group_cpu`.
-    fn find_idlest_group_cpu(
+    /// `sched_balance_find_dst_group_cpu`.
+    fn sched_balance_find_dst_group_cpu(
         &self,
         task: TaskId,
         this: CpuId,
@@ -155,7 +161,7 @@ impl Sched {
         for &cpu in cpus.iter().filter(|cpu| self.tasks[task.index()].allows(**cpu)) {
             tested.add(&self.topology, cpu);
             let idle = self.idle.is_idle(cpu);
-            if !idle && self.is_usable_for(task, cpu) {
+            if !idle && self.choose_idle_cpu(task, cpu) {
                 let function = self.fair.config.version.names.idlest_group_cpu;
                 tested.step(|| Step::of(function, cpu, "its first", "nothing but SCHED_IDLE there: taken"));
                 return cpu;
@@ -181,7 +187,7 @@ impl Sched {
 }
 
 /// `update_pick_idlest`: whether `group` is a better choice than `best`.
-fn is_idler(best: &GroupStats, group: &GroupStats, by_util: bool) -> bool {
+fn update_pick_idlest(best: &GroupStats, group: &GroupStats, by_util: bool) -> bool {
     if group.kind != best.kind {
         return group.kind < best.kind;
     }

@@ -19,7 +19,7 @@ use crate::Sched;
 impl Sched {
     /// `newidle_balance`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
     /// [`Sched::idle_enter`].
-    pub fn newidle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+    pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         let rq = &mut self.rqs[cpu.index()];
         if rq.nr_running > 0 || (rq.ttwu_pending && self.rules.newidle_by_cost) {
@@ -61,7 +61,7 @@ impl Sched {
             }
             let Some(weight) = self.newidle_chance(cpu, level) else { continue };
             let (passes, looked_at) = (moves.passes, moves.looked_at);
-            let (pulled, go_on) = self.load_balance(cpu, level, CpuIdle::Newly, now, moves);
+            let (pulled, go_on) = self.sched_balance_rq(cpu, level, CpuIdle::Newly, now, moves);
             let took = u64::from(moves.passes - passes) * self.balance_cost.per_pass
                 + u64::from(moves.looked_at - looked_at) * self.balance_cost.per_cpu;
             spent += took;
@@ -69,7 +69,7 @@ impl Sched {
             let hz = u64::from(self.fair.config.hz);
             let state = self.domains.state_mut(cpu, level);
             if self.rules.newidle_by_cost {
-                state.note_newidle(took, success, jiffies, hz);
+                state.update_newidle_cost(took, success, jiffies, hz);
             } else {
                 state.max_newidle_lb_cost = state.max_newidle_lb_cost.max(took);
             }
@@ -91,7 +91,7 @@ impl Sched {
         let state = self.domains.state_mut(cpu, level);
         let weight = 1 + state.newidle_ratio;
         if dice > weight {
-            state.count_newidle(0);
+            state.update_newidle_stats(0);
             return None;
         }
         Some((1024 + weight / 2) / weight)
@@ -99,15 +99,15 @@ impl Sched {
 
     /// When the domain is next due on an idle CPU (`update_next_balance`).
     fn next_balance_at(&self, cpu: CpuId, level: usize) -> Jiffies {
-        self.domains.state(cpu, level).last_balance + self.balance_interval(cpu, level, false)
+        self.domains.state(cpu, level).last_balance + self.get_sd_balance_interval(cpu, level, false)
     }
 }
 
 impl DomainState {
     /// `update_newidle_cost` after a pass.
-    fn note_newidle(&mut self, took: Nanos, success: u32, jiffies: Jiffies, hz: Jiffies) {
+    fn update_newidle_cost(&mut self, took: Nanos, success: u32, jiffies: Jiffies, hz: Jiffies) {
         if took > 0 {
-            self.count_newidle(success);
+            self.update_newidle_stats(success);
         }
         if took > self.max_newidle_lb_cost {
             self.max_newidle_lb_cost = took;
@@ -128,7 +128,7 @@ impl DomainState {
     }
 
     /// `update_newidle_stats`.
-    fn count_newidle(&mut self, success: u32) {
+    fn update_newidle_stats(&mut self, success: u32) {
         self.newidle_call += 1;
         self.newidle_success += success;
         if self.newidle_call >= 1024 {

@@ -7,7 +7,7 @@ use crate::sched::rq::Jiffies;
 use crate::sched::task::Wakee;
 
 /// `record_wakee`; `wakee` is its birth.
-pub(crate) fn record(waker: &mut Wakee, wakee: u64, jiffies: Jiffies, hz: Jiffies) {
+pub(crate) fn record_wakee(waker: &mut Wakee, wakee: u64, jiffies: Jiffies, hz: Jiffies) {
     if jiffies > waker.decayed + hz {
         waker.flips >>= 1;
         waker.decayed = jiffies;
@@ -19,7 +19,7 @@ pub(crate) fn record(waker: &mut Wakee, wakee: u64, jiffies: Jiffies, hz: Jiffie
 }
 
 /// `wake_wide`.
-pub(crate) fn is_wide(waker_flips: u32, wakee_flips: u32, llc_size: u32) -> bool {
+pub(crate) fn wake_wide(waker_flips: u32, wakee_flips: u32, llc_size: u32) -> bool {
     let (slave, master) = (waker_flips.min(wakee_flips), waker_flips.max(wakee_flips));
     slave >= llc_size && u64::from(master) >= u64::from(slave) * u64::from(llc_size)
 }
@@ -38,7 +38,7 @@ mod tests {
             (100, 3, 4, false),
             (1, 1, 1, true),
         ] {
-            assert_eq!(is_wide(waker, wakee, llc), wide, "{waker} {wakee} {llc}");
+            assert_eq!(wake_wide(waker, wakee, llc), wide, "{waker} {wakee} {llc}");
         }
     }
 
@@ -48,7 +48,7 @@ mod tests {
         for (task, jiffies, flips) in
             [(1, 0, 1), (1, 5, 1), (2, 6, 2), (1, 7, 3), (1, 250, 3), (1, 251, 1), (2, 1000, 1), (2, 1001, 1)]
         {
-            record(&mut waker, task, jiffies, 250);
+            record_wakee(&mut waker, task, jiffies, 250);
             assert_eq!(waker.flips, flips, "task {task} at {jiffies}");
         }
     }

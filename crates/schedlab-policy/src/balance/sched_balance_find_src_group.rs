@@ -1,18 +1,18 @@
-//! The group and the CPU to pull from, and how much (`find_busiest_group`, `calculate_imbalance`,
-//! `find_busiest_queue`, kernel/sched/fair.c; `sched_balance_find_src_*` in 6.12).
+//! The group and the CPU to pull from, and how much (`sched_balance_find_src_group`, `calculate_imbalance`,
+//! `sched_balance_find_src_rq`, kernel/sched/fair.c; `sched_balance_find_src_*` in 6.12).
 //!
-//! Read in 5.7 to 7.2; the differences are [`crate::placement::rules::PlacementRules`], and up to 5.4 groups are compared by
-//! load ([`super::by_load`]). Left out: misfit
+//! Read in 5.7 to 7.2; the differences are [`crate::select::rules::PlacementRules`], and up to 5.4 groups are compared by
+//! load ([`super::find_busiest_group_by_load`]). Left out: misfit
 //! tasks of asymmetric machines, asymmetric packing, energy-aware early exit, NUMA task preferences (`fbq_type`).
 
 use schedlab_model::CpuId;
 
-use super::stats::{GroupStats, GroupType};
+use super::sg_lb_stats::{GroupStats, GroupType};
 use super::{CpuIdle, Env, Migrate};
 use crate::features::Feature;
 use crate::pelt::CAPACITY_SCALE;
-use crate::placement::rules::{GroupsBy, NumaSlack};
 use crate::sched::types::Moves;
+use crate::select::rules::{GroupsBy, NumaSlack};
 use crate::Sched;
 
 /// `NUMA_IMBALANCE_MIN`.
@@ -34,8 +34,8 @@ impl DomainStats {
 }
 
 impl Sched {
-    /// `find_busiest_group`: index of the group to pull from; the amount goes to `env`.
-    pub(super) fn find_busiest_group(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
+    /// `sched_balance_find_src_group`: index of the group to pull from; the amount goes to `env`.
+    pub(super) fn sched_balance_find_src_group(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
         if self.rules.groups_by == GroupsBy::Load {
             return self.find_busiest_group_by_load(env, moves);
         }
@@ -58,15 +58,15 @@ impl Sched {
         let pressed = self.rt.in_use() && self.rules.reduced_capacity && env.idle != CpuIdle::Not;
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
-        let local = self.group_stats(&domain.groups[local_group], pct, (false, false), considers);
+        let local = self.update_sg_lb_stats(&domain.groups[local_group], pct, (false, false), considers);
         let (total_load, total_capacity) = (local.load, local.capacity);
         let mut stats = DomainStats { local, local_group, busiest: None, total_load, total_capacity };
         for step in 1..count {
             let index = (local_group + step) % count;
-            let group = self.group_stats(&domain.groups[index], pct, (smt_balance, pressed), considers);
+            let group = self.update_sg_lb_stats(&domain.groups[index], pct, (smt_balance, pressed), considers);
             stats.total_load += group.load;
             stats.total_capacity += group.capacity;
-            if self.is_busier(env, &stats, index, &group) {
+            if self.update_sd_pick_busiest(env, &stats, index, &group) {
                 stats.busiest = Some((index, group));
             }
         }
@@ -79,7 +79,7 @@ impl Sched {
     }
 
     /// `update_sd_pick_busiest`.
-    fn is_busier(&self, env: &Env, stats: &DomainStats, index: usize, group: &GroupStats) -> bool {
+    fn update_sd_pick_busiest(&self, env: &Env, stats: &DomainStats, index: usize, group: &GroupStats) -> bool {
         if group.h_nr_running == 0 {
             return false;
         }
@@ -107,7 +107,7 @@ impl Sched {
         }
     }
 
-    /// The tests of `find_busiest_group`, first match wins.
+    /// The tests of `sched_balance_find_src_group`, first match wins.
     fn is_imbalanced(&self, env: &Env, stats: &DomainStats, group: usize, busiest: &GroupStats) -> bool {
         let (domain, local) = (self.domains.at(env.this, env.level), &stats.local);
         if matches!(busiest.kind, GroupType::Imbalanced | GroupType::MisfitTask) {
@@ -240,8 +240,8 @@ impl Sched {
         self.idle.llc_mut(llc).nr_idle_scan = nr_idle_scan(sum, width as u64, u64::from(domain.imbalance_pct));
     }
 
-    /// `find_busiest_queue`: the CPU of the group to take tasks from.
-    pub(super) fn find_busiest_queue(&self, env: &Env, group: usize) -> Option<CpuId> {
+    /// `sched_balance_find_src_rq`: the CPU of the group to take tasks from.
+    pub(super) fn sched_balance_find_src_rq(&self, env: &Env, group: usize) -> Option<CpuId> {
         let domain = self.domains.at(env.this, env.level);
         let (group, pct) = (&domain.groups[group], domain.imbalance_pct);
         let (mut busiest, mut busiest_capacity) = ((None, 0), 1);

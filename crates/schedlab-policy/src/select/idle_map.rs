@@ -200,14 +200,14 @@ impl IdleMap {
     }
 
     /// `is_core_idle`: every other thread of the core is idle.
-    pub fn siblings_idle(&self, cpu: CpuId) -> bool {
+    pub fn is_core_idle(&self, cpu: CpuId) -> bool {
         let core = &self.cores[self.core_of(cpu)];
         core.idle as usize + usize::from(!self.is_idle(cpu)) == core.threads.len()
     }
 
     /// `__update_idle_core`: the CPU's idle task is switched in.
-    pub fn update_idle_core(&mut self, cpu: CpuId) {
-        if self.smt && self.siblings_idle(cpu) {
+    pub fn __update_idle_core(&mut self, cpu: CpuId) {
+        if self.smt && self.is_core_idle(cpu) {
             let llc = self.llc_of(cpu);
             self.llc_mut(llc).has_idle_cores = true;
         }
@@ -268,9 +268,9 @@ mod tests {
         let llc = map.llc_of(CpuId(0));
         map.llc_mut(llc).has_idle_cores = false;
         map.set(CpuId(1), false, false);
-        map.update_idle_core(CpuId(0));
+        map.__update_idle_core(CpuId(0));
         assert!(!map.llc(llc).has_idle_cores);
-        map.update_idle_core(CpuId(1));
+        map.__update_idle_core(CpuId(1));
         assert!(map.llc(llc).has_idle_cores, "the CPU's own state is not asked");
     }
 }

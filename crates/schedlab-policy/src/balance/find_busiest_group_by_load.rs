@@ -1,4 +1,4 @@
-//! The busiest group by load (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`, kernel/sched/fair.c 5.2).
+//! The busiest group by load (`sched_balance_find_src_group`, `calculate_imbalance`, `fix_small_imbalance`, kernel/sched/fair.c 5.2).
 //!
 //! What balancing compared before 5.5: each group's runnable load per capacity. A group is overloaded if it has more tasks
 //! than CPUs and little capacity left, or if its tasks should be spread over siblings. The imbalance is what brings both to
@@ -39,17 +39,17 @@ impl Group {
     }
 
     /// `group_has_capacity`.
-    fn has_capacity(&self, pct: u64) -> bool {
+    fn group_has_capacity(&self, pct: u64) -> bool {
         self.nr_running < self.weight || self.capacity * 100 > self.util * pct
     }
 
     /// `group_is_overloaded`.
-    fn is_overloaded(&self, pct: u64) -> bool {
+    fn group_is_overloaded(&self, pct: u64) -> bool {
         self.nr_running > self.weight && self.capacity * 100 < self.util * pct
     }
 }
 
-/// What the tests of `find_busiest_group` look at.
+/// What the tests of `sched_balance_find_src_group` look at.
 struct Compared {
     local: Group,
     busiest: Group,
@@ -61,19 +61,19 @@ struct Compared {
 }
 
 impl Sched {
-    /// `find_busiest_group`: index of the group to pull from; the amount goes to `env`.
+    /// `sched_balance_find_src_group`: index of the group to pull from; the amount goes to `env`.
     pub(super) fn find_busiest_group_by_load(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
         self.update_group_capacity(env);
         let domain = self.domains.at(env.this, env.level);
         moves.looked_at += domain.weight;
         let (pct, count) = (u64::from(domain.imbalance_pct), domain.groups.len());
         let local_group = self.domains.local_group(env.this, env.level);
-        let local = self.load_of_group(env, local_group, pct);
+        let local = self.update_sg_lb_stats_by_load(env, local_group, pct);
         let (mut load, mut capacity, mut busiest) = (local.load, local.capacity, None::<(usize, Group)>);
         for step in 1..count {
             let index = (local_group + step) % count;
-            let mut group = self.load_of_group(env, index, pct);
-            if env.level > 0 && local.has_capacity(pct) && group.nr_running > local.nr_running + 1 {
+            let mut group = self.update_sg_lb_stats_by_load(env, index, pct);
+            if env.level > 0 && local.group_has_capacity(pct) && group.nr_running > local.nr_running + 1 {
                 group.kind = Kind::Overloaded;
             }
             load += group.load;
@@ -92,12 +92,12 @@ impl Sched {
         let dst_load_per_task = self.fair.cpu_load(env.dst).checked_div(nr).unwrap_or(0);
         let compared = Compared { local, busiest, avg_load: load * CAPACITY_SCALE / capacity, pct, dst_load_per_task };
         env.migrate = Migrate::Load;
-        env.imbalance = if compared.is_imbalanced(env.idle) { compared.imbalance() } else { 0 };
+        env.imbalance = if compared.is_imbalanced(env.idle) { compared.calculate_imbalance() } else { 0 };
         (env.imbalance > 0).then_some(index)
     }
 
     /// `update_sg_lb_stats`.
-    fn load_of_group(&self, env: &Env, index: usize, pct: u64) -> Group {
+    fn update_sg_lb_stats_by_load(&self, env: &Env, index: usize, pct: u64) -> Group {
         let group = &self.domains.at(env.this, env.level).groups[index];
         let weight = group.cpus.len() as u64;
         let kind = Kind::Other;
@@ -116,7 +116,7 @@ impl Sched {
         }
         stats.load_per_task = stats.load.checked_div(stats.nr_running).unwrap_or(0);
         stats.kind = match () {
-            () if stats.is_overloaded(pct) => Kind::Overloaded,
+            () if stats.group_is_overloaded(pct) => Kind::Overloaded,
             () if group.imbalance => Kind::Imbalanced,
             () => Kind::Other,
         };
@@ -132,7 +132,7 @@ impl Sched {
 }
 
 impl Compared {
-    /// The tests of `find_busiest_group`, first match wins.
+    /// The tests of `sched_balance_find_src_group`, first match wins.
     fn is_imbalanced(&self, idle: CpuIdle) -> bool {
         let (local, busiest) = (&self.local, &self.busiest);
         if busiest.kind == Kind::Imbalanced {
@@ -140,7 +140,7 @@ impl Compared {
         }
         // Marked as overloaded by a preference for siblings, too.
         let no_capacity = busiest.kind == Kind::Overloaded;
-        if idle != CpuIdle::Not && local.has_capacity(self.pct) && no_capacity {
+        if idle != CpuIdle::Not && local.group_has_capacity(self.pct) && no_capacity {
             return true;
         }
         if local.avg_load() >= busiest.avg_load() || local.avg_load() >= self.avg_load {
@@ -153,14 +153,14 @@ impl Compared {
     }
 
     /// `calculate_imbalance`.
-    fn imbalance(&self) -> u64 {
+    fn calculate_imbalance(&self) -> u64 {
         let (local, busiest) = (&self.local, &self.busiest);
         let per_task = match busiest.kind {
             Kind::Imbalanced => busiest.load_per_task.min(self.avg_load),
             _ => busiest.load_per_task,
         };
         if busiest.avg_load() <= self.avg_load || local.avg_load() >= self.avg_load {
-            return self.small_imbalance(per_task).unwrap_or(0);
+            return self.fix_small_imbalance(per_task).unwrap_or(0);
         }
         let above = busiest.avg_load() - self.avg_load;
         let most = if busiest.kind == Kind::Overloaded && local.kind == Kind::Overloaded {
@@ -174,13 +174,13 @@ impl Compared {
         let room = (self.avg_load - local.avg_load()) * local.capacity;
         let imbalance = (most * busiest.capacity).min(room) / CAPACITY_SCALE;
         if imbalance < per_task {
-            return self.small_imbalance(per_task).unwrap_or(imbalance);
+            return self.fix_small_imbalance(per_task).unwrap_or(imbalance);
         }
         imbalance
     }
 
     /// `fix_small_imbalance`: one task, if that makes things no worse, or uses more capacity.
-    fn small_imbalance(&self, per_task: u64) -> Option<u64> {
+    fn fix_small_imbalance(&self, per_task: u64) -> Option<u64> {
         let (local, busiest) = (&self.local, &self.busiest);
         let (local_per_task, times) = match local.nr_running {
             0 => (self.dst_load_per_task, 2),
@@ -216,7 +216,7 @@ mod tests {
             capacity: weight * CAPACITY_SCALE,
             load_per_task: load.checked_div(nr).unwrap_or(0),
         };
-        if group.is_overloaded(125) {
+        if group.group_is_overloaded(125) {
             group.kind = Kind::Overloaded;
         }
         group
@@ -251,7 +251,7 @@ mod tests {
         ] {
             let util = |nr: u64| nr.min(4) * 1024;
             let both = compared(group(4, local, util(local)), group(4, busiest, util(busiest)));
-            let found = both.is_imbalanced(idle).then(|| both.imbalance());
+            let found = both.is_imbalanced(idle).then(|| both.calculate_imbalance());
             assert_eq!(found, expected, "{local} against {busiest}, {idle:?}");
         }
     }
@@ -265,6 +265,6 @@ mod tests {
         assert!(both.is_imbalanced(CpuIdle::Idle) && !both.is_imbalanced(CpuIdle::Not));
         // 1536 + 256 < 2048 + 256, and no capacity is gained: then 4 * (min(1024, 1280) + min(8192, 2304)) against
         // now 4 * (min(1024, 1536) + min(8192, 2048)): 3328 > 3072 per CPU, so a task moves.
-        assert_eq!(both.imbalance(), 1024);
+        assert_eq!(both.calculate_imbalance(), 1024);
     }
 }

@@ -112,7 +112,7 @@ pub struct PlacementRules {
     pub remote_queue: RemoteQueue,
     /// `avg_idle`.
     pub idle_spell: IdleSpell,
-    /// `find_idlest_group`, `find_busiest_group`.
+    /// `sched_balance_find_dst_group`, `find_busiest_group`.
     pub groups_by: GroupsBy,
     /// Among groups with equally many idle CPUs a new task goes to the one used least (5.10 and later).
     pub idlest_by_util: bool,

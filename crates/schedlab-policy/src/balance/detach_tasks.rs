@@ -13,8 +13,8 @@ use super::{CpuIdle, Env, Migrate};
 use crate::decision::{Decision, Verdict};
 use crate::fair::{Dequeue, Enqueue};
 use crate::features::Feature;
-use crate::placement::rules::{DetachLimit, GroupsBy};
 use crate::sched::types::{Moves, WakeKind};
+use crate::select::rules::{DetachLimit, GroupsBy};
 use crate::{FairPolicy, Resched, Sched};
 
 /// What affinity did to a pass (`LBF_*`).
@@ -136,7 +136,7 @@ impl Sched {
             return false;
         }
         let failed = self.domains.state(env.this, env.level).nr_balance_failed;
-        if self.rules.prefers_eligible && failed == 0 && self.fair.ineligible_on(task, env.dst) {
+        if self.rules.prefers_eligible && failed == 0 && self.fair.task_is_ineligible_on_dst_cpu(task, env.dst) {
             return false;
         }
         let state = &self.tasks[task.index()];

@@ -50,7 +50,7 @@ impl GroupStats {
     }
 
     /// `group_classify`.
-    fn classify(&mut self, pct: u32, imbalance: bool, smt_balance: bool) {
+    fn group_classify(&mut self, pct: u32, imbalance: bool, smt_balance: bool) {
         let (capacity, pct) = (self.capacity, u64::from(pct));
         let waiting = capacity * pct < self.runnable * 100;
         let used = self.util * pct;
@@ -72,7 +72,7 @@ impl GroupStats {
 
 impl Sched {
     /// `update_sg_lb_stats`. `considers` leaves out CPUs already found to be pinned.
-    pub(crate) fn group_stats(
+    pub(crate) fn update_sg_lb_stats(
         &self,
         group: &Group,
         pct: u32,
@@ -81,10 +81,10 @@ impl Sched {
     ) -> GroupStats {
         let mut stats = self.sum_group(group, &considers);
         if pressed {
-            stats.misfit_load = self.pressed_load(group, pct, considers);
+            stats.misfit_load = self.max_load_of_reduced_capacity(group, pct, considers);
         }
         let smt_balance = smt_balance && group.smt && stats.nr_running > 1;
-        stats.classify(pct, group.imbalance, smt_balance);
+        stats.group_classify(pct, group.imbalance, smt_balance);
         if stats.kind == GroupType::Overloaded {
             stats.avg_load = stats.relative_load();
         }
@@ -106,7 +106,7 @@ impl Sched {
     }
 
     /// `update_sg_wakeup_stats`: the group without `task`, which counts only at exec: a new one is on no queue yet.
-    pub(crate) fn group_stats_without(&self, group: &Group, pct: u32, task: TaskId) -> GroupStats {
+    pub(crate) fn update_sg_wakeup_stats(&self, group: &Group, pct: u32, task: TaskId) -> GroupStats {
         let mut stats = self.sum_group(group, |_| true);
         let (home, entity) = (self.tasks[task.index()].cpu, self.fair.entity(task));
         if entity.on_rq && group.mask.has(home) {
@@ -117,7 +117,7 @@ impl Sched {
             stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);
             stats.idle_cpus += u32::from(self.rqs[home.index()].nr_running == 1);
         }
-        stats.classify(pct, group.imbalance, false);
+        stats.group_classify(pct, group.imbalance, false);
         if matches!(stats.kind, GroupType::FullyBusy | GroupType::Overloaded) {
             stats.avg_load = stats.relative_load();
         }
@@ -169,7 +169,7 @@ mod tests {
         ] {
             let runnable = u64::from(nr_running) * CAPACITY_SCALE;
             let mut stats = GroupStats { nr_running, util, runnable, ..GroupStats::of(weight) };
-            stats.classify(117, imbalance, smt);
+            stats.group_classify(117, imbalance, smt);
             assert_eq!(stats.kind, expected, "{nr_running} tasks on {weight} CPUs at {util}");
         }
     }

@@ -4,24 +4,24 @@
 //! one ([`idlest`]). Left out: energy-aware placement, asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as
 //! wakers, migration-disabled tasks.
 
+mod find_idlest_group_by_load;
 pub(crate) mod idle_map;
-mod idle_sibling;
-pub(crate) mod idlest;
-mod idlest_by_load;
 mod looks;
-mod passes;
 pub(crate) mod rules;
-pub(crate) mod scan;
+mod sched_balance_find_dst_cpu;
+pub(crate) mod select_idle_cpu;
+mod select_idle_cpu_up_to_5_11;
+mod select_idle_sibling;
 mod wake_affine;
-pub(crate) mod wakee;
+pub(crate) mod wake_wide;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::decision::{Class, Decision, Verdict, FALLBACK, ONLY_ALLOWED, STAYS};
 use crate::features::Feature;
 use crate::looked::Step;
-use crate::placement::rules::{RecentCpu, RemoteQueue};
 use crate::sched::types::{Selection, Tested, WakeKind};
+use crate::select::rules::{RecentCpu, RemoteQueue};
 use crate::Sched;
 
 impl Sched {
@@ -102,7 +102,7 @@ impl Sched {
         if self.domains.depth(this) == 0 {
             return (prev, "no domain");
         }
-        (self.find_idlest_cpu(task, kind, (this, prev), tested), "idlest group")
+        (self.sched_balance_find_dst_cpu(task, kind, (this, prev), tested), "idlest group")
     }
 
     /// `record_wakee` for whatever runs on the waking CPU, its idle task included.
@@ -113,7 +113,7 @@ impl Sched {
             Some(curr) => &mut self.tasks[curr.index()].wakee,
             None => &mut self.idle_wakees[this.index()],
         };
-        wakee::record(waker, birth, jiffies, hz);
+        wake_wide::record_wakee(waker, birth, jiffies, hz);
     }
 
     /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it.
@@ -128,7 +128,7 @@ impl Sched {
         };
         let wakee = self.tasks[task.index()].wakee.flips;
         let llc_size = self.idle.llc(self.idle.llc_of(this)).cpus.len() as u32;
-        let wide = wakee::is_wide(waker, wakee, llc_size);
+        let wide = wake_wide::wake_wide(waker, wakee, llc_size);
         if wide {
             let numbers = [("waker's flips", i64::from(waker)), ("wakee's flips", i64::from(wakee))];
             tested.step(|| Step::of("wake_wide", this, "waker's", "too many wakees: no candidate").with(numbers));
@@ -147,7 +147,7 @@ impl Sched {
     /// `ttwu_queue_cond`: whether the wakeup goes through the target's wakelist (and an IPI), so that the target
     /// enqueues it itself. `leaving`: the task has not left that CPU yet (`p->on_cpu`), which is why none was selected.
     #[must_use]
-    pub fn queue_remote(&self, task: TaskId, waker_cpu: CpuId, target: CpuId, leaving: bool) -> bool {
+    pub fn ttwu_queue_cond(&self, task: TaskId, waker_cpu: CpuId, target: CpuId, leaving: bool) -> bool {
         if !self.fair.config.has(Feature::TtwuQueue) || !self.tasks[task.index()].allows(target) {
             return false;
         }
