@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help compare build test lint bench agreement clean prerequisites
+.PHONY: help compare build test lint bench agreement docs clean prerequisites
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -46,6 +46,11 @@ bench: build
 ## make agreement  how often the rows decide the recorded corpus as its kernels did, as docs/models/replay.md shows it
 agreement: build
 	@$(BIN)/python tools/agreement.py
+
+## make docs      the documentation site in out/docs
+docs: $(VENV)/built-for-tests
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs out/docs
+	@echo "site: out/docs/index.html"
 
 ## make clean     remove everything that was built
 clean:

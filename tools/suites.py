@@ -1,9 +1,9 @@
-"""Runs the test suites one after the other and adds up what they say.
+"""Runs the test suites one after the other and adds up their results.
 
-`suites.py [GROUP...]` runs the suites of those groups, all by default. A suite is a row of SUITES; all its output goes
-to out/tests/NAME.log and is shown when it fails. The last line, `N passed, N failed, N skipped`, is what CI reads. A
-test that cannot run here prints a line `skipped: WHAT: WHY`; such lines are shown and counted. Budgets are printed
-beside the times and decide nothing, except that a suite at ten times its budget is taken to hang and is ended.
+`suites.py [GROUP...]` runs the suites of these groups, by default all. A suite is a row of SUITES. Its output goes to
+out/tests/NAME.log and is shown if it fails. The last line, `N passed, N failed, N skipped`, is the result. A test that
+cannot run here prints a line `skipped: WHAT: WHY`; such lines are shown and counted. Budgets are printed beside the times
+and decide nothing, except that a suite that takes ten times its budget is assumed to hang and is killed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ SHOWN_LINES = 120
 
 @dataclass(frozen=True)
 class Suite:
-    """One command whose output tells how many tests passed; a command that tells nothing counts as one test."""
+    """One command whose output says how many tests passed; a command without such output counts as one test."""
 
     name: str
     groups: str
     command: str
     budget_min: float
 
+
+EXAMPLES = ("README.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
+"""Pages whose console blocks are run and compared."""
 
 SUITES = [
     Suite("rust-format", "lint", "cargo fmt --all --check -- --color never", 0.5),
@@ -49,14 +52,15 @@ SUITES = [
     Suite("python", "python", "python -m pytest -p no:cacheprovider", 2),
     Suite("real-arms", "arms", "python tools/real_arms.py", 4),
     Suite("package", "package", "python tools/check_package.py", 2),
-    Suite("readme", "readme", "python tools/console_examples.py check README.md docs/explain.md", 2),
+    Suite("docs", "docs", "sphinx-build -q -W --keep-going -b html docs out/docs", 1),
+    Suite("examples", "readme", f"python tools/console_examples.py check {' '.join(EXAMPLES)}", 2),
     Suite("picture", "readme", "python tools/picture.py check", 1),
 ]
 
 
 @dataclass
 class Score:
-    """What a suite came to."""
+    """Counts of one suite."""
 
     passed: int = 0
     failed: int = 0
@@ -82,7 +86,7 @@ def main(groups: Sequence[str]) -> int:
 
 
 def run(suite: Suite) -> Score:
-    """Run one suite, log it, show what a person needs to see of it."""
+    """Run one suite, write its log, print its result and its failures."""
     began = time.monotonic()
     code, output = execute(suite.command, suite.budget_min * 600)
     (LOGS / f"{suite.name}.log").write_text(output)
@@ -101,7 +105,7 @@ def run(suite: Suite) -> Score:
 
 
 def execute(command: str, limit_s: float) -> tuple[int, str]:
-    """Exit code and output, with .venv first in the path; a hanging command is ended with all its children."""
+    """Exit code and output, with .venv first in the path; a command that hangs is killed with all its children."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     process = subprocess.Popen(
         shlex.split(command),
@@ -121,7 +125,7 @@ def execute(command: str, limit_s: float) -> tuple[int, str]:
         output, _ = process.communicate()
         if not isinstance(e, subprocess.TimeoutExpired):
             raise
-        return 1, f"{output}\nended after {limit_s:.0f} s: it hangs\n"
+        return 1, f"{output}\nkilled after {limit_s:.0f} s: it hangs\n"
     return process.returncode, output
 
 
@@ -130,11 +134,11 @@ PYTEST = re.compile(r"\b(\d+) (passed|failed|skipped|errors?)\b")
 OWN = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 SKIP = re.compile(r"^(?:skipped: |NOT RUN: |SKIPPED )(.*)$", re.M)
 RUST_SKIP = re.compile(r"^(?:test \S+ \.\.\. )?(?:skipped|NOT RUN): (.*)$", re.M)
-"""The harness may have begun the line with the test's name."""
+"""The test harness may have printed the name of the test on the same line."""
 
 
 def count(output: str, code: int) -> Score:
-    """Read what cargo test, pytest or a script of ours says; an exit code that nothing explains is one test."""
+    """Parse the output of cargo test, pytest or a script of ours; an unexplained exit code counts as one failed test."""
     score = Score()
     for found in (*CARGO.findall(output), *OWN.findall(output)):
         passed, failed, skipped = (int(n or 0) for n in found)
