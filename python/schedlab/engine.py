@@ -57,9 +57,9 @@ class Engine:
                 scenario.handle, variant, seed, trace=trace, cancel=cancel, check_determinism=check_determinism
             )
         record = json.loads(text)
-        parted = record.pop("determinism", "same")
-        if parted != "same":
-            raise RunError(f"two runs of {variant} seed {seed} differ: {parted}", hint="this is a bug in schedlab")
+        divergence = record.pop("determinism", "same")
+        if divergence != "same":
+            raise RunError(f"two runs of {variant} seed {seed} differ: {divergence}", hint="this is a bug in schedlab")
         return Run.from_record(record)
 
     def ablation(self, scenario: Scenario, a: str, b: str) -> list[dict[str, Any]]:

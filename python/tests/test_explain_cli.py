@@ -36,8 +36,8 @@ def scenario(tmp_path: Path) -> str:
 def test_the_first_different_decision_is_told(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", scenario, "cfs", "eevdf"]) == 0
     out = capsys.readouterr().out
-    assert "two, seed 1: cfs and eevdf part at " in out
-    assert "who runs next?" in out
+    assert "two, seed 1: cfs and eevdf first differ at " in out
+    assert "which task runs next?" in out
     assert "pick_next_entity: smallest vruntime" in out
     assert "pick_eevdf: earliest eligible deadline" in out
     assert len(out.splitlines()) <= 30
@@ -46,7 +46,7 @@ def test_the_first_different_decision_is_told(scenario: str, capsys: pytest.Capt
 
 def test_variants_that_never_part(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", scenario, "eevdf", "same"]) == 0
-    assert "never part" in capsys.readouterr().out
+    assert "do not differ" in capsys.readouterr().out
     assert main(["explain", scenario, "eevdf", "same", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["parted"]) == ("schedlab.explain/1", False)
@@ -138,7 +138,7 @@ def test_costs_are_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
     assert main(["explain", str(path)]) == 0
     out = capsys.readouterr().out
-    assert "no decision: costs parted them" in out, out
+    assert "no decision differs, only costs" in out, out
     assert " since its last common event " in out
     assert " decisions before are alike" in out
 

@@ -22,60 +22,60 @@ _COUNTS = {"last CPU", "waker's CPU", "may test", "CPUs of the cache", "tasks le
     "running priority",
     "next priority",
 }
-"""Compared numbers that are no times."""
+"""Compared numbers that are not times."""
 
 _QUESTIONS = {
-    "preempt_check": "does {task} preempt on waking?",
-    "tick": "the tick: must {task} go?",
-    "hrtick": "the slice-end timer: must {task} go?",
-    "accounting": "{task} is charged: must it go?",
-    "throttle": "{task}'s group is throttled: must it go?",
-    "pick": "who runs next?",
-    "placement": "where does {task} go?",
-    "delayed_wakeup": "where does {task} go? (it woke while its dequeue was delayed)",
-    "pull": "is {task} pulled here?",
-    "order": "no decision: costs parted them",
+    "preempt_check": "does {task} preempt when it wakes?",
+    "tick": "the tick: must {task} be rescheduled?",
+    "hrtick": "the slice-end timer: must {task} be rescheduled?",
+    "accounting": "update_curr: must {task} be rescheduled?",
+    "throttle": "the group of {task} is throttled: must it be rescheduled?",
+    "pick": "which task runs next?",
+    "placement": "where is {task} placed?",
+    "delayed_wakeup": "where is {task} placed? (it woke while its dequeue was delayed)",
+    "pull": "is {task} pulled to this CPU?",
+    "order": "no decision differs, only costs",
 }
 
 _ANSWERS = {
     "pick": "picks {task}",
     "preempt": "{task} preempts",
     "keep": "{task} waits",
-    "expire": "{task} must go",
-    "stay": "{task} goes on",
-    "delay": "{task} sleeps in the queue",
-    "place": "{task} goes to CPU {cpu}",
-    "pull": "{task} comes from CPU {cpu}",
-    "search": "a search for {task}",
+    "expire": "{task} is rescheduled",
+    "stay": "{task} keeps running",
+    "delay": "{task} stays queued (delayed dequeue)",
+    "place": "{task} is placed on CPU {cpu}",
+    "pull": "{task} is pulled from CPU {cpu}",
+    "search": "a search for an idle CPU for {task}",
     "throttle": "{task} is throttled",
     "unthrottle": "{task} is no longer throttled",
-    "leave": "{task} leaves",
+    "leave": "{task} is dequeued",
 }
 
 
 def parting_document(
     scenario: Scenario, variants: tuple[str, str], seed: int, parting: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The engine's answer with what it is about."""
+    """The engine's answer, headed by the question."""
     head = {"schema": PARTING_SCHEMA, "scenario": scenario.name, "seed": seed, "variants": list(variants)}
     return {**head, "parted": parting is not None, **(parting or {})}
 
 
 def why_document(scenario: Scenario, variant: str, seed: int, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The engine's answer with what it is about."""
+    """The engine's answer, headed by the question."""
     head = {"schema": WHY_SCHEMA, "scenario": scenario.name, "seed": seed, "variant": variant}
     return {**head, **answer}
 
 
 def parting_text(scenario: Scenario, variants: tuple[str, str], seed: int, parting: Mapping[str, Any] | None) -> str:
-    """At most some 25 lines: the question, then each variant's answer, rule and queue."""
+    """About 25 lines: the question, then each variant's answer, rule and queue."""
     both = " and ".join(variants)
     if parting is None:
-        return f"{scenario.name}, seed {seed}: {both} never part: every scheduler event is the same"
+        return f"{scenario.name}, seed {seed}: {both} do not differ: every scheduler event is the same"
     names = parting["tasks"]
     question = _QUESTIONS[parting["question"]].format(task=task(parting["pid"], names))
     lines = [
-        f"{scenario.name}, seed {seed}: {both} part at {ms(parting['time_ns'])} ms on CPU {parting['cpu']}, "
+        f"{scenario.name}, seed {seed}: {both} first differ at {ms(parting['time_ns'])} ms on CPU {parting['cpu']}, "
         f"after {parting['common_events']:,} common scheduler events",
         question,
     ]
@@ -89,7 +89,7 @@ def parting_text(scenario: Scenario, variants: tuple[str, str], seed: int, parti
 
 
 def _costs(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
-    """Which events changed places, what the CPU spent before, and that no decision did it."""
+    """Which events changed their order, and the overhead of the CPU before them."""
     costs, (a, b) = parting["costs"], variants
     lines = []
     for moved in costs["events"]:
@@ -110,13 +110,13 @@ def _costs(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
 
 
 def _before(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
-    """Where the same rule met other numbers, or only time differs: whether any decision before did."""
-    words = "  the same rule on other numbers; " if parting["same_rule"] else "  "
+    """If the same rule met different numbers, or only times differ: whether any earlier decision differs."""
+    words = "  the same rule on different numbers; " if parting["same_rule"] else "  "
     if parting["unlike"] is None:
-        return [f"{words}all {parting['alike']:,} decisions before are alike: costs moved them"]
+        return [f"{words}all {parting['alike']:,} earlier decisions are alike, only costs differ"]
     both = zip(variants, parting["unlike"], strict=True)
-    told = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, parting)}: ")]
-    return [f"{words}the first unlike of {parting['alike']:,} decisions made no event differ by itself:", *told]
+    shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, parting)}: ")]
+    return [f"{words}of {parting['alike']:,} earlier decisions the first that differs changed no event by itself:", *shown]
 
 
 def _apart(ns: int) -> str:
@@ -132,8 +132,8 @@ def _side(name: str, side: Mapping[str, Any], parting: Mapping[str, Any]) -> lis
         lines += placement_lines(decision)
     lines.append("  " + _event(side, parting["cpu"]))
     if parting["question"] == "order":
-        lines.append(f"  overhead of all CPUs until then: {ms(side['overhead_ns'])} ms")
-    # Where a task goes is a matter of CPUs, which stand above.
+        lines.append(f"  overhead of all CPUs up to then: {ms(side['overhead_ns'])} ms")
+    # A placement is about CPUs, which are shown above.
     if side["queue"] is not None and not (decision and decision.get("looked")):
         lines += queue_lines(side["queue"], names, [parting["pid"]], parting["groups"])
     return lines
@@ -141,21 +141,21 @@ def _side(name: str, side: Mapping[str, Any], parting: Mapping[str, Any]) -> lis
 
 def _unasked(question: str) -> str:
     return {
-        "tick": "no tick of this CPU then, or nobody else waited",
-        "preempt_check": "not asked: the CPU was to reschedule already, or idle",
-        "delayed_wakeup": "woken where it is still queued; no CPU is chosen (ttwu_runnable, DELAY_DEQUEUE)",
-        "pull": "no pull",
+        "tick": "no tick of this CPU at that time, or no other task waiting",
+        "preempt_check": "not checked: the CPU was idle, or was going to reschedule anyway",
+        "delayed_wakeup": "woken while it is still queued, so no CPU is selected (ttwu_runnable, DELAY_DEQUEUE)",
+        "pull": "nothing is pulled",
         "order": "no decision differs",
-    }.get(question, "not asked")
+    }.get(question, "not decided")
 
 
 def _answer(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
-    """`names`: the whole answer, for the names in it."""
+    """`names` is the whole document, which holds the names of tasks and groups."""
     return _ANSWERS[decision["verdict"]].format(task=_whom(decision, names), cpu=decision["other_cpu"])
 
 
 def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
-    """A task, the group whose entity stood for it, a group, or the real-time class."""
+    """A task, with the group whose entity decided if there is one; a group; or the real-time class."""
     pid, number = decision["pid"], decision["group"]
     by = group(number, names["groups"]) if number is not None else None
     if pid is None:
@@ -166,14 +166,14 @@ def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
 
 def _rule(decision: Mapping[str, Any], before: str = "  ", after: str = "") -> list[str]:
     """When, by which function, feature and rule; the numbers on a line of their own where they do not fit."""
-    # The CPUs that a placement compares stand in a table of their own.
+    # The CPUs that a placement compares have a table of their own.
     compared = [] if decision["verdict"] == "place" and decision.get("looked") else decision["compared"]
     numbers = ", ".join(f"{name} {_number(name, n)}" for name, n in compared)
     feature = f" [{decision['feature']}]" if decision["feature"] else ""
     rule = decision["rule"].removeprefix(f"{decision['function']}: ")
     head = f"{before}{ms(decision['time_ns'])} {decision['function']}{feature}: {rule}"
     if decision["verdict"] not in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
-        after = {"lazy": "; asks lazily", "full": "; asks at once", None: ""}[decision["asked"]] + after
+        after = {"lazy": "; sets NEED_RESCHED_LAZY", "full": "; sets NEED_RESCHED", None: ""}[decision["asked"]] + after
     tail = f"({numbers}){after}" if numbers else after
     if numbers and len(head) + 1 + len(tail) > WIDTH:
         return [head, _INDENT + tail]
@@ -185,7 +185,7 @@ def _number(name: str, n: int) -> str:
 
 
 def _event(side: Mapping[str, Any], cpu: int) -> str:
-    """What came of it on the CPU where the runs part, which need not be the one of the decision."""
+    """The next event on the CPU where the runs differ, which may be another CPU than that of the decision."""
     if side["event"] is None:
         return f"no further scheduler event on CPU {cpu}"
     decision = side["decision"]
@@ -194,13 +194,13 @@ def _event(side: Mapping[str, Any], cpu: int) -> str:
 
 
 def why_text(scenario: Scenario, variant: str, seed: int, answer: Mapping[str, Any]) -> str:
-    """Who runs instead, by which decision, and what ended it."""
+    """The task that runs instead, the decision that let it run, and the end of the wait."""
     head = f"{scenario.name}, {variant} ({answer['kernel']}), seed {seed}, at {ms(answer['at_ns'])} ms"
     return "\n".join([head, *why_lines(answer)])
 
 
 def why_lines(answer: Mapping[str, Any]) -> list[str]:
-    """The answer without its first line, which says what was asked; of a run or of a recorded trace."""
+    """The answer without the line that repeats the question; for a simulated run or a recorded trace."""
     names = answer["tasks"]
     who = task(answer["pid"], names)
     lines = [f"{who} {_state(answer)} on CPU {answer['cpu']}"]
@@ -218,7 +218,7 @@ def _state(answer: Mapping[str, Any]) -> str:
     ago = f" for {ms(answer['at_ns'] - since)} ms" if since is not None else ""
     woken = answer["woken_ns"]
     if answer["state"] in ("waiting", "throttled"):
-        word = "waits" if answer["state"] == "waiting" else "is throttled, it waits"
+        word = "waits" if answer["state"] == "waiting" else "is throttled and waits"
         after = f", woken {ms(answer['at_ns'] - woken)} ms ago" if woken is not None and woken != since else ""
         return f"{word}{ago}" + (" since its wakeup" if woken is not None and woken == since else after)
     if answer["state"] == "sleeping":
@@ -243,27 +243,27 @@ def _turn(answer: Mapping[str, Any]) -> list[str]:
     if answer["kept_total"] > len(answer["kept"]):
         lines.append(f"  kept {answer['kept_total'] - len(answer['kept'])} times, then")
     for decision in answer["kept"]:
-        about = "" if decision["verdict"] != "keep" else f"; {_whom(decision, answer)} had woken"
+        about = "" if decision["verdict"] != "keep" else f"; at the wakeup of {_whom(decision, answer)}"
         if decision["verdict"] != "keep" and decision["group"] is not None:
             about = f"; of {group(decision['group'], answer['groups'])}"
         lines += _rule(decision, "  kept   ", about)
     if answer["asked"]:
         how = {"full": "TIF_NEED_RESCHED", "lazy": "TIF_NEED_RESCHED_LAZY"}[answer["asked"]]
-        lines.append(f"  {how} is set: it goes at the next point where the kernel looks")
+        lines.append(f"  {how} is set: it is rescheduled at the next point where the kernel checks the flag")
     if answer["next_tick_ns"] is not None:
         lines.append(f"  next tick at {ms(answer['next_tick_ns'])} ms")
     return lines
 
 
 def _place(answer: Mapping[str, Any]) -> list[str]:
-    """Why it waits on this CPU and on no other; a recorded trace does not tell."""
+    """Why it waits on this CPU; a recorded trace does not say."""
     if (idle := answer.get("idle_cpus")) is None:
         return []
-    free = f"idle now and allowed: CPU {cpu_list(idle)}" if idle else "no CPU that it may use is idle"
+    free = f"idle now and allowed: CPU {cpu_list(idle)}" if idle else "none of its allowed CPUs is idle"
     placed = answer["placed"]
     if placed is None:
         return [free]
-    came = {"pull": f"pulled here from CPU {placed['other_cpu']}"}.get(placed["verdict"], "put here")
+    came = {"pull": f"pulled here from CPU {placed['other_cpu']}"}.get(placed["verdict"], "placed here")
     return [free, *_rule(placed, f"{came} "), *placement_lines(placed)]
 
 
@@ -271,10 +271,10 @@ def _end(answer: Mapping[str, Any]) -> list[str]:
     if answer["state"] == "dead":
         return []
     if answer["ended_ns"] is None:
-        return ["nothing ends that before the run does"]
+        return ["it lasts until the end of the run"]
     ended = {"waiting": "it runs", "throttled": "it runs", "running": "it leaves the CPU"}.get(
         answer["state"], "it is woken"
     )
     lines = [f"{ended} at {ms(answer['ended_ns'])} ms, after {ms(answer['ended_ns'] - answer['at_ns'])} ms more"]
-    told = [_rule(d, f"  {_answer(d, answer)}: ") + placement_lines(d) for d in answer["ended_by"]]
-    return lines + [line for several in told for line in several]
+    causes = [_rule(d, f"  {_answer(d, answer)}: ") + placement_lines(d) for d in answer["ended_by"]]
+    return lines + [line for several in causes for line in several]
