@@ -112,7 +112,7 @@ variant = [
 """
 
 
-def test_groups_and_quotas_are_told_by_their_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_groups_and_quotas_are_named_by_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "groups.toml"
     path.write_text(GROUPS)
     assert main(["explain", str(path), "even", "more"]) == 0
@@ -121,14 +121,14 @@ def test_groups_and_quotas_are_told_by_their_paths(tmp_path: Path, capsys: pytes
     assert ": picks group /b\n" in out
     assert main(["explain", str(path), "--variant", "even", "--task", "three", "--at", "49ms"]) == 0
     out = capsys.readouterr().out
-    assert "is throttled, it waits for " in out
+    assert "is throttled and waits for " in out
     assert "group /b/c is throttled: " in out
     assert " throttle_cfs_rq: its pool is empty (runtime left " in out
     assert "throttled here: group /b/c" in out
     assert "group /b/c is no longer throttled: 50.000000 unthrottle_cfs_rq" in out
 
 
-def test_costs_are_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_difference_of_costs_alone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "costs.toml"
     path.write_text(
         'machine = "laptop-8"\nduration = "100ms"\n'
@@ -140,7 +140,7 @@ def test_costs_are_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert "no decision differs, only costs" in out, out
     assert " since its last common event " in out
-    assert " decisions before are alike" in out
+    assert " earlier decisions are alike" in out
 
 
 PLACED = """
