@@ -19,7 +19,7 @@ import fake_engine
 from schedlab import api
 from schedlab.arms import noise, process, state
 from schedlab.arms.arm import Flag
-from schedlab.arms.host import HostArm
+from schedlab.arms.host import HostArm, usable_cpus
 from schedlab.arms.order import ORDERS
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine
@@ -86,6 +86,17 @@ def measured(root: Path, compared: Scenario, store: Store | None = None) -> Any:
     arm.prepare(compared)
     result, _ = api.run_all(Engine(fake_engine), compared, store=store, arm=arm)
     return result
+
+
+def test_the_affinity_of_the_caller_is_not_that_of_the_run() -> None:
+    inherited = os.sched_getaffinity(0)
+    usable = usable_cpus()
+    try:
+        os.sched_setaffinity(0, {min(inherited)})
+        assert usable_cpus() == usable >= len(inherited)
+        assert os.sched_getaffinity(0) == {min(inherited)}
+    finally:
+        os.sched_setaffinity(0, inherited)
 
 
 REFUSED = [

@@ -13,6 +13,7 @@ mod clock;
 mod counters;
 mod error;
 mod exec;
+mod inherited;
 mod life;
 mod log;
 mod memory;

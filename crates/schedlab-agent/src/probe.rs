@@ -32,6 +32,7 @@ pub fn probe() -> Json {
         "tracefs": answer(tracing::permitted()),
         "debugfs_sched": Path::new("/sys/kernel/debug/sched/features").exists(),
         "perf_event_paranoid": text("/proc/sys/kernel/perf_event_paranoid"),
+        "defaults": works(|| crate::inherited::reset().is_ok()),
         "affinity": works(|| attributes::affinity(&first(&allowed)).is_ok()),
         "nice_negative": works(|| attributes::nice(-20).is_ok()),
         "fifo": works(|| attributes::policy(Policy::Fifo(1)).is_ok()),

@@ -14,6 +14,7 @@ use crate::burn::Speed;
 use crate::clock;
 use crate::counters::Counters;
 use crate::error::{os, AgentError, Result};
+use crate::inherited;
 use crate::program::launch::GRACE;
 use crate::program::Real;
 use crate::result::{self, Ended, Measured};
@@ -39,6 +40,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
         return Err(AgentError::cannot(what, "sysctl kernel.sched_autogroup_enabled=1"));
     }
     refuse_latency_nice(spec)?;
+    inherited::reset()?;
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
         spec.workloads.iter().flat_map(|w| &w.programs).flat_map(|p| &p.ops).any(|op| matches!(op, Op::System(_)));

@@ -11,6 +11,7 @@ use crate::error::{AgentError, Result};
 use crate::life::{self, First};
 use crate::supervise::Plan;
 use crate::sys::{self, Forked};
+use crate::tracing;
 use crate::world::{Failure, World};
 
 /// What the root starts: a process for every group of tasks; with autogroup, in a session for every workload.
@@ -20,13 +21,15 @@ pub struct Start {
     autogroup: bool,
     sessions: Vec<i32>,
     leaders: Vec<(i32, u32)>,
+    supervisor: u32,
 }
 
 impl Start {
     /// Plans the start of every workload's tasks.
     pub fn plan(world: &'static World, spec: &RunSpec) -> Result<Start> {
         let groups = groups(world, spec)?;
-        Ok(Start { world, groups, autogroup: spec.autogroup, sessions: Vec::new(), leaders: Vec::new() })
+        let supervisor = std::process::id();
+        Ok(Start { world, groups, autogroup: spec.autogroup, sessions: Vec::new(), leaders: Vec::new(), supervisor })
     }
 
     /// How many tasks there are.
@@ -115,6 +118,7 @@ impl Plan for Start {
         if let Some(groups) = &self.world.groups {
             groups.remove();
         }
+        tracing::remove_instance_of(self.supervisor);
     }
 }
 

@@ -84,6 +84,20 @@ pub fn permitted() -> std::result::Result<(), String> {
     Instance::begin(64, &EVENTS).map(drop)
 }
 
+/// The instance of a supervisor, by its process id.
+fn instance_of(tracefs: &Path, pid: u32) -> PathBuf {
+    tracefs.join("instances").join(format!("schedlab-{pid}"))
+}
+
+/// Removes the instance of a supervisor that has ended and left it. The kernel refuses while its buffers are open, so one
+/// in use stays.
+pub fn remove_instance_of(pid: u32) {
+    if let Ok(tracefs) = mounted() {
+        // Usually there is none.
+        let _ = fs::remove_dir(instance_of(&tracefs, pid));
+    }
+}
+
 impl Recording {
     /// Takes what the kernel has written so far.
     pub fn drain(&mut self) {
@@ -128,7 +142,7 @@ impl Recording {
 impl Instance {
     fn begin(buffer_kb: u32, events: &[&str]) -> std::result::Result<Instance, String> {
         let tracefs = mounted()?;
-        let path = tracefs.join("instances").join(format!("schedlab-{}", std::process::id()));
+        let path = instance_of(&tracefs, std::process::id());
         let made = fs::create_dir(&path);
         made.map_err(|error| format!("{}: {error}; run it as root", path.display()))?;
         let mut instance = Instance { path, tracefs, cpus: Vec::new(), page: 4096 };

@@ -20,6 +20,10 @@ from schedlab.runner import Job
 from schedlab.scenario import Scenario, Variant
 
 
+MOST_CPUS = 1024
+"""CPU_SETSIZE of libc."""
+
+
 class HostArm:
     """The running kernel. `root` stands before every system path, for tests."""
 
@@ -94,7 +98,7 @@ class HostArm:
             return agent.report(out.read_text(), self._place(seen, heard).to_record(), wall)
 
     def _place(self, seen: dict[str, str], heard: dict[str, Any]) -> Place:
-        machine = f"the running kernel {seen.get('release', '')}, {len(os.sched_getaffinity(0))} CPUs"
+        machine = f"the running kernel {seen.get('release', '')}, {usable_cpus()} CPUs"
         return Place(machine=machine, state=seen, noise=heard)
 
     def _check_kernel(self, scenario: Scenario) -> None:
@@ -109,6 +113,16 @@ class HostArm:
             hint=f"{works}; --arm vm boots other kernels",
             file=scenario.file,
         )
+
+
+def usable_cpus() -> int:
+    """How many CPUs the agent may use: those of the cpuset, because it does not keep the affinity of its caller."""
+    inherited = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, range(MOST_CPUS))
+        return len(os.sched_getaffinity(0))
+    finally:
+        os.sched_setaffinity(0, inherited)
 
 
 def _named(variants: Sequence[Variant]) -> str:

@@ -104,6 +104,7 @@ impl Cpus {
 
 /// Measures everything.
 pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibration> {
+    crate::inherited::reset()?;
     let effort = Effort::new(quick);
     let cpus = Cpus::new(topology, &crate::run::allowed_cpus()?)?;
     // Where that is permitted, other tasks disturb less.
