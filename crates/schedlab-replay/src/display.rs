@@ -1,7 +1,8 @@
-//! A report for people.
+//! A report as text.
 
 use std::fmt;
 
+use crate::inputs::InputGroup;
 use crate::report::{Disagreement, Part, Report, Score, StateMiss, StateScores};
 
 impl fmt::Display for Report {
@@ -10,7 +11,7 @@ impl fmt::Display for Report {
         writeln!(f, "\n  decision              judged    agree    share   95% interval")?;
         line(f, "contested picks", &self.picks)?;
         line(f, "preemptions", &self.preemptions)?;
-        for part in self.kinds.iter().chain(&self.cpus).chain(&self.classes) {
+        for part in self.kinds.iter().chain(&self.cpus).chain(&self.nice) {
             line(f, &format!("  {}", title(part)), &part.score)?;
         }
         writeln!(f, "  baselines")?;
@@ -35,7 +36,7 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if report.recorded_row == Some(report.row) {
         report.refused.iter().try_for_each(|word| writeln!(f, "warning: {word}"))?;
     }
-    if trace.sessions && trace.placed == 0 {
+    if trace.sessions && trace.grouped == 0 {
         writeln!(f, "warning: sessions are groups; tasks seen at the start are taken for tasks of none")?;
     }
     if trace.lost > 0 {
@@ -69,15 +70,26 @@ fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {} {}: {}", part.count, part.kind, part.reason)?;
     }
     writeln!(f, "no decision: {} preempt checks with need-resched set already", report.not_asked)?;
-    writeln!(f, "tasks: {} seen, state of {} taken from the trace once", report.tasks.seen, report.tasks.taken)?;
+    writeln!(f, "tasks: {} seen", report.tasks.seen)?;
+    for (group, title) in [
+        (InputGroup::State, "state taken from the trace"),
+        (InputGroup::StateAgain, "state taken again"),
+        (InputGroup::Operation, "other inputs"),
+    ] {
+        let all = report.inputs.iter().filter(|input| input.group == group);
+        let named: Vec<String> = all.map(|input| format!("{} {}", input.count, input.name)).collect();
+        writeln!(f, "{title}: {}", if named.is_empty() { "none".to_owned() } else { named.join(", ") })?;
+    }
+    let looks: Vec<String> = report.look_ahead.iter().map(|look| format!("{} {}", look.records, look.name)).collect();
+    writeln!(f, "records for which later ones were consulted: {}", looks.join(", "))?;
     if report.tasks.guessed > 0 {
         writeln!(f, "warning: no record shows a task's state; {} tasks taken for long sleepers", report.tasks.guessed)?;
     }
     if report.tasks.solved > 0 {
         writeln!(f, "no record shows a task's state: {} lags solved for from decisions", report.tasks.solved)?;
     }
-    if report.out_of_step > 0 {
-        writeln!(f, "out of step {} times: the trace had a task where the model had not", report.out_of_step)?;
+    if report.desyncs > 0 {
+        writeln!(f, "desync: the trace had a task on another CPU or queue than the model {} times", report.desyncs)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Why a recorded task waits at a moment: its queue as the row has it, who runs, and the decisions since.
+//! Why a recorded task waits at a moment: its queue in the model, the running task, and the decisions that let it run.
 //!
-//! The numbers are the model's, the events the kernel's: where the model would have chosen otherwise, both are told.
+//! The numbers are the model's, the events the kernel's. Where the model would have picked another task, the answer has both.
 
 use std::collections::BTreeMap;
 
@@ -8,80 +8,14 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::fair::{EntityState, QueueView};
 use schedlab_policy::told::Told;
-use serde::Serialize;
 
+use crate::answer::{Answer, Question, Why};
 use crate::model::Model;
-use crate::operation::Operation;
-use crate::window::Window;
+use crate::operation::{Input, Operation, Switch, Wakeup};
+use crate::trace::Window;
 
-/// How many of the decisions that kept the running task are told.
+/// How many of the decisions that let the running task run on are listed.
 const KEPT: usize = 4;
-
-/// Which task, at which time of the trace.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Question {
-    /// A pid, or a name.
-    pub task: String,
-    /// In ns, on the trace's clock.
-    pub at: Nanos,
-}
-
-/// What can be answered.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Why.
-    Why(Box<Why>),
-    /// Not exactly one task of the fair class goes by that name; these do.
-    Tasks(Vec<Pid>),
-    /// The trace has no such time; its first and last record.
-    Outside(Nanos, Nanos),
-}
-
-/// A task at a moment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Why {
-    /// Names of every task mentioned, by pid.
-    pub tasks: BTreeMap<Pid, String>,
-    /// Names of groups: a trace says who shares a session, not what it is called.
-    pub groups: BTreeMap<u32, String>,
-    /// The row.
-    pub kernel: &'static str,
-    /// When.
-    pub at_ns: Nanos,
-    /// Whose queue.
-    pub cpu: u32,
-    /// Who.
-    pub pid: Pid,
-    /// `waiting`, `delayed`, `running` or `sleeping`.
-    pub state: &'static str,
-    /// Since when.
-    pub since_ns: Option<Nanos>,
-    /// When it was woken last.
-    pub woken_ns: Option<Nanos>,
-    /// What a sleeper waits for: a trace does not say.
-    pub waits_for: Option<&'static str>,
-    /// Who runs there; `None` is idle or another class.
-    pub runner: Option<Pid>,
-    /// The row's own pick where the runner got the CPU, level by level from the root down.
-    pub picked: Vec<Told>,
-    /// Whether that was the kernel's.
-    pub agrees: Option<bool>,
-    /// The last decisions that left it there.
-    pub kept: Vec<Told>,
-    /// How many there were.
-    pub kept_total: u64,
-    /// Always empty: the flag is in the trace's records, the next tick in none.
-    pub asked: Option<&'static str>,
-    /// See `asked`.
-    pub next_tick_ns: Option<Nanos>,
-    /// The queue.
-    pub queue: QueueView,
-    /// When the state ended.
-    pub ended_ns: Option<Nanos>,
-    /// By which decisions of the row.
-    pub ended_by: Vec<Told>,
-}
 
 /// The turn of a CPU's running task.
 #[derive(Clone, Default)]
@@ -92,27 +26,27 @@ struct Turn {
     kept_total: u64,
 }
 
-/// What is known of a task's last changes.
+/// The last changes of a task.
 #[derive(Clone, Copy, Default)]
-struct Past {
+struct LastChange {
     since: Option<Nanos>,
     woken: Option<Nanos>,
 }
 
-/// A question on its way through a trace.
-pub(crate) struct Asking {
+/// A question while the trace is replayed.
+pub struct Asking {
     question: Question,
     turns: BTreeMap<CpuId, Turn>,
-    past: BTreeMap<Pid, Past>,
+    changes: BTreeMap<Pid, LastChange>,
     answer: Option<Answer>,
 }
 
 impl Asking {
     pub fn new(question: Question) -> Self {
-        Asking { question, turns: BTreeMap::new(), past: BTreeMap::new(), answer: None }
+        Asking { question, turns: BTreeMap::new(), changes: BTreeMap::new(), answer: None }
     }
 
-    /// Before a record of this time is applied.
+    /// Before a record of this time is replayed.
     pub fn reach(&mut self, model: &Model, time: Nanos, window: &Window<'_>) {
         if self.answer.is_none() && time > self.question.at {
             self.answer = Some(self.now(model, window));
@@ -121,8 +55,8 @@ impl Asking {
 
     fn now(&self, model: &Model, window: &Window<'_>) -> Answer {
         let tasks: Vec<Pid> = match self.question.task.parse() {
-            Ok(pid) => model.place_of(pid).map(|_| pid).into_iter().collect(),
-            Err(_) => window.named(&self.question.task).filter(|pid| model.place_of(*pid).is_some()).collect(),
+            Ok(pid) => model.cpu_of(pid).map(|_| pid).into_iter().collect(),
+            Err(_) => window.named(&self.question.task).filter(|pid| model.cpu_of(*pid).is_some()).collect(),
         };
         match (self.question.at < window.start(), tasks.as_slice()) {
             (true, _) => Answer::Outside(window.start(), window.end()),
@@ -132,10 +66,10 @@ impl Asking {
     }
 
     fn why(&self, model: &Model, pid: Pid) -> Answer {
-        let Some((cpu, queue)) = model.place_of(pid).map(|cpu| (cpu, model.queue_view(cpu))) else {
+        let Some((cpu, queue)) = model.cpu_of(pid).map(|cpu| (cpu, model.queue_view(cpu))) else {
             return Answer::Tasks(Vec::new());
         };
-        let past = self.past.get(&pid).copied().unwrap_or_default();
+        let change = self.changes.get(&pid).copied().unwrap_or_default();
         let runner = queue
             .entities
             .iter()
@@ -151,8 +85,8 @@ impl Asking {
             cpu: cpu.0,
             pid,
             state: state(&queue, pid),
-            since_ns: past.since,
-            woken_ns: past.woken,
+            since_ns: change.since,
+            woken_ns: change.woken,
             waits_for: None,
             runner,
             agrees: picked_pid.map(|picked| Some(picked) == runner),
@@ -167,18 +101,19 @@ impl Asking {
         }))
     }
 
-    /// After an operation, with the decisions that the model took in it.
-    pub fn follow(&mut self, model: &Model, operation: &Operation, time: Nanos) {
-        let told: Vec<Told> = model.told(time);
-        self.finish_wait(operation, time, &told);
-        match *operation {
-            Operation::Wake { pid, .. } => {
-                let past = self.past.entry(pid).or_default();
-                (past.since, past.woken) = (Some(time), Some(time));
+    /// After an operation, with the decisions that the model made in it.
+    pub fn follow(&mut self, model: &Model, input: &Input) {
+        let time = input.time;
+        let told: Vec<Told> = model.decisions_told(time);
+        self.finish_wait(&input.operation, time, &told);
+        match input.operation {
+            Operation::Wakeup(Wakeup { pid, .. }) => {
+                let change = self.changes.entry(pid).or_default();
+                (change.since, change.woken) = (Some(time), Some(time));
             }
-            Operation::Switch { cpu, prev, next, .. } => {
+            Operation::Switch(Switch { cpu, prev, next, .. }) => {
                 for pid in [prev, next] {
-                    self.past.entry(pid).or_default().since = Some(time);
+                    self.changes.entry(pid).or_default().since = Some(time);
                 }
                 let picked = last_pick(told);
                 self.turns.insert(cpu, Turn { runner: next, picked, ..Turn::default() });
@@ -205,12 +140,12 @@ impl Asking {
             return;
         }
         let ends = match *operation {
-            Operation::Switch { prev, next, .. } => match why.state {
+            Operation::Switch(Switch { prev, next, .. }) => match why.state {
                 "running" => prev == why.pid,
                 "waiting" => next == why.pid,
                 _ => false,
             },
-            Operation::Wake { pid, .. } => pid == why.pid && why.state != "running" && why.state != "waiting",
+            Operation::Wakeup(Wakeup { pid, .. }) => pid == why.pid && why.state != "running" && why.state != "waiting",
             _ => false,
         };
         if ends {
@@ -233,7 +168,7 @@ impl Asking {
     }
 }
 
-/// The levels of the last pick, the one of a task last.
+/// The levels of the last pick, that of the task last.
 fn last_pick(mut told: Vec<Told>) -> Vec<Told> {
     told.retain(|told| told.verdict == "pick");
     let before = told.iter().rev().skip(1).position(|told| told.pid.is_some());
@@ -252,20 +187,20 @@ fn state(queue: &QueueView, pid: Pid) -> &'static str {
 
 impl Model {
     /// The CPU a task of the fair class is on or was last on.
-    fn place_of(&self, pid: Pid) -> Option<CpuId> {
+    fn cpu_of(&self, pid: Pid) -> Option<CpuId> {
         self.task(pid).map(|id| self.fair.entity(id).cpu)
     }
 
-    /// The clock of the model is the charged time, which is no time of the trace: it is left out.
+    /// Without the model's clock, which is no time of the trace.
     fn queue_view(&self, cpu: CpuId) -> QueueView {
-        QueueView { accounted_ns: None, ..self.fair.queue_view(cpu, |id| self.pid_of(id)) }
+        QueueView { accounted_ns: None, ..self.fair.queue_view(cpu, |id| self.pid(id)) }
     }
 
-    /// What the row has decided in the last operation.
-    fn told(&self, time: Nanos) -> Vec<Told> {
+    /// The row's decisions in the last operation.
+    fn decisions_told(&self, time: Nanos) -> Vec<Told> {
         let decisions = self.fair.decisions.iter().flatten();
         let version = self.fair.config.version;
-        let pid = |decision: &Decision| decision.task().map(|task| self.pid_of(task));
+        let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));
         let fair = decisions.filter(|decision| !matches!(decision.verdict, Verdict::Place(..) | Verdict::Pull(..)));
         fair.map(|decision| Told { time_ns: time, ..Told::of(decision, pid(decision), None, version) }).collect()
     }

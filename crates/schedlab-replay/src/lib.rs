@@ -1,31 +1,35 @@
 //! Replay: does a version row decide what a recorded kernel decided?
 //!
-//! A trace is read once, streaming, as operations on runqueues (`reading`). Each row is driven through them
-//! (`model`): at every switch it is asked whom it would run, at every wakeup and accounting whether the running task
-//! must go; then it is put on the kernel's choice. A task's state is taken from the trace at most once; afterwards
-//! vruntimes are compared and never fed back. The method and its limits: docs/models/replay.md.
+//! The trace is read once, streaming (`trace`), as operations on runqueues (`reader`). Each row is driven through them
+//! (`model`): at every switch it picks a task, at every wakeup and charge it decides whether the running task is
+//! rescheduled; then it is put on the kernel's decision. The method and its limits: docs/models/replay.md.
 
+mod answer;
+mod decision;
 mod display;
 mod explain;
-mod homes;
-mod hypotheses;
+mod groups;
+mod guess;
+mod header;
+mod inputs;
+mod lags;
 mod model;
 mod operation;
-mod reading;
+mod reader;
 mod report;
-mod settings;
-mod step;
+mod summary;
 mod tally;
-mod verdict;
-mod window;
+mod trace;
 
+pub use answer::{Answer, Question, Why};
 pub use display::matrix_table;
-pub use explain::{Answer, Question, Why};
+pub use header::row_of;
+pub use inputs::{InputCount, InputGroup, InputKind};
 pub use report::{
-    Baselines, Disagreement, Part, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo,
-    Unjudgeable, VruntimeSteps,
+    Baselines, Disagreement, LookCount, Part, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts,
+    TraceInfo, Unjudgeable, VruntimeSteps,
 };
-pub use settings::row_of;
+pub use trace::LookAhead;
 
 use std::sync::Arc;
 
@@ -34,22 +38,23 @@ use schedlab_policy::Version;
 use schedlab_trace::{Header, TraceError, TraceReader};
 
 use explain::Asking;
-use homes::Homes;
-use hypotheses::Row;
+use groups::InitialGroups;
+use header::{has_autogroup, settings, tick_beside_hrtick, uses_autogroup, Settings};
+use lags::Row;
 use model::Model;
-use reading::Reading;
-use settings::{has_autogroup, settings, tick_beside_hrtick, uses_autogroup, Settings};
+use operation::Input;
+use reader::{Kernel, Reader};
 use tally::Tally;
-use window::Window;
+use trace::Window;
 
-/// What to do beside the comparison itself.
+/// What to report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Decisions in the first so many ns of the trace do not count: queues fill with tasks not seen before.
+    /// Length of the warm-up: until then queues contain tasks that no record has named, and decisions do not count.
     pub warm_up: Nanos,
     /// How many disagreements are described.
     pub disagreements: usize,
-    /// A moment to explain, as the first row has it.
+    /// A moment to explain, under the first row.
     pub explain: Option<Question>,
 }
 
@@ -81,34 +86,36 @@ pub fn replay_rows(
     let mut first = window.next()?;
     header.nr_cpus = Some(window.fix_cpus(header.nr_cpus));
     let from = window.start() + options.warm_up;
-    let homes = Arc::new(Homes::of(&header));
+    let groups = Arc::new(InitialGroups::of(&header));
     let mut rows: Vec<(Row, Vec<String>)> = versions
         .iter()
         .map(|version| {
             let Settings { config, refused } = settings(&header, version);
             let tally = Tally { from, limit: options.disagreements, ..Tally::default() };
-            (Row::new(Model::new(config, Tally::default(), homes.clone(), window.shows_state()), tally), refused)
+            (Row::new(Model::new(config, Tally::default(), groups.clone(), window.shows_state()), tally), refused)
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
-    let mut reading = Reading::new(
-        header.nr_cpus.unwrap_or(1),
-        (has_autogroup(&header), uses_autogroup(&header)),
-        tick_beside_hrtick(&header),
-    );
-    while let Some(step) = match first.take() {
-        Some(step) => Some(step),
+    let mut reader = Reader::new(Kernel {
+        cpus: header.nr_cpus.unwrap_or(1),
+        has_autogroup: has_autogroup(&header),
+        uses_autogroup: uses_autogroup(&header),
+        tick_beside_hrtick: tick_beside_hrtick(&header),
+    });
+    while let Some(entry) = match first.take() {
+        Some(entry) => Some(entry),
         None => window.next()?,
     } {
         if let (Some(asking), Some((row, _))) = (&mut asking, rows.first()) {
-            asking.reach(row.model(), step.time, &window);
+            asking.reach(row.model(), entry.time, &window);
         }
-        for operation in reading.read(&step, &window) {
+        for operation in reader.read(&entry, &window) {
+            let input = Input { time: entry.time, cpu: entry.cpu, operation };
             for (row, _) in &mut rows {
-                row.apply(&operation, step.time, step.cpu);
+                row.apply(&input);
             }
             if let (Some(asking), Some((row, _))) = (&mut asking, rows.first()) {
-                asking.follow(row.model(), &operation, step.time);
+                asking.follow(row.model(), &input);
             }
         }
     }
@@ -124,20 +131,21 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
     let (records, lost, span_ns) = window.totals();
     let kernel = header.kernel.clone();
     let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
-    let sessions = uses_autogroup(header);
     let trace = TraceInfo {
         kernel,
         cpus: row.model().fair.config.nr_cpus,
         records,
         lost,
         span_ns,
-        sessions,
-        placed: Homes::of(header).len(),
+        sessions: uses_autogroup(header),
+        grouped: InitialGroups::of(header).len(),
     };
     let version = row.model().fair.config.version.name;
     let mut tally = row.tally;
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
         window.name(queued.pid).clone_into(&mut queued.name);
     }
-    Report::new(trace, version, recorded, refused, options.warm_up, tally)
+    let looks = window.looks().filter(|(_, records)| *records > 0);
+    let look_ahead = looks.map(|(purpose, records)| LookCount { purpose, name: purpose.name(), records }).collect();
+    Report { look_ahead, ..Report::new(trace, version, recorded, refused, options.warm_up, tally) }
 }

@@ -1,165 +1,238 @@
-//! What the kernel did, as a trace shows it: the words between reading a trace and asking a model.
+//! What the kernel did, as the trace shows it. A model is given these records and nothing else.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::FairPolicy;
 
-use crate::step::{Address, AgedState, Probe};
+use crate::trace::{Address, CfsRqLoad, Probe};
+
+/// An operation with the record that it was read from: one step of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// Time of the record, by the trace's clock.
+    pub time: Nanos,
+    /// The CPU that emitted it.
+    pub cpu: CpuId,
+    pub operation: Operation,
+}
 
 /// One operation on the runqueues, in the order of the kernel's locks.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
-    /// `update_rq_clock`: the clock of a CPU's runqueue (`clock_task`), for what follows.
-    Clock { cpu: CpuId, clock: Nanos },
-    /// `update_blocked_averages`: the balancer looks at a CPU's loads, at this time of its clock.
-    Age { cpu: CpuId, at: Nanos },
-    /// The load of one group's queue was brought up to date, as this shows it; `tells`: by the balancer, perhaps, which tells
-    /// the group; `in_task`: unless it is the running task's.
-    AgeOne { cpu: CpuId, at: Nanos, state: AgedState, tells: bool, in_task: bool },
-    /// What a group's queue on a CPU has told the group, and what the group knows, once the operation that comes next is over.
-    Told { cpu: CpuId, group: u64, told: Told },
-    /// A task seen for the first time, or again after it was lost.
-    Introduce { pid: Pid, weight: Weight, at: Whereabouts, group: Option<Address>, first: Option<First> },
-    /// `update_curr`: `ran` ns were charged to the current task of `cpu`; `asked`: within a wakeup, when that began.
-    Account { cpu: CpuId, pid: Pid, ran: Nanos, printed: Option<u64>, within: Within, asked: Option<Nanos> },
-    /// The scheduler tick, after its accounting, or the timer of a slice (HRTICK), which always reschedules.
+    /// `update_rq_clock`: `clock_task` of a runqueue from here on.
+    UpdateRqClock { cpu: CpuId, clock: Nanos },
+    /// `sched_balance_update_blocked_averages`, at this time of the CPU's clock.
+    UpdateBlockedAverages { cpu: CpuId, at: Nanos },
+    /// The load average of one group's `cfs_rq` was updated.
+    UpdateCfsRqLoad(CfsRqUpdate),
+    /// The load that a group's `cfs_rq` on a CPU has reported, and the group's sum, once the next operation is over.
+    UpdateTgLoad { cpu: CpuId, group: u64, load: TgLoad },
+    /// A task is seen for the first time, or again after events were lost.
+    AddTask(NewTask),
+    /// `update_curr`.
+    UpdateCurr(Charge),
+    /// `sched_tick` or `hrtick`, after its charge.
     Tick { cpu: CpuId, flag: Flag, timer: Timer },
-    /// A wakeup put a task on a queue (or found it there) and asked whether it preempts.
-    /// `asked`: when `sched_waking` said so; `left`: what the running task is charged next, at most.
-    Wake { cpu: CpuId, pid: Pid, new: bool, asked: Nanos, left: Nanos, first: Option<First>, flag: Flag },
-    /// A task that is on no queue changes CPU. `charged`: so much the running task of `from` was charged by then, of which the
-    /// record is yet to come.
-    Rehome { pid: Pid, from: CpuId, to: CpuId, charged: Nanos },
-    /// The balancer takes a queued task away.
+    /// `ttwu_do_activate`, `ttwu_runnable` or `wake_up_new_task`, with the preemption check.
+    Wakeup(Wakeup),
+    /// `set_task_cpu` of a waking task. `charged`: the running task of `from` was charged by then, but the record of it follows.
+    SetTaskCpu { pid: Pid, from: CpuId, to: CpuId, charged: Nanos },
+    /// `detach_task`.
     Detach { pid: Pid, from: CpuId, to: CpuId },
-    /// The balancer brings it.
+    /// `attach_task`, with the preemption check.
     Attach { pid: Pid, cpu: CpuId, flag: Flag },
-    /// A child is placed on the forking CPU; `sure`: at this time.
-    Fork { cpu: CpuId, parent: Pid, child: Pid, sure: bool },
-    /// The current task leaves the queue, some time before its switch is recorded.
+    /// `sched_fork` or `task_fork_fair`; `certain`: at this time.
+    Fork { cpu: CpuId, parent: Pid, child: Pid, certain: bool },
+    /// The running task is dequeued before its switch is recorded.
     Block { cpu: CpuId, special: bool },
-    /// `schedule()` had nobody left to run, and looks for tasks on other CPUs.
-    RunDry { cpu: CpuId },
-    /// A context switch.
-    Switch { cpu: CpuId, prev: Pid, left: Left, next: Pid, fair: bool },
-    /// `schedule()` chose the running task again; `sure`: from the queue as it stands.
-    Repick { cpu: CpuId, sure: bool },
+    /// `schedule()` finds the queue empty and enters `sched_balance_newidle`.
+    NewidleBalance { cpu: CpuId },
+    /// `__schedule` up to the switch.
+    Switch(Switch),
+    /// `__schedule` picked the running task again; `certain`: from the queue as it is now.
+    Repick { cpu: CpuId, certain: bool },
     /// `sched_move_task` on the running task.
-    Regroup { cpu: CpuId, pid: Pid, to: Group, flag: Flag },
-    /// `sched_yield` by the running task.
+    MoveTask { cpu: CpuId, pid: Pid, to: Group, flag: Flag },
+    /// `sched_yield` of the running task.
     Yield { cpu: CpuId },
     /// `do_set_cpus_allowed`.
     SetAffinity { pid: Pid },
     /// `__sched_setscheduler` among the fair policies.
     SetScheduler { pid: Pid, policy: FairPolicy, nice: i8, slice: Option<Nanos> },
-    /// The same by `sched_setscheduler`, which keeps nice value and slice.
+    /// The same by system call `sched_setscheduler`, which keeps nice value and slice.
     SetPolicy { pid: Pid, policy: FairPolicy },
-    /// `set_user_nice`; a SCHED_IDLE task weighs what it did.
+    /// `set_user_nice`. A SCHED_IDLE task keeps its weight.
     SetNice { pid: Pid, nice: i8 },
-    /// A new weight: nice value, or SCHED_IDLE.
+    /// A task's weight changed, as later records show.
     Reweight { pid: Pid, weight: Weight },
-    /// A task leaves the fair class (`__sched_setscheduler`, a priority boost).
-    Leave { pid: Pid },
-    /// It comes back.
-    Return { pid: Pid, at: Whereabouts },
-    /// A task is gone.
-    Forget { pid: Pid },
-    /// The kernel shows a task's state; at an accounting, as it is afterwards if `charged`.
-    Show { probe: Probe, charged: bool },
-    /// Events are missing: nothing is certain any more.
+    /// `switched_from_fair`.
+    SwitchedFrom { pid: Pid },
+    /// `switched_to_fair`.
+    SwitchedTo { pid: Pid, at: Location },
+    /// A task is dead and off its CPU.
+    Release { pid: Pid },
+    /// The kernel's state of a task; at a charge, the state after it if `charged`.
+    Probe { probe: Probe, charged: bool },
+    /// Events were lost: the state of every queue is unknown.
     Lost,
 }
 
-/// Where a task is when it is first seen.
+/// See [`Operation::UpdateCfsRqLoad`].
+#[derive(Clone, Copy, Debug)]
+pub struct CfsRqUpdate {
+    pub cpu: CpuId,
+    pub at: Nanos,
+    pub state: CfsRqLoad,
+    /// Perhaps the balancer updated it, which then updates `tg->load_avg`.
+    pub by_balancer: bool,
+    /// It was updated in task context.
+    pub in_task: bool,
+}
+
+/// See [`Operation::AddTask`].
+#[derive(Clone, Copy, Debug)]
+pub struct NewTask {
+    pub pid: Pid,
+    pub weight: Weight,
+    pub at: Location,
+    pub group: Option<Address>,
+    pub first: Option<First>,
+}
+
+/// See [`Operation::UpdateCurr`].
+#[derive(Clone, Copy, Debug)]
+pub struct Charge {
+    pub cpu: CpuId,
+    pub pid: Pid,
+    /// The run time.
+    pub ran: Nanos,
+    /// vruntime as the record prints it (up to 6.7).
+    pub printed: Option<u64>,
+    pub caller: Caller,
+    /// In a wakeup: time of its `sched_waking`.
+    pub waking_at: Option<Nanos>,
+}
+
+/// See [`Operation::Wakeup`].
+#[derive(Clone, Copy, Debug)]
+pub struct Wakeup {
+    pub cpu: CpuId,
+    pub pid: Pid,
+    /// `wake_up_new_task`.
+    pub new: bool,
+    /// Time of `sched_waking`.
+    pub waking_at: Nanos,
+    /// The next run time of the running task, an upper bound of what it can be charged here.
+    pub next_charge: Nanos,
+    pub first: Option<First>,
+    pub flag: Flag,
+}
+
+/// See [`Operation::Switch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Switch {
+    pub cpu: CpuId,
+    pub prev: Pid,
+    pub prev_state: PrevState,
+    pub next: Pid,
+    /// The next task is in the fair class.
+    pub next_is_fair: bool,
+}
+
+/// Where a task is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whereabouts {
+pub enum Location {
     Running(CpuId),
     Queued(CpuId),
     Asleep(CpuId),
 }
 
-/// A task's state as the trace shows it for the first time; taken over once, never again.
+/// A task's state where the trace shows it first.
 #[expect(clippy::large_enum_variant, reason = "read once for each task and handed on at once")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum First {
-    /// vruntime as printed after `ran` ns more.
+    /// vruntime as printed after a charge of `ran` ns.
     Printed { vruntime: u64, ran: Nanos },
-    /// A probe, `ran` ns later.
+    /// A probe, after a charge of `ran` ns.
     Probed { probe: Probe, ran: Nanos },
-    /// Nothing: the trace shows no task's state, and every task is taken for one without lag.
-    Guessed,
+    /// The trace shows no task's state.
+    Unknown,
 }
 
 /// The group that a task is moved to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
-    /// The one it is in: the kernel could have groups per session, and does not use them.
+    /// Its own: the kernel is built with autogroups and does not use them.
     Same,
-    /// The root's: an exiting task leaves its session's.
+    /// The root group: an exiting task leaves its autogroup.
     Root,
-    /// A new one: its own session's.
+    /// A new one, its session's.
     New,
 }
 
-/// Which timer fired.
+/// Which timer interrupt it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
     Tick,
     Hrtick,
-    /// One of them: no record tells.
+    /// No record distinguishes the two.
     Either,
 }
 
-/// What an accounting belongs to.
+/// What called `update_curr`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Within {
-    /// The wakeup of this task, which follows and decides.
+pub enum Caller {
+    /// The wakeup of this task; its preemption check follows.
     Wakeup(Pid),
-    /// The tick that follows and decides.
+    /// The tick; its check follows.
     Tick,
-    /// `schedule()`, or a change that decides by itself.
-    Undecided,
+    /// `schedule()`, or a change with a check of its own.
+    NoCheck,
     /// Anything else.
     Other(Flag),
 }
 
-/// The need-resched flag of a CPU around a decision.
+/// Need-resched of a CPU around a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flag {
-    /// It was set before: the kernel does not ask again.
+    /// It was set before: the kernel does not check again.
     pub before: bool,
-    /// It was set after; `None`: the trace does not show it.
+    /// It was set after; `None`: no record shows it.
     pub after: Option<bool>,
-    /// Another decision for the CPU falls before the record that shows the flag: set, it may be due to either.
+    /// The record that shows it comes after another decision for the same CPU: a flag that is set may be due to either.
     pub shared: bool,
 }
 
-/// How a task left the CPU.
+/// How a task left its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Left {
-    /// Runnable.
+pub enum PrevState {
     Runnable,
-    /// Asleep.
     Asleep,
-    /// Dead, parked or stopped: never delayed.
+    /// Dead, parked or stopped (`DEQUEUE_SPECIAL`): the dequeue is never delayed.
     Special,
 }
 
 /// A task's weight by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Weight {
-    /// A nice value.
     Nice(i8),
     /// SCHED_IDLE.
     Idle,
 }
 
-/// What the next probes show of a group.
+/// Load of a group as the next probes show it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Told {
-    /// What its queue on a CPU told it (`tg_load_avg_contrib`).
-    pub told: Option<u64>,
+pub struct TgLoad {
+    /// `tg_load_avg_contrib` of its queue on a CPU.
+    pub contrib: Option<u64>,
     /// `tg->load_avg`.
-    pub all: Option<i64>,
-    /// The load of the queue, and what the group weighs there.
-    pub weighs: Option<(u64, u64)>,
+    pub load_avg: Option<i64>,
+    /// The load of that queue and the weight of its entity.
+    pub weight: Option<QueueWeight>,
+}
+
+/// The load average of a group's queue, and the weight that `calc_group_shares` made of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueWeight {
+    pub load: u64,
+    pub weight: u64,
 }

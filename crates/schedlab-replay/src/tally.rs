@@ -1,73 +1,12 @@
-//! Counting decisions: judged, agreed, unjudged with the reason, by kind, CPU and class of task.
+//! Counting decisions: judged, agreed and unjudged, by kind, CPU and nice value.
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::Nanos;
 
+use crate::decision::{Baseline, Decision, DecisionKind, Outcome, Unjudged};
+use crate::inputs::Inputs;
 use crate::report::{Disagreement, StateMiss, StepMiss};
-
-/// What was decided.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
-    /// Which task runs.
-    Pick,
-    /// Whether a wakee preempts.
-    Wakeup,
-    /// Whether a new task preempts.
-    Fork,
-    /// Whether the tick preempts.
-    Tick,
-    /// Whether another accounting does (EEVDF).
-    Update,
-    /// Whether a task brought by the balancer preempts.
-    Balance,
-    /// Whether a task that changes its group gives way.
-    Move,
-}
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Pick => "pick",
-            Kind::Wakeup => "wakeup",
-            Kind::Fork => "fork",
-            Kind::Tick => "tick",
-            Kind::Update => "update",
-            Kind::Balance => "balance",
-            Kind::Move => "move",
-        }
-    }
-}
-
-/// Why a decision could not be judged.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Unjudged {
-    /// The state of a task that mattered is not known yet.
-    State,
-    /// It depends on a lag that nothing shows, which is narrowed by it.
-    Solved,
-    /// No record shows the need-resched flag after it.
-    Hidden,
-    /// The flag shows only after a later decision, and may be due to that.
-    Shared,
-    /// A slice's own timer (HRTICK) may have fired, for this task or for one before it.
-    Timer,
-    /// The choice fell between two records, and the queue changed there.
-    Time,
-}
-
-impl Unjudged {
-    pub fn reason(self) -> &'static str {
-        match self {
-            Unjudged::State => "a task's state was not known yet",
-            Unjudged::Solved => "an unknown lag is solved for by it",
-            Unjudged::Hidden => "no record shows the outcome",
-            Unjudged::Timer => "the timer of a slice may have fired (HRTICK)",
-            Unjudged::Time => "the queue changed about the time of the choice",
-            Unjudged::Shared => "a later decision may have had the outcome that shows",
-        }
-    }
-}
 
 /// A piece of state that a probe shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -83,13 +22,13 @@ pub enum Field {
     GroupDeadline,
     GroupLag,
     GroupWeight,
-    AboveZero,
-    AboveSum,
-    AboveWeight,
-    AboveCount,
+    ParentZero,
+    ParentSum,
+    ParentWeight,
+    ParentCount,
     Load,
-    Told,
-    LoadOfAll,
+    TgLoadContrib,
+    TgLoad,
 }
 
 impl Field {
@@ -102,30 +41,22 @@ impl Field {
             Field::Sum => "sum",
             Field::Weight => "weight",
             Field::Count => "count",
-            Field::GroupVruntime => "group's vruntime",
-            Field::GroupDeadline => "group's deadline",
-            Field::GroupLag => "group's lag",
-            Field::GroupWeight => "group's weight",
-            Field::AboveZero => "zero above",
-            Field::AboveSum => "sum above",
-            Field::AboveWeight => "weight above",
-            Field::AboveCount => "count above",
-            Field::Load => "load",
-            Field::Told => "load told",
-            Field::LoadOfAll => "load of all CPUs",
+            Field::GroupVruntime => "group vruntime",
+            Field::GroupDeadline => "group deadline",
+            Field::GroupLag => "group lag",
+            Field::GroupWeight => "group weight",
+            Field::ParentZero => "parent zero",
+            Field::ParentSum => "parent sum",
+            Field::ParentWeight => "parent weight",
+            Field::ParentCount => "parent count",
+            Field::Load => "queue load",
+            Field::TgLoadContrib => "tg_load_avg_contrib",
+            Field::TgLoad => "tg load_avg",
         }
     }
 }
 
-/// When, on which CPU and for whom a decision was made.
-#[derive(Clone, Copy, Debug)]
-pub struct Where {
-    pub time: Nanos,
-    pub cpu: CpuId,
-    pub nice: i8,
-}
-
-/// Decisions and agreements.
+/// Decisions and how many of them agreed.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Count {
     pub decisions: u64,
@@ -148,7 +79,7 @@ pub struct Tasks {
     pub solved: u64,
 }
 
-/// Steps of vruntime, and absolute values, that were equal to the nanosecond.
+/// Differences of vruntime between two records of a task, and values, that were equal to the nanosecond.
 #[derive(Clone, Default, Debug)]
 pub struct Steps {
     pub compared: u64,
@@ -164,60 +95,60 @@ pub struct Tally {
     pub from: Nanos,
     /// How many disagreements are described.
     pub limit: usize,
-    pub kinds: BTreeMap<Kind, Count>,
-    pub cpus: BTreeMap<(CpuId, bool), Count>,
-    pub classes: BTreeMap<(&'static str, bool), Count>,
-    pub unjudged: BTreeMap<(Unjudged, Kind), u64>,
+    pub kinds: BTreeMap<DecisionKind, Count>,
+    /// By CPU, and whether it was a pick.
+    pub cpus: BTreeMap<(u32, bool), Count>,
+    /// By range of nice values, and whether it was a pick.
+    pub nice: BTreeMap<(&'static str, bool), Count>,
+    pub unjudged: BTreeMap<(Unjudged, DecisionKind), u64>,
     pub not_asked: u64,
     pub warm_up: u64,
     pub fifo: Count,
     pub lowest_pid: Count,
-    pub never: Count,
+    pub never_preempts: Count,
     pub tasks: Tasks,
     pub steps: Steps,
     pub states: BTreeMap<Field, Count>,
     pub shown: Count,
     pub state_misses: Vec<StateMiss>,
-    pub out_of_step: u64,
+    pub desyncs: u64,
+    pub inputs: Inputs,
     pub disagreements: Vec<Disagreement>,
 }
 
 impl Tally {
-    pub fn judged(&mut self, kind: Kind, at: Where, agreed: bool) {
-        if at.time < self.from {
-            self.warm_up += 1;
-            return;
+    pub fn count(&mut self, decision: Decision) {
+        let Decision { kind, at, outcome, baselines, disagreement } = decision;
+        let counts = at.time >= self.from;
+        let agrees = match outcome {
+            Outcome::NotAsked => {
+                self.not_asked += u64::from(counts);
+                return;
+            }
+            _ if !counts => {
+                self.warm_up += 1;
+                return;
+            }
+            Outcome::Unjudged(why) => {
+                *self.unjudged.entry((why, kind)).or_default() += 1;
+                return;
+            }
+            Outcome::Agrees => true,
+            Outcome::Differs => false,
+        };
+        match baselines {
+            Some(Baseline::Pick { fifo, lowest_pid }) => {
+                self.fifo.add(fifo);
+                self.lowest_pid.add(lowest_pid);
+            }
+            Some(Baseline::Preemption { kept }) => self.never_preempts.add(kept),
+            None => {}
         }
-        let pick = kind == Kind::Pick;
-        self.kinds.entry(kind).or_default().add(agreed);
-        self.cpus.entry((at.cpu, pick)).or_default().add(agreed);
-        self.classes.entry((class(at.nice), pick)).or_default().add(agreed);
-    }
-
-    pub fn unjudged(&mut self, kind: Kind, at: Where, why: Unjudged) {
-        if at.time < self.from {
-            self.warm_up += 1;
-            return;
-        }
-        *self.unjudged.entry((why, kind)).or_default() += 1;
-    }
-
-    /// The flag was set already: the kernel made no decision.
-    pub fn not_asked(&mut self, at: Where) {
-        self.not_asked += u64::from(at.time >= self.from);
-    }
-
-    pub fn baselines(&mut self, at: Where, fifo: bool, lowest_pid: bool) {
-        if at.time >= self.from {
-            self.fifo.add(fifo);
-            self.lowest_pid.add(lowest_pid);
-        }
-    }
-
-    pub fn never_preempts(&mut self, at: Where, agreed: bool) {
-        if at.time >= self.from {
-            self.never.add(agreed);
-        }
+        let pick = kind == DecisionKind::Pick;
+        self.kinds.entry(kind).or_default().add(agrees);
+        self.cpus.entry((at.cpu.0, pick)).or_default().add(agrees);
+        self.nice.entry((nice_range(at.nice), pick)).or_default().add(agrees);
+        self.disagreements.extend(disagreement.map(|described| *described));
     }
 
     pub fn vruntime_step(&mut self, now: Nanos, step: StepMiss, absolute: bool) {
@@ -233,7 +164,7 @@ impl Tally {
         }
     }
 
-    /// What one event shows: kernel and model.
+    /// What one event shows: the kernel's numbers and the model's.
     pub fn state(&mut self, at: StateMiss, fields: &[(Field, i64, i64)]) {
         if at.time_ns < self.from || fields.is_empty() {
             return;
@@ -249,13 +180,14 @@ impl Tally {
         self.shown.add(all);
     }
 
-    pub fn wants_disagreement(&self, now: Nanos) -> bool {
+    /// Whether one more disagreement is to be described.
+    pub fn describes_disagreement(&self, now: Nanos) -> bool {
         now >= self.from && self.disagreements.len() < self.limit
     }
 
-    /// Picks, or everything else, together.
+    /// Picks, or all other decisions, together.
     pub fn total(&self, picks: bool) -> Count {
-        let chosen = self.kinds.iter().filter(|(kind, _)| (**kind == Kind::Pick) == picks);
+        let chosen = self.kinds.iter().filter(|(kind, _)| (**kind == DecisionKind::Pick) == picks);
         chosen.fold(Count::default(), |sum, (_, count)| Count {
             decisions: sum.decisions + count.decisions,
             agreed: sum.agreed + count.agreed,
@@ -263,8 +195,7 @@ impl Tally {
     }
 }
 
-/// The class of a task, for the table.
-fn class(nice: i8) -> &'static str {
+fn nice_range(nice: i8) -> &'static str {
     match nice {
         ..0 => "nice < 0",
         0 => "nice 0",

@@ -98,7 +98,7 @@ fn every_trace_is_decided_as_its_kernel_did() {
                 assert!(reaches(score.agreed, score.decisions, wanted), "{name}: {report}");
             }
             assert!(report.unjudged_share < 0.03, "{name}: {:?}", report.unjudged);
-            assert!(report.out_of_step == 0, "{name}: {report}");
+            assert!(report.desyncs == 0, "{name}: {report}");
             continue;
         }
         let short = SHORT.iter().find(|(short, _)| short == name).map(|(_, floor)| *floor);
@@ -115,7 +115,7 @@ fn every_trace_is_decided_as_its_kernel_did() {
         assert!(reaches(steps.equal, steps.compared, floor.state), "{name}: {report}");
         assert!(reaches(state.agreed, state.decisions, floor.state), "{name}: {report}");
         assert!(report.unjudged_share < 0.02, "{name}: {:?}", report.unjudged);
-        assert!(report.out_of_step == 0 && report.trace.lost == 0, "{name}: {report}");
+        assert!(report.desyncs == 0 && report.trace.lost == 0, "{name}: {report}");
     }
     assert!(judged > 12_000, "only {judged} decisions");
 }

@@ -20,7 +20,7 @@ fn check(report: &Report) -> Result<(), TestCaseError> {
     prop_assert_eq!(picks.agreed, picks.decisions, "{}", report);
     prop_assert_eq!(preemptions.agreed, preemptions.decisions, "{}", report);
     prop_assert_eq!(steps.equal, steps.compared, "{}", report);
-    prop_assert_eq!(report.out_of_step, 0, "{}", report);
+    prop_assert_eq!(report.desyncs, 0, "{}", report);
     Ok(())
 }
 

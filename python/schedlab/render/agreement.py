@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from schedlab.render.explanation import why_lines
 from schedlab.render.grid import columns
 from schedlab.render.queue import task
 
-REPLAY_SCHEMA = "schedlab.replay/1"
+REPLAY_SCHEMA = "schedlab.replay/2"
 
 Report = Mapping[str, Any]
 
@@ -74,7 +75,7 @@ def _trace(trace: str, r: Report) -> str:
 
 def _scores(r: Report) -> str:
     both = [("preemptions", r["preemptions"]), ("contested picks", r["picks"])]
-    parts = [(_title(part), part["score"]) for group in ("kinds", "cpus", "classes") for part in _divided(r[group])]
+    parts = [(_title(part), part["score"]) for group in ("kinds", "cpus", "nice") for part in _divided(r[group])]
     baselines = [
         ("picks by FIFO", r["baselines"]["fifo"]),
         ("picks by lowest pid", r["baselines"]["lowest_pid"]),
@@ -120,8 +121,25 @@ def _remarks(r: Report) -> Iterable[str]:
     if shown := state["events"]["decisions"]:
         yield f"state: {state['events']['agreed']:,} of {shown:,} events equal to the nanosecond in all that they show"
     yield _tasks(r["tasks"])
-    if r["out_of_step"]:
-        yield f"out of step {r['out_of_step']:,} times: the trace had a task where the model had not"
+    for group, title in INPUT_GROUPS.items():
+        named = [f"{i['count']:,} {i['name']}" for i in r["inputs"] if i["group"] == group]
+        yield _wrap(f"{title}: {', '.join(named) or 'nothing'}")
+    looks = [f"{look['records']:,} {look['name']}" for look in r["look_ahead"]]
+    yield _wrap(f"records for which later ones were consulted: {', '.join(looks) or 'none'}")
+    if r["desyncs"]:
+        yield f"desync: {r['desyncs']:,} times the trace had a task on another CPU or queue than the model"
+
+
+INPUT_GROUPS = {
+    "state": "state taken from the trace",
+    "state_again": "state taken from the trace again",
+    "operation": "other inputs from the trace",
+}
+"""What the model did not compute, most doubtful first."""
+
+
+def _wrap(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, 118, subsequent_indent="  ", break_long_words=False))
 
 
 FIELDS = ("vruntime", "deadline", "lag", "zero", "sum", "weight", "count")
@@ -147,8 +165,8 @@ def _states(state: Mapping[str, Any]) -> str:
 
 def _tasks(t: Mapping[str, Any]) -> str:
     solved = f", {t['solved']:,} unknown lags solved for from decisions" if t["solved"] else ""
-    guessed = f", {t['guessed']:,} taken for long sleepers" if t["guessed"] else ""
-    return f"tasks: {t['seen']:,} seen, the state of {t['taken']:,} taken from the trace, once each{solved}{guessed}"
+    guessed = f", {t['guessed']:,} assumed to be long sleepers" if t["guessed"] else ""
+    return f"tasks: {t['seen']:,} seen{solved}{guessed}"
 
 
 def _disagreement(d: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-//! vruntime against what the kernel prints, step by step.
+//! vruntime against what the kernel prints.
 
 use schedlab_model::{Pid, Vruntime};
 
@@ -6,29 +6,28 @@ use super::Model;
 use crate::report::StepMiss;
 
 impl Model {
-    /// The kernel printed a vruntime. A task's first one is taken if nothing was known of it; any later one is compared:
-    /// the step from the record before, so that one error is counted once.
+    /// The kernel printed a vruntime. A task's first one is taken if its state is unknown; later ones are compared by their growth
+    /// since the record before, so that one error counts once.
     pub(super) fn compare_vruntime(&mut self, pid: Pid, printed: u64) {
         let now = self.now;
-        let Some(member) = self.members.get_mut(&pid) else { return };
-        let id = member.id;
-        member.shown.vruntime = Some(printed);
-        if !member.known {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        let id = task.id;
+        task.shown.vruntime = Some(printed);
+        if !task.known {
             let mut state = self.fair.task_state(id);
             state.deadline = Vruntime(printed).plus(state.deadline.since(state.vruntime));
             state.vruntime = Vruntime(printed);
-            member.known = true;
-            member.printed = Some((printed, printed));
-            self.tally.tasks.taken += 1;
-            return self.fair.restore_task(id, state);
+            task.printed = Some((printed, printed));
+            self.fair.restore_task(id, state);
+            return self.note_state_taken(pid);
         }
         let model = self.fair.entity(id).vruntime.0;
-        if let Some((printed_before, model_before)) = member.printed {
+        if let Some((printed_before, model_before)) = task.printed {
             let kernel_step = printed.wrapping_sub(printed_before) as i64;
             let model_step = model.wrapping_sub(model_before) as i64;
             let miss = StepMiss { time_ns: now, pid, kernel_step, model_step };
             self.tally.vruntime_step(now, miss, model == printed);
         }
-        member.printed = Some((printed, model));
+        task.printed = Some((printed, model));
     }
 }

@@ -1,4 +1,4 @@
-//! What of a model's state its later decisions depend on, in numbers that two models can be compared by.
+//! The part of a model's state that its later decisions depend on, as numbers by which two models can be compared.
 
 use schedlab_model::CpuId;
 use schedlab_policy::fair::GroupId;
@@ -6,11 +6,11 @@ use schedlab_policy::fair::GroupId;
 use super::Model;
 
 impl Model {
-    /// Where every entity stands on its queue from V, and what it carries off any queue. EEVDF alone.
+    /// The position of every entity relative to V of its queue, and the lag of those on no queue. EEVDF only.
     pub fn signature(&self) -> Vec<i64> {
-        let mut state = Vec::with_capacity(6 * self.members.len());
-        for (pid, member) in &self.members {
-            let (group, se) = (self.fair.group_of(member.id), self.fair.entity(member.id));
+        let mut state = Vec::with_capacity(6 * self.tasks.len());
+        for (pid, task) in &self.tasks {
+            let (group, se) = (self.fair.group_of(task.id), self.fair.entity(task.id));
             let own = self.fair.group_average(group, se.cpu);
             state.push(i64::from(*pid));
             if se.on_rq {

@@ -1,19 +1,20 @@
-//! State that probes show, compared to the nanosecond: an entity's vruntime, deadline and lag, its queue's sums.
+//! State that probes show, compared to the nanosecond: an entity's vruntime, deadline and lag, and its queue's sums.
 //!
-//! A queue is compared once everyone on it is known; its zero point, which no rule tells where a recording begins, is
-//! taken over once, then. `sched_waking` comes without the queue's lock: it shows sleepers only.
+//! A queue is compared once all tasks on it are known; its zero point, which nothing determines at the beginning of a recording, is
+//! taken from the trace then. `sched_waking` is emitted without the runqueue's lock: of that event only sleeping tasks count.
 
 use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::GroupId;
 
 use super::show::Shown;
 use super::Model;
+use crate::inputs::InputKind;
 use crate::operation::First;
 use crate::report::StateMiss;
-use crate::step::{InGroup, Point, Probe, Sums};
 use crate::tally::Field;
+use crate::trace::{GroupEntity, Point, Probe, Sums};
 
-/// The model's state where an accounting began or ended.
+/// The model's state before or after a charge.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     pid: Pid,
@@ -24,30 +25,32 @@ pub struct Snapshot {
 }
 
 impl Model {
-    /// A probe. What a task carries from its sleep is taken over once; anything later is compared.
-    pub(super) fn show(&mut self, probe: &Probe, charged: bool) {
-        let Some(member) = self.members.get_mut(&probe.pid) else { return self.show_idle(probe) };
-        member.shown = Shown { vruntime: Some(probe.vruntime), deadline: Some(probe.deadline) };
-        let (id, known) = (member.id, member.known);
+    /// A probe. A sleeping task's state is taken once; after that, state is compared.
+    pub(super) fn probe(&mut self, probe: &Probe, charged: bool) {
+        let Some(task) = self.tasks.get_mut(&probe.pid) else { return self.probe_idle(probe) };
+        task.shown = Shown { vruntime: Some(probe.vruntime), deadline: Some(probe.deadline) };
+        let (id, known) = (task.id, task.known);
         let on_rq = self.fair.entity(id).on_rq;
         if let Some(address) = probe.address {
-            self.show_address(id, address);
+            self.read_address(id, address);
         }
         if known && probe.point != Point::Runtime {
-            self.show_levels(id, probe);
+            self.read_group_state(id, probe);
         }
         match probe.point {
             Point::Waking if !known && !probe.queued && !on_rq => {
                 let mut state = self.fair.task_state(id);
                 (state.vlag, state.slice) = (probe.lag, probe.slice);
                 self.fair.restore_task(id, state);
+                self.tally.inputs.take(InputKind::SleepingState);
                 if let Some(load) = probe.load {
                     self.fair.restore_load(id, load);
+                    self.tally.inputs.take(InputKind::TaskLoad);
                 }
             }
             Point::Woken | Point::Next if !known => {
-                self.take_over(probe.pid, Some(First::Probed { probe: *probe, ran: 0 }));
-                self.show_levels(id, probe);
+                self.take_state(probe.pid, Some(First::Probed { probe: *probe, ran: 0 }));
+                self.read_group_state(id, probe);
             }
             _ if known && self.eevdf => self.compare_state(id, probe, charged),
             _ => {}
@@ -57,7 +60,7 @@ impl Model {
     fn compare_state(&mut self, id: TaskId, probe: &Probe, charged: bool) {
         let cpu = self.fair.entity(id).cpu;
         let snapshot = match probe.point {
-            // It may still be on its way off its queue.
+            // It may still be blocking.
             Point::Waking if self.fair.curr(cpu) == Some(id) && self.at != cpu => return,
             Point::Waking if !probe.queued => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken | Point::Next | Point::Prev => {
@@ -77,27 +80,27 @@ impl Model {
             Point::Waking | Point::Other => return,
         };
         if snapshot.pid == probe.pid {
-            self.count(cpu, probe, &snapshot);
+            self.count_state(cpu, probe, &snapshot);
         }
     }
 
-    fn count(&mut self, cpu: CpuId, probe: &Probe, model: &Snapshot) {
+    fn count_state(&mut self, cpu: CpuId, probe: &Probe, model: &Snapshot) {
         let mut fields = vec![
             (Field::Vruntime, probe.vruntime as i64, model.vruntime),
             (Field::Deadline, probe.deadline as i64, model.deadline),
             (Field::Lag, probe.lag, model.lag),
         ];
         fields.extend(probe.sums.zip(model.sums).into_iter().flat_map(|(kernel, model)| sums(kernel, model)));
-        // Those above are charged behind this record.
+        // The levels above are charged after this record.
         let group = probe.group.filter(|_| probe.point != Point::Runtime);
-        if let (Some(kernel), Some(id)) = (group, self.id(probe.pid)) {
+        if let (Some(kernel), Some(id)) = (group, self.task(probe.pid)) {
             self.compare_group(cpu, id, &kernel, &mut fields);
         }
         self.tally.state(at(self.now, cpu, probe), &fields);
     }
 
-    /// The entity that stands for a task's group, the queue it is on, and the loads that make its weight.
-    fn compare_group(&self, cpu: CpuId, id: TaskId, kernel: &InGroup, fields: &mut Vec<(Field, i64, i64)>) {
+    /// The entity of a task's group, the queue that it is on, and the loads that its weight is made of.
+    fn compare_group(&self, cpu: CpuId, id: TaskId, kernel: &GroupEntity, fields: &mut Vec<(Field, i64, i64)>) {
         let group = self.fair.group_of(id);
         let Some(se) = self.fair.group_entity(group, cpu) else { return };
         fields.extend([
@@ -108,31 +111,31 @@ impl Model {
         ]);
         let above = self.fair.group(group).parent;
         if let Some((kernel, model)) = kernel.sums.zip(self.sums_of(cpu, above)) {
-            let names = [Field::AboveZero, Field::AboveSum, Field::AboveWeight, Field::AboveCount];
+            let names = [Field::ParentZero, Field::ParentSum, Field::ParentWeight, Field::ParentCount];
             fields.extend(sums(kernel, model).into_iter().zip(names).map(|((_, k, m), name)| (name, k, m)));
         }
         // With one CPU the weight is the group's shares, whatever the loads are.
         if self.cpus.len() > 1 {
             let queue = &self.fair.group_rq(group, cpu).pelt;
             fields.push((Field::Load, kernel.load as i64, queue.avg.load_avg as i64));
-            // On a machine in use these are inputs.
+            // With groups of before the recording these are inputs.
             let computed = [
-                (Field::Told, kernel.told as i64, queue.tg_load_avg_contrib as i64),
-                (Field::LoadOfAll, kernel.all, self.fair.group(group).load.load_avg),
+                (Field::TgLoadContrib, kernel.contrib as i64, queue.tg_load_avg_contrib as i64),
+                (Field::TgLoad, kernel.tg_load_avg, self.fair.group(group).load.load_avg),
             ];
-            fields.extend(computed.into_iter().filter(|_| !self.levels.in_use()));
+            fields.extend(computed.into_iter().filter(|_| !self.coverage.is_preexisting()));
         }
     }
 
-    /// `sched_switch` to idle shows the queue that is left.
-    fn show_idle(&mut self, probe: &Probe) {
+    /// A `sched_switch` to idle shows the queue that is left.
+    fn probe_idle(&mut self, probe: &Probe) {
         let cpu = self.at;
         if probe.pid != 0 || probe.point != Point::Next || !self.eevdf {
             return;
         }
         self.take_zero(cpu, probe);
-        let fields: Vec<_> =
-            probe.sums.zip(self.sums(cpu)).map(|(kernel, model)| sums(kernel, model)).into_iter().flatten().collect();
+        let both = probe.sums.zip(self.sums_of(cpu, GroupId::ROOT));
+        let fields: Vec<_> = both.map(|(kernel, model)| sums(kernel, model)).into_iter().flatten().collect();
         self.tally.state(at(self.now, cpu, probe), &fields);
     }
 
@@ -147,14 +150,9 @@ impl Model {
         }
     }
 
-    /// A CPU's own queue's sums, once they follow from what was shown.
-    fn sums(&self, cpu: CpuId) -> Option<Sums> {
-        self.sums_of(cpu, GroupId::ROOT)
-    }
-
-    /// The same of any group's queue; those of sessions begin within the trace.
+    /// A queue's sums, once they follow from what was shown. Queues of autogroups begin within the trace.
     fn sums_of(&self, cpu: CpuId, group: GroupId) -> Option<Sums> {
-        if group == GroupId::ROOT && !self.cpus[cpu.index()].zero_taken || !self.is_whole(group, cpu) {
+        if group == GroupId::ROOT && !self.cpus[cpu.index()].zero_taken || !self.is_complete(group, cpu) {
             return None;
         }
         let (sums, zero) = (self.fair.group_sums(group, cpu), self.fair.group_rq(group, cpu).min_vruntime.0);
@@ -162,13 +160,12 @@ impl Model {
     }
 
     fn take_zero(&mut self, cpu: CpuId, probe: &Probe) {
-        let wanted = !self.cpus[cpu.index()].zero_taken && self.is_whole(GroupId::ROOT, cpu);
+        let wanted = !self.cpus[cpu.index()].zero_taken && self.is_complete(GroupId::ROOT, cpu);
         let Some(sums) = probe.sums.filter(|_| wanted) else { return };
         let known = self.fair.curr(cpu).into_iter().chain(self.fair.queued(cpu)).all(|id| self.known(id));
         if known {
-            self.fair.restore_min_vruntime(cpu, Vruntime(sums.zero));
-            let queue = &mut self.cpus[cpu.index()];
-            (queue.zero_taken, queue.primed, queue.settled) = (true, true, true);
+            self.take_position(cpu, Vruntime(sums.zero));
+            self.note_zero_taken(cpu);
         }
     }
 }

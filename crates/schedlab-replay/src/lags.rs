@@ -10,12 +10,13 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{stream, CpuId, Nanos, Stream};
+use schedlab_model::{stream, Stream};
 
+use crate::decision::{Decision, Outcome, Unjudged};
+use crate::guess::{part, Guess, WHOLE};
 use crate::model::Model;
-use crate::operation::{First, Operation};
-use crate::tally::{Tally, Unjudged};
-use crate::verdict::{Outcome, Verdict};
+use crate::operation::{First, Input, NewTask, Operation, Wakeup};
+use crate::tally::Tally;
 
 /// How many models follow a row while something is unknown.
 const MODELS: usize = 128;
@@ -31,35 +32,6 @@ const MEMORY: usize = 40960;
 
 /// After so many operations models are looked at for having become the same.
 const BETWEEN_MERGES: usize = 32;
-
-/// What a task of unknown state is taken for, in parts of [`WHOLE`].
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Draw {
-    /// Its lag, of the largest there is.
-    lag: i64,
-    /// What it has used of its slice, if it is queued.
-    used: i64,
-}
-
-const WHOLE: i64 = 1 << 30;
-
-impl Draw {
-    pub fn lag(self, limit: i64) -> i64 {
-        part(self.lag, limit)
-    }
-
-    pub fn used(self, slice: i64) -> i64 {
-        part(self.used, slice)
-    }
-
-    fn bounded(self) -> Draw {
-        Draw { lag: self.lag.clamp(-WHOLE, WHOLE), used: self.used.clamp(0, WHOLE) }
-    }
-}
-
-fn part(of_whole: i64, number: i64) -> i64 {
-    (i128::from(of_whole) * i128::from(number) / i128::from(WHOLE)) as i64
-}
 
 /// A version row: its score, and the models that follow it, one unless something is unknown.
 pub struct Row {
@@ -81,7 +53,7 @@ struct Hypothesis {
 #[derive(Clone, Default, Debug)]
 struct Way {
     origin: usize,
-    draws: Vec<Draw>,
+    guesses: Vec<Guess>,
 }
 
 /// Since the first unknown task.
@@ -91,10 +63,8 @@ struct Past {
 }
 
 struct Entry {
-    operation: Operation,
-    now: Nanos,
-    at: CpuId,
-    /// Which of the operation's verdicts some model agreed with: one bit each.
+    input: Input,
+    /// Which of the operation's decisions some model agreed with: one bit each.
     explained: u32,
 }
 
@@ -111,22 +81,22 @@ impl Row {
         &self.models[0].model
     }
 
-    /// Takes part in an operation at a time of the trace; the record is of CPU `at`.
-    pub fn apply(&mut self, operation: &Operation, now: Nanos, at: CpuId) {
-        if self.eevdf && brings_unknown(operation) {
+    pub fn apply(&mut self, input: &Input) {
+        if self.eevdf && brings_unknown(&input.operation) {
             self.branch();
         }
+        self.tally.inputs.take_operation(&input.operation);
         // What the first one counts is the row's.
         std::mem::swap(&mut self.tally, &mut self.models[0].model.tally);
         for hypothesis in &mut self.models {
-            hypothesis.apply(operation, now, at);
+            hypothesis.apply(input);
         }
         std::mem::swap(&mut self.tally, &mut self.models[0].model.tally);
         let Some(past) = &mut self.past else {
-            let verdicts = std::mem::take(&mut self.models[0].model.verdicts);
-            return verdicts.into_iter().for_each(|verdict| verdict.count(&mut self.tally));
+            let decisions = std::mem::take(&mut self.models[0].model.decisions);
+            return decisions.into_iter().for_each(|decision| self.tally.count(decision));
         };
-        past.log.push(Entry { operation: *operation, now, at, explained: 0 });
+        past.log.push(Entry { input: *input, explained: 0 });
         let due = past.log.len() % BETWEEN_MERGES == 0;
         self.judge();
         if due && self.models.len() > 1 {
@@ -152,9 +122,9 @@ impl Row {
             for copy in 0..each {
                 // None in one of several alike, or in every other of several that differ.
                 let none = if each > 1 { copy == 0 } else { nth % 2 == 0 };
-                let draw = if none { self.dice.none() } else { self.dice.some((nth * each + copy) % MODELS) };
-                let draws = way.draws.iter().copied().chain([draw]).collect();
-                let ways = vec![Way { origin: way.origin, draws }];
+                let guess = if none { self.dice.none() } else { self.dice.some((nth * each + copy) % MODELS) };
+                let guesses = way.guesses.iter().copied().chain([guess]).collect();
+                let ways = vec![Way { origin: way.origin, guesses }];
                 self.models.push(Hypothesis { model: model.clone(), ways });
             }
         }
@@ -165,16 +135,16 @@ impl Row {
         let origins = self.models.iter().map(|hypothesis| hypothesis.model.clone()).collect();
         self.past = Some(Past { origins, log: Vec::new() });
         for (nth, hypothesis) in self.models.iter_mut().enumerate() {
-            hypothesis.ways = vec![Way { origin: nth, draws: Vec::new() }];
+            hypothesis.ways = vec![Way { origin: nth, guesses: Vec::new() }];
         }
     }
 
     /// Counts the last operation's decisions, and drops the models that they refute.
     fn judge(&mut self) {
-        let decisions = self.models.iter().map(|hypothesis| hypothesis.model.verdicts.len()).max().unwrap_or(0);
+        let decisions = self.models.iter().map(|hypothesis| hypothesis.model.decisions.len()).max().unwrap_or(0);
         let mut dropped = false;
         for nth in 0..decisions {
-            let says = |hypothesis: &Hypothesis| hypothesis.model.verdicts.get(nth).map(|verdict| verdict.outcome);
+            let says = |hypothesis: &Hypothesis| hypothesis.model.decisions.get(nth).map(|decision| decision.outcome);
             let first = self.models.iter().map(says).next().flatten();
             let alike = self.models.iter().all(|hypothesis| says(hypothesis) == first);
             if alike && first == Some(Outcome::Agrees) {
@@ -206,10 +176,10 @@ impl Row {
     }
 
     fn count(&mut self, nth: usize, why: Option<Unjudged>) {
-        let told = self.models.iter().find_map(|hypothesis| hypothesis.model.verdicts.get(nth)).cloned();
-        let Some(verdict) = told else { return };
-        let outcome = why.map_or(verdict.outcome, Outcome::Unjudged);
-        Verdict { outcome, ..verdict }.count(&mut self.tally);
+        let told = self.models.iter().find_map(|hypothesis| hypothesis.model.decisions.get(nth)).cloned();
+        let Some(decision) = told else { return };
+        let outcome = why.map_or(decision.outcome, Outcome::Unjudged);
+        self.tally.count(Decision { outcome, ..decision });
     }
 
     /// No model agrees with the decision: perhaps there is another one that does, and with everything before.
@@ -245,12 +215,12 @@ impl Row {
                 break;
             }
             let [way, a, b] = [(); 3].map(|()| &ways[self.dice.below(ways.len())]);
-            let draws = match self.dice.below(2) {
-                0 => self.dice.shift(&way.draws, &a.draws, &b.draws),
-                _ => self.dice.change(&way.draws),
+            let guesses = match self.dice.below(2) {
+                0 => self.dice.shift(&way.guesses, &a.guesses, &b.guesses),
+                _ => self.dice.change(&way.guesses),
             };
             let origin = way.origin;
-            match draws.map(|draws| past.follow(Way { origin, draws })) {
+            match guesses.map(|guesses| past.follow(Way { origin, guesses })) {
                 Some(Followed::Explains(hypothesis)) => found.push(*hypothesis),
                 Some(Followed::AllButLast(way)) if ways.len() < 4 * MODELS => ways.push(way),
                 Some(Followed::AllButLast(way)) => {
@@ -286,11 +256,11 @@ fn ways(models: &[Hypothesis]) -> usize {
 }
 
 impl Hypothesis {
-    fn apply(&mut self, operation: &Operation, now: Nanos, at: CpuId) {
-        if let Some(draw) = self.ways.first().and_then(|way| way.draws.last()) {
-            self.model.draw = *draw;
+    fn apply(&mut self, input: &Input) {
+        if let Some(guess) = self.ways.first().and_then(|way| way.guesses.last()) {
+            self.model.guess = *guess;
         }
-        self.model.apply(operation, now, at);
+        self.model.apply(input);
     }
 }
 
@@ -305,12 +275,12 @@ impl Past {
     /// Follows the row again another way.
     fn follow(&self, way: Way) -> Followed {
         let Some(mut model) = self.origins.get(way.origin).cloned() else { return Followed::Refuted };
-        let mut next = way.draws.iter();
+        let mut next = way.guesses.iter();
         for (nth, entry) in self.log.iter().enumerate() {
-            if brings_unknown(&entry.operation) {
-                model.draw = next.next().copied().unwrap_or_default();
+            if brings_unknown(&entry.input.operation) {
+                model.guess = next.next().copied().unwrap_or_default();
             }
-            model.apply(&entry.operation, entry.now, entry.at);
+            model.apply(&entry.input);
             if entry.refutes(&model) {
                 return if nth + 1 == self.log.len() { Followed::AllButLast(way) } else { Followed::Refuted };
             }
@@ -321,21 +291,22 @@ impl Past {
 
 impl Entry {
     fn refutes(&self, model: &Model) -> bool {
-        let refuted = |(nth, verdict): (usize, &Verdict)| {
-            verdict.outcome == Outcome::Differs && self.explained & 1u32.checked_shl(nth as u32).unwrap_or(0) != 0
+        let refuted = |(nth, decision): (usize, &Decision)| {
+            decision.outcome == Outcome::Differs && self.explained & 1u32.checked_shl(nth as u32).unwrap_or(0) != 0
         };
-        model.verdicts.iter().enumerate().any(refuted)
+        model.decisions.iter().enumerate().any(refuted)
     }
 }
 
 fn brings_unknown(operation: &Operation) -> bool {
     matches!(
         operation,
-        Operation::Introduce { first: Some(First::Guessed), .. } | Operation::Wake { first: Some(First::Guessed), .. }
+        Operation::AddTask(NewTask { first: Some(First::Unknown), .. })
+            | Operation::Wakeup(Wakeup { first: Some(First::Unknown), .. })
     )
 }
 
-/// Draws at random, the same ones in every run.
+/// Guesss at random, the same ones in every run.
 struct Dice(Stream);
 
 impl Dice {
@@ -348,45 +319,45 @@ impl Dice {
     }
 
     /// No lag, as most sleepers have.
-    fn none(&mut self) -> Draw {
-        Draw { lag: 0, used: self.within(0, WHOLE) }
+    fn none(&mut self) -> Guess {
+        Guess { lag: 0, used: self.within(0, WHOLE) }
     }
 
     /// The `nth` of [`MODELS`] that share the range out; the ends first.
-    fn some(&mut self, nth: usize) -> Draw {
+    fn some(&mut self, nth: usize) -> Guess {
         let step = 2 * WHOLE / MODELS as i64;
         let lag = match nth {
             1 => WHOLE,
             2 => -WHOLE,
             _ => (nth as i64 * step - WHOLE + self.within(0, step)).clamp(-WHOLE, WHOLE),
         };
-        Draw { lag, used: self.within(0, WHOLE) }
+        Guess { lag, used: self.within(0, WHOLE) }
     }
 
-    /// Draws like `one`, changed in one place: to nothing, to anything, or by a distance of any size.
-    fn change(&mut self, one: &[Draw]) -> Option<Vec<Draw>> {
-        let mut draws = one.to_vec();
-        let nth = self.below(draws.len());
-        let draw = draws.get_mut(nth)?;
+    /// Guesss like `one`, changed in one place: to nothing, to anything, or by a distance of any size.
+    fn change(&mut self, one: &[Guess]) -> Option<Vec<Guess>> {
+        let mut guesses = one.to_vec();
+        let nth = self.below(guesses.len());
+        let guess = guesses.get_mut(nth)?;
         let near = WHOLE >> self.below(24);
         match self.below(8) {
-            0 => draw.lag = 0,
-            1 => draw.lag = self.within(-WHOLE, WHOLE),
-            2 => draw.used += self.within(-near, near),
-            _ => draw.lag += self.within(-near, near),
+            0 => guess.lag = 0,
+            1 => guess.lag = self.within(-WHOLE, WHOLE),
+            2 => guess.used += self.within(-near, near),
+            _ => guess.lag += self.within(-near, near),
         }
-        *draw = draw.bounded();
-        Some(draws)
+        *guess = guess.bounded();
+        Some(guesses)
     }
 
-    /// Draws like `one`, all changed together the way by which two others differ: what is known of lags binds them to each
+    /// Guesss like `one`, all changed together the way by which two others differ: what is known of lags binds them to each
     /// other more than it bounds any of them.
-    fn shift(&mut self, one: &[Draw], a: &[Draw], b: &[Draw]) -> Option<Vec<Draw>> {
+    fn shift(&mut self, one: &[Guess], a: &[Guess], b: &[Guess]) -> Option<Vec<Guess>> {
         let much = self.within(-WHOLE, WHOLE);
         let moved = |one: i64, a: i64, b: i64| one + part(much, b - a);
         let all = one.iter().zip(a.iter().zip(b));
-        let draws =
-            all.map(|(one, (a, b))| Draw { lag: moved(one.lag, a.lag, b.lag), used: moved(one.used, a.used, b.used) });
-        (a != b && a.len() == one.len()).then(|| draws.map(Draw::bounded).collect())
+        let guesses =
+            all.map(|(one, (a, b))| Guess { lag: moved(one.lag, a.lag, b.lag), used: moved(one.used, a.used, b.used) });
+        (a != b && a.len() == one.len()).then(|| guesses.map(Guess::bounded).collect())
     }
 }

@@ -1,16 +1,16 @@
-//! The kernel a trace was recorded on: its header's words as a configuration of a version row.
+//! The trace's header as a configuration of a version row: which settings the recorded kernel had.
 
 use schedlab_model::{Nanos, SEC};
 use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, Version};
 use schedlab_trace::Header;
 
-/// Ticks per second where the header does not say: Debian's kernels.
+/// Ticks per second unless the header gives them: those of Debian's kernels.
 const HZ: u32 = 250;
 
-/// What a kernel can be built with.
+/// The values of CONFIG_HZ that are accepted.
 const HZ_RANGE: std::ops::RangeInclusive<u32> = 1..=10_000;
 
-/// Header lines that are knobs; the rest of the line is the value.
+/// Header lines that are knobs, each followed by its value.
 const KNOBS: [&str; 6] = [
     "base_slice_ns",
     "latency_ns",
@@ -20,19 +20,19 @@ const KNOBS: [&str; 6] = [
     "migration_cost_ns",
 ];
 
-/// A row configured as the header says, and what of the header it does not follow.
+/// A configured row, and the settings of the header that it could not take.
 pub struct Settings {
     pub config: KernelConfig,
     pub refused: Vec<String>,
 }
 
-/// The row a kernel release belongs to, if it is modelled: by its whole number, or by a row that stands for its series.
+/// The row of a kernel release, if it is modelled: that of the release itself or that of its series.
 #[must_use]
 pub fn row_of(release: &str) -> Option<&'static Version> {
     Version::of_release(release)
 }
 
-/// Configures `version` by the header of a trace.
+/// Configures `version` as the header of a trace says.
 #[must_use]
 pub fn settings(header: &Header, version: &'static Version) -> Settings {
     let mut config = KernelConfig::new(version, header.nr_cpus.unwrap_or(1), hz(header).unwrap_or(HZ));
@@ -62,27 +62,27 @@ pub fn settings(header: &Header, version: &'static Version) -> Settings {
     Settings { config, refused }
 }
 
-/// The tick as the header says it, or what is wrong with that.
+/// Ticks per second as the header gives them, or what is wrong with the line.
 fn hz(header: &Header) -> Result<u32, String> {
-    let Some(said) = header.get("hz") else { return Ok(HZ) };
+    let Some(text) = header.get("hz") else { return Ok(HZ) };
     let refuse = || {
         let (from, to) = (HZ_RANGE.start(), HZ_RANGE.end());
-        format!("the header says hz {said:?}, expected {from} to {to} ticks per second; taken for {HZ}")
+        format!("header: hz {text:?}, expected {from} to {to} ticks per second; {HZ} is assumed")
     };
-    said.trim().parse().ok().filter(|hz| HZ_RANGE.contains(hz)).ok_or_else(refuse)
+    text.trim().parse().ok().filter(|hz| HZ_RANGE.contains(hz)).ok_or_else(refuse)
 }
 
-/// A row that follows one release judges the others of its series as well.
+/// A warning where the row models another release of the same series.
 fn another_release(header: &Header, version: &'static Version) -> Option<String> {
     let kernel = header.kernel.as_deref()?;
     let number: String = kernel.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     let (row, series) = (version.name, format!("{}.", version.name));
     let own = row_of(kernel).is_some_and(|own| own.name == row);
     let other = own && number != row && !number.starts_with(&series);
-    other.then(|| format!("recorded on {number}, judged by row {row}, the nearest; releases differ"))
+    other.then(|| format!("recorded on {number}, judged by row {row}, which models another release of the series"))
 }
 
-/// A file of the scheduler's folder in debugfs, which up to 5.12 was one outside it with `sched_` before its name.
+/// A file of the scheduler's directory in debugfs; up to 5.12 a sysctl of the same name after `sched_`.
 fn setting<'a>(header: &'a Header, name: &str) -> Option<&'a str> {
     header.get(name).or_else(|| header.get(&format!("sched_{name}")))
 }
@@ -97,20 +97,20 @@ fn chosen(line: &str) -> Option<PreemptModel> {
     rest.split_once(')')?.0.parse().ok()
 }
 
-/// The tick period of a recorded kernel whose slices may also end by a timer of their own (HRTICK).
+/// The tick period, if the recorded kernel had HRTICK on, so that a timer interrupt may be either.
 #[must_use]
 pub fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
     let on = features(header).split_ascii_whitespace().any(|word| word == "HRTICK");
     on.then(|| SEC / u64::from(hz(header).unwrap_or(HZ)))
 }
 
-/// Whether the recorded kernel was built with autogroups: only then is there a value to print.
+/// Whether the recorded kernel was built with CONFIG_SCHED_AUTOGROUP: only then does the file exist.
 #[must_use]
 pub fn has_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| !value.is_empty())
 }
 
-/// Whether it used them: every session a group.
+/// Whether autogroups were on.
 #[must_use]
 pub fn uses_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| value.trim() == "1")
@@ -141,8 +141,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_followed_is_told() {
-        let told = |kernel: &str, line: &str, row: &str| {
+    fn settings_that_the_row_cannot_take_are_reported() {
+        let configured = |kernel: &str, line: &str, row: &str| {
             let header = Header { kernel: Some(kernel.into()), comments: vec![line.to_owned()], ..Header::default() };
             let Settings { config, refused } = settings(&header, Version::find(row).unwrap());
             (config.hz, refused.join("; "))
@@ -152,14 +152,14 @@ mod tests {
             ("6.12.107+deb13", "hz 1000", "6.12.107", 1000, ""),
             ("6.12.0", "hz 100", "6.12.0", 100, ""),
             ("6.12.5", "hz 250", "6.12.107", 250, "recorded on 6.12.5, judged by row 6.12.107"),
-            // Another row than its own is not taken for it.
+            // A row that the user chose gets no such warning.
             ("6.12.5", "hz 250", "6.1", 250, ""),
             ("6.1.192", "hz 0", "6.1", 250, "hz \"0\", expected 1 to 10000"),
             ("6.1.192", "hz -1", "6.1", 250, "hz \"-1\", expected 1 to 10000"),
             ("6.1.192", "hz 10001", "6.1", 250, "hz \"10001\", expected 1 to 10000"),
-            ("6.1.192", "hz quick", "6.1", 250, "hz \"quick\", expected 1 to 10000"),
+            ("6.1.192", "hz fast", "6.1", 250, "hz \"fast\", expected 1 to 10000"),
         ] {
-            let (ticks, refused) = told(kernel, line, row);
+            let (ticks, refused) = configured(kernel, line, row);
             assert!(
                 ticks == hz && refused.contains(words) && refused.is_empty() == words.is_empty(),
                 "{line}: {refused}"
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn knobs_and_switches_of_before_5_13_are_read_by_their_older_names() {
+    fn settings_are_read_by_their_names_of_before_5_13() {
         let lines = ["sched_latency_ns 12000000", "sched_min_granularity_ns 3000000", "sched_tunable_scaling 0"];
         let lines =
             lines.iter().chain(&["sched_wakeup_granularity_ns 2000000", "sched_features NO_START_DEBIT HRTICK"]);

@@ -1,32 +1,31 @@
-//! What only later records show: the outcome of a decision, a task's state and weight when it is first seen.
+//! A task's first record: its state, weight and group are what the next records show of them.
 
 use std::collections::BTreeSet;
 
 use schedlab_model::{CpuId, Nanos, Pid, MSEC};
-use schedlab_policy::weight::{calc_delta_fair, LoadWeight};
-use schedlab_policy::FairPolicy;
 use schedlab_trace::Kind;
 
-use super::{is_fair, nice, Place, Reading, Task};
-use crate::operation::{First, Operation, Weight, Whereabouts};
-use crate::step::{Address, Point, Step, What};
-use crate::window::Window;
+use super::task::{is_fair, nice, Place, Task};
+use super::weight::first_weight;
+use super::Reader;
+use crate::operation::{First, Location, NewTask, Operation, Weight};
+use crate::trace::{Address, Entry, LookAhead, Point, What, Window};
 
-impl Reading {
-    /// Makes a task known. `prio`: as the record says, else as a later one does.
-    pub(super) fn introduce(
+impl Reader {
+    /// Adds a task. `prio`: that of the record, else that of a later one.
+    pub(super) fn add_task(
         &mut self,
         pid: Pid,
         prio: Option<i32>,
-        at: Whereabouts,
-        now: Option<&Step>,
+        at: Location,
+        now: Option<&Entry>,
         ahead: &Window<'_>,
     ) {
         let prio = prio.or_else(|| prio_ahead(pid, now, ahead)).unwrap_or(120);
         let (place, queued) = match at {
-            Whereabouts::Running(cpu) => (Place::Running(cpu), true),
-            Whereabouts::Queued(cpu) => (Place::Queued(cpu), true),
-            Whereabouts::Asleep(cpu) => (Place::Off(cpu), false),
+            Location::Running(cpu) => (Place::Running(cpu), true),
+            Location::Queued(cpu) => (Place::Queued(cpu), true),
+            Location::Asleep(cpu) => (Place::Off(cpu), false),
         };
         let first = if queued { first_state(pid, now, ahead) } else { None };
         let weight = first_weight(pid, Weight::Nice(nice(prio)), now, ahead);
@@ -34,27 +33,27 @@ impl Reading {
         self.tasks.insert(pid, task);
         if is_fair(prio) {
             let group = group_ahead(pid, ahead);
-            self.push(Operation::Introduce { pid, weight, at, group, first });
+            self.push(Operation::AddTask(NewTask { pid, weight, at, group, first }));
         }
     }
 }
 
-/// Who has waited longer was rather woken without a record, as within the code that records.
+/// A task that was queued longer than this was rather woken without a record, as by the code that records.
 const LONG_WAIT: Nanos = 100 * MSEC;
 
-/// Who waits on which CPU from before the first record: whom a switch puts on the CPU, or a wakeup finds on its queue, before
-/// any other record names him.
-pub(super) fn waiting(now: &Step, ahead: &Window<'_>) -> Vec<(Pid, CpuId)> {
+/// The tasks that were queued before the first record, and their CPUs: those that a switch puts on the CPU, or that a wakeup
+/// finds on its queue, before any other record names them.
+pub fn initial_tasks(now: &Entry, ahead: &Window<'_>) -> Vec<(Pid, CpuId)> {
     let (mut named, mut found) = (BTreeSet::from([0]), Vec::new());
     let mut waking = None;
-    let near = |step: &&Step| step.time < now.time + LONG_WAIT;
-    for step in [now].into_iter().chain(ahead.ahead().take_while(near)) {
-        named.insert(step.pid);
-        match step.what {
+    let near = |entry: &&Entry| entry.time < now.time + LONG_WAIT;
+    for entry in [now].into_iter().chain(ahead.look(LookAhead::InitialTasks).take_while(near)) {
+        named.insert(entry.pid);
+        match entry.what {
             What::Event(Kind::Switch { prev, next, .. }) => {
                 named.insert(prev);
                 if named.insert(next) {
-                    found.push((next, step.cpu));
+                    found.push((next, entry.cpu));
                 }
             }
             What::Event(Kind::Waking { pid, target_cpu, .. }) => {
@@ -71,33 +70,14 @@ pub(super) fn waiting(now: &Step, ahead: &Window<'_>) -> Vec<(Pid, CpuId)> {
     found
 }
 
-/// Where vruntime is printed, the weight is what it grows by: SCHED_IDLE shows in nothing else, and the first record with
-/// a priority may come after a change of it.
-pub(super) fn first_weight(pid: Pid, guess: Weight, now: Option<&Step>, ahead: &Window<'_>) -> Weight {
-    let mut before: Option<u64> = None;
-    for step in now.into_iter().chain(ahead.ahead()) {
-        match step.kind() {
-            Some(Kind::Runtime { pid: of, runtime, vruntime }) if of == pid => {
-                let Some(v) = vruntime else { return guess };
-                if let Some(from) = before.replace(v) {
-                    return weight_of(v.wrapping_sub(from), runtime, guess).unwrap_or(guess);
-                }
-            }
-            Some(Kind::Switch { prev, .. }) if prev == pid => before = None,
-            _ => {}
-        }
-    }
-    guess
-}
-
 /// A task's state by the next record that shows it, unless the task moves before.
-pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<First> {
+pub fn first_state(pid: Pid, now: Option<&Entry>, ahead: &Window<'_>) -> Option<First> {
     if !ahead.shows_state() {
-        return Some(First::Guessed);
+        return Some(First::Unknown);
     }
     let mut charged = 0;
-    for step in now.into_iter().chain(ahead.ahead()) {
-        match step.what {
+    for entry in now.into_iter().chain(ahead.look(LookAhead::FirstState)) {
+        match entry.what {
             What::Event(Kind::Runtime { pid: of, runtime, vruntime }) if of == pid => match vruntime {
                 Some(vruntime) => return Some(First::Printed { vruntime, ran: runtime }),
                 None => charged = runtime,
@@ -107,7 +87,7 @@ pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> O
             What::Probe(probe) if probe.pid == pid => match probe.point {
                 Point::Waking if !probe.queued => {}
                 Point::Runtime => {
-                    let ran = if charged_before_probe(ahead) { charged } else { 0 };
+                    let ran = if probes_follow_charges(ahead) { charged } else { 0 };
                     return Some(First::Probed { probe, ran });
                 }
                 Point::Waking | Point::Woken | Point::Next | Point::Prev | Point::Other => {
@@ -120,21 +100,21 @@ pub(super) fn first_state(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> O
     None
 }
 
-/// The group a task is in, by the next probe that tells.
-pub(super) fn group_ahead(pid: Pid, ahead: &Window<'_>) -> Option<Address> {
-    ahead.ahead().find_map(|step| match step.what {
+/// A task's group by the next probe that shows it.
+pub fn group_ahead(pid: Pid, ahead: &Window<'_>) -> Option<Address> {
+    ahead.look(LookAhead::Group).find_map(|entry| match entry.what {
         What::Probe(probe) if probe.pid == pid => probe.address,
         _ => None,
     })
 }
 
-/// Whether vruntime has grown by the runtime when the probe at `sched_stat_runtime` reads it: two such probes of a
-/// task in one run differ by the later runtime, or else by the earlier one.
-pub(super) fn charged_before_probe(ahead: &Window<'_>) -> bool {
+/// Whether the probe at `sched_stat_runtime` reads vruntime after the charge: two such probes of a task in one run differ by
+/// the later run time then, else by the earlier one.
+pub fn probes_follow_charges(ahead: &Window<'_>) -> bool {
     let mut last: Option<(Pid, u64, u64)> = None;
     let mut charged = None;
-    for step in ahead.ahead() {
-        match step.what {
+    for entry in ahead.look(LookAhead::ProbeOrder) {
+        match entry.what {
             What::Event(Kind::Runtime { pid, runtime, .. }) => charged = Some((pid, runtime)),
             What::Event(Kind::Switch { .. }) => last = None,
             What::Probe(probe) if probe.point == Point::Runtime => {
@@ -153,8 +133,8 @@ pub(super) fn charged_before_probe(ahead: &Window<'_>) -> bool {
     true
 }
 
-fn prio_ahead(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<i32> {
-    now.into_iter().chain(ahead.ahead()).find_map(|step| match step.kind()? {
+fn prio_ahead(pid: Pid, now: Option<&Entry>, ahead: &Window<'_>) -> Option<i32> {
+    now.into_iter().chain(ahead.look(LookAhead::Weight)).find_map(|entry| match entry.kind()? {
         Kind::Switch { prev, prev_prio, .. } if prev == pid => Some(prev_prio),
         Kind::Switch { next, next_prio, .. } if next == pid => Some(next_prio),
         Kind::Waking { pid: of, prio, .. }
@@ -168,18 +148,4 @@ fn prio_ahead(pid: Pid, now: Option<&Step>, ahead: &Window<'_>) -> Option<i32> {
         }
         _ => None,
     })
-}
-
-/// The weight by which vruntime grows so much in a time; the first guess if it fits.
-pub(super) fn weight_of(grown: u64, ran: Nanos, guess: Weight) -> Option<Weight> {
-    let all = (-20..20).map(Weight::Nice).chain([Weight::Idle]);
-    [guess].into_iter().chain(all).find(|weight| grown == calc_delta_fair(ran, load(*weight)))
-}
-
-/// The load weight of a named one.
-fn load(weight: Weight) -> LoadWeight {
-    match weight {
-        Weight::Nice(nice) => LoadWeight::of_task(nice, FairPolicy::Normal),
-        Weight::Idle => LoadWeight::of_task(0, FairPolicy::Idle),
-    }
 }

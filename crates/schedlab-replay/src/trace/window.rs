@@ -1,19 +1,23 @@
-//! The trace with a bounded look ahead: a flag set by a decision shows only in a later record.
+//! The trace with a bounded read-ahead: the outcome of a decision shows only in a later record.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
 use schedlab_trace::{Kind, TraceError, TraceReader};
 
-use crate::step::{Step, What};
+use super::entry::{Entry, What};
+use super::lookahead::LookAhead;
 
 /// How many records are read ahead at most.
 const AHEAD: usize = 1 << 15;
 
-/// The records to come.
+/// The current record's successors.
 pub struct Window<'r> {
     reader: &'r mut dyn TraceReader,
-    ahead: VecDeque<Step>,
+    ahead: VecDeque<Entry>,
+    looks: [Cell<Looks>; LookAhead::ALL.len()],
+    entries: u64,
     ended: bool,
     lost: u64,
     names: BTreeMap<Pid, String>,
@@ -27,11 +31,22 @@ pub struct Window<'r> {
     fixed: bool,
 }
 
+/// How often later records were consulted for one purpose.
+#[derive(Clone, Copy, Default)]
+struct Looks {
+    /// For how many records.
+    records: u64,
+    /// The last of these.
+    last: u64,
+}
+
 impl<'r> Window<'r> {
     pub fn new(reader: &'r mut dyn TraceReader) -> Self {
         Window {
             reader,
             ahead: VecDeque::new(),
+            looks: Default::default(),
+            entries: 0,
             ended: false,
             lost: 0,
             names: BTreeMap::new(),
@@ -46,11 +61,12 @@ impl<'r> Window<'r> {
         }
     }
 
-    /// The next record; afterwards the look ahead begins behind it.
-    pub fn next(&mut self) -> Result<Option<Step>, TraceError> {
+    /// The next record. From then on the read-ahead begins behind it.
+    pub fn next(&mut self) -> Result<Option<Entry>, TraceError> {
         while !self.ended && self.ahead.len() <= AHEAD {
             self.fill()?;
         }
+        self.entries += 1;
         Ok(self.ahead.pop_front())
     }
 
@@ -67,39 +83,49 @@ impl<'r> Window<'r> {
                 None => drop(self.names.insert(pid, comm.to_owned())),
             }
         }
-        let steps = Step::of(&record);
+        let entries = Entry::of(&record);
         self.records += 1;
         self.first.get_or_insert(record.time);
         self.last = record.time;
         if self.reader.lost() > self.lost.max(lost) {
             self.lost = self.reader.lost();
-            self.ahead.extend(steps[0].map(|step| Step { what: What::Lost, ..step }));
+            self.ahead.extend(entries[0].map(|entry| Entry { what: What::Lost, ..entry }));
         }
-        let cpus = steps.iter().flatten().map(|step| step.largest_cpu().index() + 1).max().unwrap_or(1);
+        let cpus = entries.iter().flatten().map(|entry| entry.largest_cpu().index() + 1).max().unwrap_or(1);
         if cpus > self.cpus && self.fixed {
             return Ok(());
         }
         self.cpus = self.cpus.max(cpus);
-        self.shows_state |= steps.iter().flatten().any(Step::shows_state);
-        self.shows_hrtick |= steps.iter().flatten().any(|step| matches!(step.what, What::Hrtick));
+        self.shows_state |= entries.iter().flatten().any(Entry::shows_state);
+        self.shows_hrtick |= entries.iter().flatten().any(|entry| matches!(entry.what, What::Hrtick));
         self.shows_moves |=
-            steps.iter().flatten().any(|step| matches!(step.what, What::Clock { regroups: Some(_), .. }));
-        self.ahead.extend(steps.into_iter().flatten());
+            entries.iter().flatten().any(|entry| matches!(entry.what, What::Clock { move_task: Some(_), .. }));
+        self.ahead.extend(entries.into_iter().flatten());
         Ok(())
     }
 
-    /// The records ahead, nearest first.
-    pub fn ahead(&self) -> impl Iterator<Item = &Step> + Clone {
+    /// The later records, nearest first, for one purpose.
+    pub fn look(&self, purpose: LookAhead) -> impl Iterator<Item = &Entry> + Clone {
+        let cell = &self.looks[purpose as usize];
+        let looks = cell.get();
+        if looks.last != self.entries {
+            cell.set(Looks { records: looks.records + 1, last: self.entries });
+        }
         self.ahead.iter()
     }
 
     /// The next scheduler event on a CPU.
-    pub fn next_event_on(&self, cpu: CpuId) -> Option<Kind> {
-        self.ahead.iter().filter(|step| step.cpu == cpu).find_map(Step::kind)
+    pub fn next_event_on(&self, cpu: CpuId, purpose: LookAhead) -> Option<Kind> {
+        self.look(purpose).filter(|entry| entry.cpu == cpu).find_map(Entry::kind)
     }
 
-    /// How many CPUs there are: as the header says, or as many as the records read so far name. Later records that name
-    /// more are passed over.
+    /// For how many records the later ones were consulted, by purpose.
+    pub fn looks(&self) -> impl Iterator<Item = (LookAhead, u64)> + '_ {
+        LookAhead::ALL.into_iter().zip(self.looks.iter().map(|cell| cell.get().records))
+    }
+
+    /// Fixes the number of CPUs: that of the header, or as many as the records read so far name. Later records of other CPUs
+    /// are skipped.
     pub fn fix_cpus(&mut self, header: Option<usize>) -> usize {
         self.cpus = self.cpus.max(header.unwrap_or(1).min(MAX_CPUS));
         self.fixed = true;
@@ -111,22 +137,22 @@ impl<'r> Window<'r> {
         self.shows_state
     }
 
-    /// Whether a probe tells when the timer of a slice fires.
+    /// Whether a probe shows when the hrtick timer fires.
     pub fn shows_hrtick(&self) -> bool {
         self.shows_hrtick
     }
 
-    /// Whether probes show where tasks are queued without being woken, and why.
+    /// Whether probes show where tasks are enqueued without a wakeup, and why.
     pub fn shows_moves(&self) -> bool {
         self.shows_moves
     }
 
-    /// The name a task goes by, as last read.
+    /// A task's name, as last read.
     pub fn name(&self, pid: Pid) -> &str {
         self.names.get(&pid).map_or("?", String::as_str)
     }
 
-    /// The tasks that go by a name.
+    /// The tasks of a name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Pid> + 'a {
         self.names.iter().filter(move |(_, known)| *known == name).map(|(pid, _)| *pid)
     }
@@ -136,7 +162,7 @@ impl<'r> Window<'r> {
         self.last
     }
 
-    /// Records read, events lost, time from first to last.
+    /// Records read, events lost, time from the first record to the last.
     pub fn totals(&self) -> (u64, u64, Nanos) {
         (self.records, self.reader.lost(), self.last - self.first.unwrap_or(self.last))
     }

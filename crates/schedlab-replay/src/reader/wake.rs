@@ -1,46 +1,51 @@
-//! Wakeups and forks. `sched_wakeup` follows the preempt check and shows its outcome when the target is the CPU that
-//! emitted it; `sched_wakeup_new` precedes it.
+//! Wakeups and forks. `sched_wakeup` follows the preemption check and shows its outcome if the target is the CPU that emits
+//! it; `sched_wakeup_new` precedes the check.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
-use super::ahead::{first_state, group_ahead};
-use super::{is_fair, nice, Place, Reading, Task};
-use crate::operation::{First, Flag, Operation, Weight, Whereabouts};
-use crate::step::Step;
-use crate::window::Window;
+use super::first::{first_state, group_ahead};
+use super::task::{is_fair, nice, Place, Task};
+use super::Reader;
+use crate::operation::{First, Flag, Location, NewTask, Operation, Wakeup, Weight};
+use crate::trace::{Entry, LookAhead, Window};
 
-impl Reading {
+/// The fields of a `sched_wakeup` or `sched_wakeup_new`.
+#[derive(Clone, Copy)]
+pub struct Wakee {
+    pub pid: Pid,
+    pub prio: i32,
+    pub cpu: CpuId,
+}
+
+impl Reader {
     pub(super) fn waking(&mut self, pid: Pid, prio: i32, last: CpuId, ahead: &Window<'_>) {
         if pid == 0 {
             return;
         }
         if let Some(task) = self.tasks.get_mut(&pid) {
-            (task.waking, task.asked) = (true, self.now);
+            (task.waking, task.waking_at) = (true, self.now);
             self.follow_prio(pid, prio, ahead);
             return;
         }
         let (weight, place) = (Weight::Nice(nice(prio)), Place::Off(last));
-        let task = Task { waking: true, asked: self.now, ..Task::new(prio, weight, place) };
+        let task = Task { waking: true, waking_at: self.now, ..Task::new(prio, weight, place) };
         self.tasks.insert(pid, task);
         if is_fair(prio) {
             let group = group_ahead(pid, ahead);
-            self.push(Operation::Introduce { pid, weight, at: Whereabouts::Asleep(last), group, first: None });
+            self.push(Operation::AddTask(NewTask { pid, weight, at: Location::Asleep(last), group, first: None }));
         }
     }
 
-    pub(super) fn wakeup(
-        &mut self,
-        step: &Step,
-        (pid, prio, cpu): (Pid, i32, CpuId),
-        before: bool,
-        ahead: &Window<'_>,
-    ) {
+    pub(super) fn wakeup(&mut self, entry: &Entry, wakee: &Wakee, flag_before: bool, ahead: &Window<'_>) {
+        let Wakee { pid, prio, cpu } = *wakee;
         if !self.tasks.get(&pid).is_some_and(|task| task.waking) {
             self.waking(pid, prio, cpu, ahead);
         }
-        let flag = match self.cpu(step.cpu).checking.take() {
-            _ if cpu == step.cpu => Flag { before, after: step.has_flags().then_some(step.flag()), shared: false },
+        let flag = match self.cpu(entry.cpu).checking.take() {
+            _ if cpu == entry.cpu => {
+                Flag { before: flag_before, after: entry.has_flags().then_some(entry.flag()), shared: false }
+            }
             // The check came before this record, and the other CPU showed its outcome before it.
             Some((checked, false)) if checked == cpu && self.flag_of(cpu) => {
                 Flag { before: false, after: Some(true), shared: false }
@@ -50,15 +55,16 @@ impl Reading {
         self.wake(pid, cpu, false, flag, ahead);
     }
 
-    pub(super) fn wakeup_new(&mut self, step: &Step, (pid, prio, cpu): (Pid, i32, CpuId), ahead: &Window<'_>) {
+    pub(super) fn wakeup_new(&mut self, entry: &Entry, wakee: &Wakee, ahead: &Window<'_>) {
+        let Wakee { pid, prio, cpu } = *wakee;
         if !self.tasks.contains_key(&pid) {
             // The fork itself was not recorded.
-            self.fork(step.cpu, step.pid, pid, !ahead.shows_state());
+            self.fork(entry.cpu, entry.pid, pid, !ahead.shows_state());
         }
         self.follow_prio(pid, prio, ahead);
         // It is queued beside its parent, which is charged then.
-        let charges = !self.sessions && cpu == step.cpu && self.current_is_fair(cpu);
-        self.cpu(cpu).stands |= charges && !std::mem::take(&mut self.cpu(cpu).just_charged);
+        let charges = !self.kernel.uses_autogroup && cpu == entry.cpu && self.current_is_fair(cpu);
+        self.cpu(cpu).clock_stands |= charges && !std::mem::take(&mut self.cpu(cpu).just_charged);
         let flag = self.flag_ahead(cpu, ahead);
         self.wake(pid, cpu, true, flag, ahead);
     }
@@ -66,8 +72,8 @@ impl Reading {
     fn wake(&mut self, pid: Pid, cpu: CpuId, new: bool, flag: Flag, ahead: &Window<'_>) {
         let primed = self.cpu(cpu).primed;
         let Some(task) = self.tasks.get_mut(&pid) else { return };
-        // Whoever brings a vruntime relative to the queue shows where the queue stands.
-        let arrives = new || std::mem::take(&mut task.moved);
+        // A task with a vruntime relative to the queue shows the queue's position.
+        let arrives = new || std::mem::take(&mut task.migrated);
         let wanted = !task.taken || arrives && !primed;
         let first: Option<First> = if wanted { first_state(pid, None, ahead) } else { None };
         task.taken |= first.is_some();
@@ -79,30 +85,30 @@ impl Reading {
             Place::Running(_) => task.woken = true,
             Place::Queued(_) => {}
         }
-        let (fair, asked) = (task.is_fair(), if new { self.now } else { task.asked });
+        let (fair, waking_at) = (task.is_fair(), if new { self.now } else { task.waking_at });
         if !flag.shared {
             self.cpu(cpu).flag = flag.before || flag.after == Some(true);
         }
         if fair {
-            let left = if self.sessions { self.next_charge(cpu, ahead) } else { 0 };
-            self.push(Operation::Wake { cpu, pid, new, asked, left, first, flag });
+            let next_charge = if self.kernel.uses_autogroup { self.next_charge(cpu, ahead) } else { 0 };
+            self.push(Operation::Wakeup(Wakeup { cpu, pid, new, waking_at, next_charge, first, flag }));
         }
     }
 
-    /// What the running task of a CPU is charged next.
+    /// The next run time of a CPU's running task.
     fn next_charge(&self, cpu: CpuId, ahead: &Window<'_>) -> Nanos {
         let current = self.current(cpu);
-        let next = ahead.ahead().find_map(|step| match step.kind()? {
+        let next = ahead.look(LookAhead::NextRunTime).find_map(|entry| match entry.kind()? {
             Kind::Runtime { pid, runtime, .. } if Some(pid) == current => Some(runtime),
-            Kind::Switch { .. } if step.cpu == cpu => Some(0),
+            Kind::Switch { .. } if entry.cpu == cpu => Some(0),
             _ => None,
         });
         next.unwrap_or(0)
     }
 
-    /// `task_fork_fair`: at the parent's accounting, or where `sched_process_fork` says that it was.
-    /// Without a charge (the clock stood still) and after interrupts it is not `sure` when that was.
-    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, sure: bool) {
+    /// `task_fork_fair`: at the parent's charge, or where `sched_process_fork` shows that it has been. Without a charge (the clock
+    /// stood still) and after interrupts it is not `certain` when it was.
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, certain: bool) {
         if child == 0 {
             return;
         }
@@ -115,9 +121,9 @@ impl Reading {
             taken: parent.taken,
             ..Task::new(parent.prio, parent.weight, place)
         });
-        // It is as good as waking: its first wakeup may take it to another CPU.
+        // Like a waking task: its first wakeup may place it on another CPU.
         let task = Task { waking: true, ..task };
         self.tasks.insert(child, task);
-        self.push(Operation::Fork { cpu, parent, child, sure });
+        self.push(Operation::Fork { cpu, parent, child, certain });
     }
 }

@@ -1,0 +1,74 @@
+//! Why a recorded task waits at a moment: question and answer as plain data.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{Nanos, Pid};
+use schedlab_policy::fair::QueueView;
+use schedlab_policy::told::Told;
+use serde::Serialize;
+
+/// Which task, at which time of the trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    /// A pid, or a name.
+    pub task: String,
+    /// In ns, on the trace's clock.
+    pub at: Nanos,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The task and its queue at the time.
+    Why(Box<Why>),
+    /// Not exactly one task of the fair class has the name: these have it.
+    Tasks(Vec<Pid>),
+    /// The trace does not cover the time: its first and last record.
+    Outside(Nanos, Nanos),
+}
+
+/// A task at a moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Why {
+    /// Names of the tasks below, by pid.
+    pub tasks: BTreeMap<Pid, String>,
+    /// Names of groups; always empty, because a trace does not name them.
+    pub groups: BTreeMap<u32, String>,
+    /// The row.
+    pub kernel: &'static str,
+    /// The time.
+    pub at_ns: Nanos,
+    /// CPU of the queue.
+    pub cpu: u32,
+    /// The task.
+    pub pid: Pid,
+    /// `waiting`, `delayed`, `running` or `sleeping`.
+    pub state: &'static str,
+    /// When this state began.
+    pub since_ns: Option<Nanos>,
+    /// Its last wakeup.
+    pub woken_ns: Option<Nanos>,
+    /// What a sleeping task waits for; always empty, because a trace does not show it.
+    pub waits_for: Option<&'static str>,
+    /// The running task; `None`: idle, or a task of another class.
+    pub runner: Option<Pid>,
+    /// The row's pick when the running task was picked, from the root group down.
+    pub picked: Vec<Told>,
+    /// Whether the kernel picked the same task.
+    pub agrees: Option<bool>,
+    /// The last decisions that let it run on.
+    pub kept: Vec<Told>,
+    /// The number of these decisions.
+    pub kept_total: u64,
+    /// Always empty: the records show need-resched, and none shows the next tick.
+    pub asked: Option<&'static str>,
+    /// See `asked`.
+    pub next_tick_ns: Option<Nanos>,
+    /// The queue.
+    pub queue: QueueView,
+    /// When the state ended.
+    pub ended_ns: Option<Nanos>,
+    /// The row's decisions at that time.
+    pub ended_by: Vec<Told>,
+}

@@ -1,0 +1,127 @@
+//! State that the model takes from the trace: a task's where it is first shown, and the position of a queue in virtual time.
+
+use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
+use schedlab_policy::weight::calc_delta_fair;
+
+use super::Model;
+use crate::inputs::InputKind;
+use crate::operation::First;
+
+impl Model {
+    /// Slice of a task that is about to be placed, if the trace shows it; its lag as guessed, if nothing shows its state.
+    pub(super) fn take_lag(&mut self, id: TaskId, first: Option<First>) {
+        let mut state = self.fair.task_state(id);
+        match first {
+            Some(First::Probed { probe, .. }) => state.slice = probe.slice,
+            Some(First::Unknown) if self.eevdf => state.vlag = self.guess.lag(self.fair.lag_limit(id)),
+            _ => return,
+        }
+        self.fair.restore_task(id, state);
+    }
+
+    /// A task that is queued at its first record has used a part of its slice.
+    pub(super) fn guess_used_slice(&mut self, id: TaskId) {
+        let mut state = self.fair.task_state(id);
+        let used = self.guess.used(state.deadline.since(state.vruntime));
+        state.deadline = state.deadline.plus(-used);
+        self.fair.restore_task(id, state);
+    }
+
+    /// The first task seen on a queue shows roughly where the queue is in virtual time.
+    pub(super) fn prime_queue(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
+        let Some(vruntime) = first.map(|first| self.first_vruntime(id, first)) else { return };
+        if let Some(first) = first.filter(|_| self.coverage.is_preexisting()) {
+            return self.position_queues(id, vruntime, first);
+        }
+        if !std::mem::replace(&mut self.cpus[cpu.index()].primed, true) {
+            self.take_position(cpu, vruntime);
+        }
+    }
+
+    /// A task was placed on a queue whose position in virtual time is not known: the trace shows where the task was placed, and
+    /// placement is the same everywhere. A task that `arrives` with a relative vruntime settles the position; a sleeper may have
+    /// returned to where it was.
+    pub(super) fn align_queue(&mut self, cpu: CpuId, id: TaskId, first: Option<First>, arrives: bool) {
+        let Some(first) = first else { return };
+        if self.coverage.is_preexisting() {
+            return;
+        }
+        let (alone, queue) = (self.fair.rq(cpu).nr_running == 1, &mut self.cpus[cpu.index()]);
+        let guess = !std::mem::replace(&mut queue.primed, true);
+        let settles = arrives && (alone || !self.eevdf) && !std::mem::replace(&mut queue.settled, true);
+        if guess || settles {
+            let off = self.first_vruntime(id, first).since(self.fair.entity(id).vruntime);
+            let zero = self.fair.rq(cpu).min_vruntime.plus(off);
+            self.take_position(cpu, zero);
+        }
+    }
+
+    fn first_vruntime(&self, id: TaskId, first: First) -> Vruntime {
+        let (vruntime, ran) = match first {
+            First::Printed { vruntime, ran } => (vruntime, ran),
+            First::Probed { probe, ran } => (probe.vruntime, ran),
+            First::Unknown => (self.fair.entity(id).vruntime.0, 0),
+        };
+        Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair.entity(id).load)))
+    }
+
+    /// Overwrites the state of a queued task with what the trace shows of it.
+    pub(super) fn take_state(&mut self, pid: Pid, first: Option<First>) {
+        let (Some(first), Some(id)) = (first, self.task(pid)) else { return };
+        if first == First::Unknown {
+            self.tasks.entry(pid).and_modify(|task| task.known = true);
+            *(if self.eevdf { &mut self.tally.tasks.solved } else { &mut self.tally.tasks.guessed }) += 1;
+            return;
+        }
+        let mut state = self.fair.task_state(id);
+        let vruntime = self.first_vruntime(id, first);
+        // Where only vruntime is shown, the deadline keeps its distance.
+        state.deadline = vruntime.plus(state.deadline.since(state.vruntime));
+        state.vruntime = vruntime;
+        if let First::Probed { probe, .. } = first {
+            state.deadline = Vruntime(probe.deadline);
+            state.slice = probe.slice;
+            if probe.lag != 0 {
+                state.vlag = probe.lag;
+            }
+        }
+        self.fair.restore_task(id, state);
+        if let First::Probed { probe, .. } = first {
+            if probe.delayed {
+                self.fair.mark_delayed(id);
+            }
+            if let Some(load) = probe.load {
+                self.fair.restore_load(id, load);
+                self.tally.inputs.take(InputKind::TaskLoad);
+            }
+            self.read_initial_group_state(id, &probe);
+        }
+        self.note_state_taken(pid);
+    }
+
+    /// A task's state is the kernel's from here on.
+    pub(super) fn note_state_taken(&mut self, pid: Pid) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.known = true;
+        match std::mem::replace(&mut task.was_known, true) {
+            true => self.tally.inputs.take(InputKind::TaskStateAgain),
+            false => {
+                self.tally.inputs.take(InputKind::TaskState);
+                self.tally.tasks.taken += 1;
+            }
+        }
+    }
+
+    /// The position of a CPU's root queue in virtual time: set from a task, or the kernel's own.
+    pub(super) fn take_position(&mut self, cpu: CpuId, zero: Vruntime) {
+        self.fair.restore_min_vruntime(cpu, zero);
+        let again = self.cpus[cpu.index()].zero_was_taken;
+        self.tally.inputs.take(if again { InputKind::QueuePositionAgain } else { InputKind::QueuePosition });
+    }
+
+    /// The zero point of a CPU's root queue is the kernel's from here on.
+    pub(super) fn note_zero_taken(&mut self, cpu: CpuId) {
+        let queue = &mut self.cpus[cpu.index()];
+        (queue.zero_taken, queue.zero_was_taken, queue.primed, queue.settled) = (true, true, true, true);
+    }
+}

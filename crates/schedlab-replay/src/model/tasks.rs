@@ -1,0 +1,229 @@
+//! Tasks that are added, forked, changed and released.
+
+use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
+use schedlab_policy::fair::{Dequeue, Enqueue, GroupId, TaskState};
+use schedlab_policy::{FairPolicy, Resched, TaskAttr};
+
+use super::show::Shown;
+use super::{Model, Task};
+use crate::decision::DecisionKind;
+use crate::groups::GroupName;
+use crate::operation::{First, Flag, Group, Location, NewTask, Weight};
+
+impl Model {
+    /// A task's first record. Its state is taken from the trace here or at its first wakeup.
+    pub(super) fn add_task(&mut self, new: &NewTask) {
+        let NewTask { pid, weight, at, group, first } = *new;
+        self.release(pid);
+        let (Location::Running(cpu) | Location::Queued(cpu) | Location::Asleep(cpu)) = at;
+        let (nice, policy) = match weight {
+            Weight::Nice(nice) if self.initial.is_sched_idle(pid) => (nice, FairPolicy::Idle),
+            Weight::Nice(nice) => (nice, FairPolicy::Normal),
+            Weight::Idle => (0, FairPolicy::Idle),
+        };
+        let name = self.initial_group_of(pid, group);
+        let group = self.group_of_name(&name, self.clock(cpu));
+        let id = self.allocate(pid, &TaskAttr { nice, policy, cpu, group, ..TaskAttr::default() });
+        if let Location::Asleep(_) = at {
+            // Far to the left on any queue: its queue alone places it, as a long sleeper.
+            let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.task_state(id) };
+            return self.fair.restore_task(id, state);
+        }
+        self.prime_queue(cpu, id, first);
+        let now = self.clock(cpu);
+        self.take_lag(id, first);
+        self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
+        if first == Some(First::Unknown) {
+            self.guess_used_slice(id);
+        }
+        if let (Location::Running(cpu), None) = (at, self.fair.curr(cpu)) {
+            self.fair.set_next_task(cpu, id, now);
+        }
+        // Last: if the task runs, its mark of protection is the kernel's.
+        self.take_state(pid, first);
+    }
+
+    /// The group of a name, created at its first use.
+    fn group_of_name(&mut self, name: &GroupName, now: Nanos) -> GroupId {
+        if *name == GroupName::Root {
+            return GroupId::ROOT;
+        }
+        if let Some(group) = self.groups.get(name) {
+            return *group;
+        }
+        let parent = self.group_of_name(&name.parent(), now);
+        let group = self.fair.sched_create_group(parent);
+        if let Some(shares) = self.initial.shares(name) {
+            self.fair.sched_group_set_shares(group, shares, now);
+        }
+        self.coverage.add_group(group, self.cpus.len());
+        self.groups.insert(name.clone(), group);
+        group
+    }
+
+    fn allocate(&mut self, pid: Pid, attr: &TaskAttr) -> TaskId {
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.fair.recycle(id, attr);
+                self.pids[id.index()] = pid;
+                id
+            }
+            None => {
+                self.pids.push(pid);
+                self.fair.add_task(attr)
+            }
+        };
+        let queued_at = self.next_order();
+        let (known, was_known, printed, shown) = (false, false, None, Shown::default());
+        let (migrated, moving, left_class) = (false, false, false);
+        self.tasks.insert(pid, Task { id, known, was_known, queued_at, printed, migrated, moving, left_class, shown });
+        self.tally.tasks.seen += 1;
+        id
+    }
+
+    /// `sched_fork`, up to 6.5 with `task_fork_fair`.
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, certain: bool) {
+        self.release(child);
+        let parent_task = self.tasks.get(&parent).cloned();
+        let like = parent_task.as_ref().map(|parent| self.fair.entity(parent.id));
+        let attr = TaskAttr {
+            nice: like.map_or(0, |se| se.nice),
+            policy: like.map_or(FairPolicy::Normal, |se| se.policy),
+            slice: like.filter(|se| se.custom_slice).map(|se| se.slice),
+            group: parent_task.as_ref().map_or(GroupId::ROOT, |parent| self.fair.group_of(parent.id)),
+            cpu,
+            ..TaskAttr::default()
+        };
+        let id = self.allocate(child, &attr);
+        let now = self.clock(cpu);
+        self.fair.task_fork(cpu, id, now);
+        self.fair.clear_resched(cpu);
+        if let (Some(parent), Some(task)) = (parent_task, self.tasks.get_mut(&child)) {
+            task.known = parent.known && (certain || !self.fair.config.version.rules.fork_places);
+            task.was_known = task.known;
+            task.printed = parent.printed;
+        }
+    }
+
+    /// `set_user_nice`, or a change to or from SCHED_IDLE.
+    pub(super) fn reweight(&mut self, pid: Pid, weight: Weight) {
+        let Some(id) = self.tasks.get(&pid).map(|task| task.id) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        let now = self.clock(cpu);
+        match weight {
+            Weight::Nice(nice) => {
+                // SCHED_BATCH shows in no record.
+                if self.fair.entity(id).policy == FairPolicy::Idle {
+                    self.fair.set_policy(id, FairPolicy::Normal, now);
+                }
+                self.fair.set_user_nice(id, nice, now);
+            }
+            Weight::Idle => drop(self.fair.set_policy(id, FairPolicy::Idle, now)),
+        }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `set_user_nice`.
+    pub(super) fn set_nice(&mut self, pid: Pid, nice: i8) {
+        let Some(id) = self.tasks.get(&pid).map(|task| task.id) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        self.fair.set_user_nice(id, nice, self.clock(cpu));
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `__sched_setscheduler`.
+    pub(super) fn set_scheduler(&mut self, pid: Pid, attr: (FairPolicy, i8, Option<Nanos>)) {
+        let Some(id) = self.task(pid) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        self.fair.__sched_setscheduler(id, attr, self.clock(cpu));
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `_sched_setscheduler`.
+    pub(super) fn set_policy(&mut self, pid: Pid, policy: FairPolicy) {
+        let Some(se) = self.task(pid).map(|id| self.fair.entity(id)) else { return };
+        self.set_scheduler(pid, (policy, se.nice, se.custom_slice.then_some(se.slice)));
+    }
+
+    /// `do_set_cpus_allowed`.
+    pub(super) fn set_affinity(&mut self, pid: Pid) {
+        let Some(id) = self.task(pid) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        self.fair.do_set_cpus_allowed(id, self.clock(cpu));
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `sched_move_task`.
+    pub(super) fn move_task(&mut self, cpu: CpuId, pid: Pid, to: Group, flag: Flag) {
+        let Some(id) = self.task(pid) else { return };
+        let now = self.clock(cpu);
+        let resched = match to {
+            Group::Same => self.fair.requeue_task(id, now),
+            // A control group is left only by a write to a file.
+            Group::Root if matches!(self.initial.group_of(pid), GroupName::Cgroup(_)) => {
+                self.fair.requeue_task(id, now)
+            }
+            Group::Root => self.fair.sched_move_task(id, GroupId::ROOT, now),
+            Group::New => {
+                let group = self.fair.sched_create_group(GroupId::ROOT);
+                self.fair.sched_move_task(id, group, now)
+            }
+        };
+        if self.runnable(cpu).len() > 1 {
+            self.judge_preemption(DecisionKind::Move, cpu, id, resched != Resched::No, flag);
+        }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// `switched_from_fair`: the task leaves its queue with a relative vruntime. A sleeping task is placed first.
+    pub(super) fn switched_from(&mut self, pid: Pid) {
+        let Some(id) = self.task(pid) else { return };
+        let cpu = self.fair.entity(id).cpu;
+        let now = self.clock(cpu);
+        self.fair.finish_delayed(id);
+        if !self.fair.entity(id).on_rq {
+            self.fair.enqueue_task(cpu, id, Enqueue { wakeup: true, ..Enqueue::default() }, now);
+        }
+        self.fair.dequeue_task(cpu, id, Dequeue::default(), now);
+        if self.fair.curr(cpu) == Some(id) {
+            self.cpus[cpu.index()].clock = now;
+            self.fair.put_prev_task(cpu, now);
+        }
+        self.tasks.entry(pid).and_modify(|task| task.left_class = true);
+    }
+
+    /// `switched_to_fair`.
+    pub(super) fn switched_to(&mut self, pid: Pid, at: Location) {
+        let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.left_class) else { return };
+        task.left_class = false;
+        let id = task.id;
+        let (cpu, runs) = match at {
+            Location::Running(cpu) => (cpu, true),
+            Location::Queued(cpu) => (cpu, false),
+            Location::Asleep(_) => return,
+        };
+        self.leave_cpu(id);
+        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
+        let now = self.clock(cpu);
+        self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
+        if runs && self.fair.curr(cpu).is_none() {
+            self.fair.set_next_task(cpu, id, now);
+        }
+        self.fair.clear_resched(cpu);
+    }
+
+    /// A task is gone.
+    pub(super) fn release(&mut self, pid: Pid) {
+        let Some(task) = self.tasks.remove(&pid) else { return };
+        let (id, cpu) = (task.id, self.fair.entity(task.id).cpu);
+        let now = self.clock(cpu);
+        self.fair.finish_delayed(id);
+        if self.fair.entity(id).on_rq {
+            self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, ..Dequeue::default() }, now);
+        }
+        if self.fair.curr(cpu) == Some(id) {
+            self.fair.put_prev_task(cpu, now);
+        }
+        self.free.push(id);
+    }
+}

@@ -1,0 +1,152 @@
+//! `sched_migrate_task`: emitted by the balancer and the migration thread, which detach and then attach, or within a wakeup.
+
+use schedlab_model::{CpuId, Nanos, Pid, USEC};
+use schedlab_trace::Kind;
+
+use super::clock::clock_behind;
+use super::code::leaves;
+use super::switch::prev_state_of;
+use super::task::Place;
+use super::{Cpu, Moving, Reader};
+use crate::operation::{Location, Operation, PrevState};
+use crate::trace::{Entry, LookAhead, Window};
+
+/// Of a record's time, at best.
+const RESOLUTION: Nanos = USEC;
+
+impl Reader {
+    pub(super) fn migrate(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
+        let Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to } = kind else { return };
+        if pid == 0 {
+            return;
+        }
+        if !self.tasks.contains_key(&pid) {
+            self.add_task(pid, Some(prio), Location::Queued(from), None, ahead);
+        }
+        self.follow_prio(pid, prio, ahead);
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let (place, waking, fair) = (task.place, task.waking, task.is_fair());
+        self.put(pid, Place::Off(to));
+        if !fair {
+            return;
+        }
+        let becomes = match place {
+            Place::Off(_) if waking => return self.set_task_cpu(pid, from, to, ahead),
+            // Asleep and yet moved: its dequeue was delayed.
+            Place::Off(_) => Place::Off(to),
+            Place::Queued(_) | Place::Running(_) => Place::Queued(to),
+        };
+        self.block_before_pull(entry, to, ahead);
+        self.push(Operation::Detach { pid, from, to });
+        self.cpu(entry.cpu).moving.push(Moving { pid, to, becomes });
+    }
+
+    /// Within a wakeup.
+    fn set_task_cpu(&mut self, pid: Pid, from: CpuId, to: CpuId, ahead: &Window<'_>) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.migrated = true;
+        }
+        let charged = self.unrecorded_charge(from, ahead);
+        self.push(Operation::SetTaskCpu { pid, from, to, charged });
+    }
+
+    /// A migration is recorded before it is made, a charge after: of two records of one microsecond the charge came first.
+    fn unrecorded_charge(&self, cpu: CpuId, ahead: &Window<'_>) -> Nanos {
+        let Some(current) = self.current(cpu) else { return 0 };
+        let later = ahead.look(LookAhead::UnrecordedCharge);
+        let same_time = later.take_while(|entry| entry.time < self.now + RESOLUTION);
+        let charge = |entry: &Entry| match entry.kind()? {
+            Kind::Runtime { pid, runtime, .. } if pid == current && entry.cpu == cpu => Some(runtime),
+            _ => None,
+        };
+        same_time.filter(|entry| entry.cpu == cpu).map_while(charge).next().unwrap_or(0)
+    }
+
+    /// A CPU that pulls a task in task context is in `schedule()`: its current task has been dequeued though its switch is still
+    /// to come.
+    fn block_before_pull(&mut self, entry: &Entry, to: CpuId, ahead: &Window<'_>) {
+        if to != entry.cpu || !entry.in_task() || !self.current_is_fair(to) {
+            return;
+        }
+        if let Some(state) = self.current(to).and_then(|current| leaves(to, current, true, ahead)) {
+            self.block(to, state);
+            self.push(Operation::NewidleBalance { cpu: to });
+        }
+    }
+
+    /// The same where nothing is pulled: a CPU whose queue is empty finds that out before it balances, and its clock advances
+    /// meanwhile. An idle CPU that was given tasks finds out whether they are delayed.
+    pub(super) fn block_before_switch(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
+        let cpu = entry.cpu;
+        if entry.interrupts_task() && std::mem::take(&mut self.cpu(cpu).received) {
+            self.push(Operation::NewidleBalance { cpu });
+        }
+        let Kind::Switch { prev, prev_state, next, .. } = kind else { return };
+        let state = prev_state_of(prev_state);
+        if state == PrevState::Runnable || !self.current_is_fair(cpu) || self.current(cpu) != Some(prev) {
+            return;
+        }
+        if clock_behind(entry, ahead).is_some() && next == 0 {
+            self.block(cpu, state);
+            self.push(Operation::NewidleBalance { cpu });
+        }
+    }
+
+    /// The running task is dequeued ahead of its switch.
+    pub(super) fn block(&mut self, cpu: CpuId, state: PrevState) {
+        if !std::mem::replace(&mut self.cpu(cpu).blocked, true) {
+            self.push(Operation::Block { cpu, special: state == PrevState::Special });
+        }
+    }
+
+    /// What this CPU's code has detached is attached by its next record at the latest: before that record, unless it is the
+    /// charge within `attach_task`.
+    pub(super) fn attach_before(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
+        if self.cpu(entry.cpu).moving.is_empty() || matches!(kind, Kind::Migrate { .. }) {
+            return;
+        }
+        let moving = std::mem::take(&mut self.cpu(entry.cpu).moving);
+        if let Kind::Runtime { pid, .. } = kind {
+            let charged = self.place(pid);
+            let there = moving.iter().any(|moving| charged == Some(Place::Running(moving.to)));
+            let clocks = self.cpu(entry.cpu).attach_clock.zip(clock_behind(entry, ahead).map(|(_, clock)| clock));
+            if there && clocks.is_none_or(|(attaches, charges)| attaches == charges) {
+                self.cpu(entry.cpu).moving = moving;
+                return;
+            }
+        }
+        self.attach(entry, moving, ahead);
+    }
+
+    /// A task that runs has been attached, though the code that moves it has emitted nothing more.
+    pub(super) fn attach_next_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
+        let Kind::Switch { next, .. } = kind else { return };
+        let has_next = |view: &mut Cpu| view.moving.iter().any(|moving| moving.pid == next);
+        if let Some(view) = self.cpus.iter_mut().find_map(|view| has_next(view).then_some(view)) {
+            let moving = std::mem::take(&mut view.moving);
+            self.attach(entry, moving, ahead);
+        }
+    }
+
+    /// The charge within `attach_task` is done.
+    pub(super) fn attach_after(&mut self, entry: &Entry, ahead: &Window<'_>) {
+        let moving = std::mem::take(&mut self.cpu(entry.cpu).moving);
+        self.attach(entry, moving, ahead);
+    }
+
+    fn attach(&mut self, entry: &Entry, moving: Vec<Moving>, ahead: &Window<'_>) {
+        self.cpu(entry.cpu).attach_clock = None;
+        // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
+        let mut attaching = moving.into_iter().rev().peekable();
+        while let Some(Moving { pid, to, becomes }) = attaching.next() {
+            self.put(pid, becomes);
+            self.cpu(to).received |= self.current(to) == Some(0);
+            let mut flag = self.flag_ahead(to, ahead);
+            if to == entry.cpu && !matches!(entry.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
+                (flag.after, flag.shared) = (entry.has_flags().then_some(entry.flag()), false);
+            }
+            flag.shared |= attaching.peek().is_some_and(|next| next.to == to);
+            self.push(Operation::Attach { pid, cpu: to, flag });
+        }
+    }
+}

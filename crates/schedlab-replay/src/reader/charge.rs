@@ -1,0 +1,203 @@
+//! `sched_stat_runtime`, the record of `update_curr`: the records around it tell which function called it.
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::Kind;
+
+use super::class::{is_outside, outside_next};
+use super::code::{leaves, next_on, picks_again, reschedules, Change};
+use super::task::{Place, Task};
+use super::Reader;
+use crate::operation::{Caller, Charge, Flag, Group, Location, Operation, Timer};
+use crate::trace::{Entry, LookAhead, Window};
+
+/// No task runs for 18 minutes without a tick: a longer run time is damaged.
+const LONGEST: Nanos = 1 << 40;
+
+impl Reader {
+    pub(super) fn runtime(&mut self, entry: &Entry, pid: Pid, ran: Nanos, printed: Option<u64>, ahead: &Window<'_>) {
+        if ran > LONGEST || pid == 0 {
+            return;
+        }
+        self.charges = true;
+        if !self.tasks.contains_key(&pid) {
+            let Some(cpu) = self.running_cpu(pid, entry, ahead) else { return };
+            self.cpu(cpu).current = Some(pid);
+            self.add_task(pid, None, Location::Running(cpu), Some(entry), ahead);
+        }
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let (place, fair) = (task.place, task.is_fair());
+        let cpu = match place {
+            Place::Running(cpu) => cpu,
+            Place::Queued(_) | Place::Off(_) => entry.cpu,
+        };
+        let blocked = self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.blocked);
+        if !blocked && is_outside(pid, printed, ahead.look(LookAhead::Class).next()) {
+            return self.runtime_outside(pid, ahead);
+        }
+        if !fair {
+            return self.announced_return(pid, ahead);
+        }
+        self.charge(entry, cpu, Runtime { pid, ran, printed }, ahead);
+    }
+
+    /// A charge of a task of the fair class that runs on `cpu`.
+    fn charge(&mut self, entry: &Entry, cpu: CpuId, runtime: Runtime, ahead: &Window<'_>) {
+        let Runtime { pid, ran, printed } = runtime;
+        let change = match entry.in_task() {
+            true if self.is_change_pending(entry, ahead) => Some(Change::Announced),
+            true if cpu == entry.cpu => self.change(entry, pid, printed, ahead),
+            _ => None,
+        };
+        (self.cpu(cpu).charged, self.cpu(cpu).clock_stands) = (entry.time, false);
+        let attaching = self.cpu(entry.cpu).moving.iter().any(|moving| moving.to == cpu);
+        let caller = match change {
+            None if !attaching => self.caller(entry, cpu, ahead),
+            _ => Caller::NoCheck,
+        };
+        let flagged = cpu == entry.cpu && entry.in_task() && entry.flag();
+        self.cpu(cpu).schedules = flagged && change.is_none() && !matches!(caller, Caller::Wakeup(_));
+        let waking_at = match caller {
+            Caller::Wakeup(wakee) => self.tasks.get(&wakee).filter(|task| task.waking).map(|task| task.waking_at),
+            _ => None,
+        };
+        self.push(Operation::UpdateCurr(Charge { cpu, pid, ran, printed, caller, waking_at }));
+        if matches!(caller, Caller::Wakeup(_)) && cpu != entry.cpu {
+            self.cpu(entry.cpu).checking = Some((cpu, self.flag_of(cpu)));
+        }
+        if caller == Caller::Tick {
+            let flag = self.flag_ahead(cpu, ahead);
+            let timer = self.timer(cpu, entry, ahead);
+            self.push(Operation::Tick { cpu, flag, timer });
+        }
+        if let Some(change) = change {
+            self.make_change(entry, pid, change, ahead);
+        }
+        self.attach_after(entry, ahead);
+    }
+
+    /// What the running task does, now that it is charged for it.
+    fn make_change(&mut self, entry: &Entry, pid: Pid, change: Change, ahead: &Window<'_>) {
+        let cpu = entry.cpu;
+        match change {
+            Change::Announced => self.make_pending_change(entry.pid, true),
+            Change::MoveTask(to) => {
+                let to = if self.kernel.uses_autogroup { to } else { Group::Same };
+                let flag = Flag { before: entry.flag(), ..self.flag_ahead(cpu, ahead) };
+                self.cpu(cpu).flag = reschedules(entry, ahead);
+                self.push(Operation::MoveTask { cpu, pid, to, flag });
+            }
+            Change::Yield { switches } => {
+                self.push(Operation::Yield { cpu });
+                match switches {
+                    true => self.cpu(cpu).yielded = true,
+                    false => self.push(Operation::Repick { cpu, certain: true }),
+                }
+            }
+            Change::Block(weight, state) => {
+                if let Some(weight) = weight {
+                    self.reweight(pid, weight);
+                }
+                self.block(cpu, state);
+            }
+            Change::LeaveClass => self.leave_class(pid),
+            Change::Fork(child) => self.fork(cpu, pid, child, true),
+            Change::Reweight(weight) => self.reweight(pid, weight),
+        }
+    }
+
+    /// Which timer's interrupt it is: a probe shows the hrtick; without it the tick is the first timer interrupt of its period.
+    fn timer(&mut self, cpu: CpuId, entry: &Entry, ahead: &Window<'_>) -> Timer {
+        let second = self.kernel.tick_beside_hrtick.is_some_and(|period| self.ticked(cpu, entry.time / period));
+        match std::mem::take(&mut self.cpu(cpu).hrtick) {
+            true => Timer::Hrtick,
+            false if second && !ahead.shows_hrtick() => Timer::Either,
+            false => Timer::Tick,
+        }
+    }
+
+    /// Whether a timer interrupt was seen in the period already.
+    fn ticked(&mut self, cpu: CpuId, period: u64) -> bool {
+        std::mem::replace(&mut self.cpu(cpu).ticked, period) == period
+    }
+
+    /// A run time outside the fair class. It is the last one there if the next is not.
+    fn runtime_outside(&mut self, pid: Pid, ahead: &Window<'_>) {
+        if self.tasks.get(&pid).is_some_and(Task::is_fair) {
+            self.leave_class(pid);
+        }
+        if outside_next(pid, ahead) == Some(false) {
+            self.return_to_class(pid, ahead);
+        }
+    }
+
+    /// The CPU of a task that is first seen by a run time: the record's, or one that has no record yet.
+    fn running_cpu(&self, pid: Pid, entry: &Entry, ahead: &Window<'_>) -> Option<CpuId> {
+        if entry.pid == pid {
+            return Some(entry.cpu);
+        }
+        let mut later = ahead.look(LookAhead::FirstState).filter(|later| later.pid == pid);
+        later.next().map(|later| later.cpu).filter(|cpu| self.current(*cpu).is_none())
+    }
+
+    fn caller(&self, entry: &Entry, cpu: CpuId, ahead: &Window<'_>) -> Caller {
+        let own = cpu == entry.cpu;
+        match ahead.next_event_on(entry.cpu, LookAhead::Caller) {
+            Some(Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }) => Caller::Wakeup(pid),
+            _ if own && entry.in_irq() => Caller::Tick,
+            Some(Kind::Switch { .. }) if own => Caller::NoCheck,
+            _ => {
+                let mut flag = self.flag_ahead(cpu, ahead);
+                flag.shared |= charged_again_next(entry, ahead);
+                Caller::Other(flag)
+            }
+        }
+    }
+
+    /// What a task did to itself when it was charged in task context and not for a wakeup.
+    fn change(&mut self, entry: &Entry, pid: Pid, printed: Option<u64>, ahead: &Window<'_>) -> Option<Change> {
+        let cpu = entry.cpu;
+        let next = ahead.next_event_on(cpu, LookAhead::TaskCode);
+        if matches!(next, Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. })) {
+            return None;
+        }
+        // A charge right before a switch is `schedule()`'s own.
+        let exiting = |task: &mut Task| std::mem::take(&mut task.exiting);
+        let charged_again = |next: &&Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
+        let mut later = ahead.look(LookAhead::TaskCode);
+        let next_charge = later.find(|next| next.cpu == cpu && next.kind().is_some() || charged_again(next));
+        let switches = next_charge.is_some_and(|next| matches!(next.kind(), Some(Kind::Switch { .. })));
+        let moves = self.kernel.has_autogroup && !switches && !picks_again(entry, ahead);
+        if moves && self.tasks.get_mut(&pid).is_some_and(exiting) {
+            return Some(Change::MoveTask(Group::Root));
+        }
+        if std::mem::take(&mut self.cpu(cpu).yields) || self.yields(entry, pid, ahead) {
+            return Some(Change::Yield { switches: super::code::gives_way(entry, pid, ahead) });
+        }
+        if let Some(state) = leaves(cpu, pid, false, ahead) {
+            return Some(Change::Block(self.new_weight(pid, printed, ahead), state));
+        }
+        if self.moves_to_session(entry, ahead) {
+            return Some(Change::MoveTask(Group::New));
+        }
+        match super::code::forks(entry, pid, ahead) {
+            Some(child) => Some(Change::Fork(child)),
+            _ if outside_next(pid, ahead) == Some(true) => Some(Change::LeaveClass),
+            _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),
+        }
+    }
+}
+
+/// The fields of a `sched_stat_runtime`.
+#[derive(Clone, Copy)]
+struct Runtime {
+    pid: Pid,
+    ran: Nanos,
+    printed: Option<u64>,
+}
+
+/// Whether the next record is another charge of the task that prints its vruntime. Such a kernel (up to 6.7) sets a new
+/// deadline before it emits the record: the flag may be that charge's own.
+fn charged_again_next(entry: &Entry, ahead: &Window<'_>) -> bool {
+    let next = next_on(entry, LookAhead::Caller, ahead).and_then(Entry::kind);
+    matches!(next, Some(Kind::Runtime { pid, vruntime: Some(_), .. }) if pid == entry.pid)
+}

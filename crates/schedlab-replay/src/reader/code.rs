@@ -1,0 +1,128 @@
+//! What the running task was doing when it was charged: the records that follow on its CPU tell.
+
+use schedlab_model::{CpuId, Nanos, Pid, USEC};
+use schedlab_trace::{Kind, TaskState};
+
+use super::switch::prev_state_of;
+use super::Reader;
+use crate::operation::{Group, PrevState, Weight};
+use crate::trace::{Entry, LookAhead, What, Window};
+
+/// An interrupt within this time came before the task's next instructions.
+const AT_ONCE: Nanos = 10 * USEC;
+
+/// What a task did to itself.
+#[derive(Clone, Copy)]
+pub enum Change {
+    /// What a probe or system call announced.
+    Announced,
+    /// `sched_move_task` of a task that exits or begins a session.
+    MoveTask(Group),
+    /// `sched_yield`; unless it `switches`, `schedule()` picked the task again.
+    Yield {
+        switches: bool,
+    },
+    /// It was charged for the last time: in `schedule()`, or right before where its weight changed.
+    Block(Option<Weight>, PrevState),
+    Fork(Pid),
+    LeaveClass,
+    Reweight(Weight),
+}
+
+impl Reader {
+    /// `setsid` moves the task to a group of its own with its signal lock held, and (from 5.6 on) reschedules. Where the kernel
+    /// has no preempt count, the system call itself must have been recorded. Without probes a `getrusage`, which up to 6.7 charges
+    /// under that lock as well, looks the same if the slice ends right after it.
+    pub(super) fn moves_to_session(&mut self, entry: &Entry, ahead: &Window<'_>) -> bool {
+        if entry.depth().is_none() {
+            return self.kernel.has_autogroup && std::mem::take(&mut self.cpu(entry.cpu).setsid);
+        }
+        let wakes = |next: &Entry| matches!(next.kind(), Some(Kind::Wakeup { .. }));
+        let next = next_on(entry, LookAhead::TaskCode, ahead);
+        let flagged = entry.has_flags() && next.is_some_and(|next| next.flags.need_resched() && !wakes(next));
+        let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
+        let mut inside = own.take_while(|next| next.is_inside());
+        let probed =
+            inside.any(|next| matches!(next.what, What::Clock { pid, move_task: Some(true), .. } if pid == entry.pid));
+        self.kernel.has_autogroup && entry.depth() == Some(b'3') && (probed || flagged && !ahead.shows_moves())
+    }
+
+    /// `sched_yield` whose system call was not recorded: no other code charges a task with nothing but the runqueue locked. Where
+    /// the kernel has no preempt count: the task is switched out runnable though need-resched was not set, and was not woken
+    /// while it was going to sleep.
+    pub(super) fn yields(&self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
+        if let Some(depth) = entry.depth() {
+            return depth == b'1';
+        }
+        let runnable = |kind| matches!(kind, Kind::Switch { prev, prev_state: TaskState::Running, .. } if prev == pid);
+        let voluntary = entry.has_flags() && !entry.flag() && self.tasks.get(&pid).is_some_and(|task| !task.woken);
+        voluntary && ahead.next_event_on(entry.cpu, LookAhead::TaskCode).is_some_and(runnable)
+    }
+}
+
+/// Whether a task was charged because it blocks: its switch follows, with nothing in between but what the CPU pulls in
+/// `sched_balance_newidle`. That may take long, and other CPUs see the queue without the task.
+pub fn leaves(cpu: CpuId, pid: Pid, mut pulled: bool, ahead: &Window<'_>) -> Option<PrevState> {
+    for entry in ahead.look(LookAhead::TaskCode).filter(|entry| entry.cpu == cpu) {
+        let Some(kind) = entry.kind() else { continue };
+        match kind {
+            // Interrupts are off until the switch.
+            _ if !entry.in_task() => return None,
+            Kind::Runtime { pid: of, .. } if of != pid || pulled => {}
+            Kind::Migrate { dest_cpu, .. } if dest_cpu == cpu => pulled = true,
+            Kind::Switch { prev, prev_state, .. } if prev == pid => {
+                return Some(prev_state_of(prev_state)).filter(|state| *state != PrevState::Runnable);
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether a task was charged in `task_fork_fair`: its next record is that of its child. Up to 5.16 much of
+/// `copy_process` comes between, so that it may have been preempted there, more than once.
+pub fn forks(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
+    if let Some(Kind::Switch { .. }) = ahead.next_event_on(entry.cpu, LookAhead::TaskCode) {
+        return None;
+    }
+    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.pid == pid && next.in_task());
+    let mut own = own.filter_map(Entry::kind).peekable();
+    let preempted = |kind: &Kind| matches!(kind, Kind::Switch { prev_state, .. } if prev_state_of(*prev_state) == PrevState::Runnable);
+    loop {
+        match own.next()? {
+            Kind::Fork { parent, child } if parent == pid => return Some(child),
+            // `schedule()` charges right before it switches.
+            Kind::Runtime { pid: of, .. } if of == pid && own.peek().is_some_and(preempted) => {}
+            kind if preempted(&kind) => {}
+            _ => return None,
+        }
+    }
+}
+
+/// Whether the switch of a task that yields is the yield's own: `schedule()` follows at once, but for an interrupt that
+/// comes at once.
+pub fn gives_way(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
+    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu && next.kind().is_some());
+    let mut own = own.peekable();
+    let at_once = |next: &&Entry| next.in_task() || next.time - entry.time < AT_ONCE;
+    let next = own.peek().copied().filter(at_once).and_then(|_| own.find(|next| next.in_task()));
+    next.and_then(Entry::kind).is_some_and(|kind| matches!(kind, Kind::Switch { prev, .. } if prev == pid))
+}
+
+/// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task does
+/// from 5.6 on: by the flag, or by the switch that it led to.
+pub fn reschedules(entry: &Entry, ahead: &Window<'_>) -> bool {
+    let switches = |next: &Entry| matches!(next.kind(), Some(Kind::Switch { .. }));
+    let next = || next_on(entry, LookAhead::Outcome, ahead);
+    !entry.has_flags() || next().is_some_and(|next| next.flags.need_resched() || switches(next))
+}
+
+/// Whether a charge is that of a `schedule()` that picks the same task again: the flag is set at the charge, and clear after it.
+pub fn picks_again(entry: &Entry, ahead: &Window<'_>) -> bool {
+    entry.flag() && !reschedules(entry, ahead)
+}
+
+/// The next scheduler event of the entry's CPU.
+pub fn next_on<'a>(entry: &Entry, purpose: LookAhead, ahead: &'a Window<'_>) -> Option<&'a Entry> {
+    ahead.look(purpose).find(|next| next.cpu == entry.cpu && next.kind().is_some())
+}

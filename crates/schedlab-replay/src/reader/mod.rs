@@ -1,0 +1,307 @@
+//! From records to operations: which function of the kernel emitted a record, and what it decided.
+//!
+//! Follows core.c and fair.c: an operation emits the same records in the same order in every modelled version, with three
+//! exceptions that the records themselves tell apart. The outcome of a decision is the need-resched flag of the CPU's next record.
+//! The reader knows nothing of vruntimes, except to infer a weight from the growth of one.
+
+mod balance;
+mod charge;
+mod class;
+mod clock;
+mod code;
+mod first;
+mod flag;
+mod switch;
+mod task;
+mod tg_load;
+mod wake;
+mod weight;
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::Kind;
+
+use self::first::{initial_tasks, probes_follow_charges};
+use self::task::{Place, Task};
+use self::wake::Wakee;
+use crate::operation::{CfsRqUpdate, Location, Operation};
+use crate::trace::{Address, CfsRqLoad, Entry, LookAhead, What, Window};
+
+/// What the recorded kernel is like, as the header says.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    pub cpus: usize,
+    /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved within its group once more.
+    pub has_autogroup: bool,
+    /// Autogroups are on: every session is a group.
+    pub uses_autogroup: bool,
+    /// The tick's period, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
+    pub tick_beside_hrtick: Option<Nanos>,
+}
+
+/// What is known from the records so far.
+pub struct Reader {
+    kernel: Kernel,
+    cpus: Vec<Cpu>,
+    tasks: BTreeMap<Pid, Task>,
+    operations: Vec<Operation>,
+    /// The trace has run times.
+    charges: bool,
+    /// Tasks that were queued when the recording began, until their CPU's first record.
+    initial: Option<Vec<(Pid, CpuId)>>,
+    /// The group that each task was last shown in.
+    shown_in: BTreeMap<Pid, Address>,
+    /// A probe at `sched_stat_runtime` reads the state after the charge.
+    probes_follow_charges: Option<bool>,
+    now: Nanos,
+}
+
+/// A CPU.
+#[derive(Clone, Default)]
+struct Cpu {
+    /// The running task; `None` until the first record.
+    current: Option<Pid>,
+    /// An arriving task has shown the position of the queue in virtual time.
+    primed: bool,
+    /// When its running task was charged last.
+    charged: Nanos,
+    /// Need-resched as last seen.
+    flag: bool,
+    /// Tasks that code on this CPU has detached and not yet attached.
+    moving: Vec<Moving>,
+    /// The clock by which code on this CPU enqueued a task without a wakeup.
+    attach_clock: Option<Nanos>,
+    /// The hrtick fired, and its charge is still to come.
+    hrtick: bool,
+    /// The last tick period in which a timer interrupt was seen.
+    ticked: u64,
+    /// The last record was emitted in an interrupt.
+    interrupted: bool,
+    /// This record is a charge that only `schedule()` can have made.
+    schedules: bool,
+    /// The running task was dequeued already.
+    blocked: bool,
+    /// Tasks were attached while it idled: it enters `schedule()` at the end of the interrupt that attached them.
+    received: bool,
+    /// The last record was a charge.
+    just_charged: bool,
+    /// The clock stands still: a fork found nothing to charge.
+    clock_stands: bool,
+    /// The running task entered `sched_yield`.
+    yields: bool,
+    /// The running task entered `setsid`.
+    setsid: bool,
+    /// The running task has yielded: its switch says nothing about the flag.
+    yielded: bool,
+    /// Code on this CPU charged the current task of another one for a wakeup: that CPU, and its flag before the check.
+    checking: Option<(CpuId, bool)>,
+}
+
+/// A task between `detach_task` and `attach_task`.
+#[derive(Clone, Copy)]
+struct Moving {
+    pid: Pid,
+    to: CpuId,
+    /// Where it is once attached.
+    becomes: Place,
+}
+
+impl Reader {
+    pub fn new(kernel: Kernel) -> Self {
+        Reader {
+            kernel,
+            cpus: vec![Cpu::default(); kernel.cpus.max(1)],
+            tasks: BTreeMap::new(),
+            operations: Vec::new(),
+            charges: false,
+            initial: None,
+            shown_in: BTreeMap::new(),
+            probes_follow_charges: None,
+            now: 0,
+        }
+    }
+
+    /// The operations that a record stands for or completes.
+    pub fn read(&mut self, entry: &Entry, ahead: &Window<'_>) -> std::vec::Drain<'_, Operation> {
+        let needed = entry.cpu.index() + 1;
+        if self.cpus.len() < needed {
+            self.cpus.resize(needed, Cpu::default());
+        }
+        match entry.what {
+            What::Event(kind) => self.event(entry, kind, ahead),
+            _ => self.other(entry, ahead),
+        }
+        self.operations.drain(..)
+    }
+
+    /// A record that is no scheduler event.
+    fn other(&mut self, entry: &Entry, ahead: &Window<'_>) {
+        match entry.what {
+            What::Probe(probe) => {
+                if let Some(address) = probe.address {
+                    self.shown_in.insert(probe.pid, address);
+                }
+                let charged = *self.probes_follow_charges.get_or_insert_with(|| probes_follow_charges(ahead));
+                self.push(Operation::Probe { probe, charged });
+            }
+            What::Hrtick => self.cpu(entry.cpu).hrtick = true,
+            What::Yield => {
+                self.cancel_change(entry.pid);
+                self.cpu(entry.cpu).yields = true;
+            }
+            What::Setsid => self.cpu(entry.cpu).setsid = true,
+            What::Change(change) => {
+                if let Some(task) = self.tasks.get_mut(&entry.pid) {
+                    task.announce(change, entry.pid);
+                }
+            }
+            What::ChangeTarget(pid) => {
+                if let Some(task) = self.tasks.get_mut(&entry.pid) {
+                    task.change_target = Some(pid);
+                }
+            }
+            What::Clock { cpu: Some(cpu), clock, .. } => {
+                self.cpu(entry.cpu).attach_clock = Some(clock);
+                self.push(Operation::UpdateRqClock { cpu, clock });
+            }
+            What::UpdateBlockedAverages { cpu } => self.update_blocked_averages(entry, cpu, ahead),
+            What::CfsRqLoad { cpu, at, state: Some(state) } => self.update_cfs_rq_load(entry, cpu, at, &state, ahead),
+            What::Lost => self.lost(),
+            What::Clock { .. } | What::CfsRqLoad { .. } | What::Other | What::Event(_) => {}
+        }
+    }
+
+    fn update_cfs_rq_load(&mut self, entry: &Entry, cpu: CpuId, at: Nanos, state: &CfsRqLoad, ahead: &Window<'_>) {
+        let next = ahead.next_event_on(entry.cpu, LookAhead::LoadUpdate);
+        let enqueues = matches!(next, Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. } | Kind::Migrate { .. }));
+        let by_balancer = !enqueues && !entry.in_irq() && self.cpu(entry.cpu).moving.is_empty();
+        if self.cpu(entry.cpu).moving.iter().any(|moving| moving.to == cpu) {
+            self.cpu(entry.cpu).attach_clock = Some(state.clock);
+        }
+        self.push(Operation::UpdateRqClock { cpu, clock: state.clock });
+        self.read_tg_load(entry, state.group.at, cpu, ahead);
+        let update = CfsRqUpdate { cpu, at, state: *state, by_balancer, in_task: entry.in_task() };
+        self.push(Operation::UpdateCfsRqLoad(update));
+    }
+
+    fn event(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
+        self.start(entry, ahead);
+        self.attach_before(entry, kind, ahead);
+        self.attach_next_task(entry, kind, ahead);
+        self.block_before_switch(entry, kind, ahead);
+        self.read_clock(entry, kind, ahead);
+        self.read_tg_loads(entry, kind, ahead);
+        self.now = entry.time;
+        self.cpu(entry.cpu).schedules = false;
+        let flag_before = self.follow_flag(entry, kind, ahead);
+        self.leave_task_code(entry, kind);
+        let interrupted = std::mem::replace(&mut self.cpu(entry.cpu).interrupted, !entry.in_task());
+        match kind {
+            Kind::Runtime { pid, runtime, vruntime } => self.runtime(entry, pid, runtime, vruntime, ahead),
+            Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu, ahead),
+            Kind::Wakeup { pid, prio, target_cpu: cpu } => {
+                self.wakeup(entry, &Wakee { pid, prio, cpu }, flag_before, ahead);
+            }
+            Kind::WakeupNew { pid, prio, target_cpu: cpu } => {
+                self.wakeup_new(entry, &Wakee { pid, prio, cpu }, ahead);
+            }
+            Kind::Migrate { .. } => self.migrate(entry, kind, ahead),
+            Kind::Fork { parent, child } => {
+                self.cancel_change(parent);
+                // Without state in the trace there is no better time to place the child.
+                self.fork(entry.cpu, parent, child, !interrupted || !ahead.shows_state());
+            }
+            Kind::Exit { pid, .. } => self.exit(pid),
+            Kind::Switch { .. } => self.switch(entry, kind, ahead),
+            Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => {}
+        }
+        self.cpu(entry.cpu).just_charged = matches!(kind, Kind::Runtime { .. });
+        self.repick_before_next(entry, ahead);
+    }
+
+    /// A record in task context ends what the task was in the middle of.
+    fn leave_task_code(&mut self, entry: &Entry, kind: Kind) {
+        if entry.in_task() && !matches!(kind, Kind::Switch { .. }) {
+            self.cpu(entry.cpu).yielded = false;
+        }
+        if entry.in_task() && !matches!(kind, Kind::Runtime { .. }) {
+            self.make_pending_change(entry.pid, false);
+            self.cpu(entry.cpu).setsid = false;
+        }
+    }
+
+    /// The first record on a CPU shows which task runs there.
+    fn start(&mut self, entry: &Entry, ahead: &Window<'_>) {
+        if self.cpu(entry.cpu).current.is_some() {
+            return;
+        }
+        let pid = match entry.kind() {
+            Some(Kind::Switch { prev, .. }) => prev,
+            _ => entry.pid,
+        };
+        self.cpu(entry.cpu).current = Some(pid);
+        self.cpu(entry.cpu).flag = entry.flag();
+        self.start_clock(entry.cpu, ahead);
+        if pid != 0 {
+            self.add_task(pid, None, Location::Running(entry.cpu), Some(entry), ahead);
+        }
+        let initial = self.initial.take().unwrap_or_else(|| initial_tasks(entry, ahead));
+        let (own, others) = initial.into_iter().partition(|(_, cpu)| *cpu == entry.cpu);
+        self.initial = Some(others);
+        for (pid, cpu) in own {
+            if !self.tasks.contains_key(&pid) {
+                self.add_task(pid, None, Location::Queued(cpu), None, ahead);
+            }
+        }
+    }
+
+    /// A change that a task announced did not happen.
+    fn cancel_change(&mut self, pid: Pid) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.change = None;
+        }
+    }
+
+    fn exit(&mut self, pid: Pid) {
+        self.cancel_change(pid);
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.exiting = true;
+        }
+    }
+
+    fn lost(&mut self) {
+        *self = Reader::new(Kernel { cpus: self.cpus.len(), ..self.kernel });
+        self.push(Operation::Lost);
+    }
+
+    fn push(&mut self, operation: Operation) {
+        self.operations.push(operation);
+    }
+
+    fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
+        let index = cpu.index();
+        if index >= self.cpus.len() {
+            self.cpus.resize(index + 1, Cpu::default());
+        }
+        &mut self.cpus[index]
+    }
+
+    fn current(&self, cpu: CpuId) -> Option<Pid> {
+        self.cpus.get(cpu.index())?.current
+    }
+
+    fn current_is_fair(&self, cpu: CpuId) -> bool {
+        self.current(cpu).and_then(|pid| self.tasks.get(&pid)).is_some_and(Task::is_fair)
+    }
+
+    fn place(&self, pid: Pid) -> Option<Place> {
+        self.tasks.get(&pid).map(|task| task.place)
+    }
+
+    fn put(&mut self, pid: Pid, place: Place) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            task.place = place;
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the reader knows of a task.
+
+use schedlab_model::{CpuId, Nanos, Pid};
+
+use crate::operation::{Location, Weight};
+use crate::trace::{SchedChange, UNNAMED};
+
+/// A task.
+#[derive(Clone)]
+pub struct Task {
+    pub prio: i32,
+    pub weight: Weight,
+    pub place: Place,
+    /// Its state was taken from the trace.
+    pub taken: bool,
+    pub exiting: bool,
+    /// Between `sched_waking` and `sched_wakeup`.
+    pub waking: bool,
+    /// When `sched_waking` was emitted.
+    pub waking_at: Nanos,
+    /// It was woken while it had the CPU: it may call `schedule()` and stay runnable.
+    pub woken: bool,
+    /// It changed CPU within its wakeup.
+    pub migrated: bool,
+    /// It left the fair class, and the models keep it.
+    pub left_class: bool,
+    /// The change of its own or another task's attributes that it is about to make.
+    pub change: Option<SchedChange>,
+    /// The task that its system call names for this.
+    pub change_target: Option<Pid>,
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Running(CpuId),
+    Queued(CpuId),
+    /// On no queue: asleep, waking, new, or between two queues.
+    Off(CpuId),
+}
+
+impl Task {
+    pub fn new(prio: i32, weight: Weight, place: Place) -> Self {
+        Task {
+            prio,
+            weight,
+            place,
+            taken: false,
+            exiting: false,
+            waking: false,
+            waking_at: 0,
+            woken: false,
+            migrated: false,
+            left_class: false,
+            change: None,
+            change_target: None,
+        }
+    }
+
+    /// A probe or system call of this task, `own`, says what is about to change.
+    pub fn announce(&mut self, change: SchedChange, own: Pid) {
+        let named = self.change.map(SchedChange::pid).or(self.change_target.take()).unwrap_or(own);
+        self.change = Some(match change {
+            SchedChange::Scheduler { pid: UNNAMED, policy, nice, slice } => {
+                SchedChange::Scheduler { pid: named, policy, nice, slice }
+            }
+            change => change,
+        });
+    }
+
+    /// Whether it is in the fair class now.
+    pub fn is_fair(&self) -> bool {
+        is_fair(self.prio) && !self.left_class
+    }
+
+    pub fn location(&self) -> Location {
+        match self.place {
+            Place::Running(cpu) => Location::Running(cpu),
+            Place::Queued(cpu) => Location::Queued(cpu),
+            Place::Off(cpu) => Location::Asleep(cpu),
+        }
+    }
+}
+
+/// Whether a kernel priority (0..=139) belongs to the fair class.
+pub fn is_fair(prio: i32) -> bool {
+    (100..140).contains(&prio)
+}
+
+/// The nice value of a fair priority.
+pub fn nice(prio: i32) -> i8 {
+    (prio - 120).clamp(-20, 19) as i8
+}

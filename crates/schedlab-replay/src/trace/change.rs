@@ -1,0 +1,87 @@
+//! Changes of a task's scheduling attributes, as a probe or a system call announces them.
+
+use schedlab_model::{Nanos, Pid};
+use schedlab_trace::Fields;
+
+/// A change that is about to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SchedChange {
+    /// `__sched_setscheduler`. The policy has its number in user space; a slice of 0 means none. `pid` may be [`UNNAMED`].
+    Scheduler { pid: Pid, policy: u32, nice: i8, slice: Nanos },
+    /// System call `sched_setscheduler`: nice value and slice stay. It may fail.
+    Policy { pid: Pid, policy: u32 },
+    /// `set_user_nice`.
+    Nice { pid: Pid, nice: i8 },
+    /// System call `setpriority` for one process. It may fail.
+    Priority { pid: Pid, nice: i8 },
+    /// System call `sched_setaffinity`. The mask may be the one that the task has.
+    Affinity { pid: Pid },
+}
+
+/// Stands for the pid where the probe cannot read it; the preceding system call names the task.
+pub const UNNAMED: Pid = 0;
+
+impl SchedChange {
+    pub fn pid(self) -> Pid {
+        match self {
+            SchedChange::Scheduler { pid, .. } | SchedChange::Policy { pid, .. } | SchedChange::Affinity { pid } => pid,
+            SchedChange::Nice { pid, .. } | SchedChange::Priority { pid, .. } => pid,
+        }
+    }
+
+    /// Whether this is the entry of a system call, which may fail or change nothing, and not the kernel's own function.
+    pub fn may_change_nothing(self) -> bool {
+        matches!(self, SchedChange::Affinity { .. } | SchedChange::Policy { .. } | SchedChange::Priority { .. })
+    }
+
+    /// Probe at `__sched_setscheduler`.
+    pub(super) fn of_setscheduler_probe(fields: Fields<'_>) -> Option<SchedChange> {
+        let (pid, nice) = probed(fields)?;
+        Some(SchedChange::Scheduler { pid, policy: fields.number("policy")?, nice, slice: fields.number("slice")? })
+    }
+
+    /// Probe at `set_user_nice`.
+    pub(super) fn of_nice_probe(fields: Fields<'_>) -> Option<SchedChange> {
+        let (pid, nice) = probed(fields)?;
+        Some(SchedChange::Nice { pid, nice })
+    }
+
+    pub(super) fn of_setaffinity(arguments: &str, caller: Pid) -> SchedChange {
+        SchedChange::Affinity { pid: target(arguments, caller) }
+    }
+
+    pub(super) fn of_setscheduler(arguments: &str, caller: Pid) -> Option<SchedChange> {
+        let policy = number(after(arguments, "policy: ")?)? as u32;
+        Some(SchedChange::Policy { pid: target(arguments, caller), policy })
+    }
+
+    /// PRIO_PROCESS only. The nice value is a number of 32 bits.
+    pub(super) fn of_setpriority(arguments: &str, caller: Pid) -> Option<SchedChange> {
+        let process = number(arguments)? == 0;
+        let pid = number(after(arguments, "who: ")?)?;
+        let digits = after(arguments, "niceval: ")?.split([',', ')']).next()?.trim();
+        let nice = u32::from_str_radix(digits.trim_start_matches("0x"), 16).ok()? as i32;
+        let pid = if pid > 0 { pid } else { caller };
+        process.then_some(SchedChange::Priority { pid, nice: nice.clamp(-20, 19) as i8 })
+    }
+}
+
+/// The task that a system call's first argument names; 0 is the caller.
+pub(super) fn target(arguments: &str, caller: Pid) -> Pid {
+    number(arguments).filter(|pid| *pid > 0).unwrap_or(caller)
+}
+
+fn probed(fields: Fields<'_>) -> Option<(Pid, i8)> {
+    let nice = fields.number::<i64>("nice")?.clamp(-20, 19) as i8;
+    Some((fields.number("p").unwrap_or(UNNAMED), nice))
+}
+
+fn after<'a>(arguments: &'a str, name: &str) -> Option<&'a str> {
+    arguments.split_once(name).map(|(_, rest)| rest)
+}
+
+/// A system call's next argument; the kernel prints them in base 16.
+fn number(arguments: &str) -> Option<Pid> {
+    let digits = arguments.split([',', ')']).next()?.trim();
+    Pid::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+}

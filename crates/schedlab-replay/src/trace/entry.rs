@@ -1,0 +1,192 @@
+//! One record of a trace, reduced to what replay needs.
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
+
+use super::change::{target, SchedChange};
+use super::probe::{CfsRqLoad, Point, Probe};
+
+/// A record.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub time: Nanos,
+    pub cpu: CpuId,
+    /// The task that was running on the CPU.
+    pub pid: Pid,
+    pub flags: Flags,
+    pub what: What,
+}
+
+/// What the record says.
+#[expect(clippy::large_enum_variant, reason = "one entry at a time is read and replayed")]
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    Event(Kind),
+    /// A dynamic probe read the scheduler's state of a task.
+    Probe(Probe),
+    /// The task enters `sched_yield`.
+    Yield,
+    /// The task enters `setsid`.
+    Setsid,
+    /// The hrtick timer fired.
+    Hrtick,
+    /// A task's scheduling attributes are about to change.
+    Change(SchedChange),
+    /// A system call that changes attributes names a task; another record may say what it asks for.
+    ChangeTarget(Pid),
+    /// `clock_task` of a runqueue, read with its lock held: that of `cpu`, else that of the task's CPU. `move_task`: the task is
+    /// enqueued again after a change that moves it (ENQUEUE_RESTORE | ENQUEUE_MOVE).
+    Clock {
+        cpu: Option<CpuId>,
+        pid: Pid,
+        move_task: Option<bool>,
+        clock: Nanos,
+    },
+    /// The balancer enters `sched_balance_update_blocked_averages`.
+    UpdateBlockedAverages {
+        cpu: CpuId,
+    },
+    /// The load average of a group's `cfs_rq` on a CPU was updated to this time.
+    CfsRqLoad {
+        cpu: CpuId,
+        at: Nanos,
+        state: Option<CfsRqLoad>,
+    },
+    /// Any other record: only its flags count.
+    Other,
+    /// The recorder lost events before this record.
+    Lost,
+}
+
+impl Entry {
+    /// The entries that a record stands for: one, or two for a probe at a switch.
+    pub fn of(record: &Record<'_>) -> [Option<Entry>; 2] {
+        let entry =
+            |what| Some(Entry { time: record.time, cpu: record.cpu, pid: record.pid, flags: record.flags, what });
+        match record.body {
+            Body::Event(kind, words) => [entry(What::Event(plain_sleep(kind, words.prev_state))), None],
+            Body::Other { name: "sw", fields } => {
+                let prev = Probe::of_prev(fields).map_or(What::Other, What::Probe);
+                let next = Probe::of(Point::Next, "n", fields).map(What::Probe);
+                [entry(prev), next.and_then(entry)]
+            }
+            Body::Other { name, fields } => [entry(other(name, fields, record.pid).unwrap_or(What::Other)), None],
+        }
+    }
+
+    /// The event, if it is a scheduler event.
+    pub fn kind(&self) -> Option<Kind> {
+        match self.what {
+            What::Event(kind) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// The largest CPU number that it names.
+    pub fn largest_cpu(&self) -> CpuId {
+        let named = match self.what {
+            What::Event(
+                Kind::Waking { target_cpu, .. } | Kind::Wakeup { target_cpu, .. } | Kind::WakeupNew { target_cpu, .. },
+            ) => target_cpu,
+            What::Event(Kind::Migrate { orig_cpu, dest_cpu, .. }) => orig_cpu.max(dest_cpu),
+            _ => self.cpu,
+        };
+        named.max(self.cpu)
+    }
+
+    /// Whether it shows a task's vruntime.
+    pub fn shows_state(&self) -> bool {
+        matches!(self.what, What::Probe(_) | What::Event(Kind::Runtime { vruntime: Some(_), .. }))
+    }
+
+    /// Whether it only reads the scheduler's state in the middle of an operation that other records describe.
+    pub fn is_inside(&self) -> bool {
+        matches!(
+            self.what,
+            What::Probe(_) | What::Clock { .. } | What::CfsRqLoad { .. } | What::UpdateBlockedAverages { .. }
+        )
+    }
+
+    /// Whether need-resched was set on the CPU, lazy or not.
+    pub fn flag(&self) -> bool {
+        self.flags.need_resched() || self.flags.need_resched_lazy()
+    }
+
+    /// Whether it was emitted in a hardware interrupt.
+    pub fn in_irq(&self) -> bool {
+        matches!(self.flags.0[2], b'h' | b'H')
+    }
+
+    /// Whether it was emitted in a hardware interrupt that did not interrupt a softirq.
+    pub fn interrupts_task(&self) -> bool {
+        self.flags.0[2] == b'h'
+    }
+
+    /// Whether it was emitted in task context.
+    pub fn in_task(&self) -> bool {
+        self.flags.0[2] == b'.'
+    }
+
+    /// The preempt count, where the kernel keeps it.
+    pub fn depth(&self) -> Option<u8> {
+        self.flags.0[3].is_ascii_hexdigit().then_some(self.flags.0[3])
+    }
+
+    /// Scheduler events are emitted with interrupts off; one without any flag is from a trace without the column of flags.
+    pub fn has_flags(&self) -> bool {
+        self.flags != Flags::NONE || !matches!(self.what, What::Event(kind) if locked(&kind))
+    }
+}
+
+/// A record that is no scheduler event. The name of a system call is read as far as its first argument's name.
+fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
+    match name {
+        "ht" => Some(What::Hrtick),
+        "" if fields.0.starts_with("sys_sched_yield(") => Some(What::Yield),
+        "" if fields.0.starts_with("sys_setsid(") => Some(What::Setsid),
+        "sys_sched_setaffinity(pid" => Some(What::Change(SchedChange::of_setaffinity(fields.0, caller))),
+        "sys_sched_setscheduler(pid" => SchedChange::of_setscheduler(fields.0, caller).map(What::Change),
+        "sys_sched_setattr(pid" => Some(What::ChangeTarget(target(fields.0, caller))),
+        "sys_setpriority(which" => SchedChange::of_setpriority(fields.0, caller).map(What::Change),
+        "sa" => SchedChange::of_setscheduler_probe(fields).map(What::Change),
+        "ni" => SchedChange::of_nice_probe(fields).map(What::Change),
+        "mt" | "at" => clock(fields),
+        "ba" => Some(What::UpdateBlockedAverages { cpu: CpuId(fields.number("cpu")?) }),
+        "pc" => {
+            let (cpu, at) = (CpuId(fields.number("cpu")?), fields.number("lu")?);
+            Some(What::CfsRqLoad { cpu, at, state: CfsRqLoad::of(fields) })
+        }
+        "wg" => Probe::of(Point::Waking, "", fields).map(What::Probe),
+        "wk" | "wn" => Probe::of(Point::Woken, "", fields).map(What::Probe),
+        "rt" => Probe::of(Point::Runtime, "", fields).map(What::Probe),
+        "cp" => Probe::of(Point::Other, "", fields).map(What::Probe),
+        _ => None,
+    }
+}
+
+fn clock(fields: Fields<'_>) -> Option<What> {
+    let cpu = fields.number("cpu").map(CpuId);
+    let move_task = fields.number("fl").map(|flags: u32| flags & RESTORE_MOVE == RESTORE_MOVE);
+    Some(What::Clock { cpu, pid: fields.number("p")?, clock: fields.number("c")?, move_task })
+}
+
+/// ENQUEUE_RESTORE and ENQUEUE_MOVE.
+const RESTORE_MOVE: u32 = 0x2 | 0x4;
+
+/// State `I` of an idle kthread is an ordinary sleep; the trace model's word for it also stands for parked tasks.
+fn plain_sleep(kind: Kind, letters: &str) -> Kind {
+    match kind {
+        Kind::Switch { prev, prev_prio, next, next_prio, .. } if letters.starts_with('I') => {
+            Kind::Switch { prev, prev_prio, prev_state: TaskState::Blocked, next, next_prio }
+        }
+        other => other,
+    }
+}
+
+/// Whether the kernel emits an event with a runqueue's lock held.
+fn locked(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Switch { .. } | Kind::Waking { .. } | Kind::Wakeup { .. } | Kind::WakeupNew { .. } | Kind::Runtime { .. }
+    )
+}

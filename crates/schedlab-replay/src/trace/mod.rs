@@ -1,0 +1,13 @@
+//! The trace: records reduced to what replay needs, and a bounded read-ahead over them.
+
+mod change;
+mod entry;
+mod lookahead;
+mod probe;
+mod window;
+
+pub use change::{SchedChange, UNNAMED};
+pub use entry::{Entry, What};
+pub use lookahead::LookAhead;
+pub use probe::{Address, CfsRqLoad, GroupEntity, Point, Probe, QueueLoad, Sums};
+pub use window::Window;

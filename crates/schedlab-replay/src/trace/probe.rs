@@ -1,0 +1,190 @@
+//! The scheduler's own state as the recorder's dynamic probes print it.
+
+use schedlab_model::{Nanos, Pid};
+use schedlab_policy::fair::LoadState;
+use schedlab_trace::Fields;
+
+/// The event beside which a probe sits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Point {
+    /// `sched_waking`, before the wakee is placed.
+    Waking,
+    /// `sched_wakeup` or `sched_wakeup_new`, after the wakee was placed.
+    Woken,
+    /// `sched_stat_runtime`: up to 6.12 after vruntime was updated, in 7.2 before.
+    Runtime,
+    /// `sched_switch`, the next task.
+    Next,
+    /// `sched_switch`, the previous task.
+    Prev,
+    /// Any other place.
+    Other,
+}
+
+/// A task's scheduling entity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Probe {
+    pub point: Point,
+    pub pid: Pid,
+    pub vruntime: u64,
+    pub deadline: u64,
+    pub lag: i64,
+    pub slice: Nanos,
+    pub queued: bool,
+    pub delayed: bool,
+    /// Sums of its `cfs_rq`.
+    pub sums: Option<Sums>,
+    /// `clock_task` of its runqueue, read with the lock held.
+    pub clock: Option<Nanos>,
+    /// The entity of its group; `None` in the root group.
+    pub group: Option<GroupEntity>,
+    pub address: Option<Address>,
+    /// Its load average.
+    pub load: Option<LoadState>,
+    /// Load average of its `cfs_rq`.
+    pub queue_load: Option<QueueLoad>,
+}
+
+/// Load average of a `cfs_rq` where the kernel updated it, before `tg->load_avg` follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CfsRqLoad {
+    pub group: Address,
+    pub queue: QueueLoad,
+    /// `tg_load_avg_contrib`.
+    pub contrib: u64,
+    /// `tg->load_avg`.
+    pub tg_load_avg: i64,
+    /// `clock_task` of the queue's CPU.
+    pub clock: Nanos,
+}
+
+/// Identifies a task group by its address in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Address {
+    pub at: u64,
+    pub is_root: bool,
+}
+
+/// Load average of a `cfs_rq`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueLoad {
+    pub load: LoadState,
+    /// `last_update_tg_load_avg`, converted to the clock by which the queue is charged.
+    pub tg_updated_at: Nanos,
+}
+
+/// The entity of a task group on one CPU, and the queue that this entity is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupEntity {
+    pub vruntime: u64,
+    pub deadline: u64,
+    pub lag: i64,
+    pub slice: Nanos,
+    pub exec_start: Option<Nanos>,
+    pub weight: u64,
+    /// Sums of the queue that it is on.
+    pub sums: Option<Sums>,
+    /// `avg.load_avg` of the group's own `cfs_rq`.
+    pub load: u64,
+    /// `tg_load_avg_contrib` of that `cfs_rq`.
+    pub contrib: u64,
+    /// `tg->load_avg`.
+    pub tg_load_avg: i64,
+}
+
+/// Sums of a `cfs_rq`. All but the count leave the running entity out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sums {
+    /// `zero_vruntime`, up to 6.18 `min_vruntime`.
+    pub zero: u64,
+    /// `sum_w_vruntime`, up to 6.18 `avg_vruntime`.
+    pub sum: i64,
+    /// `sum_weight`, up to 6.18 `avg_load`.
+    pub weight: u64,
+    /// `nr_queued`, up to 6.12 `nr_running`.
+    pub count: u32,
+}
+
+impl Probe {
+    /// One task in a probe's fields, whose names begin with `prefix`.
+    pub(super) fn of(point: Point, prefix: &str, fields: Fields<'_>) -> Option<Probe> {
+        let named = |name: &str| format!("{prefix}{name}");
+        Some(Probe {
+            point,
+            pid: fields.number(&named("p"))?,
+            vruntime: fields.number(&named("v"))?,
+            deadline: fields.number(&named("d"))?,
+            lag: fields.number(&named("l"))?,
+            slice: fields.number(&named("s"))?,
+            queued: fields.number::<u8>(&named("on"))? != 0,
+            delayed: fields.number::<u8>(&named("sd"))? != 0,
+            sums: sums(fields, ["z", "a", "w", "n"]),
+            clock: fields.number("c"),
+            group: group(fields),
+            address: fields.number("tg").map(|at| Address { at, is_root: fields.number("gw") == Some(0) }),
+            load: load(fields, ["el", "es", "et", "ep"]),
+            queue_load: queue_load(fields),
+        })
+    }
+
+    /// The previous task of a `sched_switch`: the fields about queues and groups are the next task's.
+    pub(super) fn of_prev(fields: Fields<'_>) -> Option<Probe> {
+        let probe = Probe::of(Point::Prev, "p", fields)?;
+        Some(Probe { sums: None, group: None, address: None, load: None, queue_load: None, ..probe })
+    }
+}
+
+impl CfsRqLoad {
+    pub(super) fn of(fields: Fields<'_>) -> Option<CfsRqLoad> {
+        let load = load(fields, ["la", "ls", "lu", "lp"])?;
+        Some(CfsRqLoad {
+            group: Address { at: fields.number("tg")?, is_root: false },
+            queue: QueueLoad { load, tg_updated_at: tg_updated_at(fields)? },
+            contrib: fields.number("lc")?,
+            tg_load_avg: fields.number("ta")?,
+            clock: fields.number("c")?,
+        })
+    }
+}
+
+fn group(fields: Fields<'_>) -> Option<GroupEntity> {
+    // The root group has no entity: its weight is printed as 0.
+    let weight = fields.number("gw").filter(|weight| *weight > 0)?;
+    Some(GroupEntity {
+        vruntime: fields.number("gv")?,
+        deadline: fields.number("gd")?,
+        lag: fields.number("gl")?,
+        slice: fields.number("gs")?,
+        exec_start: fields.number("ge"),
+        weight,
+        sums: sums(fields, ["gz", "ga", "gq", "gn"]),
+        load: fields.number("la")?,
+        contrib: fields.number("lc")?,
+        tg_load_avg: fields.number("ta")?,
+    })
+}
+
+fn sums(fields: Fields<'_>, [zero, sum, weight, count]: [&str; 4]) -> Option<Sums> {
+    let (zero, sum) = (fields.number(zero)?, fields.number(sum)?);
+    Some(Sums { zero, sum, weight: fields.number(weight)?, count: fields.number(count)? })
+}
+
+fn load(fields: Fields<'_>, [load_avg, load_sum, time, contrib]: [&str; 4]) -> Option<LoadState> {
+    Some(LoadState {
+        load_avg: fields.number(load_avg)?,
+        load_sum: fields.number(load_sum)?,
+        last_update_time: fields.number(time)?,
+        period_contrib: fields.number(contrib)?,
+    })
+}
+
+fn queue_load(fields: Fields<'_>) -> Option<QueueLoad> {
+    Some(QueueLoad { load: load(fields, ["ql", "qs", "qt", "qp"])?, tg_updated_at: tg_updated_at(fields)? })
+}
+
+/// `last_update_tg_load_avg` is read from `sched_clock_cpu`, which leads `clock_task` by the time that no task is charged for.
+fn tg_updated_at(fields: Fields<'_>) -> Option<Nanos> {
+    let (updated, clock, clock_task): (Nanos, Nanos, Nanos) =
+        (fields.number("qu")?, fields.number("ck")?, fields.number("c")?);
+    Some(updated.saturating_sub(clock.saturating_sub(clock_task)))
+}
