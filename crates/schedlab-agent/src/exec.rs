@@ -1,6 +1,6 @@
 //! The interpreter on a real thread: each operation of a program becomes the system call or the work that it stands for.
 //!
-//! The semantics are those of crates/schedlab-sim/src/{exec,effect,sync}.rs; the conformance tests hold the two together.
+//! The semantics are those of crates/schedlab-sim/src/programs/{exec,effect,sync}.rs; the conformance tests hold the two together.
 //! Left out: the report of a livelock, which here simply uses the CPU.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

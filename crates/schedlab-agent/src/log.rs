@@ -167,7 +167,7 @@ impl Note {
         let Note { metric, value, .. } = *self;
         let kind =
             if self.is_count { Kind::Count { pid, metric, count: value } } else { Kind::Sample { pid, metric, value } };
-        Event { time: self.time, cpu: CpuId(self.cpu), kind }
+        Event::new(self.time, CpuId(self.cpu), kind)
     }
 }
 

@@ -96,7 +96,7 @@ impl Merger {
                 };
                 let cpu = self.cpu(event.cpu);
                 if let (true, Some(cpu), Some(kind)) = (self.is_ours(about), cpu, self.renumber(kind)) {
-                    self.keep(Event { time, cpu, kind }, true);
+                    self.keep(Event::new(time, cpu, kind), true);
                 }
             }
         }
@@ -189,7 +189,7 @@ impl Merger {
         }
         let of = |prev: Pid, prev_state: TaskState, next: Pid| {
             let kind = Kind::Switch { prev, prev_prio, prev_state, next, next_prio };
-            Event { time, cpu, kind }
+            Event::new(time, cpu, kind)
         };
         if from_us || to_us {
             // Somebody else's task stands for idle, which is always runnable.
@@ -212,7 +212,7 @@ impl Merger {
         let begun = running.filter_map(|(cpu, (pid, _))| {
             let (prev_prio, prev_state, next_prio) = (0, TaskState::Running, 0);
             let kind = Kind::Switch { prev: 0, prev_prio, prev_state, next: *pid, next_prio };
-            Some(Event { time: 0, cpu: self.cpu(CpuId(*cpu))?, kind })
+            Some(Event::new(0, self.cpu(CpuId(*cpu))?, kind))
         });
         self.merged.all = begun.collect();
     }
@@ -236,7 +236,7 @@ mod tests {
 
     fn switch(time: Nanos, cpu: u32, prev: Pid, state: TaskState, next: Pid) -> Event {
         let kind = Kind::Switch { prev, prev_prio: 120, prev_state: state, next, next_prio: 120 };
-        Event { time, cpu: CpuId(cpu), kind }
+        Event::new(time, CpuId(cpu), kind)
     }
 
     fn merged(events: &[Event]) -> Merged {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn wakeups_of_others_are_dropped_and_children_of_ours_kept() {
-        let at = |time, kind| Event { time, cpu: CpuId(4), kind };
+        let at = |time, kind| Event::new(time, CpuId(4), kind);
         let wake = |pid| Kind::Wakeup { pid, prio: 120, target_cpu: CpuId(6) };
         let events = [
             at(1001, wake(THEIRS)),

@@ -70,7 +70,7 @@ impl Reals {
         let base = world.metric_base[workload];
         let declared = &world.workloads[workload].metrics;
         let index = |metric: &str| declared.iter().position(|decl| decl.name == metric).map(|at| base + at as u16);
-        let emit = |kind| Event { time, cpu: CpuId(0), kind };
+        let emit = |kind| Event::new(time, CpuId(0), kind);
         for (metric, value) in &found.samples {
             if let Some(metric) = index(metric) {
                 self.events.push(emit(Kind::Sample { pid: tid, metric, value: *value }));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use schedlab_metrics::{list_tasks, Metrics, Plan};
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, KernelId, Nanos};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Body, Digest, Event, Header, Kind, Sink, Tee};
 use schedlab_workload::cpu_stat::{cpu_stat, CPU_STATS};
@@ -205,7 +205,7 @@ fn throttling(measured: &Measured<'_>, groups: &[&str], base: usize) -> Vec<Even
         let counted = measured.counts.groups.get(*path).copied().unwrap_or_default();
         for (place, count) in counted.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let kind = Kind::Count { pid: 0, metric: (base + nth * CPU_STATS + place) as u16, count };
-            events.push(Event { time: measured.ended.at, cpu: CpuId(0), kind });
+            events.push(Event::new(measured.ended.at, CpuId(0), kind));
         }
     }
     events
@@ -226,7 +226,7 @@ fn names(world: &World) -> Vec<(i32, String)> {
 
 /// Both kinds of events in one stream by time; at one instant the kernel's come first.
 fn pour(names: &[(i32, String)], notes: &[Event], kernel: &[Event], sink: &mut dyn Sink) {
-    names.iter().for_each(|(tid, name)| sink.name(*tid, name));
+    names.iter().for_each(|(tid, name)| sink.name(KernelId::FIRST, *tid, name));
     let mut notes = notes.iter().peekable();
     for event in kernel {
         while let Some(note) = notes.next_if(|note| note.time < event.time) {

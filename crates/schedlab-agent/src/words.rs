@@ -1,6 +1,6 @@
 //! Synchronisation on futex words in shared memory: the fast path in user mode, the slow path in the kernel, as glibc's.
 //!
-//! Each type has the semantics of the simulator's object of that name (crates/schedlab-sim/src/sync.rs). Left out: the
+//! Each type has the semantics of the simulator's object of that name (crates/schedlab-sim/src/programs/sync.rs). Left out: the
 //! order of waiters is the kernel's (FIFO by priority), and a new waiter of a condition may take the wakeup of one that
 //! has been signalled and has not run yet, as POSIX allows.
 

@@ -43,7 +43,7 @@ fn mix(cpus: u32, tasks: u32, count: usize) -> Vec<Event> {
         let (cpu, pid, prio) = (CpuId(round % cpus), 1000 + (round % tasks) as Pid, 120);
         let mut push = |kind| {
             time += noise >> 52;
-            events.push(Event { time, cpu, kind });
+            events.push(Event::new(time, cpu, kind));
         };
         push(Kind::Waking { pid, prio, target_cpu: cpu });
         push(Kind::Wakeup { pid, prio, target_cpu: cpu });

@@ -1,6 +1,6 @@
 //! The reduction itself: every event moves a task and a CPU through their states and feeds counters and histograms.
 
-use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid, MAX_CPUS};
 use schedlab_trace::{Event, Kind, Sink, TaskState};
 use schedlab_workload::MetricKind;
 
@@ -444,7 +444,7 @@ impl Sink for Metrics {
         }
     }
 
-    fn name(&mut self, pid: Pid, name: &str) {
+    fn name(&mut self, _kernel: KernelId, pid: Pid, name: &str) {
         if pid != 0 {
             self.tasks.rename(pid, name);
         }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use schedlab_metrics::{sched_metrics, MetricEntry, Metrics, Plan, Report, Stat};
-use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 use schedlab_trace::{Event, Kind, Sink, TaskState};
 use schedlab_workload::{Better, MetricDecl, MetricKind, Unit};
 
@@ -10,28 +10,28 @@ const PRIO: i32 = 120;
 
 fn switch(time: Nanos, cpu: u32, prev: Pid, state: TaskState, next: Pid) -> Event {
     let kind = Kind::Switch { prev, prev_prio: PRIO, prev_state: state, next, next_prio: PRIO };
-    Event { time, cpu: CpuId(cpu), kind }
+    Event::new(time, CpuId(cpu), kind)
 }
 
 fn waking(time: Nanos, pid: Pid, cpu: u32) -> Event {
-    Event { time, cpu: CpuId(0), kind: Kind::Waking { pid, prio: PRIO, target_cpu: CpuId(cpu) } }
+    Event::new(time, CpuId(0), Kind::Waking { pid, prio: PRIO, target_cpu: CpuId(cpu) })
 }
 
 fn wakeup(time: Nanos, pid: Pid, cpu: u32) -> Event {
-    Event { time, cpu: CpuId(0), kind: Kind::Wakeup { pid, prio: PRIO, target_cpu: CpuId(cpu) } }
+    Event::new(time, CpuId(0), Kind::Wakeup { pid, prio: PRIO, target_cpu: CpuId(cpu) })
 }
 
 fn migrate(time: Nanos, pid: Pid, from: u32, to: u32) -> Event {
     let kind = Kind::Migrate { pid, prio: PRIO, orig_cpu: CpuId(from), dest_cpu: CpuId(to) };
-    Event { time, cpu: CpuId(to), kind }
+    Event::new(time, CpuId(to), kind)
 }
 
 fn sample(time: Nanos, metric: u16, value: u64) -> Event {
-    Event { time, cpu: CpuId(0), kind: Kind::Sample { pid: 1, metric, value } }
+    Event::new(time, CpuId(0), Kind::Sample { pid: 1, metric, value })
 }
 
 fn count(time: Nanos, metric: u16, count: u64) -> Event {
-    Event { time, cpu: CpuId(0), kind: Kind::Count { pid: 1, metric, count } }
+    Event::new(time, CpuId(0), Kind::Count { pid: 1, metric, count })
 }
 
 fn reduce(plan: Plan, events: &[Event], end: Nanos) -> Report {
@@ -245,7 +245,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         (pid.clone(), pid.clone()).prop_map(|(parent, child)| Kind::Fork { parent, child }),
         (pid, any::<u16>(), any::<u64>()).prop_map(|(pid, metric, value)| Kind::Sample { pid, metric, value }),
     ];
-    (0..1000u64, cpu, kind).prop_map(|(time, cpu, kind)| Event { time, cpu: CpuId(cpu), kind })
+    (0..1000u64, cpu, kind).prop_map(|(time, cpu, kind)| Event::new(time, CpuId(cpu), kind))
 }
 
 proptest! {
@@ -322,8 +322,8 @@ fn ended_tasks_beyond_the_first_thousand_are_added_up_by_name() {
     let mut metrics = Metrics::new(Plan { nr_cpus: 1, ..Plan::default() });
     for pid in 1..=tasks {
         let time = Nanos::from(pid as u32) * 1000;
-        metrics.name(pid, ["even", "odd"][pid as usize % 2]);
-        metrics.event(&Event { time, cpu: CpuId(0), kind: Kind::Fork { parent: 0, child: pid } });
+        metrics.name(KernelId::FIRST, pid, ["even", "odd"][pid as usize % 2]);
+        metrics.event(&Event::new(time, CpuId(0), Kind::Fork { parent: 0, child: pid }));
         metrics.event(&switch(time, 0, 0, Running, pid));
         metrics.event(&switch(time + ran, 0, pid, Dead, 0));
     }

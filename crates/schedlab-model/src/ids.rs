@@ -1,6 +1,10 @@
-//! Identifiers: a CPU, a task of one kernel, a process id as traces print it.
+//! Identifiers: a kernel, a CPU and a task of one kernel, a process id as traces print it.
 
 use std::fmt;
+
+/// A kernel of a run: most runs have one, [`KernelId::FIRST`], and name it nowhere.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct KernelId(pub u16);
 
 /// A logical CPU of one kernel, `0..nr_cpus`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -13,6 +17,17 @@ pub struct TaskId(pub u32);
 
 /// A process id as the kernel prints it in traces; 0 is the idle task of every CPU.
 pub type Pid = i32;
+
+impl KernelId {
+    /// The only kernel, or the host.
+    pub const FIRST: KernelId = KernelId(0);
+
+    /// The id as an index.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
 
 impl CpuId {
     /// The id as an index.
@@ -27,6 +42,12 @@ impl TaskId {
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
+    }
+}
+
+impl fmt::Debug for KernelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel{}", self.0)
     }
 }
 

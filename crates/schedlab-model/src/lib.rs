@@ -9,7 +9,7 @@ mod rng;
 mod topology;
 mod vruntime;
 
-pub use ids::{CpuId, Pid, TaskId};
+pub use ids::{CpuId, KernelId, Pid, TaskId};
 pub use mask::{CpuMask, MAX_CPUS};
 pub use nearest::{closest, nearest, suggest};
 pub use rng::{stream, Stream};

@@ -1,31 +1,20 @@
-//! Physics: time, the event queue, CPUs with an execution rate, costs, shared objects, checkers.
+//! Physics: time, the event queue, machines with CPUs that execute at a rate, kernels on them, and their tasks' programs.
 //!
-//! [`run`] takes a [`schedlab_spec::RunSpec`] and sends every event of the run to a sink. Decisions come from `schedlab-policy`; this
-//! crate alone advances time.
+//! [`run`] takes a [`schedlab_spec::RunSpec`] and sends every event of the run to a sink. Decisions come from
+//! `schedlab-policy`; this crate alone advances time. From the bottom up: `run` (what all share), `machine`, `kernel`,
+//! `programs`, `world` (the event loop), `session` (a run looked at instant by instant).
 
-mod cgroup;
-mod channel;
 mod check;
-mod cost;
-mod cpu;
-mod dispatch;
-mod effect;
-mod engine;
 mod error;
-mod exec;
-mod interrupts;
-mod look;
-mod objects;
-mod queue;
+mod kernel;
+mod machine;
+mod programs;
+mod run;
 mod session;
-mod setup;
-mod spawn;
-mod sync;
-mod task;
-mod wake;
+mod world;
 
-pub use cpu::CpuTime;
-pub use engine::{run, Ended, Outcome};
 pub use error::SimError;
-pub use queue::{EventQueue, Phase};
+pub use machine::CpuTime;
+pub use run::{EventQueue, Phase};
 pub use session::{CpuView, Decided, Detail, Session, TaskView};
+pub use world::{kernel_seed, run, Ended, Outcome, World};

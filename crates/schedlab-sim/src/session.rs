@@ -1,4 +1,4 @@
-//! A run taken instant by instant, for whoever wants to look at the scheduler between two of them.
+//! A run taken instant by instant, with the state of its scheduler to look at in between.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,12 +9,15 @@ use schedlab_policy::{Looked, Sched};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
-use crate::engine::Engine;
-use crate::task::{Life, Mode, Wait};
-use crate::{Ended, SimError};
+use crate::error::SimError;
+use crate::kernel::{Kernel, Life};
+use crate::machine::Mode;
+use crate::programs::Programs;
+use crate::run::Source;
+use crate::world::{Ended, World};
 
-/// A run in progress.
-pub struct Session<'a, S: Sink>(Engine<'a, S>);
+/// A run of one kernel in progress.
+pub struct Session<'a, S: Sink>(World<'a, S>);
 
 /// What a task is doing, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,13 +73,12 @@ pub struct Decided {
 
 impl<'a, S: Sink> Session<'a, S> {
     /// The run at time 0.
-    pub fn new(spec: &'a RunSpec, sink: &'a mut S) -> Self {
-        let mut engine = Engine::new(spec, sink);
-        engine.horizon = 0;
-        // Whoever looks asks for tasks that are gone, too, and by ids that stay theirs.
-        engine.recycles = false;
-        engine.boot();
-        Session(engine)
+    pub fn new(spec: &RunSpec, sink: &'a mut S) -> Self {
+        let mut world = World::new(std::slice::from_ref(spec), sink);
+        world.run.horizon = 0;
+        // Dead tasks can be looked at, too, by ids that stay theirs.
+        world.kernels[0].recycles = false;
+        Session(world)
     }
 
     /// Goes through the next instant; `Some` once the run has ended.
@@ -87,18 +89,26 @@ impl<'a, S: Sink> Session<'a, S> {
     /// When the next instant is.
     #[must_use]
     pub fn next_time(&self) -> Option<Nanos> {
-        (!self.0.events.is_empty()).then(|| self.0.events.next_time())
+        self.0.next_time()
     }
 
-    /// The instant last gone through.
+    /// The time of the instant last handled.
     #[must_use]
     pub fn now(&self) -> Nanos {
-        self.0.now
+        self.0.now()
+    }
+
+    fn kernel(&self) -> &Kernel {
+        &self.0.kernels[0]
+    }
+
+    fn programs(&self) -> &Programs {
+        &self.0.programs[0]
     }
 
     /// From now on decisions are recorded in this detail.
     pub fn record(&mut self, detail: Detail) {
-        let sched = &mut self.0.sched;
+        let sched = &mut self.0.kernels[0].sched;
         sched.fair.decisions.get_or_insert_default();
         sched.fair.views = (detail == Detail::Queues).then(Vec::new);
         sched.record_candidates(detail != Detail::Decisions);
@@ -106,7 +116,7 @@ impl<'a, S: Sink> Session<'a, S> {
 
     /// Takes what was decided since the last call.
     pub fn decided(&mut self) -> impl Iterator<Item = Decided> + '_ {
-        let sched = &mut self.0.sched;
+        let sched = &mut self.0.kernels[0].sched;
         let mut looks = sched.take_candidates().into_iter().peekable();
         let mut views = sched.fair.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
         let decisions = sched.fair.decisions.as_mut().map(std::mem::take).unwrap_or_default();
@@ -123,60 +133,57 @@ impl<'a, S: Sink> Session<'a, S> {
     /// The scheduler.
     #[must_use]
     pub fn sched(&self) -> &Sched {
-        &self.0.sched
+        &self.kernel().sched
     }
 
     /// A CPU's queue.
     #[must_use]
     pub fn queue(&self, cpu: CpuId) -> QueueView {
         let name = |task: TaskId| pid(task.0 as Pid);
-        let real_time = self.0.sched.real_time_view(cpu, name);
-        QueueView { real_time, ..self.0.sched.fair.queue_view(cpu, name) }
+        let real_time = self.kernel().sched.real_time_view(cpu, name);
+        QueueView { real_time, ..self.kernel().sched.fair.queue_view(cpu, name) }
     }
 
     /// The groups but the root, by their number in views and decisions: path, or `/autogroup-WORKLOAD`.
     pub fn groups(&self) -> impl Iterator<Item = (u32, String)> + '_ {
-        let workload = |index: usize| self.0.workloads.get(index).map_or("", |workload| workload.name.as_str());
-        self.0.cgroups.names(workload)
+        let workloads = &self.programs().workloads;
+        let workload = |index: usize| workloads.get(index).map_or("", |workload| workload.name.as_str());
+        self.kernel().cgroups.names(workload)
     }
 
     /// A CPU.
     #[must_use]
     pub fn cpu(&self, cpu: CpuId) -> CpuView {
-        let (c, tick) = (&self.0.cpus[cpu.index()], self.0.source(crate::engine::Source::TICK, cpu));
+        let c = &self.kernel().cpus[cpu.index()];
         CpuView {
             need_resched: c.need_resched,
             need_resched_lazy: c.need_resched_lazy,
-            cost: c.time.cost,
-            next_tick: self.0.events.due(tick),
+            cost: self.0.machines[0].cpus[cpu.index()].time.cost,
+            next_tick: self.0.run.due(self.kernel().id, Source::Tick, cpu),
         }
     }
 
     /// Every task so far.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView> + '_ {
-        self.0.tasks.iter().map(|task| {
-            let base = self.0.bases[task.workload as usize];
-            let workload = &self.0.workloads[task.workload as usize];
-            let program = workload.programs.get((task.program - base.program) as usize);
-            TaskView {
-                pid: task.pid,
-                task: task.id,
-                name: format!("{}/{}", workload.name, program.map_or("", |program| program.name.as_str())),
-                life: life(task.life),
-                waits_for: (task.life == Life::Sleeping).then(|| self.waits_for(task.wait)).flatten(),
-                in_kernel: task.mode == Mode::Kernel,
-            }
+        self.kernel().tasks.iter().map(|task| TaskView {
+            pid: task.pid,
+            task: task.id,
+            name: self.programs().name_of(task.id),
+            life: life(task.life),
+            waits_for: (task.life == Life::Sleeping).then(|| self.programs().waits_for(task.wait)).flatten(),
+            in_kernel: self.in_kernel(task.id),
         })
     }
 
-    fn waits_for(&self, wait: Wait) -> Option<String> {
-        Some(match wait {
-            Wait::Timer => "a timer".into(),
-            Wait::Object(index) => format!("a {}", self.0.objects[index as usize].kind()),
-            Wait::Own => "its own futex word".into(),
-            Wait::Child => "a child's exit".into(),
-            Wait::Nothing => return None,
-        })
+    fn in_kernel(&self, task: TaskId) -> bool {
+        let cpu = self.kernel().sched.cpu_of(task);
+        let running = self.kernel().cpus[cpu.index()].curr == Some(task);
+        let segment = if running {
+            &self.0.machines[0].cpus[cpu.index()].segment
+        } else {
+            &self.kernel().tasks[task.index()].segment
+        };
+        segment.mode == Mode::Kernel
     }
 }
 

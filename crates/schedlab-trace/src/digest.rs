@@ -67,7 +67,7 @@ impl Sink for Digest {
 }
 
 /// The fixed little-endian form of an event: time, cpu, kind (with the state or a presence flag in its second byte),
-/// two 32-bit and two 64-bit fields in the order of the kind's declaration, unused ones 0.
+/// kernel, two 32-bit and two 64-bit fields in the order of the kind's declaration, unused ones 0.
 #[inline(always)]
 fn encode(event: &Event) -> [u8; EVENT_BYTES] {
     let (tag, small, [a, b], [x, y]) = fields(&event.kind);
@@ -76,6 +76,7 @@ fn encode(event: &Event) -> [u8; EVENT_BYTES] {
     out[8..12].copy_from_slice(&event.cpu.0.to_le_bytes());
     out[12] = tag;
     out[13] = small;
+    out[14..16].copy_from_slice(&event.kernel.0.to_le_bytes());
     out[16..20].copy_from_slice(&a.to_le_bytes());
     out[20..24].copy_from_slice(&b.to_le_bytes());
     out[24..32].copy_from_slice(&x.to_le_bytes());
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
     use crate::testing::any_event;
     use proptest::prelude::*;
-    use schedlab_model::CpuId;
+    use schedlab_model::{CpuId, KernelId};
 
     fn digest(events: &[Event]) -> String {
         let mut digest = Digest::default();
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_encoding_is_pinned() {
-        let exit = Event { time: 1, cpu: CpuId(2), kind: Kind::Exit { pid: 3, prio: 120 } };
+        let exit = Event::new(1, CpuId(2), Kind::Exit { pid: 3, prio: 120 });
         assert_eq!(digest(&[]), "99aa06d3014798d86001c324468d497f");
         assert_eq!(digest(&[exit]), "0d3e3506e6332257e2d195c3d3cfd97b");
         assert_eq!(digest(&vec![exit; 1000]), "96f74e6b2480fbde17bb59623c8da578");
@@ -132,8 +133,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn different_events_encode_differently(a in any_event(), b in any_event()) {
+        fn different_events_encode_differently(a in any_event(), b in any_event(), kernel in any::<u16>()) {
             prop_assert_eq!(a == b, encode(&a) == encode(&b));
+            let of_kernel = Event { kernel: KernelId(kernel), ..a };
+            prop_assert_eq!(a == of_kernel, encode(&a) == encode(&of_kernel));
         }
     }
 }

@@ -121,7 +121,7 @@ mod tests {
     use schedlab_model::CpuId;
 
     fn event(time: u64) -> Event {
-        Event { time, cpu: CpuId(1), kind: Kind::Fork { parent: 1, child: 2 } }
+        Event::new(time, CpuId(1), Kind::Fork { parent: 1, child: 2 })
     }
 
     fn parted(a: &[u64], b: &[u64]) -> Option<Divergence> {

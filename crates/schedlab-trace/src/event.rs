@@ -1,16 +1,27 @@
 //! The one event model: scheduler tracepoints as the kernel emits them, plus what programs and policy report.
 
-use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 
 /// One event. Events of a trace are ordered by time; those of one instant by their position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     /// When, in ns.
     pub time: Nanos,
+    /// Of which kernel. Traces of one kernel do not name it.
+    pub kernel: KernelId,
     /// On which CPU it was emitted (as in ftrace: the CPU that executed the tracepoint).
     pub cpu: CpuId,
     /// What.
     pub kind: Kind,
+}
+
+impl Event {
+    /// An event of the only kernel, or of the host's.
+    #[inline]
+    #[must_use]
+    pub fn new(time: Nanos, cpu: CpuId, kind: Kind) -> Self {
+        Event { time, kernel: KernelId::FIRST, cpu, kind }
+    }
 }
 
 /// State of a task that leaves the CPU, as `sched_switch` prints `prev_state`.

@@ -1,6 +1,6 @@
 //! One record of a recorded trace: an [`Event`] with what the file says beyond it, or an event the model has no word for.
 
-use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 
 use crate::{Event, Flags, Kind, TraceError};
 
@@ -80,7 +80,7 @@ pub trait TraceWriter: crate::Sink + Send {
     /// Writes a record of another trace, with all of it that this format can hold.
     fn record(&mut self, record: &Record<'_>) {
         for (pid, comm) in record.names() {
-            self.name(pid, comm);
+            self.name(KernelId::FIRST, pid, comm);
         }
         if let Some(event) = record.event() {
             self.event(&event);
@@ -104,7 +104,7 @@ impl<'a> Record<'a> {
     #[must_use]
     pub fn event(&self) -> Option<Event> {
         match self.body {
-            Body::Event(kind, _) => Some(Event { time: self.time, cpu: self.cpu, kind }),
+            Body::Event(kind, _) => Some(Event::new(self.time, self.cpu, kind)),
             Body::Other { .. } => None,
         }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
+use schedlab_model::KernelId;
 
 use crate::format::open_input;
 use crate::output::{Output, Target};
@@ -144,7 +145,7 @@ proptest! {
                 events.sort_by_key(|event| (event.time, event.cpu));
             }
             let bytes = written(make, &header(), |writer| {
-                (1..10).for_each(|pid| writer.name(pid, &format!("{comm:.12}-{pid}")));
+                (1..10).for_each(|pid| writer.name(KernelId::FIRST, pid, &format!("{comm:.12}-{pid}")));
                 events.iter().for_each(|event| writer.event(event));
             });
             let read = read(&bytes).map_err(|e| TestCaseError::fail(format!("{name}: {e}")))?;

@@ -1,5 +1,7 @@
 //! Where events go: metrics, digest, writers. Chosen at compile time, so that an unused one costs nothing.
 
+use schedlab_model::{KernelId, Pid};
+
 use crate::Event;
 
 /// Takes events in time order.
@@ -7,8 +9,8 @@ pub trait Sink {
     /// Takes one event.
     fn event(&mut self, event: &Event);
 
-    /// A task got its name (`comm`); sent before the first event that mentions `pid` and again when it changes.
-    fn name(&mut self, _pid: schedlab_model::Pid, _name: &str) {}
+    /// A task of the kernel got its name (`comm`); sent before the first event that mentions `pid` and again when it changes.
+    fn name(&mut self, _kernel: KernelId, _pid: Pid, _name: &str) {}
 }
 
 /// Drops everything.
@@ -20,7 +22,7 @@ impl Sink for Discard {
     fn event(&mut self, _event: &Event) {}
 }
 
-/// Gives every event to both. Always inlined, as the sinks of every run are: whoever emits knows the kind of event, so
+/// Gives every event to both. Always inlined, as the sinks of every run are: the emitter knows the kind of event, so
 /// what remains of either sink is its treatment of that kind.
 #[derive(Clone, Default, Debug)]
 pub struct Tee<A, B>(pub A, pub B);
@@ -32,9 +34,9 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
         self.1.event(event);
     }
 
-    fn name(&mut self, pid: schedlab_model::Pid, name: &str) {
-        self.0.name(pid, name);
-        self.1.name(pid, name);
+    fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
+        self.0.name(kernel, pid, name);
+        self.1.name(kernel, pid, name);
     }
 }
 
@@ -46,9 +48,9 @@ impl<S: Sink> Sink for Option<S> {
         }
     }
 
-    fn name(&mut self, pid: schedlab_model::Pid, name: &str) {
+    fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
         if let Some(sink) = self {
-            sink.name(pid, name);
+            sink.name(kernel, pid, name);
         }
     }
 }
@@ -59,8 +61,8 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).event(event);
     }
 
-    fn name(&mut self, pid: schedlab_model::Pid, name: &str) {
-        (**self).name(pid, name);
+    fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
+        (**self).name(kernel, pid, name);
     }
 }
 
@@ -70,7 +72,7 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
         (**self).event(event);
     }
 
-    fn name(&mut self, pid: schedlab_model::Pid, name: &str) {
-        (**self).name(pid, name);
+    fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
+        (**self).name(kernel, pid, name);
     }
 }

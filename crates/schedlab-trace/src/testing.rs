@@ -7,7 +7,7 @@ use crate::{Event, Kind, TaskState};
 
 /// Any event a kernel or program could emit.
 pub fn any_event() -> impl Strategy<Value = Event> {
-    (0..1u64 << 50, any_cpu(), any_kind()).prop_map(|(time, cpu, kind)| Event { time, cpu, kind })
+    (0..1u64 << 50, any_cpu(), any_kind()).prop_map(|(time, cpu, kind)| Event::new(time, cpu, kind))
 }
 
 /// A trace: events in time order.

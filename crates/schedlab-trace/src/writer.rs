@@ -1,7 +1,7 @@
 //! What every writer does alike: simulated events get the names, the running task and the words that a recorded one
 //! brings along, so that a format only knows how to write records.
 
-use schedlab_model::{CpuId, Pid};
+use schedlab_model::{CpuId, KernelId, Pid};
 
 use crate::error::TraceError;
 use crate::names::Names;
@@ -40,6 +40,14 @@ impl<F: RecordWriter> Writer<F> {
     }
 }
 
+impl<F: RecordWriter> Writer<F> {
+    fn rename(&mut self, pid: Pid, name: &str) {
+        if self.teller.names.set(pid, name) {
+            self.format.named(pid, name);
+        }
+    }
+}
+
 impl<F: RecordWriter> Sink for Writer<F> {
     fn event(&mut self, event: &Event) {
         let record = self.teller.record(event);
@@ -49,18 +57,16 @@ impl<F: RecordWriter> Sink for Writer<F> {
         }
     }
 
-    fn name(&mut self, pid: Pid, name: &str) {
-        if self.teller.names.set(pid, name) {
-            self.format.named(pid, name);
-        }
+    fn name(&mut self, _kernel: KernelId, pid: Pid, name: &str) {
+        self.rename(pid, name);
     }
 }
 
 impl<F: RecordWriter + Send> TraceWriter for Writer<F> {
     fn record(&mut self, record: &Record<'_>) {
-        record.names().for_each(|(pid, comm)| self.name(pid, comm));
+        record.names().for_each(|(pid, comm)| self.rename(pid, comm));
         if record.pid != 0 && !record.comm.is_empty() {
-            self.name(record.pid, record.comm);
+            self.rename(record.pid, record.comm);
         }
         self.format.write(record);
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 use schedlab_trace::{create, open, Event, Header, Kind, Sink, TaskState};
 
 const CPUS: u32 = 4;
@@ -20,7 +20,7 @@ fn schedule() -> Vec<Event> {
         let (pid, prio) = (100 + (round % 37) as Pid, 120 + (round % 20) as i32);
         let mut push = |after: Nanos, kind| {
             time += after;
-            events.push(Event { time, cpu, kind });
+            events.push(Event::new(time, cpu, kind));
         };
         push(draw >> 45, Kind::Waking { pid, prio, target_cpu: CpuId(round % CPUS) });
         if round % CPUS != cpu.0 {
@@ -63,7 +63,7 @@ fn header() -> Header {
 fn write(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut writer = create(&path, &header()).unwrap_or_else(|error| panic!("{error}"));
-    (0..37).for_each(|i| writer.name(100 + i, &format!("task {i}")));
+    (0..37).for_each(|i| writer.name(KernelId::FIRST, 100 + i, &format!("task {i}")));
     schedule().iter().for_each(|event| writer.event(event));
     writer.finish().unwrap_or_else(|error| panic!("{error}"));
     path

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::Resched;
 use schedlab_sim::{Decided, Detail, Session, SimError};
@@ -24,8 +24,6 @@ impl Sink for Shelf {
             self.0.borrow_mut().push(*event);
         }
     }
-
-    fn name(&mut self, _pid: Pid, _name: &str) {}
 }
 
 /// What of a CPU's events is not compared yet.

@@ -1,9 +1,10 @@
-//! Time conservation: busy + idle + cost = wall, per CPU, against the checker's own clock of who was on the CPU.
+//! Time conservation: busy + idle + cost + stolen = wall, per CPU, against the checker's own record of when a task was on
+//! the CPU.
 
 use schedlab_model::{CpuId, Nanos};
 
 use super::Finding;
-use crate::CpuTime;
+use crate::machine::CpuTime;
 
 /// The checker's own account of every CPU.
 #[derive(Clone, Debug)]
@@ -43,17 +44,17 @@ impl Accounts {
         self.looks += 1;
         self.switched(cpu, occupied, now);
         let own = self.cpus[cpu.index()];
-        let CpuTime { busy, cost, idle } = time;
+        let CpuTime { busy, cost, idle, stolen } = time;
         // Tasks' work happens only under a task, idling only without one, overhead in either.
         let fits = busy <= own.occupied && idle <= own.empty;
-        if busy + cost + idle == now && fits {
+        let sum = busy + cost + idle + stolen;
+        if sum == now && fits {
             return None;
         }
         let found = format!(
-            "{cpu:?} at {now}: busy {busy} + cost {cost} + idle {idle} = {}; occupied {} + empty {} by the switches",
-            busy + cost + idle,
-            own.occupied,
-            own.empty
+            "{cpu:?} at {now}: busy {busy} + cost {cost} + idle {idle} + stolen {stolen} = {sum}; \
+             occupied {} + empty {} by the switches",
+            own.occupied, own.empty
         );
         Some(("time_conservation", found))
     }
@@ -67,11 +68,11 @@ mod tests {
     fn every_nanosecond_must_be_accounted_once() {
         let mut accounts = Accounts::new(1);
         accounts.switched(CpuId(0), false, 10);
-        let good = CpuTime { busy: 25, cost: 6, idle: 9 };
+        let good = CpuTime { busy: 25, cost: 4, idle: 9, stolen: 2 };
         assert_eq!(accounts.clone().look(CpuId(0), true, good, 40), None);
         let lost = CpuTime { busy: 24, ..good };
         assert!(accounts.clone().look(CpuId(0), true, lost, 40).is_some());
-        let idle_under_a_task = CpuTime { busy: 20, cost: 6, idle: 14 };
+        let idle_under_a_task = CpuTime { busy: 20, cost: 6, idle: 14, stolen: 0 };
         assert!(accounts.look(CpuId(0), true, idle_under_a_task, 40).is_some());
     }
 }

@@ -6,7 +6,7 @@ pub mod swarm;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use schedlab_model::{CpuId, CpuMask, Nanos, Topology, SEC};
+use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, Topology, SEC};
 use schedlab_policy::{KernelConfig, Version};
 use schedlab_sim::{Outcome, SimError};
 use schedlab_spec::{Costs, IdleState, Machine, RunSpec};
@@ -145,7 +145,7 @@ impl Sink for Record {
         self.events.push(*event);
     }
 
-    fn name(&mut self, pid: i32, name: &str) {
+    fn name(&mut self, _kernel: KernelId, pid: i32, name: &str) {
         self.names.push((pid, name.into()));
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use schedlab_model::{Nanos, Pid, TaskId};
 use schedlab_workload::ObjectSpec;
 
-use crate::channel::Channel;
-use crate::task::Handle;
+use super::channel::Channel;
+use crate::kernel::Handle;
 
 /// A shared object's state.
 #[derive(Clone, Debug)]
@@ -21,25 +21,25 @@ pub enum Object {
     Barrier {
         /// Parties it waits for.
         parties: u32,
-        /// Who has arrived.
+        /// Tasks that have arrived.
         waiting: Vec<TaskId>,
     },
     /// Semaphore.
     Semaphore {
         /// Units.
         units: u32,
-        /// Who waits.
+        /// Waiting tasks.
         waiting: VecDeque<TaskId>,
     },
-    /// Condition variable: waiters with the mutex each gave up.
+    /// Condition variable: each waiter with the mutex it released.
     Condition(VecDeque<(TaskId, u32)>),
     /// List of tasks.
     List(Vec<Handle>),
     /// Gate.
     Gate {
-        /// Whether it lets through.
+        /// Whether tasks pass it without waiting.
         open: bool,
-        /// Who waits.
+        /// Waiting tasks.
         waiting: Vec<TaskId>,
     },
     /// Periodic timer: its next expiry, once started.
@@ -53,16 +53,16 @@ pub enum Object {
 pub struct Futex {
     /// Posted and not yet consumed.
     pub posted: bool,
-    /// Who waits.
+    /// The waiting task.
     pub waiter: Option<TaskId>,
 }
 
-/// A mutex: futex-based, handed to nobody on release: the first waiter is woken and competes.
+/// A futex-based mutex. Releasing it does not hand it over: the first waiter is woken and competes for it.
 #[derive(Clone, Default, Debug)]
 pub struct Mutex {
     /// Holder; it may have exited with the lock.
     pub owner: Option<Pid>,
-    /// Who waits, in order.
+    /// Waiting tasks, in order.
     pub waiting: VecDeque<TaskId>,
 }
 

@@ -1,9 +1,8 @@
 //! Costs as drawn: each preset distribution becomes a table of 256 quantiles, each draw one table look-up.
 
 use schedlab_model::{Nanos, Stream};
-use schedlab_workload::Dist;
-
 use schedlab_spec::Costs;
+use schedlab_workload::Dist;
 
 /// Quantiles kept of each distribution: the finest step of a drawn cost is 1/256 of the probability.
 const QUANTILES: usize = 256;

@@ -1,4 +1,4 @@
-//! Pipes and stream sockets: what they hold, when a call blocks, whom it wakes.
+//! Pipes and stream sockets: what they hold, when a call blocks, which tasks it wakes.
 //!
 //! Follows pipe_read/pipe_write (fs/pipe.c, 6.1) and unix_stream_sendmsg/unix_stream_read_generic
 //! (net/unix/af_unix.c, 6.1) with sock_alloc_send_pskb's limit. Left out: signals, O_NONBLOCK, splice.
@@ -28,7 +28,7 @@ pub struct Outcome {
 pub enum Wake {
     /// None.
     #[default]
-    Nobody,
+    None,
     /// The first (exclusive wait).
     One,
     /// All.
@@ -137,7 +137,7 @@ impl Channel {
             self.buffers.push_back(Buffer { left: chunk, end: chunk });
             left -= chunk;
         }
-        let one = |wanted| if wanted { Wake::One } else { Wake::Nobody };
+        let one = |wanted| if wanted { Wake::One } else { Wake::None };
         Outcome { left, wake_readers: one(was_empty), wake_writers: one(left == 0 && resumed && !self.full()) }
     }
 
@@ -153,7 +153,7 @@ impl Channel {
                 self.buffers.pop_front();
             }
         }
-        let one = |wanted| if wanted { Wake::One } else { Wake::Nobody };
+        let one = |wanted| if wanted { Wake::One } else { Wake::None };
         Outcome {
             left,
             wake_writers: one(was_full),
@@ -171,7 +171,7 @@ impl Channel {
             left -= chunk;
         }
         let sent = left < bytes;
-        Outcome { left, wake_readers: if sent { Wake::All } else { Wake::Nobody }, wake_writers: Wake::Nobody }
+        Outcome { left, wake_readers: if sent { Wake::All } else { Wake::None }, wake_writers: Wake::None }
     }
 
     fn socket_read(&mut self, bytes: u32, sndbuf: u32) -> Outcome {
@@ -190,7 +190,7 @@ impl Channel {
         }
         // unix_writable: a quarter of the buffer or less is in use.
         let writable = freed && u64::from(self.charged) * 4 <= u64::from(sndbuf);
-        Outcome { left, wake_writers: if writable { Wake::All } else { Wake::Nobody }, wake_readers: Wake::Nobody }
+        Outcome { left, wake_writers: if writable { Wake::All } else { Wake::None }, wake_readers: Wake::None }
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     fn a_pipe_reader_is_woken_from_empty_only() {
         let mut pipe = Channel::pipe(16, false);
         assert_eq!(pipe.write(4, false).wake_readers, Wake::One);
-        assert_eq!(pipe.write(4, false).wake_readers, Wake::Nobody);
+        assert_eq!(pipe.write(4, false).wake_readers, Wake::None);
         assert_eq!(pipe.read(8, false), Outcome::default());
         assert_eq!(pipe.read(4, false).left, 4);
     }
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(pipe.write(10_000, false).left, 10_000 - 8192);
         assert_eq!(pipe.read(4096, false).wake_writers, Wake::One);
         let rest = pipe.write(10_000 - 8192, true);
-        assert_eq!((rest.left, rest.wake_writers), (0, Wake::Nobody));
+        assert_eq!((rest.left, rest.wake_writers), (0, Wake::None));
     }
 
     #[test]

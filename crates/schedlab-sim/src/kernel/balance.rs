@@ -1,0 +1,39 @@
+//! Moves of tasks that balancing decided: their trace events, their costs, and the reschedules they ask for.
+
+use schedlab_model::CpuId;
+use schedlab_policy::Moves;
+use schedlab_trace::{Kind, Sink};
+
+use super::resched::resched_curr;
+use super::state::Kernel;
+use crate::machine::{Activity, Machine};
+use crate::run::Run;
+
+/// Puts into effect what a balancing pass on `cpu` decided.
+#[inline]
+pub fn apply_moves<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, moves: &Moves) {
+    if moves.passes > 0 || !moves.moved.is_empty() || !moves.resched.is_empty() {
+        apply_all(run, machine, kernel, cpu, moves);
+    }
+}
+
+fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, moves: &Moves) {
+    machine.charge_balance(cpu, moves.passes, moves.looked_at);
+    for (task, orig_cpu) in &moves.moved {
+        let (pid, prio) = kernel.name_of(*task);
+        let dest_cpu = kernel.sched.cpu_of(*task);
+        let now = run.now;
+        let checks = run.checks(kernel.id);
+        checks.fair.changed(*orig_cpu, now);
+        checks.fair.changed(dest_cpu, now);
+        run.emit(kernel.id, cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });
+        // Accounting on the source may have found that its running task has used up its slice.
+        let resched = kernel.sched.fair.need_resched(*orig_cpu);
+        resched_curr(run, machine, kernel, *orig_cpu, resched, cpu);
+    }
+    for (target, resched) in &moves.resched {
+        if *target != cpu || machine.cpus[cpu.index()].activity == Activity::Busy {
+            resched_curr(run, machine, kernel, *target, *resched, cpu);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Quotas of groups: the pools' timers, and what a throttled task does on its way to user mode.
+
+use schedlab_model::CpuId;
+use schedlab_policy::Resched;
+use schedlab_trace::{Kind, Sink};
+
+use super::resched::resched_curr;
+use super::state::Kernel;
+use crate::machine::{Machine, Mode};
+use crate::run::{Run, Source};
+
+/// Arms the timer of the groups' pools, which start and stop with their use, after anything that may have moved it.
+#[inline(always)]
+pub fn arm_bandwidth<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
+    if kernel.bandwidth {
+        arm(run, kernel);
+    }
+}
+
+#[inline(never)]
+fn arm<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
+    match kernel.sched.fair.next_bandwidth_timer() {
+        Some(due) => run.set_event(kernel.id, Source::Bandwidth, CpuId(0), due.max(run.now)),
+        None => run.cancel(kernel.id, Source::Bandwidth, CpuId(0)),
+    }
+}
+
+/// `sched_cfs_period_timer`, `sched_cfs_slack_timer`. The timers themselves cost nothing.
+pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
+    for cpu in kernel.sched.bandwidth_timers(run.now) {
+        resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
+    }
+    for (metric, count) in kernel.cgroups.count_bandwidth(&kernel.sched.fair) {
+        run.emit(kernel.id, CpuId(0), Kind::Count { pid: 0, metric, count });
+    }
+    arm_bandwidth(run, kernel);
+}
+
+/// `resume_user_mode_work`: the current task of the CPU is about to run in user mode. If nothing asks it to reschedule and
+/// it is throttled, it leaves its queue, and reschedules for that (6.18 and later).
+#[inline]
+pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    if kernel.bandwidth {
+        throttle_cfs_rq_work(run, machine, kernel, cpu);
+    }
+}
+
+#[inline(never)]
+fn throttle_cfs_rq_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
+    let Some(task) = k.curr.filter(|_| k.leaving_for.is_none()) else { return };
+    let in_user = c.segment.mode != Mode::Kernel;
+    if !in_user || k.need_resched || k.need_resched_lazy || !kernel.sched.fair.has_throttle_work(task) {
+        return;
+    }
+    c.progress(run.now);
+    let now = run.now;
+    run.checks(kernel.id).fair.changed(cpu, now);
+    if kernel.sched.throttle_work(task, kernel.clock_task(cpu, now)) {
+        let k = &mut kernel.cpus[cpu.index()];
+        (k.need_resched, k.resched_seen) = (true, true);
+        arm_bandwidth(run, kernel);
+    }
+}

@@ -1,0 +1,54 @@
+//! A task exits, and its parent learns of it.
+
+use schedlab_model::{CpuId, TaskId};
+use schedlab_policy::fair::GroupId;
+use schedlab_trace::{Kind, Sink};
+
+use super::percpu::Leaving;
+use super::schedule::begin_block;
+use super::state::Kernel;
+use super::task::{Handle, Life, Wait};
+use super::wake::try_to_wake_up;
+use crate::machine::Machine;
+use crate::run::Run;
+
+/// `do_exit` of the task that runs on the CPU.
+pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    let t = &mut kernel.tasks[task.index()];
+    let (pid, prio, parent, thread) = (t.pid, t.prio, t.parent, t.thread);
+    t.life = Life::Dead;
+    run.emit(kernel.id, cpu, Kind::Exit { pid, prio });
+    kernel.alive -= 1;
+    if let Some(parent) = parent {
+        do_notify_parent(run, machine, kernel, cpu, parent, thread);
+    }
+    let now = run.now;
+    run.checks(kernel.id).fair.changed(cpu, now);
+    if kernel.cgroups.is_autogroup(kernel.sched.fair.group_of(task)) {
+        // sched_autogroup_exit_task: the last steps are taken in the root group.
+        kernel.sched.move_to_group(task, GroupId::ROOT, kernel.clock_task(cpu, now));
+    }
+    begin_block(run, machine, kernel, cpu, Leaving::Exits);
+}
+
+/// `do_notify_parent`, unless the parent has exited before.
+fn do_notify_parent<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    parent: Handle,
+    thread: bool,
+) {
+    let p = &mut kernel.tasks[parent.task.index()];
+    if p.pid != parent.pid {
+        return;
+    }
+    p.children -= 1;
+    p.zombies += 1;
+    if p.life == Life::Sleeping && p.wait == Wait::Child {
+        p.wait = Wait::Nothing;
+        // A process wakes its parent by signal, synchronously; a thread its joiner by futex.
+        try_to_wake_up(run, machine, kernel, parent.task, cpu, !thread);
+    }
+}

@@ -1,0 +1,118 @@
+//! Tasks begin: forked by a task, or started from outside.
+
+use schedlab_model::{stream, CpuId, Nanos, TaskId};
+use schedlab_policy::TaskAttr;
+use schedlab_trace::{Kind, Sink};
+use schedlab_workload::TaskKind;
+
+use super::entry::irqentry_exit;
+use super::resched::resched_curr;
+use super::state::Kernel;
+use super::task::{Handle, Life, Task, Wait};
+use super::wake::wake_up_new_task;
+use crate::machine::{Dice, Machine, Segment, WORK_SHIFT};
+use crate::run::Run;
+
+/// A task of a workload that starts on its own.
+#[derive(Debug)]
+pub struct Start<'a> {
+    pub attr: TaskAttr,
+    /// Its name in traces.
+    pub name: &'a str,
+    pub prio: i32,
+    /// Address space.
+    pub process: u32,
+    pub timer_slack: Nanos,
+    /// Seed of its draws of costs.
+    pub seed: u64,
+}
+
+/// A shell on the task's first CPU forks it. The shell is not simulated, so what its wakeup costs is not charged.
+pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, start: &Start) -> TaskId {
+    let id = kernel.sched.add_task(&start.attr);
+    let mut task = new_task(kernel, id, start.seed);
+    task.prio = start.prio;
+    task.process = start.process;
+    task.timer_slack = start.timer_slack;
+    add(run, kernel, task, start.name);
+    let cpu = start.attr.cpu;
+    machine.cpus[cpu.index()].progress(run.now);
+    if kernel.sched.rt.policy(id).is_none() {
+        let resched = kernel.sched.fair.task_fork(cpu, id, kernel.clock_task(cpu, run.now));
+        resched_curr(run, machine, kernel, cpu, resched, cpu);
+    }
+    wake_up_new_task(run, machine, kernel, id, cpu);
+    machine.cpus[cpu.index()].pending = 0;
+    irqentry_exit(run, machine, kernel, cpu);
+    id
+}
+
+/// A child of the running task.
+#[derive(Clone, Copy, Debug)]
+pub struct Child<'a> {
+    pub kind: TaskKind,
+    /// Its name in traces.
+    pub name: &'a str,
+    /// Seed of its draws of costs.
+    pub seed: u64,
+}
+
+/// `kernel_clone` by the task that runs on the CPU.
+pub fn kernel_clone<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    parent: TaskId,
+    child: Child,
+) -> Handle {
+    let (id, resched) = kernel.sched.fork(parent, kernel.clock_task(cpu, run.now));
+    let mut task = new_task(kernel, id, child.seed);
+    let p = &mut kernel.tasks[parent.index()];
+    p.children += 1;
+    task.prio = p.prio;
+    task.thread = child.kind == TaskKind::Thread;
+    // Forked address spaces are numbered from the top, by task.
+    task.process = if task.thread { p.process } else { u32::MAX - task.pid as u32 };
+    task.timer_slack = p.timer_slack;
+    task.parent = Some(p.handle());
+    let (handle, parent_pid) = (task.handle(), p.pid);
+    let start = if task.thread { &machine.costs.start_thread } else { &machine.costs.start_process };
+    task.segment.work_left = start.draw_any(&mut task.dice) << WORK_SHIFT;
+    add(run, kernel, task, child.name);
+    kernel.alive += 1;
+    run.emit(kernel.id, cpu, Kind::Fork { parent: parent_pid, child: handle.pid });
+    resched_curr(run, machine, kernel, cpu, resched, cpu);
+    wake_up_new_task(run, machine, kernel, id, cpu);
+    handle
+}
+
+fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
+    Task {
+        id,
+        pid: kernel.last_pid + 1,
+        prio: 120,
+        life: Life::New,
+        wait: Wait::Nothing,
+        segment: Segment::EMPTY,
+        after: 0,
+        parent: None,
+        thread: false,
+        children: 0,
+        zombies: 0,
+        process: 0,
+        timer_slack: 0,
+        dice: Dice::new(stream(seed, "cost")),
+    }
+}
+
+/// Adds the task in its place: one of its own, or one that a dead task has left.
+fn add<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, task: Task, name: &str) {
+    kernel.last_pid = task.pid;
+    run.name(kernel.id, task.pid, name);
+    run.checks(kernel.id).born(task.id);
+    match kernel.tasks.get_mut(task.id.index()) {
+        Some(place) => *place = task,
+        None => kernel.tasks.push(task),
+    }
+}

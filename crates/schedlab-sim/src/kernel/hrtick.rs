@@ -1,0 +1,75 @@
+//! HRTICK: a timer at the end of the running task's slice.
+
+use schedlab_model::CpuId;
+use schedlab_policy::fair::Hrtick;
+use schedlab_policy::Resched;
+use schedlab_trace::Sink;
+
+use super::entry::irqentry_exit;
+use super::resched::resched_curr;
+use super::state::Kernel;
+use crate::machine::{Activity, Machine};
+use crate::run::{Run, Source};
+
+/// `hrtick_update`: the timer of a CPU after its queue has changed.
+#[inline(always)]
+pub fn hrtick_update<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    if kernel.hrtick {
+        update(run, machine, kernel, cpu);
+    }
+}
+
+#[inline(never)]
+fn update<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let timer = kernel.sched.fair.hrtick_update(cpu);
+    if timer.is_some_and(|timer| program(run, kernel, cpu, timer)) {
+        resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
+    }
+}
+
+/// `hrtick_start_fair`, after a pick. If the slice is over already the pick stands: the resched flag that the kernel sets
+/// here is cleared with all others at the end of the pick.
+#[inline(always)]
+pub fn hrtick_start_fair<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+    if kernel.hrtick {
+        start(run, kernel, cpu);
+    }
+}
+
+#[inline(never)]
+fn start<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+    let timer = kernel.sched.fair.hrtick_start(cpu);
+    program(run, kernel, cpu, timer);
+}
+
+/// Programs the timer; true: the slice is over already.
+fn program<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, timer: Hrtick) -> bool {
+    let stays = kernel.sched.fair.config.rules.hrtick_stays;
+    match timer {
+        // 7.x arms nothing for a single task and cancels only when idle: an old timer may still fire.
+        Hrtick::Off if stays && kernel.cpus[cpu.index()].curr.is_some() => {}
+        Hrtick::Off => {
+            run.cancel(kernel.id, Source::HrTick, cpu);
+            kernel.sched.fair.set_hrtick_active(cpu, false);
+        }
+        Hrtick::Now => return true,
+        Hrtick::After(left) => {
+            run.set_event(kernel.id, Source::HrTick, cpu, run.now + left);
+            kernel.sched.fair.set_hrtick_active(cpu, true);
+        }
+    }
+    false
+}
+
+/// `hrtick`: the slice has ended.
+pub fn on_hrtick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let c = &mut machine.cpus[cpu.index()];
+    if c.activity == Activity::Busy {
+        c.progress(run.now);
+        machine.charge_irq(cpu);
+        kernel.sched.fair.set_hrtick_active(cpu, false);
+        let resched = kernel.sched.fair.hrtick_expired(cpu, kernel.clock_task(cpu, run.now));
+        resched_curr(run, machine, kernel, cpu, resched, cpu);
+        irqentry_exit(run, machine, kernel, cpu);
+    }
+}

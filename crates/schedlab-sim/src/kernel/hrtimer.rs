@@ -1,0 +1,53 @@
+//! High-resolution timers of sleeping tasks.
+
+use std::cmp::Reverse;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_trace::Sink;
+
+use super::percpu::HrTimer;
+use super::state::Kernel;
+use super::wake::try_to_wake_up;
+use crate::machine::Machine;
+use crate::run::{Run, Source};
+
+/// `schedule_hrtimeout_range`: a timer of the task on the CPU, which may fire from `soft` on and must by `soft` + the task's
+/// timer slack. Real-time tasks have no slack.
+pub fn start_timer<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    task: TaskId,
+    soft: Nanos,
+) {
+    kernel.timer_sequence += 1;
+    let real_time = kernel.sched.rt.policy(task).is_some();
+    let slack = if real_time { 0 } else { kernel.tasks[task.index()].timer_slack };
+    let timer = HrTimer { hard: soft.saturating_add(slack), sequence: kernel.timer_sequence, soft, task };
+    kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
+    program(run, machine, kernel, cpu);
+}
+
+/// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come.
+pub fn hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].hrtimers.peek().copied() {
+        if timer.soft > run.now {
+            break;
+        }
+        kernel.cpus[cpu.index()].hrtimers.pop();
+        try_to_wake_up(run, machine, kernel, timer.task, cpu, false);
+    }
+    program(run, machine, kernel, cpu);
+}
+
+/// Programs the clock event device for the next timer.
+fn program<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+    match kernel.cpus[cpu.index()].hrtimers.peek().map(|timer| timer.0.hard) {
+        Some(hard) => {
+            let due = hard.max(run.now) + machine.timer_latency(cpu);
+            run.set_event(kernel.id, Source::HrTimer, cpu, due);
+        }
+        None => run.cancel(kernel.id, Source::HrTimer, cpu),
+    }
+}

@@ -1,0 +1,82 @@
+//! What reaches a CPU from outside its task besides the tick: timers, inter-processor interrupts, the end of an idle state.
+
+use schedlab_model::CpuId;
+use schedlab_trace::Sink;
+
+use super::balance::apply_moves;
+use super::entry::irqentry_exit;
+use super::hrtimer::hrtimer_run_queues;
+use super::idle::{enter_idle_state, leave_idle_state};
+use super::segment::mark;
+use super::speed::hold_interrupt;
+use super::state::Kernel;
+use super::wake::sched_ttwu_pending;
+use crate::machine::{Activity, Machine};
+use crate::run::{Run, Source};
+
+/// `hrtimer_interrupt`; an idle CPU has to leave its idle state first.
+pub fn on_hrtimer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    match machine.cpus[cpu.index()].activity {
+        Activity::Idle => leave_idle_state(run, machine, kernel, cpu, 0),
+        Activity::Exiting => {}
+        Activity::Busy => {
+            machine.cpus[cpu.index()].progress(run.now);
+            machine.charge_irq(cpu);
+            hrtimer_run_queues(run, machine, kernel, cpu);
+            irqentry_exit(run, machine, kernel, cpu);
+        }
+    }
+}
+
+/// `sysvec_reschedule_ipi`.
+pub fn on_resched_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let c = &mut machine.cpus[cpu.index()];
+    if c.activity == Activity::Busy {
+        c.progress(run.now);
+        machine.charge_irq(cpu);
+        irqentry_exit(run, machine, kernel, cpu);
+    }
+}
+
+/// The wakelist's interrupt (`sched_ttwu_pending`).
+pub fn on_call_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    match machine.cpus[cpu.index()].activity {
+        Activity::Idle => leave_idle_state(run, machine, kernel, cpu, 0),
+        Activity::Exiting => {}
+        Activity::Busy => {
+            machine.cpus[cpu.index()].progress(run.now);
+            machine.charge_irq(cpu);
+            sched_ttwu_pending(run, machine, kernel, cpu);
+            irqentry_exit(run, machine, kernel, cpu);
+        }
+    }
+}
+
+/// An idle CPU executes again.
+pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    machine.cpus[cpu.index()].progress(run.now);
+    sched_ttwu_pending(run, machine, kernel, cpu);
+    let c = &mut kernel.cpus[cpu.index()];
+    let nohz_kicked = std::mem::take(&mut c.nohz_kicked);
+    if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
+        machine.charge_irq(cpu);
+        hrtimer_run_queues(run, machine, kernel, cpu);
+    }
+    if nohz_kicked {
+        let moves = kernel.sched.nohz_idle_balance(cpu, kernel.clock(cpu, run.now));
+        apply_moves(run, machine, kernel, cpu, &moves);
+    }
+    let c = &mut kernel.cpus[cpu.index()];
+    if kernel.sched.nr_running(cpu) == 0 && c.wakelist.is_empty() {
+        return enter_idle_state(run, machine, kernel, cpu);
+    }
+    // Interrupt, wakeups and the pick come before the switch, as on a busy CPU.
+    if !std::mem::replace(&mut c.schedule_paid, true) {
+        machine.charge_schedule(cpu);
+    }
+    match machine.cpus[cpu.index()].spend_pending() {
+        Some(0) => mark(run, kernel, cpu),
+        Some(overhead) => run.set_event(kernel.id, Source::IdleExit, cpu, run.now + overhead),
+        None => hold_interrupt(kernel, Source::IdleExit, cpu),
+    }
+}

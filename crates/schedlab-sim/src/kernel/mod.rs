@@ -1,0 +1,43 @@
+//! A kernel: its scheduler, per-CPU state, tasks, groups and timers, on a machine that executes and prices what it does.
+//!
+//! Functions follow the kernel's of the same name. Each gets the parts of a run that it works on.
+
+mod balance;
+mod bandwidth;
+mod cgroup;
+mod clock;
+mod entry;
+mod exit;
+mod fork;
+mod hrtick;
+mod hrtimer;
+mod idle;
+mod interrupts;
+mod percpu;
+mod resched;
+mod rt;
+mod schedule;
+mod segment;
+mod speed;
+mod state;
+mod syscalls;
+mod task;
+mod tick;
+mod wake;
+
+pub use bandwidth::{arm_bandwidth, on_bandwidth, resume_user_mode_work};
+pub use exit::do_exit;
+pub use fork::{kernel_clone, start_task, Child, Start};
+pub use hrtick::on_hrtick;
+pub use hrtimer::start_timer;
+pub use interrupts::{on_call_ipi, on_hrtimer, on_idle_exit, on_resched_ipi};
+pub use percpu::Leaving;
+pub use rt::on_rt_timer;
+pub use schedule::{begin_block, schedule};
+pub use segment::{mark, poll_lock, segment_end};
+pub use speed::{hold_interrupt, set_speed};
+pub use state::Kernel;
+pub use syscalls::{change_attribute, fair_policy, prio, rt_policy, sched_yield, set_affinity, Attribute};
+pub use task::{Handle, Life, Task, Wait};
+pub use tick::on_tick;
+pub use wake::try_to_wake_up;

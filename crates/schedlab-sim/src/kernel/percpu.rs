@@ -1,0 +1,101 @@
+//! What a kernel keeps per CPU, apart from its classes' runqueues.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::clock::RqClock;
+
+/// Why a task is on its way into `__schedule`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leaving {
+    /// It will sleep.
+    Sleeps,
+    /// It has exited.
+    Exits,
+}
+
+/// A timer pending on a CPU: it may fire from `soft` on and must by `hard` (hrtimer range).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HrTimer {
+    pub hard: Nanos,
+    pub sequence: u64,
+    pub soft: Nanos,
+    pub task: TaskId,
+}
+
+/// A wakeup that the wakee's last CPU completes once it is through `__schedule` (`smp_cond_load_acquire(&p->on_cpu)`).
+#[derive(Clone, Copy, Debug)]
+pub struct DeferredWakeup {
+    pub task: TaskId,
+    /// Its CPU waits until then.
+    pub waker_cpu: CpuId,
+    pub sync: bool,
+}
+
+/// One CPU of a kernel.
+#[derive(Clone, Debug)]
+pub struct PerCpu {
+    /// `rq->curr`; `None` = the idle task.
+    pub curr: Option<TaskId>,
+    pub clocks: RqClock,
+    /// TIF_NEED_RESCHED.
+    pub need_resched: bool,
+    /// TIF_NEED_RESCHED_LAZY.
+    pub need_resched_lazy: bool,
+    /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
+    /// a flag by itself.
+    pub resched_seen: bool,
+    /// How long after its beginning the last wakeup read the runqueue's clock.
+    pub clock_read: Nanos,
+    /// The way into `__schedule` up to the switch has been charged.
+    pub schedule_paid: bool,
+    /// The current task has decided to block, or has exited, and is on its way into `__schedule`.
+    pub leaving_for: Option<Leaving>,
+    /// Reschedules at the end of this instant.
+    pub marked: bool,
+    /// The address space last used.
+    pub process: u32,
+    /// Ticks fall on `tick_phase + n * TICK_NSEC`.
+    pub tick_phase: Nanos,
+    pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
+    /// Tasks queued on it by remote CPUs, with the waker's sync hint.
+    pub wakelist: Vec<(TaskId, bool)>,
+    /// Wakeups of tasks that are still leaving this CPU.
+    pub deferred_wakeups: Vec<DeferredWakeup>,
+    /// Its current task may no longer run here and is migrated there at the next `__schedule`.
+    pub push_away: Option<(TaskId, CpuId)>,
+    /// Asked to balance for the idle CPUs when it wakes.
+    pub nohz_kicked: bool,
+    /// Interrupts that came while the CPU's rate was 0, one bit per kind of event source.
+    pub held_interrupts: u16,
+    /// What was left of leaving the idle state when its rate became 0.
+    pub held_idle_exit: Option<Nanos>,
+}
+
+impl PerCpu {
+    /// An idle CPU at time 0.
+    pub fn new(tick_phase: Nanos) -> Self {
+        PerCpu {
+            curr: None,
+            clocks: RqClock::default(),
+            need_resched: false,
+            need_resched_lazy: false,
+            resched_seen: false,
+            clock_read: 0,
+            schedule_paid: false,
+            leaving_for: None,
+            marked: false,
+            process: u32::MAX,
+            tick_phase,
+            hrtimers: BinaryHeap::new(),
+            wakelist: Vec::new(),
+            deferred_wakeups: Vec::new(),
+            push_away: None,
+            nohz_kicked: false,
+            held_interrupts: 0,
+            held_idle_exit: None,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The kernel's state: its scheduler, its CPUs, its tasks and groups.
+
+use std::sync::Arc;
+
+use schedlab_model::{stream, CpuId, KernelId, Nanos, Pid, TaskId};
+use schedlab_policy::{Feature, PreemptModel, Sched};
+use schedlab_spec::RunSpec;
+
+use super::cgroup::Cgroups;
+use super::percpu::PerCpu;
+use super::task::{Handle, Life, Task};
+
+/// One kernel: a host's, or later a guest's.
+#[derive(Debug)]
+pub struct Kernel {
+    pub id: KernelId,
+    /// Scheduling classes and runqueues.
+    pub sched: Sched,
+    pub cpus: Vec<PerCpu>,
+    pub tasks: Vec<Task>,
+    pub cgroups: Cgroups,
+    /// Some group has a quota.
+    pub bandwidth: bool,
+    pub tick_nsec: Nanos,
+    /// A full resched flag preempts kernel code.
+    pub preemptible: bool,
+    pub hrtick: bool,
+    pub timer_sequence: u64,
+    /// Context switches.
+    pub switches: u64,
+    /// Tasks that have not exited, those that will start later included.
+    pub alive: u32,
+    /// Pid of the youngest task.
+    pub last_pid: Pid,
+    /// Places of dead tasks are given to new ones.
+    pub recycles: bool,
+}
+
+impl Kernel {
+    /// The kernel of a run at time 0, without tasks.
+    pub fn new(id: KernelId, spec: &RunSpec, seed: u64) -> Self {
+        let nr_cpus = spec.machine.topology.nr_cpus();
+        let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
+        sched.set_seed(if spec.noise { seed } else { 0 });
+        let cgroups = Cgroups::new(&mut sched.fair, spec);
+        let costs = &spec.machine.costs;
+        sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
+        let tick_nsec = spec.kernel.tick_nsec();
+        let tick_phase = |cpu| if spec.noise { stream(seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
+        Kernel {
+            id,
+            sched,
+            cpus: (0..nr_cpus).map(|cpu| PerCpu::new(tick_phase(cpu))).collect(),
+            tasks: Vec::new(),
+            cgroups,
+            bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
+            tick_nsec,
+            preemptible: matches!(spec.kernel.preempt, PreemptModel::Full | PreemptModel::Lazy),
+            hrtick: spec.kernel.has(Feature::Hrtick),
+            timer_sequence: 0,
+            switches: 0,
+            alive: 0,
+            last_pid: 0,
+            recycles: true,
+        }
+    }
+
+    /// `finish_task_switch` of a dead task: nothing refers to it any more, its place is the next one's.
+    pub fn release(&mut self, task: TaskId) {
+        if self.recycles {
+            self.sched.release_task(task);
+        }
+    }
+
+    /// `rq->clock` of a CPU.
+    #[inline]
+    pub fn clock(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        self.cpus[cpu.index()].clocks.clock(now)
+    }
+
+    /// `rq->clock_task` of a CPU.
+    #[inline]
+    pub fn clock_task(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        self.cpus[cpu.index()].clocks.clock_task(now)
+    }
+
+    /// The task's pid and priority, as trace events name it.
+    #[inline]
+    pub fn name_of(&self, task: TaskId) -> (Pid, i32) {
+        let t = &self.tasks[task.index()];
+        (t.pid, t.prio)
+    }
+
+    /// The task with this handle, if it lives.
+    pub fn living(&self, handle: Handle) -> Option<TaskId> {
+        let task = self.tasks.get(handle.task.index())?;
+        (task.pid == handle.pid && task.life != Life::Dead).then_some(handle.task)
+    }
+}

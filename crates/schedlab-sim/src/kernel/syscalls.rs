@@ -1,0 +1,101 @@
+//! System calls by which a task changes its own scheduling attributes, or gives the CPU away.
+
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+use schedlab_policy::fair::GroupId;
+use schedlab_policy::rt::RtPolicy;
+use schedlab_policy::{FairPolicy, Resched};
+use schedlab_trace::Sink;
+use schedlab_workload::Policy;
+
+use super::resched::resched_curr;
+use super::segment::mark;
+use super::state::Kernel;
+use crate::machine::Machine;
+use crate::run::Run;
+
+/// An attribute of the calling task.
+#[derive(Clone, Copy, Debug)]
+pub enum Attribute {
+    /// `set_user_nice`.
+    Nice(i8),
+    /// `sched_setscheduler`.
+    Policy(Policy),
+    /// `sched_setattr`'s `sched_runtime` of a fair task; 0 = the default slice.
+    Slice(Nanos),
+    /// `sched_move_task`.
+    Group(GroupId),
+}
+
+/// Changes an attribute of the task that runs on the CPU.
+pub fn change_attribute<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    task: TaskId,
+    attribute: Attribute,
+) {
+    let (now, clock) = (run.now, kernel.clock_task(cpu, run.now));
+    run.checks(kernel.id).fair.changed(cpu, now);
+    let resched = match attribute {
+        Attribute::Nice(nice) => {
+            if kernel.sched.rt.policy(task).is_none() {
+                kernel.tasks[task.index()].prio = 120 + i32::from(nice);
+            }
+            kernel.sched.set_nice(task, nice, clock)
+        }
+        Attribute::Policy(policy) => {
+            kernel.tasks[task.index()].prio = prio(policy, kernel.sched.fair.entity(task).nice);
+            match (fair_policy(policy), rt_policy(policy)) {
+                (Some(policy), _) => kernel.sched.set_policy(task, policy, clock),
+                (None, Some(policy)) => kernel.sched.set_rt_policy(task, policy, clock),
+                (None, None) => Resched::No,
+            }
+        }
+        Attribute::Slice(slice) => kernel.sched.set_slice(task, (slice > 0).then_some(slice), clock),
+        Attribute::Group(group) if kernel.sched.fair.group_of(task) == group => return,
+        Attribute::Group(group) => kernel.sched.move_to_group(task, group, clock),
+    };
+    resched_curr(run, machine, kernel, cpu, resched, cpu);
+}
+
+/// `sched_setaffinity` of the task that runs on the CPU. True: it may no longer run there and leaves at the CPU's next
+/// `__schedule` (the stopper's work).
+pub fn set_affinity<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: TaskId, mask: CpuMask) -> bool {
+    let now = run.now;
+    run.checks(kernel.id).fair.changed(cpu, now);
+    let Some(dest) = kernel.sched.set_affinity(task, Some(mask), kernel.clock_task(cpu, now)) else { return false };
+    kernel.cpus[cpu.index()].push_away = Some((task, dest));
+    mark(run, kernel, cpu);
+    true
+}
+
+/// `do_sched_yield`.
+pub fn sched_yield<S: Sink>(run: &Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+    kernel.sched.yield_current(cpu, kernel.clock_task(cpu, run.now));
+    kernel.cpus[cpu.index()].need_resched = true;
+}
+
+/// The real-time class's name of a policy.
+pub fn rt_policy(policy: Policy) -> Option<RtPolicy> {
+    match policy {
+        Policy::Fifo(priority) => Some(RtPolicy { priority, round_robin: false }),
+        Policy::RoundRobin(priority) => Some(RtPolicy { priority, round_robin: true }),
+        Policy::Normal | Policy::Batch | Policy::Idle => None,
+    }
+}
+
+/// `task_struct.prio`, as trace events show it.
+pub fn prio(policy: Policy, nice: i8) -> i32 {
+    rt_policy(policy).map_or(120 + i32::from(nice), |policy| i32::from(policy.prio()))
+}
+
+/// The fair class's name of a policy; `None` for real-time ones.
+pub fn fair_policy(policy: Policy) -> Option<FairPolicy> {
+    match policy {
+        Policy::Normal => Some(FairPolicy::Normal),
+        Policy::Batch => Some(FairPolicy::Batch),
+        Policy::Idle => Some(FairPolicy::Idle),
+        Policy::Fifo(_) | Policy::RoundRobin(_) => None,
+    }
+}

@@ -1,0 +1,90 @@
+//! A task as its kernel knows it (`task_struct`). What it executes is its program's affair.
+
+use schedlab_model::{Nanos, Pid, TaskId};
+
+use crate::machine::{Dice, Segment};
+
+/// Life of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// Created, never woken.
+    New,
+    /// On a runqueue, or on a wakelist on its way to one.
+    Runnable,
+    /// On a CPU.
+    Running,
+    /// Sleeping.
+    Sleeping,
+    /// Exited.
+    Dead,
+}
+
+/// What a sleeping task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// Nothing: it does not sleep.
+    Nothing,
+    /// A timer.
+    Timer,
+    /// A shared object, by its index among all.
+    Object(u32),
+    /// Its own futex word.
+    Own,
+    /// A child's exit.
+    Child,
+}
+
+/// A task named for good: what is kept of a task that may be gone, and what programs hold in a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handle {
+    /// Its place.
+    pub task: TaskId,
+    /// Its pid, which no other task of the run has.
+    pub pid: Pid,
+}
+
+impl Handle {
+    /// As a register holds it.
+    pub fn to_register(self) -> i64 {
+        i64::from(self.pid) << 32 | i64::from(self.task.0)
+    }
+
+    /// From a register, whatever it holds.
+    pub fn from_register(value: i64) -> Self {
+        Handle { task: TaskId(value as u32), pid: (value >> 32) as Pid }
+    }
+}
+
+/// A task. Its id is a place in the tables of kernel, policy and programs, which a later task reuses once it is gone; its
+/// pid is its own.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub id: TaskId,
+    /// As traces print it: tasks are counted from 1 (0 is idle).
+    pub pid: Pid,
+    /// The kernel's 0..139.
+    pub prio: i32,
+    pub life: Life,
+    pub wait: Wait,
+    /// What is left of its segment, while it is not on a CPU.
+    pub segment: Segment,
+    /// Work of the call in which it sleeps that remains to be done after the sleep.
+    pub after: Nanos,
+    pub parent: Option<Handle>,
+    /// Shares its creator's address space.
+    pub thread: bool,
+    pub children: u32,
+    pub zombies: u32,
+    /// Address space.
+    pub process: u32,
+    pub timer_slack: Nanos,
+    /// Draws of costs.
+    pub dice: Dice,
+}
+
+impl Task {
+    /// Its name for good.
+    pub fn handle(&self) -> Handle {
+        Handle { task: self.id, pid: self.pid }
+    }
+}

@@ -1,0 +1,44 @@
+//! The scheduler tick, and the balancing softirq that it raises.
+
+use schedlab_model::CpuId;
+use schedlab_trace::Sink;
+
+use super::balance::apply_moves;
+use super::entry::irqentry_exit;
+use super::hrtimer::hrtimer_run_queues;
+use super::idle::wake_idle_cpu;
+use super::resched::resched_curr;
+use super::state::Kernel;
+use crate::machine::Machine;
+use crate::run::{Run, Source};
+
+/// Starts the tick of a CPU that has just become busy (NO_HZ idle: none before).
+pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
+    let phase = kernel.cpus[cpu.index()].tick_phase;
+    let since = run.now.saturating_sub(phase);
+    let next = if run.now < phase { phase } else { phase + (since / kernel.tick_nsec + 1) * kernel.tick_nsec };
+    run.set_event(kernel.id, Source::Tick, cpu, next);
+}
+
+/// `tick_sched_timer`: the timers that may fire now, `sched_tick`, then the balancing softirq.
+pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    machine.cpus[cpu.index()].progress(run.now);
+    machine.charge_tick(cpu);
+    hrtimer_run_queues(run, machine, kernel, cpu);
+    let c = &mut kernel.cpus[cpu.index()];
+    c.clock_read = 0;
+    // sched_tick first makes a pending lazy request a full one.
+    c.need_resched |= std::mem::take(&mut c.need_resched_lazy);
+    let resched = kernel.sched.tick(cpu, kernel.clock_task(cpu, run.now));
+    resched_curr(run, machine, kernel, cpu, resched, cpu);
+    if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
+        let moves = kernel.sched.sched_balance_domains(cpu, false, kernel.clock(cpu, run.now));
+        apply_moves(run, machine, kernel, cpu, &moves);
+    }
+    if let Some(idle) = kernel.sched.nohz_balancer_kick(cpu, kernel.clock(cpu, run.now)) {
+        kernel.cpus[idle.index()].nohz_kicked = true;
+        wake_idle_cpu(run, machine, kernel, idle, cpu);
+    }
+    run.set_event(kernel.id, Source::Tick, cpu, run.now + kernel.tick_nsec);
+    irqentry_exit(run, machine, kernel, cpu);
+}

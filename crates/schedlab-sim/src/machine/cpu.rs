@@ -1,0 +1,192 @@
+//! A simulated CPU: what it executes, at which rate, and where its time went.
+
+use schedlab_model::Nanos;
+
+use super::cost::Dice;
+use super::segment::{Segment, WORK_SHIFT};
+
+/// A rate or speed of 1.
+pub const FULL_SPEED: u32 = 1 << WORK_SHIFT;
+
+/// What a CPU does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Activity {
+    /// In an idle state from `Cpu::idle_from` on; until then, finishing the overhead of entering it.
+    Idle,
+    /// Leaving an idle state.
+    Exiting,
+    /// Executing its segment.
+    Busy,
+}
+
+/// Where a CPU's time went, in ns; the four add up to the time that passed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CpuTime {
+    /// Programs, their system calls included.
+    pub busy: Nanos,
+    /// Scheduling: switches, wakeups, ticks, interrupts, balancing, idle exits.
+    pub cost: Nanos,
+    /// Idle.
+    pub idle: Nanos,
+    /// Time at rate 0 with something to execute.
+    pub stolen: Nanos,
+}
+
+/// A CPU.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    pub activity: Activity,
+    /// Time up to which everything is accounted.
+    pub last: Nanos,
+    /// Execution rate in 1/1024: `smt_rate` at `speed`. At rate 0 the CPU executes nothing and handles no interrupt.
+    pub rate: u32,
+    /// The rate that the busy threads of its core leave it, in 1/1024.
+    pub smt_rate: u32,
+    /// Speed of the hardware thread, in 1/1024.
+    pub speed: u32,
+    /// What it executes while `Busy`.
+    pub segment: Segment,
+    /// Overhead incurred and not yet charged to a segment, ns of work at rate 1.
+    pub pending: Nanos,
+    pub idle_state: usize,
+    /// When the idle state begins: later than the switch to idle by the overhead (switch, newidle balance).
+    pub idle_from: Nanos,
+    /// Average length of its idle periods (weight 1/8), for the choice of the idle state.
+    pub idle_average: Nanos,
+    /// Draws of costs.
+    pub dice: Dice,
+    pub time: CpuTime,
+}
+
+impl Cpu {
+    /// An idle CPU at time 0.
+    pub fn new(smt_rate: u32, dice: Dice) -> Self {
+        Cpu {
+            activity: Activity::Idle,
+            last: 0,
+            rate: smt_rate,
+            smt_rate,
+            speed: FULL_SPEED,
+            segment: Segment::EMPTY,
+            pending: 0,
+            idle_state: 0,
+            idle_from: 0,
+            idle_average: 1_000_000,
+            dice,
+            time: CpuTime::default(),
+        }
+    }
+
+    /// Accounts the time up to `now` to what the CPU was doing.
+    #[inline(always)]
+    pub fn progress(&mut self, now: Nanos) {
+        if self.last != now {
+            self.account(now);
+        }
+    }
+
+    #[inline]
+    pub fn account(&mut self, now: Nanos) {
+        let elapsed = now - self.last;
+        self.last = now;
+        match self.activity {
+            Activity::Busy => {
+                let done = elapsed * u64::from(self.rate);
+                let cost = done.min(self.segment.cost_left);
+                self.segment.cost_left -= cost;
+                self.segment.work_left = self.segment.work_left.saturating_sub(done - cost);
+                let cost_ns = match self.rate {
+                    FULL_SPEED => cost >> WORK_SHIFT,
+                    0 => {
+                        self.time.stolen += elapsed;
+                        return;
+                    }
+                    rate => cost.div_ceil(u64::from(rate)).min(elapsed),
+                };
+                self.time.cost += cost_ns;
+                self.time.busy += elapsed - cost_ns;
+            }
+            Activity::Idle => {
+                let cost = self.idle_from.saturating_sub(now - elapsed).min(elapsed);
+                self.time.cost += cost;
+                self.time.idle += elapsed - cost;
+            }
+            Activity::Exiting if self.rate == 0 => self.time.stolen += elapsed,
+            Activity::Exiting => self.time.cost += elapsed,
+        }
+    }
+
+    /// How long this much work takes at the current rate, rounded up, ns; `None` at rate 0.
+    #[inline]
+    pub fn wall(&self, work: u64) -> Option<Nanos> {
+        match self.rate {
+            FULL_SPEED => Some((work + ((1 << WORK_SHIFT) - 1)) >> WORK_SHIFT),
+            0 => None,
+            rate => Some(work.div_ceil(u64::from(rate))),
+        }
+    }
+
+    /// How long the pending overhead takes at the current rate; `None` at rate 0.
+    #[inline]
+    pub fn pending_wall(&self) -> Option<Nanos> {
+        self.wall(self.pending << WORK_SHIFT)
+    }
+
+    /// Spends the pending overhead outside of a segment: how long that takes. At rate 0 it stays pending: `None`.
+    pub fn spend_pending(&mut self) -> Option<Nanos> {
+        let wall = self.pending_wall()?;
+        self.pending = 0;
+        Some(wall)
+    }
+
+    /// The pending overhead joins the segment: it is spent before the segment's work continues.
+    #[inline(always)]
+    pub fn take_pending(&mut self) {
+        self.segment.cost_left += std::mem::take(&mut self.pending) << WORK_SHIFT;
+    }
+
+    /// Sets the rate anew after `smt_rate` or `speed` has changed; everything up to now must be accounted.
+    pub fn update_rate(&mut self) {
+        self.rate = ((u64::from(self.smt_rate) * u64::from(self.speed)) >> WORK_SHIFT) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Mode;
+    use schedlab_model::stream;
+
+    fn busy(work: Nanos) -> Cpu {
+        let mut cpu = Cpu::new(FULL_SPEED, Dice::new(stream(1, "cpu")));
+        cpu.activity = Activity::Busy;
+        cpu.segment = Segment { work_left: work << WORK_SHIFT, mode: Mode::User, ..Segment::EMPTY };
+        cpu
+    }
+
+    fn set_speed(cpu: &mut Cpu, speed: u32, now: Nanos) {
+        cpu.progress(now);
+        cpu.speed = speed;
+        cpu.update_rate();
+    }
+
+    #[test]
+    fn a_segment_has_no_end_at_rate_0() {
+        let mut cpu = busy(100);
+        set_speed(&mut cpu, 0, 40);
+        assert_eq!(cpu.wall(cpu.segment.work_left), None);
+        set_speed(&mut cpu, FULL_SPEED / 2, 1_000);
+        assert_eq!(cpu.wall(cpu.segment.work_left), Some(120));
+        assert_eq!(cpu.time, CpuTime { busy: 40, stolen: 960, ..CpuTime::default() });
+    }
+
+    #[test]
+    fn overhead_stays_pending_at_rate_0() {
+        let mut cpu = busy(100);
+        cpu.pending = 7;
+        set_speed(&mut cpu, 0, 0);
+        assert_eq!((cpu.spend_pending(), cpu.pending), (None, 7));
+        set_speed(&mut cpu, FULL_SPEED, 0);
+        assert_eq!((cpu.spend_pending(), cpu.pending), (Some(7), 0));
+    }
+}

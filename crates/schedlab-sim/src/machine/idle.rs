@@ -1,0 +1,40 @@
+//! Idle states: which one a CPU enters, and how long leaving it takes.
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::cpu::Activity;
+use super::state::Machine;
+
+impl Machine {
+    /// The CPU becomes idle: pending overhead first, then the deepest idle state that pays for the time expected until
+    /// the next timer or, if earlier, for the CPU's average idle period (a first-order menu governor).
+    pub fn enter_idle_state(&mut self, cpu: CpuId, now: Nanos, until_timer: Nanos) {
+        let c = &mut self.cpus[cpu.index()];
+        c.activity = Activity::Idle;
+        c.idle_from = now + c.spend_pending().unwrap_or(0);
+        let expected = until_timer.min(c.idle_average);
+        let states = &self.preset.idle_states[..self.idle_allowed];
+        c.idle_state = states.iter().rposition(|state| state.target_residency <= expected).unwrap_or(0);
+    }
+
+    /// Whether an idle CPU watches its need-resched flag, so that a waker needs no interrupt.
+    pub fn polls(&self, cpu: CpuId) -> bool {
+        self.preset.idle_states[self.cpus[cpu.index()].idle_state].polling
+    }
+
+    /// An idle CPU is woken by an event that reaches it at `now + latency`: when it executes instructions again.
+    pub fn leave_idle_state(&mut self, cpu: CpuId, now: Nanos, latency: Nanos) -> Nanos {
+        let c = &mut self.cpus[cpu.index()];
+        c.progress(now);
+        c.activity = Activity::Exiting;
+        let due = now + latency;
+        match now.checked_sub(c.idle_from) {
+            // Still entering the idle state: it sees the request when it has entered.
+            None => due.max(c.idle_from),
+            Some(slept) => {
+                c.idle_average = (c.idle_average * 7 + slept) / 8;
+                due + self.idle_exits[c.idle_state].draw(&mut c.dice)
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The hardware: CPUs that execute segments of work at a rate, cores that share it, idle states, and what everything costs.
+//!
+//! Prices are known here and nowhere else. Nothing here knows tasks or a kernel's decisions: a kernel puts a segment on
+//! a CPU, charges overhead to it, and reads when it will be through.
+
+mod cost;
+mod cpu;
+mod idle;
+mod segment;
+mod state;
+
+pub use cost::{CostTables, Dice};
+pub use cpu::{Activity, CpuTime};
+pub use segment::{Mode, Segment, WORK_SHIFT};
+pub use state::Machine;

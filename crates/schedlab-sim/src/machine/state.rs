@@ -1,0 +1,186 @@
+//! The machine: its CPUs and cores, its tables of costs, and the prices of what CPUs do.
+
+use std::sync::Arc;
+
+use schedlab_model::{stream, CpuId, Nanos};
+use schedlab_spec::{Machine as Preset, RunSpec};
+
+use super::cost::{CostTable, CostTables, Dice};
+use super::cpu::{Activity, Cpu};
+use super::segment::WORK_SHIFT;
+
+/// A core: its threads and how many of them are busy.
+#[derive(Clone, Debug)]
+struct Core {
+    threads: Arc<[CpuId]>,
+    busy: u32,
+}
+
+/// The hardware under one kernel.
+#[derive(Debug)]
+pub struct Machine {
+    pub cpus: Vec<Cpu>,
+    pub costs: CostTables,
+    cores: Vec<Core>,
+    /// Index into `cores`, by CPU.
+    core_of: Vec<u32>,
+    /// Latency of leaving each idle state.
+    pub(super) idle_exits: Vec<CostTable>,
+    /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
+    pub(super) idle_allowed: usize,
+    pub(super) preset: Arc<Preset>,
+}
+
+impl Machine {
+    /// The machine of a run at time 0, all CPUs idle.
+    pub fn new(spec: &RunSpec, seed: u64) -> Self {
+        let preset = Arc::clone(&spec.machine);
+        let smt_rate = preset.smt_rates.first().copied().unwrap_or(1024).max(1);
+        let dice = |cpu: usize| Dice::new(stream(seed, &format!("cost/cpu/{cpu}")));
+        let (cores, core_of) = cores(&preset);
+        Machine {
+            cpus: (0..preset.topology.nr_cpus()).map(|cpu| Cpu::new(smt_rate, dice(cpu))).collect(),
+            costs: CostTables::new(&preset.costs, spec.noise),
+            cores,
+            core_of,
+            idle_exits: preset.idle_states.iter().map(|state| CostTable::new(&state.exit, spec.noise)).collect(),
+            idle_allowed: idle_allowed(spec),
+            preset,
+        }
+    }
+
+    /// Charges overhead to what the CPU does next.
+    #[inline]
+    pub fn charge(&mut self, cpu: CpuId, cost: Nanos) {
+        self.cpus[cpu.index()].pending += cost;
+    }
+
+    /// Charges the tick's own time.
+    pub fn charge_tick(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        c.pending += self.costs.tick.draw(&mut c.dice);
+    }
+
+    /// Charges an interrupt handler's own time.
+    pub fn charge_irq(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        c.pending += self.costs.irq.draw(&mut c.dice);
+    }
+
+    /// Charges the way into `__schedule` and the pick.
+    #[inline]
+    pub fn charge_schedule(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        c.pending += self.costs.schedule.draw_any(&mut c.dice);
+    }
+
+    /// Charges a switch to the idle task, which borrows the address space that it finds (lazy TLB).
+    pub fn charge_switch_to_idle(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        c.pending += self.costs.switch_thread.draw(&mut c.dice);
+    }
+
+    /// Charges load-balance passes that looked at so many CPUs in all.
+    pub fn charge_balance(&mut self, cpu: CpuId, passes: u32, looked_at: u32) {
+        let c = &mut self.cpus[cpu.index()];
+        for _ in 0..passes {
+            c.pending += self.costs.balance_pass.draw(&mut c.dice);
+        }
+        if looked_at > 0 {
+            c.pending += self.costs.balance_cpu.draw(&mut c.dice) * u64::from(looked_at);
+        }
+    }
+
+    /// Charges what waking the other side adds to a read or write.
+    #[inline]
+    pub fn charge_channel_wake(&mut self, cpu: CpuId, socket: bool) {
+        let c = &mut self.cpus[cpu.index()];
+        let table = if socket { &self.costs.socket_wake } else { &self.costs.pipe_wake };
+        c.pending += table.draw_any(&mut c.dice);
+    }
+
+    /// How long after the beginning of a wakeup the runqueue's clock is read.
+    #[inline]
+    pub fn wakeup_clock(&mut self, cpu: CpuId) -> Nanos {
+        self.costs.wakeup_clock.draw_any(&mut self.cpus[cpu.index()].dice)
+    }
+
+    /// From a timer's expiry until its handler starts.
+    pub fn timer_latency(&mut self, cpu: CpuId) -> Nanos {
+        self.costs.irq_entry.draw_any(&mut self.cpus[cpu.index()].dice)
+    }
+
+    /// From now until an interrupt that CPU `from` sends arrives: first `from` spends what it has incurred at this
+    /// instant, so the last of many wakeups is sent last.
+    pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
+        let distance = self.preset.topology.distance(from, cpu) as usize;
+        self.sending_delay(from) + self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
+    }
+
+    /// How long the CPU is still busy with what it has incurred at this instant.
+    pub fn sending_delay(&self, from: CpuId) -> Nanos {
+        self.cpus[from.index()].pending_wall().unwrap_or(0)
+    }
+
+    /// The CPU became busy or idle. Threads of a core share its execution resources, so the rate of all of them may
+    /// change: these are accounted up to now, and the end of what they execute has to be found anew.
+    pub fn core_changed(&mut self, cpu: CpuId, busy: bool, now: Nanos) -> Option<Arc<[CpuId]>> {
+        let core = &mut self.cores[self.core_of[cpu.index()] as usize];
+        core.busy = if busy { core.busy + 1 } else { core.busy - 1 };
+        if core.threads.len() < 2 {
+            return None;
+        }
+        let rates = &self.preset.smt_rates;
+        let rate = rates[(core.busy as usize).saturating_sub(1).min(rates.len() - 1)].max(1);
+        (self.cpus[cpu.index()].smt_rate != rate).then(|| self.set_smt_rate(cpu, rate, now))
+    }
+
+    #[inline(never)]
+    fn set_smt_rate(&mut self, cpu: CpuId, rate: u32, now: Nanos) -> Arc<[CpuId]> {
+        let threads = Arc::clone(&self.cores[self.core_of[cpu.index()] as usize].threads);
+        for thread in threads.iter() {
+            let c = &mut self.cpus[thread.index()];
+            c.progress(now);
+            c.smt_rate = rate;
+            c.update_rate();
+        }
+        threads
+    }
+
+    /// Changes the speed of the hardware thread, in 1/1024; 0 stops it.
+    pub fn set_speed(&mut self, cpu: CpuId, speed: u32, now: Nanos) {
+        let c = &mut self.cpus[cpu.index()];
+        c.progress(now);
+        let rate = c.rate;
+        c.speed = speed;
+        c.update_rate();
+        if c.activity != Activity::Idle {
+            return;
+        }
+        if c.rate == 0 && c.idle_from > now {
+            // It stops while it enters the idle state: what is left of that overhead has to wait.
+            c.pending += ((c.idle_from - now) * u64::from(rate)) >> WORK_SHIFT;
+            c.idle_from = now;
+        } else if c.rate > 0 && c.pending > 0 {
+            c.idle_from = now + c.spend_pending().unwrap_or(0);
+        }
+    }
+}
+
+fn cores(preset: &Preset) -> (Vec<Core>, Vec<u32>) {
+    let topology = &preset.topology;
+    let mut cores: Vec<Core> = Vec::new();
+    let mut core_of = vec![0; topology.nr_cpus()];
+    for first in topology.all().iter().filter(|cpu| topology.smt(*cpu).lowest() == Some(*cpu)) {
+        let threads: Arc<[CpuId]> = topology.smt(first).iter().collect();
+        threads.iter().for_each(|cpu| core_of[cpu.index()] = cores.len() as u32);
+        cores.push(Core { threads, busy: 0 });
+    }
+    (cores, core_of)
+}
+
+/// `cpuidle_governor_latency_req`: the shallowest state is always allowed.
+fn idle_allowed(spec: &RunSpec) -> usize {
+    let limit = spec.workloads.iter().filter_map(|w| w.idle_latency_limit).min().unwrap_or(Nanos::MAX);
+    spec.machine.idle_states.iter().take_while(|state| state.exit.typical() <= limit).count().max(1)
+}

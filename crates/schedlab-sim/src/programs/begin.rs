@@ -1,0 +1,87 @@
+//! An operation begins: how long it takes, and in which mode.
+
+use schedlab_trace::Sink;
+use schedlab_workload::{Amount, Op, TaskKind};
+
+use super::compute::compute;
+use super::position::{Next, Step};
+use super::running::Running;
+use super::sync;
+use crate::machine::Mode;
+
+/// What the operation needs.
+#[inline(never)]
+pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
+    match op {
+        Op::Run(amount) => Next::Work(Mode::User, x.amount(amount)),
+        Op::Jump(to) => Next::Goto(to),
+        Op::System(amount) => {
+            let work = x.amount(amount);
+            x.kernel_call(work)
+        }
+        Op::RunWall(amount) => begin_wall(x, amount),
+        Op::Wait(object) => sync::begin_wait(x, Some(object)),
+        Op::WaitOwn => sync::begin_wait(x, None),
+        Op::Post(object) => sync::begin_post(x, object),
+        Op::PostPeer(register) => sync::begin_post_peer(x, register),
+        Op::Lock(object) => sync::begin_lock(x, object),
+        Op::Unlock(object) => sync::begin_unlock(x, object),
+        Op::SemWait(object) => sync::begin_sem_wait(x, object),
+        Op::SemPost(object) => sync::begin_sem_post(x, object),
+        Op::CpuLock(object) => sync::try_cpu_lock(x, object),
+        Op::CpuUnlock(object) => sync::cpu_unlock(x, object),
+        Op::GateOpen(_) | Op::GateClose(_) | Op::GateWait(_) | Op::Yield => x.kernel_call(0),
+        Op::Reap => begin_reap(x),
+        Op::Barrier(_) | Op::CondWait { .. } => x.futex_wait(),
+        Op::CondSignal(_) | Op::CondBroadcast(_) => x.futex_wake(),
+        Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => x.kernel_call(0),
+        Op::Sleep(_) | Op::SleepUntil(_) | Op::Timer { .. } => {
+            let dice = &mut x.kernel.tasks[x.task.index()].dice;
+            let program = x.machine.costs.timer_program.draw(dice);
+            x.kernel_call(program)
+        }
+        Op::Fork { kind, .. } => begin_fork(x, kind),
+        Op::Exit => begin_exit(x),
+        _ => compute(x, op),
+    }
+}
+
+fn begin_fork<S: Sink>(x: &mut Running<S>, kind: TaskKind) -> Next {
+    let table = match kind {
+        TaskKind::Process => &x.machine.costs.fork_process,
+        TaskKind::Thread => &x.machine.costs.fork_thread,
+    };
+    Next::Work(Mode::Kernel, table.draw(&mut x.kernel.tasks[x.task.index()].dice))
+}
+
+fn begin_exit<S: Sink>(x: &mut Running<S>) -> Next {
+    let t = &mut x.kernel.tasks[x.task.index()];
+    let table = if t.thread { &x.machine.costs.exit_thread } else { &x.machine.costs.exit_process };
+    // zap_pte_range and its callers call cond_resched() again and again: a request is noticed at once.
+    let mode = if t.thread { Mode::Kernel } else { Mode::User };
+    Next::Work(mode, table.draw(&mut t.dice))
+}
+
+fn begin_reap<S: Sink>(x: &mut Running<S>) -> Next {
+    let t = &mut x.kernel.tasks[x.task.index()];
+    let table = if t.zombies > 0 { &x.machine.costs.reap } else { &x.machine.costs.reap_wait };
+    let cost = table.draw_any(&mut t.dice);
+    x.kernel_call(cost)
+}
+
+/// The time counts from when the CPU has finished the overhead it has incurred.
+fn begin_wall<S: Sink>(x: &mut Running<S>, amount: Amount) -> Next {
+    let spin = x.amount(amount);
+    let position = &mut x.programs.positions[x.task.index()];
+    let c = &mut x.machine.cpus[x.cpu.index()];
+    position.carry = 0;
+    position.step = Step::Effect;
+    c.segment.until = x.run.now + c.pending_wall().unwrap_or(0) + spin;
+    c.segment.mode = Mode::Wall;
+    c.segment.work_left = 0;
+    if spin == 0 {
+        return Next::Done;
+    }
+    position.idle_steps = 0;
+    Next::Stop
+}

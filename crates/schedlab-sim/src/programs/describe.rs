@@ -1,0 +1,74 @@
+//! Tasks in words: where one stands in its program, what it waits for.
+
+use schedlab_model::TaskId;
+
+use super::objects::Object;
+use super::position::Step;
+use super::state::Programs;
+use crate::kernel::{Kernel, Life, Task, Wait};
+
+impl Programs {
+    /// A task's program, its step there, and the step's source line.
+    pub fn where_is(&self, task: TaskId) -> (String, u32, Option<u32>) {
+        let position = &self.positions[task.index()];
+        let (_, program) = self.program_of(task);
+        let step = position.pc - self.entries[position.program as usize];
+        (program.name.clone(), step, program.line(step))
+    }
+
+    /// `workload/program` of a task.
+    pub fn name_of(&self, task: TaskId) -> String {
+        let (workload, program) = self.program_of(task);
+        format!("{}/{}", workload.name, program.name)
+    }
+
+    /// Which tasks wait for what, for the report of a deadlock.
+    pub fn describe_waits(&self, kernel: &Kernel) -> Vec<String> {
+        const SHOWN: usize = 8;
+        let sleeping: Vec<&Task> = kernel.tasks.iter().filter(|task| task.life == Life::Sleeping).collect();
+        let mut phrases: Vec<String> = sleeping.iter().take(SHOWN).map(|task| self.describe_wait(task)).collect();
+        if sleeping.len() > SHOWN {
+            phrases.push(format!("and {} more", sleeping.len() - SHOWN));
+        }
+        phrases
+    }
+
+    fn describe_wait(&self, task: &Task) -> String {
+        let position = &self.positions[task.id.index()];
+        let (workload, program) = self.program_of(task.id);
+        let step = match position.step {
+            Step::Fetch => position.pc.saturating_sub(1),
+            Step::Effect => position.pc,
+        };
+        let step = step.saturating_sub(self.entries[position.program as usize]);
+        let line = program.line(step).map_or(String::new(), |line| format!(" (line {line})"));
+        let what = match task.wait {
+            Wait::Object(index) => {
+                let local = index - self.bases[position.workload as usize].object;
+                let holder = match &self.objects[index as usize] {
+                    Object::Mutex(mutex) => mutex.owner,
+                    _ => None,
+                };
+                let held = holder.map_or(String::new(), |task| format!(", held by task {task}"));
+                let name = workload.object_names.get(local as usize).filter(|name| !name.is_empty());
+                let name = name.map_or_else(|| local.to_string(), |name| format!("\"{name}\""));
+                format!("{} {name}{held}", self.objects[index as usize].kind())
+            }
+            Wait::Own => "its own futex word".into(),
+            Wait::Child => "a child's exit".into(),
+            Wait::Timer | Wait::Nothing => "nothing that can come".into(),
+        };
+        format!("{}/{} (task {}) waits on {what}{line}", workload.name, program.name, task.pid)
+    }
+
+    /// What a sleeping task waits for.
+    pub fn waits_for(&self, wait: Wait) -> Option<String> {
+        Some(match wait {
+            Wait::Timer => "a timer".into(),
+            Wait::Object(index) => format!("a {}", self.objects[index as usize].kind()),
+            Wait::Own => "its own futex word".into(),
+            Wait::Child => "a child's exit".into(),
+            Wait::Nothing => return None,
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! The interpreter: takes the running task from one operation of its program to the next that takes time.
+
+use schedlab_model::{CpuId, TaskId};
+use schedlab_trace::Sink;
+use schedlab_workload::{Amount, Op};
+
+use super::begin::begin;
+use super::block::leave_call;
+use super::effect::effect;
+use super::io::{begin_io, transfer};
+use super::position::{Next, Step};
+use super::running::Running;
+use super::state::Programs;
+use crate::error::SimError;
+use crate::kernel::{self, Kernel};
+use crate::machine::{Machine, Mode};
+use crate::run::{Run, Source};
+
+/// Jumps without time before a program counts as stuck.
+const IDLE_STEPS: u32 = 1_000_000;
+
+/// The running task's segment has ended, or its overhead before a preemption. What follows is handled here for as
+/// long as it is what happens next anyway.
+pub fn on_segment<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    programs: &mut Programs,
+    cpu: CpuId,
+) {
+    loop {
+        let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
+        c.progress(run.now);
+        let Some(task) = k.curr else { return };
+        let segment = &mut c.segment;
+        if k.leaving_for.is_some() && segment.cost_left == 0 {
+            return kernel::mark(run, kernel, cpu);
+        }
+        let in_kernel = segment.mode == Mode::Kernel;
+        if kernel.bandwidth && in_kernel && segment.is_done(run.now) {
+            let position = &programs.positions[task.index()];
+            if position.step == Step::Fetch {
+                // The call was over when it slept.
+                segment.mode = Mode::User;
+                kernel::resume_user_mode_work(run, machine, kernel, cpu);
+                continue;
+            }
+        }
+        if k.resched_seen && segment.cost_left == 0 && (kernel.preemptible || !in_kernel) {
+            return kernel::mark(run, kernel, cpu);
+        }
+        if k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin {
+            advance(&mut Running { run, machine, kernel, programs, cpu, task });
+        }
+        let Some(end) = kernel::segment_end(run, machine, kernel, cpu) else { return };
+        if !run.is_next(end) {
+            return run.set_event(kernel.id, Source::Segment, cpu, end);
+        }
+        run.handled += 1;
+        run.now = end;
+    }
+}
+
+/// The running task's segment has ended: continues until the next segment, block or exit.
+///
+/// Transfers, plain work and jumps are most of what a run executes: they are inlined here and keep hold of the task's
+/// position, all other operations are calls.
+#[inline(always)]
+fn advance<S: Sink>(x: &mut Running<S>) {
+    loop {
+        let position = &mut x.programs.positions[x.task.index()];
+        let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+        let op = x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit);
+        let over = match (position.step, op) {
+            (Step::Fetch, Op::Read { object, bytes }) => {
+                let dice = &mut x.kernel.tasks[x.task.index()].dice;
+                let channel = &x.programs.objects[*object as usize];
+                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, false);
+                position.work(segment, Mode::Kernel, amount)
+            }
+            (Step::Fetch, Op::Write { object, bytes }) => {
+                let dice = &mut x.kernel.tasks[x.task.index()].dice;
+                let channel = &x.programs.objects[*object as usize];
+                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, true);
+                position.work(segment, Mode::Kernel, amount)
+            }
+            (Step::Fetch, Op::Run(Amount::Fixed(amount))) => position.work(segment, Mode::User, *amount),
+            (Step::Fetch, Op::DecJump { reg, to }) => {
+                let value = position.register(*reg);
+                *value = value.wrapping_sub(1);
+                if *value == 0 {
+                    position.advance()
+                } else if position.idle_steps < IDLE_STEPS {
+                    position.jump(*to)
+                } else {
+                    return fail_livelock(x);
+                }
+            }
+            (Step::Fetch, op) => {
+                position.resumed = false;
+                let op = *op;
+                let next = begin(x, op);
+                let position = &mut x.programs.positions[x.task.index()];
+                if position.idle_steps >= IDLE_STEPS {
+                    return fail_livelock(x);
+                }
+                position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
+            }
+            (Step::Effect, Op::Run(_)) => {
+                segment.mode = Mode::User;
+                position.advance()
+            }
+            (Step::Effect, Op::Read { object, .. }) => transfer(x, *object, false),
+            (Step::Effect, Op::Write { object, .. }) => transfer(x, *object, true),
+            (Step::Effect, op) => other_effect(x, *op),
+        };
+        if over {
+            return;
+        }
+    }
+}
+
+#[inline(never)]
+fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    // A call is over unless it blocks again: back in user mode.
+    let called = std::mem::replace(&mut x.segment().mode, Mode::User) == Mode::Kernel;
+    match effect(x, op) {
+        Next::Done => leave_call(x, called),
+        next => {
+            let position = &mut x.programs.positions[x.task.index()];
+            position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fail_livelock<S: Sink>(x: &mut Running<S>) {
+    let error = livelock(x.run, x.programs, x.task);
+    x.run.fail(error);
+}
+
+/// Time no longer moves for this task.
+pub fn livelock<S: Sink>(run: &Run<S>, programs: &Programs, task: TaskId) -> SimError {
+    let (task, step, line) = programs.where_is(task);
+    SimError::Livelock { at: run.now, task, step, line }
+}

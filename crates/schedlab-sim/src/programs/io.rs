@@ -1,0 +1,109 @@
+//! Reads and writes of pipes and sockets.
+
+use schedlab_model::Nanos;
+use schedlab_trace::Sink;
+
+use super::block::{block, leave_call};
+use super::channel::Wake;
+use super::objects::Object;
+use super::position::{Position, Step};
+use super::running::Running;
+use crate::kernel::Wait;
+use crate::machine::{CostTables, Dice, Mode};
+
+/// What a transfer takes before its bytes are there.
+#[inline(always)]
+pub fn begin_io(
+    costs: &CostTables,
+    dice: &mut Dice,
+    object: &Object,
+    position: &mut Position,
+    bytes: u32,
+    write: bool,
+) -> Nanos {
+    let (socket, waits) = match object {
+        Object::Channel(channel) => (channel.is_socket(), if write { !channel.has_room() } else { channel.is_empty() }),
+        _ => (false, false),
+    };
+    position.resumed = false;
+    position.io_left = bytes;
+    let call = match (socket, waits, write) {
+        (true, true, _) => &costs.socket_wait,
+        (true, false, true) => &costs.socket_send,
+        (true, false, false) => &costs.socket_receive,
+        (false, true, _) => &costs.pipe_wait,
+        (false, false, true) => &costs.pipe_write,
+        (false, false, false) => &costs.pipe_read,
+    };
+    let copy = costs.copy_kib.draw(dice) * u64::from(bytes) / 1024;
+    costs.syscall.draw(dice) + call.draw(dice) + copy
+}
+
+/// The bytes of a read or write are transferred. True: the interpreter stops, because the task blocks or reschedules on
+/// its way out of the call.
+#[inline(always)]
+pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
+    // A call is over unless it blocks again: back in user mode.
+    x.segment().mode = Mode::User;
+    let position = &mut x.programs.positions[x.task.index()];
+    let Object::Channel(channel) = &mut x.programs.objects[object as usize] else { return position.advance() };
+    let resumed = std::mem::take(&mut position.resumed);
+    let bytes = position.io_left;
+    let outcome = if write { channel.write(bytes, resumed) } else { channel.read(bytes, resumed) };
+    position.io_left = outcome.left;
+    if outcome.left > 0 {
+        if write {
+            channel.writers.push_back(x.task);
+        } else {
+            channel.readers.push_back(x.task);
+        }
+    }
+    if outcome.wake_readers != Wake::None {
+        wake_channel(x, object, outcome.wake_readers, false);
+    }
+    if outcome.wake_writers != Wake::None {
+        wake_channel(x, object, outcome.wake_writers, true);
+    }
+    if outcome.left > 0 {
+        block(x, Wait::Object(object), Step::Effect);
+        return true;
+    }
+    leave_call(x, true)
+}
+
+/// Wakes readers or writers of a channel, but not the running task, which may just have queued itself.
+#[inline(never)]
+fn wake_channel<S: Sink>(x: &mut Running<S>, object: u32, wake: Wake, writers: bool) {
+    let caller = x.task;
+    let Object::Channel(channel) = &mut x.programs.objects[object as usize] else { return };
+    let queue = if writers { &mut channel.writers } else { &mut channel.readers };
+    match wake {
+        Wake::None => {}
+        Wake::One => {
+            let Some(waiter) = queue.front().copied().filter(|waiter| *waiter != caller) else { return };
+            queue.pop_front();
+            x.wake(waiter, true);
+            charge_wake(x, object);
+        }
+        Wake::All if queue.is_empty() => {}
+        Wake::All => {
+            let mut waiting = std::mem::take(queue);
+            if waiting.contains(&caller) {
+                waiting.retain(|waiter| *waiter != caller);
+                queue.push_back(caller);
+            }
+            // prepare_to_wait puts waiters that are not exclusive before the others: the last to come is first.
+            for waiter in waiting.iter().rev() {
+                x.wake(*waiter, true);
+            }
+            charge_wake(x, object);
+        }
+    }
+}
+
+/// What waking the other side adds to a call.
+#[inline(always)]
+fn charge_wake<S: Sink>(x: &mut Running<S>, object: u32) {
+    let socket = matches!(&x.programs.objects[object as usize], Object::Channel(channel) if channel.is_socket());
+    x.machine.charge_channel_wake(x.cpu, socket);
+}

@@ -1,0 +1,24 @@
+//! The task programs of a kernel's tasks: where each stands in its program, what they share, what their operations do.
+//!
+//! The interpreter takes the running task from one operation that takes time to the next; a segment of that time is what
+//! its CPU executes. System calls go to the kernel.
+
+mod attributes;
+mod begin;
+mod block;
+mod channel;
+mod compute;
+mod describe;
+mod effect;
+mod exec;
+mod io;
+mod objects;
+mod position;
+mod running;
+mod spawn;
+mod state;
+mod sync;
+
+pub use exec::{livelock, on_segment};
+pub use spawn::{boot, on_start};
+pub use state::Programs;

@@ -1,0 +1,123 @@
+//! The running task of a CPU, with the parts of the run that its operations work on.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_trace::Sink;
+use schedlab_workload::{Amount, Workload};
+
+use super::objects::Object;
+use super::position::{Next, Position, AMOUNT_MAX};
+use super::state::Programs;
+use crate::error::SimError;
+use crate::kernel::{self, Handle, Kernel, Task};
+use crate::machine::{Machine, Mode, Segment, WORK_SHIFT};
+use crate::run::Run;
+
+/// What an operation of the running task gets.
+pub struct Running<'c, 'r, S: Sink> {
+    pub run: &'c mut Run<'r, S>,
+    pub machine: &'c mut Machine,
+    pub kernel: &'c mut Kernel,
+    pub programs: &'c mut Programs,
+    pub cpu: CpuId,
+    pub task: TaskId,
+}
+
+impl<S: Sink> Running<'_, '_, S> {
+    /// The task as the kernel knows it.
+    #[inline]
+    pub fn task(&mut self) -> &mut Task {
+        &mut self.kernel.tasks[self.task.index()]
+    }
+
+    /// Where it stands in its program.
+    #[inline]
+    pub fn position(&mut self) -> &mut Position {
+        &mut self.programs.positions[self.task.index()]
+    }
+
+    /// The segment that its CPU executes.
+    #[inline]
+    pub fn segment(&mut self) -> &mut Segment {
+        &mut self.machine.cpus[self.cpu.index()].segment
+    }
+
+    /// A register of the task.
+    #[inline]
+    pub fn register(&mut self, register: u8) -> &mut i64 {
+        self.position().register(register)
+    }
+
+    pub fn object(&mut self, object: u32) -> &mut Object {
+        &mut self.programs.objects[object as usize]
+    }
+
+    /// Its workload.
+    pub fn workload(&self) -> &Workload {
+        &self.programs.workloads[self.programs.positions[self.task.index()].workload as usize]
+    }
+
+    /// The living task whose handle is in the register.
+    pub fn peer(&mut self, register: u8) -> Option<TaskId> {
+        let handle = Handle::from_register(*self.register(register));
+        self.kernel.living(handle)
+    }
+
+    /// An amount of time, 0 to [`AMOUNT_MAX`].
+    pub fn amount(&mut self, amount: Amount) -> Nanos {
+        let ns = match amount {
+            Amount::Fixed(ns) => ns,
+            Amount::Drawn(dist) => self.draw(dist),
+            Amount::Reg(register) => (*self.register(register)).max(0) as Nanos,
+        };
+        ns.min(AMOUNT_MAX)
+    }
+
+    /// A draw from one of the workload's distributions, or its typical value without noise.
+    pub fn draw(&mut self, dist: u32) -> Nanos {
+        let position = &mut self.programs.positions[self.task.index()];
+        let Some(dist) = self.programs.workloads[position.workload as usize].dists.get(dist as usize) else { return 0 };
+        if self.programs.noise {
+            dist.draw(&mut position.stream)
+        } else {
+            dist.typical()
+        }
+    }
+
+    /// A system call that costs `beyond` more than entering and leaving the kernel.
+    pub fn kernel_call(&mut self, beyond: Nanos) -> Next {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        Next::Work(Mode::Kernel, self.machine.costs.syscall.draw(dice) + beyond)
+    }
+
+    /// FUTEX_WAKE.
+    pub fn futex_wake(&mut self) -> Next {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        let futex = self.machine.costs.futex_wake.draw(dice);
+        self.kernel_call(futex)
+    }
+
+    /// FUTEX_WAIT.
+    pub fn futex_wait(&mut self) -> Next {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        let futex = self.machine.costs.futex_wait.draw(dice);
+        self.kernel_call(futex)
+    }
+
+    /// A user-mode operation: its time joins the next segment.
+    pub fn carry_user_op(&mut self) {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        self.programs.positions[self.task.index()].carry += self.machine.costs.user_op.draw(dice) << WORK_SHIFT;
+    }
+
+    /// `try_to_wake_up`, called by the running task.
+    pub fn wake(&mut self, task: TaskId, sync: bool) {
+        kernel::try_to_wake_up(self.run, self.machine, self.kernel, task, self.cpu, sync);
+    }
+
+    /// Ends the run: the task's program did what the kernel refuses.
+    pub fn fail_program(&mut self, message: &str) -> Next {
+        let (task, step, line) = self.programs.where_is(self.task);
+        self.run.fail(SimError::Program { task, step, line, message: message.into() });
+        Next::Stop
+    }
+}

@@ -1,0 +1,121 @@
+//! Where tasks come from: the workloads' own at the start, forks later.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use schedlab_model::{CpuId, Nanos};
+use schedlab_policy::TaskAttr;
+use schedlab_trace::Sink;
+use schedlab_workload::{identity, TaskKind, TaskSpec};
+
+use super::position::{Next, Position};
+use super::running::Running;
+use super::state::{PlannedStart, Programs};
+use crate::kernel::{self, Kernel};
+use crate::machine::Machine;
+use crate::run::{Run, Source};
+
+/// First register that a child inherits from its parent.
+const INHERITED: usize = 4;
+
+/// Plans the start of every workload's own tasks.
+pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Programs) {
+    let workloads = Arc::clone(&programs.workloads);
+    for (w, workload) in workloads.iter().enumerate() {
+        for (s, spec) in workload.tasks.iter().enumerate() {
+            for instance in 0..spec.count {
+                let (time, order) = when(programs, &workload.name, spec, instance);
+                programs.starts.push(PlannedStart { time, order, workload: w as u16, spec: s as u32, instance });
+                kernel.alive += 1;
+            }
+        }
+    }
+    // Taken from the end.
+    programs.starts.sort_unstable_by_key(|start| Reverse(*start));
+    run.unfinished += programs.unfinished.iter().filter(|unfinished| **unfinished).count() as u32;
+    arm_start(run, kernel, programs);
+}
+
+fn when(programs: &Programs, workload: &str, spec: &TaskSpec, instance: u32) -> (Nanos, u64) {
+    if programs.noise && spec.jitter {
+        let (late, rank) = identity::start_jitter(programs.seed, workload, &spec.name, instance);
+        return (spec.delay + late, rank);
+    }
+    (spec.delay, programs.starts.len() as u64)
+}
+
+fn arm_start<S: Sink>(run: &mut Run<S>, kernel: &Kernel, programs: &Programs) {
+    if let Some(next) = programs.starts.last().map(|start| start.time) {
+        run.set_event(kernel.id, Source::Start, CpuId(0), next.max(run.now));
+    }
+}
+
+/// Starts every task whose time has come.
+pub fn on_start<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, programs: &mut Programs) {
+    while let Some(start) = programs.starts.last().copied().filter(|start| start.time <= run.now) {
+        programs.starts.pop();
+        start_task(run, machine, kernel, programs, start);
+    }
+    arm_start(run, kernel, programs);
+}
+
+fn start_task<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    programs: &mut Programs,
+    start: PlannedStart,
+) {
+    let workloads = Arc::clone(&programs.workloads);
+    let workload = &workloads[start.workload as usize];
+    let spec = &workload.tasks[start.spec as usize];
+    let base = programs.bases[start.workload as usize];
+    let key = identity::first_key(&workload.name, &spec.name, start.instance);
+    let attr = TaskAttr {
+        nice: spec.nice,
+        policy: kernel::fair_policy(spec.policy).unwrap_or_default(),
+        rt: kernel::rt_policy(spec.policy),
+        latency_nice: spec.latency_nice.unwrap_or(0),
+        slice: spec.slice,
+        affinity: spec.affinity,
+        cpu: first_cpu(programs, spec, kernel.cpus.len()),
+        group: kernel.cgroups.of(spec.cgroup.as_deref(), start.workload as usize),
+    };
+    let new = kernel::Start {
+        attr,
+        name: &spec.name,
+        prio: kernel::prio(spec.policy, spec.nice),
+        process: base.process + spec.process,
+        timer_slack: spec.timer_slack,
+        seed: programs.seed ^ key,
+    };
+    let id = kernel::start_task(run, machine, kernel, &new);
+    let mut position = programs.start_of(start.workload, spec.program, key);
+    position.registers = spec.registers;
+    programs.add(id, position);
+}
+
+/// The parent, a shell, is on a CPU that the seed draws.
+fn first_cpu(programs: &mut Programs, spec: &TaskSpec, nr_cpus: usize) -> CpuId {
+    let cpu = CpuId(if programs.noise { programs.placement.below(nr_cpus as u64) as u32 } else { 0 });
+    let Some(mask) = spec.affinity.filter(|mask| !mask.has(cpu)) else { return cpu };
+    let next = mask.iter_from(cpu).next();
+    next.filter(|cpu| cpu.index() < nr_cpus).unwrap_or(cpu)
+}
+
+/// fork or clone by the running task; its register `into` gets the child's handle.
+pub fn fork<S: Sink>(x: &mut Running<S>, program: u32, kind: TaskKind, into: u8) -> Next {
+    let parent = x.position();
+    parent.forked += 1;
+    let (workload, key) = (parent.workload, identity::child_key(parent.key, parent.forked));
+    let inherited: [i64; schedlab_workload::REGISTERS] = parent.registers;
+    let list = &x.programs.workloads[workload as usize].programs;
+    let name = list.get(program as usize).map_or("", |program| program.name.as_str());
+    let child = kernel::Child { kind, name, seed: x.programs.seed ^ key };
+    let handle = kernel::kernel_clone(x.run, x.machine, x.kernel, x.cpu, x.task, child);
+    let mut position: Position = x.programs.start_of(workload, program, key);
+    position.registers[INHERITED..].copy_from_slice(&inherited[INHERITED..]);
+    x.programs.add(handle.task, position);
+    *x.register(into) = handle.to_register();
+    Next::Done
+}

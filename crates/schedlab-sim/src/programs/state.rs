@@ -1,0 +1,117 @@
+//! The programs of a kernel's workloads in flat tables, their objects, and every task's position.
+
+use std::sync::Arc;
+
+use schedlab_model::{stream, Nanos, Stream, TaskId};
+use schedlab_spec::RunSpec;
+use schedlab_workload::{identity, Label, Op, Program, Workload};
+
+use super::objects::Object;
+use super::position::Position;
+
+/// Where a workload's programs, objects and processes begin in the flat tables.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Bases {
+    pub program: u32,
+    pub object: u32,
+    pub process: u32,
+}
+
+/// A task that will start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PlannedStart {
+    pub time: Nanos,
+    /// Order among tasks of one instant, drawn by the seed.
+    pub order: u64,
+    pub workload: u16,
+    pub spec: u32,
+    pub instance: u32,
+}
+
+/// What the tasks of a kernel execute.
+#[derive(Debug)]
+pub struct Programs {
+    pub workloads: Arc<Vec<Workload>>,
+    /// All programs, one after the other.
+    pub code: Vec<Op>,
+    /// Where each of them begins.
+    pub entries: Vec<Label>,
+    /// By workload.
+    pub bases: Vec<Bases>,
+    pub objects: Vec<Object>,
+    /// By task.
+    pub positions: Vec<Position>,
+    /// Tasks that will start, the next one last.
+    pub starts: Vec<PlannedStart>,
+    /// Draws the CPUs on which they start.
+    pub placement: Stream,
+    /// By workload: it has an end of its own and has not reached it.
+    pub unfinished: Vec<bool>,
+    /// The seed of every task's streams.
+    pub seed: u64,
+    /// Whether bursts, offsets and placements are drawn.
+    pub noise: bool,
+}
+
+impl Programs {
+    /// Flattens the workloads' programs and objects; operations name operations, objects and metrics by their place there.
+    pub fn new(spec: &RunSpec, seed: u64) -> Self {
+        let mut programs = Programs {
+            workloads: Arc::clone(&spec.workloads),
+            code: Vec::new(),
+            entries: Vec::new(),
+            bases: Vec::new(),
+            objects: Vec::new(),
+            positions: Vec::new(),
+            starts: Vec::new(),
+            placement: stream(seed, "start/cpu"),
+            unfinished: spec.workloads.iter().map(|workload| workload.ends).collect(),
+            seed,
+            noise: spec.noise,
+        };
+        let (mut base, mut metric) = (Bases::default(), 0);
+        for workload in spec.workloads.iter() {
+            programs.lay_out(workload, base, metric, spec.machine.topology.nr_cpus());
+            base.program += workload.programs.len() as u32;
+            base.object += workload.objects.len() as u32;
+            base.process += 1 + workload.tasks.iter().map(|task| task.process).max().unwrap_or(0);
+            metric += workload.metrics.len() as u16;
+        }
+        programs
+    }
+
+    fn lay_out(&mut self, workload: &Workload, base: Bases, metric: u16, nr_cpus: usize) {
+        self.bases.push(base);
+        for program in &workload.programs {
+            let first = self.code.len() as u32;
+            self.entries.push(first);
+            self.code.extend(program.ops.iter().map(|op| op.relocated(base.object, metric, first)));
+            // The end of a program is an exit.
+            self.code.push(Op::Exit);
+        }
+        self.objects.extend(workload.objects.iter().map(|spec| Object::new(spec, nr_cpus)));
+    }
+
+    /// The start of one of a workload's programs, for a task with this key.
+    pub fn start_of(&self, workload: u16, program: u32, key: u64) -> Position {
+        let program = self.bases[workload as usize].program + program;
+        let stream = identity::work_stream(self.seed, key);
+        Position::new(workload, program, self.entries[program as usize], key, stream)
+    }
+
+    /// Adds a task's position, in the task's place.
+    pub fn add(&mut self, task: TaskId, position: Position) {
+        match self.positions.get_mut(task.index()) {
+            Some(place) => *place = position,
+            None => self.positions.push(position),
+        }
+    }
+
+    /// The workload and the program of a task.
+    pub fn program_of(&self, task: TaskId) -> (&Workload, &Program) {
+        let position = &self.positions[task.index()];
+        let workload = &self.workloads[position.workload as usize];
+        let base = self.bases[position.workload as usize].program;
+        (workload, &workload.programs[(position.program - base) as usize])
+    }
+}

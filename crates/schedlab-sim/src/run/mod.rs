@@ -1,0 +1,9 @@
+//! What all parts of a run share: time, the event queue, the sink, the checkers.
+
+mod queue;
+mod source;
+mod state;
+
+pub use queue::{EventQueue, Phase};
+pub use source::Source;
+pub use state::{Run, LOOK_MAX, LOOK_MIN};

@@ -1,0 +1,127 @@
+//! Sources of events: of which kernel, what, on which CPU. Each has at most one event pending.
+
+use schedlab_model::{CpuId, KernelId};
+
+use super::queue::Phase;
+
+/// What an event is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Source {
+    /// The segment that the CPU executes ends.
+    Segment = 0,
+    /// The scheduler tick.
+    Tick = 1,
+    /// The reschedule interrupt.
+    Resched = 2,
+    /// The wakelist's interrupt.
+    Call = 3,
+    /// The CPU leaves its idle state.
+    IdleExit = 4,
+    /// The earliest high-resolution timer.
+    HrTimer = 5,
+    /// The end of a slice.
+    HrTick = 6,
+    /// The next start of a workload's own tasks; one per kernel, on CPU 0 as those below.
+    Start = 7,
+    /// The timers of the groups' bandwidth pools.
+    Bandwidth = 8,
+    /// The real-time class's periods and servers.
+    RealTime = 9,
+}
+
+/// Sources by number.
+const SOURCES: [Source; 10] = [
+    Source::Segment,
+    Source::Tick,
+    Source::Resched,
+    Source::Call,
+    Source::IdleExit,
+    Source::HrTimer,
+    Source::HrTick,
+    Source::Start,
+    Source::Bandwidth,
+    Source::RealTime,
+];
+
+/// Bits of the number of a source.
+const SOURCE_BITS: u32 = 4;
+
+impl Source {
+    /// When its events are handled within an instant.
+    #[inline]
+    pub fn phase(self) -> Phase {
+        match self {
+            Source::Segment => Phase::Segment,
+            Source::Tick => Phase::Tick,
+            Source::Resched | Source::Call => Phase::Ipi,
+            Source::IdleExit => Phase::IdleExit,
+            Source::HrTimer | Source::HrTick | Source::RealTime => Phase::Timer,
+            Source::Start | Source::Bandwidth => Phase::Control,
+        }
+    }
+
+    /// Whether it needs the CPU to execute: a CPU at rate 0 holds it until the rate is back.
+    #[inline]
+    pub fn needs_cpu(self) -> bool {
+        (self as u8) < Source::Start as u8
+    }
+
+    /// Every source that needs the CPU, in the order of their numbers.
+    pub fn on_cpus() -> impl Iterator<Item = Source> {
+        SOURCES.into_iter().filter(|source| source.needs_cpu())
+    }
+}
+
+/// Packs (kernel, kind, CPU) into the dense numbers that the event queue wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources {
+    /// Low bits of a source that hold its CPU: enough for the kernel with the most.
+    cpu_bits: u32,
+}
+
+impl Sources {
+    pub fn new(nr_cpus: usize) -> Self {
+        Sources { cpu_bits: nr_cpus.next_power_of_two().trailing_zeros() }
+    }
+
+    /// How many sources so many kernels have.
+    pub fn count(self, kernels: usize) -> usize {
+        kernels << (SOURCE_BITS + self.cpu_bits)
+    }
+
+    #[inline]
+    pub fn pack(self, kernel: KernelId, source: Source, cpu: CpuId) -> u32 {
+        (u32::from(kernel.0) << SOURCE_BITS | source as u32) << self.cpu_bits | cpu.0
+    }
+
+    #[inline]
+    pub fn unpack(self, source: u32) -> (KernelId, Source, CpuId) {
+        let (cpu, upper) = (source & ((1 << self.cpu_bits) - 1), source >> self.cpu_bits);
+        let source = SOURCES.get((upper & ((1 << SOURCE_BITS) - 1)) as usize).copied();
+        (KernelId((upper >> SOURCE_BITS) as u16), source.unwrap_or(Source::RealTime), CpuId(cpu))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_source_has_a_number_of_its_own() {
+        for nr_cpus in [1, 3, 480] {
+            let sources = Sources::new(nr_cpus);
+            let mut seen = BTreeSet::new();
+            for kernel in (0..3).map(KernelId) {
+                for source in SOURCES {
+                    for cpu in (0..nr_cpus as u32).map(CpuId) {
+                        let number = sources.pack(kernel, source, cpu);
+                        assert_eq!(sources.unpack(number), (kernel, source, cpu));
+                        assert!((number as usize) < sources.count(3) && seen.insert(number));
+                    }
+                }
+            }
+        }
+    }
+}

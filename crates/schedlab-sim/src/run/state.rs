@@ -1,0 +1,136 @@
+//! What all parts of a run share: the clock, the event queue, the sink, the checkers, and what stops the run.
+
+use schedlab_model::{CpuId, KernelId, Nanos};
+use schedlab_trace::{Event, Kind, Sink};
+
+use super::queue::EventQueue;
+use super::source::{Source, Sources};
+use crate::check::Checks;
+use crate::error::SimError;
+
+/// Events between two looks at the cancel flag and at the whole state: few at first, so that a short run is looked at
+/// often, more later.
+pub const LOOK_MIN: u64 = 64;
+pub const LOOK_MAX: u64 = 4096;
+
+/// The shared part of a run. Kernels and programs get it beside their own state.
+pub struct Run<'a, S: Sink> {
+    pub now: Nanos,
+    events: EventQueue,
+    sources: Sources,
+    sink: &'a mut S,
+    /// By kernel.
+    checks: Vec<Checks>,
+    /// CPUs that reschedule at the end of this instant.
+    pub marked: Vec<(KernelId, CpuId)>,
+    /// Events handled.
+    pub handled: u64,
+    /// Events handled at which the checkers look at the whole state again; 0 once the run stops or has failed.
+    pub next_look: u64,
+    /// Up to where a task may advance the time ([`Run::is_next`]); 0: every step is one instant.
+    pub horizon: Nanos,
+    /// Workloads with an end of their own that have not reached it.
+    pub unfinished: u32,
+    /// The last of them has reached it.
+    pub stop: bool,
+    pub failure: Option<SimError>,
+    pub pending_max: usize,
+}
+
+impl<'a, S: Sink> Run<'a, S> {
+    /// A run at time 0 of kernels with so many CPUs each.
+    pub fn new(nr_cpus: &[usize], horizon: Nanos, sink: &'a mut S) -> Self {
+        let sources = Sources::new(nr_cpus.iter().copied().max().unwrap_or(1));
+        Run {
+            now: 0,
+            events: EventQueue::new(sources.count(nr_cpus.len())),
+            sources,
+            sink,
+            checks: nr_cpus.iter().map(|cpus| Checks::new(*cpus)).collect(),
+            marked: Vec::with_capacity(nr_cpus.iter().sum()),
+            handled: 0,
+            next_look: LOOK_MIN,
+            horizon,
+            unfinished: 0,
+            stop: false,
+            failure: None,
+            pending_max: 0,
+        }
+    }
+
+    /// Sends an event of the kernel to the sink.
+    #[inline(always)]
+    pub fn emit(&mut self, kernel: KernelId, cpu: CpuId, kind: Kind) {
+        self.sink.event(&Event { time: self.now, kernel, cpu, kind });
+    }
+
+    /// Sends a task's name to the sink.
+    pub fn name(&mut self, kernel: KernelId, pid: i32, name: &str) {
+        self.sink.name(kernel, pid, name);
+    }
+
+    /// Schedules the event at `time`, in place of the pending one of this source.
+    #[inline]
+    pub fn set_event(&mut self, kernel: KernelId, source: Source, cpu: CpuId, time: Nanos) {
+        self.events.set(self.sources.pack(kernel, source, cpu), time, source.phase());
+    }
+
+    #[inline]
+    pub fn cancel(&mut self, kernel: KernelId, source: Source, cpu: CpuId) {
+        self.events.cancel(self.sources.pack(kernel, source, cpu));
+    }
+
+    /// When the event is due, if it is pending.
+    pub fn due(&self, kernel: KernelId, source: Source, cpu: CpuId) -> Option<Nanos> {
+        self.events.due(self.sources.pack(kernel, source, cpu))
+    }
+
+    /// Takes the next event of this instant.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(KernelId, Source, CpuId)> {
+        self.events.pop_at(self.now).map(|source| self.sources.unpack(source))
+    }
+
+    /// When the next event is due; the end of time if nothing is pending.
+    #[inline]
+    pub fn next_time(&self) -> Nanos {
+        self.events.next_time()
+    }
+
+    /// Number of pending events.
+    pub fn pending(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether the end of a segment at `end` is what happens next: then it is handled at once instead of going through
+    /// the queue. Ends of segments come last within an instant, so any other event at `end` is earlier.
+    #[inline]
+    pub fn is_next(&self, end: Nanos) -> bool {
+        end < self.events.next_time()
+            && end > self.now
+            && end < self.horizon
+            && self.handled < self.next_look
+            && self.marked.is_empty()
+    }
+
+    /// The kernel's checkers.
+    #[inline]
+    pub fn checks(&mut self, kernel: KernelId) -> &mut Checks {
+        &mut self.checks[usize::from(kernel.0)]
+    }
+
+    /// Ends the run; the first failure is the one that is reported.
+    pub fn fail(&mut self, error: SimError) {
+        self.failure.get_or_insert(error);
+        self.next_look = 0;
+    }
+
+    /// A workload with an end of its own has reached it.
+    pub fn finished_one(&mut self) {
+        self.unfinished -= 1;
+        if self.unfinished == 0 {
+            self.stop = true;
+            self.next_look = 0;
+        }
+    }
+}

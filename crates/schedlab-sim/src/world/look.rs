@@ -1,0 +1,105 @@
+//! The checkers' regular look at the whole state, and what a finding does.
+
+use schedlab_model::{CpuId, TaskId};
+use schedlab_trace::Sink;
+
+use super::state::World;
+use crate::check::{Checks, Finding};
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::machine::{Activity, Machine, Mode};
+use crate::run::{Run, Source, LOOK_MAX, LOOK_MIN};
+
+impl<S: Sink> World<'_, S> {
+    /// The checkers' regular look at the whole state.
+    pub(super) fn look_over(&mut self) -> Result<(), SimError> {
+        self.run.pending_max = self.run.pending_max.max(self.run.pending());
+        for (machine, kernel) in self.machines.iter_mut().zip(&self.kernels) {
+            look_at(&mut self.run, machine, kernel);
+        }
+        self.fail_on_finding()
+    }
+
+    /// A look costs in proportion to CPUs and tasks: the more there are, the rarer it is.
+    pub(super) fn look_interval(&self) -> u64 {
+        let size: usize = self.kernels.iter().map(|kernel| kernel.tasks.len() + kernel.cpus.len()).sum();
+        (self.run.handled / 16).clamp(LOOK_MIN, LOOK_MAX).max(8 * size as u64)
+    }
+
+    #[inline(always)]
+    pub(super) fn fail_on_finding(&mut self) -> Result<(), SimError> {
+        if self.kernels.iter().any(|kernel| self.run.checks(kernel.id).found()) {
+            return self.fail_check();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fail_check(&mut self) -> Result<(), SimError> {
+        match self.kernels.iter().find_map(|kernel| self.run.checks(kernel.id).take()) {
+            None => Ok(()),
+            Some((check, message)) => {
+                let (at, event, seed) = (self.run.now, self.run.handled, self.seed);
+                Err(SimError::Check { check, at, event, seed, message })
+            }
+        }
+    }
+}
+
+fn look_at<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel) {
+    let now = run.now;
+    for cpu in (0..kernel.cpus.len() as u32).map(CpuId) {
+        let c = &mut machine.cpus[cpu.index()];
+        c.progress(now);
+        let occupied = kernel.cpus[cpu.index()].curr.is_some();
+        let stranded = stranded(run, machine, kernel, cpu);
+        let checks = run.checks(kernel.id);
+        let found = checks.accounts.look(cpu, occupied, machine.cpus[cpu.index()].time, now);
+        checks.keep(found);
+        let found = checks.fair.look(&kernel.sched, cpu, now);
+        checks.keep(found);
+        checks.keep(stranded);
+    }
+    let checks = run.checks(kernel.id);
+    let lost = lost_wakeup(checks, kernel);
+    checks.keep(lost);
+}
+
+/// A CPU that stands still with work to do: idle with tasks queued and no interrupt due, or busy with a segment
+/// that has no end. A CPU at rate 0 stands still by order.
+fn stranded<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId) -> Option<Finding> {
+    let (c, k) = (&machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
+    let due = |source| run.due(kernel.id, source, cpu).is_some();
+    let (queued, listed) = (kernel.sched.nr_running(cpu), k.wakelist.len());
+    let found = match (c.activity, k.curr) {
+        _ if k.marked => format!("{cpu:?} kept its mark through an instant"),
+        _ if c.rate == 0 => return None,
+        (Activity::Idle, _) if (queued > 0 || listed > 0) && !due(Source::Call) => {
+            format!("{cpu:?} idles with {queued} tasks queued, {listed} on its wakelist and no interrupt due")
+        }
+        (Activity::Exiting, _) if !due(Source::IdleExit) => format!("{cpu:?} leaves its idle state for ever"),
+        (Activity::Busy, Some(task)) if !due(Source::Segment) => {
+            // A spinner waits for the holder of its lock.
+            if c.segment.mode == Mode::Spin && c.segment.cost_left == 0 {
+                return None;
+            }
+            format!("{cpu:?} runs {task:?} for ever: {:?}", c.segment.mode)
+        }
+        _ => return None,
+    };
+    Some(("stranded_work", found))
+}
+
+/// A task that was woken must be on a runqueue or on a wakelist until it runs.
+fn lost_wakeup(checks: &Checks, kernel: &Kernel) -> Option<Finding> {
+    let listed = |task: &TaskId| kernel.cpus.iter().any(|c| c.wakelist.iter().any(|(waiting, _)| waiting == task));
+    // Searching every CPU's list comes last: nearly all tasks are where they belong.
+    let queued = |task: &TaskId| {
+        let cpu = kernel.sched.cpu_of(*task);
+        let throttled = kernel.sched.fair.entity(*task).throttled;
+        kernel.sched.on_rq(*task) || throttled || kernel.cpus[cpu.index()].curr == Some(*task) || listed(task)
+    };
+    let lost = checks.lives.runnable().find(|task| !queued(task))?;
+    Some(("wakeup_ends_in_a_run", format!("{lost:?} was woken and is on no queue")))
+}
