@@ -32,7 +32,7 @@ pub enum Stat {
 
 impl Stat {
     /// Every statistic reported for sampled metrics, under its name.
-    pub const ALL: [(&'static str, Stat); 12] = [
+    pub const ALL: [(&'static str, Stat); 14] = [
         ("p20", Stat::Percentile(20.0)),
         ("p50", Stat::Percentile(50.0)),
         ("p75", Stat::Percentile(75.0)),
@@ -41,6 +41,8 @@ impl Stat {
         ("p99", Stat::Percentile(99.0)),
         ("p99.5", Stat::Percentile(99.5)),
         ("p99.9", Stat::Percentile(99.9)),
+        ("p99.95", Stat::Percentile(99.95)),
+        ("p99.99", Stat::Percentile(99.99)),
         ("max", Stat::Max),
         ("mean", Stat::Mean),
         ("min", Stat::Min),
@@ -117,6 +119,22 @@ impl Histogram {
         curve
     }
 
+    /// `(largest value, count)` of every bucket that holds samples, ascending, with buckets of a relative width of 2^-8:
+    /// counts of several runs can be added up.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(u64, u64)> {
+        let mut merged: Vec<(u64, u64)> = Vec::new();
+        for (index, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let value = highest(index);
+            let wide = value | ((1u64 << (64 - value.leading_zeros()).saturating_sub(KEPT_BITS + 1)) - 1);
+            match merged.last_mut() {
+                Some((last, total)) if *last == wide => *total += count,
+                _ => merged.push((wide, *count)),
+            }
+        }
+        merged
+    }
+
     /// The value at one percentile.
     fn percentile(&self, percent: f64) -> u64 {
         let mut point = [(percent, 0)];
@@ -139,6 +157,8 @@ impl Histogram {
     }
 }
 
+/// Bits below the leading one that `counts` keeps.
+const KEPT_BITS: u32 = 8;
 const PER_DECADE: f64 = 18.0;
 const STEPS: u32 = 99;
 
@@ -201,6 +221,25 @@ mod tests {
             prop_assert!(curve.len() <= 100);
             prop_assert!(curve.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
             prop_assert_eq!(*curve.last().unwrap(), (100.0, *samples.iter().max().unwrap()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn counts_hold_every_sample_in_a_bucket_of_known_width(
+            samples in prop::collection::vec((any::<u64>(), 0u32..64).prop_map(|(v, s)| v >> s), 1..300),
+        ) {
+            let counts = of(&samples).counts();
+            prop_assert!(counts.windows(2).all(|w| w[0].0 < w[1].0));
+            prop_assert_eq!(counts.iter().map(|(_, count)| count).sum::<u64>(), samples.len() as u64);
+            let mut below = 0;
+            for (value, count) in counts {
+                let lowest = value - (value >> KEPT_BITS);
+                let inside = samples.iter().filter(|s| (lowest..=value).contains(*s)).count() as u64;
+                prop_assert!(inside >= count, "{} samples of {} up to {}", inside, count, value);
+                below += count;
+                prop_assert_eq!(samples.iter().filter(|s| **s <= value).count() as u64, below);
+            }
         }
     }
 

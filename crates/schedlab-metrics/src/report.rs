@@ -39,6 +39,8 @@ pub struct Series {
     pub max: f64,
     /// `(percentile 0..=100, value)`, ascending, at most 100 points.
     pub curve: Vec<(f64, f64)>,
+    /// `(largest value, count)` of buckets whose width is 2^-8 of their value: what several runs add up to.
+    pub histogram: Vec<(f64, u64)>,
 }
 
 /// One task, or all ended ones of a name beyond the first.
@@ -149,6 +151,7 @@ impl Report {
             mean: shown(Stat::Mean),
             max: shown(Stat::Max),
             curve: histogram.curve().into_iter().map(|(percent, value)| (percent, value as f64 * scale)).collect(),
+            histogram: histogram.counts().into_iter().map(|(value, count)| (value as f64 * scale, count)).collect(),
         };
         self.series.push((name.to_owned(), series));
     }

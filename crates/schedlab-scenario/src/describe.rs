@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuMask, CpuPlace, Topology};
+use schedlab_model::{CpuMask, CpuPlace, Nanos, Topology};
+use schedlab_spec::Machine;
 use schedlab_workload::{Better, Unit};
 use serde_json::{json, Value as Json};
 
@@ -10,7 +11,7 @@ use crate::metric::Metric;
 use crate::scenario::{Scenario, Variant};
 
 impl Scenario {
-    /// Everything about it except the programs.
+    /// Everything about it. The steps of its own programs are in `text` only.
     #[must_use]
     pub fn describe(&self) -> Json {
         json!({
@@ -24,6 +25,8 @@ impl Scenario {
                 "calibrated": self.machine.calibrated,
                 "sources": self.machine.sources,
                 "topology": topology(&self.machine.topology),
+                "hz": self.machine.hz,
+                "costs": costs(&self.machine),
             },
             "duration_ns": self.duration,
             "warmup_ns": self.warmup,
@@ -34,6 +37,8 @@ impl Scenario {
             "variants": self.variants().iter().map(variant).collect::<Vec<_>>(),
             "metrics": self.metrics().iter().map(metric).collect::<Vec<_>>(),
             "workloads": self.workloads(),
+            "cgroups": self.cgroups,
+            "text": self.text,
         })
     }
 
@@ -42,8 +47,14 @@ impl Scenario {
         let tasks = |workload: &schedlab_workload::Workload| -> u64 {
             workload.tasks.iter().map(|task| u64::from(task.count)).sum()
         };
-        let describe = |(workload, uses): (&schedlab_workload::Workload, &String)| json!({ "name": workload.name, "use": uses, "tasks": tasks(workload) });
-        first.workloads.iter().zip(&self.uses).map(describe).collect()
+        let describe = |((workload, uses), written): ((&schedlab_workload::Workload, &String), &Json)| {
+            let mut shown = json!({ "name": workload.name, "use": uses, "tasks": tasks(workload) });
+            if let (Json::Object(shown), Json::Object(written)) = (&mut shown, written) {
+                shown.extend(written.clone());
+            }
+            shown
+        };
+        first.workloads.iter().zip(&self.uses).zip(&self.written).map(describe).collect()
     }
 }
 
@@ -72,6 +83,20 @@ fn topology(topology: &Topology) -> Json {
         "sockets": groups(|place| place.socket),
         "nodes": groups(|place| place.node),
     })
+}
+
+/// The median of every cost in ns, by distance where it depends on that, and the exit latency of every idle state.
+fn costs(machine: &Machine) -> Json {
+    let mut costs = machine.costs.clone();
+    let mut shown = serde_json::Map::new();
+    for (name, of) in costs.each_mut() {
+        let medians: Vec<Nanos> = of.iter().map(|cost| cost.typical()).collect();
+        shown.insert(name.into(), if let [one] = medians[..] { one.into() } else { medians.into() });
+    }
+    for state in &machine.idle_states {
+        shown.insert(format!("idle.{}", state.name), state.exit.typical().into());
+    }
+    shown.into()
 }
 
 fn metric(metric: &Metric) -> Json {

@@ -254,7 +254,7 @@ pub const METRIC: Section = Section {
         key("of", "WORKLOAD.METRIC, /GROUP.METRIC or sched.METRIC", "", "what is measured"),
         key(
             "stat",
-            "p20 p50 p75 p90 p95 p99 p99.5 p99.9 mean min max count",
+            "p20 p50 p75 p90 p95 p99 p99.5 p99.9 p99.95 p99.99 mean min max count",
             "",
             "statistic, for a metric with samples",
         ),

@@ -174,7 +174,8 @@ fn workload(entry: &Entry) -> Json {
     })
 }
 
-fn default(default: Preset) -> Json {
+/// What an option is where the scenario does not say.
+pub(crate) fn default(default: Preset) -> Json {
     match default {
         Preset::Flag(on) => on.into(),
         Preset::Number(number) => number.into(),

@@ -18,6 +18,8 @@ pub struct Overrides {
     pub machine: Option<String>,
     /// Whether anything is drawn.
     pub noise: Option<bool>,
+    /// Costs of the machine by name, each with the factor that multiplies it.
+    pub costs: Vec<(String, f64)>,
 }
 
 /// Which seeds a comparison runs.
@@ -56,11 +58,14 @@ impl Seeds {
     }
 }
 
-const KEYS: [&str; 4] = ["seeds", "duration", "machine", "noise"];
+const KEYS: [&str; 5] = ["seeds", "duration", "machine", "noise", "costs"];
+
+/// A cost can be multiplied by this much, or divided.
+const LARGEST_FACTOR: f64 = 100.0;
 
 impl Overrides {
-    /// Reads, if there is anything, `{"seeds": 5 or [1, 2], "duration": "5s", "machine": "laptop-8", "noise": false}`; null and what is
-    /// missing change nothing.
+    /// Reads, if there is anything, `{"seeds": 5 or [1, 2], "duration": "5s", "machine": "laptop-8", "noise": false,
+    /// "costs": {"tick": 1.5}}`; null and missing keys change nothing.
     pub fn from_json(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Overrides::default()) };
         let json: Json = serde_json::from_str(text).map_err(|error| wrong("", format!("no JSON: {error}")))?;
@@ -73,6 +78,10 @@ impl Overrides {
                 ("duration", Json::String(text)) => overrides.duration = Some(duration(text)?),
                 ("machine", Json::String(name)) => overrides.machine = Some(name.clone()),
                 ("noise", Json::Bool(noise)) => overrides.noise = Some(*noise),
+                ("costs", Json::Object(costs)) => {
+                    overrides.costs =
+                        costs.iter().map(|(name, f)| Ok((name.clone(), factor(name, f)?))).collect::<Result<_>>()?;
+                }
                 (key, value) if KEYS.contains(&key) => return Err(wrong(key, format!("{value} is not possible here"))),
                 (key, _) => return Err(wrong(key, format!("unknown key {}", quote(key))).hint(suggest(key, KEYS))),
             }
@@ -89,6 +98,14 @@ fn seeds(value: &Json) -> Result<Seeds> {
         }
         other => other.as_u64().map(Seeds::Count).ok_or_else(form),
     }
+}
+
+fn factor(cost: &str, value: &Json) -> Result<f64> {
+    let found = value.as_f64().filter(|factor| (1.0 / LARGEST_FACTOR..=LARGEST_FACTOR).contains(factor));
+    found.ok_or_else(|| {
+        wrong(&format!("costs.{cost}"), format!("{value} is not possible here"))
+            .expected(format!("a factor from {} to {LARGEST_FACTOR}", 1.0 / LARGEST_FACTOR))
+    })
 }
 
 fn duration(text: &str) -> Result<Nanos> {
@@ -115,12 +132,17 @@ mod tests {
             duration: Some(2 * SEC),
             machine: Some("rpi4".into()),
             noise: None,
+            costs: vec![],
         };
         assert_eq!(all.unwrap(), want);
         let bad = [
             ("[1]", "command line: no JSON object"),
             ("{\"seeds\": -1}", "command line: seeds: -1 is not possible here; expected a count or a list of numbers"),
             ("{\"noise\": \"no\"}", "command line: noise: \"no\" is not possible here"),
+            (
+                "{\"costs\": {\"tick\": 0}}",
+                "command line: costs.tick: 0 is not possible here; expected a factor from 0.01 to 100",
+            ),
             ("{\"sedes\": 1}", "command line: sedes: unknown key \"sedes\""),
         ];
         for (text, want) in bad {

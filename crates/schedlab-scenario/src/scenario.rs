@@ -45,6 +45,12 @@ pub struct Scenario {
     pub(crate) arm: Json,
     /// Catalogue id, path or `program` of each workload.
     pub(crate) uses: Vec<String>,
+    /// Options and task attributes of each workload, as results print them.
+    pub(crate) written: Vec<Json>,
+    /// The declared control groups, as results print them.
+    pub(crate) cgroups: Json,
+    /// The file's text.
+    pub(crate) text: String,
     programs: Vec<Option<Program>>,
 }
 
@@ -165,6 +171,13 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
         metrics,
         arm,
         programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
+        written: drafts.iter().map(workload::Draft::show).collect(),
+        cgroups: cgroups
+            .iter()
+            .map(|draft| (draft.path.clone(), draft.files.show()))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        text: String::from_utf8_lossy(bytes).into_owned(),
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         variants: finish(variants, plain),
         machine,
@@ -172,6 +185,18 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
 }
 
 fn machine_of(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine> {
+    let mut machine = own_machine(root, dir, overrides)?;
+    for (cost, factor) in &overrides.costs {
+        if !machine.scale(cost, *factor, machine::DEAREST) {
+            let names = machine.costs.each_mut().into_iter().map(|(name, _)| name);
+            let hint = suggest(cost, names.collect::<Vec<_>>());
+            return Err(wrong("costs", format!("there is no cost {}", quote(cost))).hint(hint));
+        }
+    }
+    Ok(machine)
+}
+
+fn own_machine(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine> {
     match (&overrides.machine, root.get("machine")) {
         (Some(name), _) => machine::of_option(name, Path::new("")),
         (None, Some(value)) => machine::of_value(&value, dir),

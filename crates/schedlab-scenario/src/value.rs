@@ -3,6 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use schedlab_model::Nanos;
+use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -116,6 +117,26 @@ impl<'a> Value<'a> {
             DeValue::Table(_) => "a table".into(),
         };
         self.error(if why.is_empty() { format!("{shown} is not possible here") } else { format!("{shown}: {why}") })
+    }
+
+    /// The value as JSON; a date, which no key takes, is its text.
+    pub fn json(&self) -> Json {
+        match self.value {
+            DeValue::String(text) => (&**text).into(),
+            DeValue::Integer(integer) => self.as_integer().map_or_else(|| integer.to_string().into(), Json::from),
+            DeValue::Float(float) => float.as_str().parse::<f64>().map_or(Json::Null, Json::from),
+            DeValue::Boolean(boolean) => (*boolean).into(),
+            DeValue::Datetime(date) => date.to_string().into(),
+            DeValue::Array(_) => self.as_array().unwrap_or_default().iter().map(Value::json).collect(),
+            DeValue::Table(_) => {
+                let entries = self.as_table().map(|table| table.entries()).unwrap_or_default();
+                entries
+                    .iter()
+                    .map(|(key, value)| ((*key).to_owned(), value.json()))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into()
+            }
+        }
     }
 
     /// A string.

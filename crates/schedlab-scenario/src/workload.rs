@@ -4,10 +4,12 @@ use std::path::Path;
 
 use schedlab_workload::catalogue::{self, Entry, OptionValue, Where};
 use schedlab_workload::{lower, Workload};
+use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::Attributes;
 use crate::error::{quote, Result};
 use crate::keys::WORKLOAD;
+use crate::listing::default;
 use crate::program::{tree, word};
 use crate::rt_app;
 use crate::value::{Table, Value};
@@ -39,6 +41,46 @@ pub struct Program {
     pub options: Vec<(String, OptionValue)>,
     /// Whether it is started again when it ends.
     pub repeat: bool,
+}
+
+impl Draft<'_> {
+    /// Every option of its benchmark with the value in force, and the other keys of its table as they are written,
+    /// steps left out.
+    pub fn show(&self) -> Json {
+        let given = self.program.as_ref().map_or(&[][..], |program| &program.options);
+        let mut options = Map::new();
+        for option in self.entry().map_or(&[][..], |entry| entry.options) {
+            let own = given.iter().find(|(name, _)| name == option.name).map(|(_, value)| show_option(value));
+            let value = own.unwrap_or_else(|| default(option.default));
+            if !value.is_null() {
+                options.insert(option.name.into(), value);
+            }
+        }
+        let hidden = |key: &str| ["use", "name"].contains(&key) || OWN.contains(&key) || options.contains_key(key);
+        let attributes: Map<String, Json> = self
+            .table
+            .entries()
+            .iter()
+            .filter(|(key, _)| !hidden(key))
+            .map(|(key, v)| ((*key).into(), v.json()))
+            .collect();
+        let given: Vec<&String> = given.iter().map(|(name, _)| name).collect();
+        json!({ "options": options, "given": given, "attributes": attributes })
+    }
+
+    fn entry(&self) -> Option<&'static Entry> {
+        let program = self.program.as_ref()?;
+        catalogue::all().iter().find(|entry| entry.id == program.id).copied()
+    }
+}
+
+fn show_option(value: &OptionValue) -> Json {
+    match value {
+        OptionValue::Bool(on) => (*on).into(),
+        OptionValue::Int(number) => (*number).into(),
+        OptionValue::Float(number) => (*number).into(),
+        OptionValue::Text(text) => text.as_str().into(),
+    }
 }
 
 /// Keys that only workloads of the scenario's own steps have.

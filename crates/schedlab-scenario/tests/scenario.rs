@@ -127,6 +127,7 @@ fn the_description_is_the_contract() {
     let top = [
         "arm",
         "arms",
+        "cgroups",
         "duration_ns",
         "file",
         "machine",
@@ -135,12 +136,16 @@ fn the_description_is_the_contract() {
         "noise",
         "seeds",
         "summary",
+        "text",
         "variants",
         "warmup_ns",
         "workloads",
     ];
     assert_eq!(keys(&described), top);
-    assert_eq!(keys(&described["machine"]), ["calibrated", "cpus", "name", "sources", "summary", "topology"]);
+    assert_eq!(
+        keys(&described["machine"]),
+        ["calibrated", "costs", "cpus", "hz", "name", "sources", "summary", "topology"]
+    );
     assert_eq!(described["machine"]["summary"], "like laptop-8 with 2 instead of 8 CPUs");
     assert_eq!(described["seeds"], json!([4, 2]));
     assert_eq!((&described["arm"], &described["name"]), (&json!("sim"), &json!("mine")));
@@ -172,7 +177,32 @@ fn the_description_is_the_contract() {
         "declared": true,
     });
     assert_eq!(*metric, want);
-    assert_eq!(described["workloads"][1], json!({ "name": "probe", "use": "cyclictest", "tasks": 2 }));
+    let probe = &described["workloads"][1];
+    assert_eq!((&probe["name"], &probe["use"], &probe["tasks"]), (&json!("probe"), &json!("cyclictest"), &json!(2)));
+    assert_eq!(probe["given"], json!(["threads", "interval"]));
+    assert_eq!((&probe["options"]["threads"], &probe["options"]["interval"]), (&json!(2), &json!("1ms")));
+    assert_eq!(probe["attributes"], json!({ "cpus": "1" }));
+    let load = &described["workloads"][0];
+    assert_eq!(load["attributes"], json!({ "repeat": true, "nice": 5, "delay": "10ms" }));
+    assert_eq!((&load["options"]["groups"], &load["options"]["loops"]), (&json!(1), &json!(100)));
+    assert_eq!(described["text"], SCENARIO);
+    assert_eq!(described["machine"]["costs"]["tick"], 1500);
+    assert_eq!(described["machine"]["costs"]["ipi"], json!([0, 700, 700, 900, 1200]));
+}
+
+#[test]
+fn a_factor_multiplies_a_cost() {
+    let costs =
+        |overrides| Scenario::parse(SCENARIO, "x", Some(overrides)).map(|s| s.describe()["machine"]["costs"].clone());
+    let plain = costs("{}").unwrap();
+    let changed = costs(r#"{"costs": {"tick": 2, "ipi": 0.5, "idle.C1": 3}}"#).unwrap();
+    assert_eq!(changed["tick"], 3000);
+    assert_eq!(changed["ipi"], json!([0, 350, 350, 450, 600]));
+    assert_eq!(changed["idle.C1"].as_u64().unwrap(), 3 * plain["idle.C1"].as_u64().unwrap());
+    assert_eq!(changed["wakeup"], plain["wakeup"]);
+    let error = costs(r#"{"costs": {"tik": 2}}"#).unwrap_err();
+    assert_eq!(error.to_string(), "command line: costs: there is no cost \"tik\"");
+    assert_eq!(error.hint.unwrap(), "did you mean \"tick\"?");
 }
 
 #[test]

@@ -87,6 +87,92 @@ pub struct Costs {
     pub user_op: Dist,
 }
 
+impl Costs {
+    /// Every cost under its name in machine files; a cost by distance has five distributions.
+    pub fn each_mut(&mut self) -> Vec<(&'static str, &mut [Dist])> {
+        let Costs {
+            syscall,
+            schedule,
+            switch_thread,
+            switch_process,
+            wakeup,
+            wakeup_clock,
+            scan_cpu,
+            ipi,
+            irq_entry,
+            irq,
+            tick,
+            timer_program,
+            timer_resume,
+            pipe_read,
+            pipe_write,
+            pipe_wake,
+            pipe_wait,
+            pipe_resume,
+            socket_receive,
+            socket_send,
+            socket_wake,
+            socket_wait,
+            socket_resume,
+            copy_kib,
+            futex_wake,
+            futex_wait,
+            futex_resume,
+            fork_process,
+            fork_thread,
+            start_process,
+            start_thread,
+            exit_process,
+            exit_thread,
+            reap_wait,
+            reap,
+            balance_pass,
+            balance_cpu,
+            user_op,
+        } = self;
+        vec![
+            ("syscall", std::slice::from_mut(syscall)),
+            ("schedule", std::slice::from_mut(schedule)),
+            ("switch-thread", std::slice::from_mut(switch_thread)),
+            ("switch-process", std::slice::from_mut(switch_process)),
+            ("wakeup", std::slice::from_mut(wakeup)),
+            ("wakeup-clock", std::slice::from_mut(wakeup_clock)),
+            ("scan-cpu", scan_cpu),
+            ("ipi", ipi),
+            ("irq-entry", std::slice::from_mut(irq_entry)),
+            ("irq", std::slice::from_mut(irq)),
+            ("tick", std::slice::from_mut(tick)),
+            ("timer-program", std::slice::from_mut(timer_program)),
+            ("timer-resume", std::slice::from_mut(timer_resume)),
+            ("pipe-read", std::slice::from_mut(pipe_read)),
+            ("pipe-write", std::slice::from_mut(pipe_write)),
+            ("pipe-wake", std::slice::from_mut(pipe_wake)),
+            ("pipe-wait", std::slice::from_mut(pipe_wait)),
+            ("pipe-resume", std::slice::from_mut(pipe_resume)),
+            ("socket-receive", std::slice::from_mut(socket_receive)),
+            ("socket-send", std::slice::from_mut(socket_send)),
+            ("socket-wake", std::slice::from_mut(socket_wake)),
+            ("socket-wait", std::slice::from_mut(socket_wait)),
+            ("socket-resume", std::slice::from_mut(socket_resume)),
+            ("copy-kib", std::slice::from_mut(copy_kib)),
+            ("futex-wake", std::slice::from_mut(futex_wake)),
+            ("futex-wait", std::slice::from_mut(futex_wait)),
+            ("futex-resume", std::slice::from_mut(futex_resume)),
+            ("fork-process", std::slice::from_mut(fork_process)),
+            ("fork-thread", std::slice::from_mut(fork_thread)),
+            ("start-process", std::slice::from_mut(start_process)),
+            ("start-thread", std::slice::from_mut(start_thread)),
+            ("exit-process", std::slice::from_mut(exit_process)),
+            ("exit-thread", std::slice::from_mut(exit_thread)),
+            ("reap-wait", std::slice::from_mut(reap_wait)),
+            ("reap", std::slice::from_mut(reap)),
+            ("balance-pass", std::slice::from_mut(balance_pass)),
+            ("balance-cpu", std::slice::from_mut(balance_cpu)),
+            ("user-op", std::slice::from_mut(user_op)),
+        ]
+    }
+}
+
 /// One idle state of a CPU, shallowest first.
 #[derive(Clone, Debug)]
 pub struct IdleState {
@@ -121,4 +207,23 @@ pub struct Machine {
     pub idle_states: Vec<IdleState>,
     /// Timer frequency of its kernel unless a variant says otherwise.
     pub hz: u32,
+}
+
+impl Machine {
+    /// Multiplies a cost, named as in machine files, or the exit latency of `idle.NAME`; `false` if there is none of
+    /// that name. Nothing gets longer than `longest`.
+    pub fn scale(&mut self, name: &str, factor: f64, longest: Nanos) -> bool {
+        let found: Vec<&mut Dist> = match name.strip_prefix("idle.") {
+            Some(state) => self.idle_states.iter_mut().filter(|s| s.name == state).map(|s| &mut s.exit).collect(),
+            None => {
+                let each = self.costs.each_mut().into_iter().filter(|(known, _)| *known == name);
+                each.flat_map(|(_, costs)| costs).collect()
+            }
+        };
+        let known = !found.is_empty();
+        for cost in found {
+            *cost = cost.scaled(factor, longest);
+        }
+        known
+    }
 }

@@ -75,6 +75,20 @@ impl Dist {
         }
     }
 
+    /// The distribution of `factor` times a draw, each parameter cut at `longest`.
+    #[must_use]
+    pub fn scaled(&self, factor: f64, longest: Nanos) -> Dist {
+        let times = |ns: Nanos| ((ns as f64 * factor).round() as Nanos).min(longest);
+        match self {
+            Dist::Constant(ns) => Dist::Constant(times(*ns)),
+            Dist::Uniform { low, high } => Dist::Uniform { low: times(*low), high: times(*high) },
+            Dist::Exponential { mean } => Dist::Exponential { mean: times(*mean) },
+            Dist::Lognormal { median, sigma } => Dist::Lognormal { median: times(*median), sigma: *sigma },
+            Dist::Normal { mean, sd } => Dist::Normal { mean: times(*mean), sd: times(*sd) },
+            Dist::Quantiles(points) => Dist::Quantiles(points.iter().map(|(rank, ns)| (*rank, times(*ns))).collect()),
+        }
+    }
+
     /// One draw, in ns; the kinds without a largest value are cut at [`LONGEST_DRAW`].
     pub fn draw(&self, rng: &mut Stream) -> Nanos {
         match self {

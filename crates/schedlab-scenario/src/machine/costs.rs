@@ -11,7 +11,7 @@ use crate::keys::{COST, COSTS};
 use crate::value::{Table, Value};
 
 /// The dearest action: the engine draws costs from tables of 32-bit ns, and no kernel path takes a second.
-pub(super) const DEAREST: Nanos = SEC;
+pub(crate) const DEAREST: Nanos = SEC;
 
 const DISTANCES: [&str; 5] = ["same", "smt", "llc", "node", "remote"];
 

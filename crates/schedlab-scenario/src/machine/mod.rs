@@ -16,6 +16,7 @@ use crate::text::Text;
 use crate::value::{Table, Value};
 use schedlab_model::suggest;
 
+pub(crate) use costs::DEAREST;
 pub(crate) use draft::hz;
 pub(crate) use host::release;
 pub(crate) use presets::{preset_ids, HOST};
