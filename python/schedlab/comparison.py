@@ -13,6 +13,8 @@ from schedlab.errors import InputError
 from schedlab.judge import Judgement, judge
 from schedlab.outcome import Failure, Run
 from schedlab.scenario import Metric, Scenario
+from schedlab.setup import Fact, changes_text, differing, facts
+from schedlab.statistics import holm
 from schedlab.store import Result
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ class Column:
     name: str
     kernel: str
     runs: Mapping[int, Run]
+    changes: str = ""
+    """What the variant changes on its kernel, in words."""
 
     def samples(self, metric: str, seeds: Sequence[int]) -> list[float | None]:
         """One value per seed, None where the run or the value is missing."""
@@ -60,7 +64,9 @@ class Comparison:
     machine: str | None = None
     """What real runs ran on, in words; None in a simulation, whose machine is the scenario's."""
     remarks: tuple[str, ...] = ()
-    """Circumstances of real runs that a reader must know."""
+    """Circumstances that a reader must know."""
+    setup: tuple[Fact, ...] = ()
+    """What ran and how the variants differ."""
 
     @property
     def arm_word(self) -> str:
@@ -152,7 +158,8 @@ def _judged(
     runs = {c.name: [c.runs[s] for s in seeds if s in c.runs] for c in columns}
     bounds = limits.of(scenario, result.arm, runs)
     noise = scenario.noise or result.arm != "sim"
-    judged = tuple(_metric(m, columns, pairs, seeds, noise, bounds) for m in metrics)
+    judged = _with_holm([_metric(m, columns, pairs, seeds, noise, bounds) for m in metrics])
+    apart = differing(scenario, other.scenario) if other else ()
     return Comparison(
         scenario=scenario,
         arm=result.arm,
@@ -165,7 +172,34 @@ def _judged(
         provenance=result.provenance,
         path=result.path,
         machine=limits.machine(runs),
-        remarks=tuple(limits.remarks(scenario, runs, bounds)),
+        remarks=(
+            *(f"the two results did not run the same: {line}" for line in apart),
+            *limits.remarks(scenario, runs, bounds),
+        ),
+        setup=_setup(scenario, columns, other.scenario if other else None),
+    )
+
+
+def _setup(scenario: Scenario, columns: Sequence[Column], other: Scenario | None) -> tuple[Fact, ...]:
+    """The facts of one scenario; of two results, the variants under the names of their columns."""
+    found = facts(scenario)
+    if other is None:
+        return found
+    shared = [fact for fact in found if fact.kind != "variant"]
+    texts = ((c, c.changes or "with its own settings") for c in columns)
+    return (*shared, *(Fact("variant", c.name, f"kernel {c.kernel}, {text}") for c, text in texts))
+
+
+def _with_holm(metrics: Sequence[MetricComparison]) -> tuple[MetricComparison, ...]:
+    """Each p adjusted for all metrics of the same two variants."""
+    adjusted: dict[tuple[str, str, str], float | None] = {}
+    for pair in dict.fromkeys((j.a, j.b) for m in metrics for j in m.comparisons):
+        of_pair = [(m.metric.name, j) for m in metrics for j in m.comparisons if (j.a, j.b) == pair]
+        for (name, _), p in zip(of_pair, holm([j.p for _, j in of_pair]), strict=True):
+            adjusted[name, *pair] = p
+    return tuple(
+        replace(m, comparisons=tuple(replace(j, p_holm=adjusted[m.metric.name, j.a, j.b]) for j in m.comparisons))
+        for m in metrics
     )
 
 
@@ -192,7 +226,10 @@ def _heard(scenario: Scenario, column: Column, bounds: limits.Limits) -> Column:
 def _columns(result: Result, prefix: str = "") -> list[Column]:
     return [
         Column(
-            prefix + v.name, v.kernel, {s: result.runs[v.name, s] for s in result.seeds if (v.name, s) in result.runs}
+            prefix + v.name,
+            v.kernel,
+            {s: result.runs[v.name, s] for s in result.seeds if (v.name, s) in result.runs},
+            changes_text(v),
         )
         for v in result.scenario.variants
     ]
@@ -224,6 +261,9 @@ def _row(metric: Metric, j: Judgement, arm: str) -> dict[str, Any]:
         "n": d.pairs,
         "margin_pct": metric.margin_pct,
         "verdict": j.verdict,
+        "p": j.p,
+        "p_holm": j.p_holm,
+        "p_equivalent": j.p_equivalent,
         "reason": j.reason,
     }
 

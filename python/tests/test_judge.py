@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedlab.judge import Judgement, judge
+from schedlab.judge import Judgement, Level, judge
 from schedlab.scenario import Metric
+from schedlab.statistics import Plan
 from schedlab.verdicts import DETERMINISTIC
 
 UP = [1.0, 1.1, 0.9, 1.3, 0.8, 1.05, 0.95, 1.2]
@@ -41,10 +42,10 @@ CASES = [
         "worse",
         "the direction is certain",
     ),
-    ("same within the margin", SAME, "lower", 5, "equivalent", "none", "within the margin of 5%"),
+    ("same within the margin", SAME, "lower", 5, "equivalent", "none", "less than the margin of 5%"),
     ("a change under the margin", TINY, "lower", 5, "equivalent", "none", "smaller than the margin"),
-    ("no margin can be met by chance", SAME, "lower", 0, "undecided", "none", "holds 0"),
-    ("too noisy", WILD, "lower", 5, "undecided", "none", "seeds may"),
+    ("no margin can be met by chance", SAME, "lower", 0, "undecided", "none", "without a margin"),
+    ("too noisy", WILD, "lower", 5, "undecided", "none", "seeds find a change of the margin"),
     ("identical", list(UP), "lower", 0, "equivalent", "none", "no difference in any seed"),
     ("all constant, moved", [3.0] * 8, "lower", 5, "worse", "worse", "at least"),
     ("missing everywhere", [None] * 8, "lower", 5, "undecided", "none", "no seed has a value for b"),
@@ -109,3 +110,51 @@ def test_two_runs_of_the_same_thing_are_seldom_told_apart() -> None:
         a, b = (list(base * rng.lognormal(0, 0.2, 10)) for _ in range(2))
         called += verdict(a, b, margin=1).effect != "none"
     assert called / 1000 <= 0.05 + 3 * (0.05 * 0.95 / 1000) ** 0.5
+
+
+def test_equivalence_is_two_one_sided_tests_at_5_percent() -> None:
+    # The 90% interval of the ratio lies within the margin, the 95% interval does not.
+    a = [100.0] * 6
+    b = [x * 1.0 for x in (99.0, 99.5, 100.2, 100.4, 100.8, 103.0)]
+    j = verdict(list(a), list(b), margin=2.2)
+    assert j.difference.interval is not None
+    assert not j.difference.interval.within(2.2)
+    assert (j.verdict, j.effect) == ("equivalent", "none")
+    assert j.p_equivalent is not None
+    assert j.p_equivalent <= 0.05
+
+
+def test_two_different_things_are_seldom_called_equivalent() -> None:
+    # The worst case of the tests: the difference is exactly the margin.
+    rng = np.random.default_rng(12)
+    called = 0
+    for _ in range(1000):
+        base = rng.lognormal(0, 0.5, 10)
+        b = base * 1.05 * rng.lognormal(0, 0.02, 10)
+        called += verdict(list(base), list(b), margin=5).verdict == "equivalent"
+    assert called / 1000 <= 0.05 + 3 * (0.05 * 0.95 / 1000) ** 0.5
+
+
+def test_swapping_the_variants_mirrors_the_verdict() -> None:
+    rng = np.random.default_rng(13)
+    mirror = {"better": "worse", "worse": "better"}
+    for spread in (0.01, 0.05, 0.3):
+        a = list(rng.lognormal(0, spread, 8))
+        b = list(rng.lognormal(0.03, spread, 8))
+        there, back = verdict(a, b), verdict(b, a)
+        assert mirror.get(there.verdict, there.verdict) == back.verdict
+        assert (there.p, there.p_equivalent) == (pytest.approx(back.p), pytest.approx(back.p_equivalent))
+
+
+def test_a_look_of_several_has_a_stricter_level() -> None:
+    plan = Plan.up_to(100)
+    metric = Metric("m", "m", None, "us", "lower", 2, "", True)
+    a, b = [100.0 + i for i in range(10)], [x * 1.01 * (1 + 0.004 * (-1) ** i) for i, x in enumerate(range(100, 110))]
+    fixed, looked = judge(metric, "a", "b", a, b), judge(metric, "a", "b", a, b, level=Level.at(plan, 10))
+    assert fixed.difference.interval is not None
+    assert looked.difference.interval is not None
+    assert looked.difference.interval.low <= fixed.difference.interval.low
+    assert looked.difference.interval.high >= fixed.difference.interval.high
+    assert fixed.p is not None
+    assert looked.p is not None
+    assert looked.p > fixed.p

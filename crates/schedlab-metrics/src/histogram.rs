@@ -119,7 +119,7 @@ impl Histogram {
         curve
     }
 
-    /// `(largest value, count)` of every bucket that holds samples, ascending, with buckets of a relative width of 2^-8:
+    /// `(largest value, count)` of every bucket that holds samples, ascending, with buckets of a relative width of 2^-7:
     /// counts of several runs can be added up.
     #[must_use]
     pub fn counts(&self) -> Vec<(u64, u64)> {
@@ -158,7 +158,7 @@ impl Histogram {
 }
 
 /// Bits below the leading one that `counts` keeps.
-const KEPT_BITS: u32 = 8;
+const KEPT_BITS: u32 = 7;
 const PER_DECADE: f64 = 18.0;
 const STEPS: u32 = 99;
 

@@ -39,7 +39,7 @@ pub struct Series {
     pub max: f64,
     /// `(percentile 0..=100, value)`, ascending, at most 100 points.
     pub curve: Vec<(f64, f64)>,
-    /// `(largest value, count)` of buckets whose width is 2^-8 of their value: what several runs add up to.
+    /// `(largest value, count)` of buckets whose width is 2^-7 of their value: what several runs add up to.
     pub histogram: Vec<(f64, u64)>,
 }
 

@@ -31,6 +31,7 @@ def compare_document(c: Comparison) -> dict[str, Any]:
         "kernels": {column.name: column.kernel for column in c.columns},
         "complete": not c.failures and not c.missing,
         "ran_on": c.machine,
+        "setup": [fact.to_record() for fact in c.setup],
         "remarks": list(c.remarks),
         "metrics": [
             {
@@ -122,6 +123,10 @@ def _comparison(j: Judgement) -> dict[str, Any]:
         "verdict": j.verdict,
         "effect": j.effect,
         "reason": j.reason,
+        "p": _number(j.p),
+        "p_holm": _number(j.p_holm),
+        "p_equivalent": _number(j.p_equivalent),
+        "units_needed": j.units_needed,
     }
 
 

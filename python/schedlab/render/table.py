@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from schedlab.judge import ALPHA
 from schedlab.render.grid import NOTHING, columns, percent, value
 from schedlab.scenario import Metric, Scenario
 from schedlab.verdicts import DETERMINISTIC
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from schedlab.comparison import Comparison
     from schedlab.judge import Judgement
 
+SETUP_WIDTH = 110
 ESTIMAND = "change, interval  of the pseudo-median (Hodges-Lehmann) of the seeds' log ratios"
 _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
 _WISH = {"lower": "lower is better", "higher": "higher is better", "neither": ""}
@@ -20,7 +22,7 @@ _WISH = {"lower": "lower is better", "higher": "higher is better", "neither": ""
 
 def render(comparison: Comparison, *, colour: bool = False) -> str:
     """The whole text, without a final newline."""
-    blocks = [headline(comparison)]
+    blocks = [headline(comparison), *setup(comparison)]
     blocks += [_block(comparison, a, b, colour) for a, b in comparison.pairs]
     if not comparison.pairs:
         blocks.append(_single(comparison))
@@ -41,6 +43,20 @@ def headline(comparison: Comparison) -> str:
 
 def _kernels(comparison: Comparison) -> str:
     return ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
+
+
+def setup(comparison: Comparison, width: int = SETUP_WIDTH) -> list[str]:
+    """What ran and how the variants differ, wrapped; a block, or none for a result without a description."""
+    from textwrap import wrap
+
+    if not comparison.setup:
+        return []
+    gutter = max(len(fact.name) for fact in comparison.setup) + 2
+    lines = []
+    for fact in comparison.setup:
+        first, *rest = wrap(fact.text, max(40, width - gutter), break_on_hyphens=False) or [""]
+        lines += [f"{fact.name:<{gutter}}{first}", *(" " * gutter + line for line in rest)]
+    return ["\n".join(lines)]
 
 
 def machine_name(scenario: Scenario) -> str:
@@ -131,7 +147,24 @@ def _notes(comparison: Comparison) -> str:
         ):
             name = f"{metric.name} of {j.b}" if many else metric.name
             lines.append(f"{name}: {j.reason}")
-    return "\n".join([*_grouped(lines), *trouble(comparison)])
+    return "\n".join([*_grouped(lines), *holm_notes(comparison), *trouble(comparison)])
+
+
+def holm_notes(comparison: Comparison) -> list[str]:
+    """For each pair, what the adjustment for many metrics leaves; nothing where fewer than two were tested."""
+    lines = []
+    for a, b in comparison.pairs:
+        tested = [(m.name, j) for m, j in comparison.judgements() if (j.a, j.b) == (a, b) and j.p_holm is not None]
+        found = [(name, j) for name, j in tested if (j.p or 0) <= ALPHA]
+        if len(tested) < 2 or not found:
+            continue
+        lost = [f"{name} (p {j.p:.2g}, adjusted {j.p_holm:.2g})" for name, j in found if (j.p_holm or 0) > ALPHA]
+        what = f"all {len(tested)} metrics{f' of {b}' if len(comparison.pairs) > 1 else ''} together (Holm)"
+        if lost:
+            lines.append(f"not certain at 5% for {what}: {', '.join(lost)}")
+        else:
+            lines.append(f"certain at 5% also for {what}: {plural(len(found), 'change')}")
+    return lines
 
 
 def _grouped(lines: Sequence[str]) -> list[str]:

@@ -3,22 +3,37 @@
 Everything here is a pure function of samples. numpy and scipy do the arithmetic.
 """
 
-from schedlab.statistics.interval import Interval, median
-from schedlab.statistics.paired import Difference, paired_difference, walsh_interval
+from schedlab.statistics.holm import holm
+from schedlab.statistics.interval import Interval, log_of, median
+from schedlab.statistics.paired import Difference, p_outside, p_value, paired_difference, walsh_interval
+from schedlab.statistics.planning import units_needed
 from schedlab.statistics.ranks import SMALLEST_N, rejected_pairs, rejected_ranks
+from schedlab.statistics.sequential import Plan
 from schedlab.statistics.shares import share_interval
+from schedlab.statistics.spread import Spread, spread
+from schedlab.statistics.tails import Tail, tail_difference
 from schedlab.statistics.unpaired import Shift, shift
 
 __all__ = [
     "SMALLEST_N",
     "Difference",
     "Interval",
+    "Plan",
     "Shift",
+    "Spread",
+    "Tail",
+    "holm",
+    "log_of",
     "median",
+    "p_outside",
+    "p_value",
     "paired_difference",
     "rejected_pairs",
     "rejected_ranks",
     "share_interval",
     "shift",
+    "spread",
+    "tail_difference",
+    "units_needed",
     "walsh_interval",
 ]

@@ -13,7 +13,7 @@ ALPHA = 0.05
 SMALLEST_N = 6
 """With fewer pairs no distribution-free 95% interval exists: 2 / 2**5 is more than 5%."""
 MOST_EXACT = 50
-"""scipy computes the exact distributions up to this size; beyond it the normal approximation is used."""
+"""The exact distributions are used up to this many values, the normal approximation beyond."""
 
 
 def smallest_n(alpha: float) -> int:
@@ -53,10 +53,13 @@ def _largest_rejected(middle: int, rejects: Callable[[int], bool]) -> int:
 @cache
 def signed_rank_cdf(n: int, rank_sum: int) -> float:
     """P(W <= rank_sum) of Wilcoxon's signed-rank statistic for n differences without ties."""
-    from scipy.stats import wilcoxon
+    from scipy.stats import norm, wilcoxon
 
     if rank_sum < 0:
         return 0.0
+    if n > MOST_EXACT:
+        mean, variance = n * (n + 1) / 4, n * (n + 1) * (2 * n + 1) / 24
+        return float(norm.cdf((rank_sum + 0.5 - mean) / math.sqrt(variance)))
     sample, rest = [], rank_sum
     for rank in range(n, 0, -1):
         positive = rank <= rest
@@ -64,8 +67,7 @@ def signed_rank_cdf(n: int, rank_sum: int) -> float:
         rest -= rank if positive else 0
     if rest:
         return 1.0  # more than all ranks together
-    method = "exact" if n <= MOST_EXACT else "asymptotic"
-    return float(wilcoxon(sample, alternative="less", method=method).pvalue)
+    return float(wilcoxon(sample, alternative="less", method="exact").pvalue)
 
 
 @cache
