@@ -189,7 +189,7 @@ def _undecided(d: Difference, metric: Metric, needed: int | None) -> str:
         return f"{text}; even 10,000 seeds may not settle it"
     if needed <= d.pairs:
         return f"{text}; so many seeds settle 4 of 5 comparisons with this spread, and not this one"
-    return f"{text}; {needed:,} seeds find a change of the margin in 4 of 5 comparisons"
+    return f"{text}; {needed:,} seeds would find a change as large as the margin in 4 of 5 comparisons"
 
 
 def _missing(d: Difference) -> str:

@@ -19,7 +19,6 @@ from schedlab.outcome import Run
 from schedlab.runner import Job
 from schedlab.scenario import Scenario, Variant
 
-
 MOST_CPUS = 1024
 """CPU_SETSIZE of libc."""
 

@@ -116,7 +116,10 @@ def _before(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
         return [f"{words}all {parting['alike']:,} earlier decisions are alike, only costs differ"]
     both = zip(variants, parting["unlike"], strict=True)
     shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, parting)}: ")]
-    return [f"{words}of {parting['alike']:,} earlier decisions the first that differs changed no event by itself:", *shown]
+    return [
+        f"{words}of {parting['alike']:,} earlier decisions the first that differs changed no event by itself:",
+        *shown,
+    ]
 
 
 def _apart(ns: int) -> str:

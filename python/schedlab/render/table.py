@@ -158,12 +158,16 @@ def holm_notes(comparison: Comparison) -> list[str]:
         found = [(name, j) for name, j in tested if (j.p or 0) <= ALPHA]
         if len(tested) < 2 or not found:
             continue
-        lost = [f"{name} (p {j.p:.2g}, adjusted {j.p_holm:.2g})" for name, j in found if (j.p_holm or 0) > ALPHA]
-        what = f"all {len(tested)} metrics{f' of {b}' if len(comparison.pairs) > 1 else ''} together (Holm)"
+        many = f" of {b}" if len(comparison.pairs) > 1 else ""
+        what = f"all {len(tested)} metrics{many} together (Holm)"
+        lost = [name for name, j in found if (j.p_holm or 0) > ALPHA]
         if lost:
-            lines.append(f"not certain at 5% for {what}: {', '.join(lost)}")
+            few = len(lost) == len(found)
+            lines.append(
+                f"no change is certain at 5% for {what}" if few else f"not certain at 5% for {what}: {', '.join(lost)}"
+            )
         else:
-            lines.append(f"certain at 5% also for {what}: {plural(len(found), 'change')}")
+            lines.append(f"every change is certain at 5% for {what}, too")
     return lines
 
 
