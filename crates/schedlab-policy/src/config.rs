@@ -73,7 +73,7 @@ impl KernelConfig {
         let rr_timeslice = (self.knobs.rr_timeslice_ms * u64::from(self.hz)).div_ceil(1000);
         let times = (self.knobs.rt_period_us * USEC, self.knobs.rt_runtime_us * USEC);
         let share = self.has(Feature::RtRuntimeShare);
-        Rt::new(nr_cpus, (self.rules.rt_limit, share, self.rules.pelt), rr_timeslice, times)
+        Rt::new(nr_cpus, (self.rules.rt_limit, share), rr_timeslice, times)
     }
 
     /// Switches a feature by its kernel name. A feature the model knows only by name accepts its own default.

@@ -3,6 +3,7 @@
 //! Driven through one interface ([`Sched`], or [`fair::Fair`] alone) by the simulator and by the replay of real traces.
 
 mod balance;
+pub mod class;
 mod config;
 mod config_error;
 pub mod decision;
@@ -28,7 +29,7 @@ pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
 pub use mechanism::Mechanism;
 pub use preempt_model::PreemptModel;
-pub use sched::{Moves, Sched, Selection, TaskAttr, WakeKind};
+pub use sched::{Classes, Core, Moves, Recorded, Sched, Selection, TaskAttr, Tested, WakeKind};
 pub use select::rules::PlacementRules;
 pub use version::catalogue::RuleView;
 pub use version::rules::{

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use schedlab_model::{CpuId, Nanos, TaskId, Topology, MSEC};
+use schedlab_policy::class::SchedClass;
 use schedlab_policy::rt::RtPolicy;
 use schedlab_policy::{FairPolicy, KernelConfig, Moves, Resched, Sched, TaskAttr, Version, WakeKind};
 

@@ -108,25 +108,17 @@ impl<'a, S: Sink> Session<'a, S> {
 
     /// From now on decisions are recorded in this detail.
     pub fn record(&mut self, detail: Detail) {
-        let sched = &mut self.0.kernels[0].sched;
-        sched.fair.decisions.get_or_insert_default();
-        sched.fair.views = (detail == Detail::Queues).then(Vec::new);
-        sched.record_candidates(detail != Detail::Decisions);
+        self.0.kernels[0].sched.record(detail == Detail::Queues, detail != Detail::Decisions);
     }
 
     /// Takes what was decided since the last call.
     pub fn decided(&mut self) -> impl Iterator<Item = Decided> + '_ {
-        let sched = &mut self.0.kernels[0].sched;
-        let mut looks = sched.take_candidates().into_iter().peekable();
-        let mut views = sched.fair.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
-        let decisions = sched.fair.decisions.as_mut().map(std::mem::take).unwrap_or_default();
-        decisions.into_iter().enumerate().map(move |(index, decision)| {
-            let queue = views.next().map(|mut view| {
+        self.0.kernels[0].sched.take_decisions().into_iter().map(|recorded| {
+            let queue = recorded.queue.map(|mut view| {
                 view.rename(pid);
                 view
             });
-            let looked = looks.next_if(|(of, _)| *of == index).map(|(_, looked)| looked).unwrap_or_default();
-            Decided { decision, queue, looked }
+            Decided { decision: recorded.decision, queue, looked: recorded.looked }
         })
     }
 

@@ -11,7 +11,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
 use crate::sched::types::Moves;
-use crate::{Resched, Sched};
+use crate::fair::FairClass;
+use crate::Resched;
 
 /// What a pass that moved nothing made of its busiest CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,27 +27,19 @@ pub(super) enum Push {
     Forbidden,
 }
 
-impl Sched {
-    /// Whether the stopper of `cpu` has anything to do. Ask at every reschedule, before [`Sched::pick_next_task`].
-    #[inline]
-    #[must_use]
-    pub fn active_balance_pending(&self, cpu: CpuId) -> bool {
-        self.rqs[cpu.index()].push_cpu.is_some()
-    }
-
-    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that asked for it, if one did.
-    pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, now: Nanos) -> Moves {
+impl FairClass<'_> {
+    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that asked for it.
+    pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        let Some(dst) = self.rqs[src.index()].push_cpu.take() else { return moves };
-        let Some(level) = self.domains.common_level(&self.topology, dst, src) else { return moves };
-        self.fair.put_prev_task(src, now);
-        let movable = |task: &TaskId| self.tasks[task.index()].allows(dst);
+        let Some(level) = self.core.domains.common_level(&self.core.topology, dst, src) else { return moves };
+        self.put_prev(src, now);
+        let movable = |task: &TaskId| self.core.tasks[task.index()].allows(dst);
         let Some(task) = self.fair.cfs_tasks(src).find(movable) else { return moves };
         let idle = CpuIdle::Idle;
         let env = Env { dst, level, this: dst, idle, now, excluded: None, migrate: Migrate::Task, imbalance: 1 };
         self.detach_task(&env, src, task, &mut moves);
         self.attach_tasks(&env, 0, &mut moves);
-        self.domains.state_mut(dst, level).nr_balance_failed = 0;
+        self.core.domains.state_mut(dst, level).nr_balance_failed = 0;
         moves
     }
 
@@ -55,10 +48,10 @@ impl Sched {
         if !self.need_active_balance(env, src) {
             return Push::NotNeeded;
         }
-        if self.fair.curr(src).is_some_and(|curr| !self.tasks[curr.index()].allows(env.this)) {
+        if self.fair.curr(src).is_some_and(|curr| !self.core.tasks[curr.index()].allows(env.this)) {
             return Push::Forbidden;
         }
-        let rq = &mut self.rqs[src.index()];
+        let rq = &mut self.core.rqs[src.index()];
         if rq.push_cpu.is_some() {
             return Push::Pending;
         }
@@ -77,9 +70,9 @@ impl Sched {
 
     /// `need_active_balance`.
     fn need_active_balance(&self, env: &Env, src: CpuId) -> bool {
-        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
-        let counts = self.rules.pushes_for_anything || env.migrate == Migrate::Task;
-        let domain = self.domains.at(env.this, env.level);
+        let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
+        let counts = self.core.rules.pushes_for_anything || env.migrate == Migrate::Task;
+        let domain = self.core.domains.at(env.this, env.level);
         counts && failed > domain.cache_nice_tries + 2 || self.runs_pressed(env, src, domain.imbalance_pct)
     }
 }

@@ -11,13 +11,13 @@ use schedlab_model::CpuId;
 use super::domains::Group;
 use super::{CpuIdle, Env};
 use crate::pelt::CAPACITY_SCALE;
-use crate::Sched;
+use crate::fair::FairClass;
 
-impl Sched {
+impl FairClass<'_> {
     /// `capacity_of`.
     #[inline]
     pub(crate) fn capacity_of(&self, cpu: CpuId) -> u64 {
-        self.rqs[cpu.index()].cpu_capacity
+        self.core.rqs[cpu.index()].cpu_capacity
     }
 
     /// `check_cpu_capacity`: noticeably less than the CPU has without the real-time class.
@@ -29,33 +29,33 @@ impl Sched {
     /// `update_group_capacity` of the group that pulls, before its statistics are taken.
     #[inline]
     pub(super) fn update_group_capacity(&mut self, env: &Env) {
-        if self.rt.in_use() {
+        if self.core.is_mixed() {
             self.renew_capacity(env);
         }
     }
 
     #[inline(never)]
     fn renew_capacity(&mut self, env: &Env) {
-        let jiffies = self.jiffies(env.now);
-        if env.idle == CpuIdle::Newly && jiffies < self.domains.local_group_mut(env.this, env.level).next_update {
+        let jiffies = self.core.jiffies(env.now);
+        if env.idle == CpuIdle::Newly && jiffies < self.core.domains.local_group_mut(env.this, env.level).next_update {
             return;
         }
         let hz = u64::from(self.fair.config.hz);
-        let longest = (hz * self.topology.nr_cpus() as u64 / 10).max(1);
-        let interval = (self.domains.state(env.this, env.level).balance_interval * hz).div_ceil(1000);
+        let longest = (hz * self.core.topology.nr_cpus() as u64 / 10).max(1);
+        let interval = (self.core.domains.state(env.this, env.level).balance_interval * hz).div_ceil(1000);
         let capacity = match env.level.checked_sub(1) {
             None => self.update_cpu_capacity(env),
-            Some(below) => self.domains.at(env.this, below).groups.iter().map(|group| group.capacity).sum(),
+            Some(below) => self.core.domains.at(env.this, below).groups.iter().map(|group| group.capacity).sum(),
         };
-        let group = self.domains.local_group_mut(env.this, env.level);
+        let group = self.core.domains.local_group_mut(env.this, env.level);
         (group.capacity, group.next_update) = (capacity, jiffies + interval.clamp(1, longest));
     }
 
     /// `update_cpu_capacity`.
     fn update_cpu_capacity(&mut self, env: &Env) -> u64 {
-        let used = self.rt.update_load_avg(env.dst, env.now);
+        let used = self.core.cpu_util_rt(env.dst, env.now);
         let capacity = CAPACITY_SCALE.saturating_sub(used).max(1);
-        self.rqs[env.dst.index()].cpu_capacity = capacity;
+        self.core.rqs[env.dst.index()].cpu_capacity = capacity;
         capacity
     }
 

@@ -11,11 +11,12 @@ use schedlab_model::{CpuId, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
 use crate::decision::{Decision, Verdict};
-use crate::fair::{Dequeue, Enqueue};
+use crate::fair::{Dequeue, Enqueue, WakeFlags};
 use crate::features::Feature;
-use crate::sched::types::{Moves, WakeKind};
+use crate::sched::types::Moves;
 use crate::select::rules::{DetachLimit, GroupsBy};
-use crate::{FairPolicy, Resched, Sched};
+use crate::fair::FairClass;
+use crate::{FairPolicy, Resched};
 
 /// What affinity did to a pass (`LBF_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,7 +29,7 @@ pub(super) struct Pinned {
     pub elsewhere: Option<CpuId>,
 }
 
-impl Sched {
+impl FairClass<'_> {
     /// Moves tasks from `src` to `env.dst` until the imbalance is gone; returns how many.
     pub(super) fn move_tasks(
         &mut self,
@@ -53,15 +54,15 @@ impl Sched {
 
     /// `detach_tasks`.
     fn detach_tasks(&mut self, env: &mut Env, src: CpuId, loop_max: usize, pinned: &mut Pinned, moves: &mut Moves) {
-        if self.rqs[src.index()].nr_running <= 1 {
+        if self.core.rqs[src.index()].nr_running <= 1 {
             pinned.all = false;
             return;
         }
-        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut candidates = std::mem::take(&mut self.core.candidates);
         candidates.clear();
         candidates.extend(self.fair.cfs_tasks(src).take(loop_max));
         for &task in &candidates {
-            let keep_one = env.idle != CpuIdle::Not && self.rqs[src.index()].nr_running <= 1;
+            let keep_one = env.idle != CpuIdle::Not && self.core.rqs[src.index()].nr_running <= 1;
             if env.imbalance == 0 || keep_one {
                 break;
             }
@@ -73,7 +74,7 @@ impl Sched {
                 break;
             }
         }
-        self.candidates = candidates;
+        self.core.candidates = candidates;
     }
 
     /// `detach_task`.
@@ -95,17 +96,17 @@ impl Sched {
             (CpuIdle::Idle, _) => "an idle CPU balances: less load here",
             (CpuIdle::Not, _) => "a busy CPU balances: less load here",
         };
-        let left = i64::from(self.rqs[src.index()].nr_running);
+        let left = i64::from(self.core.rqs[src.index()].nr_running);
         let compared = [("tasks left there", left), ("imbalance", i64::try_from(env.imbalance).unwrap_or(i64::MAX))];
         self.fair.record(Decision::outside(env.now, env.dst, Verdict::Pull(task, src), rule, None, compared));
     }
 
     /// Counts the task against the imbalance; false if it is too big for what is left.
     fn take_from_imbalance(&self, env: &mut Env, task: TaskId) -> bool {
-        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
+        let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
             Migrate::Task => 1,
-            Migrate::Load => self.fair.task_h_load(task).max(u64::from(self.rules.groups_by == GroupsBy::Type)),
+            Migrate::Load => self.fair.task_h_load(task).max(u64::from(self.core.rules.groups_by == GroupsBy::Type)),
             Migrate::Util => self.fair.task_util_est(task),
         };
         if env.migrate == Migrate::Load && amount < 16 && failed == 0 && self.fair.config.has(Feature::LbMin) {
@@ -120,8 +121,8 @@ impl Sched {
 
     /// What is compared with the imbalance: less than the task's size, so that big ones may move too.
     fn counted_size(&self, env: &Env, amount: u64, failed: u32) -> u64 {
-        let tries = self.domains.at(env.this, env.level).cache_nice_tries;
-        match self.rules.detach_limit {
+        let tries = self.core.domains.at(env.this, env.level).cache_nice_tries;
+        match self.core.rules.detach_limit {
             DetachLimit::Double => amount / 2,
             DetachLimit::DoubleUntilFailed | DetachLimit::LoadGrows if env.migrate == Migrate::Util => amount,
             DetachLimit::DoubleUntilFailed if failed > tries => 0,
@@ -132,22 +133,22 @@ impl Sched {
 
     /// `can_migrate_task`.
     fn can_migrate_task(&self, env: &Env, src: CpuId, task: TaskId, pinned: &mut Pinned) -> bool {
-        if self.rules.refuses_delayed && env.migrate != Migrate::Load && self.fair.entity(task).sched_delayed {
+        if self.core.rules.refuses_delayed && env.migrate != Migrate::Load && self.fair.entity(task).sched_delayed {
             return false;
         }
-        let failed = self.domains.state(env.this, env.level).nr_balance_failed;
-        if self.rules.prefers_eligible && failed == 0 && self.fair.task_is_ineligible_on_dst_cpu(task, env.dst) {
+        let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
+        if self.core.rules.prefers_eligible && failed == 0 && self.fair.task_is_ineligible_on_dst_cpu(task, env.dst) {
             return false;
         }
-        let state = &self.tasks[task.index()];
+        let state = &self.core.tasks[task.index()];
         if self.fair.throttled_lb_pair(task, env.dst) {
             return false;
         }
         if !state.allows(env.dst) {
             pinned.some = true;
             if env.idle != CpuIdle::Newly && pinned.elsewhere.is_none() {
-                let group = self.domains.local_group(env.this, env.level);
-                let cpus = &self.domains.at(env.this, env.level).groups[group].cpus;
+                let group = self.core.domains.local_group(env.this, env.level);
+                let cpus = &self.core.domains.at(env.this, env.level).groups[group].cpus;
                 pinned.elsewhere = cpus.iter().copied().find(|cpu| env.considers(*cpu) && state.allows(*cpu));
             }
             return false;
@@ -156,17 +157,17 @@ impl Sched {
         if self.fair.curr(src) == Some(task) {
             return false;
         }
-        let domain = self.domains.at(env.this, env.level);
+        let domain = self.core.domains.at(env.this, env.level);
         failed > domain.cache_nice_tries || !self.task_hot(env, domain.is_smt(), task)
     }
 
     /// `task_hot`.
     fn task_hot(&self, env: &Env, smt: bool, task: TaskId) -> bool {
         let entity = self.fair.entity(task);
-        if entity.policy == FairPolicy::Idle || (smt && !self.rules.hot_between_threads) {
+        if entity.policy == FairPolicy::Idle || (smt && !self.core.rules.hot_between_threads) {
             return false;
         }
-        let busy_puller = self.rqs[env.dst.index()].nr_running > 0;
+        let busy_puller = self.core.rqs[env.dst.index()].nr_running > 0;
         if busy_puller && self.fair.config.has(Feature::CacheHotBuddy) && self.fair.is_hot_buddy(task) {
             return true;
         }
@@ -188,7 +189,7 @@ impl Sched {
         self.sync(cpu);
         // A newidle puller is inside schedule(): it picks next anyway.
         if idle != CpuIdle::Newly {
-            let asked = self.wakeup_preempt(cpu, task, WakeKind::Wakeup { sync: false }, false, now);
+            let asked = self.wakeup_preempt(cpu, task, WakeFlags::default(), now);
             moves.ask(cpu, asked);
         }
     }

@@ -10,7 +10,7 @@ use schedlab_model::CpuId;
 use super::{CpuIdle, Env, Migrate};
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Moves;
-use crate::Sched;
+use crate::fair::FairClass;
 
 /// `enum group_type`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -60,14 +60,14 @@ struct Compared {
     dst_load_per_task: u64,
 }
 
-impl Sched {
+impl FairClass<'_> {
     /// `sched_balance_find_src_group`: index of the group to pull from; the amount goes to `env`.
     pub(super) fn find_busiest_group_by_load(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
         self.update_group_capacity(env);
-        let domain = self.domains.at(env.this, env.level);
+        let domain = self.core.domains.at(env.this, env.level);
         moves.looked_at += domain.weight;
         let (pct, count) = (u64::from(domain.imbalance_pct), domain.groups.len());
-        let local_group = self.domains.local_group(env.this, env.level);
+        let local_group = self.core.domains.local_group(env.this, env.level);
         let local = self.update_sg_lb_stats_by_load(env, local_group, pct);
         let (mut load, mut capacity, mut busiest) = (local.load, local.capacity, None::<(usize, Group)>);
         for step in 1..count {
@@ -83,12 +83,12 @@ impl Sched {
                 busiest = Some((index, group));
             }
         }
-        if env.level + 1 == self.domains.depth(env.this) {
-            let overload = self.domains.at(env.this, env.level).overloaded > 0;
-            self.domains.set_overload(overload);
+        if env.level + 1 == self.core.domains.depth(env.this) {
+            let overload = self.core.domains.at(env.this, env.level).overloaded > 0;
+            self.core.domains.set_overload(overload);
         }
         let (index, busiest) = busiest.filter(|(_, group)| group.nr_running > 0)?;
-        let nr = u64::from(self.rqs[env.dst.index()].nr_running);
+        let nr = u64::from(self.core.rqs[env.dst.index()].nr_running);
         let dst_load_per_task = self.fair.cpu_load(env.dst).checked_div(nr).unwrap_or(0);
         let compared = Compared { local, busiest, avg_load: load * CAPACITY_SCALE / capacity, pct, dst_load_per_task };
         env.migrate = Migrate::Load;
@@ -98,7 +98,7 @@ impl Sched {
 
     /// `update_sg_lb_stats`.
     fn update_sg_lb_stats_by_load(&self, env: &Env, index: usize, pct: u64) -> Group {
-        let group = &self.domains.at(env.this, env.level).groups[index];
+        let group = &self.core.domains.at(env.this, env.level).groups[index];
         let weight = group.cpus.len() as u64;
         let kind = Kind::Other;
         let mut stats = Group {
@@ -127,7 +127,7 @@ impl Sched {
         stats.load += self.fair.cpu_load(cpu);
         stats.util += self.fair.cpu_util_cfs(cpu);
         stats.nr_running += u64::from(self.fair.rq(cpu).h_nr_running);
-        stats.idle_cpus += u64::from(self.rqs[cpu.index()].nr_running == 0 && self.idle.is_idle(cpu));
+        stats.idle_cpus += u64::from(self.core.rqs[cpu.index()].nr_running == 0 && self.core.idle.is_idle(cpu));
     }
 }
 

@@ -11,7 +11,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos};
 
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
-use crate::Sched;
+use crate::fair::FairClass;
 
 /// `LOAD_AVG_PERIOD`, in ms.
 const LOAD_AVG_PERIOD: Jiffies = 32;
@@ -33,43 +33,43 @@ impl Nohz {
     }
 }
 
-impl Sched {
+impl FairClass<'_> {
     /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
     /// [`Sched::nohz_idle_balance`].
     pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
-        if self.rqs[cpu.index()].idle {
+        if self.core.rqs[cpu.index()].idle {
             return None;
         }
         self.nohz_balance_exit_idle(cpu);
-        let jiffies = self.jiffies(now);
+        let jiffies = self.core.jiffies(now);
         self.refresh_blocked(now, jiffies);
-        if self.nohz.count == 0 || jiffies < self.nohz.next_balance {
+        if self.core.nohz.count == 0 || jiffies < self.core.nohz.next_balance {
             return None;
         }
-        let llc = self.idle.llc_of(cpu);
-        if self.rqs[cpu.index()].nr_running < 2 && !self.is_pressed(cpu) && self.idle.llc(llc).nr_busy <= 1 {
+        let llc = self.core.idle.llc_of(cpu);
+        if self.core.rqs[cpu.index()].nr_running < 2 && !self.is_pressed(cpu) && self.core.idle.llc(llc).nr_busy <= 1 {
             return None;
         }
-        self.nohz.next_balance = jiffies + 1;
-        let ilb = self.nohz.idle_cpus.iter().find(|ilb| *ilb != cpu && self.idle.is_idle(*ilb))?;
-        let already = std::mem::replace(&mut self.rqs[ilb.index()].nohz_kicked, true);
+        self.core.nohz.next_balance = jiffies + 1;
+        let ilb = self.core.nohz.idle_cpus.iter().find(|ilb| *ilb != cpu && self.core.idle.is_idle(*ilb))?;
+        let already = std::mem::replace(&mut self.core.rqs[ilb.index()].nohz_kicked, true);
         (!already).then_some(ilb)
     }
 
     /// It has a fair task and, seen from its lowest domain, little capacity for it.
     fn is_pressed(&self, cpu: CpuId) -> bool {
         self.fair.rq(cpu).h_nr_running > 0
-            && self.domains.depth(cpu) > 0
-            && self.check_cpu_capacity(cpu, self.domains.at(cpu, 0).imbalance_pct)
+            && self.core.domains.depth(cpu) > 0
+            && self.check_cpu_capacity(cpu, self.core.domains.at(cpu, 0).imbalance_pct)
     }
 
     /// NOHZ_STATS_KICK: every 32 ms what sleeps on the idle CPUs is aged. The kernel has an idle CPU do it.
     fn refresh_blocked(&mut self, now: Nanos, jiffies: Jiffies) {
-        if self.nohz.count == 0 || jiffies <= self.nohz.next_blocked {
+        if self.core.nohz.count == 0 || jiffies <= self.core.nohz.next_blocked {
             return;
         }
-        self.nohz.next_blocked = jiffies + (LOAD_AVG_PERIOD * Jiffies::from(self.fair.config.hz)).div_ceil(1000);
-        for cpu in self.nohz.idle_cpus.iter_from(CpuId(0)) {
+        self.core.nohz.next_blocked = jiffies + (LOAD_AVG_PERIOD * Jiffies::from(self.fair.config.hz)).div_ceil(1000);
+        for cpu in self.core.nohz.idle_cpus.iter_from(CpuId(0)) {
             self.fair.update_blocked_averages(cpu, now);
         }
     }
@@ -77,52 +77,52 @@ impl Sched {
     /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU whose turn has come, itself last.
     pub fn nohz_idle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        self.rqs[cpu.index()].nohz_kicked = false;
-        let jiffies = self.jiffies(now);
+        self.core.rqs[cpu.index()].nohz_kicked = false;
+        let jiffies = self.core.jiffies(now);
         let mut next_balance = None::<Jiffies>;
-        let start = (cpu.index() + 1) % self.topology.nr_cpus();
-        let idle_cpus = self.nohz.idle_cpus;
+        let start = (cpu.index() + 1) % self.core.topology.nr_cpus();
+        let idle_cpus = self.core.nohz.idle_cpus;
         for other in idle_cpus.iter_from(CpuId(start as u32)) {
-            if !self.idle.is_idle(other) {
+            if !self.core.idle.is_idle(other) {
                 continue;
             }
             // Work for this CPU itself: the next kick goes on with the rest.
-            if !self.idle.is_idle(cpu) {
+            if !self.core.idle.is_idle(cpu) {
                 return moves;
             }
-            if jiffies >= self.rqs[other.index()].next_balance {
+            if jiffies >= self.core.rqs[other.index()].next_balance {
                 self.balance_domains_of(other, true, now, &mut moves);
             }
-            let next = self.rqs[other.index()].next_balance;
+            let next = self.core.rqs[other.index()].next_balance;
             next_balance = Some(next_balance.map_or(next, |earliest| earliest.min(next)));
         }
         if let Some(next) = next_balance {
-            self.nohz.next_balance = next;
+            self.core.nohz.next_balance = next;
         }
         moves
     }
 
     /// `nohz_balance_enter_idle`: the tick stops with the idle task's arrival.
     pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
-        let rq = &mut self.rqs[cpu.index()];
-        self.nohz.next_balance = self.nohz.next_balance.min(rq.next_balance);
+        let rq = &mut self.core.rqs[cpu.index()];
+        self.core.nohz.next_balance = self.core.nohz.next_balance.min(rq.next_balance);
         if std::mem::replace(&mut rq.nohz_tick_stopped, true) {
             return;
         }
-        self.nohz.idle_cpus.set(cpu);
-        self.nohz.count += 1;
-        let llc = self.idle.llc_of(cpu);
-        self.idle.llc_mut(llc).nr_busy -= 1;
+        self.core.nohz.idle_cpus.set(cpu);
+        self.core.nohz.count += 1;
+        let llc = self.core.idle.llc_of(cpu);
+        self.core.idle.llc_mut(llc).nr_busy -= 1;
     }
 
     /// `nohz_balance_exit_idle`: noticed at the first busy tick, not before.
     fn nohz_balance_exit_idle(&mut self, cpu: CpuId) {
-        if !std::mem::replace(&mut self.rqs[cpu.index()].nohz_tick_stopped, false) {
+        if !std::mem::replace(&mut self.core.rqs[cpu.index()].nohz_tick_stopped, false) {
             return;
         }
-        self.nohz.idle_cpus.clear(cpu);
-        self.nohz.count -= 1;
-        let llc = self.idle.llc_of(cpu);
-        self.idle.llc_mut(llc).nr_busy += 1;
+        self.core.nohz.idle_cpus.clear(cpu);
+        self.core.nohz.count -= 1;
+        let llc = self.core.idle.llc_of(cpu);
+        self.core.idle.llc_mut(llc).nr_busy += 1;
     }
 }

@@ -9,15 +9,9 @@ use schedlab_model::{CpuId, Nanos};
 use super::CpuIdle;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
-use crate::Sched;
+use crate::fair::FairClass;
 
-impl Sched {
-    /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), asked at its tick.
-    #[must_use]
-    pub fn balance_due(&self, cpu: CpuId, now: Nanos) -> bool {
-        self.domains.depth(cpu) > 0 && self.jiffies(now) >= self.rqs[cpu.index()].next_balance
-    }
-
+impl FairClass<'_> {
     /// `sched_balance_domains` of one CPU; `idle` = it has been idle at the tick.
     pub fn sched_balance_domains(&mut self, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
         let mut moves = Moves::default();
@@ -28,12 +22,12 @@ impl Sched {
     /// The same, adding to what has moved so far.
     pub(super) fn balance_domains_of(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
         self.fair.update_blocked_averages(cpu, now);
-        let (jiffies, hz) = (self.jiffies(now), u64::from(self.fair.config.hz));
+        let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz));
         let mut idle = if idle { CpuIdle::Idle } else { CpuIdle::Not };
         let mut next_balance = None::<Jiffies>;
         let (mut go_on, mut decayed, mut max_cost) = (true, false, 0);
-        for level in 0..self.domains.depth(cpu) {
-            let state = self.domains.state_mut(cpu, level);
+        for level in 0..self.core.domains.depth(cpu) {
+            let state = self.core.domains.state_mut(cpu, level);
             decayed = state.decay_newidle_cost(jiffies, hz);
             max_cost += state.max_newidle_lb_cost;
             if !go_on {
@@ -46,17 +40,17 @@ impl Sched {
             if jiffies >= due {
                 let (moved, upwards) = self.sched_balance_rq(cpu, level, idle, now, moves);
                 if moved > 0 {
-                    idle = if self.idle.is_idle(cpu) { CpuIdle::Idle } else { CpuIdle::Not };
+                    idle = if self.core.idle.is_idle(cpu) { CpuIdle::Idle } else { CpuIdle::Not };
                 }
                 go_on = upwards;
-                self.domains.state_mut(cpu, level).last_balance = jiffies;
+                self.core.domains.state_mut(cpu, level).last_balance = jiffies;
             }
             let interval = self.get_sd_balance_interval(cpu, level, self.counts_as_busy(cpu, idle));
-            let next = self.domains.state(cpu, level).last_balance + interval;
+            let next = self.core.domains.state(cpu, level).last_balance + interval;
             next_balance = Some(next_balance.map_or(next, |earliest| earliest.min(next)));
         }
         let migration_cost = self.fair.config.knobs.migration_cost;
-        let rq = &mut self.rqs[cpu.index()];
+        let rq = &mut self.core.rqs[cpu.index()];
         if decayed {
             rq.max_idle_balance_cost = max_cost.max(migration_cost);
         }
@@ -67,16 +61,16 @@ impl Sched {
 
     /// Not idle, and not only SCHED_IDLE tasks either.
     fn counts_as_busy(&self, cpu: CpuId, idle: CpuIdle) -> bool {
-        idle != CpuIdle::Idle && !self.idle.is_usable(cpu)
+        idle != CpuIdle::Idle && !self.core.idle.is_usable(cpu)
     }
 
     /// `get_sd_balance_interval`.
     pub(super) fn get_sd_balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> Jiffies {
         let hz = u64::from(self.fair.config.hz);
-        let ms = self.domains.state(cpu, level).balance_interval * if busy { self.rules.busy_factor } else { 1 };
+        let ms = self.core.domains.state(cpu, level).balance_interval * if busy { self.core.rules.busy_factor } else { 1 };
         // msecs_to_jiffies rounds up.
-        let jiffies = (ms * hz).div_ceil(1000).saturating_sub(u64::from(busy && self.rules.busy_jiffy_less));
-        let most = (hz * self.topology.nr_cpus() as u64 / 10).max(1);
+        let jiffies = (ms * hz).div_ceil(1000).saturating_sub(u64::from(busy && self.core.rules.busy_jiffy_less));
+        let most = (hz * self.core.topology.nr_cpus() as u64 / 10).max(1);
         jiffies.clamp(1, most)
     }
 }

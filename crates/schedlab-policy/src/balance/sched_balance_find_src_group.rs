@@ -13,7 +13,7 @@ use crate::features::Feature;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Moves;
 use crate::select::rules::{GroupsBy, NumaSlack};
-use crate::Sched;
+use crate::fair::FairClass;
 
 /// `NUMA_IMBALANCE_MIN`.
 const NUMA_IMBALANCE_MIN: u64 = 2;
@@ -33,10 +33,10 @@ impl DomainStats {
     }
 }
 
-impl Sched {
+impl FairClass<'_> {
     /// `sched_balance_find_src_group`: index of the group to pull from; the amount goes to `env`.
     pub(super) fn sched_balance_find_src_group(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
-        if self.rules.groups_by == GroupsBy::Load {
+        if self.core.rules.groups_by == GroupsBy::Load {
             return self.find_busiest_group_by_load(env, moves);
         }
         let stats = self.update_sd_lb_stats(env, moves);
@@ -51,11 +51,11 @@ impl Sched {
     /// `update_sd_lb_stats`, with its side effects: overload flag at the top, scan budget at the cache.
     fn update_sd_lb_stats(&mut self, env: &Env, moves: &mut Moves) -> DomainStats {
         self.update_group_capacity(env);
-        let domain = self.domains.at(env.this, env.level);
+        let domain = self.core.domains.at(env.this, env.level);
         let (count, pct) = (domain.groups.len(), domain.imbalance_pct);
-        let local_group = self.domains.local_group(env.this, env.level);
-        let smt_balance = self.rules.smt_balance && env.idle != CpuIdle::Not;
-        let pressed = self.rt.in_use() && self.rules.reduced_capacity && env.idle != CpuIdle::Not;
+        let local_group = self.core.domains.local_group(env.this, env.level);
+        let smt_balance = self.core.rules.smt_balance && env.idle != CpuIdle::Not;
+        let pressed = self.core.is_mixed() && self.core.rules.reduced_capacity && env.idle != CpuIdle::Not;
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
         let local = self.update_sg_lb_stats(&domain.groups[local_group], pct, (false, false), considers);
@@ -70,9 +70,9 @@ impl Sched {
                 stats.busiest = Some((index, group));
             }
         }
-        if env.level + 1 == self.domains.depth(env.this) {
+        if env.level + 1 == self.core.domains.depth(env.this) {
             let overload = domain.overloaded > 0;
-            self.domains.set_overload(overload);
+            self.core.domains.set_overload(overload);
         }
         self.update_idle_cpu_scan(env);
         stats
@@ -87,20 +87,20 @@ impl Sched {
         if group.kind != busiest.kind {
             return group.kind > busiest.kind;
         }
-        let groups = &self.domains.at(env.this, env.level).groups;
+        let groups = &self.core.domains.at(env.this, env.level).groups;
         let more_tasks = group.idle_cpus == busiest.idle_cpus && group.nr_running > busiest.nr_running;
         let fewer_idle = group.idle_cpus < busiest.idle_cpus || more_tasks;
-        let last_wins = self.rules.last_fully_busy && !groups[chosen].smt;
+        let last_wins = self.core.rules.last_fully_busy && !groups[chosen].smt;
         match group.kind {
             GroupType::Overloaded => group.avg_load > busiest.avg_load,
             GroupType::Imbalanced => false,
-            GroupType::MisfitTask if self.rules.last_misfit => group.misfit_load >= busiest.misfit_load,
+            GroupType::MisfitTask if self.core.rules.last_misfit => group.misfit_load >= busiest.misfit_load,
             GroupType::MisfitTask => group.misfit_load > busiest.misfit_load,
             GroupType::SmtBalance if group.idle_cpus == 0 && busiest.idle_cpus == 0 => last_wins,
             GroupType::SmtBalance => fewer_idle,
             // The kernel never computes avg_load of such groups, so they all tie.
             GroupType::FullyBusy => last_wins,
-            GroupType::HasSpare if self.rules.smt_balance && groups[chosen].smt != groups[index].smt => {
+            GroupType::HasSpare if self.core.rules.smt_balance && groups[chosen].smt != groups[index].smt => {
                 !(groups[index].smt && group.nr_running <= 1)
             }
             GroupType::HasSpare => fewer_idle,
@@ -109,7 +109,7 @@ impl Sched {
 
     /// The tests of `sched_balance_find_src_group`, first match wins.
     fn is_imbalanced(&self, env: &Env, stats: &DomainStats, group: usize, busiest: &GroupStats) -> bool {
-        let (domain, local) = (self.domains.at(env.this, env.level), &stats.local);
+        let (domain, local) = (self.core.domains.at(env.this, env.level), &stats.local);
         if matches!(busiest.kind, GroupType::Imbalanced | GroupType::MisfitTask) {
             return true;
         }
@@ -151,13 +151,13 @@ impl Sched {
     /// By how many tasks the busiest group exceeds the local one; per core from 6.6 on.
     fn sibling_imbalance(&self, env: &Env, stats: &DomainStats, group: usize, busiest: &GroupStats) -> u64 {
         let (theirs, ours) = (u64::from(busiest.nr_running), u64::from(stats.local.nr_running));
-        if !self.rules.sibling_imbalance {
+        if !self.core.rules.sibling_imbalance {
             return theirs.saturating_sub(ours);
         }
         if env.idle == CpuIdle::Not {
             return 0;
         }
-        let groups = &self.domains.at(env.this, env.level).groups;
+        let groups = &self.core.domains.at(env.this, env.level).groups;
         let their_cores = u64::from(groups[group].cores);
         let our_cores = u64::from(groups[stats.local_group].cores);
         if their_cores == our_cores {
@@ -174,7 +174,7 @@ impl Sched {
 
     /// `calculate_imbalance`.
     fn calculate_imbalance(&self, env: &mut Env, stats: &DomainStats, group: usize, busiest: &GroupStats) {
-        let domain = self.domains.at(env.this, env.level);
+        let domain = self.core.domains.at(env.this, env.level);
         let local = &stats.local;
         if busiest.kind == GroupType::MisfitTask {
             (env.migrate, env.imbalance) = (Migrate::Load, busiest.misfit_load);
@@ -185,7 +185,7 @@ impl Sched {
             return;
         }
         if local.kind == GroupType::HasSpare {
-            if busiest.kind > GroupType::FullyBusy && !(self.rules.tasks_in_llc && domain.shares_llc()) {
+            if busiest.kind > GroupType::FullyBusy && !(self.core.rules.tasks_in_llc && domain.shares_llc()) {
                 let util = local.util;
                 (env.migrate, env.imbalance) = (Migrate::Util, local.capacity.saturating_sub(util));
                 if env.idle != CpuIdle::Not && env.imbalance == 0 {
@@ -206,13 +206,13 @@ impl Sched {
             return;
         }
         env.migrate = Migrate::Load;
-        env.imbalance = load_imbalance(stats, busiest, self.rules.stops_at_average);
+        env.imbalance = load_imbalance(stats, busiest, self.core.rules.stops_at_average);
     }
 
     /// Half of the difference, or nothing while NUMA nodes may be that uneven.
     fn allowed_between_nodes(&self, difference: u64, local: &GroupStats, busiest: &GroupStats, nr: u32) -> u64 {
         let half = difference >> 1;
-        let lightly_used = match self.rules.numa_slack {
+        let lightly_used = match self.core.rules.numa_slack {
             NumaSlack::None => false,
             NumaSlack::Pair => u64::from(busiest.nr_running) <= NUMA_IMBALANCE_MIN,
             NumaSlack::Quarter => busiest.nr_running < busiest.weight / 4 && half <= NUMA_IMBALANCE_MIN,
@@ -230,19 +230,19 @@ impl Sched {
         if env.idle == CpuIdle::Newly || !self.fair.config.has(Feature::SisUtil) {
             return;
         }
-        let domain = self.domains.at(env.this, env.level);
-        let llc = self.idle.llc_of(env.this);
-        let width = self.idle.llc(llc).cpus.len();
+        let domain = self.core.domains.at(env.this, env.level);
+        let llc = self.core.idle.llc_of(env.this);
+        let width = self.core.idle.llc(llc).cpus.len();
         if domain.weight as usize != width {
             return;
         }
-        let sum: u64 = self.idle.llc(llc).cpus.iter().map(|cpu| self.fair.cpu_util_cfs(*cpu)).sum();
-        self.idle.llc_mut(llc).nr_idle_scan = nr_idle_scan(sum, width as u64, u64::from(domain.imbalance_pct));
+        let sum: u64 = self.core.idle.llc(llc).cpus.iter().map(|cpu| self.fair.cpu_util_cfs(*cpu)).sum();
+        self.core.idle.llc_mut(llc).nr_idle_scan = nr_idle_scan(sum, width as u64, u64::from(domain.imbalance_pct));
     }
 
     /// `sched_balance_find_src_rq`: the CPU of the group to take tasks from.
     pub(super) fn sched_balance_find_src_rq(&self, env: &Env, group: usize) -> Option<CpuId> {
-        let domain = self.domains.at(env.this, env.level);
+        let domain = self.core.domains.at(env.this, env.level);
         let (group, pct) = (&domain.groups[group], domain.imbalance_pct);
         let (mut busiest, mut busiest_capacity) = ((None, 0), 1);
         for &cpu in &group.cpus {
@@ -254,7 +254,7 @@ impl Sched {
             let measure = match env.migrate {
                 Migrate::Task => u64::from(nr_running),
                 Migrate::Util if nr_running <= 1 => continue,
-                Migrate::Util if self.rules.runnable_boost => self.fair.cpu_util_cfs_boost(cpu),
+                Migrate::Util if self.core.rules.runnable_boost => self.fair.cpu_util_cfs_boost(cpu),
                 Migrate::Util => self.fair.cpu_util_cfs(cpu),
                 Migrate::Load => {
                     let load = self.fair.cpu_load(cpu);

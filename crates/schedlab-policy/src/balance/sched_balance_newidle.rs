@@ -14,34 +14,34 @@ use super::CpuIdle;
 use crate::features::Feature;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
-use crate::Sched;
+use crate::fair::FairClass;
 
-impl Sched {
+impl FairClass<'_> {
     /// `newidle_balance`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
     /// [`Sched::idle_enter`].
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        let rq = &mut self.rqs[cpu.index()];
-        if rq.nr_running > 0 || (rq.ttwu_pending && self.rules.newidle_by_cost) {
+        let rq = &mut self.core.rqs[cpu.index()];
+        if rq.nr_running > 0 || (rq.ttwu_pending && self.core.rules.newidle_by_cost) {
             return moves;
         }
         rq.stamp_idle(now);
-        if self.domains.depth(cpu) == 0 {
+        if self.core.domains.depth(cpu) == 0 {
             return moves;
         }
-        let jiffies = self.jiffies(now);
+        let jiffies = self.core.jiffies(now);
         let mut next_balance = jiffies + u64::from(self.fair.config.hz);
-        let avg_idle = self.rqs[cpu.index()].avg_idle;
-        let least = match self.rules.newidle_by_cost {
-            true => self.domains.state(cpu, 0).max_newidle_lb_cost,
+        let avg_idle = self.core.rqs[cpu.index()].avg_idle;
+        let least = match self.core.rules.newidle_by_cost {
+            true => self.core.domains.state(cpu, 0).max_newidle_lb_cost,
             false => self.fair.config.knobs.migration_cost,
         };
-        if !self.domains.overload() || avg_idle < least {
+        if !self.core.domains.overload() || avg_idle < least {
             next_balance = next_balance.min(self.next_balance_at(cpu, 0));
         } else {
             next_balance = next_balance.min(self.walk_newidle(cpu, now, avg_idle, &mut moves));
         }
-        let rq = &mut self.rqs[cpu.index()];
+        let rq = &mut self.core.rqs[cpu.index()];
         rq.next_balance = rq.next_balance.min(next_balance);
         if !moves.moved.is_empty() {
             rq.idle_stamp = 0;
@@ -52,23 +52,23 @@ impl Sched {
     /// The walk upwards; returns when the earliest domain visited is next due.
     fn walk_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, moves: &mut Moves) -> Jiffies {
         self.fair.update_blocked_averages(cpu, now);
-        let jiffies = self.jiffies(now);
+        let jiffies = self.core.jiffies(now);
         let (mut next_balance, mut spent) = (Jiffies::MAX, 0);
-        for level in 0..self.domains.depth(cpu) {
+        for level in 0..self.core.domains.depth(cpu) {
             next_balance = next_balance.min(self.next_balance_at(cpu, level));
-            if avg_idle < spent + self.domains.state(cpu, level).max_newidle_lb_cost {
+            if avg_idle < spent + self.core.domains.state(cpu, level).max_newidle_lb_cost {
                 break;
             }
             let Some(weight) = self.newidle_chance(cpu, level) else { continue };
             let (passes, looked_at) = (moves.passes, moves.looked_at);
             let (pulled, go_on) = self.sched_balance_rq(cpu, level, CpuIdle::Newly, now, moves);
-            let took = u64::from(moves.passes - passes) * self.balance_cost.per_pass
-                + u64::from(moves.looked_at - looked_at) * self.balance_cost.per_cpu;
+            let took = u64::from(moves.passes - passes) * self.core.balance_cost.per_pass
+                + u64::from(moves.looked_at - looked_at) * self.core.balance_cost.per_cpu;
             spent += took;
             let success = if pulled > 0 { weight } else { 0 };
             let hz = u64::from(self.fair.config.hz);
-            let state = self.domains.state_mut(cpu, level);
-            if self.rules.newidle_by_cost {
+            let state = self.core.domains.state_mut(cpu, level);
+            if self.core.rules.newidle_by_cost {
                 state.update_newidle_cost(took, success, jiffies, hz);
             } else {
                 state.max_newidle_lb_cost = state.max_newidle_lb_cost.max(took);
@@ -77,7 +77,7 @@ impl Sched {
                 break;
             }
         }
-        let rq = &mut self.rqs[cpu.index()];
+        let rq = &mut self.core.rqs[cpu.index()];
         rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(spent);
         next_balance
     }
@@ -87,8 +87,8 @@ impl Sched {
         if !self.fair.config.has(Feature::NiRandom) {
             return Some(1);
         }
-        let dice = (self.random[cpu.index()].next_u64() >> 32) as u32 % 1024;
-        let state = self.domains.state_mut(cpu, level);
+        let dice = (self.core.random[cpu.index()].next_u64() >> 32) as u32 % 1024;
+        let state = self.core.domains.state_mut(cpu, level);
         let weight = 1 + state.newidle_ratio;
         if dice > weight {
             state.update_newidle_stats(0);
@@ -99,7 +99,7 @@ impl Sched {
 
     /// When the domain is next due on an idle CPU (`update_next_balance`).
     fn next_balance_at(&self, cpu: CpuId, level: usize) -> Jiffies {
-        self.domains.state(cpu, level).last_balance + self.get_sd_balance_interval(cpu, level, false)
+        self.core.domains.state(cpu, level).last_balance + self.get_sd_balance_interval(cpu, level, false)
     }
 }
 

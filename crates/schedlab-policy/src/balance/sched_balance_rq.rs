@@ -9,7 +9,7 @@ use super::active_balance::Push;
 use super::detach_tasks::Pinned;
 use super::{CpuIdle, Env, Migrate};
 use crate::sched::types::Moves;
-use crate::Sched;
+use crate::fair::FairClass;
 
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
@@ -22,7 +22,7 @@ enum End {
     Balanced { pinned: bool },
 }
 
-impl Sched {
+impl FairClass<'_> {
     /// `sched_balance_rq` of `this` in its domain at `level`; returns how many tasks moved and whether to go on upwards.
     pub(super) fn sched_balance_rq(
         &mut self,
@@ -38,7 +38,7 @@ impl Sched {
         }
         moves.passes += 1;
         if idle == CpuIdle::Newly && self.nothing_to_pull(this, level) {
-            moves.looked_at += self.domains.at(this, level).weight;
+            moves.looked_at += self.core.domains.at(this, level).weight;
             return (0, true);
         }
         let mut env = Env { dst: this, level, this, idle, now, excluded: None, migrate: Migrate::Load, imbalance: 0 };
@@ -57,17 +57,17 @@ impl Sched {
     /// Whether a newidle pass would change nothing: no CPU of the domain has a second task, and there is no count of
     /// failures, capacity to renew or mark of pinned tasks that it would clear. It stands for the full walk, which costs the same.
     fn nothing_to_pull(&mut self, this: CpuId, level: usize) -> bool {
-        if self.rt.in_use()
-            || self.domains.at(this, level).overloaded > 0
-            || self.domains.state(this, level).nr_balance_failed > 0
+        if self.core.is_mixed()
+            || self.core.domains.at(this, level).overloaded > 0
+            || self.core.domains.state(this, level).nr_balance_failed > 0
         {
             return false;
         }
-        if self.domains.parent_imbalance(this, level).is_some_and(|mark| *mark) {
+        if self.core.domains.parent_imbalance(this, level).is_some_and(|mark| *mark) {
             return false;
         }
-        if level + 1 == self.domains.depth(this) {
-            self.domains.set_overload(false);
+        if level + 1 == self.core.domains.depth(this) {
+            self.core.domains.set_overload(false);
         }
         true
     }
@@ -79,13 +79,13 @@ impl Sched {
                 return End::Balanced { pinned: false };
             };
             let Some(src) = self.sched_balance_find_src_rq(env, group) else { return End::Balanced { pinned: false } };
-            if src == env.dst || self.rqs[src.index()].nr_running <= 1 {
+            if src == env.dst || self.core.rqs[src.index()].nr_running <= 1 {
                 return End::Unbalanced { moved: 0, src };
             }
             let mut pinned = Pinned { all: true, ..Pinned::default() };
             let moved = self.pull_from(env, src, &mut pinned, moves);
             if pinned.some && env.imbalance > 0 {
-                if let Some(mark) = self.domains.parent_imbalance(env.this, env.level) {
+                if let Some(mark) = self.core.domains.parent_imbalance(env.this, env.level) {
                     *mark = true;
                 }
             }
@@ -101,7 +101,7 @@ impl Sched {
 
     /// Moves from one CPU, and what was pinned away from `env.dst` to the other CPUs of its group.
     fn pull_from(&mut self, env: &mut Env, src: CpuId, pinned: &mut Pinned, moves: &mut Moves) -> u32 {
-        let loop_max = (self.fair.config.knobs.nr_migrate as usize).min(self.rqs[src.index()].nr_running as usize);
+        let loop_max = (self.fair.config.knobs.nr_migrate as usize).min(self.core.rqs[src.index()].nr_running as usize);
         let mut moved = self.move_tasks(env, src, loop_max, pinned, moves);
         while env.imbalance > 0 {
             let Some(other) = pinned.elsewhere.take() else { break };
@@ -115,16 +115,16 @@ impl Sched {
     /// Whether a CPU outside the destination's group is still considered.
     fn others_left(&self, env: &Env) -> bool {
         let Some(excluded) = &env.excluded else { return true };
-        let domain = self.domains.at(env.this, env.level);
-        let local = &domain.groups[self.domains.local_group(env.this, env.level)].mask;
+        let domain = self.core.domains.at(env.this, env.level);
+        let local = &domain.groups[self.core.domains.local_group(env.this, env.level)].mask;
         !domain.span.without(excluded).without(local).is_empty()
     }
 
     /// After a pass that found an imbalance: failures are counted (not those of newidle passes, which are frequent), and
     /// the next pass comes soon.
     fn note_unbalanced(&mut self, env: &Env, moved: u32, src: CpuId, moves: &mut Moves) {
-        let weight = u64::from(self.domains.at(env.this, env.level).weight);
-        let state = self.domains.state_mut(env.this, env.level);
+        let weight = u64::from(self.core.domains.at(env.this, env.level).weight);
+        let state = self.core.domains.state_mut(env.this, env.level);
         if moved > 0 {
             state.nr_balance_failed = 0;
         } else {
@@ -132,38 +132,38 @@ impl Sched {
             let push = self.ask_for_active_balance(env, src, moves);
             match push {
                 Push::Forbidden => return self.lengthen_interval(env.this, env.level, env.idle, false),
-                Push::Pending | Push::Asked if self.rules.pushes_for_anything => {
-                    let tries = self.domains.at(env.this, env.level).cache_nice_tries;
-                    self.domains.state_mut(env.this, env.level).nr_balance_failed = tries + 1;
+                Push::Pending | Push::Asked if self.core.rules.pushes_for_anything => {
+                    let tries = self.core.domains.at(env.this, env.level).cache_nice_tries;
+                    self.core.domains.state_mut(env.this, env.level).nr_balance_failed = tries + 1;
                 }
                 Push::NotNeeded | Push::Pending | Push::Asked => {}
             }
-            if push == Push::Asked && self.rules.pushes_for_anything {
-                let state = self.domains.state_mut(env.this, env.level);
+            if push == Push::Asked && self.core.rules.pushes_for_anything {
+                let state = self.core.domains.state_mut(env.this, env.level);
                 if state.balance_interval < 2 * weight {
                     state.balance_interval *= 2;
                 }
                 return;
             }
         }
-        self.domains.state_mut(env.this, env.level).balance_interval = weight;
+        self.core.domains.state_mut(env.this, env.level).balance_interval = weight;
     }
 
     /// After a pass that found none, or only pinned tasks.
     fn note_balanced(&mut self, this: CpuId, level: usize, idle: CpuIdle, pinned: bool) {
         if !pinned {
-            if let Some(mark) = self.domains.parent_imbalance(this, level) {
+            if let Some(mark) = self.core.domains.parent_imbalance(this, level) {
                 *mark = false;
             }
         }
-        self.domains.state_mut(this, level).nr_balance_failed = 0;
+        self.core.domains.state_mut(this, level).nr_balance_failed = 0;
         self.lengthen_interval(this, level, idle, pinned);
     }
 
     /// The interval doubles up to its maximum; newidle passes, which do not keep to it, leave it.
     fn lengthen_interval(&mut self, this: CpuId, level: usize, idle: CpuIdle, pinned: bool) {
-        let longest = 2 * u64::from(self.domains.at(this, level).weight);
-        let state = self.domains.state_mut(this, level);
+        let longest = 2 * u64::from(self.core.domains.at(this, level).weight);
+        let state = self.core.domains.state_mut(this, level);
         let may_grow = state.balance_interval < longest || (pinned && state.balance_interval < MAX_PINNED_INTERVAL);
         if idle != CpuIdle::Newly && may_grow {
             state.balance_interval *= 2;
@@ -173,14 +173,14 @@ impl Sched {
     /// `should_we_balance`: periodic balancing is left to the first idle CPU of the group, else to its first CPU.
     fn should_we_balance(&self, this: CpuId, level: usize, idle: CpuIdle) -> bool {
         if idle == CpuIdle::Newly {
-            let rq = &self.rqs[this.index()];
-            return !self.rules.newidle_by_cost || (rq.nr_running == 0 && !rq.ttwu_pending);
+            let rq = &self.core.rqs[this.index()];
+            return !self.core.rules.newidle_by_cost || (rq.nr_running == 0 && !rq.ttwu_pending);
         }
-        let domain = self.domains.at(this, level);
-        let group = &domain.groups[self.domains.local_group(this, level)].cpus;
+        let domain = self.core.domains.at(this, level);
+        let group = &domain.groups[self.core.domains.local_group(this, level)].cpus;
         let mut with_busy_sibling = None;
-        for &cpu in group.iter().filter(|cpu| self.idle.is_idle(**cpu)) {
-            if !self.rules.prefer_idle_core || domain.is_smt() || self.idle.is_core_idle(cpu) {
+        for &cpu in group.iter().filter(|cpu| self.core.idle.is_idle(**cpu)) {
+            if !self.core.rules.prefer_idle_core || domain.is_smt() || self.core.idle.is_core_idle(cpu) {
                 return cpu == this;
             }
             with_busy_sibling = with_busy_sibling.or(Some(cpu));

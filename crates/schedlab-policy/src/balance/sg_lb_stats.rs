@@ -10,7 +10,7 @@ use schedlab_model::{CpuId, TaskId};
 
 use super::domains::Group;
 use crate::pelt::CAPACITY_SCALE;
-use crate::Sched;
+use crate::fair::FairClass;
 
 /// How much a group needs somebody to pull from it, least first (`enum group_type`; misfit: of CPUs with little capacity, 6.0 and later).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -70,7 +70,7 @@ impl GroupStats {
     }
 }
 
-impl Sched {
+impl FairClass<'_> {
     /// `update_sg_lb_stats`. `considers` leaves out CPUs already found to be pinned.
     pub(crate) fn update_sg_lb_stats(
         &self,
@@ -94,8 +94,8 @@ impl Sched {
     fn sum_group(&self, group: &Group, considers: impl Fn(CpuId) -> bool) -> GroupStats {
         let mut stats = GroupStats { capacity: group.capacity, ..GroupStats::of(group.cpus.len() as u32) };
         for &cpu in group.cpus.iter().filter(|cpu| considers(**cpu)) {
-            let nr_running = self.rqs[cpu.index()].nr_running;
-            stats.idle_cpus += u32::from(nr_running == 0 && self.idle.is_idle(cpu));
+            let nr_running = self.core.rqs[cpu.index()].nr_running;
+            stats.idle_cpus += u32::from(nr_running == 0 && self.core.idle.is_idle(cpu));
             stats.nr_running += nr_running;
             stats.h_nr_running += self.fair.rq(cpu).h_nr_running;
             stats.load += self.fair.cpu_load(cpu);
@@ -108,14 +108,14 @@ impl Sched {
     /// `update_sg_wakeup_stats`: the group without `task`, which counts only at exec: a new one is on no queue yet.
     pub(crate) fn update_sg_wakeup_stats(&self, group: &Group, pct: u32, task: TaskId) -> GroupStats {
         let mut stats = self.sum_group(group, |_| true);
-        let (home, entity) = (self.tasks[task.index()].cpu, self.fair.entity(task));
+        let (home, entity) = (self.core.tasks[task.index()].cpu, self.fair.entity(task));
         if entity.on_rq && group.mask.has(home) {
             stats.nr_running -= 1;
             stats.h_nr_running -= 1;
             stats.load = stats.load.saturating_sub(self.fair.task_h_load(task));
             stats.util = stats.util.saturating_sub(u64::from(entity.avg.util_avg));
             stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);
-            stats.idle_cpus += u32::from(self.rqs[home.index()].nr_running == 1);
+            stats.idle_cpus += u32::from(self.core.rqs[home.index()].nr_running == 1);
         }
         stats.group_classify(pct, group.imbalance, false);
         if matches!(stats.kind, GroupType::FullyBusy | GroupType::Overloaded) {

@@ -216,12 +216,18 @@ impl Fair {
     /// A place for a task's entity: one that was released, else behind the last task's. Taken before the entity is made,
     /// since making room renumbers the groups' entities, its parent among them.
     pub(super) fn place_for_task(&mut self) -> TaskId {
-        if let Some(task) = self.released.pop() {
+        let task = self.released.pop().unwrap_or(TaskId(self.nr_tasks as u32));
+        self.make_place(task);
+        task
+    }
+
+    /// Makes the place of this task its own: one that was another's, or the one behind the last task's.
+    pub(super) fn make_place(&mut self, task: TaskId) {
+        if task.index() < self.nr_tasks {
             self.nodes[task.index()] = Node::default();
             self.recency[task.index()] = Recency::default();
-            return task;
+            return;
         }
-        let task = TaskId(self.nr_tasks as u32);
         if !self.grouped {
             let blank = self.blank_entity(CpuId(0));
             self.push_entity(blank);
@@ -229,7 +235,6 @@ impl Fair {
             self.make_room(self.nr_tasks);
         }
         self.nr_tasks += 1;
-        task
     }
 
     /// Moves the group entities back by `room` places, and every link to them.

@@ -15,6 +15,7 @@ mod bandwidth;
 mod buddies;
 mod cfs_rq;
 mod change;
+mod class;
 mod enqueue;
 mod entity;
 mod explain;
@@ -41,6 +42,7 @@ mod tree;
 pub use crate::group_id::GroupId;
 pub use bandwidth::{Bandwidth, BandwidthStats};
 pub use cfs_rq::CfsRq;
+pub(crate) use class::FairClass;
 pub use entity::{Entity, EntityId};
 pub use group::TaskGroup;
 pub use group_files::GroupShares;
@@ -50,6 +52,7 @@ pub use restore::{LoadState, TaskState};
 pub use snapshot::{EntityState, EntityView, QueueView, RealTimeView};
 pub use sums::Sums;
 
+use crate::class::ClassId;
 use crate::config::KernelConfig;
 use crate::decision::Decision;
 use crate::pelt::PeltClock;
@@ -70,6 +73,8 @@ pub struct Fair {
     pub decisions: Option<Vec<Decision>>,
     /// With every decision its CPU's queue as it stood, if asked for; tasks by their index.
     pub views: Option<Vec<QueueView>>,
+    /// Its place among the classes of its scheduler.
+    class: ClassId,
     rules: Rules,
     eevdf: bool,
     tick_nsec: Nanos,
@@ -142,6 +147,7 @@ impl Fair {
         let rules = config.rules;
         let slices = Slices::read_by(&rules, false);
         Fair {
+            class: ClassId::default(),
             rules,
             eevdf: rules.policy == Policy::Eevdf,
             tick_nsec: config.tick_nsec(),

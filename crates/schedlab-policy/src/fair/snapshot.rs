@@ -10,7 +10,7 @@ use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use serde::Serialize;
 
 /// One queue.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct QueueView {
     /// Its CPU.
     pub cpu: u32,

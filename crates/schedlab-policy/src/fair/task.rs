@@ -37,6 +37,12 @@ impl Fair {
         task
     }
 
+    /// The same with an id that is given by the caller: one in use before, or the next.
+    pub(crate) fn add_task_as(&mut self, task: TaskId, attr: &TaskAttr) {
+        self.make_place(task);
+        self.entities[task.index()] = self.new_entity(attr);
+    }
+
     pub(super) fn new_entity(&self, attr: &TaskAttr) -> Entity {
         let own = self.own_slice(attr);
         let mut entity = self.blank_entity(attr.cpu);

@@ -1,130 +1,212 @@
-//! The classes together, from the moment a task is of the real-time class: who goes first, who preempts whom, how a task
-//! changes class (`__schedule`, `wakeup_preempt`, `__sched_setscheduler`, kernel/sched/core.c).
+//! The real-time class as one of the classes: the kernel's verbs (`rt_sched_class`).
 
-use super::RtPolicy;
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::{Rt, RtEntity, MAX_RT_PRIO};
+use crate::class::{view_pid, ClassId, SchedClass};
 use crate::decision::Class;
-use crate::fair::{Dequeue, Enqueue, WakeFlags};
-use crate::sched::types::Moves;
-use crate::{FairPolicy, Resched, Sched};
-use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+use crate::fair::{Dequeue, Enqueue, QueueView, WakeFlags};
+use crate::sched::types::{Moves, Tested};
+use crate::{Core, Resched, TaskAttr, WakeKind};
 
-impl Sched {
-    /// `pick_next_task` over the classes; a fair task that was running is put back.
-    #[inline(never)]
-    pub(crate) fn pick_among_classes(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        self.rt.update_curr(cpu, now);
-        self.rt.fair_queued(cpu, self.fair.rq(cpu).h_nr_running > 0, now);
-        let charged = self.fair.curr(cpu).is_some();
-        self.rt.fair_runs(cpu, charged, now);
-        self.note_rt_limit(cpu, Resched::No, now);
-        let real_time = self.rt.pick(cpu);
-        let mut picked = None;
-        if real_time.is_none() || self.rt.fair_first(cpu) {
-            self.rt.set_curr(cpu, None, now);
-            picked = self.fair.pick_next_task(cpu, now);
-        }
-        if let (None, Some(task)) = (picked, real_time) {
-            self.fair.put_prev_task(cpu, now);
-            self.fair.clear_resched(cpu);
-            self.rt.set_curr(cpu, Some(task), now);
-            picked = real_time;
-            if self.fair.decisions.is_some() {
-                self.explain_rt_pick(cpu, task, now);
-            }
-        }
-        let fair = self.fair.curr(cpu).is_some();
-        self.rt.fair_runs(cpu, fair, now);
-        self.sync(cpu);
-        self.rt.fair_queued(cpu, self.fair.rq(cpu).h_nr_running > 0, now);
-        if picked.is_some() {
-            self.idle_exit(cpu, now);
-        }
-        picked
+impl Rt {
+    /// After anything that may have changed the CPU's queue or the time that the class may run there.
+    fn sync(&self, core: &mut Core, cpu: CpuId) {
+        core.set_nr_running(cpu, self.class, self.nr_running(cpu));
     }
 
-    /// `task_tick` of whichever class runs.
-    #[inline(never)]
-    pub(crate) fn tick_classes(&mut self, cpu: CpuId, now: Nanos) -> Resched {
-        self.rt.fair_queued(cpu, self.fair.rq(cpu).h_nr_running > 0, now);
-        if let Some(curr) = self.rt.curr(cpu) {
-            let wish = self.rt.tick(cpu, now);
-            self.sync(cpu);
-            if self.fair.decisions.is_some() {
-                self.explain_rt_tick(cpu, curr, wish, now);
-                self.note_rt_limit(cpu, wish, now);
-            }
-            return wish;
-        }
-        let runs = self.fair.curr(cpu).is_some();
-        let wish = if runs { self.fair.task_tick(cpu, now) } else { Resched::No };
-        let over = self.rt.fair_runs(cpu, runs, now);
-        self.note_rt_limit(cpu, over, now);
-        wish.max(over)
+    /// `enqueue_task_rt`.
+    pub(super) fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, head: bool, now: Nanos) {
+        self.enqueue_rt_entity(cpu, task, head, now);
+        self.sync(core, cpu);
     }
 
-    /// `wakeup_preempt` where the answer follows from the classes; `None`: both are fair.
-    pub(crate) fn preempt_by_class(
+    /// `dequeue_task_rt`.
+    pub(super) fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {
+        self.update_curr_rt(cpu, now);
+        self.dequeue_rt_entity(cpu, task);
+        self.sync(core, cpu);
+    }
+
+    /// Whether the task, queued on the CPU, is to run there instead of the running task.
+    fn outranks(&self, task: TaskId, cpu: CpuId) -> bool {
+        let curr = self.curr(cpu);
+        curr != Some(task) && curr.is_none_or(|curr| self.prio(task) < self.prio(curr))
+    }
+
+    /// `wakeup_preempt_rt` (`check_preempt_curr_rt`) against a running task of this class.
+    fn preempts_curr(
         &mut self,
+        core: &Core,
         cpu: CpuId,
         task: TaskId,
-        need_resched: bool,
-        now: Nanos,
-    ) -> Option<Resched> {
-        let (class, wish, rule) = match (self.rt.policy(task), self.rt.curr(cpu)) {
-            (None, None) => return None,
-            (None, Some(_)) => (Class::Core, Resched::No, "a real-time task runs"),
-            (Some(_), None) => (Class::Core, Resched::Full, "real-time goes first"),
-            (Some(policy), Some(curr)) => {
-                let (wish, rule) = self.preempts_rt(cpu, (task, policy), curr, need_resched);
-                (Class::RealTime, wish, rule)
-            }
-        };
-        if self.fair.decisions.is_some() {
-            self.explain_rt_preempt(cpu, task, (class, rule), wish, now);
-        }
-        Some(wish)
-    }
-
-    /// `wakeup_preempt_rt` (`check_preempt_curr_rt`).
-    fn preempts_rt(
-        &mut self,
-        cpu: CpuId,
-        (task, policy): (TaskId, RtPolicy),
         curr: TaskId,
         need_resched: bool,
     ) -> (Resched, &'static str) {
-        let (prio, running) = (policy.prio(), self.rt.prio(curr));
+        let (prio, running) = (self.prio(task), self.prio(curr));
         if prio < running {
             (Resched::Full, "better priority")
-        } else if prio == running && !need_resched && self.makes_room(task, curr) {
+        } else if prio == running && !need_resched && self.makes_room(core, task, curr) {
             // check_preempt_equal_prio: the running one can go elsewhere, the wakee cannot.
-            self.rt.requeue(cpu, task, true);
+            self.requeue_task_rt(cpu, task, true);
             (Resched::Full, "same priority, and only the running one can go elsewhere")
         } else {
             (Resched::No, "no better priority")
         }
     }
+}
 
-    /// `sched_setscheduler` to a policy of the real-time class. [`Resched`] is for the task's CPU.
-    pub fn set_rt_policy(&mut self, task: TaskId, policy: RtPolicy, now: Nanos) -> Resched {
-        self.tasks[task.index()].attr.rt = Some(policy);
-        match self.rt.policy(task) {
-            Some(old) => self.change_rt_priority(task, old, policy, now),
-            None => self.enter_rt(task, policy, now),
+impl SchedClass for Rt {
+    fn id(&self) -> ClassId {
+        self.class
+    }
+
+    fn set_id(&mut self, id: ClassId) {
+        self.class = id;
+    }
+
+    fn takes(&self, attr: &TaskAttr) -> bool {
+        attr.rt.is_some()
+    }
+
+    fn task_new(&mut self, _: &mut Core, task: TaskId, attr: &TaskAttr, _: bool) {
+        if let Some(entity) = self.tasks.get_mut(task.index()) {
+            *entity = RtEntity::default();
+        }
+        self.set_policy(task, attr.rt);
+    }
+
+    fn on_rq(&self, task: TaskId) -> bool {
+        self.tasks.get(task.index()).is_some_and(|entity| entity.on_rq)
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _: Enqueue, now: Nanos) {
+        self.enqueue(core, cpu, task, false, now);
+    }
+
+    fn dequeue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
+        self.dequeue(core, cpu, task, now);
+        if flags.sleep {
+            self.note_limit(core, cpu, Resched::No, now);
+        }
+        true
+    }
+
+    fn yield_task(&mut self, _: &mut Core, cpu: CpuId, _: Nanos) {
+        if let Some(curr) = self.curr(cpu) {
+            self.requeue_task_rt(cpu, curr, false);
         }
     }
 
-    fn change_rt_priority(&mut self, task: TaskId, old: RtPolicy, policy: RtPolicy, now: Nanos) -> Resched {
-        let (cpu, queued) = (self.cpu_of(task), self.rt.on_rq(task));
-        if queued {
-            self.rt.dequeue(cpu, task, now);
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        _: WakeFlags,
+        need_resched: bool,
+        now: Nanos,
+    ) -> Resched {
+        let Some(curr) = self.curr(cpu) else { return core.preempts_lower(cpu, task, now) };
+        let (resched, rule) = self.preempts_curr(core, cpu, task, curr, need_resched);
+        core.explain_preempt(cpu, task, (Class::RealTime, rule), resched, now);
+        resched
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        _: WakeKind,
+        tested: &mut Tested,
+        _: Nanos,
+    ) -> (CpuId, &'static str) {
+        self.select_task_rq_rt(core, task, tested.from())
+    }
+
+    fn balance(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        self.balance_rt(core, cpu, now)
+    }
+
+    fn pick_task(&mut self, _: &mut Core, cpu: CpuId, _: Nanos) -> Option<TaskId> {
+        self.pick(cpu)
+    }
+
+    fn pick_next_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        let next = self.pick(cpu);
+        self.set_curr(core, cpu, next, now);
+        self.sync(core, cpu);
+        if let Some(next) = next {
+            self.explain_pick(core, cpu, next, now);
         }
-        self.rt.set_policy(task, Some(policy));
-        if queued {
-            // Whoever gives up priority goes to the head of the new one's list.
-            self.rt.enqueue(cpu, task, policy.prio() > old.prio(), now);
+        next
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, _: TaskId, now: Nanos) {
+        self.set_curr(core, cpu, None, now);
+        self.sync(core, cpu);
+    }
+
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, next: TaskId, first: bool, now: Nanos) {
+        self.set_curr(core, cpu, Some(next), now);
+        self.sync(core, cpu);
+        if first {
+            self.explain_pick(core, cpu, next, now);
         }
-        let outranked = self.rt.curr(cpu) == Some(task) && policy.prio() > self.rt.highest_prio(cpu);
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        self.push_rt_tasks(core, cpu, now)
+    }
+
+    fn task_woken(&mut self, core: &mut Core, task: TaskId, need_resched: bool, now: Nanos) -> Moves {
+        self.task_woken_rt(core, task, need_resched, now)
+    }
+
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId, now: Nanos) -> Resched {
+        let over = self.update_curr_rt(cpu, now);
+        core.update_rt_rq_load_avg(cpu, true, now);
+        let expired = self.tick_slice(cpu, curr);
+        self.sync(core, cpu);
+        let resched = if over || expired { Resched::Full } else { Resched::No };
+        self.explain_tick(core, cpu, curr, resched, now);
+        self.note_limit(core, cpu, resched, now);
+        resched
+    }
+
+    fn update_curr(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {
+        self.update_curr_rt(cpu, now);
+        self.sync(core, cpu);
+    }
+
+    fn switched_from(&mut self, _: &mut Core, task: TaskId, _: Nanos) {
+        self.set_policy(task, None);
+    }
+
+    fn switching_to(&mut self, _: &mut Core, task: TaskId, attr: &TaskAttr, _: bool, _: Nanos) {
+        self.set_policy(task, attr.rt);
+    }
+
+    fn switched_to(&mut self, _: &mut Core, cpu: CpuId, task: TaskId, running: bool, _: Nanos) -> Resched {
+        if !running && self.outranks(task, cpu) {
+            Resched::Full
+        } else {
+            Resched::No
+        }
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, task: TaskId, _: &TaskAttr, attr: &TaskAttr, now: Nanos) -> Resched {
+        let (cpu, queued, old) = (core.cpu_of(task), self.on_rq(task), self.prio(task));
+        let prio = attr.rt.map_or(MAX_RT_PRIO, super::RtPolicy::prio);
+        if queued {
+            self.dequeue(core, cpu, task, now);
+        }
+        self.set_policy(task, attr.rt);
+        if queued {
+            // A task that gives up priority goes to the head of its new list.
+            self.enqueue(core, cpu, task, prio > old, now);
+        }
+        let outranked = self.curr(cpu) == Some(task) && prio > self.highest_prio(cpu);
         if outranked || queued && self.outranks(task, cpu) {
             Resched::Full
         } else {
@@ -132,111 +214,47 @@ impl Sched {
         }
     }
 
-    /// `switched_from_fair`, `switched_to_rt`.
-    fn enter_rt(&mut self, task: TaskId, policy: RtPolicy, now: Nanos) -> Resched {
-        let cpu = self.cpu_of(task);
-        if self.fair.entity(task).sched_delayed {
-            self.fair.end_delay(task, now);
-        }
-        let (queued, running) = (self.fair.entity(task).on_rq, self.fair.curr(cpu) == Some(task));
-        if queued {
-            self.fair.dequeue_task(cpu, task, Dequeue { save: true, ..Dequeue::default() }, now);
-        }
-        if running {
-            self.fair.put_prev_task(cpu, now);
-        }
-        self.fair.switched_from(task, now);
-        self.rt.set_policy(task, Some(policy));
-        if queued {
-            self.rt.enqueue(cpu, task, false, now);
-        }
-        if running {
-            self.rt.fair_runs(cpu, false, now);
-            self.rt.set_curr(cpu, Some(task), now);
-        }
-        self.sync(cpu);
-        if queued && !running && self.outranks(task, cpu) {
-            Resched::Full
-        } else {
-            Resched::No
-        }
+    fn defers(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu.index()].server.is_active()
     }
 
-    /// `switched_from_rt`, `switched_to_fair`.
-    pub(crate) fn leave_rt(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
-        let cpu = self.cpu_of(task);
-        let (queued, running) = (self.rt.on_rq(task), self.rt.curr(cpu) == Some(task));
-        if queued {
-            self.rt.dequeue(cpu, task, now);
-        }
-        if running {
-            self.rt.set_curr(cpu, None, now);
-        }
-        self.rt.set_policy(task, None);
-        self.tasks[task.index()].attr.rt = None;
-        self.fair.set_policy(task, policy, now);
-        self.fair.switched_to(task, queued);
-        if queued {
-            self.fair.enqueue_task(cpu, task, Enqueue::default(), now);
-        }
-        if running {
-            self.fair.set_next_task(cpu, task, now);
-            self.rt.fair_runs(cpu, true, now);
-        }
-        self.sync(cpu);
-        match (queued, running) {
-            (true, true) => Resched::Full,
-            (true, false) if self.rt.curr(cpu).is_none() => {
-                self.fair.wakeup_preempt(cpu, task, WakeFlags::default(), false, now)
-            }
-            _ => Resched::No,
-        }
+    fn server_queued(&mut self, _: &mut Core, cpu: CpuId, queued: bool, now: Nanos) {
+        self.start_server(cpu, queued, now);
     }
 
-    fn outranks(&self, task: TaskId, cpu: CpuId) -> bool {
-        let curr = self.rt.curr(cpu);
-        curr != Some(task) && curr.is_none_or(|curr| self.rt.prio(task) < self.rt.prio(curr))
-    }
-
-    /// Whether the task is queued or running in any class.
-    #[inline]
-    #[must_use]
-    pub fn on_rq(&self, task: TaskId) -> bool {
-        self.fair.entity(task).on_rq || self.rt.on_rq(task)
-    }
-
-    /// The timers of the real-time class: when [`Sched::rt_timer_expired`] is to be called next.
-    #[inline]
-    #[must_use]
-    pub fn rt_timer(&self) -> Option<Nanos> {
-        if self.rt.in_use() {
-            self.rt.next_timer()
-        } else {
-            None
+    fn server_update(&mut self, core: &mut Core, cpu: CpuId, runs: bool, record: bool, now: Nanos) -> Resched {
+        let resched = self.update_server(cpu, runs, now);
+        if record {
+            self.note_limit(core, cpu, resched, now);
         }
+        resched
     }
 
-    /// A timer of the real-time class fires.
-    pub fn rt_timer_expired(&mut self, now: Nanos) -> Moves {
+    fn next_timer(&self) -> Option<Nanos> {
+        self.next_limit_timer()
+    }
+
+    fn timer_expired(&mut self, core: &mut Core, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        for cpu in (0..self.topology.nr_cpus() as u32).map(CpuId) {
-            let runs = self.fair.curr(cpu).is_some();
-            let wish = self.rt.fair_runs(cpu, runs, now);
-            moves.ask(cpu, wish);
+        let cpus = (0..self.rqs.len() as u32).map(CpuId);
+        for cpu in cpus.clone() {
+            let resched = self.update_server(cpu, core.lower_runs(cpu, self.class), now);
+            moves.ask(cpu, resched);
         }
-        self.rt.timer_expired(now, &mut moves.resched);
-        for cpu in (0..self.topology.nr_cpus() as u32).map(CpuId) {
-            self.sync(cpu);
-            let asked = moves.resched.iter().find(|(asked, _)| *asked == cpu).map_or(Resched::No, |(_, wish)| *wish);
-            self.note_rt_limit(cpu, asked, now);
+        self.limit_timer_expired(now, &mut moves.resched);
+        for cpu in cpus {
+            self.sync(core, cpu);
+            let asked = moves.resched.iter().find(|(asked, _)| *asked == cpu);
+            self.note_limit(core, cpu, asked.map_or(Resched::No, |(_, resched)| *resched), now);
         }
         moves
     }
 
-    /// `cpumask_any_and_distribute`: the next CPU after the one handed out last.
-    pub(crate) fn any_and_distribute(&mut self, wanted: &CpuMask) -> Option<CpuId> {
-        let next = wanted.next_from(self.distributed).or_else(|| wanted.lowest())?;
-        self.distributed = next.index() + 1;
-        Some(next)
+    fn view(&self, _: &Core, view: &mut QueueView) {
+        view.real_time = self.real_time_view(CpuId(view.cpu), view_pid);
+    }
+
+    fn is_precise(&self) -> bool {
+        true
     }
 }

@@ -38,7 +38,7 @@ const SERVER_MIN_RES: Nanos = MSEC;
 /// The server of one CPU.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct FairServer {
-    /// The fair class has somebody.
+    /// The fair class has tasks queued.
     started: bool,
     /// It runs, or would if picked: above the real-time class.
     active: bool,
@@ -54,6 +54,12 @@ pub(super) struct FairServer {
 }
 
 impl FairServer {
+    /// It is above the real-time class.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.active
+    }
+
     /// `replenish_dl_new_period`.
     fn new_period(&mut self, now: Nanos) {
         self.deadline = now + SERVER_PERIOD;
@@ -180,8 +186,8 @@ impl Rt {
         }
     }
 
-    /// The fair class of the CPU has somebody, or nobody any more (`dl_server_start`, `dl_server_stop`).
-    pub(crate) fn fair_queued(&mut self, cpu: CpuId, any: bool, now: Nanos) {
+    /// Whether the classes below have tasks queued on the CPU (`dl_server_start`, `dl_server_stop`).
+    pub(super) fn start_server(&mut self, cpu: CpuId, any: bool, now: Nanos) {
         let server = &mut self.rqs[cpu.index()].server;
         if self.limit == RtLimit::FairServer && any != server.started {
             match any {
@@ -191,8 +197,8 @@ impl Rt {
         }
     }
 
-    /// A fair task runs on the CPU from now on, or none (`dl_server_update` charges it up to now).
-    pub(crate) fn fair_runs(&mut self, cpu: CpuId, runs: bool, now: Nanos) -> Resched {
+    /// Whether a task of a class below runs on the CPU from now on; the time up to now is charged (`dl_server_update`).
+    pub(super) fn update_server(&mut self, cpu: CpuId, runs: bool, now: Nanos) -> Resched {
         let server = &mut self.rqs[cpu.index()].server;
         let since = std::mem::replace(&mut server.since, runs.then_some(now));
         let over = since.is_some_and(|since| server.charge(now - since, now));
@@ -203,15 +209,10 @@ impl Rt {
         }
     }
 
-    /// The fair class goes first there.
-    #[inline]
-    pub(crate) fn fair_first(&self, cpu: CpuId) -> bool {
-        self.rqs[cpu.index()].server.active
-    }
-
-    /// The class has to leave the CPU to others: throttled, or outranked by the server.
-    pub(crate) fn is_limited(&self, cpu: CpuId) -> bool {
-        self.rqs[cpu.index()].throttled || self.fair_first(cpu)
+    /// Whether the class has to leave the CPU to others: throttled, or outranked by the server.
+    pub(super) fn is_limited(&self, cpu: CpuId) -> bool {
+        let rq = &self.rqs[cpu.index()];
+        rq.throttled || rq.server.is_active()
     }
 
     /// Why it is or is no longer, with the numbers.
@@ -232,15 +233,14 @@ impl Rt {
         }
     }
 
-    /// When the class next wants [`Rt::timer_expired`] to be called.
-    #[must_use]
-    pub fn next_timer(&self) -> Option<Nanos> {
+    /// When the next timer of a period or a server fires.
+    pub(super) fn next_limit_timer(&self) -> Option<Nanos> {
         let servers = self.rqs.iter().filter_map(|rq| rq.server.timer).min();
         servers.into_iter().chain(self.period.expires).min()
     }
 
     /// `sched_rt_period_timer` and `dl_server_timer`: the CPUs to be rescheduled are added to `resched`.
-    pub(crate) fn timer_expired(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
+    pub(super) fn limit_timer_expired(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
         if self.period.expires.is_some_and(|at| at <= now) {
             self.new_rt_period(now, resched);
         }
@@ -254,7 +254,7 @@ impl Rt {
     /// `do_sched_rt_period_timer`.
     fn new_rt_period(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
         for cpu in (0..self.rqs.len() as u32).map(CpuId) {
-            self.update_curr(cpu, now);
+            self.update_curr_rt(cpu, now);
         }
         let Period { length, runtime, expires } = self.period;
         let overrun = expires.map_or(1, |at| (now - at) / length + 1);

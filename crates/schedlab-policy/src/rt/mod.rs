@@ -1,10 +1,10 @@
 //! The real-time class (kernel/sched/rt.c): SCHED_FIFO and SCHED_RR, above the fair class, without task groups
 //! (RT_GROUP_SCHED off).
 //!
-//! The task at the head of the best priority's list runs; a running task keeps its place in the list. FIFO tasks go on
-//! until they block, yield or meet a better priority, RR tasks also go to the tail when their ticks are used up. What
-//! keeps the class from taking everything is [`limit`]; which CPU a task goes to is [`balance`]. Left out: priority
-//! inheritance, the watchdog.
+//! The task at the head of the best priority's list runs; a running task keeps its place in the list. A FIFO task runs
+//! until it blocks, yields or is preempted by a better priority; an RR task also moves to the tail when its time slice is
+//! used up. [`limit`] keeps the class from starving the others; [`balance`] chooses CPUs; [`class`] is the interface to core
+//! code. Left out: priority inheritance, the watchdog.
 
 mod array;
 mod balance;
@@ -15,8 +15,8 @@ mod limit;
 pub use array::MAX_RT_PRIO;
 pub use limit::RtLimit;
 
-use crate::pelt::{SchedAvg, Signals};
-use crate::Resched;
+use crate::class::ClassId;
+use crate::Core;
 use array::{Link, PrioArray};
 use limit::{FairServer, Period};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -39,7 +39,7 @@ impl RtPolicy {
     }
 }
 
-/// What the class knows of a task (`struct sched_rt_entity`).
+/// A task's state in this class (`struct sched_rt_entity`).
 #[derive(Clone, Copy, Default, Debug)]
 struct RtEntity {
     policy: Option<RtPolicy>,
@@ -61,24 +61,23 @@ struct RtRq {
     /// Time it may run per period.
     rt_runtime: Nanos,
     throttled: bool,
-    /// `rq->avg_rt`.
-    avg: SchedAvg,
+    /// The last decision recorded about its limit said that it is held back.
+    shown_limited: bool,
     server: FairServer,
 }
 
 /// The class on every CPU of one kernel.
 #[derive(Clone, Debug)]
 pub struct Rt {
+    /// Its place among the classes of its scheduler.
+    class: ClassId,
     rqs: Vec<RtRq>,
     tasks: Vec<RtEntity>,
     links: Vec<Link>,
-    /// Some task has been of this class: before, nothing here is looked at.
-    in_use: bool,
     limit: RtLimit,
     share: bool,
     rr_timeslice: u64,
     period: Period,
-    signals: Signals,
 }
 
 impl Rt {
@@ -86,57 +85,39 @@ impl Rt {
     #[must_use]
     pub(crate) fn new(
         nr_cpus: usize,
-        (limit, share, signals): (RtLimit, bool, Signals),
+        (limit, share): (RtLimit, bool),
         rr_timeslice: u64,
         (period, runtime): (Nanos, Nanos),
     ) -> Self {
         let rq = RtRq { rt_runtime: runtime, ..RtRq::default() };
         Rt {
+            class: ClassId::default(),
             rqs: vec![rq; nr_cpus],
             tasks: Vec::new(),
             links: Vec::new(),
-            in_use: false,
             limit,
             share,
             rr_timeslice: rr_timeslice.max(1),
             period: Period { length: period, runtime, expires: None },
-            signals,
         }
-    }
-
-    /// Whether any task has ever been of this class.
-    #[inline]
-    #[must_use]
-    pub fn in_use(&self) -> bool {
-        self.in_use
     }
 
     /// The task's policy, if it is of this class.
     #[inline]
     #[must_use]
     pub fn policy(&self, task: TaskId) -> Option<RtPolicy> {
-        if !self.in_use {
-            return None;
-        }
         self.tasks.get(task.index()).and_then(|entity| entity.policy)
     }
 
-    /// Whether it is queued or running in this class.
-    #[inline]
-    #[must_use]
-    pub fn on_rq(&self, task: TaskId) -> bool {
-        self.in_use && self.tasks.get(task.index()).is_some_and(|entity| entity.on_rq)
+    pub(crate) fn is_used(&self) -> bool {
+        !self.tasks.is_empty()
     }
 
     /// The running task of the CPU, if it is of this class.
     #[inline]
     #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
-        if self.in_use {
-            self.rqs[cpu.index()].curr
-        } else {
-            None
-        }
+        self.rqs[cpu.index()].curr
     }
 
     /// Queued and running tasks of the CPU; none while the class is throttled there.
@@ -163,46 +144,23 @@ impl Rt {
         self.tasks.get(task.index()).map_or(0, |entity| entity.sum_exec_runtime)
     }
 
-    /// Utilisation of the CPU by the class.
-    #[must_use]
-    pub fn util(&self, cpu: CpuId) -> u64 {
-        u64::from(self.rqs[cpu.index()].avg.util_avg)
-    }
-
-    /// `update_rt_rq_load_avg` from outside the class: its utilisation of the CPU now.
-    pub(crate) fn update_load_avg(&mut self, cpu: CpuId, now: Nanos) -> u64 {
-        let rq = &mut self.rqs[cpu.index()];
-        rq.avg.update_class(now, rq.curr.is_some(), &self.signals);
-        u64::from(rq.avg.util_avg)
-    }
-
     /// The queued tasks in the order in which they would run, the running one included.
     pub fn queued(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         self.rqs[cpu.index()].active.iter(&self.links)
     }
 
-    /// A new task, possibly in the place of one that is gone.
-    pub(crate) fn add_task(&mut self, task: TaskId, policy: Option<RtPolicy>) {
-        if let Some(entity) = self.tasks.get_mut(task.index()) {
-            *entity = RtEntity::default();
-        }
-        self.set_policy(task, policy);
-    }
-
     /// Makes the task one of this class (`None`: of another); it must not be queued.
-    pub(crate) fn set_policy(&mut self, task: TaskId, policy: Option<RtPolicy>) {
-        if policy.is_none() && !self.in_use {
-            return;
-        }
+    fn set_policy(&mut self, task: TaskId, policy: Option<RtPolicy>) {
         if self.tasks.len() <= task.index() {
+            if policy.is_none() {
+                return;
+            }
             self.tasks.resize(task.index() + 1, RtEntity::default());
             self.links.resize(task.index() + 1, Link::default());
         }
-        self.in_use = true;
-        let rr_timeslice = self.rr_timeslice;
         let entity = &mut self.tasks[task.index()];
         if entity.policy.is_none() {
-            entity.time_slice = rr_timeslice;
+            entity.time_slice = self.rr_timeslice;
         }
         entity.policy = policy;
     }
@@ -211,8 +169,8 @@ impl Rt {
         self.policy(task).map_or(MAX_RT_PRIO, RtPolicy::prio)
     }
 
-    /// `enqueue_task_rt`.
-    pub(crate) fn enqueue(&mut self, cpu: CpuId, task: TaskId, head: bool, now: Nanos) {
+    /// `enqueue_rt_entity`.
+    fn enqueue_rt_entity(&mut self, cpu: CpuId, task: TaskId, head: bool, now: Nanos) {
         let prio = self.prio(task);
         if self.tasks[task.index()].on_rq || prio == MAX_RT_PRIO {
             return;
@@ -224,9 +182,8 @@ impl Rt {
         rq.nr_running += 1;
     }
 
-    /// `dequeue_task_rt`.
-    pub(crate) fn dequeue(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
-        self.update_curr(cpu, now);
+    /// `dequeue_rt_entity`.
+    fn dequeue_rt_entity(&mut self, cpu: CpuId, task: TaskId) {
         let prio = self.prio(task);
         if !std::mem::take(&mut self.tasks[task.index()].on_rq) {
             return;
@@ -237,7 +194,7 @@ impl Rt {
     }
 
     /// `requeue_task_rt`.
-    fn requeue(&mut self, cpu: CpuId, task: TaskId, head: bool) {
+    fn requeue_task_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
         let prio = self.prio(task);
         if self.tasks[task.index()].on_rq {
             let rq = &mut self.rqs[cpu.index()];
@@ -246,13 +203,8 @@ impl Rt {
         }
     }
 
-    /// `yield_task_rt`.
-    pub(crate) fn yield_task(&mut self, cpu: CpuId, task: TaskId) {
-        self.requeue(cpu, task, false);
-    }
-
-    /// `pick_task_rt`: who would run; nobody while the class is throttled.
-    pub(crate) fn pick(&self, cpu: CpuId) -> Option<TaskId> {
+    /// `pick_task_rt`: the first task of the best priority; none while the class is throttled.
+    fn pick(&self, cpu: CpuId) -> Option<TaskId> {
         let rq = &self.rqs[cpu.index()];
         if rq.throttled {
             None
@@ -262,13 +214,13 @@ impl Rt {
     }
 
     /// `put_prev_task_rt` and `set_next_task_rt`.
-    pub(crate) fn set_curr(&mut self, cpu: CpuId, next: Option<TaskId>, now: Nanos) {
-        self.update_curr(cpu, now);
+    fn set_curr(&mut self, core: &mut Core, cpu: CpuId, next: Option<TaskId>, now: Nanos) {
+        self.update_curr_rt(cpu, now);
         let rq = &mut self.rqs[cpu.index()];
         if rq.curr == next {
             return;
         }
-        rq.avg.update_class(now, rq.curr.is_some(), &self.signals);
+        core.update_rt_rq_load_avg(cpu, next.is_some(), now);
         rq.curr = next;
         if let Some(task) = next {
             self.tasks[task.index()].exec_start = now;
@@ -276,7 +228,7 @@ impl Rt {
     }
 
     /// `update_curr_rt`. Whether the class has now used up its time.
-    pub(crate) fn update_curr(&mut self, cpu: CpuId, now: Nanos) -> bool {
+    fn update_curr_rt(&mut self, cpu: CpuId, now: Nanos) -> bool {
         let Some(task) = self.rqs[cpu.index()].curr else { return false };
         let entity = &mut self.tasks[task.index()];
         let delta = now.saturating_sub(entity.exec_start);
@@ -288,26 +240,23 @@ impl Rt {
         self.charge(cpu, delta)
     }
 
-    /// `task_tick_rt`.
-    pub(crate) fn tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
-        let Some(task) = self.rqs[cpu.index()].curr else { return Resched::No };
-        let mut wish = if self.update_curr(cpu, now) { Resched::Full } else { Resched::No };
-        self.rqs[cpu.index()].avg.update_class(now, true, &self.signals);
+    /// `task_tick_rt` after its accounting: whether a round-robin slice is used up and others have its priority.
+    fn tick_slice(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let (rr_timeslice, prio) = (self.rr_timeslice, self.prio(task));
         let entity = &mut self.tasks[task.index()];
         if !entity.policy.is_some_and(|policy| policy.round_robin) {
-            return wish;
+            return false;
         }
         entity.time_slice = entity.time_slice.saturating_sub(1);
         if entity.time_slice > 0 {
-            return wish;
+            return false;
         }
         entity.time_slice = rr_timeslice;
-        if entity.on_rq && !self.rqs[cpu.index()].active.alone(prio) {
-            self.requeue(cpu, task, false);
-            wish = Resched::Full;
+        let expired = entity.on_rq && !self.rqs[cpu.index()].active.alone(prio);
+        if expired {
+            self.requeue_task_rt(cpu, task, false);
         }
-        wish
+        expired
     }
 
     /// The best priority queued on the CPU (`rt_rq->highest_prio.curr`).

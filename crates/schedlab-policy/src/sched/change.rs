@@ -5,64 +5,107 @@
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
+use super::pick::Serve;
+use super::{Sched, TaskAttr, WakeKind};
+use crate::class::{ClassId, ClassList};
 use crate::fair::{Dequeue, Enqueue};
 use crate::group_id::GroupId;
-use crate::{FairPolicy, Resched, Sched, WakeKind};
+use crate::rt::RtPolicy;
+use crate::{FairPolicy, Resched};
 
-impl Sched {
+impl<L: ClassList> Sched<L> {
     /// `set_user_nice`. [`Resched`] is for the task's CPU, here and below.
     pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
-        let resched = self.fair.set_user_nice(task, nice, now);
-        self.tasks[task.index()].attr.nice = self.fair.entity(task).nice;
-        // Its check for preemption may have let delayed tasks go (7.x), here and below.
-        self.sync(self.cpu_of(task));
-        resched
+        self.core.tasks[task.index()].attr.nice = nice.clamp(-20, 19);
+        self.every_class().reweight_task(task, nice, now)
     }
 
     /// `sched_setscheduler` to a policy of the fair class.
     pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
-        self.tasks[task.index()].attr.policy = policy;
-        let resched = match self.rt.policy(task) {
-            Some(_) => self.leave_rt(task, policy, now),
-            None => self.fair.set_policy(task, policy, now),
-        };
-        self.sync(self.cpu_of(task));
+        let attr = TaskAttr { policy, rt: None, other: None, ..self.core.attr(task).clone() };
+        let resched = self.set_scheduler(task, attr, now);
         // Whether the CPU has SCHED_IDLE tasks only may have changed without its number of tasks.
-        self.refresh_idle(self.cpu_of(task));
+        self.core.refresh_idle(self.cpu_of(task));
         resched
+    }
+
+    /// `sched_setscheduler` to a policy of the real-time class.
+    pub fn set_rt_policy(&mut self, task: TaskId, policy: RtPolicy, now: Nanos) -> Resched {
+        let attr = TaskAttr { rt: Some(policy), other: None, ..self.core.attr(task).clone() };
+        self.set_scheduler(task, attr, now)
+    }
+
+    /// `__sched_setscheduler`: the policies of `attr`, and the class that takes them.
+    pub fn set_scheduler(&mut self, task: TaskId, attr: TaskAttr, now: Nanos) -> Resched {
+        let (old, class) = (self.core.class_of(task), self.class_for(&attr));
+        let before = std::mem::replace(&mut self.core.tasks[task.index()].attr, attr.clone());
+        let resched = if old == class {
+            self.class(class).prio_changed(task, &before, &attr, now)
+        } else {
+            self.change_class(task, (old, class), &attr, now)
+        };
+        self.complete_views();
+        resched
+    }
+
+    /// `__sched_setscheduler` from one class to another (`check_class_changed`).
+    fn change_class(&mut self, task: TaskId, (old, new): (ClassId, ClassId), attr: &TaskAttr, now: Nanos) -> Resched {
+        let cpu = self.cpu_of(task);
+        self.class(old).switching_from(task, now);
+        let (queued, running) = (self.on_rq(task), self.curr(cpu) == Some(task));
+        if queued {
+            self.class(old).dequeue_task(cpu, task, Dequeue { save: true, ..Dequeue::default() }, now);
+        }
+        if running {
+            self.put_prev_task(cpu, now);
+        }
+        self.class(old).switched_from(task, now);
+        self.core.set_class(task, new);
+        self.class(new).switching_to(task, attr, queued, now);
+        if queued {
+            self.class(new).enqueue_task(cpu, task, Enqueue::default(), now);
+        }
+        if running {
+            self.class(new).set_next_task(cpu, task, false, now);
+            self.core.set_curr(cpu, Some(task));
+            self.serve(Serve::Update { record: false }, cpu, now);
+        }
+        if queued {
+            self.class(new).switched_to(cpu, task, running, now)
+        } else {
+            Resched::No
+        }
     }
 
     /// `sched_setattr(sched_runtime)`; `None` = back to the base slice.
     pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
-        self.tasks[task.index()].attr.slice = slice;
-        self.fair.set_slice(task, slice, now)
+        self.core.tasks[task.index()].attr.slice = slice;
+        self.every_class().set_slice(task, slice, now)
     }
 
     /// `sched_move_task`: another task group, which its children to come inherit.
     pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
-        self.tasks[task.index()].attr.group = group;
-        let resched = self.fair.sched_move_task(task, group, now);
-        self.sync(self.cpu_of(task));
-        resched
+        self.core.tasks[task.index()].attr.group = group;
+        self.every_class().task_change_group(task, group, now)
     }
 
     /// `sched_setaffinity`. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
     /// there with [`Sched::move_task`] (the kernel's stopper). A set without any CPU of the machine changes nothing.
     pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
-        let all = *self.topology.all();
+        let all = *self.core.topology.all();
         let wanted = affinity.map_or(all, |mask| mask.and(&all));
         if wanted.is_empty() {
             return None;
         }
-        let before = self.tasks[task.index()].affinity.take();
-        self.tasks[task.index()].set_affinity(Some(&wanted), &self.topology);
-        if before != self.tasks[task.index()].affinity {
-            self.fair.do_set_cpus_allowed(task, now);
+        let before = self.core.tasks[task.index()].affinity.take();
+        self.core.tasks[task.index()].set_affinity(Some(&wanted), &self.core.topology);
+        if before != self.core.tasks[task.index()].affinity {
+            self.class_of(task).set_cpus_allowed(task, now);
         }
         if wanted.has(self.cpu_of(task)) || !self.on_rq(task) {
             return None;
         }
-        self.any_and_distribute(&wanted)
+        self.core.any_and_distribute(&wanted)
     }
 
     /// `move_queued_task`: moves a queued task, taking it off its CPU first if it is running (the caller then picks on
@@ -72,17 +115,12 @@ impl Sched {
         if from == cpu || !self.on_rq(task) {
             return Resched::No;
         }
-        if self.rt.policy(task).is_some() {
-            return self.move_rt(task, from, cpu, now);
+        if self.curr(from) == Some(task) {
+            self.put_prev_task(from, now);
         }
-        if self.fair.curr(from) == Some(task) {
-            self.fair.put_prev_task(from, now);
-        }
-        self.fair.dequeue_task(from, task, Dequeue { migrating: true, ..Dequeue::default() }, now);
-        self.sync(from);
+        self.class_of(task).dequeue_task(from, task, Dequeue { migrating: true, ..Dequeue::default() }, now);
         self.set_task_cpu(task, cpu, now);
-        self.fair.enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
-        self.sync(cpu);
+        self.class_of(task).enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
         self.wakeup_preempt(cpu, task, WakeKind::Wakeup { sync: false }, false, now)
     }
 }

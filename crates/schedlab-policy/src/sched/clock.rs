@@ -8,15 +8,15 @@
 
 use schedlab_model::{CpuId, Nanos};
 
-use super::Sched;
-use crate::Resched;
+use super::{Core, Sched};
+use crate::class::ClassList;
 
-impl Sched {
+impl<L: ClassList> Sched<L> {
     /// The time by the CPU's clock for the `__schedule` that begins now. Whatever looked at its queue since a check asked to
     /// skip the update has updated the clock itself.
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos) -> Nanos {
-        match self.rqs[cpu.index()].skip.take() {
-            Some(skipped) if !self.rt.in_use() => skipped.max(self.fair.seen(cpu)).min(now),
+        match self.core.rqs[cpu.index()].skip.take() {
+            Some(skipped) if !self.core.is_mixed() => skipped.max(self.clock_updated(cpu)).min(now),
             _ => now,
         }
     }
@@ -25,27 +25,19 @@ impl Sched {
     #[inline]
     #[must_use]
     pub fn decided(&self) -> usize {
-        self.fair.decisions.as_ref().map_or(0, Vec::len)
+        self.core.log.len()
     }
 
     /// Decisions recorded after the first `from` were made now, by whichever clock they charged.
     #[inline]
     pub fn date_decisions(&mut self, from: usize, now: Nanos) {
-        if let Some(decisions) = &mut self.fair.decisions {
-            decisions.iter_mut().skip(from).for_each(|decision| decision.now = now);
-        }
+        self.core.log.set_time(from, now);
     }
+}
 
-    /// The end of `wakeup_preempt`: only a full wish counts, and a task that is still queued (or the idle task) to answer it.
-    pub(super) fn skip_after_check(&mut self, cpu: CpuId, asked: bool, wish: Resched, now: Nanos) {
-        let queued = |task| self.fair.entity(task).on_rq;
-        if (asked || wish == Resched::Full) && self.fair.curr(cpu).is_none_or(queued) {
-            self.skip_update(cpu, now);
-        }
-    }
-
+impl Core {
     /// `rq_clock_skip_update`, right after an update.
-    pub(super) fn skip_update(&mut self, cpu: CpuId, now: Nanos) {
+    pub fn skip_update(&mut self, cpu: CpuId, now: Nanos) {
         self.rqs[cpu.index()].skip = Some(now);
     }
 }
@@ -58,7 +50,7 @@ mod tests {
 
     use super::*;
     use crate::preempt_model::PreemptModel;
-    use crate::{KernelConfig, TaskAttr, Version, WakeKind};
+    use crate::{KernelConfig, Resched, TaskAttr, Version, WakeKind};
     use schedlab_model::{TaskId, Topology, MSEC, USEC};
 
     const CPU: CpuId = CpuId(0);

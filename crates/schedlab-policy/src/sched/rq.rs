@@ -1,7 +1,8 @@
-//! What one CPU knows about itself beside its fair queue (`struct rq`).
+//! What one CPU knows about itself beside the queues of its classes (`struct rq`).
 
-use crate::pelt::CAPACITY_SCALE;
-use schedlab_model::{CpuId, Nanos};
+use crate::class::MAX_CLASSES;
+use crate::pelt::{SchedAvg, CAPACITY_SCALE};
+use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// Jiffies since the start of the run: ticks of length 1/HZ.
 pub(crate) type Jiffies = u64;
@@ -12,15 +13,25 @@ const AVG_IDLE_AT_BOOT: Nanos = 1_000_000;
 /// Per-CPU state.
 #[derive(Clone, Debug)]
 pub(crate) struct Rq {
+    /// The running task; `None`: the idle task, or none between two picks.
+    pub curr: Option<TaskId>,
     /// The idle task is current.
     pub idle: bool,
     /// RQCF_REQ_SKIP is set: the clock as it was then.
     pub skip: Option<Nanos>,
     /// Something is on the wakelist.
     pub ttwu_pending: bool,
-    /// Copy of the fair class's count; the difference to it is what changed since the last look.
+    /// Runnable tasks, delayed ones included.
     pub nr_running: u32,
-    /// When the CPU was last about to go idle; 0 = it was not, or somebody has accounted for it.
+    /// The same per class.
+    pub by_class: [u32; MAX_CLASSES],
+    /// SCHED_IDLE tasks among them (`cfs.h_nr_idle`).
+    pub sched_idle: u32,
+    /// Utilisation by the real-time class (`avg_rt`).
+    pub avg_rt: SchedAvg,
+    /// Such a task runs.
+    pub rt_runs: bool,
+    /// When the CPU was last about to go idle; 0: it was not, or the spell is accounted.
     pub idle_stamp: Nanos,
     /// Average length of its idle spells, up to twice `max_idle_balance_cost`.
     pub avg_idle: Nanos,
@@ -36,7 +47,7 @@ pub(crate) struct Rq {
     pub next_balance: Jiffies,
     /// Its tick is stopped, as far as nohz balancing knows.
     pub nohz_tick_stopped: bool,
-    /// Somebody has sent it a nohz balance kick.
+    /// A nohz balance kick is on its way to it.
     pub nohz_kicked: bool,
     /// Its stopper has been asked to push a task there (`active_balance`, `push_cpu`).
     pub push_cpu: Option<CpuId>,
@@ -46,10 +57,15 @@ impl Rq {
     /// A CPU that has been idle for a long time: the machine before the run.
     pub fn new(migration_cost: Nanos) -> Self {
         Rq {
+            curr: None,
             idle: true,
             skip: None,
             ttwu_pending: false,
             nr_running: 0,
+            by_class: [0; MAX_CLASSES],
+            sched_idle: 0,
+            avg_rt: SchedAvg::default(),
+            rt_runs: false,
             idle_stamp: 1,
             avg_idle: AVG_IDLE_AT_BOOT.max(2 * migration_cost),
             wake_avg_idle: AVG_IDLE_AT_BOOT / 2,
@@ -61,6 +77,12 @@ impl Rq {
             nohz_kicked: false,
             push_cpu: None,
         }
+    }
+
+    /// `sched_idle_rq`: it has SCHED_IDLE tasks and no others.
+    #[inline]
+    pub fn only_sched_idle(&self) -> bool {
+        self.nr_running > 0 && self.sched_idle == self.nr_running
     }
 
     /// `ttwu_do_activate`'s bookkeeping: an idle spell has ended by a wakeup.

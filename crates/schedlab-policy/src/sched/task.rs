@@ -4,11 +4,12 @@ use schedlab_model::{CpuId, CpuMask, Topology};
 
 use super::rq::Jiffies;
 use super::types::TaskAttr;
+use crate::class::ClassId;
 
-/// Who wakes whom: the history `wake_wide` judges by.
+/// A task's history as a waker, which `wake_wide` judges by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wakee {
-    /// Birth of the task it woke last; 0 = none yet.
+    /// Birth number of the task it woke last; 0: none yet.
     pub last: u64,
     /// How often that changed, halved once a second.
     pub flips: u32,
@@ -21,17 +22,19 @@ pub(crate) struct Wakee {
 pub(crate) struct Task {
     /// Its number among all tasks ever added, from 1: ids are given out again, this is not.
     pub birth: u64,
+    /// Its scheduling class.
+    pub class: ClassId,
     /// `task_cpu`.
     pub cpu: CpuId,
     /// `cpus_ptr` where it is not all CPUs.
     pub affinity: Option<Box<CpuMask>>,
     /// The CPU before the last.
     pub recent_used_cpu: CpuId,
-    /// Its CPU changed in the wakeup that is under way (WF_MIGRATED, `sched_remote_wakeup`).
+    /// Its CPU has changed in the wakeup that is in progress (WF_MIGRATED).
     pub wake_migrated: bool,
     /// Wakeup history.
     pub wakee: Wakee,
-    /// What `sched_fork` hands to a child; `affinity` and `cpu` are kept above.
+    /// What a child inherits in `sched_fork`; `affinity` and `cpu` are kept above.
     pub attr: TaskAttr,
 }
 
@@ -41,6 +44,7 @@ impl Task {
         let attr = TaskAttr { affinity: None, cpu, ..attr.clone() };
         Task {
             birth: 0,
+            class: ClassId::default(),
             cpu,
             affinity: None,
             recent_used_cpu: cpu,

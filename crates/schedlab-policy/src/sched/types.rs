@@ -3,24 +3,26 @@
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
 use crate::group_id::GroupId;
-use crate::looked::Step;
+use crate::looked::{Looked, Step};
 use crate::rt::RtPolicy;
 use crate::{FairPolicy, Resched};
 
-/// What a task is born with (`struct sched_attr` and its affinity).
+/// The attributes that a task starts with (`struct sched_attr` and its affinity).
 #[derive(Clone, Debug, Default)]
 pub struct TaskAttr {
     /// Nice value, -20..=19.
     pub nice: i8,
     /// Policy.
     pub policy: FairPolicy,
-    /// Policy of the real-time class; `policy` is then the one it would return to.
+    /// Policy of the real-time class; `policy` then is the one that a change back to the fair class would restore.
     pub rt: Option<RtPolicy>,
+    /// Policy of a class that this crate does not have: the name by which the class knows it, and its parameter.
+    pub other: Option<(&'static str, i64)>,
     /// latency-nice, -20..=19; ignored by kernels without it.
     pub latency_nice: i8,
     /// Own slice (`sched_attr.sched_runtime`); `None` = base slice. Ignored by kernels without it.
     pub slice: Option<Nanos>,
-    /// CPUs it may use (`cpus_ptr`); `None` = all. A set without any CPU of the machine is refused: it means all.
+    /// CPUs it may use (`cpus_ptr`); `None` = all. A set without any CPU of the machine is refused and counts as all.
     pub affinity: Option<CpuMask>,
     /// The CPU it starts from (`task_cpu`).
     pub cpu: CpuId,
@@ -43,7 +45,7 @@ pub enum WakeKind {
 }
 
 impl WakeKind {
-    /// The same from a waker whose sleep nobody counts on (`select_task_rq_fair`: `!(current->flags & PF_EXITING)`).
+    /// The same by an exiting waker, whose sleep does not count (`select_task_rq_fair`: `!(current->flags & PF_EXITING)`).
     #[must_use]
     pub fn without_sync(self) -> Self {
         match self {
@@ -53,7 +55,7 @@ impl WakeKind {
     }
 }
 
-/// Where a task goes and what finding out took.
+/// The CPU selected for a task, and the cost of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Selection {
     /// The CPU.
@@ -65,12 +67,12 @@ pub struct Selection {
     pub rule: &'static str,
 }
 
-/// What a load-balance call did. Empty vectors own no memory.
+/// What a balancing call has done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Moves {
-    /// Tasks that changed CPU and where they came from; where they went is [`crate::Sched::cpu_of`].
+    /// Tasks that changed CPU, with the CPU they came from; the one they went to is [`crate::Sched::cpu_of`].
     pub moved: Vec<(TaskId, CpuId)>,
-    /// CPUs that a moved task, or accounting on its way, asked to reschedule.
+    /// CPUs to be rescheduled, for a task that came or for accounting on the way.
     pub resched: Vec<(CpuId, Resched)>,
     /// Domains walked (`load_balance` calls).
     pub passes: u32,
@@ -78,22 +80,24 @@ pub struct Moves {
     pub looked_at: u32,
 }
 
-/// The count of CPUs tested from one CPU, while a search goes on, and its steps if they are recorded.
+/// The CPUs that a search has tested so far, by their distance from the CPU that searches, and its steps if they are recorded.
 #[derive(Clone, Debug)]
-pub(crate) struct Tested {
+pub struct Tested {
     pub(crate) from: CpuId,
     pub(crate) counts: [u32; 5],
+    pub(crate) looked: Vec<Looked>,
     steps: Option<Vec<Step>>,
 }
 
 impl Tested {
-    pub(crate) fn new(from: CpuId) -> Self {
-        Tested { from, counts: [0; 5], steps: None }
+    pub(crate) fn new(from: CpuId, records: bool) -> Self {
+        Tested { from, counts: [0; 5], looked: Vec::new(), steps: records.then(Vec::new) }
     }
 
-    /// The same, which records its steps.
-    pub(crate) fn recording(from: CpuId) -> Self {
-        Tested { steps: Some(Vec::new()), ..Tested::new(from) }
+    /// The CPU that searches.
+    #[must_use]
+    pub fn from(&self) -> CpuId {
+        self.from
     }
 
     /// Adds a step, if they are recorded.
@@ -109,13 +113,14 @@ impl Tested {
         self.steps.is_some()
     }
 
-    /// The steps recorded.
-    pub(crate) fn into_steps(self) -> Option<Vec<Step>> {
-        self.steps
+    /// The steps recorded since the last call.
+    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
+        self.steps.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// The search has tested this CPU.
     #[inline]
-    pub(crate) fn add(&mut self, topology: &Topology, cpu: CpuId) {
+    pub fn add(&mut self, topology: &Topology, cpu: CpuId) {
         self.add_many(topology.distance(self.from, cpu), 1);
     }
 

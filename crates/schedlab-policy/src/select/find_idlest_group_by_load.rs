@@ -7,7 +7,7 @@ use schedlab_model::{CpuId, TaskId};
 
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
-use crate::Sched;
+use crate::fair::FairClass;
 
 /// Loads per capacity of a group, sleepers left out and counted, and the most spare capacity of one of its CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -17,7 +17,7 @@ struct Load {
     spare: u64,
 }
 
-impl Sched {
+impl FairClass<'_> {
     /// `sched_balance_find_dst_group`: another group than the CPU's own, or `None` to stay.
     pub(super) fn find_idlest_group_by_load(
         &self,
@@ -27,9 +27,9 @@ impl Sched {
         level: usize,
         tested: &mut Tested,
     ) -> Option<usize> {
-        let domain = self.domains.at(cpu, level);
-        let local_group = self.domains.local_group(cpu, level);
-        let affinity = self.tasks[task.index()].affinity.as_deref();
+        let domain = self.core.domains.at(cpu, level);
+        let local_group = self.core.domains.local_group(cpu, level);
+        let affinity = self.core.tasks[task.index()].affinity.as_deref();
         let (mut local, mut others) = (None, Vec::new());
         for step in 0..domain.groups.len() {
             let index = (local_group + step) % domain.groups.len();
@@ -39,7 +39,7 @@ impl Sched {
             }
             let mut load = Load::default();
             for &cpu in &group.cpus {
-                tested.add(&self.topology, cpu);
+                tested.add(&self.core.topology, cpu);
                 load.runnable += self.fair.cpu_load(cpu);
                 load.average += self.fair.rq(cpu).pelt.avg.load_avg;
                 load.spare = load.spare.max(self.capacity_spare_without(cpu, task));
@@ -59,7 +59,7 @@ impl Sched {
     /// `capacity_spare_without`: what the task itself uses there counts as spare.
     fn capacity_spare_without(&self, cpu: CpuId, task: TaskId) -> u64 {
         let entity = self.fair.entity(task);
-        let own = entity.on_rq && self.tasks[task.index()].cpu == cpu;
+        let own = entity.on_rq && self.core.tasks[task.index()].cpu == cpu;
         let used = match own {
             false => self.fair.cpu_util_cfs(cpu),
             true => {

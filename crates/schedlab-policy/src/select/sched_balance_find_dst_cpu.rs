@@ -14,12 +14,12 @@ use crate::looked::Step;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 use crate::select::rules::{GroupsBy, NumaSlack};
-use crate::Sched;
+use crate::fair::FairClass;
 
 /// Groups beside the own and the chosen one that a record names.
 const GROUPS_TOLD: usize = 6;
 
-impl Sched {
+impl FairClass<'_> {
     /// `sched_balance_find_dst_cpu`, from the highest domain of `cpu`, which has one.
     pub(super) fn sched_balance_find_dst_cpu(
         &mut self,
@@ -28,14 +28,14 @@ impl Sched {
         (mut cpu, prev): (CpuId, CpuId),
         tested: &mut Tested,
     ) -> CpuId {
-        let mut below = self.domains.depth(cpu);
-        let allowed = self.tasks[task.index()].affinity.as_deref();
-        if below == 0 || allowed.is_some_and(|mask| !mask.intersects(&self.domains.at(cpu, below - 1).span)) {
+        let mut below = self.core.domains.depth(cpu);
+        let allowed = self.core.tasks[task.index()].affinity.as_deref();
+        if below == 0 || allowed.is_some_and(|mask| !mask.intersects(&self.core.domains.at(cpu, below - 1).span)) {
             return prev;
         }
         while below > 0 {
             let level = below - 1;
-            let found = match self.rules.groups_by {
+            let found = match self.core.rules.groups_by {
                 GroupsBy::Type => self.sched_balance_find_dst_group(task, cpu, level, tested),
                 GroupsBy::Load => self.find_idlest_group_by_load(task, kind, cpu, level, tested),
             };
@@ -45,9 +45,9 @@ impl Sched {
             let new = found.map(|group| self.sched_balance_find_dst_group_cpu(task, cpu, level, group, tested));
             match new {
                 Some(new) if new != cpu => {
-                    let weight = self.domains.at(cpu, level).weight;
+                    let weight = self.core.domains.at(cpu, level).weight;
                     cpu = new;
-                    below = (0..self.domains.depth(cpu)).filter(|l| self.domains.at(cpu, *l).weight < weight).count();
+                    below = (0..self.core.domains.depth(cpu)).filter(|l| self.core.domains.at(cpu, *l).weight < weight).count();
                 }
                 _ => below = level,
             }
@@ -58,8 +58,8 @@ impl Sched {
     /// The steps of `sched_balance_find_dst_group`: the own group, some others, and the one that it chose last.
     #[cold]
     fn group_steps(&self, cpu: CpuId, level: usize, found: Option<usize>) -> Vec<Step> {
-        let (domain, function) = (self.domains.at(cpu, level), self.fair.config.version.names.idlest_group);
-        let (local, count) = (self.domains.local_group(cpu, level), domain.groups.len());
+        let (domain, function) = (self.core.domains.at(cpu, level), self.fair.config.version.names.idlest_group);
+        let (local, count) = (self.core.domains.local_group(cpu, level), domain.groups.len());
         let step = |group: usize, answer| {
             let which = if group == local { "own group" } else { "another group" };
             Step::of(function, cpu, which, answer).about(&domain.groups[group].cpus)
@@ -79,9 +79,9 @@ impl Sched {
         level: usize,
         tested: &mut Tested,
     ) -> Option<usize> {
-        let domain = self.domains.at(cpu, level);
-        let local_group = self.domains.local_group(cpu, level);
-        let affinity = self.tasks[task.index()].affinity.as_deref();
+        let domain = self.core.domains.at(cpu, level);
+        let local_group = self.core.domains.local_group(cpu, level);
+        let affinity = self.core.tasks[task.index()].affinity.as_deref();
         let (mut local, mut idlest) = (None::<GroupStats>, None::<(usize, GroupStats)>);
         for step in 0..domain.groups.len() {
             let index = (local_group + step) % domain.groups.len();
@@ -89,11 +89,11 @@ impl Sched {
             if affinity.is_some_and(|mask| !mask.intersects(&group.mask)) {
                 continue;
             }
-            group.cpus.iter().for_each(|cpu| tested.add(&self.topology, *cpu));
+            group.cpus.iter().for_each(|cpu| tested.add(&self.core.topology, *cpu));
             let stats = self.update_sg_wakeup_stats(group, domain.imbalance_pct, task);
             if index == local_group {
                 local = Some(stats);
-            } else if idlest.is_none_or(|(_, best)| update_pick_idlest(&best, &stats, self.rules.idlest_by_util)) {
+            } else if idlest.is_none_or(|(_, best)| update_pick_idlest(&best, &stats, self.core.rules.idlest_by_util)) {
                 idlest = Some((index, stats));
             }
         }
@@ -109,7 +109,7 @@ impl Sched {
 
     /// Groups of the same type: whether the other one is enough better.
     fn is_worth_it(&self, task: TaskId, cpu: CpuId, level: usize, local: &GroupStats, idlest: &GroupStats) -> bool {
-        let domain = self.domains.at(cpu, level);
+        let domain = self.core.domains.at(cpu, level);
         let pct = u64::from(domain.imbalance_pct);
         match local.kind {
             GroupType::Overloaded | GroupType::FullyBusy => {
@@ -129,14 +129,14 @@ impl Sched {
 
     /// Whether the unevenness that NUMA nodes may have keeps the task on its node.
     fn stays_on_node(&self, task: TaskId, cpu: CpuId, level: usize, local: &GroupStats, idlest: &GroupStats) -> bool {
-        let domain = self.domains.at(cpu, level);
-        match self.rules.numa_slack {
+        let domain = self.core.domains.at(cpu, level);
+        match self.core.rules.numa_slack {
             NumaSlack::None => false,
             NumaSlack::Pair => local.idle_cpus > 0,
             NumaSlack::Quarter => local.nr_running < domain.weight / 4,
             NumaSlack::PerNode => {
-                let group = &domain.groups[self.domains.local_group(cpu, level)];
-                let usable = self.tasks[task.index()].affinity.as_ref().map(|mask| mask.and(&group.mask).count());
+                let group = &domain.groups[self.core.domains.local_group(cpu, level)];
+                let usable = self.core.tasks[task.index()].affinity.as_ref().map(|mask| mask.and(&group.mask).count());
                 let allowed = usable.map_or(domain.imb_numa_nr, |n| domain.imb_numa_nr.min(n as u32));
                 let difference = u64::from(local.idle_cpus.abs_diff(idlest.idle_cpus));
                 adjust_numa_imbalance(difference, local.nr_running + 1, allowed) == 0
@@ -153,21 +153,21 @@ impl Sched {
         group: usize,
         tested: &mut Tested,
     ) -> CpuId {
-        let cpus = &self.domains.at(this, level).groups[group].cpus;
+        let cpus = &self.core.domains.at(this, level).groups[group].cpus;
         if cpus.len() == 1 {
             return cpus[0];
         }
         let (mut latest_idle, mut least_loaded) = (None::<(Nanos, CpuId)>, None::<(u64, CpuId)>);
-        for &cpu in cpus.iter().filter(|cpu| self.tasks[task.index()].allows(**cpu)) {
-            tested.add(&self.topology, cpu);
-            let idle = self.idle.is_idle(cpu);
+        for &cpu in cpus.iter().filter(|cpu| self.core.tasks[task.index()].allows(**cpu)) {
+            tested.add(&self.core.topology, cpu);
+            let idle = self.core.idle.is_idle(cpu);
             if !idle && self.choose_idle_cpu(task, cpu) {
                 let function = self.fair.config.version.names.idlest_group_cpu;
                 tested.step(|| Step::of(function, cpu, "its first", "nothing but SCHED_IDLE there: taken"));
                 return cpu;
             }
             if idle {
-                let stamp = self.rqs[cpu.index()].idle_stamp;
+                let stamp = self.core.rqs[cpu.index()].idle_stamp;
                 if latest_idle.is_none_or(|(latest, _)| stamp > latest) {
                     latest_idle = Some((stamp, cpu));
                 }

@@ -250,7 +250,7 @@ mod tests {
             let free = Task::new(&TaskAttr::default(), &topology);
             let mut bound = free.clone();
             bound.affinity = Some(Box::new(*topology.all()));
-            let (mut a, mut b) = (Tested::new(waker), Tested::new(waker));
+            let (mut a, mut b) = (Tested::new(waker, false), Tested::new(waker, false));
             let search = Search { task: &free, target, from_target: waker.0 % 2 == 0, idle_only: false };
             let fast = scan_cpus((&map, &topology), &search, budget, &mut a);
             let slow = scan_cpus((&map, &topology), &Search { task: &bound, ..search }, budget, &mut b);
@@ -276,7 +276,7 @@ mod tests {
             task.set_affinity(Some(&mask), &topology);
             let llc = map.llc_of(target);
             map.llc_mut(llc).has_idle_cores = true;
-            let mut tested = Tested::new(target);
+            let mut tested = Tested::new(target, false);
             let search = Search { task: &task, target, from_target: false, idle_only: false };
             let found = scan_cores((&mut map, &topology), &mut VisitedCores::default(), &search, &mut tested);
             let mine = |cpu: &CpuId| task.allows(*cpu);

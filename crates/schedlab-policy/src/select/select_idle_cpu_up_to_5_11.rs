@@ -11,9 +11,9 @@ use super::select_idle_sibling::searched;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;
-use crate::Sched;
+use crate::fair::FairClass;
 
-impl Sched {
+impl FairClass<'_> {
     /// What follows the CPU used recently in `select_idle_sibling`.
     pub(super) fn search_in_passes(
         &mut self,
@@ -23,14 +23,14 @@ impl Sched {
         tested: &mut Tested,
         now: Nanos,
     ) -> Option<(CpuId, &'static str)> {
-        if self.idle.llc(self.idle.llc_of(target)).cpus.len() == 1 {
+        if self.core.idle.llc(self.core.idle.llc_of(target)).cpus.len() == 1 {
             return None;
         }
-        let llc = self.idle.llc_of(target);
-        let hinted = self.idle.smt_active() && self.idle.llc(llc).has_idle_cores;
+        let llc = self.core.idle.llc_of(target);
+        let hinted = self.core.idle.smt_active() && self.core.idle.llc(llc).has_idle_cores;
         let found = self.select_idle_core_up_to_5_11(task, target, stops_early, tested);
         if hinted {
-            let cpus = &self.idle.llc(llc).cpus;
+            let cpus = &self.core.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", "the cache", found, cpus));
         }
         if let Some(cpu) = found {
@@ -43,7 +43,7 @@ impl Sched {
         let before = tested.total();
         let found =
             budget.and_then(|budget| self.select_idle_cpu_up_to_5_11(task, target, stops_early, budget, tested));
-        let (cpus, looked_at) = (&self.idle.llc(llc).cpus, tested.total() - before);
+        let (cpus, looked_at) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
         tested.step(|| match budget {
             None => {
                 let answer = "was idle for too short a time: no search";
@@ -58,8 +58,8 @@ impl Sched {
             return Some((cpu, "idle CPU search"));
         }
         let found = self.select_idle_smt_up_to_5_11(task, target, tested);
-        if self.idle.smt_active() {
-            let siblings = self.idle.threads(target);
+        if self.core.idle.smt_active() {
+            let siblings = self.core.idle.threads(target);
             tested.step(|| searched("select_idle_smt", "siblings", found, siblings));
         }
         found.map(|cpu| (cpu, "sibling of target idle"))
@@ -73,21 +73,21 @@ impl Sched {
         stops_early: bool,
         tested: &mut Tested,
     ) -> Option<CpuId> {
-        let llc = self.idle.llc_of(target);
-        if !self.idle.smt_active() || !self.idle.llc(llc).has_idle_cores {
+        let llc = self.core.idle.llc_of(target);
+        if !self.core.idle.smt_active() || !self.core.idle.llc(llc).has_idle_cores {
             return None;
         }
-        let (start, cores) = (self.idle.rank(target), self.idle.nr_cores());
-        self.visited_cores.start(cores);
-        let cpus = &self.idle.llc(llc).cpus;
+        let (start, cores) = (self.core.idle.rank(target), self.core.idle.nr_cores());
+        self.core.visited_cores.start(cores);
+        let cpus = &self.core.idle.llc(llc).cpus;
         for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
-            if !self.tasks[task.index()].allows(cpu) || self.visited_cores.has(self.idle.core_of(cpu)) {
+            if !self.core.tasks[task.index()].allows(cpu) || self.core.visited_cores.has(self.core.idle.core_of(cpu)) {
                 continue;
             }
             let mut idle = true;
-            for &thread in self.idle.threads(cpu) {
-                tested.add(&self.topology, thread);
-                idle &= self.idle.is_idle(thread);
+            for &thread in self.core.idle.threads(cpu) {
+                tested.add(&self.core.topology, thread);
+                idle &= self.core.idle.is_idle(thread);
                 if !idle && stops_early {
                     break;
                 }
@@ -95,16 +95,16 @@ impl Sched {
             if idle {
                 return Some(cpu);
             }
-            self.visited_cores.insert(self.idle.core_of(cpu));
+            self.core.visited_cores.insert(self.core.idle.core_of(cpu));
         }
-        self.idle.llc_mut(llc).has_idle_cores = false;
+        self.core.idle.llc_mut(llc).has_idle_cores = false;
         None
     }
 
     /// How many CPUs `select_idle_cpu` may look at; `None`: it gives up.
     fn pass_budget(&mut self, target: CpuId, this: CpuId, now: Nanos) -> Option<u32> {
-        let cost = self.idle.llc(self.idle.llc_of(this)).avg_scan_cost + 1;
-        if self.fair.config.has(Feature::SisAvgCpu) && self.rqs[this.index()].avg_idle / 512 < cost {
+        let cost = self.core.idle.llc(self.core.idle.llc_of(this)).avg_scan_cost + 1;
+        if self.fair.config.has(Feature::SisAvgCpu) && self.core.rqs[this.index()].avg_idle / 512 < cost {
             return None;
         }
         let limited = self.fair.config.has(Feature::SisProp);
@@ -121,11 +121,11 @@ impl Sched {
         tested: &mut Tested,
     ) -> Option<CpuId> {
         let before = tested.total();
-        let start = self.idle.rank(target);
-        let cpus = &self.idle.llc(self.idle.llc_of(target)).cpus;
+        let start = self.core.idle.rank(target);
+        let cpus = &self.core.idle.llc(self.core.idle.llc_of(target)).cpus;
         let mut found = None;
         for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
-            let allowed = self.tasks[task.index()].allows(cpu);
+            let allowed = self.core.tasks[task.index()].allows(cpu);
             if !allowed && stops_early {
                 continue;
             }
@@ -136,8 +136,8 @@ impl Sched {
             if !allowed {
                 continue;
             }
-            tested.add(&self.topology, cpu);
-            if self.idle.is_usable(cpu) {
+            tested.add(&self.core.topology, cpu);
+            if self.core.idle.is_usable(cpu) {
                 found = Some(cpu);
                 break;
             }
@@ -148,13 +148,13 @@ impl Sched {
 
     /// `select_idle_smt`.
     fn select_idle_smt_up_to_5_11(&self, task: TaskId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
-        if !self.idle.smt_active() {
+        if !self.core.idle.smt_active() {
             return None;
         }
-        let allowed = |cpu: &&CpuId| self.tasks[task.index()].allows(**cpu);
-        self.idle.threads(target).iter().filter(allowed).copied().find(|cpu| {
-            tested.add(&self.topology, *cpu);
-            self.idle.is_usable(*cpu)
+        let allowed = |cpu: &&CpuId| self.core.tasks[task.index()].allows(**cpu);
+        self.core.idle.threads(target).iter().filter(allowed).copied().find(|cpu| {
+            tested.add(&self.core.topology, *cpu);
+            self.core.idle.is_usable(*cpu)
         })
     }
 }

@@ -13,9 +13,10 @@ use crate::decision::{Decision, Verdict};
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;
-use crate::{FairPolicy, Sched};
+use crate::fair::FairClass;
+use crate::FairPolicy;
 
-impl Sched {
+impl FairClass<'_> {
     /// `select_idle_sibling`; `None` = no idle CPU was found, the target is kept.
     pub(super) fn select_idle_sibling(
         &mut self,
@@ -35,7 +36,7 @@ impl Sched {
         if let Some(recent) = self.recently_used(task, prev, target, tested) {
             return Some((recent, "recently used idle"));
         }
-        match self.rules.idle_search {
+        match self.core.rules.idle_search {
             IdleSearch::OnePass => self.search_llc(task, prev, target, tested, now),
             IdleSearch::ThreePasses { stops_early } => self.search_in_passes(task, target, stops_early, tested, now),
         }
@@ -43,20 +44,20 @@ impl Sched {
 
     /// `recent_used_cpu`, if it is idle. Prev takes its place, up to 5.14 only if so.
     fn recently_used(&mut self, task: TaskId, prev: CpuId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
-        let recent = self.tasks[task.index()].recent_used_cpu;
+        let recent = self.core.tasks[task.index()].recent_used_cpu;
         let found = recent != prev && recent != target && self.asked(task, (recent, "recently used"), target, tested);
-        if found || self.rules.recent_cpu == RecentCpu::BeforePrev {
-            self.tasks[task.index()].recent_used_cpu = prev;
+        if found || self.core.rules.recent_cpu == RecentCpu::BeforePrev {
+            self.core.tasks[task.index()].recent_used_cpu = prev;
         }
         found.then_some(recent)
     }
 
     /// Whether a CPU is in the target's cache, allowed and usable. The task was on the first two before.
     fn asked(&self, task: TaskId, (cpu, which): (CpuId, &'static str), target: CpuId, tested: &mut Tested) -> bool {
-        let reachable = cpu == target || self.topology.share_llc(cpu, target);
-        let allowed = reachable && (which != "recently used" || self.tasks[task.index()].allows(cpu));
+        let reachable = cpu == target || self.core.topology.share_llc(cpu, target);
+        let allowed = reachable && (which != "recently used" || self.core.tasks[task.index()].allows(cpu));
         if allowed {
-            tested.add(&self.topology, cpu);
+            tested.add(&self.core.topology, cpu);
         }
         let taken = allowed && self.choose_idle_cpu(task, cpu);
         tested.step(|| {
@@ -74,14 +75,14 @@ impl Sched {
     /// `choose_idle_cpu`: idle, or, depending on the version and the wakee, running SCHED_IDLE tasks only.
     pub(super) fn choose_idle_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         if self.wants_idle_only(task) {
-            self.idle.is_idle(cpu)
+            self.core.idle.is_idle(cpu)
         } else {
-            self.idle.is_usable(cpu)
+            self.core.idle.is_usable(cpu)
         }
     }
 
     pub(super) fn wants_idle_only(&self, task: TaskId) -> bool {
-        self.rules.sched_idle_cpu == SchedIdleCpu::CountsForOthers && self.fair.entity(task).policy == FairPolicy::Idle
+        self.core.rules.sched_idle_cpu == SchedIdleCpu::CountsForOthers && self.fair.entity(task).policy == FairPolicy::Idle
     }
 
     /// The SMT sibling and `select_idle_cpu` part.
@@ -93,17 +94,17 @@ impl Sched {
         tested: &mut Tested,
         now: Nanos,
     ) -> Option<(CpuId, &'static str)> {
-        let llc = self.idle.llc_of(target);
-        if self.idle.llc(llc).cpus.len() == 1 {
+        let llc = self.core.idle.llc_of(target);
+        if self.core.idle.llc(llc).cpus.len() == 1 {
             return None;
         }
         let idle_only = self.wants_idle_only(task);
-        let from_target = self.rules.search_from_target;
-        let has_idle_core = self.idle.smt_active() && self.idle.llc(llc).has_idle_cores;
-        if self.idle.smt_active() && !has_idle_core && self.topology.share_llc(prev, target) {
-            let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
-            let found = select_idle_cpu::select_idle_smt((&self.idle, &self.topology), &search, prev, tested);
-            let siblings = self.idle.threads(prev);
+        let from_target = self.core.rules.search_from_target;
+        let has_idle_core = self.core.idle.smt_active() && self.core.idle.llc(llc).has_idle_cores;
+        if self.core.idle.smt_active() && !has_idle_core && self.core.topology.share_llc(prev, target) {
+            let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only };
+            let found = select_idle_cpu::select_idle_smt((&self.core.idle, &self.core.topology), &search, prev, tested);
+            let siblings = self.core.idle.threads(prev);
             tested.step(|| searched("select_idle_smt", "siblings", found, siblings));
             if let Some(cpu) = found {
                 return Some((cpu, "sibling of prev idle"));
@@ -119,17 +120,17 @@ impl Sched {
             tested.step(|| Step::of("select_idle_cpu", target, "the cache", answer).by(Feature::SisUtil).with(numbers));
             return None;
         };
-        let search = Search { task: &self.tasks[task.index()], target, from_target, idle_only };
+        let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only };
         if has_idle_core {
             let found =
-                select_idle_cpu::scan_cores((&mut self.idle, &self.topology), &mut self.visited_cores, &search, tested);
-            let cpus = &self.idle.llc(llc).cpus;
+                select_idle_cpu::scan_cores((&mut self.core.idle, &self.core.topology), &mut self.core.visited_cores, &search, tested);
+            let cpus = &self.core.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", "the cache", found, cpus));
             return found.map(|cpu| (cpu, "idle core search"));
         }
         let before = tested.total();
-        let (found, finished) = select_idle_cpu::scan_cpus((&self.idle, &self.topology), &search, budget, tested);
-        let (cpus, looked_at) = (&self.idle.llc(llc).cpus, tested.total() - before);
+        let (found, finished) = select_idle_cpu::scan_cpus((&self.core.idle, &self.core.topology), &search, budget, tested);
+        let (cpus, looked_at) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
         tested.step(|| {
             let numbers = [("tested", looked_at.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
             searched("select_idle_cpu", "the cache", found, cpus).with(numbers)
@@ -147,7 +148,7 @@ impl Sched {
             budget = self.sis_prop_budget(target, this, now);
         }
         if self.fair.config.has(Feature::SisUtil) {
-            budget = self.idle.llc(self.idle.llc_of(target)).nr_idle_scan;
+            budget = self.core.idle.llc(self.core.idle.llc_of(target)).nr_idle_scan;
             if budget == 0 {
                 return None;
             }
@@ -159,7 +160,7 @@ impl Sched {
     pub(super) fn explain_budget(&mut self, task: TaskId, target: CpuId, budget: Option<u32>, now: Nanos) {
         let features = [Feature::SisUtil, Feature::SisProp];
         let feature = features.into_iter().find(|feature| self.fair.config.has(*feature));
-        let width = self.idle.llc(self.idle.llc_of(target)).cpus.len() as i64;
+        let width = self.core.idle.llc(self.core.idle.llc_of(target)).cpus.len() as i64;
         let may = i64::from(budget.unwrap_or(0)).min(width);
         let rule = if budget.is_none() { "too busy to search" } else { "CPUs the search may test" };
         let compared = [("may test", may), ("CPUs of the cache", width)];
@@ -169,9 +170,9 @@ impl Sched {
     /// SIS_PROP: in proportion to the waker's recent idle time and the cost of its past searches.
     pub(super) fn sis_prop_budget(&mut self, target: CpuId, this: CpuId, now: Nanos) -> u32 {
         let idle =
-            if self.rules.prop_by_avg_idle { self.rqs[this.index()].avg_idle / 512 } else { self.aged_idle(this, now) };
-        let width = self.idle.llc(self.idle.llc_of(target)).cpus.len() as u64;
-        let cost = self.idle.llc(self.idle.llc_of(this)).avg_scan_cost + 1;
+            if self.core.rules.prop_by_avg_idle { self.core.rqs[this.index()].avg_idle / 512 } else { self.aged_idle(this, now) };
+        let width = self.core.idle.llc(self.core.idle.llc_of(target)).cpus.len() as u64;
+        let cost = self.core.idle.llc(self.core.idle.llc_of(this)).avg_scan_cost + 1;
         let span = width * idle;
         let nr = if span > 4 * cost { span / cost } else { 4 };
         u32::try_from(nr - 1).unwrap_or(u32::MAX)
@@ -179,8 +180,8 @@ impl Sched {
 
     /// `wake_avg_idle`, which halves each jiffy.
     fn aged_idle(&mut self, this: CpuId, now: Nanos) -> Nanos {
-        let jiffies = self.jiffies(now);
-        let rq = &mut self.rqs[this.index()];
+        let jiffies = self.core.jiffies(now);
+        let rq = &mut self.core.rqs[this.index()];
         let age = jiffies.saturating_sub(rq.wake_stamp);
         if age > 0 {
             rq.wake_avg_idle = rq.wake_avg_idle.checked_shr(age.min(64) as u32).unwrap_or(0);
@@ -191,11 +192,11 @@ impl Sched {
 
     /// A search that was not cut short is remembered by its cost, and from 5.14 on charged to the idle time.
     pub(super) fn account_scan(&mut self, this: CpuId, tested: u32) {
-        let time = self.balance_cost.per_cpu * u64::from(tested);
-        let rq = &mut self.rqs[this.index()];
+        let time = self.core.balance_cost.per_cpu * u64::from(tested);
+        let rq = &mut self.core.rqs[this.index()];
         rq.wake_avg_idle = rq.wake_avg_idle.saturating_sub(time);
-        let llc = self.idle.llc_of(this);
-        let llc = self.idle.llc_mut(llc);
+        let llc = self.core.idle.llc_of(this);
+        let llc = self.core.idle.llc_mut(llc);
         llc.avg_scan_cost = (llc.avg_scan_cost as i64 + ((time as i64 - llc.avg_scan_cost as i64) >> 3)).max(0) as u64;
     }
 }

@@ -10,9 +10,9 @@ use crate::features::Feature;
 use crate::looked::Step;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Tested;
-use crate::Sched;
+use crate::fair::FairClass;
 
-impl Sched {
+impl FairClass<'_> {
     /// `wake_affine` in the smallest domain that spans both CPUs.
     pub(super) fn wake_affine(
         &self,
@@ -29,7 +29,7 @@ impl Sched {
                 return (cpu, rule);
             }
         }
-        let pct = self.domains.at(this, level).imbalance_pct;
+        let pct = self.core.domains.at(this, level).imbalance_pct;
         if self.fair.config.has(Feature::WaWeight) {
             let loads @ [here, there] = self.effective_loads(task, (this, prev), sync, pct);
             // sync adds 1 to the right side, which only breaks a tie.
@@ -46,9 +46,9 @@ impl Sched {
 
     /// The target, the rule, and the answer in words.
     fn wake_affine_idle(&self, this: CpuId, prev: CpuId, sync: bool) -> Option<(CpuId, &'static str, &'static str)> {
-        let share = self.topology.share_llc(this, prev);
-        if share && self.available_idle(this) {
-            return Some(match self.available_idle(prev) {
+        let share = self.core.topology.share_llc(this, prev);
+        if share && self.core.available_idle(this) {
+            return Some(match self.core.available_idle(prev) {
                 true => (prev, "wake_affine: both idle", "idle as the waker's: target"),
                 false => (this, "wake_affine: this idle", "idle: target"),
             });
@@ -56,14 +56,14 @@ impl Sched {
         if sync && self.nr_undelayed(this) == 1 {
             return Some((this, "wake_affine: sync", "its only task is about to sleep: target"));
         }
-        let prev_idle = self.rules.affine_prev_idle && self.available_idle(prev);
+        let prev_idle = self.core.rules.affine_prev_idle && self.core.available_idle(prev);
         prev_idle.then_some((prev, "wake_affine: prev idle", "idle: target"))
     }
 
     /// `nr_running`, without delayed tasks where the version discounts them.
     fn nr_undelayed(&self, cpu: CpuId) -> u32 {
-        let nr = self.rqs[cpu.index()].nr_running;
-        if !self.rules.affine_skips_delayed || nr <= 1 {
+        let nr = self.core.rqs[cpu.index()].nr_running;
+        if !self.core.rules.affine_skips_delayed || nr <= 1 {
             return nr;
         }
         nr - self.fair.cfs_tasks(cpu).filter(|task| self.fair.entity(*task).sched_delayed).count() as u32

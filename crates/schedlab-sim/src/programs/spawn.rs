@@ -80,6 +80,7 @@ fn start_task<S: Sink>(
         affinity: spec.affinity,
         cpu: first_cpu(programs, spec, kernel.cpus.len()),
         group: kernel.cgroups.of(spec.cgroup.as_deref(), start.workload as usize),
+        ..TaskAttr::default()
     };
     let new = kernel::Start {
         attr,

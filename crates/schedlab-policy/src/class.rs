@@ -1,0 +1,274 @@
+//! The interface between core code and a scheduling class (`struct sched_class`, kernel/sched/sched.h).
+//!
+//! A class keeps its own runqueues and task state and sees the rest of the scheduler as a [`Core`]. Core code walks the
+//! classes from the highest to the lowest ([`ClassList`]) and names none of them. Calls are dispatched statically; a
+//! class that no task has ever been of costs a branch. `idle` is the last class of every list; where the running or the
+//! next task is asked for, `None` is the idle task.
+
+mod idle;
+mod list;
+
+pub use idle::{Idle, IDLE_TASK};
+pub use list::{Ask, AskEach, ClassList, EachClass, Visit};
+
+use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+
+use crate::fair::{Dequeue, Enqueue, QueueView, WakeFlags};
+use crate::group_id::GroupId;
+use crate::sched::types::Tested;
+use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
+
+/// The most classes that a list can have.
+pub const MAX_CLASSES: usize = 6;
+
+/// A class's place in its list, 0 the highest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct ClassId(pub u8);
+
+impl ClassId {
+    /// The same as an index.
+    #[inline]
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// A scheduling class. The verbs are the kernel's; `cpu` is the runqueue, locked and with its clock at `now`.
+///
+/// Every class knows every task from [`SchedClass::task_new`] on, whichever class the task is of. A class reports the
+/// number of its runnable tasks to [`Core::set_nr_running`] whenever that may have changed.
+#[allow(unused_variables)]
+pub trait SchedClass {
+    /// The place that the class has been given in its list.
+    fn id(&self) -> ClassId;
+
+    /// Gives the class its place.
+    fn set_id(&mut self, id: ClassId);
+
+    /// Whether a task with these attributes is of this class; the highest class that says so takes it.
+    fn takes(&self, attr: &TaskAttr) -> bool;
+
+    /// `__sched_fork`: a task is created, possibly in the place of one that is gone; `mine` if it is of this class.
+    fn task_new(&mut self, core: &mut Core, task: TaskId, attr: &TaskAttr, mine: bool) {}
+
+    /// `task_fork`: the task is a child of what runs on `cpu`. The request is for that CPU.
+    fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> Resched {
+        Resched::No
+    }
+
+    /// `task_dead`: a task of this class has exited and does not run any more.
+    fn task_dead(&mut self, core: &mut Core, task: TaskId) {}
+
+    /// Whether the task is queued or running in this class, or still queued because its dequeue is delayed.
+    fn on_rq(&self, task: TaskId) -> bool;
+
+    /// `enqueue_task`.
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos);
+
+    /// `dequeue_task`. False: the task sleeps but stays queued.
+    fn dequeue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool;
+
+    /// `yield_task`: the running task gives way to others of its class.
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {}
+
+    /// `wakeup_preempt`: whether a task of this class that has just been queued preempts the running one, which is of
+    /// this class too or the idle task. `need_resched`: TIF_NEED_RESCHED is set already.
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: WakeFlags,
+        need_resched: bool,
+        now: Nanos,
+    ) -> Resched;
+
+    /// `select_task_rq`: where a task that may use several CPUs goes, and by which rule. `tested.from()` is the CPU that
+    /// executes the search.
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        kind: WakeKind,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> (CpuId, &'static str) {
+        (core.cpu_of(task), "last CPU")
+    }
+
+    /// `migrate_task_rq` and `set_task_rq`: the task now belongs to another CPU. Called for every class but one that has moved
+    /// the task by itself.
+    fn migrate_task_rq(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, now: Nanos) {}
+
+    /// `balance` of a class whose last task is leaving the CPU, before the pick: fetches tasks from other CPUs.
+    fn balance(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// The same once every class has found nothing to run (`sched_balance_newidle`).
+    fn sched_balance_newidle(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// `pick_task`: the task of this class that would run.
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId>;
+
+    /// `pick_next_task` where the running task, if any, is of this class: picks, puts the one and sets the other.
+    fn pick_next_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        let (prev, next) = (core.curr(cpu), self.pick_task(core, cpu, now));
+        if prev != next {
+            if let Some(prev) = prev {
+                self.put_prev_task(core, cpu, prev, now);
+            }
+            if let Some(next) = next {
+                self.set_next_task(core, cpu, next, true, now);
+            }
+        }
+        next
+    }
+
+    /// `put_prev_task`: the running task leaves the CPU, back into the queue if it is still runnable.
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, now: Nanos);
+
+    /// `set_next_task`: the task gets the CPU; `first`: it was picked, not merely requeued while it runs.
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, next: TaskId, first: bool, now: Nanos);
+
+    /// The balance callback that a pick of this class has queued (`rt_queue_push_tasks`).
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// `task_woken`, after the preemption check of a wakeup.
+    fn task_woken(&mut self, core: &mut Core, task: TaskId, need_resched: bool, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// `task_tick`, for the running task.
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId, now: Nanos) -> Resched {
+        Resched::No
+    }
+
+    /// `update_curr`: charges the running task.
+    fn update_curr(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {}
+
+    /// `switching_from`, before anything else of a change of class: a delayed dequeue ends.
+    fn switching_from(&mut self, core: &mut Core, task: TaskId, now: Nanos) {}
+
+    /// `switched_from`: the task, off the queue, leaves the class.
+    fn switched_from(&mut self, core: &mut Core, task: TaskId, now: Nanos) {}
+
+    /// `switching_to`: the task, off the queue, becomes one of this class; `queued` if it will be queued at once.
+    fn switching_to(&mut self, core: &mut Core, task: TaskId, attr: &TaskAttr, queued: bool, now: Nanos) {}
+
+    /// `switched_to`: whether the task, queued or running in its new class, asks for a reschedule.
+    fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, running: bool, now: Nanos) -> Resched;
+
+    /// `__sched_setscheduler` within the class, `prio_changed` included.
+    fn prio_changed(&mut self, core: &mut Core, task: TaskId, old: &TaskAttr, attr: &TaskAttr, now: Nanos) -> Resched {
+        Resched::No
+    }
+
+    /// `set_user_nice` (`reweight_task`); called for every class.
+    fn reweight_task(&mut self, core: &mut Core, task: TaskId, nice: i8, now: Nanos) -> Resched {
+        Resched::No
+    }
+
+    /// `sched_setattr(sched_runtime)`; called for every class.
+    fn set_slice(&mut self, core: &mut Core, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
+        Resched::No
+    }
+
+    /// `task_change_group`; called for every class.
+    fn task_change_group(&mut self, core: &mut Core, task: TaskId, group: GroupId, now: Nanos) -> Resched {
+        Resched::No
+    }
+
+    /// `set_cpus_allowed`.
+    fn set_cpus_allowed(&mut self, core: &mut Core, task: TaskId, now: Nanos) {}
+
+    /// Whether the classes below go first on the CPU for now (`dl_server`); if they have nobody, this class runs.
+    fn defers(&self, cpu: CpuId) -> bool {
+        false
+    }
+
+    /// `dl_server_start`, `dl_server_stop`: whether the classes below have anything queued on the CPU.
+    fn server_queued(&mut self, core: &mut Core, cpu: CpuId, queued: bool, now: Nanos) {}
+
+    /// `dl_server_update`: charges the server of the classes below for what ran; `runs`: one of them runs from now on.
+    /// `record`: at a tick or before a pick, where a change of [`SchedClass::defers`] is recorded.
+    fn server_update(&mut self, core: &mut Core, cpu: CpuId, runs: bool, record: bool, now: Nanos) -> Resched {
+        Resched::No
+    }
+
+    /// `clear_tsk_need_resched`, after a pick.
+    fn clear_resched(&mut self, core: &mut Core, cpu: CpuId) {}
+
+    /// When the class last updated the runqueue's clock on the CPU.
+    fn clock_updated(&self, cpu: CpuId) -> Nanos {
+        0
+    }
+
+    /// The idle task is switched in or out; called for every class.
+    fn idle_changed(&mut self, core: &mut Core, cpu: CpuId, idle: bool, now: Nanos) {}
+
+    /// When the class next wants [`SchedClass::timer_expired`] to be called.
+    fn next_timer(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// The timers of the class that are due fire.
+    fn timer_expired(&mut self, core: &mut Core, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// The bandwidth timers that are due fire; the CPUs on which that has queued tasks.
+    fn bandwidth_timers(&mut self, core: &mut Core, now: Nanos) -> Vec<CpuId> {
+        Vec::new()
+    }
+
+    /// The task work that a throttled group asks of its running task; whether the task has left its queue
+    /// (`throttle_cfs_rq_work`).
+    fn throttle_work(&mut self, core: &mut Core, task: TaskId, now: Nanos) -> bool {
+        false
+    }
+
+    /// `active_load_balance_cpu_stop`: the stopper of `cpu` pushes a task to `dest`.
+    fn active_load_balance_cpu_stop(&mut self, core: &mut Core, cpu: CpuId, dest: CpuId, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// `sched_balance_domains` (`rebalance_domains`), after the tick; `idle`: the CPU was idle at the tick.
+    fn sched_balance_domains(&mut self, core: &mut Core, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// `nohz_balancer_kick`, at the tick of a busy CPU: the idle CPU that balances for the others.
+    fn nohz_balancer_kick(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<CpuId> {
+        None
+    }
+
+    /// `nohz_idle_balance`: `cpu` balances for every idle CPU that is due.
+    fn nohz_idle_balance(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        Moves::default()
+    }
+
+    /// Hands what the class has recorded by itself to the log.
+    fn drain_log(&mut self, core: &mut Core) {}
+
+    /// Records from now on, or no longer; `views` with its queue.
+    fn set_log(&mut self, core: &mut Core, on: bool, views: bool) {}
+
+    /// Adds what the class has queued on the CPU to a view of its runqueue. Tasks are named by their ids.
+    fn view(&self, core: &Core, view: &mut QueueView) {}
+
+    /// Whether the timers of the task have no slack (`rt_or_dl_task_policy`).
+    fn is_precise(&self) -> bool {
+        false
+    }
+}
+
+/// The pid by which a view names a task until it is renamed.
+pub(crate) fn view_pid(task: TaskId) -> Pid {
+    task.0 as Pid
+}

@@ -1,0 +1,323 @@
+//! The fair class as one of the classes: the kernel's verbs on its queues, with placement and balancing, which look at
+//! the rest of the scheduler too (`fair_sched_class`).
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::{Dequeue, Enqueue, Fair, QueueView, WakeFlags};
+use crate::class::{view_pid, ClassId, SchedClass};
+use crate::group_id::GroupId;
+use crate::sched::types::Tested;
+use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
+
+/// The fair class together with what the classes share.
+pub(crate) struct FairClass<'a> {
+    pub fair: &'a mut Fair,
+    pub core: &'a mut Core,
+}
+
+impl FairClass<'_> {
+    /// After anything that may have changed the CPU's queue or recorded a decision.
+    #[inline(always)]
+    pub(crate) fn sync(&mut self, cpu: CpuId) {
+        let q = &self.fair.rqs[cpu.index()];
+        self.core.rqs[cpu.index()].sched_idle = q.idle_h_nr_running;
+        self.core.set_nr_running(cpu, self.fair.class, q.h_nr_running);
+        if self.core.is_recording() {
+            self.drain_log();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn drain_log(&mut self) {
+        let decisions = self.fair.decisions.as_mut().map(std::mem::take).unwrap_or_default();
+        let mut views = self.fair.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
+        decisions.into_iter().for_each(|decision| self.core.log.push(decision, views.next()));
+    }
+
+    /// `set_task_cpu` of a task of this class that is not queued; whether the CPU changed.
+    pub(crate) fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId, now: Nanos) {
+        if let Some(from) = self.core.set_task_cpu(task, cpu) {
+            self.fair.migrate_load_avg(task, now);
+            self.fair.migrate_task_rq(task, from, cpu);
+        }
+    }
+
+    /// `put_prev_task`: the CPU has no running task then.
+    pub(crate) fn put_prev(&mut self, cpu: CpuId, now: Nanos) {
+        self.fair.put_prev_task(cpu, now);
+        self.core.set_curr(cpu, None);
+        self.sync(cpu);
+    }
+
+    /// `wakeup_preempt` of a task that is not the first of its class on the CPU, perhaps.
+    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags, now: Nanos) -> Resched {
+        self.sync(cpu);
+        match self.core.preempts_by_class(cpu, task, now) {
+            Some(resched) => resched,
+            None => self.check_preempt(cpu, task, flags, false, now),
+        }
+    }
+
+    #[inline(always)]
+    fn check_preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags, need_resched: bool, now: Nanos) -> Resched {
+        let resched = self.fair.wakeup_preempt(cpu, task, flags, need_resched, now);
+        // Delayed tasks that the check came across may have left (7.x).
+        self.sync(cpu);
+        let queued = |task| self.fair.entity(task).on_rq;
+        if (need_resched || resched == Resched::Full) && self.fair.curr(cpu).is_none_or(queued) {
+            self.core.skip_update(cpu, now);
+        }
+        resched
+    }
+
+    /// `dequeue_task_fair`.
+    #[inline(always)]
+    fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
+        let before = self.core.rqs[cpu.index()].only_sched_idle();
+        let gone = self.fair.dequeue_task(cpu, task, flags, now);
+        self.sync(cpu);
+        if flags.sleep && !before && self.core.idle.is_usable(cpu) && self.core.rqs[cpu.index()].only_sched_idle() {
+            // Pull something better soon.
+            self.core.rqs[cpu.index()].next_balance = self.core.jiffies(now);
+        }
+        gone
+    }
+}
+
+impl Fair {
+    #[inline(always)]
+    pub(crate) fn with<'a>(&'a mut self, core: &'a mut Core) -> FairClass<'a> {
+        FairClass { fair: self, core }
+    }
+
+    /// The end of a change of attributes, whose check for preemption may have dequeued delayed tasks (7.x).
+    fn changed(&mut self, core: &mut Core, task: TaskId, resched: Resched) -> Resched {
+        let cpu = core.cpu_of(task);
+        self.with(core).sync(cpu);
+        resched
+    }
+}
+
+impl SchedClass for Fair {
+    fn id(&self) -> ClassId {
+        self.class
+    }
+
+    fn set_id(&mut self, id: ClassId) {
+        self.class = id;
+    }
+
+    fn takes(&self, _: &TaskAttr) -> bool {
+        true
+    }
+
+    fn task_new(&mut self, _: &mut Core, task: TaskId, attr: &TaskAttr, _: bool) {
+        self.add_task_as(task, attr);
+    }
+
+    fn task_fork(&mut self, _: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> Resched {
+        Fair::task_fork(self, cpu, task, now)
+    }
+
+    fn task_dead(&mut self, _: &mut Core, task: TaskId) {
+        Fair::task_dead(self, task);
+    }
+
+    #[inline(always)]
+    fn on_rq(&self, task: TaskId) -> bool {
+        self.entity(task).on_rq
+    }
+
+    #[inline(always)]
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos) {
+        Fair::enqueue_task(self, cpu, task, flags, now);
+        self.with(core).sync(cpu);
+    }
+
+    #[inline(always)]
+    fn dequeue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
+        self.with(core).dequeue_task(cpu, task, flags, now)
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {
+        Fair::yield_task(self, cpu, now);
+        if self.rq(cpu).h_nr_running > 1 {
+            core.skip_update(cpu, now);
+        }
+    }
+
+    #[inline(always)]
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: WakeFlags,
+        need_resched: bool,
+        now: Nanos,
+    ) -> Resched {
+        self.with(core).check_preempt(cpu, task, flags, need_resched, now)
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        kind: WakeKind,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> (CpuId, &'static str) {
+        self.with(core).select_task_rq_fair(task, kind, tested, now)
+    }
+
+    #[inline(always)]
+    fn migrate_task_rq(&mut self, _: &mut Core, task: TaskId, from: CpuId, to: CpuId, now: Nanos) {
+        self.migrate_load_avg(task, now);
+        Fair::migrate_task_rq(self, task, from, to);
+    }
+
+    #[inline]
+    fn sched_balance_newidle(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        self.with(core).sched_balance_newidle(cpu, now)
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        let picked = Fair::pick_task(self, cpu, now);
+        self.with(core).sync(cpu);
+        picked
+    }
+
+    #[inline(always)]
+    fn pick_next_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        let picked = Fair::pick_next_task(self, cpu, now);
+        self.with(core).sync(cpu);
+        picked
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, _: TaskId, now: Nanos) {
+        Fair::put_prev_task(self, cpu, now);
+        self.with(core).sync(cpu);
+    }
+
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, next: TaskId, _: bool, now: Nanos) {
+        Fair::set_next_task(self, cpu, next, now);
+        self.with(core).sync(cpu);
+    }
+
+    #[inline(always)]
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, _: TaskId, now: Nanos) -> Resched {
+        let resched = Fair::task_tick(self, cpu, now);
+        self.with(core).sync(cpu);
+        resched
+    }
+
+    fn switching_from(&mut self, core: &mut Core, task: TaskId, now: Nanos) {
+        self.end_delay(task, now);
+        self.changed(core, task, Resched::No);
+    }
+
+    fn switched_from(&mut self, core: &mut Core, task: TaskId, now: Nanos) {
+        Fair::switched_from(self, task, now);
+        self.changed(core, task, Resched::No);
+    }
+
+    fn switching_to(&mut self, _: &mut Core, task: TaskId, attr: &TaskAttr, queued: bool, now: Nanos) {
+        self.set_policy(task, attr.policy, now);
+        Fair::switched_to(self, task, queued);
+    }
+
+    fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, running: bool, now: Nanos) -> Resched {
+        let outranked = core.curr(cpu).is_some_and(|curr| core.class_of(curr) < self.class);
+        let resched = match (running, outranked) {
+            (true, _) => Resched::Full,
+            (_, true) => Resched::No,
+            _ => Fair::wakeup_preempt(self, cpu, task, WakeFlags::default(), false, now),
+        };
+        self.changed(core, task, resched)
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, task: TaskId, _: &TaskAttr, attr: &TaskAttr, now: Nanos) -> Resched {
+        let resched = self.set_policy(task, attr.policy, now);
+        self.changed(core, task, resched)
+    }
+
+    fn reweight_task(&mut self, core: &mut Core, task: TaskId, nice: i8, now: Nanos) -> Resched {
+        let resched = self.set_user_nice(task, nice, now);
+        self.changed(core, task, resched)
+    }
+
+    fn set_slice(&mut self, core: &mut Core, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
+        let resched = Fair::set_slice(self, task, slice, now);
+        self.changed(core, task, resched)
+    }
+
+    fn task_change_group(&mut self, core: &mut Core, task: TaskId, group: GroupId, now: Nanos) -> Resched {
+        let resched = self.sched_move_task(task, group, now);
+        self.changed(core, task, resched)
+    }
+
+    fn set_cpus_allowed(&mut self, core: &mut Core, task: TaskId, now: Nanos) {
+        let resched = Fair::do_set_cpus_allowed(self, task, now);
+        self.changed(core, task, resched);
+    }
+
+    fn clear_resched(&mut self, _: &mut Core, cpu: CpuId) {
+        Fair::clear_resched(self, cpu);
+    }
+
+    fn clock_updated(&self, cpu: CpuId) -> Nanos {
+        self.seen(cpu)
+    }
+
+    fn idle_changed(&mut self, core: &mut Core, cpu: CpuId, idle: bool, now: Nanos) {
+        match idle {
+            true => {
+                self.enter_idle(cpu, now);
+                self.with(core).nohz_balance_enter_idle(cpu);
+            }
+            false => self.exit_idle(cpu, now),
+        }
+    }
+
+    fn bandwidth_timers(&mut self, core: &mut Core, now: Nanos) -> Vec<CpuId> {
+        let cpus = Fair::bandwidth_timers(self, now);
+        cpus.iter().for_each(|cpu| self.with(core).sync(*cpu));
+        cpus
+    }
+
+    fn throttle_work(&mut self, core: &mut Core, task: TaskId, now: Nanos) -> bool {
+        let left = Fair::throttle_cfs_rq_work(self, task, now);
+        self.changed(core, task, Resched::No);
+        left
+    }
+
+    fn active_load_balance_cpu_stop(&mut self, core: &mut Core, cpu: CpuId, dest: CpuId, now: Nanos) -> Moves {
+        self.with(core).active_load_balance_cpu_stop(cpu, dest, now)
+    }
+
+    fn sched_balance_domains(&mut self, core: &mut Core, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
+        self.with(core).sched_balance_domains(cpu, idle, now)
+    }
+
+    fn nohz_balancer_kick(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<CpuId> {
+        self.with(core).nohz_balancer_kick(cpu, now)
+    }
+
+    fn nohz_idle_balance(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
+        self.with(core).nohz_idle_balance(cpu, now)
+    }
+
+    fn drain_log(&mut self, core: &mut Core) {
+        self.with(core).drain_log();
+    }
+
+    fn set_log(&mut self, _: &mut Core, on: bool, views: bool) {
+        self.decisions = on.then(Vec::new);
+        self.views = (on && views).then(Vec::new);
+    }
+
+    fn view(&self, _: &Core, view: &mut QueueView) {
+        let queued = std::mem::take(&mut view.real_time);
+        *view = QueueView { real_time: queued, ..self.queue_view(CpuId(view.cpu), view_pid) };
+    }
+}

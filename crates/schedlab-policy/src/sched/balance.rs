@@ -1,0 +1,86 @@
+//! Load balancing as core code calls it: before and after a pick, by the stopper, at ticks, for idle CPUs.
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::{Moves, Sched};
+use crate::class::ClassList;
+
+impl<L: ClassList> Sched<L> {
+    /// `balance` of the classes, before a pick (`put_prev_task_balance`).
+    pub fn balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        if !self.core.is_mixed() {
+            return Moves::default();
+        }
+        self.moving(now, |sched| sched.every_class().balance(cpu, now))
+    }
+
+    /// `sched_balance_newidle`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
+    /// [`Sched::idle_enter`].
+    pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        self.moving(now, |sched| sched.every_class().sched_balance_newidle(cpu, now))
+    }
+
+    /// Balance callbacks, after a switch (`balance_callback`).
+    pub fn balance_callback(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        if !self.core.is_mixed() {
+            return Moves::default();
+        }
+        self.moving(now, |sched| sched.every_class().balance_callback(cpu, now))
+    }
+
+    /// Whether the stopper of `cpu` has anything to do. Asked at every reschedule, before [`Sched::pick_next_task`].
+    #[inline]
+    #[must_use]
+    pub fn active_balance_pending(&self, cpu: CpuId) -> bool {
+        self.core.rqs[cpu.index()].push_cpu.is_some()
+    }
+
+    /// What it has to do, if anything: push one task to the CPU that asked.
+    pub fn active_load_balance_cpu_stop(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        match self.core.rqs[cpu.index()].push_cpu.take() {
+            Some(dest) => self.moving(now, |sched| sched.every_class().active_load_balance_cpu_stop(cpu, dest, now)),
+            None => Moves::default(),
+        }
+    }
+
+    /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), asked at its tick.
+    #[must_use]
+    pub fn balance_due(&self, cpu: CpuId, now: Nanos) -> bool {
+        self.core.domains.depth(cpu) > 0 && self.core.jiffies(now) >= self.core.rqs[cpu.index()].next_balance
+    }
+
+    /// `sched_balance_domains` of one CPU; `idle`: it was idle at the tick.
+    pub fn sched_balance_domains(&mut self, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
+        self.moving(now, |sched| sched.every_class().sched_balance_domains(cpu, idle, now))
+    }
+
+    /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
+    /// [`Sched::nohz_balance`].
+    pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
+        self.every_class().nohz_balancer_kick(cpu, now)
+    }
+
+    /// `nohz_idle_balance`: `cpu` balances for every idle CPU that is due, itself last.
+    pub fn nohz_idle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        self.moving(now, |sched| sched.every_class().nohz_idle_balance(cpu, now))
+    }
+
+    /// A call by which a class may move tasks, of which the others learn.
+    #[inline]
+    pub(super) fn moving(&mut self, now: Nanos, call: impl FnOnce(&mut Self) -> Moves) -> Moves {
+        let moves = call(self);
+        if !moves.moved.is_empty() {
+            self.tasks_moved(&moves, now);
+        }
+        self.complete_views();
+        moves
+    }
+
+    #[inline(never)]
+    fn tasks_moved(&mut self, moves: &Moves, now: Nanos) {
+        for (task, from) in &moves.moved {
+            let (to, class) = (self.cpu_of(*task), self.core.class_of(*task));
+            self.other_classes(class).migrate_task_rq(*task, *from, to, now);
+        }
+    }
+}

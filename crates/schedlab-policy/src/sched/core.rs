@@ -1,0 +1,280 @@
+//! What the classes share: runqueues as far as they belong to no class, tasks, the machine (`struct rq`, `task_struct`).
+
+use std::sync::Arc;
+
+use schedlab_model::{stream, CpuId, CpuMask, Nanos, Stream, TaskId, Topology};
+
+use super::log::Log;
+use super::rq::{Jiffies, Rq};
+use super::task::{Task, Wakee};
+use crate::balance::domains::Domains;
+use crate::balance::nohz::Nohz;
+use crate::balance::BalanceCost;
+use crate::class::{ClassId, IDLE_TASK};
+use crate::features::FeatureSet;
+use crate::select::idle_map::IdleMap;
+use crate::select::rules::{IdleSpell, PlacementRules, SchedIdleCpu};
+use crate::pelt::Signals;
+use crate::select::select_idle_cpu::VisitedCores;
+use crate::{KernelConfig, TaskAttr};
+
+/// Core code's part of a scheduler, as a class sees it.
+#[derive(Clone, Debug)]
+pub struct Core {
+    pub(crate) topology: Arc<Topology>,
+    pub(crate) rules: PlacementRules,
+    pub(crate) features: FeatureSet,
+    pub(crate) rqs: Vec<Rq>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) idle: IdleMap,
+    pub(crate) domains: Domains,
+    pub(crate) nohz: Nohz,
+    pub(crate) balance_cost: BalanceCost,
+    /// Wakeup history of the idle tasks, which wake from interrupts.
+    pub(crate) idle_wakees: Vec<Wakee>,
+    pub(crate) random: Vec<Stream>,
+    pub(crate) visited_cores: VisitedCores,
+    pub(crate) candidates: Vec<TaskId>,
+    pub(crate) log: Log,
+    tick_nsec: Nanos,
+    distributed: usize,
+    /// Tasks ever added.
+    births: u64,
+    /// Some task is or was of a class above the lowest one that has tasks: from then on core code walks the classes.
+    mixed: bool,
+    /// The last class.
+    idle_class: ClassId,
+    signals: Signals,
+}
+
+impl Core {
+    /// Every CPU idle since time 0.
+    pub(super) fn new(config: &KernelConfig, topology: Arc<Topology>, idle_class: ClassId) -> Self {
+        let (nr_cpus, rules) = (topology.nr_cpus(), config.placement);
+        let mut core = Core {
+            rules,
+            features: config.features,
+            rqs: vec![Rq::new(config.knobs.migration_cost); nr_cpus],
+            tasks: Vec::new(),
+            idle: IdleMap::new(&topology),
+            domains: Domains::new(&topology, rules.imbalance_pct),
+            nohz: Nohz::new(topology.all()),
+            balance_cost: BalanceCost::default(),
+            idle_wakees: vec![Wakee::default(); nr_cpus],
+            random: Vec::new(),
+            visited_cores: VisitedCores::default(),
+            candidates: Vec::new(),
+            log: Log::default(),
+            tick_nsec: config.tick_nsec(),
+            distributed: 0,
+            births: 0,
+            mixed: false,
+            idle_class,
+            signals: config.rules.pelt,
+            topology,
+        };
+        core.set_seed(0);
+        core
+    }
+
+    /// Seeds the kernel's own random numbers (`sched_rng`, NI_RANDOM).
+    pub(super) fn set_seed(&mut self, seed: u64) {
+        let cpus = self.topology.nr_cpus();
+        self.random = (0..cpus).map(|cpu| stream(seed, &format!("sched_rng/{cpu}"))).collect();
+    }
+
+    /// A task of this class, in this place.
+    pub(super) fn add(&mut self, task: TaskId, mut state: Task, class: ClassId) {
+        self.births += 1;
+        state.birth = self.births;
+        match self.tasks.get_mut(task.index()) {
+            Some(place) => *place = state,
+            None => self.tasks.push(state),
+        }
+        self.set_class(task, class);
+    }
+
+    /// The task is of this class from now on.
+    pub(super) fn set_class(&mut self, task: TaskId, class: ClassId) {
+        self.tasks[task.index()].class = class;
+        self.mixed |= class.0 + 1 < self.idle_class.0;
+    }
+
+    /// Whether any task is or was of a class above the lowest one that has tasks (`rq->nr_running != cfs.h_nr_queued`, for good).
+    #[inline(always)]
+    #[must_use]
+    pub fn is_mixed(&self) -> bool {
+        self.mixed
+    }
+
+    /// The task's class.
+    #[inline]
+    #[must_use]
+    pub fn class_of(&self, task: TaskId) -> ClassId {
+        if task == IDLE_TASK {
+            return self.idle_class;
+        }
+        self.tasks[task.index()].class
+    }
+
+    /// The running task of the CPU (`rq->curr`); `None` while idle and between a pick that found nothing and the next. A
+    /// task that blocked is current until the pick.
+    #[inline]
+    #[must_use]
+    pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
+        self.rqs[cpu.index()].curr
+    }
+
+    #[inline]
+    pub(crate) fn set_curr(&mut self, cpu: CpuId, task: Option<TaskId>) {
+        self.rqs[cpu.index()].curr = task;
+    }
+
+    /// The task's CPU (`task_cpu`): where it is queued, or last was.
+    #[inline]
+    #[must_use]
+    pub fn cpu_of(&self, task: TaskId) -> CpuId {
+        self.tasks[task.index()].cpu
+    }
+
+    /// Whether the task may run on the CPU.
+    #[must_use]
+    pub fn allows(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.tasks[task.index()].allows(cpu)
+    }
+
+    /// Whether the task may run on a single CPU (`nr_cpus_allowed == 1`).
+    #[must_use]
+    pub fn is_pinned(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].affinity.as_ref().is_some_and(|mask| mask.count() == 1)
+    }
+
+    /// The task's attributes, as last set.
+    #[must_use]
+    pub fn attr(&self, task: TaskId) -> &TaskAttr {
+        &self.tasks[task.index()].attr
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+
+    /// Tasks on the CPU, current and delayed ones included (`rq.nr_running`).
+    #[inline]
+    #[must_use]
+    pub fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.rqs[cpu.index()].nr_running
+    }
+
+    /// `idle_cpu`: the idle task runs, nothing is queued, nothing is on its wakelist.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self, cpu: CpuId) -> bool {
+        self.idle.is_idle(cpu)
+    }
+
+    /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.
+    #[inline]
+    #[must_use]
+    pub fn available_idle(&self, cpu: CpuId) -> bool {
+        self.is_idle(cpu)
+    }
+
+    /// `add_nr_running`, `sub_nr_running`: a class has so many runnable tasks on the CPU.
+    #[inline(always)]
+    pub fn set_nr_running(&mut self, cpu: CpuId, class: ClassId, nr_running: u32) {
+        let rq = &mut self.rqs[cpu.index()];
+        let before = std::mem::replace(&mut rq.by_class[class.index()], nr_running);
+        if before != nr_running {
+            let all = rq.nr_running;
+            rq.nr_running = all + nr_running - before;
+            self.count_changed(cpu, all);
+        }
+    }
+
+    #[inline(never)]
+    fn count_changed(&mut self, cpu: CpuId, before: u32) {
+        let nr_running = self.rqs[cpu.index()].nr_running;
+        if (before >= 2) != (nr_running >= 2) {
+            self.domains.count_overloaded(cpu, nr_running >= 2);
+        }
+        self.refresh_idle(cpu);
+    }
+
+    /// Whether a class below this one has runnable tasks on the CPU.
+    #[must_use]
+    pub fn lower_queued(&self, cpu: CpuId, class: ClassId) -> bool {
+        self.rqs[cpu.index()].by_class[class.index() + 1..].iter().any(|nr_running| *nr_running > 0)
+    }
+
+    /// Whether a task of a class below this one runs on the CPU.
+    #[must_use]
+    pub fn lower_runs(&self, cpu: CpuId, class: ClassId) -> bool {
+        self.curr(cpu).is_some_and(|curr| self.class_of(curr) > class)
+    }
+
+    /// Moves a task that is not queued to another CPU; whether it was on another. The class that calls this does for
+    /// itself what [`SchedClass::migrate_task_rq`](crate::class::SchedClass::migrate_task_rq) does.
+    pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) -> Option<CpuId> {
+        let from = std::mem::replace(&mut self.tasks[task.index()].cpu, cpu);
+        (from != cpu).then_some(from)
+    }
+
+    /// `update_rt_rq_load_avg`: a class above the fair one has run on the CPU since the last call, or not; `runs` from now on.
+    pub fn update_rt_rq_load_avg(&mut self, cpu: CpuId, runs: bool, now: Nanos) {
+        let rq = &mut self.rqs[cpu.index()];
+        rq.avg_rt.update_class(now, rq.rt_runs, &self.signals);
+        rq.rt_runs = runs;
+    }
+
+    /// `cpu_util_rt`: the CPU's utilisation by the classes above the fair one, as of now.
+    pub(crate) fn cpu_util_rt(&mut self, cpu: CpuId, now: Nanos) -> u64 {
+        let runs = self.rqs[cpu.index()].rt_runs;
+        self.update_rt_rq_load_avg(cpu, runs, now);
+        u64::from(self.rqs[cpu.index()].avg_rt.util_avg)
+    }
+
+    /// Updates the idle masks after a change of what they are made of.
+    #[inline]
+    pub(crate) fn refresh_idle(&mut self, cpu: CpuId) {
+        let rq = &self.rqs[cpu.index()];
+        let idle = rq.idle && rq.nr_running == 0 && !rq.ttwu_pending;
+        let usable = idle || (self.rules.sched_idle_cpu != SchedIdleCpu::Unknown && rq.only_sched_idle());
+        self.idle.set(cpu, idle, usable);
+    }
+
+    /// The idle task is switched in or out.
+    #[inline]
+    pub(crate) fn set_idle(&mut self, cpu: CpuId, idle: bool) {
+        self.rqs[cpu.index()].idle = idle;
+        self.refresh_idle(cpu);
+    }
+
+    /// The idle task is switched out.
+    pub(crate) fn end_idle_spell(&mut self, cpu: CpuId, now: Nanos) {
+        if self.rules.idle_spell == IdleSpell::SwitchOut {
+            self.account_idle_spell(cpu, now);
+        }
+        self.set_idle(cpu, false);
+    }
+
+    pub(super) fn account_idle_spell(&mut self, cpu: CpuId, now: Nanos) {
+        let jiffies = self.jiffies(now);
+        self.rqs[cpu.index()].account_idle_spell(now, jiffies);
+    }
+
+    /// The kernel's tick count.
+    #[inline]
+    pub(crate) fn jiffies(&self, now: Nanos) -> Jiffies {
+        now / self.tick_nsec
+    }
+
+    /// `cpumask_any_and_distribute`: the next CPU after the one handed out last.
+    pub(crate) fn any_and_distribute(&mut self, wanted: &CpuMask) -> Option<CpuId> {
+        let next = wanted.next_from(self.distributed).or_else(|| wanted.lowest())?;
+        self.distributed = next.index() + 1;
+        Some(next)
+    }
+}

@@ -1,0 +1,111 @@
+//! The decisions recorded so far, with the queues they were taken from, if asked for.
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::core::Core;
+use crate::decision::Decision;
+use crate::fair::QueueView;
+use crate::looked::Looked;
+
+/// The log of a scheduler. Decisions of one queue view each; views of decisions outside the fair class are completed once
+/// the class that decided has returned.
+#[derive(Clone, Default, Debug)]
+pub struct Log {
+    on: bool,
+    views_on: bool,
+    looks_on: bool,
+    decisions: Vec<Decision>,
+    views: Vec<Option<QueueView>>,
+    /// Per placement, the place of its decision and what it looked at.
+    looks: Vec<(usize, Vec<Looked>)>,
+}
+
+/// A decision as it was recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// The decision.
+    pub decision: Decision,
+    /// The CPU's queue as it stood, if recorded; tasks by their ids.
+    pub queue: Option<QueueView>,
+    /// Of a placement: what it looked at, if recorded.
+    pub looked: Vec<Looked>,
+}
+
+impl Log {
+    /// Records from now on; `views` with the queues, `looks` with what placements looked at.
+    pub(super) fn switch_on(&mut self, views: bool, looks: bool) {
+        (self.on, self.views_on, self.looks_on) = (true, views, looks);
+    }
+
+    /// Whether decisions are recorded.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Whether what placements look at is recorded.
+    #[inline]
+    pub(crate) fn looks_on(&self) -> bool {
+        self.looks_on
+    }
+
+    pub(crate) fn push(&mut self, decision: Decision, view: Option<QueueView>) {
+        self.decisions.push(decision);
+        if self.views_on {
+            self.views.push(view);
+        }
+    }
+
+    /// Of the decision recorded last.
+    pub(crate) fn push_looks(&mut self, looks: Vec<Looked>) {
+        self.looks.push((self.decisions.len().saturating_sub(1), looks));
+    }
+
+    /// The decisions whose views are not complete, and their CPUs.
+    pub(super) fn incomplete(&self) -> Vec<(usize, CpuId)> {
+        let missing = |at: &usize| self.views[*at].is_none();
+        (0..self.views.len()).filter(missing).map(|at| (at, self.decisions[at].cpu)).collect()
+    }
+
+    /// Completes one of them.
+    pub(super) fn complete(&mut self, at: usize, view: QueueView) {
+        self.views[at] = Some(view);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.decisions.len()
+    }
+
+    /// Decisions recorded after the first `from` were made now, by whichever clock they charged.
+    pub(super) fn set_time(&mut self, from: usize, now: Nanos) {
+        self.decisions.iter_mut().skip(from).for_each(|decision| decision.now = now);
+    }
+
+    /// Everything recorded since the last call.
+    pub(super) fn take(&mut self) -> Vec<Recorded> {
+        let (mut views, looks) = (std::mem::take(&mut self.views).into_iter(), std::mem::take(&mut self.looks));
+        let mut looks = looks.into_iter().peekable();
+        let decisions = std::mem::take(&mut self.decisions).into_iter().enumerate();
+        let record = |(index, decision)| {
+            let looked = looks.next_if(|(of, _)| *of == index).map(|(_, looked)| looked).unwrap_or_default();
+            Recorded { decision, queue: views.next().flatten(), looked }
+        };
+        decisions.map(record).collect()
+    }
+}
+
+impl Core {
+    /// Whether decisions are recorded.
+    #[inline]
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        self.log.is_on()
+    }
+
+    /// Records a decision taken outside the fair class's queues.
+    pub fn record(&mut self, decision: Decision) {
+        if self.log.is_on() {
+            self.log.push(decision, None);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Where a task goes (`select_task_rq`, kernel/sched/core.c): its class chooses, affinity has the last word.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::{Sched, Selection, Tested, WakeKind};
+use crate::class::ClassList;
+use crate::decision::{Class, Decision, Verdict, FALLBACK, ONLY_ALLOWED};
+use crate::features::Feature;
+use crate::select::rules::RemoteQueue;
+
+impl<L: ClassList> Sched<L> {
+    /// `select_task_rq`: where `task` goes. `waker_cpu` is the CPU that executes the call.
+    pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
+        let mut tested = Tested::new(waker_cpu, self.core.log.looks_on());
+        let allowed = self.core.tasks[task.index()].affinity.as_ref();
+        let (cpu, rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
+            Some(only) => (only, ONLY_ALLOWED),
+            None => self.class_of(task).select_task_rq(task, kind, &mut tested, now),
+        };
+        let mut selection = Selection { cpu, tested: tested.counts, rule };
+        if !self.core.allows(task, cpu) {
+            selection.cpu = self.select_fallback_rq(task);
+            selection.rule = FALLBACK;
+        }
+        if self.core.is_recording() {
+            self.explain_placement(task, &selection, tested, now);
+        }
+        selection
+    }
+
+    /// `select_fallback_rq`: an allowed CPU of the last CPU's node, else any allowed one.
+    fn select_fallback_rq(&self, task: TaskId) -> CpuId {
+        let task = &self.core.tasks[task.index()];
+        let Some(mask) = &task.affinity else { return task.cpu };
+        let near = mask.and(self.core.topology.node(task.cpu)).lowest();
+        near.or_else(|| mask.lowest()).unwrap_or(task.cpu)
+    }
+
+    #[cold]
+    fn explain_placement(&mut self, task: TaskId, selection: &Selection, tested: Tested, now: Nanos) {
+        let prev = self.core.cpu_of(task);
+        let feature = match selection.rule {
+            "wake_affine: lighter" | "wake_affine: prev" => Some(Feature::WaWeight),
+            rule if rule.starts_with("wake_affine") => Some(Feature::WaIdle),
+            _ => None,
+        };
+        let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(tested.from.0))];
+        let verdict = Verdict::Place(task, selection.cpu);
+        let class = if self.core.attr(task).rt.is_some() { Class::RealTime } else { Class::Fair };
+        let decision = Decision::outside(now, selection.cpu, verdict, selection.rule, feature, compared);
+        self.core.record(Decision { class, ..decision });
+        if tested.is_recording() {
+            self.core.log.push_looks(tested.looked);
+        }
+        self.complete_views();
+    }
+
+    /// `ttwu_queue_cond`: whether the wakeup goes through the target's wakelist (and an IPI), so that the target
+    /// enqueues it itself. `on_cpu`: the task has not left that CPU yet, which is why none was selected.
+    #[must_use]
+    pub fn ttwu_queue_cond(&self, task: TaskId, waker_cpu: CpuId, target: CpuId, on_cpu: bool) -> bool {
+        let core = &self.core;
+        if !core.features.has(Feature::TtwuQueue) || !core.allows(task, target) {
+            return false;
+        }
+        let (other_cache, others) = (!core.topology.share_llc(waker_cpu, target), core.nr_running(target));
+        match core.rules.remote_queue {
+            RemoteQueue::OtherCache => other_cache && !on_cpu,
+            RemoteQueue::OrLeaving => other_cache || (on_cpu && others <= 1),
+            RemoteQueue::OrEmpty => other_cache || (target != waker_cpu && others == 0),
+        }
+    }
+}

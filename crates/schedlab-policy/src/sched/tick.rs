@@ -1,0 +1,49 @@
+//! Timers: the tick (`sched_tick`), those of the classes, those of bandwidth pools (kernel/sched/core.c, fair.c).
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::pick::Serve;
+use super::{Moves, Sched};
+use crate::class::ClassList;
+use crate::Resched;
+
+impl<L: ClassList> Sched<L> {
+    /// `sched_tick` of a CPU.
+    pub fn tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
+        if self.core.is_mixed() {
+            return self.tick_classes(cpu, now);
+        }
+        match self.core.curr(cpu) {
+            Some(curr) => self.class(Self::LOWEST).task_tick(cpu, curr, now),
+            None => Resched::No,
+        }
+    }
+
+    #[inline(never)]
+    fn tick_classes(&mut self, cpu: CpuId, now: Nanos) -> Resched {
+        self.serve(Serve::Queued, cpu, now);
+        let curr = self.core.curr(cpu);
+        let resched = curr.map_or(Resched::No, |curr| self.class_of(curr).task_tick(cpu, curr, now));
+        let over = self.serve(Serve::Update { record: true }, cpu, now);
+        self.complete_views();
+        resched.max(over)
+    }
+
+    /// The timers of the classes that are due ([`Sched::next_timer`]).
+    pub fn timer_expired(&mut self, now: Nanos) -> Moves {
+        self.moving(now, |sched| sched.every_class().timer_expired(now))
+    }
+
+    /// `resume_user_mode_work` of the current task; the caller picks again if the task left its queue.
+    pub fn throttle_work(&mut self, task: TaskId, now: Nanos) -> bool {
+        self.class_of(task).throttle_work(task, now)
+    }
+
+    /// The bandwidth timers that are due ([`Fair::next_bandwidth_timer`](crate::fair::Fair::next_bandwidth_timer)); idle CPUs
+    /// that have a task to run now.
+    pub fn bandwidth_timers(&mut self, now: Nanos) -> Vec<CpuId> {
+        let mut cpus = self.every_class().bandwidth_timers(now);
+        cpus.retain(|cpu| self.curr(*cpu).is_none() && self.nr_running(*cpu) > 0);
+        cpus
+    }
+}

@@ -1,0 +1,138 @@
+//! The steps of a wakeup (`ttwu_runnable`, `ttwu_do_activate`, `wakeup_preempt`, kernel/sched/core.c).
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::{Core, Moves, Sched, WakeKind};
+use crate::class::ClassList;
+use crate::decision::{Class, Decision, During, Verdict};
+use crate::fair::{Enqueue, WakeFlags};
+use crate::select::rules::IdleSpell;
+use crate::Resched;
+
+impl<L: ClassList> Sched<L> {
+    /// The CPU's wakelist is not empty, or it is again (`rq.ttwu_pending`): meanwhile the CPU does not look idle.
+    pub fn set_ttwu_pending(&mut self, cpu: CpuId, pending: bool) {
+        self.core.rqs[cpu.index()].ttwu_pending = pending;
+        self.core.refresh_idle(cpu);
+    }
+
+    /// `set_task_cpu` in `try_to_wake_up`: the task belongs to the CPU selected for it from now on, even if another CPU
+    /// enqueues it later. [`Sched::activate`] does the same where no time passes between the two.
+    pub fn set_wakee_cpu(&mut self, task: TaskId, cpu: CpuId, now: Nanos) {
+        let migrated = self.set_task_cpu(task, cpu, now);
+        self.core.tasks[task.index()].wake_migrated |= migrated;
+    }
+
+    /// `set_task_cpu` of a task that is not queued; whether the CPU changed.
+    pub(super) fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> bool {
+        let Some(from) = self.core.set_task_cpu(task, cpu) else { return false };
+        self.every_class().migrate_task_rq(task, from, cpu, now);
+        true
+    }
+
+    /// `ttwu_do_activate` up to the enqueue.
+    pub fn activate(&mut self, task: TaskId, cpu: CpuId, kind: WakeKind, now: Nanos) {
+        let wakeup = matches!(kind, WakeKind::Wakeup { .. });
+        let migrated = std::mem::take(&mut self.core.tasks[task.index()].wake_migrated);
+        let migrated = (self.set_task_cpu(task, cpu, now) || migrated) && wakeup;
+        let flags = Enqueue { wakeup, migrated, initial: !wakeup, delayed: false };
+        self.class_of(task).enqueue_task(cpu, task, flags, now);
+        if self.core.is_mixed() {
+            self.start_servers(cpu, task, now);
+        }
+        if wakeup && self.core.rules.idle_spell == IdleSpell::Wakeup {
+            self.core.account_idle_spell(cpu, now);
+        }
+    }
+
+    /// `ttwu_runnable`: true if the task was still queued (its dequeue was delayed) and is now runnable in place. Then
+    /// no CPU is selected; [`Sched::wakeup_preempt`] follows unless the task is the running one.
+    pub fn requeue_delayed(&mut self, task: TaskId, now: Nanos) -> bool {
+        if !self.on_rq(task) {
+            return false;
+        }
+        let cpu = self.cpu_of(task);
+        let flags = Enqueue { wakeup: true, delayed: true, ..Enqueue::default() };
+        self.class_of(task).enqueue_task(cpu, task, flags, now);
+        true
+    }
+
+    /// `wakeup_preempt`: whether the task just queued on `cpu` asks for a reschedule there.
+    #[inline]
+    pub fn wakeup_preempt(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        kind: WakeKind,
+        need_resched: bool,
+        now: Nanos,
+    ) -> Resched {
+        let flags = WakeFlags { sync: matches!(kind, WakeKind::Wakeup { sync: true }), fork: kind == WakeKind::Fork };
+        let resched = match self.core.preempts_by_class(cpu, task, now) {
+            Some(resched) => resched,
+            None => self.class_of(task).wakeup_preempt(cpu, task, flags, need_resched, now),
+        };
+        self.complete_views();
+        resched
+    }
+
+    /// `task_woken`, after the preemption check.
+    #[inline]
+    pub fn task_woken(&mut self, task: TaskId, need_resched: bool, now: Nanos) -> Moves {
+        if !self.core.is_mixed() {
+            return Moves::default();
+        }
+        self.moving(now, |sched| sched.class_of(task).task_woken(task, need_resched, now))
+    }
+}
+
+impl Core {
+    /// `wakeup_preempt` where the task and the running one are of different classes; `None`: its class decides.
+    #[inline(always)]
+    pub(crate) fn preempts_by_class(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Option<Resched> {
+        if self.is_mixed() {
+            self.compare_classes(cpu, task, now)
+        } else {
+            None
+        }
+    }
+
+    #[inline(never)]
+    fn compare_classes(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Option<Resched> {
+        let (wakee, curr) = (self.class_of(task), self.class_of(self.curr(cpu)?));
+        if wakee == curr {
+            return None;
+        }
+        if wakee < curr {
+            return Some(self.preempts_lower(cpu, task, now));
+        }
+        self.explain_preempt(cpu, task, (Class::Core, "a task of a higher class runs"), Resched::No, now);
+        Some(Resched::No)
+    }
+
+    /// A task preempts one of a lower class, or the idle task.
+    pub(crate) fn preempts_lower(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Resched {
+        self.explain_preempt(cpu, task, (Class::Core, "its class is higher"), Resched::Full, now);
+        Resched::Full
+    }
+
+    /// Records whether a task that woke preempts, by their priorities.
+    #[inline]
+    pub(crate) fn explain_preempt(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        (class, rule): (Class, &'static str),
+        asked: Resched,
+        now: Nanos,
+    ) {
+        if self.is_recording() {
+            let priority = |task: TaskId| self.attr(task).rt.map_or(0, |policy| i64::from(policy.priority));
+            let running = self.curr(cpu).map_or(0, priority);
+            let verdict = if asked == Resched::No { Verdict::Keep(task) } else { Verdict::Preempt(task) };
+            let compared = [("priority", priority(task)), ("running priority", running)];
+            let decision = Decision::outside(now, cpu, verdict, rule, None, compared);
+            self.record(Decision { class, during: During::Wakeup, asked, ..decision });
+        }
+    }
+}
