@@ -10,8 +10,8 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
-use crate::sched::types::Moves;
 use crate::fair::FairClass;
+use crate::sched::types::Moves;
 use crate::Resched;
 
 /// What a pass that moved nothing made of its busiest CPU.

@@ -11,11 +11,11 @@ use schedlab_model::{CpuId, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
 use crate::decision::{Decision, Verdict};
+use crate::fair::FairClass;
 use crate::fair::{Dequeue, Enqueue, WakeFlags};
 use crate::features::Feature;
 use crate::sched::types::Moves;
 use crate::select::rules::{DetachLimit, GroupsBy};
-use crate::fair::FairClass;
 use crate::{FairPolicy, Resched};
 
 /// What affinity did to a pass (`LBF_*`).

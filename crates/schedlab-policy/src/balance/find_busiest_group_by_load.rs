@@ -8,9 +8,9 @@
 use schedlab_model::CpuId;
 
 use super::{CpuIdle, Env, Migrate};
+use crate::fair::FairClass;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Moves;
-use crate::fair::FairClass;
 
 /// `enum group_type`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

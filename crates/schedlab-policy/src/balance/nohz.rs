@@ -9,9 +9,9 @@
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 
+use crate::fair::FairClass;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
-use crate::fair::FairClass;
 
 /// `LOAD_AVG_PERIOD`, in ms.
 const LOAD_AVG_PERIOD: Jiffies = 32;

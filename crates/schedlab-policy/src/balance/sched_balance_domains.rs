@@ -7,9 +7,9 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::CpuIdle;
+use crate::fair::FairClass;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
-use crate::fair::FairClass;
 
 impl FairClass<'_> {
     /// `sched_balance_domains` of one CPU; `idle` = it has been idle at the tick.
@@ -67,7 +67,8 @@ impl FairClass<'_> {
     /// `get_sd_balance_interval`.
     pub(super) fn get_sd_balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> Jiffies {
         let hz = u64::from(self.fair.config.hz);
-        let ms = self.core.domains.state(cpu, level).balance_interval * if busy { self.core.rules.busy_factor } else { 1 };
+        let ms =
+            self.core.domains.state(cpu, level).balance_interval * if busy { self.core.rules.busy_factor } else { 1 };
         // msecs_to_jiffies rounds up.
         let jiffies = (ms * hz).div_ceil(1000).saturating_sub(u64::from(busy && self.core.rules.busy_jiffy_less));
         let most = (hz * self.core.topology.nr_cpus() as u64 / 10).max(1);

@@ -9,11 +9,11 @@ use schedlab_model::CpuId;
 
 use super::sg_lb_stats::{GroupStats, GroupType};
 use super::{CpuIdle, Env, Migrate};
+use crate::fair::FairClass;
 use crate::features::Feature;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Moves;
 use crate::select::rules::{GroupsBy, NumaSlack};
-use crate::fair::FairClass;
 
 /// `NUMA_IMBALANCE_MIN`.
 const NUMA_IMBALANCE_MIN: u64 = 2;

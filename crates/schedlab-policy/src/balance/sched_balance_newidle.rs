@@ -11,10 +11,10 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::domains::DomainState;
 use super::CpuIdle;
+use crate::fair::FairClass;
 use crate::features::Feature;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
-use crate::fair::FairClass;
 
 impl FairClass<'_> {
     /// `newidle_balance`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and

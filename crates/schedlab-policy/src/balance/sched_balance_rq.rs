@@ -8,8 +8,8 @@ use schedlab_model::CpuId;
 use super::active_balance::Push;
 use super::detach_tasks::Pinned;
 use super::{CpuIdle, Env, Migrate};
-use crate::sched::types::Moves;
 use crate::fair::FairClass;
+use crate::sched::types::Moves;
 
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;

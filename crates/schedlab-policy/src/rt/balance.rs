@@ -27,8 +27,7 @@ impl Rt {
 
     /// Whether the running task may go elsewhere and the wakee may not.
     pub(super) fn makes_room(&self, core: &Core, wakee: TaskId, curr: TaskId) -> bool {
-        let free =
-            |task: TaskId| !core.is_pinned(task) && self.cpupri_find(core, task, self.prio(task)).is_some();
+        let free = |task: TaskId| !core.is_pinned(task) && self.cpupri_find(core, task, self.prio(task)).is_some();
         free(curr) && !free(wakee)
     }
 

@@ -62,7 +62,14 @@ impl Rt {
     }
 
     /// A task was pushed or pulled.
-    pub(super) fn explain_move(&self, core: &mut Core, task: TaskId, (from, to): (CpuId, CpuId), push: bool, now: Nanos) {
+    pub(super) fn explain_move(
+        &self,
+        core: &mut Core,
+        task: TaskId,
+        (from, to): (CpuId, CpuId),
+        push: bool,
+        now: Nanos,
+    ) {
         if core.is_recording() {
             let rule = if push { PUSHED } else { "waits there, could run here" };
             let left = i64::from(core.nr_running(from));

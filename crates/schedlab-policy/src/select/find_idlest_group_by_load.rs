@@ -5,9 +5,9 @@
 
 use schedlab_model::{CpuId, TaskId};
 
+use crate::fair::FairClass;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
-use crate::fair::FairClass;
 
 /// Loads per capacity of a group, sleepers left out and counted, and the most spare capacity of one of its CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The steps of a placement kept with its decision ([`crate::looked`]), each CPU as it stood.
 
-use crate::looked::{Looked, Step};
 use crate::fair::FairClass;
+use crate::looked::{Looked, Step};
 
 impl FairClass<'_> {
     /// The steps of a placement. Nothing has moved since they were taken.

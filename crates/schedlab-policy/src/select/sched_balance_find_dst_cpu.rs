@@ -10,11 +10,11 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::balance::sg_lb_stats::{GroupStats, GroupType};
+use crate::fair::FairClass;
 use crate::looked::Step;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 use crate::select::rules::{GroupsBy, NumaSlack};
-use crate::fair::FairClass;
 
 /// Groups beside the own and the chosen one that a record names.
 const GROUPS_TOLD: usize = 6;
@@ -47,7 +47,9 @@ impl FairClass<'_> {
                 Some(new) if new != cpu => {
                     let weight = self.core.domains.at(cpu, level).weight;
                     cpu = new;
-                    below = (0..self.core.domains.depth(cpu)).filter(|l| self.core.domains.at(cpu, *l).weight < weight).count();
+                    below = (0..self.core.domains.depth(cpu))
+                        .filter(|l| self.core.domains.at(cpu, *l).weight < weight)
+                        .count();
                 }
                 _ => below = level,
             }

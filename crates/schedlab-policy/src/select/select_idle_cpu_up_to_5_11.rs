@@ -8,10 +8,10 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::select_idle_sibling::searched;
+use crate::fair::FairClass;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;
-use crate::fair::FairClass;
 
 impl FairClass<'_> {
     /// What follows the CPU used recently in `select_idle_sibling`.

@@ -10,10 +10,10 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::rules::{IdleSearch, RecentCpu, SchedIdleCpu};
 use super::select_idle_cpu::{self, Search};
 use crate::decision::{Decision, Verdict};
+use crate::fair::FairClass;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;
-use crate::fair::FairClass;
 use crate::FairPolicy;
 
 impl FairClass<'_> {
@@ -82,7 +82,8 @@ impl FairClass<'_> {
     }
 
     pub(super) fn wants_idle_only(&self, task: TaskId) -> bool {
-        self.core.rules.sched_idle_cpu == SchedIdleCpu::CountsForOthers && self.fair.entity(task).policy == FairPolicy::Idle
+        self.core.rules.sched_idle_cpu == SchedIdleCpu::CountsForOthers
+            && self.fair.entity(task).policy == FairPolicy::Idle
     }
 
     /// The SMT sibling and `select_idle_cpu` part.
@@ -122,14 +123,19 @@ impl FairClass<'_> {
         };
         let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only };
         if has_idle_core {
-            let found =
-                select_idle_cpu::scan_cores((&mut self.core.idle, &self.core.topology), &mut self.core.visited_cores, &search, tested);
+            let found = select_idle_cpu::scan_cores(
+                (&mut self.core.idle, &self.core.topology),
+                &mut self.core.visited_cores,
+                &search,
+                tested,
+            );
             let cpus = &self.core.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", "the cache", found, cpus));
             return found.map(|cpu| (cpu, "idle core search"));
         }
         let before = tested.total();
-        let (found, finished) = select_idle_cpu::scan_cpus((&self.core.idle, &self.core.topology), &search, budget, tested);
+        let (found, finished) =
+            select_idle_cpu::scan_cpus((&self.core.idle, &self.core.topology), &search, budget, tested);
         let (cpus, looked_at) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
         tested.step(|| {
             let numbers = [("tested", looked_at.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
@@ -169,8 +175,11 @@ impl FairClass<'_> {
 
     /// SIS_PROP: in proportion to the waker's recent idle time and the cost of its past searches.
     pub(super) fn sis_prop_budget(&mut self, target: CpuId, this: CpuId, now: Nanos) -> u32 {
-        let idle =
-            if self.core.rules.prop_by_avg_idle { self.core.rqs[this.index()].avg_idle / 512 } else { self.aged_idle(this, now) };
+        let idle = if self.core.rules.prop_by_avg_idle {
+            self.core.rqs[this.index()].avg_idle / 512
+        } else {
+            self.aged_idle(this, now)
+        };
         let width = self.core.idle.llc(self.core.idle.llc_of(target)).cpus.len() as u64;
         let cost = self.core.idle.llc(self.core.idle.llc_of(this)).avg_scan_cost + 1;
         let span = width * idle;

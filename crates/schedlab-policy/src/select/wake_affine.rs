@@ -6,11 +6,11 @@
 
 use schedlab_model::{CpuId, TaskId};
 
+use crate::fair::FairClass;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Tested;
-use crate::fair::FairClass;
 
 impl FairClass<'_> {
     /// `wake_affine` in the smallest domain that spans both CPUs.
