@@ -37,10 +37,8 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     add(run, kernel, task, start.name);
     let cpu = start.attr.cpu;
     machine.cpus[cpu.index()].progress(run.now);
-    if kernel.sched.rt.policy(id).is_none() {
-        let resched = kernel.sched.fair.task_fork(cpu, id, kernel.clock_task(cpu, run.now));
-        resched_curr(run, machine, kernel, cpu, resched, cpu);
-    }
+    let resched = kernel.sched.task_fork(id, cpu, kernel.clock_task(cpu, run.now));
+    resched_curr(run, machine, kernel, cpu, resched, cpu);
     wake_up_new_task(run, machine, kernel, id, cpu);
     machine.cpus[cpu.index()].pending = 0;
     irqentry_exit(run, machine, kernel, cpu);

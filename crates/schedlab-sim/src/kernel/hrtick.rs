@@ -68,7 +68,8 @@ pub fn on_hrtick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
         c.progress(run.now);
         machine.charge_irq(cpu);
         kernel.sched.fair.set_hrtick_active(cpu, false);
-        let resched = kernel.sched.fair.hrtick_expired(cpu, kernel.clock_task(cpu, run.now));
+        let now = kernel.clock_task(cpu, run.now);
+        let resched = kernel.sched.fair.hrtick_expired(cpu, now);
         resched_curr(run, machine, kernel, cpu, resched, cpu);
         irqentry_exit(run, machine, kernel, cpu);
     }

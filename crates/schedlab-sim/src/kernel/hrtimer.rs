@@ -22,7 +22,7 @@ pub fn start_timer<S: Sink>(
     soft: Nanos,
 ) {
     kernel.timer_sequence += 1;
-    let real_time = kernel.sched.rt.policy(task).is_some();
+    let real_time = kernel.sched.is_precise(task);
     let slack = if real_time { 0 } else { kernel.tasks[task.index()].timer_slack };
     let timer = HrTimer { hard: soft.saturating_add(slack), sequence: kernel.timer_sequence, soft, task };
     kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
