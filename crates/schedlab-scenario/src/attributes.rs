@@ -1,10 +1,11 @@
 //! Scheduling attributes of tasks, as a workload, one of its tasks or a variant writes them.
 
-use schedlab_model::{CpuMask, Nanos, MSEC, SEC, USEC};
+use schedlab_model::{CpuMask, Nanos, SEC};
 use schedlab_policy::Version;
 use schedlab_workload::verbs::Own;
 use schedlab_workload::{Policy, TaskSpec};
 
+use crate::attribute_values::{cpus, nice, policy, slice};
 use crate::cgroup::{path, placed};
 use crate::error::Result;
 use crate::value::{Table, Value};
@@ -93,50 +94,4 @@ pub(crate) fn no_slice(version: &Version, variant: &str) -> String {
 /// Whether tasks have a latency nice value, which only the EEVDF series of March 2023 gave them.
 pub(crate) fn has_latency_nice(version: &Version) -> bool {
     version.has_latency_nice()
-}
-
-/// A nice value.
-pub(crate) fn nice(value: &Value) -> Result<i8> {
-    Ok(value.integer(-20..=19)? as i8)
-}
-
-/// A slice, within what `__setscheduler_params` accepts.
-pub(crate) fn slice(value: &Value) -> Result<Nanos> {
-    value.duration(100 * USEC..=100 * MSEC)
-}
-
-/// A policy; a real-time one carries its priority, as in `fifo:50`.
-pub(crate) fn policy(value: &Value) -> Result<Policy> {
-    const FAIR: &[(&str, Policy)] = &[("normal", Policy::Normal), ("batch", Policy::Batch), ("idle", Policy::Idle)];
-    let text = value.as_string().unwrap_or_default();
-    let (name, priority) = text.split_once(':').unwrap_or((text, ""));
-    match name {
-        "other" if text == "other" => Ok(Policy::Normal),
-        "deadline" => Err(value.refuse("SCHED_DEADLINE is not modelled").expected(POLICY)),
-        "fifo" | "rr" => match priority.parse::<u8>() {
-            Ok(priority @ 1..=99) if name == "fifo" => Ok(Policy::Fifo(priority)),
-            Ok(priority @ 1..=99) => Ok(Policy::RoundRobin(priority)),
-            _ if priority.is_empty() => {
-                let hint = format!("write \"{name}:50\" for priority 50; 99 goes first");
-                Err(value.refuse("a real-time policy needs a priority").expected(POLICY).hint(hint))
-            }
-            _ => Err(value.refuse("no priority of the real-time class").expected(POLICY)),
-        },
-        _ => value.choice(FAIR),
-    }
-}
-
-/// What a policy looks like.
-const POLICY: &str = "normal, batch, idle, or fifo:N or rr:N with N from 1 to 99";
-
-/// A CPU list within the machine.
-pub(crate) fn cpus(value: &Value, nr_cpus: usize) -> Result<CpuMask> {
-    const FORM: &str = "a CPU list such as \"0-3,8\"";
-    let text = value.string(FORM)?;
-    let mask = CpuMask::from_list(text).filter(|mask| !mask.is_empty());
-    let mask = mask.ok_or_else(|| value.refuse("no CPU list").expected(FORM))?;
-    if mask.without(&CpuMask::first(nr_cpus)).is_empty() {
-        return Ok(mask);
-    }
-    Err(value.refuse(&format!("the machine has CPUs 0 to {}", nr_cpus - 1)))
 }

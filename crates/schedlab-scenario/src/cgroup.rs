@@ -7,7 +7,7 @@ use schedlab_policy::Version;
 use schedlab_spec::{Cgroup, CpuMax};
 use serde_json::{json, Map, Value as Json};
 
-use crate::attributes::nice;
+use crate::attribute_values::nice;
 use crate::error::{quote, Result};
 use crate::keys::{CGROUP, VARIANT_CGROUP};
 use crate::units;

@@ -4,6 +4,7 @@
 //! [`ScenarioError`] that names file, line, key, what was expected and the nearest valid name.
 
 mod arm;
+mod attribute_values;
 mod attributes;
 mod cgroup;
 mod describe;
@@ -14,6 +15,7 @@ mod keys;
 mod listing;
 mod machine;
 mod metric;
+mod naming;
 mod overrides;
 mod program;
 mod rt_app;

@@ -3,7 +3,8 @@
 use schedlab_workload::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
 use schedlab_workload::{Dist, ObjectSpec, TaskKind, TaskSpec, TimerMode};
 
-use crate::attributes::{self, Attributes};
+use crate::attribute_values;
+use crate::attributes::Attributes;
 use crate::dist::length;
 use crate::error::Result;
 use crate::keys::{OBJECT, TASK, WORKLOAD};
@@ -204,11 +205,11 @@ fn verb_step(verb: &str, value: &Value, table: &Table, nr_cpus: usize) -> Result
         "signal" => StepKind::Signal(name()?),
         "broadcast" => StepKind::Broadcast(name()?),
         "fork" => StepKind::Fork { task: name()?, kind: task_kind(table)? },
-        "nice" => StepKind::Nice(attributes::nice(value)?),
-        "policy" => StepKind::Policy(attributes::policy(value)?),
-        "cpus" => StepKind::Affinity(attributes::cpus(value, nr_cpus)?),
+        "nice" => StepKind::Nice(attribute_values::nice(value)?),
+        "policy" => StepKind::Policy(attribute_values::policy(value)?),
+        "cpus" => StepKind::Affinity(attribute_values::cpus(value, nr_cpus)?),
         "slice" if value.as_string() == Some("0s") => StepKind::Slice(0),
-        "slice" => StepKind::Slice(attributes::slice(value)?),
+        "slice" => StepKind::Slice(attribute_values::slice(value)?),
         "cgroup" if value.as_string() == Some("/") => StepKind::Cgroup("/".into()),
         "cgroup" => StepKind::Cgroup(crate::cgroup::path(value)?),
         "loop" => {

@@ -7,9 +7,9 @@ use schedlab_workload::rtapp::{self, Source};
 use schedlab_workload::{Amount, Op, Program, TaskSpec, Workload};
 
 use crate::error::{Result, ScenarioError};
+use crate::naming::{name_of, repeat_of};
 use crate::source::{read as read_file, FileText};
 use crate::value::{Table, Value};
-use crate::workload::{name_of, repeat_of};
 
 /// What rt-app files became.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use crate::attributes::Attributes;
 use crate::error::{quote, Result};
 use crate::keys::WORKLOAD;
 use crate::listing::default;
-use crate::program::{tree, word};
+use crate::naming::{name_of, repeat_of};
+use crate::program::tree;
 use crate::rt_app;
 use crate::value::{Table, Value};
 use schedlab_model::suggest;
@@ -105,22 +106,6 @@ pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<D
     let attributes = Attributes::read(&table, &skip, nr_cpus)?;
     workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
     Ok(Draft { table, uses, file, workload, program, attributes })
-}
-
-/// The workload's name: its own, or what it uses.
-pub(crate) fn name_of(table: &Table, default: &str) -> Result<String> {
-    match table.get("name") {
-        Some(value) if value.as_string() == Some("sched") => {
-            Err(value.refuse("the scheduler's own metrics are called that").hint("choose another name"))
-        }
-        Some(value) => Ok(word(&value)?.to_owned()),
-        None => Ok(default.to_owned()),
-    }
-}
-
-/// Whether the workload is to be started again when it ends.
-pub(crate) fn repeat_of(table: &Table) -> Result<bool> {
-    Ok(table.get("repeat").map(|value| value.boolean()).transpose()?.unwrap_or(false))
 }
 
 fn entry(id: &Value) -> Result<&'static Entry> {

@@ -4,7 +4,7 @@ use schedlab_model::{Nanos, SEC};
 use schedlab_spec::Costs;
 use schedlab_workload::Dist;
 
-use super::draft::{source, Sources};
+use super::sources::{source, Sources};
 use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{COST, COSTS};

@@ -1,22 +1,16 @@
 //! A machine table becomes a machine: what it does not say comes from its base, or is missing.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_model::{Nanos, Topology, SEC};
 use schedlab_spec::{IdleState, Machine};
 
+use super::sources::{self, source, Sources};
 use super::{costs, preset, topology};
 use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{IDLE, MACHINE};
 use crate::value::{Table, Value};
-
-/// Where each number comes from, by what it is about.
-pub(super) type Sources = BTreeMap<String, String>;
-
-/// What is said of a number whose table names no source.
-pub(super) const UNSAID: &str = "no source given";
 
 /// Timer frequencies a kernel can be built with.
 pub(crate) const HZ: &[u32] = &[100, 250, 300, 1000];
@@ -25,7 +19,7 @@ pub(crate) const HZ: &[u32] = &[100, 250, 300, 1000];
 pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
     let table = table.only(&MACHINE)?;
     let base = table.get("base").map(|value| base(&value)).transpose()?;
-    let mut sources = base.as_ref().map_or_else(Sources::new, |base| split(&base.sources));
+    let mut sources = base.as_ref().map_or_else(Sources::new, |base| sources::split(&base.sources));
     let own_costs = table.get("costs").is_some();
     let (topology, smt_rates) = match (table.get("topology"), &base) {
         (Some(value), _) => topology::read(&value, base.as_ref(), &mut sources)?,
@@ -76,11 +70,6 @@ fn base(value: &Value) -> Result<Machine> {
     }
 }
 
-fn split(lines: &[String]) -> Sources {
-    let pair = |line: &String| line.split_once(": ").map(|(what, source)| (what.to_owned(), source.to_owned()));
-    lines.iter().filter_map(pair).collect()
-}
-
 fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
     const FORM: &str = "at least one [[idle]] table";
     sources.retain(|what, _| !what.starts_with("idle."));
@@ -115,12 +104,4 @@ fn residency(table: &Table, shallower: Option<&IdleState>) -> Result<Nanos> {
         return Err(value.refuse("the state before it has a longer one").expected("states ordered shallowest first"));
     }
     Ok(residency)
-}
-
-/// The `source` of a table.
-pub(super) fn source(table: &Table) -> Result<String> {
-    Ok(match table.get("source") {
-        Some(value) => value.string("a string")?.to_owned(),
-        None => UNSAID.to_owned(),
-    })
 }

@@ -4,6 +4,7 @@ mod costs;
 mod draft;
 mod host;
 mod presets;
+mod sources;
 mod topology;
 
 use std::path::Path;

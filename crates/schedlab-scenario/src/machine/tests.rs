@@ -19,7 +19,7 @@ fn every_preset_loads_and_names_its_sources() {
         assert!(!machine.calibrated && !machine.summary.is_empty());
         let needed = crate::keys::COSTS.keys.iter().filter(|key| key.default.is_empty()).count();
         assert_eq!(machine.sources.len(), 1 + needed + machine.idle_states.len(), "{id}");
-        assert!(machine.sources.iter().all(|line| !line.contains(draft::UNSAID)), "{id}");
+        assert!(machine.sources.iter().all(|line| !line.contains(sources::NO_SOURCE)), "{id}");
         assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, Topology};
 use schedlab_spec::Machine;
 
-use super::draft::{source, Sources};
 use super::host;
+use super::sources::{source, Sources};
 use crate::error::Result;
 use crate::keys::TOPOLOGY;
 use crate::value::{Table, Value};

@@ -100,7 +100,7 @@ pub(super) fn read(member: &Member, kind: &str, task: &str) -> Result<Event, RtA
 /// The name an event refers to. Before 1.0 these keys meant something else.
 fn text_of(member: &Member) -> Result<&str, RtAppError> {
     text(member).map_err(|error| match member.key.as_str() {
-        "lock_order" => super::read::before_1_0(member),
+        "lock_order" => before_1_0(member),
         _ => error,
     })
 }
@@ -151,4 +151,10 @@ fn only(object: &Object<'_>, keys: &[&str]) -> Result<(), RtAppError> {
         Some(member) => Err(RtAppError::at(member.at, &member.key, format!("unknown key \"{}\"", short(&member.key)))
             .hint(format!("one of {}", keys.join(", ")))),
     }
+}
+
+/// The error about a key of the grammar before 1.0.
+pub(super) fn before_1_0(member: &Member) -> RtAppError {
+    let what = format!("\"{}\" is of the grammar before rt-app 1.0, which rt-app itself no longer runs", member.key);
+    RtAppError::at(member.at, &member.key, what).hint("run, sleep and timer say the same since 1.0")
 }

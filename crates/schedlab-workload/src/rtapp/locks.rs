@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::event::Event;
 use super::json::short;
-use super::task::Task;
+use super::parsed::Task;
 use super::RtAppError;
 use crate::verbs::StepKind;
 

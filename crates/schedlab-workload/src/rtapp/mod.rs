@@ -9,6 +9,7 @@ mod json;
 mod locks;
 mod merge;
 mod metrics;
+mod parsed;
 mod props;
 mod read;
 mod take;

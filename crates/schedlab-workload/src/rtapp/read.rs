@@ -4,9 +4,10 @@ use schedlab_model::USEC;
 
 use super::event;
 use super::json::{short, Member};
+use super::parsed::{Phase, Task};
 use super::props::{self, Props};
 use super::take::Object;
-use super::task::{Phase, Task};
+
 use super::RtAppError;
 use crate::verbs::Times;
 use schedlab_model::closest;
@@ -105,7 +106,7 @@ fn check_keys(object: &Object<'_>, own: &[&'static str], events: bool) -> Result
 
 fn unknown(member: &Member, own: &[&'static str]) -> RtAppError {
     if BEFORE_1_0.contains(&member.key.as_str()) {
-        return before_1_0(member);
+        return event::before_1_0(member);
     }
     let error = RtAppError::at(member.at, &member.key, format!("unknown key \"{}\"", short(&member.key)));
     let mut names = own.to_vec();
@@ -115,12 +116,6 @@ fn unknown(member: &Member, own: &[&'static str]) -> RtAppError {
         Some(near) => error.hint(format!("did you mean \"{near}\"?")),
         None => error.hint(kinds_list()),
     }
-}
-
-/// The error about a key of the grammar before 1.0.
-pub(super) fn before_1_0(member: &Member) -> RtAppError {
-    let what = format!("\"{}\" is of the grammar before rt-app 1.0, which rt-app itself no longer runs", member.key);
-    RtAppError::at(member.at, &member.key, what).hint("run, sleep and timer say the same since 1.0")
 }
 
 fn kinds_list() -> String {

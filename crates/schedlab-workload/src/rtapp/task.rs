@@ -1,8 +1,8 @@
 //! The tasks section: tasks, phases and loops as a tree of verbs.
 //!
-//! A task repeats its phases `loop` times, for ever if it names no number; a phase repeats its events `loop` times. A
-//! task without phases is one phase whose `loop` counts for both, as in versions after 1.0. Numbers of loops below 0, and 0
-//! for a phase, go on for ever, because rt-app counts up and compares.
+//! A task repeats its phases `loop` times, by default forever; a phase repeats its events `loop` times. A task without
+//! phases is one phase whose `loop` applies to both, as in versions after 1.0. A negative number of loops, and 0 for a
+//! phase, means forever, because rt-app counts up and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::event::Event;
 use super::global::Global;
 use super::json::{short, At, Member};
 use super::merge::Sections;
-use super::props::Props;
+use super::parsed::{Phase, Task};
 use super::read::read_task;
 use super::{locks, metrics, RtAppError};
 use crate::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
@@ -23,25 +23,6 @@ use schedlab_model::closest;
 const MAX_TASKS: u64 = 200_000;
 /// Timers whose wakeups can be followed in one task: what the registers of a program leave.
 const MAX_FOLLOWED: usize = 2;
-
-/// A phase as read.
-pub(super) struct Phase {
-    pub at: At,
-    pub times: Times,
-    pub props: Props,
-    pub events: Vec<(At, Event)>,
-}
-
-/// A task as read.
-pub(super) struct Task {
-    pub name: String,
-    pub at: At,
-    pub instances: u32,
-    pub delay: Nanos,
-    pub times: Times,
-    pub props: Props,
-    pub phases: Vec<Phase>,
-}
 
 /// The tree of the whole file.
 pub(super) fn tree(name: &str, sections: &Sections, global: &Global, nr_cpus: usize) -> Result<Tree, RtAppError> {
@@ -119,10 +100,6 @@ fn shared_timers(tasks: &[Task]) -> BTreeSet<String> {
 impl Task {
     fn endless(&self) -> bool {
         self.times == Times::Forever || self.phases.iter().any(|phase| phase.times == Times::Forever)
-    }
-
-    pub fn events(&self) -> impl Iterator<Item = &(At, Event)> {
-        self.phases.iter().flat_map(|phase| &phase.events)
     }
 
     /// Names of its timers, each once, in order.
