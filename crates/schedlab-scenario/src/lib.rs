@@ -16,6 +16,7 @@ mod listing;
 mod machine;
 mod metric;
 mod naming;
+mod option_default;
 mod overrides;
 mod program;
 mod rt_app;

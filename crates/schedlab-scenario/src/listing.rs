@@ -2,12 +2,13 @@
 
 use schedlab_metrics::{sched_metrics, SchedMetric};
 use schedlab_policy::{Feature, KernelConfig, Knob, KnobUnit, RuleView, Version};
-use schedlab_workload::catalogue::{self, Entry, OptionKind, Preset};
+use schedlab_workload::catalogue::{self, Entry, OptionKind};
 use serde_json::{json, Value as Json};
 
 use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
 use crate::machine::{preset, preset_ids, HOST};
+use crate::option_default::option_default;
 use crate::units::show_duration;
 use schedlab_model::suggest;
 
@@ -158,7 +159,7 @@ fn workload(entry: &Entry) -> Json {
             "name": option.name,
             "help": option.help,
             "expected": option.expected(),
-            "default": default(option.default),
+            "default": option_default(option.default),
             "modelled": !matches!(option.kind, OptionKind::NotModelled(_)),
         })
     };
@@ -172,16 +173,4 @@ fn workload(entry: &Entry) -> Json {
         "options": entry.options.iter().map(option).collect::<Vec<_>>(),
         "metrics": entry.metrics.iter().map(metric).collect::<Vec<_>>(),
     })
-}
-
-/// What an option is where the scenario does not say.
-pub(crate) fn default(default: Preset) -> Json {
-    match default {
-        Preset::Flag(on) => on.into(),
-        Preset::Number(number) => number.into(),
-        Preset::Time(ns) => show_duration(ns).into(),
-        Preset::Word(word) => word.into(),
-        Preset::PerCpu => "the number of CPUs".into(),
-        Preset::Unset => Json::Null,
-    }
 }

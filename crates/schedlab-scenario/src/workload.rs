@@ -9,8 +9,8 @@ use serde_json::{json, Map, Value as Json};
 use crate::attributes::Attributes;
 use crate::error::{quote, Result};
 use crate::keys::WORKLOAD;
-use crate::listing::default;
 use crate::naming::{name_of, repeat_of};
+use crate::option_default::option_default;
 use crate::program::tree;
 use crate::rt_app;
 use crate::value::{Table, Value};
@@ -52,7 +52,7 @@ impl Draft<'_> {
         let mut options = Map::new();
         for option in self.entry().map_or(&[][..], |entry| entry.options) {
             let own = given.iter().find(|(name, _)| name == option.name).map(|(_, value)| show_option(value));
-            let value = own.unwrap_or_else(|| default(option.default));
+            let value = own.unwrap_or_else(|| option_default(option.default));
             if !value.is_null() {
                 options.insert(option.name.into(), value);
             }
