@@ -49,6 +49,8 @@ class Variant:
     changes: Mapping[str, Any]
     settings: tuple[tuple[str, str], ...] = ()
     """What a real kernel is told: files and what is written to them."""
+    not_simulated: Mapping[str, Any] | None = None
+    """Why the simulator cannot run it: the first setting that only a real kernel can take, and its place in the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ pub struct Difference {
     /// Of a rule, the kernel's function that follows it.
     pub function: Option<&'static str>,
     /// Of a rule, the releases that changed it.
-    pub since: Option<&'static str>,
+    pub since: Option<String>,
     /// What the first has.
     pub a: String,
     /// What the second has.
@@ -34,7 +34,8 @@ pub fn differences(a: &RunSpec, b: &RunSpec) -> Vec<Difference> {
     let kernel = a.kernel.differences(&b.kernel).into_iter();
     let difference = |found: Mechanism| {
         let Mechanism { name, kind, place, a, b, within, .. } = found;
-        Difference { name, kind, function: place.map(|at| at.0), since: place.map(|at| at.1), a, b, within }
+        let (function, since) = place.unzip();
+        Difference { name, kind: kind.name(), function, since, a, b, within }
     };
     let mut all: Vec<Difference> = kernel.map(difference).collect();
     if a.workloads != b.workloads {

@@ -5,8 +5,8 @@ use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, KnobInfo, Knobs};
 use crate::preempt_model::PreemptModel;
 use crate::rt::Rt;
-use crate::select::rules::PlacementRules;
-use crate::version::rules::Rules;
+use crate::version::fair::Rules;
+use crate::version::placement::PlacementRules;
 use crate::version::Version;
 use schedlab_model::nearest;
 use schedlab_model::{Nanos, SEC, USEC};
@@ -37,10 +37,10 @@ impl KernelConfig {
     /// The kernel as it boots on a machine of `nr_cpus` (at least 1) with `hz` (at least 1) ticks per second.
     #[must_use]
     pub fn new(version: &'static Version, nr_cpus: usize, hz: u32) -> Self {
-        let normalized = Knobs::normalized(version.series);
+        let normalized = Knobs::normalized(version);
         let mut config = KernelConfig {
             version,
-            features: version.features(),
+            features: version.feature_set(),
             knobs: normalized,
             hz: hz.max(1),
             preempt: version.preempt_default,
@@ -76,46 +76,80 @@ impl KernelConfig {
         Rt::new(nr_cpus, (self.rules.rt_limit, share), rr_timeslice, times)
     }
 
-    /// Switches a feature by its kernel name. A feature the model knows only by name accepts its own default.
+    /// Switches a feature by its kernel name. A feature that the model knows only by name accepts its own default.
     pub fn set_feature(&mut self, name: &str, on: bool) -> Result<(), ConfigError> {
-        let (version, series) = (self.version.name, self.version.series);
-        let known = Feature::find(name).and_then(|f| f.info().default_in(series).map(|default| (f, default)));
+        let version = self.version;
+        let known = Feature::find(name).and_then(|f| f.info().default_in(version).map(|default| (f, default)));
         let Some((feature, default)) = known else {
-            let names = Feature::all().iter().filter(|info| info.default_in(series).is_some()).map(|info| info.name);
-            return Err(ConfigError::UnknownFeature { name: name.to_string(), version, nearest: nearest(name, names) });
+            let names = Feature::all().iter().filter(|info| info.default_in(version).is_some()).map(|info| info.name);
+            let nearest = nearest(name, names);
+            return Err(ConfigError::UnknownFeature { name: name.to_string(), version: version.name, nearest });
         };
-        if let Some(why) = feature.info().left_out.filter(|_| on != default) {
-            return Err(ConfigError::NotModelled { name: feature.info().name, version, stays: default, why });
+        let info = feature.info();
+        if let Some(why) = info.left_out_in(version).filter(|_| on != default) {
+            let stays = if default { "on" } else { "off" }.to_owned();
+            return Err(ConfigError::NotModelled {
+                kind: "feature",
+                name: info.name,
+                version: version.name,
+                stays,
+                why,
+            });
         }
         self.features.put(feature, on);
         Ok(())
     }
 
-    /// Writes a knob as a running kernel takes it: the effective value, with no effect on scaling, except that a write
-    /// to tunable_scaling derives the normalized values and `sched_nr_latency` anew (`sched_update_scaling`).
+    /// Writes a knob as a running kernel takes it: the effective value, with no effect on scaling. A knob that changes
+    /// nothing in the model accepts the value that it has.
     pub fn set_knob(&mut self, name: &str, value: u64) -> Result<(), ConfigError> {
-        let (version, series) = (self.version.name, self.version.series);
-        let Some(info) = Knob::find(name).filter(|info| info.exists_in(series)) else {
-            let names = Knob::all().iter().filter(|info| info.exists_in(series)).map(|info| info.name);
-            return Err(ConfigError::UnknownKnob { name: name.to_string(), version, nearest: nearest(name, names) });
+        let info = self.checked_knob(name, value)?;
+        let stays = self.knobs.get(info.knob);
+        if let Some(why) = info.left_out_in(self.version).filter(|_| value != stays) {
+            let (kind, version, stays) = ("knob", self.version.name, stays.to_string());
+            return Err(ConfigError::NotModelled { kind, name: info.name, version, stays, why });
+        }
+        self.put_knob(info.knob, value);
+        Ok(())
+    }
+
+    /// Takes a knob over from a recorded kernel, also one whose write changes nothing here.
+    pub fn restore_knob(&mut self, name: &str, value: u64) -> Result<(), ConfigError> {
+        let info = self.checked_knob(name, value)?;
+        self.put_knob(info.knob, value);
+        Ok(())
+    }
+
+    /// The knob of this kernel, if it takes the value.
+    fn checked_knob(&self, name: &str, value: u64) -> Result<&'static KnobInfo, ConfigError> {
+        let version = self.version;
+        let Some(info) = Knob::find(name).filter(|info| info.exists_in(version)) else {
+            let names = Knob::all().iter().filter(|info| info.exists_in(version)).map(|info| info.name);
+            let nearest = nearest(name, names);
+            return Err(ConfigError::UnknownKnob { name: name.to_string(), version: version.name, nearest });
         };
         let range = self.knob_range(info);
         if value < range.0 || value > range.1 {
-            return Err(ConfigError::KnobRange { name: info.name, version, value, range });
+            return Err(ConfigError::KnobRange { name: info.name, version: version.name, value, range });
         }
-        self.knobs.put(info.knob, value);
+        Ok(info)
+    }
+
+    /// A write to tunable_scaling derives the normalized values and `sched_nr_latency` anew (`sched_update_scaling`); where
+    /// they are sysctls, one to the lengths does too.
+    fn put_knob(&mut self, knob: Knob, value: u64) {
+        self.knobs.put(knob, value);
         let sysctl = self.rules.sysctl_updates_nr_latency
-            && matches!(info.knob, Knob::Latency | Knob::MinGranularity | Knob::WakeupGranularity);
-        if sysctl || info.knob == Knob::TunableScaling {
+            && matches!(knob, Knob::Latency | Knob::MinGranularity | Knob::WakeupGranularity);
+        if sysctl || knob == Knob::TunableScaling {
             self.normalized.unscale_from(&self.knobs, self.scaling_factor());
             self.knobs.nr_latency = self.knobs.latency.div_ceil(self.knobs.min_granularity.max(1));
         }
-        Ok(())
     }
 
     /// What a knob takes now: the runtime of real-time tasks must fit their period (`sched_rt_global_validate`).
     fn knob_range(&self, info: &KnobInfo) -> (u64, u64) {
-        let (least, most) = info.range_in(self.version.series);
+        let (least, most) = info.range_in(self.version);
         match info.knob {
             Knob::RtPeriod => (least.max(self.knobs.rt_runtime_us), most),
             Knob::RtRuntime => (least, most.min(self.knobs.rt_period_us)),
@@ -138,8 +172,13 @@ impl KernelConfig {
     pub fn set_preempt(&mut self, model: PreemptModel) -> Result<(), ConfigError> {
         let supported = self.version.preempt_models;
         if !supported.contains(&model) {
-            let supported = supported.iter().map(|model| model.name()).collect();
+            let modelled = supported.iter().filter(|model| model.left_out().is_none());
+            let supported = modelled.map(|model| model.name()).collect();
             return Err(ConfigError::Preempt { model: model.name(), version: self.version.name, supported });
+        }
+        if let Some(why) = model.left_out() {
+            let (kind, name, version) = ("preemption model", model.name(), self.version.name);
+            return Err(ConfigError::NotModelled { kind, name, version, stays: self.preempt.to_string(), why });
         }
         self.preempt = model;
         Ok(())
@@ -186,13 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn a_write_to_scaling_acts_at_the_next_hotplug() {
+    fn a_write_to_scaling_acts_at_the_next_hotplug_and_is_refused() {
         let mut c = config("6.1", 8);
         c.set_knob("min_granularity_ns", 4_000_000).unwrap();
         assert_eq!(c.knobs.nr_latency, 8, "a debugfs write alone leaves it");
-        c.set_knob("tunable_scaling", 0).unwrap();
+        let refused = c.set_knob("tunable_scaling", 0).unwrap_err().to_string();
+        assert!(refused.contains("there is no hotplug") && refused.ends_with("it stays 1"), "{refused}");
+        c.restore_knob("tunable_scaling", 0).unwrap();
         assert_eq!((c.knobs.latency, c.knobs.nr_latency), (24 * MSEC, 6));
-        c.set_knob("tunable_scaling", 2).unwrap();
+        c.restore_knob("tunable_scaling", 2).unwrap();
         c.update_sysctl();
         assert_eq!((c.knobs.latency, c.knobs.min_granularity), (24 * MSEC, 4 * MSEC));
         c.nr_cpus = 2;
@@ -226,7 +267,9 @@ mod tests {
         assert!(old.set_knob("rt_period_us", 949_999).unwrap_err().to_string().contains("takes 950000..="));
         assert!(old.set_knob("rt_period_us", 2_000_000).is_ok() && old.set_knob("rt_runtime_us", 1_000_001).is_ok());
         assert!(c.set_knob("base_slice_ns", 0).unwrap_err().to_string().contains("takes 1..="));
-        assert!(c.set_preempt(PreemptModel::Lazy).unwrap_err().hint().unwrap().contains("voluntary"));
+        assert_eq!(c.set_preempt(PreemptModel::Lazy).unwrap_err().hint().unwrap(), "it has none, full");
+        let voluntary = c.set_preempt(PreemptModel::Voluntary).unwrap_err().to_string();
+        assert!(voluntary.contains("cond_resched") && voluntary.ends_with("it stays none"), "{voluntary}");
         assert_eq!("full".parse(), Ok(PreemptModel::Full));
         assert!("fulll".parse::<PreemptModel>().unwrap_err().hint().unwrap().contains("full"));
     }

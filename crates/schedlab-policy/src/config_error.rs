@@ -1,6 +1,6 @@
 //! Why a kernel cannot be configured as asked.
 
-/// A setting this kernel does not have.
+/// A setting that this kernel does not have, or that changes nothing in the model of it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConfigError {
     /// No such feature in this version.
@@ -13,16 +13,18 @@ pub enum ConfigError {
         /// Closest names it has.
         nearest: Vec<&'static str>,
     },
-    /// The kernel has the feature, this model does not.
-    #[error("feature {name} of kernel {version} is not modelled: {why}; it stays {}", if *stays { "on" } else { "off" })]
+    /// The kernel has the setting; in the model it changes nothing.
+    #[error("{kind} {name} of kernel {version} is not modelled: {why}; it stays {stays}")]
     NotModelled {
-        /// The feature.
+        /// `feature`, `knob` or `preemption model`.
+        kind: &'static str,
+        /// The feature, knob or model.
         name: &'static str,
         /// The version.
         version: &'static str,
-        /// The value it has.
-        stays: bool,
-        /// What the model does instead.
+        /// What it is instead.
+        stays: String,
+        /// Why it changes nothing.
         why: &'static str,
     },
     /// No such knob in this version.
@@ -55,7 +57,7 @@ pub enum ConfigError {
         /// Closest names.
         nearest: Vec<&'static str>,
     },
-    /// A preemption model this version cannot be booted with.
+    /// A preemption model that this version cannot be booted with.
     #[error("kernel {version} has no preemption model {model}")]
     Preempt {
         /// What was asked for.
@@ -78,7 +80,7 @@ impl ConfigError {
                 (!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(" or ")))
             }
             ConfigError::Preempt { supported, .. } => Some(format!("it has {}", supported.join(", "))),
-            ConfigError::NotModelled { .. } => Some("leave it out".to_string()),
+            ConfigError::NotModelled { .. } => Some("leave it out, or use an arm with a real kernel".to_string()),
             ConfigError::KnobRange { .. } => None,
         }
     }

@@ -3,7 +3,7 @@
 use crate::features::Feature;
 use crate::group_id::GroupId;
 use crate::rt::RtLimit;
-use crate::{Policy, Resched, Version};
+use crate::{Algorithm, Resched, Version};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// What kind of decision was taken.
@@ -135,7 +135,7 @@ impl Decision {
 
     fn fair_function(&self, version: &Version) -> &'static str {
         let (rules, names) = (&version.rules, version.names);
-        let cfs = rules.policy == Policy::Cfs;
+        let cfs = rules.algorithm == Algorithm::Cfs;
         match self.verdict {
             Verdict::Pick(_) | Verdict::PickGroup(_) if cfs => "pick_next_entity",
             Verdict::Pick(_) | Verdict::PickGroup(_) => "pick_eevdf",

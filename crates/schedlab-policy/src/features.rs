@@ -1,6 +1,8 @@
-//! Every scheduler feature switch of `kernel/sched/features.h`, one line of data each.
+//! Every switch of `kernel/sched/features.h` over the kernel's releases.
 
-use crate::version::series::Series;
+use crate::version::catalogue::since;
+use crate::version::release::{value_at, when, Change, Release, When};
+use crate::version::Version;
 
 /// What is known about one feature.
 #[derive(Debug)]
@@ -11,77 +13,155 @@ pub struct FeatureInfo {
     pub name: &'static str,
     /// What it does.
     pub effect: &'static str,
-    /// Why switching it would change nothing in this model, where that is so; then it is refused.
-    pub left_out: Option<&'static str>,
-    defaults: &'static [u8; SERIES],
+    /// Releases from which on switching it changes nothing in this model, each with the reason; then it is refused.
+    left_out: &'static [(Release, &'static str)],
+    first: Option<bool>,
+    changes: &'static [Change<Option<bool>>],
 }
 
-const SERIES: usize = 12;
+const ON: Option<bool> = Some(true);
+const OFF: Option<bool> = Some(false);
+const ABSENT: Option<bool> = None;
 
-/// `Variant NAME "why it is not modelled, if it is not" "one letter per Series: T on, F off, - absent" "effect"`.
+/// An entry reads
+///
+/// ```text
+/// /// What it does.
+/// Variant KERNEL_NAME VALUE_IN_THE_OLDEST_ROW,
+///     from "6.12" by "COMMIT" => VALUE,
+///     left_out since "6.12" "why switching it changes nothing";
+/// ```
 macro_rules! features {
-    ($($variant:ident $name:ident $left_out:literal $defaults:literal $effect:literal;)*) => {
+    ($(
+        #[doc = $effect:literal]
+        $Variant:ident $NAME:ident $first:ident
+        $(, $how:ident $release:literal $origin:ident $text:literal => $value:ident)*
+        $(; left_out since $out:literal $why:literal)?;
+    )+) => {
         /// A feature switch, named as in the kernel.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub enum Feature {
-            $(#[doc = $effect] $variant,)*
+            $(#[doc = $effect] $Variant,)+
         }
 
         static FEATURES: &[FeatureInfo] = &[$(FeatureInfo {
-            feature: Feature::$variant,
-            name: stringify!($name),
-            effect: $effect,
-            left_out: if $left_out.is_empty() { None } else { Some($left_out) },
-            defaults: $defaults,
-        },)*];
+            feature: Feature::$Variant,
+            name: stringify!($NAME),
+            effect: $effect.trim_ascii(),
+            left_out: &[$((Release::new($out), $why))?],
+            first: $first,
+            changes: &[$(Change { when: when!($how $release $origin $text), value: $value },)*],
+        },)+];
     };
 }
 
-//                     5.2 5.7 5.13 6.1 6.3 RFC 6.6 6.12.0 6.12.107 6.18.2 6.18.44 7.2
 features! {
-    GentleFairSleepers GENTLE_FAIR_SLEEPERS "" b"TTTTT-------" "halve the credit of a sleeper";
-    StartDebit START_DEBIT "" b"TTTTT-------" "place a new task one slice to the right";
-    PlaceLag PLACE_LAG "" b"-----TTTTTTT" "keep the lag over sleep and migration";
-    PlaceFudge PLACE_FUDGE "" b"-----T------" "place short slices at zero lag";
-    PlaceBonus PLACE_BONUS "" b"-----F------" "move a sleeper left by half a slice";
-    MinimalVa MINIMAL_VA "" b"-----F------" "measure vruntimes from V instead of the minimum";
-    PlaceDeadlineInitial PLACE_DEADLINE_INITIAL "" b"-----TTTTTTT" "a new task's first slice is half as long";
-    PlaceRelDeadline PLACE_REL_DEADLINE "" b"-------TTTTT" "keep the relative deadline over a requeue";
-    RunToParity RUN_TO_PARITY "" b"------TTTTTT" "let the running task reach parity or its slice";
-    PreemptShort PREEMPT_SHORT "" b"-------TTTTT" "a shorter slice may break that protection";
-    NextBuddy NEXT_BUDDY "" b"FFFFFFFFFFFF" "prefer the task woken last";
-    LastBuddy LAST_BUDDY "" b"TTTTT-------" "prefer the task preempted last";
-    PickBuddy PICK_BUDDY "" b"--------TTTT" "honour the next buddy when picking";
-    CacheHotBuddy CACHE_HOT_BUDDY "" b"TTTTTTTTTTTT" "the balancer treats buddies as cache hot";
-    DelayDequeue DELAY_DEQUEUE "" b"-------TTTTT" "a sleeper that owes service stays queued";
-    DelayZero DELAY_ZERO "" b"-------TTTTT" "such a sleeper never comes back with credit";
-    ParanoidAvg PARANOID_AVG "a check, it decides nothing" b"-----------F" "check the sums for overflow";
-    WakeupPreemption WAKEUP_PREEMPTION "" b"TTTTTTTTTTTT" "a wakeup may preempt at all";
-    Hrtick HRTICK "" b"FFFFFFFFFFFT" "a timer at the exact end of the slice (7.2: off without CONFIG_HRTIMER_REARM_DEFERRED)";
-    HrtickDl HRTICK_DL "there is no SCHED_DEADLINE" b"--FFFFFFFFFT" "the same for SCHED_DEADLINE";
-    DoubleTick DOUBLE_TICK "" b"FFFFFFFFF---" "up to 6.3: test at the tick although the timer is armed";
-    NontaskCapacity NONTASK_CAPACITY "they do not here" b"TTTTTTTTTTTT" "interrupts reduce a CPU's capacity";
-    TtwuQueue TTWU_QUEUE "" b"TTTTTTTTTTTT" "queue a remote wakeup by interrupt";
-    SisAvgCpu SIS_AVG_CPU "" b"FF----------" "skip the idle search when idle time is short";
-    SisProp SIS_PROP "" b"TTTFFFF-----" "bound the idle search by average idle time";
-    SisUtil SIS_UTIL "" b"---TTTTTTTTT" "bound the idle search by the LLC's utilisation";
-    LbBias LB_BIAS "there are no averages (cpu_load[]) to choose from" b"F-----------" "bias the balancer towards staying";
-    LbMin LB_MIN "" b"FFFFFFFFFFFF" "the balancer leaves tiny loads alone";
-    AttachAgeLoad ATTACH_AGE_LOAD "they always are" b"TTTTTTTTTTTT" "age loads before they are attached";
-    WaIdle WA_IDLE "" b"TTTTTTTTTTTT" "wake_affine: prefer an idle waker or previous CPU";
-    WaWeight WA_WEIGHT "" b"TTTTTTTTTTTT" "wake_affine: compare loads";
-    WaBias WA_BIAS "" b"TTTTTTTTTTTT" "wake_affine: bias the comparison by the domain's imbalance";
-    UtilEst UTIL_EST "" b"TTTTTTTTTTTT" "estimate utilisation over sleeps";
-    UtilEstFastup UTIL_EST_FASTUP "" b"-TTTTTT-----" "let the estimate rise at once";
-    RtPushIpi RT_PUSH_IPI "they are pulled directly" b"TTTFTTTTFTFF" "push real-time tasks by interrupt";
-    RtRuntimeShare RT_RUNTIME_SHARE "" b"TTFFFFFFFFFF" "the real-time class borrows runtime from other CPUs";
-    WarnDoubleClock WARN_DOUBLE_CLOCK "a check, it decides nothing" b"FFFFFFFFFFFF" "debugging aid";
-    LatencyWarn LATENCY_WARN "a check, it decides nothing" b"--FFFFFFFFFF" "debugging aid";
-    AltPeriod ALT_PERIOD "" b"--TTT-------" "the period counts the CPU's tasks, not the queue's";
-    BaseSlice BASE_SLICE "" b"--TTT-------" "a slice is never below min_granularity";
-    HzBw HZ_BW "no CPU stops its tick while it is busy" b"------T-----" "keep the tick for bandwidth-limited tasks";
-    NiRandom NI_RANDOM "" b"---T----T-TT" "skip newidle balancing at random by its success rate";
-    NiRate NI_RATE "successes alone count" b"-----------T" "count the rate of newidle balancing as success";
+    /// halve the credit of a sleeper
+    GentleFairSleepers GENTLE_FAIR_SLEEPERS ON, from "6.6" by "86bfbb7ce4f6" => ABSENT;
+    /// place a new task one slice to the right
+    StartDebit START_DEBIT ON, from "6.6" by "e0c2ff903c32" => ABSENT;
+    /// keep the lag over sleep and migration
+    PlaceLag PLACE_LAG ABSENT, from "6.6" by "86bfbb7ce4f6" => ON;
+    /// place short slices at zero lag
+    PlaceFudge PLACE_FUDGE ABSENT;
+    /// move a sleeper left by half a slice
+    PlaceBonus PLACE_BONUS ABSENT;
+    /// measure vruntimes from V instead of the minimum
+    MinimalVa MINIMAL_VA ABSENT;
+    /// a new task's first slice is half as long
+    PlaceDeadlineInitial PLACE_DEADLINE_INITIAL ABSENT, from "6.6" by "147f3efaa241" => ON;
+    /// keep the relative deadline over a requeue
+    PlaceRelDeadline PLACE_REL_DEADLINE ABSENT, from "6.12" by "82e9d0456e06" => ON;
+    /// let the running task reach parity or its slice
+    RunToParity RUN_TO_PARITY ABSENT, from "6.6" by "63304558ba5d" => ON;
+    /// a shorter slice may break that protection
+    PreemptShort PREEMPT_SHORT ABSENT, from "6.12" by "85e511df3cec" => ON;
+    /// prefer the task woken last
+    NextBuddy NEXT_BUDDY OFF;
+    /// prefer the task preempted last
+    LastBuddy LAST_BUDDY ON, from "6.6" by "5e963f2bd465" => ABSENT;
+    /// honour the next buddy when picking
+    PickBuddy PICK_BUDDY ABSENT, from "6.14" by "2a77e4be12cb" => ON, seen "6.12.107" by "2a77e4be12cb" => ON;
+    /// the balancer treats buddies as cache hot
+    CacheHotBuddy CACHE_HOT_BUDDY ON;
+    /// a sleeper with negative lag stays queued
+    DelayDequeue DELAY_DEQUEUE ABSENT, from "6.12" by "152e11f6df29" => ON;
+    /// such a sleeper never wakes with positive lag
+    DelayZero DELAY_ZERO ABSENT, from "6.12" by "54a58a787791" => ON;
+    /// check the sums for overflow
+    ParanoidAvg PARANOID_AVG ABSENT, from "7.1" by "4823725d9d1d" => OFF;
+        left_out since "0.0" "a check, it decides nothing";
+    /// a wakeup may preempt at all
+    WakeupPreemption WAKEUP_PREEMPTION ON;
+    /// a timer at the exact end of the slice (7.1 and later: off without CONFIG_HRTIMER_REARM_DEFERRED)
+    Hrtick HRTICK OFF, from "7.1" by "9213aa4784cf" => ON;
+    /// the same for SCHED_DEADLINE
+    HrtickDl HRTICK_DL ABSENT, from "5.12" by "e0ee463c93c4" => OFF, from "7.1" by "9213aa4784cf" => ON;
+        left_out since "0.0" "there is no SCHED_DEADLINE";
+    /// up to 6.3: test at the tick although the timer is armed
+    DoubleTick DOUBLE_TICK OFF, from "6.13" by "e31488c9df27" => ABSENT;
+        left_out since "6.6" "the tick tests nothing since check_preempt_tick() is gone";
+    /// interrupts reduce a CPU's capacity
+    NontaskCapacity NONTASK_CAPACITY ON;
+        left_out since "0.0" "interrupts do not reduce capacity here";
+    /// queue a remote wakeup by interrupt
+    TtwuQueue TTWU_QUEUE ON;
+    /// skip the idle search when idle time is short
+    SisAvgCpu SIS_AVG_CPU OFF, from "5.12" by "e6e0dc2d5497" => ABSENT;
+    /// bound the idle search by average idle time
+    SisProp SIS_PROP ON, from "6.0" by "70fb5ccf2ebb" => OFF, from "6.7" by "984ffb6a4366" => ABSENT;
+    /// bound the idle search by the LLC's utilisation
+    SisUtil SIS_UTIL ABSENT, from "6.0" by "70fb5ccf2ebb" => ON;
+    /// bias the balancer towards staying
+    LbBias LB_BIAS OFF, from "5.3" by "1c1b8a7b03ef" => ABSENT;
+        left_out since "0.0" "there are no averages (cpu_load[]) to choose from";
+    /// the balancer leaves tiny loads alone
+    LbMin LB_MIN OFF;
+    /// age loads before they are attached
+    AttachAgeLoad ATTACH_AGE_LOAD ON;
+        left_out since "0.0" "loads are always aged first";
+    /// wake_affine: prefer an idle waker or previous CPU
+    WaIdle WA_IDLE ON;
+    /// wake_affine: compare loads
+    WaWeight WA_WEIGHT ON;
+    /// wake_affine: bias the comparison by the domain's imbalance
+    WaBias WA_BIAS ON;
+    /// estimate utilisation over sleeps
+    UtilEst UTIL_EST ON;
+    /// let the estimate rise at once
+    UtilEstFastup UTIL_EST_FASTUP ABSENT, from "5.5" by "b8c96361402a" => ON, from "6.8" by "7736ae5572eb" => ABSENT;
+    /// push real-time tasks by interrupt
+    RtPushIpi RT_PUSH_IPI ON,
+        from "7.2" by "dd29c017aed6" => OFF,
+        seen "6.1.192" by "dd29c017aed6" => OFF,
+        seen "6.12.107" by "dd29c017aed6" => OFF,
+        seen "6.18.44" by "dd29c017aed6" => OFF;
+        left_out since "0.0" "real-time tasks are pulled directly";
+    /// the real-time class borrows runtime from other CPUs
+    RtRuntimeShare RT_RUNTIME_SHARE ON, from "5.10" by "2586af1ac187" => OFF;
+        left_out since "6.12" "without RT_GROUP_SCHED no runtime is left to borrow since the deadline server";
+    /// debugging aid
+    WarnDoubleClock WARN_DOUBLE_CLOCK OFF;
+        left_out since "0.0" "a check, it decides nothing";
+    /// debugging aid
+    LatencyWarn LATENCY_WARN ABSENT, from "5.13" by "c006fac556e4" => OFF;
+        left_out since "0.0" "a check, it decides nothing";
+    /// the period counts the CPU's tasks, not the queue's
+    AltPeriod ALT_PERIOD ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT;
+    /// a slice is never below min_granularity
+    BaseSlice BASE_SLICE ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT;
+    /// keep the tick for bandwidth-limited tasks
+    HzBw HZ_BW ABSENT, from "6.6" by "88c56cfeaec4" => ON, from "6.12" by "a58501fb8320" => ABSENT;
+        left_out since "0.0" "no CPU stops its tick while it is busy";
+    /// skip newidle balancing at random by its success rate
+    NiRandom NI_RANDOM ABSENT,
+        from "6.19" by "33cf66d88306" => ON,
+        seen "6.1.192" by "33cf66d88306" => ON,
+        seen "6.12.107" by "33cf66d88306" => ON,
+        seen "6.18.44" by "33cf66d88306" => ON;
+    /// count the rate of newidle balancing as success
+    NiRate NI_RATE ABSENT, from "7.1" by "9fe89f022c05" => ON;
+        left_out since "0.0" "successes alone count";
 }
 
 impl Feature {
@@ -105,20 +185,28 @@ impl Feature {
 }
 
 impl FeatureInfo {
-    /// Whether switching it changes anything in this model.
+    /// The default in a kernel; `None` where the feature does not exist.
     #[must_use]
-    pub fn is_modelled(&self) -> bool {
-        self.left_out.is_none()
+    pub fn default_in(&self, version: &Version) -> Option<bool> {
+        let own = version.features.iter().find(|(feature, _)| *feature == self.feature);
+        own.map_or_else(|| value_at(self.first, self.changes, version.release), |(_, default)| *default)
     }
 
-    /// The default in a kernel of that series; `None` where the feature does not exist.
+    /// Why switching it would change nothing in the model of that kernel, where that is so.
     #[must_use]
-    pub fn default_in(&self, series: Series) -> Option<bool> {
-        match self.defaults[series as usize] {
-            b'T' => Some(true),
-            b'F' => Some(false),
-            _ => None,
-        }
+    pub fn left_out_in(&self, version: &Version) -> Option<&'static str> {
+        self.left_out.iter().rev().find(|(release, _)| version.release.contains(*release)).map(|(_, why)| *why)
+    }
+
+    /// The changes of its default, without their values.
+    pub fn history(&self) -> impl Iterator<Item = When> {
+        self.changes.iter().map(|change| change.when)
+    }
+
+    /// The releases that changed its default, with their commits.
+    #[must_use]
+    pub fn since(&self) -> String {
+        since(&self.history().collect::<Vec<_>>())
     }
 }
 
@@ -127,12 +215,12 @@ impl FeatureInfo {
 pub struct FeatureSet(u64);
 
 impl FeatureSet {
-    /// The features a kernel of that series boots with.
+    /// The features that a kernel boots with.
     #[must_use]
-    pub fn defaults(series: Series) -> FeatureSet {
+    pub fn defaults(version: &Version) -> FeatureSet {
         let mut set = FeatureSet::default();
         for info in FEATURES {
-            set.put(info.feature, info.default_in(series) == Some(true));
+            set.put(info.feature, info.default_in(version) == Some(true));
         }
         set
     }
@@ -154,21 +242,24 @@ impl FeatureSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Version;
 
     #[test]
     fn table_is_well_formed() {
         assert!(FEATURES.len() <= 64, "FeatureSet is one word");
         for (index, info) in FEATURES.iter().enumerate() {
             assert_eq!(info.feature as usize, index, "{}", info.name);
-            assert!(info.defaults.iter().all(|c| b"TF-".contains(c)), "{}", info.name);
+            let values: Vec<Option<bool>> = info.changes.iter().map(|change| change.value).collect();
+            let mainline = |change: &&Change<Option<bool>>| change.when.first;
+            let first = std::iter::once(info.first);
+            let line: Vec<_> = first.chain(info.changes.iter().filter(mainline).map(|change| change.value)).collect();
+            assert!(line.windows(2).all(|pair| pair[0] != pair[1]), "{}: {values:?}", info.name);
         }
     }
 
     #[test]
     fn defaults_of_the_modelled_rows() {
         let on = |version: &str| -> Vec<&str> {
-            let set = Version::find(version).unwrap().features();
+            let set = Version::find(version).unwrap().feature_set();
             FEATURES.iter().filter(|i| set.has(i.feature)).map(|i| i.name).collect()
         };
         let cfs = on("6.1");

@@ -1,38 +1,9 @@
-//! Every scheduler knob (sysctl or debugfs file) the model obeys: names, units, ranges, defaults, versions.
+//! Every scheduler knob (sysctl or debugfs file) of the model over the kernel's releases.
 
-use crate::version::series::Series;
+use crate::version::catalogue::since;
+use crate::version::release::{value_at, when, Change, Release, When};
+use crate::version::Version;
 use schedlab_model::Nanos;
-
-/// A knob, named as in the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Knob {
-    /// `sysctl_sched_latency`.
-    Latency,
-    /// `sysctl_sched_min_granularity`.
-    MinGranularity,
-    /// `sysctl_sched_base_slice`.
-    BaseSlice,
-    /// `sysctl_sched_wakeup_granularity`.
-    WakeupGranularity,
-    /// `sysctl_sched_idle_min_granularity`.
-    IdleMinGranularity,
-    /// `sysctl_sched_tunable_scaling`.
-    TunableScaling,
-    /// `sysctl_sched_migration_cost`.
-    MigrationCost,
-    /// `sysctl_sched_nr_migrate`.
-    NrMigrate,
-    /// `sysctl_sched_child_runs_first`.
-    ChildRunsFirst,
-    /// `sysctl_sched_rr_timeslice`.
-    RrTimeslice,
-    /// `sysctl_sched_rt_period`.
-    RtPeriod,
-    /// `sysctl_sched_rt_runtime`.
-    RtRuntime,
-    /// `sysctl_sched_cfs_bandwidth_slice`.
-    CfsBandwidthSlice,
-}
 
 /// What a knob's number counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,163 +25,167 @@ pub struct KnobInfo {
     pub path: &'static str,
     /// What its number counts.
     pub unit: KnobUnit,
-    /// Smallest and largest value of its debugfs file (5.13 and later), or of a sysctl; see [`KnobInfo::range_in`].
-    pub range: (u64, u64),
     /// What it does.
     pub effect: &'static str,
-    /// Default before scaling by the number of CPUs.
-    pub default: u64,
     /// Whether the default is multiplied by the tunable-scaling factor.
     pub scaled: bool,
-    first: Series,
-    last: Series,
+    /// Smallest and largest value of its file; up to 5.12 sysctls had bounds of their own (kernel/sysctl.c). A length of 0
+    /// would pass there, but means nothing.
+    range: (u64, u64),
+    range_up_to_5_12: (u64, u64),
+    /// Releases from which on a write changes nothing in this model, each with the reason; then it is refused.
+    left_out: &'static [(Release, &'static str)],
+    first: Option<u64>,
+    changes: &'static [Change<Option<u64>>],
 }
 
 const U32: (u64, u64) = (0, u32::MAX as u64);
 const SLICE: (u64, u64) = (1, u32::MAX as u64);
+const POSITIVE: (u64, u64) = (1, i32::MAX as u64);
+const NOT_NEGATIVE: (u64, u64) = (0, i32::MAX as u64);
+const OLD_SLICE: (u64, u64) = (100_000, 1_000_000_000);
+const ABSENT: Option<u64> = None;
 
-const fn nanos(knob: Knob, name: &'static str, path: &'static str, default: u64, effect: &'static str) -> KnobInfo {
-    let (first, last) = (Series::V5_2, Series::V7_2);
-    KnobInfo { knob, name, path, unit: KnobUnit::Nanos, range: SLICE, effect, default, scaled: true, first, last }
+/// An entry reads
+///
+/// ```text
+/// /// What it does.
+/// Variant field "name" at "path" counts UNIT scaled BOOL takes RANGE before 5.13 RANGE:
+///     DEFAULT_IN_THE_OLDEST_ROW,
+///     from "6.12" by "COMMIT" => DEFAULT,
+///     left_out since "6.12" "why a write changes nothing";
+/// ```
+macro_rules! knobs {
+    ($(
+        #[doc = $effect:literal]
+        $Variant:ident $field:ident $name:literal at $path:literal counts $Unit:ident scaled $scaled:literal
+        takes $range:expr, before 5.13 $old_range:expr,
+        default $first:expr
+        $(, $how:ident $release:literal $origin:ident $text:literal => $value:expr)*
+        $(; left_out since $out:literal $why:literal)*;
+    )+) => {
+        /// A knob, named as in the kernel.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Knob {
+            $(#[doc = $effect] $Variant,)+
+        }
+
+        static KNOBS: &[KnobInfo] = &[$(KnobInfo {
+            knob: Knob::$Variant,
+            name: $name,
+            path: $path,
+            unit: KnobUnit::$Unit,
+            effect: $effect.trim_ascii(),
+            scaled: $scaled,
+            range: $range,
+            range_up_to_5_12: $old_range,
+            left_out: &[$((Release::new($out), $why)),*],
+            first: $first,
+            changes: &[$(Change { when: when!($how $release $origin $text), value: $value },)*],
+        },)+];
+
+        /// The values in force, scaled; a knob that the kernel lacks has the value it is introduced with, and is not read.
+        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+        pub struct Knobs {
+            $(#[doc = $effect] pub $field: Nanos,)+
+            /// `sched_nr_latency`: tasks that fit one period of `latency`.
+            pub nr_latency: u64,
+        }
+
+        impl Knobs {
+            /// The value of one knob.
+            #[must_use]
+            pub fn get(&self, knob: Knob) -> u64 {
+                match knob { $(Knob::$Variant => self.$field,)+ }
+            }
+
+            pub(crate) fn put(&mut self, knob: Knob, value: u64) {
+                match knob { $(Knob::$Variant => self.$field = value,)+ }
+            }
+        }
+    };
 }
 
-const fn number(knob: Knob, name: &'static str, path: &'static str, default: u64, effect: &'static str) -> KnobInfo {
-    let (unit, scaled) = (KnobUnit::Number, false);
-    KnobInfo { unit, scaled, ..nanos(knob, name, path, default, effect) }
-}
+knobs! {
+    /// period in which every task runs once
+    Latency latency "latency_ns" at "sched/latency_ns" counts Nanos scaled true
+    takes SLICE, before 5.13 OLD_SLICE,
+    default Some(6_000_000), from "6.6" by "5e963f2bd465" => ABSENT;
 
-static KNOBS: [KnobInfo; 13] = [
-    KnobInfo {
-        last: Series::V6_3,
-        ..nanos(Knob::Latency, "latency_ns", "sched/latency_ns", 6_000_000, "period in which every task runs once")
-    },
-    KnobInfo {
-        last: Series::V6_3,
-        ..nanos(
-            Knob::MinGranularity,
-            "min_granularity_ns",
-            "sched/min_granularity_ns",
-            750_000,
-            "shortest slice before the tick preempts",
-        )
-    },
-    KnobInfo {
-        first: Series::EevdfRfc,
-        ..nanos(Knob::BaseSlice, "base_slice_ns", "sched/base_slice_ns", 750_000, "slice of a task without its own")
-    },
-    KnobInfo {
-        last: Series::V6_3,
-        range: U32,
-        ..nanos(
-            Knob::WakeupGranularity,
-            "wakeup_granularity_ns",
-            "sched/wakeup_granularity_ns",
-            1_000_000,
-            "lead a wakee needs to preempt",
-        )
-    },
-    KnobInfo {
-        first: Series::V6_1,
-        last: Series::V6_3,
-        scaled: false,
-        ..nanos(
-            Knob::IdleMinGranularity,
-            "idle_min_granularity_ns",
-            "sched/idle_min_granularity_ns",
-            750_000,
-            "shortest slice of an idle entity beside others",
-        )
-    },
-    KnobInfo {
-        unit: KnobUnit::Number,
-        range: (0, 2),
-        scaled: false,
-        ..nanos(
-            Knob::TunableScaling,
-            "tunable_scaling",
-            "sched/tunable_scaling",
-            1,
-            "how slices grow with CPUs: 0 none, 1 log, 2 linear; as in the kernel a write acts on the next CPU hotplug",
-        )
-    },
-    KnobInfo {
-        range: U32,
-        scaled: false,
-        ..nanos(
-            Knob::MigrationCost,
-            "migration_cost_ns",
-            "sched/migration_cost_ns",
-            500_000,
-            "a task that ran this recently is cache hot; idle spells shorter than this skip newidle balancing",
-        )
-    },
-    KnobInfo {
-        unit: KnobUnit::Number,
-        range: U32,
-        scaled: false,
-        ..nanos(Knob::NrMigrate, "nr_migrate", "sched/nr_migrate", 32, "most tasks one balancing pass looks at")
-    },
-    KnobInfo {
-        last: Series::V6_3,
-        unit: KnobUnit::Number,
-        range: (0, 1),
-        scaled: false,
-        ..nanos(
-            Knob::ChildRunsFirst,
-            "child_runs_first",
-            "kernel.sched_child_runs_first",
-            0,
-            "a forked child goes before its parent",
-        )
-    },
-    KnobInfo {
-        range: (1, 60_000),
-        ..number(
-            Knob::RrTimeslice,
-            "rr_timeslice_ms",
-            "kernel.sched_rr_timeslice_ms",
-            100,
-            "ms a SCHED_RR task runs before the next of its priority, in whole ticks",
-        )
-    },
-    KnobInfo {
-        range: (1, i32::MAX as u64),
-        ..number(
-            Knob::RtPeriod,
-            "rt_period_us",
-            "kernel.sched_rt_period_us",
-            1_000_000,
-            "us in which sched_rt_runtime_us is counted; from 6.12 on without effect on scheduling",
-        )
-    },
-    KnobInfo {
-        range: (0, i32::MAX as u64),
-        ..number(
-            Knob::RtRuntime,
-            "rt_runtime_us",
-            "kernel.sched_rt_runtime_us",
-            950_000,
-            "us per period after which real-time tasks rest, none if the period is no longer, at most the period; from \
-             6.12 on without effect on scheduling",
-        )
-    },
-    KnobInfo {
-        range: (1, i32::MAX as u64),
-        ..number(
-            Knob::CfsBandwidthSlice,
-            "cfs_bandwidth_slice_us",
-            "kernel.sched_cfs_bandwidth_slice_us",
-            5_000,
-            "us of its group's quota that a CPU takes at once",
-        )
-    },
-];
+    /// shortest slice before the tick preempts
+    MinGranularity min_granularity "min_granularity_ns" at "sched/min_granularity_ns" counts Nanos scaled true
+    takes SLICE, before 5.13 OLD_SLICE,
+    default Some(750_000), from "6.6" by "e4ec3318a17f" => ABSENT;
+
+    /// slice of a task without its own
+    BaseSlice base_slice "base_slice_ns" at "sched/base_slice_ns" counts Nanos scaled true
+    takes SLICE, before 5.13 SLICE,
+    default ABSENT,
+        from "6.6" by "e4ec3318a17f" => Some(750_000),
+        from "6.15" by "2ae891b82695" => Some(700_000),
+        seen "6.12.107" by "2ae891b82695" => Some(700_000);
+
+    /// lead that a wakee needs to preempt
+    WakeupGranularity wakeup_granularity "wakeup_granularity_ns" at "sched/wakeup_granularity_ns" counts Nanos scaled true
+    takes U32, before 5.13 (0, 1_000_000_000),
+    default Some(1_000_000), from "6.6" by "5e963f2bd465" => ABSENT;
+
+    /// shortest slice of an idle entity beside others
+    IdleMinGranularity idle_min_granularity "idle_min_granularity_ns" at "sched/idle_min_granularity_ns" counts Nanos
+    scaled false
+    takes SLICE, before 5.13 SLICE,
+    default ABSENT, from "5.16" by "51ce83ed523b" => Some(750_000), from "6.6" by "5e963f2bd465" => ABSENT;
+
+    /// how slices grow with CPUs: 0 none, 1 log, 2 linear
+    TunableScaling tunable_scaling "tunable_scaling" at "sched/tunable_scaling" counts Number scaled false
+    takes (0, 2), before 5.13 (0, 2),
+    default Some(1);
+    left_out since "0.0" "a write acts when a CPU goes on- or offline, and there is no hotplug; write the slices instead";
+
+    /// a task that ran this recently is cache hot; idle periods shorter than this skip newidle balancing
+    MigrationCost migration_cost "migration_cost_ns" at "sched/migration_cost_ns" counts Nanos scaled false
+    takes U32, before 5.13 NOT_NEGATIVE,
+    default Some(500_000);
+
+    /// most tasks that one balancing pass looks at
+    NrMigrate nr_migrate "nr_migrate" at "sched/nr_migrate" counts Number scaled false
+    takes U32, before 5.13 NOT_NEGATIVE,
+    default Some(32);
+
+    /// a forked child goes before its parent
+    ChildRunsFirst child_runs_first "child_runs_first" at "kernel.sched_child_runs_first" counts Number scaled false
+    takes (0, 1), before 5.13 (0, 1),
+    default Some(0), from "6.6" by "5e963f2bd465" => ABSENT;
+
+    /// ms that a SCHED_RR task runs before the next of its priority, in whole ticks
+    RrTimeslice rr_timeslice_ms "rr_timeslice_ms" at "kernel.sched_rr_timeslice_ms" counts Number scaled false
+    takes (1, 60_000), before 5.13 (1, 60_000),
+    default Some(100);
+
+    /// us in which sched_rt_runtime_us is counted
+    RtPeriod rt_period_us "rt_period_us" at "kernel.sched_rt_period_us" counts Number scaled false
+    takes POSITIVE, before 5.13 POSITIVE,
+    default Some(1_000_000);
+    left_out since "6.12" "the fair class's deadline server limits real-time tasks, not this";
+
+    /// us per period after which real-time tasks rest, none if the period is no longer, at most the period
+    RtRuntime rt_runtime_us "rt_runtime_us" at "kernel.sched_rt_runtime_us" counts Number scaled false
+    takes NOT_NEGATIVE, before 5.13 NOT_NEGATIVE,
+    default Some(950_000);
+    left_out since "6.12" "the fair class's deadline server limits real-time tasks, not this";
+
+    /// us of its group's quota that a CPU takes at once
+    CfsBandwidthSlice cfs_bandwidth_slice_us "cfs_bandwidth_slice_us" at "kernel.sched_cfs_bandwidth_slice_us"
+    counts Number scaled false
+    takes POSITIVE, before 5.13 POSITIVE,
+    default Some(5_000);
+}
 
 impl Knob {
     /// Every knob any modelled kernel has.
     #[must_use]
     pub fn all() -> &'static [KnobInfo] {
-        &KNOBS
+        KNOBS
     }
 
     /// The knob called `name`: the file name, with or without its folder, `kernel.`, `sched_` and `_ns`.
@@ -224,132 +199,66 @@ impl Knob {
     }
 }
 
+/// The release that moved the knobs from sysctls with bounds to debugfs (8a99b6833c88).
+const DEBUGFS: Release = Release::new("5.13");
+
 impl KnobInfo {
-    /// Whether a kernel of that series has the knob.
+    /// Whether a kernel has the knob.
     #[must_use]
-    pub fn exists_in(&self, series: Series) -> bool {
-        self.first <= series && series <= self.last
+    pub fn exists_in(&self, version: &Version) -> bool {
+        self.default_in(version).is_some()
     }
 
-    /// Smallest and largest value that a kernel of that series takes. Its debugfs files take any number of 32 bits, the
-    /// sysctls up to 5.12 had bounds (`min_sched_granularity_ns` and those beside it, kernel/sysctl.c). A length of 0 would
-    /// pass there, but means nothing.
+    /// Smallest and largest value that a kernel takes.
     #[must_use]
-    pub fn range_in(&self, series: Series) -> (u64, u64) {
-        match self.knob {
-            Knob::Latency | Knob::MinGranularity if series < Series::V5_13 => (100_000, 1_000_000_000),
-            Knob::WakeupGranularity if series < Series::V5_13 => (0, 1_000_000_000),
-            Knob::MigrationCost | Knob::NrMigrate if series < Series::V5_13 => (0, i32::MAX as u64),
-            _ => self.range,
+    pub fn range_in(&self, version: &Version) -> (u64, u64) {
+        if version.release.contains(DEBUGFS) {
+            self.range
+        } else {
+            self.range_up_to_5_12
         }
     }
 
-    /// The default in a kernel of that series, before scaling.
+    /// The default in a kernel, before scaling; `None` where the knob does not exist.
     #[must_use]
-    pub fn default_in(&self, series: Series) -> u64 {
-        match self.knob {
-            // 0.70 ms since commit 2ae891b82695: a tick arriving marginally early no longer costs a whole extra tick.
-            Knob::BaseSlice if series >= Series::V6_12_107 => 700_000,
-            _ => self.default,
-        }
+    pub fn default_in(&self, version: &Version) -> Option<u64> {
+        let own = version.knobs.iter().find(|(knob, _)| *knob == self.knob);
+        own.map_or_else(|| value_at(self.first, self.changes, version.release), |(_, default)| *default)
     }
-}
 
-/// The values in force, scaled; a knob the version lacks keeps its default and is read by nobody.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Knobs {
-    /// `sysctl_sched_latency`.
-    pub latency: Nanos,
-    /// `sysctl_sched_min_granularity`.
-    pub min_granularity: Nanos,
-    /// `sysctl_sched_base_slice`.
-    pub base_slice: Nanos,
-    /// `sysctl_sched_wakeup_granularity`.
-    pub wakeup_granularity: Nanos,
-    /// `sysctl_sched_idle_min_granularity`.
-    pub idle_min_granularity: Nanos,
-    /// `sysctl_sched_tunable_scaling`: 0, 1 or 2.
-    pub tunable_scaling: u64,
-    /// `sysctl_sched_migration_cost`.
-    pub migration_cost: Nanos,
-    /// `sysctl_sched_nr_migrate`.
-    pub nr_migrate: u64,
-    /// `sysctl_sched_child_runs_first`.
-    pub child_runs_first: bool,
-    /// `sysctl_sched_rr_timeslice`, in ms.
-    pub rr_timeslice_ms: u64,
-    /// `sysctl_sched_rt_period`, in us.
-    pub rt_period_us: u64,
-    /// `sysctl_sched_rt_runtime`, in us.
-    pub rt_runtime_us: u64,
-    /// `sysctl_sched_cfs_bandwidth_slice`, in us.
-    pub cfs_bandwidth_slice_us: u64,
-    /// `sched_nr_latency`: tasks that fit one period of `latency`.
-    pub nr_latency: u64,
+    /// The first default of the knob.
+    fn introduced_with(&self) -> u64 {
+        let later = self.changes.iter().find_map(|change| change.value);
+        self.first.or(later).unwrap_or_default()
+    }
+
+    /// Why a write would change nothing in the model of that kernel, where that is so.
+    #[must_use]
+    pub fn left_out_in(&self, version: &Version) -> Option<&'static str> {
+        self.left_out.iter().rev().find(|(release, _)| version.release.contains(*release)).map(|(_, why)| *why)
+    }
+
+    /// The changes of its default, without their values.
+    pub fn history(&self) -> impl Iterator<Item = When> {
+        self.changes.iter().map(|change| change.when)
+    }
+
+    /// The releases that changed its default, with their commits.
+    #[must_use]
+    pub fn since(&self) -> String {
+        since(&self.history().collect::<Vec<_>>())
+    }
 }
 
 impl Knobs {
-    /// The unscaled ("normalized") values a kernel of that series is built with.
+    /// The unscaled ("normalized") values that a kernel is built with.
     #[must_use]
-    pub(crate) fn normalized(series: Series) -> Knobs {
-        let mut knobs = Knobs {
-            latency: 0,
-            min_granularity: 0,
-            base_slice: 0,
-            wakeup_granularity: 0,
-            idle_min_granularity: 0,
-            tunable_scaling: 0,
-            migration_cost: 0,
-            nr_migrate: 0,
-            child_runs_first: false,
-            rr_timeslice_ms: 0,
-            rt_period_us: 0,
-            rt_runtime_us: 0,
-            cfs_bandwidth_slice_us: 0,
-            nr_latency: 8,
-        };
-        for info in &KNOBS {
-            knobs.put(info.knob, info.default_in(series));
+    pub(crate) fn normalized(version: &Version) -> Knobs {
+        let mut knobs = Knobs { nr_latency: 8, ..Knobs::default() };
+        for info in KNOBS {
+            knobs.put(info.knob, info.default_in(version).unwrap_or(info.introduced_with()));
         }
         knobs
-    }
-
-    /// The value of one knob.
-    #[must_use]
-    pub fn get(&self, knob: Knob) -> u64 {
-        match knob {
-            Knob::Latency => self.latency,
-            Knob::MinGranularity => self.min_granularity,
-            Knob::BaseSlice => self.base_slice,
-            Knob::WakeupGranularity => self.wakeup_granularity,
-            Knob::IdleMinGranularity => self.idle_min_granularity,
-            Knob::TunableScaling => self.tunable_scaling,
-            Knob::MigrationCost => self.migration_cost,
-            Knob::NrMigrate => self.nr_migrate,
-            Knob::ChildRunsFirst => u64::from(self.child_runs_first),
-            Knob::RrTimeslice => self.rr_timeslice_ms,
-            Knob::RtPeriod => self.rt_period_us,
-            Knob::RtRuntime => self.rt_runtime_us,
-            Knob::CfsBandwidthSlice => self.cfs_bandwidth_slice_us,
-        }
-    }
-
-    pub(crate) fn put(&mut self, knob: Knob, value: u64) {
-        match knob {
-            Knob::Latency => self.latency = value,
-            Knob::MinGranularity => self.min_granularity = value,
-            Knob::BaseSlice => self.base_slice = value,
-            Knob::WakeupGranularity => self.wakeup_granularity = value,
-            Knob::IdleMinGranularity => self.idle_min_granularity = value,
-            Knob::TunableScaling => self.tunable_scaling = value,
-            Knob::MigrationCost => self.migration_cost = value,
-            Knob::NrMigrate => self.nr_migrate = value,
-            Knob::ChildRunsFirst => self.child_runs_first = value != 0,
-            Knob::RrTimeslice => self.rr_timeslice_ms = value,
-            Knob::RtPeriod => self.rt_period_us = value,
-            Knob::RtRuntime => self.rt_runtime_us = value,
-            Knob::CfsBandwidthSlice => self.cfs_bandwidth_slice_us = value,
-        }
     }
 
     /// Multiplies every scaled knob of `normalized` by the factor (`update_sysctl`).

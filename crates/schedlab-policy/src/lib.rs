@@ -27,16 +27,18 @@ pub use config_error::ConfigError;
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
-pub use mechanism::Mechanism;
+pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
 pub use sched::{Classes, Core, Moves, Recorded, Sched, Selection, TaskAttr, Tested, WakeKind};
-pub use select::rules::PlacementRules;
 pub use version::catalogue::RuleView;
-pub use version::rules::{
-    Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Policy, Protection, Reweight, Rules, SearchRule,
-    SliceSource, TreeKey, WakeupRule, YieldRule, ZeroPoint,
+pub use version::choices::{
+    Algorithm, Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Protection, Reweight, SearchRule,
+    SliceSource, Throttling, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
-pub use version::{Names, Series, Version, VersionError};
+pub use version::fair::Rules;
+pub use version::placement::PlacementRules;
+pub use version::release::{Origin, Release, When};
+pub use version::{Names, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,16 +1,19 @@
 //! What differs between two configured kernels, mechanism by mechanism, so that one can be given to the other alone.
 //!
 //! Features, knobs, HZ and the preemption model are switches in the kernel too. Rules are not: what two versions do
-//! differently is split here into the smallest parts that make sense alone. Those that do not go together in one
-//! bundle, which its name says: between CFS and EEVDF everything that only one of the two policies reads, between two
-//! kinds of protection also the wakeup check that works on them.
+//! differently is split here into the smallest parts that make sense alone. Rules that do not are exchanged in a bundle,
+//! which its name says: between CFS and EEVDF everything that only one of the two algorithms reads, between two kinds of
+//! slice protection also the wakeup check that works on them.
 
 use std::mem::discriminant;
 
 use crate::features::Feature;
 use crate::knobs::Knob;
-use crate::version::catalogue::{NamedRule, Of, PLACEMENT, RULES};
-use crate::version::rules::Rules;
+use crate::version::catalogue::since;
+use crate::version::fair::{Rules, RULES};
+use crate::version::load::SIGNALS;
+use crate::version::placement::PLACEMENT;
+use crate::version::table::{Exchanged, Rule, Shown};
 use crate::KernelConfig;
 
 /// One difference of two configured kernels.
@@ -18,10 +21,10 @@ use crate::KernelConfig;
 pub struct Mechanism {
     /// What it is called: the kernel's name of a feature or knob, `hz`, `preempt`, or that of a rule.
     pub name: &'static str,
-    /// `feature`, `knob`, `rule` or `setting`.
-    pub kind: &'static str,
+    /// What kind of difference it is.
+    pub kind: Kind,
     /// Of a rule, the kernel's function and the releases that changed it.
-    pub place: Option<(&'static str, &'static str)>,
+    pub place: Option<(&'static str, String)>,
     /// What the first kernel has.
     pub a: String,
     /// What the second has.
@@ -31,6 +34,32 @@ pub struct Mechanism {
     what: What,
 }
 
+/// What kind of difference a mechanism is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A feature switch.
+    Feature,
+    /// A knob.
+    Knob,
+    /// A rule of the kernel's code.
+    Rule,
+    /// HZ or the preemption model.
+    Setting,
+}
+
+impl Kind {
+    /// As results print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Feature => "feature",
+            Kind::Knob => "knob",
+            Kind::Rule => "rule",
+            Kind::Setting => "setting",
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     Feature(Feature),
@@ -38,15 +67,43 @@ enum What {
     Hz,
     Preempt,
     Rule(usize),
-    /// The rules of a bundle.
-    Bundle,
+    Signal(usize),
     Placement(usize),
+    Bundle,
 }
 
-/// Between CFS and EEVDF: everything that one of them alone has.
-const POLICY: &str = "policy: pick, placement, slices, preemption";
-/// Between two kinds of protection.
-const PROTECTION: &str = "protection and wakeup preemption";
+/// Rules that can only be exchanged together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Bundle {
+    /// Between CFS and EEVDF: everything that one of them alone has.
+    Algorithm,
+    /// Between two kinds of slice protection.
+    Protection,
+}
+
+impl Bundle {
+    fn between(a: &Rules, b: &Rules) -> Option<Bundle> {
+        if a.algorithm != b.algorithm {
+            return Some(Bundle::Algorithm);
+        }
+        (discriminant(&a.protection) != discriminant(&b.protection)).then_some(Bundle::Protection)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Bundle::Algorithm => "CFS or EEVDF: pick, placement, slices, preemption",
+            Bundle::Protection => "protection and wakeup preemption",
+        }
+    }
+
+    fn holds(self, rule: &Rule<Rules>) -> bool {
+        match rule.scope.exchanged {
+            Exchanged::WithAlgorithm => self == Bundle::Algorithm,
+            Exchanged::WithProtection => true,
+            Exchanged::Alone | Exchanged::WithPreemption => false,
+        }
+    }
+}
 
 impl KernelConfig {
     /// What `other` does differently.
@@ -59,36 +116,38 @@ impl KernelConfig {
             }
         };
         let words = |on: bool| if on { "on".to_owned() } else { "off".to_owned() };
-        for info in Feature::all().iter().filter(|info| info.is_modelled()) {
+        let modelled =
+            |info: &&crate::FeatureInfo| [self, other].iter().any(|config| info.left_out_in(config.version).is_none());
+        for info in Feature::all().iter().filter(modelled) {
             let [a, b] = [self, other].map(|config| words(config.has(info.feature)));
-            add(info.name, "feature", a, b, What::Feature(info.feature));
+            add(info.name, Kind::Feature, a, b, What::Feature(info.feature));
         }
         for info in Knob::all() {
             let [a, b] = [self, other].map(|config| config.knobs.get(info.knob).to_string());
-            add(info.name, "knob", a, b, What::Knob(info.knob));
+            add(info.name, Kind::Knob, a, b, What::Knob(info.knob));
         }
-        add("hz", "setting", self.hz.to_string(), other.hz.to_string(), What::Hz);
+        add("hz", Kind::Setting, self.hz.to_string(), other.hz.to_string(), What::Hz);
         let [a, b] = [self, other].map(|config| {
-            let lazy = if config.rules.lazy { ", fair wishes may be lazy" } else { "" };
+            let lazy = if config.rules.lazy { ", fair decisions may be lazy" } else { "" };
             format!("{}{lazy}", config.preempt)
         });
-        add("preempt", "setting", a, b, What::Preempt);
+        add("preempt", Kind::Setting, a, b, What::Preempt);
         self.differing_rules(other, &mut found);
-        if self.rules.policy != other.rules.policy {
-            found.iter_mut().for_each(|difference| difference.within = self.within_policy(other, difference.what));
+        if self.rules.algorithm != other.rules.algorithm {
+            found.iter_mut().for_each(|difference| difference.within = self.within_algorithm(other, difference.what));
         }
         found
     }
 
-    /// A feature or knob that one of the two policies does not have.
-    fn within_policy(&self, other: &KernelConfig, what: What) -> Option<&'static str> {
-        let both = [self.version.series, other.version.series];
+    /// A feature or knob that one of the two algorithms does not have.
+    fn within_algorithm(&self, other: &KernelConfig, what: What) -> Option<&'static str> {
+        let both = [self.version, other.version];
         let shared = match what {
-            What::Feature(feature) => both.iter().all(|series| feature.info().default_in(*series).is_some()),
-            What::Knob(knob) => Knob::all().iter().any(|i| i.knob == knob && both.iter().all(|s| i.exists_in(*s))),
+            What::Feature(feature) => both.iter().all(|version| feature.info().default_in(version).is_some()),
+            What::Knob(knob) => Knob::all().iter().any(|i| i.knob == knob && both.iter().all(|v| i.exists_in(v))),
             _ => true,
         };
-        (!shared).then_some(POLICY)
+        (!shared).then_some(Bundle::Algorithm.name())
     }
 
     /// This kernel with some of the differences taken from `other`; `names` as [`KernelConfig::differences`] has them.
@@ -106,26 +165,19 @@ impl KernelConfig {
 
     fn differing_rules(&self, other: &KernelConfig, found: &mut Vec<Mechanism>) {
         let (a, b) = (&self.rules, &other.rules);
-        let bundle = bundle(a, b);
-        let mut add = |name, place, a, b, what| {
-            found.push(Mechanism { name, kind: "rule", place, a, b, within: None, what });
+        let bundle = Bundle::between(a, b);
+        let alone = |rule: &Rule<Rules>| {
+            rule.scope.exchanged != Exchanged::WithPreemption && !bundle.is_some_and(|bundle| bundle.holds(rule))
         };
-        for (index, rule) in RULES.iter().enumerate() {
-            let shown = ((rule.show)(a), (rule.show)(b));
-            if shown.0 != shown.1 && !bundle.is_some_and(|(_, holds)| holds(rule)) {
-                add(rule.name, Some((rule.function, rule.since)), shown.0, shown.1, What::Rule(index));
-            }
+        differing(RULES, (a, b), alone, What::Rule, found);
+        differing(SIGNALS, (&a.pelt, &b.pelt), |_| true, What::Signal, found);
+        if let Some(bundle) = bundle {
+            let show = |r: &Rules| [r.algorithm.shown(), r.protection.shown(), r.wakeup.shown()].join("; ");
+            let (a, b) = (show(a), show(b));
+            let (name, kind, what) = (bundle.name(), Kind::Rule, What::Bundle);
+            found.push(Mechanism { name, kind, place: None, a, b, within: None, what });
         }
-        if let Some((name, _)) = bundle {
-            let show = |rules: &Rules| format!("{:?}, {:?}, {:?}", rules.policy, rules.protection, rules.wakeup);
-            add(name, None, show(a), show(b), What::Bundle);
-        }
-        for (index, rule) in PLACEMENT.iter().enumerate() {
-            let shown = ((rule.show)(&self.placement), (rule.show)(&other.placement));
-            if shown.0 != shown.1 {
-                add(rule.name, Some((rule.function, rule.since)), shown.0, shown.1, What::Placement(index));
-            }
-        }
+        differing(PLACEMENT, (&self.placement, &other.placement), |_| true, What::Placement, found);
     }
 
     fn take(&mut self, other: &KernelConfig, base: &KernelConfig, what: What) {
@@ -144,44 +196,44 @@ impl KernelConfig {
                 self.rules.lazy = other.rules.lazy;
             }
             What::Rule(index) => (RULES[index].take)(&mut self.rules, &other.rules),
-            What::Bundle => self.rules = bundled(&self.rules, &other.rules, bundle(&base.rules, &other.rules)),
+            What::Signal(index) => (SIGNALS[index].take)(&mut self.rules.pelt, &other.rules.pelt),
             What::Placement(index) => (PLACEMENT[index].take)(&mut self.placement, &other.placement),
+            What::Bundle => {
+                let bundle = Bundle::between(&base.rules, &other.rules);
+                let held = RULES.iter().filter(|rule| bundle.is_some_and(|bundle| bundle.holds(rule)));
+                held.for_each(|rule| (rule.take)(&mut self.rules, &other.rules));
+            }
         }
     }
 }
 
-/// Whether a rule, by name, belongs to the bundle.
-type Holds = fn(&NamedRule<Rules>) -> bool;
-
-/// The rules that cannot be taken one by one between these two, if any.
-fn bundle(a: &Rules, b: &Rules) -> Option<(&'static str, Holds)> {
-    if a.policy != b.policy {
-        return Some((POLICY, |rule| rule.of != Of::Both));
+/// The rules of a table that two rows follow differently, of those that `alone` admits.
+fn differing<R>(
+    table: &'static [Rule<R>],
+    (a, b): (&R, &R),
+    alone: impl Fn(&Rule<R>) -> bool,
+    what: fn(usize) -> What,
+    found: &mut Vec<Mechanism>,
+) {
+    for (index, rule) in table.iter().enumerate().filter(|(_, rule)| !(rule.same)(a, b) && alone(rule)) {
+        found.push(Mechanism {
+            name: rule.name,
+            kind: Kind::Rule,
+            place: Some((rule.function, since(rule.history))),
+            a: (rule.show)(a),
+            b: (rule.show)(b),
+            within: None,
+            what: what(index),
+        });
     }
-    if discriminant(&a.protection) != discriminant(&b.protection) {
-        return Some((PROTECTION, |rule| {
-            let of_protection = ["protection: renewal", "wakeup preemption", "idle entities: protection"];
-            // Only a tree that knows its slices can bound protection and lag by them.
-            of_protection.contains(&rule.name) || rule.name == "lag: limit" || rule.name == "slice end reschedules"
-        }));
-    }
-    None
-}
-
-/// The rules of `b`, but what can be taken alone, and laziness, as they are.
-fn bundled(now: &Rules, b: &Rules, bundle: Option<(&'static str, Holds)>) -> Rules {
-    let mut rules = *b;
-    rules.lazy = now.lazy;
-    for rule in RULES.iter().filter(|rule| !bundle.is_some_and(|(_, holds)| holds(rule))) {
-        (rule.take)(&mut rules, now);
-    }
-    rules
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Version;
+
+    const ALGORITHM: &str = "CFS or EEVDF: pick, placement, slices, preemption";
 
     fn config(name: &str) -> KernelConfig {
         KernelConfig::new(Version::find(name).unwrap(), 4, 250)
@@ -215,11 +267,11 @@ mod tests {
             let (a, b) = (config(a), config(b));
             for difference in a.differences(&b) {
                 let one = a.differences(&a.with(&b, &[difference.name]));
-                let bundled = |name: &str| difference.name == name || difference.name == POLICY;
+                let bundled = |name: &str| difference.name == name || difference.name == ALGORITHM;
                 let names: Vec<&str> = one.iter().map(|found| found.name).collect();
                 assert!(names.contains(&difference.name), "{}: {names:?}", difference.name);
                 assert!(one.iter().all(|found| bundled(found.within.unwrap_or(found.name))), "{names:?}");
-                assert!(names.len() == 1 || difference.name == POLICY, "{}: {names:?}", difference.name);
+                assert!(names.len() == 1 || difference.name == ALGORITHM, "{}: {names:?}", difference.name);
             }
         }
     }

@@ -1,9 +1,10 @@
-//! The preemption model a kernel is booted with.
+//! The preemption model that a kernel is booted with.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::config_error::ConfigError;
+use crate::version::release::{value_at, when, Change, Release};
 use schedlab_model::nearest;
 
 /// The preemption model (`preempt=`).
@@ -15,8 +16,31 @@ pub enum PreemptModel {
     Voluntary,
     /// Anywhere outside critical sections.
     Full,
-    /// Fair tasks preempt lazily (6.13 and later).
+    /// Fair tasks preempt lazily.
     Lazy,
+}
+
+type Models = &'static [PreemptModel];
+
+/// The models that a kernel can be built or booted with, over its releases.
+pub(crate) const fn models_at(release: Release) -> Models {
+    const CHANGES: &[Change<Models>] = &[
+        Change {
+            when: when!(from "6.13" by "7c70cb94d29c"),
+            value: &[PreemptModel::None, PreemptModel::Voluntary, PreemptModel::Full, PreemptModel::Lazy],
+        },
+        // Where the architecture supports lazy preemption, as x86 does.
+        Change { when: when!(from "7.0" by "7dadeaa6e851"), value: &[PreemptModel::Full, PreemptModel::Lazy] },
+    ];
+    value_at(&[PreemptModel::None, PreemptModel::Voluntary, PreemptModel::Full], CHANGES, release)
+}
+
+/// The model of a kernel where none is asked for. Distributions built up to 6.19 with PREEMPT_VOLUNTARY, which differs
+/// from `none` by points that are not modelled.
+pub(crate) const fn default_at(release: Release) -> PreemptModel {
+    const CHANGES: &[Change<PreemptModel>] =
+        &[Change { when: when!(from "7.0" by "7dadeaa6e851"), value: PreemptModel::Lazy }];
+    value_at(PreemptModel::None, CHANGES, release)
 }
 
 impl PreemptModel {
@@ -27,10 +51,17 @@ impl PreemptModel {
         ("lazy", PreemptModel::Lazy),
     ];
 
-    /// The name `preempt=` takes.
+    /// The name that `preempt=` takes.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize].0
+    }
+
+    /// Why the model cannot be simulated, where that is so.
+    #[must_use]
+    pub fn left_out(self) -> Option<&'static str> {
+        (self == PreemptModel::Voluntary)
+            .then_some("it differs from none by its cond_resched() points alone; use none or full")
     }
 }
 

@@ -4,7 +4,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId, MSEC, SEC};
 use schedlab_policy::fair::{Dequeue, Enqueue, Fair};
-use schedlab_policy::{KernelConfig, Policy, Resched, TaskAttr, Version};
+use schedlab_policy::{Algorithm, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
 const WAKE: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
@@ -85,7 +85,7 @@ fn nothing_overflows_in_ten_years() {
                 tick(&mut fair, now);
                 let sums = fair.sums(CPU);
                 let q = fair.rq(CPU);
-                let eevdf = version.rules.policy == Policy::Eevdf;
+                let eevdf = version.rules.algorithm == Algorithm::Eevdf;
                 assert_eq!((sums.load, sums.nr_running), (q.load.weight, q.nr_running), "{}", version.name);
                 assert!(
                     !eevdf || (sums.avg_vruntime, sums.avg_load) == (q.avg_vruntime, q.avg_load),

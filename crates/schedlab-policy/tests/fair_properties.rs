@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::fair::{Dequeue, Enqueue, Fair, WakeFlags};
-use schedlab_policy::{FairPolicy, Feature, KernelConfig, Policy, Protection, TaskAttr, TreeKey, Version};
+use schedlab_policy::{Algorithm, FairPolicy, Feature, KernelConfig, Protection, TaskAttr, TreeKey, Version};
 
 const CPUS: u32 = 2;
 const TASKS: u32 = 9;
@@ -202,7 +202,7 @@ impl Machine {
     /// A weight as V counts it.
     fn weight(&self, task: TaskId) -> i128 {
         let load = self.fair.entity(task).load;
-        match self.fair.config.version.rules.averaging.shift {
+        match self.fair.config.version.rules.averaging().shift {
             0 => i128::from(load.weight),
             _ => i128::from(load.scaled()),
         }
@@ -229,7 +229,7 @@ impl Machine {
     }
 
     fn is_cfs(&self) -> bool {
-        self.fair.config.version.rules.policy == Policy::Cfs
+        self.fair.config.version.rules.algorithm == Algorithm::Cfs
     }
 
     fn expected_eevdf(&self, cpu: CpuId) -> Option<TaskId> {
@@ -321,7 +321,7 @@ impl Machine {
         let (fair, rq) = (&self.fair, self.fair.rq(cpu));
         let (sum, weight) = self.exact_sums(cpu);
         let v = i128::from(rq.key(fair.avg_vruntime(cpu)));
-        let exact = match fair.config.version.rules.averaging.truncates {
+        let exact = match fair.config.version.rules.averaging().truncates {
             _ if weight == 0 => 0,
             true => sum / weight,
             false => sum.div_euclid(weight),
@@ -331,7 +331,7 @@ impl Machine {
             .competitors(cpu)
             .iter()
             .fold(0i128, |lags, task| lags + i128::from(fair.lag(*task)) * self.weight(*task));
-        let truncates = fair.config.version.rules.averaging.truncates;
+        let truncates = fair.config.version.rules.averaging().truncates;
         assert!((lags <= 0 || truncates) && lags.abs() <= weight, "{cpu}: lags sum to {lags}, weights to {weight}");
         for task in self.competitors(cpu) {
             assert!(fair.clamped_lag(task).abs() <= fair.lag_limit(task));

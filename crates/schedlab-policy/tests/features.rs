@@ -75,7 +75,7 @@ fn every_switch_exists_where_the_header_has_it_with_its_default() {
         let version = Version::find(row).unwrap();
         let mut wanted: Vec<(&str, bool)> =
             header.split(' ').map(|word| (&word[..word.len() - 1], word.ends_with('+'))).collect();
-        let known = Feature::all().iter().filter_map(|info| Some((info.name, info.default_in(version.series)?)));
+        let known = Feature::all().iter().filter_map(|info| Some((info.name, info.default_in(version)?)));
         let mut known: Vec<(&str, bool)> = known.collect();
         wanted.sort_unstable();
         known.sort_unstable();

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use schedlab_model::{CpuId, Nanos, TaskId, MSEC};
 use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, GroupShares, Member, WakeFlags};
 use schedlab_policy::weight::calc_delta_fair;
-use schedlab_policy::{FairPolicy, Feature, GroupSlice, KernelConfig, Policy, Protection, TaskAttr, TreeKey, Version};
+use schedlab_policy::{
+    Algorithm, FairPolicy, Feature, GroupSlice, KernelConfig, Protection, TaskAttr, TreeKey, Version,
+};
 
 const CPUS: u32 = 2;
 const TASKS: u32 = 8;
@@ -238,7 +240,7 @@ impl Machine {
     }
 
     fn is_cfs(&self) -> bool {
-        self.fair.config.version.rules.policy == Policy::Cfs
+        self.fair.config.version.rules.algorithm == Algorithm::Cfs
     }
 
     /// Everyone on a queue: the tree in its order, then the running one.
@@ -272,7 +274,7 @@ impl Machine {
         let (rq, rules) = (self.fair.group_rq(group, cpu), self.fair.config.version.rules);
         let se = |member| self.fair.member_entity(member, cpu);
         let (sum, weight) = everyone.iter().fold((0i128, 0i128), |(sum, weight), member| {
-            let w = i128::from((se(*member).load.weight >> rules.averaging.shift).max(2));
+            let w = i128::from((se(*member).load.weight >> rules.averaging().shift).max(2));
             (sum + i128::from(rq.key(se(*member).vruntime)) * w, weight + w)
         });
         let owed = |member: &Member| i128::from(rq.key(se(*member).vruntime)) * weight <= sum;
@@ -321,7 +323,7 @@ impl Machine {
 
     /// Whether a throttled group stands between the root and this one's tasks.
     fn is_cut_off(&self, group: GroupId, cpu: CpuId) -> bool {
-        let cut = self.fair.group_rq(group, cpu).throttled && !self.fair.config.version.rules.throttles_tasks;
+        let cut = self.fair.group_rq(group, cpu).throttled && !self.fair.config.version.rules.throttles_tasks();
         cut || group != GroupId::ROOT && self.is_cut_off(self.fair.group(group).parent, cpu)
     }
 
@@ -330,7 +332,7 @@ impl Machine {
     fn audit_entity(&self, group: GroupId, cpu: CpuId) {
         let Some(se) = self.fair.group_entity(group, cpu) else { return };
         let below = self.fair.group_rq(group, cpu);
-        let cut_off = below.throttled && !self.fair.config.version.rules.throttles_tasks;
+        let cut_off = below.throttled && !self.fair.config.version.rules.throttles_tasks();
         assert_eq!(se.on_rq, below.nr_running > 0 && !cut_off || se.sched_delayed, "{cpu} {group:?}");
         assert!(!se.sched_delayed || cut_off || below.nr_running == 0, "{cpu} {group:?}: delayed, but not empty");
         let rules = self.fair.config.version.rules;

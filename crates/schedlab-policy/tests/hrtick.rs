@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, MSEC};
 use schedlab_policy::fair::{Enqueue, Fair, Hrtick};
-use schedlab_policy::{KernelConfig, Resched, Series, TaskAttr, Version};
+use schedlab_policy::{Algorithm, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
 const WAKE: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
@@ -26,7 +26,7 @@ fn crowd(version: &'static Version, features: &[&str], count: usize) -> Fair {
 #[test]
 fn a_wakeup_moves_the_timer_only_while_slices_change() {
     for version in Version::all() {
-        let cfs = version.series <= Series::V6_3;
+        let cfs = version.rules.algorithm == Algorithm::Cfs;
         for count in 2..12 {
             let follows = crowd(version, &["HRTICK"], count).hrtick_update(CPU).is_some();
             assert_eq!(follows, !cfs || count < 8, "{} with {count} tasks", version.name);
@@ -39,7 +39,7 @@ fn a_wakeup_moves_the_timer_only_while_slices_change() {
 /// Up to 6.3 the tick leaves the end of a slice to the timer while that runs, but for DOUBLE_TICK.
 #[test]
 fn the_tick_leaves_slices_to_the_timer() {
-    for version in Version::all().iter().filter(|version| version.series <= Series::V6_3) {
+    for version in Version::all().iter().filter(|version| version.rules.algorithm == Algorithm::Cfs) {
         for (features, active, expected) in [
             (&["HRTICK"][..], true, Resched::No),
             (&["HRTICK"], false, Resched::Full),

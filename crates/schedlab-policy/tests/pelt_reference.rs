@@ -3,6 +3,11 @@
 use proptest::prelude::*;
 use schedlab_policy::pelt::{QueueLoad, SchedAvg, Signals, LOAD_AVG_MAX};
 use schedlab_policy::weight::LoadWeight;
+use schedlab_policy::Version;
+
+fn signals(row: &str) -> Signals {
+    Version::find(row).expect("a modelled version").rules.pelt
+}
 
 const NS_PER_UNIT: f64 = 1024.0;
 /// `y` per 1024 ns would be continuous; PELT decays whole segments: a segment `age` segments old counts `y^age`.
@@ -45,7 +50,7 @@ proptest! {
             now += delta;
             let units = (now >> 10) - (avg.last_update_time >> 10);
             reference.run(units, running);
-            if avg.update_se(now, LoadWeight::of_sum(1024 << 10), (running, u64::from(running), running), &Signals::V6_1) {
+            if avg.update_se(now, LoadWeight::of_sum(1024 << 10), (running, u64::from(running), running), &signals("6.1")) {
                 let exact = reference.average();
                 // Three floors per update, and the table's own rounding of LOAD_AVG_MAX (about 0.1%).
                 for (name, value) in
@@ -65,7 +70,7 @@ proptest! {
         steps in prop::collection::vec((1u64..20_000_000, 0usize..4, 0u8..4), 1..80),
         version in 0usize..5,
     ) {
-        let signals = [Signals::V5_7, Signals::V5_13, Signals::V6_1, Signals::V6_12, Signals::V7_2][version];
+        let signals = [signals("5.7"), signals("5.13"), signals("6.1"), signals("6.12.0"), signals("7.2")][version];
         let weights = [1024u64, 335, 3121, 15];
         let mut queue = QueueLoad::default();
         let mut tasks = weights.map(|load_avg| SchedAvg { load_avg, ..SchedAvg::default() });
@@ -126,7 +131,7 @@ proptest! {
 #[test]
 fn ten_simulated_years() {
     const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
-    for signals in [Signals::V5_2, Signals::V6_1, Signals::V7_2] {
+    for signals in [signals("5.2"), signals("6.1"), signals("7.2")] {
         let (mut queue, mut task) = (QueueLoad::default(), SchedAvg { last_update_time: 1, ..SchedAvg::default() });
         let weight = 100_000 * 88_761;
         let (mut now, mut step) = (0u64, 1u64);

@@ -12,7 +12,7 @@ const LONG: Nanos = 1000 * MSEC;
 
 /// The rows whose tasks leave one by one.
 fn rows() -> impl Iterator<Item = &'static Version> {
-    let rows = Version::all().iter().filter(|version| version.rules.throttles_tasks);
+    let rows = Version::all().iter().filter(|version| version.rules.throttles_tasks());
     assert!(rows.clone().count() >= 2);
     rows
 }
@@ -84,12 +84,12 @@ fn unthrottling_stops_where_it_throttles_again() {
         fair.bandwidth_timers(50 * MSEC);
         let queued = [first, second].map(|task| fair.entity(task).on_rq);
         let throttled = fair.group_rq(outer, CPU).throttled;
-        match version.rules.throttles_at_once {
+        match version.rules.throttles_at_once() {
             // The one that came last is the first to go.
             true => assert_eq!((queued, throttled), ([false, true], true), "{}", version.name),
             false => assert_eq!((queued, throttled), ([true, true], false), "{}", version.name),
         }
-        assert_eq!(fair.has_throttle_work(third), version.rules.throttles_at_once, "{}", version.name);
+        assert_eq!(fair.has_throttle_work(third), version.rules.throttles_at_once(), "{}", version.name);
     }
 }
 
@@ -106,7 +106,7 @@ fn a_queue_is_throttled_as_its_task_is_put_back() {
         fair.update_curr(CPU, 2 * MSEC);
         assert_eq!(fair.pick_next_task(CPU, 2 * MSEC), Some(other), "{}", version.name);
         assert!(fair.group_rq(group, CPU).throttled, "{}", version.name);
-        assert_eq!(fair.has_throttle_work(task), version.rules.throttles_at_once, "{}", version.name);
+        assert_eq!(fair.has_throttle_work(task), version.rules.throttles_at_once(), "{}", version.name);
     }
 }
 
@@ -137,7 +137,7 @@ fn a_throttled_task_moves_from_limbo_to_limbo() {
 /// A running task that comes into a throttled group is told so: `set_next_task_fair` asks for runtime at every level.
 #[test]
 fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
-    for version in rows().filter(|version| version.rules.throttles_at_once) {
+    for version in rows().filter(|version| version.rules.throttles_at_once()) {
         let mut fair = fair(version);
         let group = fair.sched_create_group(GroupId::ROOT);
         fair.tg_set_cfs_bandwidth(group, MSEC, LONG, 0, 0);
@@ -155,7 +155,7 @@ fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
 /// the same group is not told that a group above theirs has run out, until the group itself had to wait.
 #[test]
 fn a_sibling_does_not_notice_the_quota_above() {
-    for version in rows().filter(|version| version.rules.throttles_at_once) {
+    for version in rows().filter(|version| version.rules.throttles_at_once()) {
         let mut fair = fair(version);
         let outer = fair.sched_create_group(GroupId::ROOT);
         let inner = fair.sched_create_group(outer);

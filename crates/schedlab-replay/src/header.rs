@@ -44,12 +44,12 @@ pub fn settings(header: &Header, version: &'static Version) -> Settings {
     };
     if let Some(scaling) = setting(header, "tunable_scaling").and_then(|value| value.parse::<u64>().ok()) {
         if scaling != config.knobs.tunable_scaling {
-            keep(config.set_knob("tunable_scaling", scaling));
+            keep(config.restore_knob("tunable_scaling", scaling));
         }
     }
     for knob in KNOBS {
         if let Some(value) = setting(header, knob).and_then(|value| value.parse().ok()) {
-            keep(config.set_knob(knob, value));
+            keep(config.restore_knob(knob, value));
         }
     }
     for word in features(header).split_ascii_whitespace() {
@@ -91,10 +91,14 @@ fn features(header: &Header) -> &str {
     setting(header, "features").unwrap_or("")
 }
 
-/// The model in parentheses in `none (voluntary) full`.
+/// The model in parentheses in `none (voluntary) full`. Where the kernel rescheduled is in the trace, so that voluntary
+/// preemption points make no difference here.
 fn chosen(line: &str) -> Option<PreemptModel> {
     let (_, rest) = line.split_once('(')?;
-    rest.split_once(')')?.0.parse().ok()
+    match rest.split_once(')')?.0.parse().ok()? {
+        PreemptModel::Voluntary => Some(PreemptModel::None),
+        model => Some(model),
+    }
 }
 
 /// The tick period, if the recorded kernel had HRTICK on, so that a timer interrupt may be either.

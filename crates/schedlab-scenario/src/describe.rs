@@ -65,6 +65,9 @@ fn variant(variant: &Variant) -> Json {
         "summary": variant.kernel.version.summary,
         "changes": variant.changes,
         "settings": variant.settings,
+        "not_simulated": variant.not_simulated.as_deref().map(|error| json!({
+            "message": error.message, "hint": error.hint, "line": error.line, "column": error.column, "key": error.key,
+        })),
     })
 }
 

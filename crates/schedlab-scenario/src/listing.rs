@@ -1,9 +1,9 @@
 //! What exists: machines, kernels, features, knobs, metrics, workloads; one JSON object with an id and a summary each.
 
 use schedlab_metrics::{sched_metrics, SchedMetric};
-use schedlab_policy::{Feature, KernelConfig, Knob, KnobUnit, RuleView, Version};
+use schedlab_policy::{Feature, FeatureInfo, KernelConfig, Knob, KnobInfo, KnobUnit, RuleView, Version};
 use schedlab_workload::catalogue::{self, Entry, OptionKind};
-use serde_json::{json, Value as Json};
+use serde_json::{json, Map, Value as Json};
 
 use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
@@ -68,7 +68,8 @@ fn kernel(version: &'static Version) -> Json {
     json!({
         "id": version.name,
         "summary": version.summary,
-        "aliases": version.aliases,
+        "release": version.release.to_string(),
+        "aliases": version.aliases(),
         "preempt": models,
         "preempt_default": version.preempt_default.name(),
         "rules": version.named_rules().iter().map(rule).collect::<Vec<_>>(),
@@ -77,7 +78,8 @@ fn kernel(version: &'static Version) -> Json {
 }
 
 fn rule(rule: &RuleView) -> Json {
-    json!({ "name": rule.name, "function": rule.function, "since": rule.since, "value": rule.value })
+    let (name, function, effect, since) = (rule.name, rule.function, rule.effect, rule.since());
+    json!({ "name": name, "function": function, "effect": effect, "since": since, "value": rule.value })
 }
 
 /// What tells the row from the one before it: rules, features and knobs, each with both values; null: there is none.
@@ -86,13 +88,13 @@ fn differs(version: &'static Version) -> Json {
     let Some(before) = before else { return Json::Null };
     let mut found = Vec::new();
     for (old, new) in before.named_rules().iter().zip(&version.named_rules()).filter(|(a, b)| a.value != b.value) {
-        let (name, function, since) = (new.name, new.function, new.since);
+        let (name, function, since) = (new.name, new.function, new.since());
         found.push(json!({
             "kind": "rule", "name": name, "function": function, "since": since, "was": old.value, "is": new.value,
         }));
     }
     for info in Feature::all() {
-        let [was, is] = [before, version].map(|version| info.default_in(version.series));
+        let [was, is] = [before, version].map(|version| info.default_in(version));
         if was != is {
             let word = |on: Option<bool>| on.map(|on| if on { "on" } else { "off" });
             found.push(json!({ "kind": "feature", "name": info.name, "was": word(was), "is": word(is) }));
@@ -101,7 +103,7 @@ fn differs(version: &'static Version) -> Json {
     let configs = [before, version].map(|version| KernelConfig::new(version, 1, 250));
     for info in Knob::all() {
         let value = |config: &KernelConfig| {
-            info.exists_in(config.version.series).then(|| match info.unit {
+            info.exists_in(config.version).then(|| match info.unit {
                 KnobUnit::Nanos => show_duration(config.knobs.get(info.knob)),
                 KnobUnit::Number => config.knobs.get(info.knob).to_string(),
             })
@@ -114,43 +116,55 @@ fn differs(version: &'static Version) -> Json {
     json!({ "id": before.name, "differences": found })
 }
 
-/// A feature, unless none of the versions has it; defaults by version.
-fn feature(info: &schedlab_policy::FeatureInfo, versions: &[&Version]) -> Option<Json> {
-    let has = |version: &&&Version| info.default_in(version.series).is_some();
-    let defaults: serde_json::Map<String, Json> =
-        versions.iter().filter(has).map(|v| (v.name.to_owned(), info.default_in(v.series).into())).collect();
-    (!defaults.is_empty()).then(|| {
+/// A feature, unless none of the versions has it; defaults by version, and where switching it is refused.
+fn feature(info: &FeatureInfo, versions: &[&Version]) -> Option<Json> {
+    let having: Vec<&&Version> = versions.iter().filter(|v| info.default_in(v).is_some()).collect();
+    let defaults: Map<String, Json> = having.iter().map(|v| (v.name.to_owned(), info.default_in(v).into())).collect();
+    let refused = refused(&having, |version| info.left_out_in(version));
+    (!having.is_empty()).then(|| {
         json!({
             "id": info.name,
             "summary": info.effect,
-            "modelled": info.is_modelled(),
-            "left_out": info.left_out,
+            "since": info.since(),
+            "modelled": refused.len() < having.len(),
+            "refused": refused,
             "defaults": defaults,
         })
     })
 }
 
-fn knob(info: &schedlab_policy::KnobInfo, versions: &[&Version]) -> Option<Json> {
-    let having: Vec<&str> = versions.iter().filter(|v| info.exists_in(v.series)).map(|v| v.name).collect();
+/// A knob, unless none of the versions has it; defaults by version, and where writing it is refused.
+fn knob(info: &KnobInfo, versions: &[&Version]) -> Option<Json> {
+    let having: Vec<&&Version> = versions.iter().filter(|v| info.exists_in(v)).collect();
     let show = |value: u64| match info.unit {
         KnobUnit::Nanos => show_duration(value).into(),
         KnobUnit::Number => Json::from(value),
     };
-    let default = show(info.default);
-    let of = |name: &str| Version::find(name).map(|v| show(KernelConfig::new(v, 1, 250).knobs.get(info.knob)));
-    let defaults: serde_json::Map<String, Json> =
-        having.iter().filter_map(|name| Some(((*name).to_owned(), of(name).ok()?))).collect();
-    (!having.is_empty()).then(|| {
-        json!({
-            "id": info.name,
-            "summary": info.effect,
-            "path": info.path,
-            "default": default,
-            "defaults": defaults,
-            "scaled": info.scaled,
-            "kernels": having,
-        })
-    })
+    let newest = having.last().and_then(|version| info.default_in(version))?;
+    let of = |version: &str| {
+        let version = Version::find(version).ok()?;
+        Some(show(KernelConfig::new(version, 1, 250).knobs.get(info.knob)))
+    };
+    let defaults: Map<String, Json> = having.iter().filter_map(|v| Some((v.name.to_owned(), of(v.name)?))).collect();
+    let refused = refused(&having, |version| info.left_out_in(version));
+    let kernels: Vec<&str> = having.iter().map(|version| version.name).collect();
+    Some(json!({
+        "id": info.name,
+        "summary": info.effect,
+        "since": info.since(),
+        "path": info.path,
+        "default": show(newest),
+        "defaults": defaults,
+        "scaled": info.scaled,
+        "kernels": kernels,
+        "modelled": refused.len() < having.len(),
+        "refused": refused,
+    }))
+}
+
+/// The kernels in which a setting changes nothing, with the reason.
+fn refused(having: &[&&Version], why: impl Fn(&Version) -> Option<&'static str>) -> Map<String, Json> {
+    having.iter().filter_map(|version| Some((version.name.to_owned(), why(version)?.into()))).collect()
 }
 
 fn workload(entry: &Entry) -> Json {

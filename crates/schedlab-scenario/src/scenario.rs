@@ -71,6 +71,8 @@ pub struct Variant {
     pub cgroups: Arc<Vec<Cgroup>>,
     /// Whether each workload's tasks outside of them share a group (`sched_autogroup_enabled`).
     pub autogroup: bool,
+    /// Why the simulator cannot run it: a setting that only a real kernel can take.
+    pub not_simulated: Option<Box<ScenarioError>>,
 }
 
 impl Scenario {
@@ -108,7 +110,7 @@ impl Scenario {
         &self.programs
     }
 
-    /// Everything that a run of a variant with a seed depends on.
+    /// Everything that a simulated run of a variant with a seed depends on.
     pub fn run_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
         let found = self.variants.iter().find(|known| known.name == variant).ok_or_else(|| {
             let names = self.variants.iter().map(|known| known.name.as_str());
@@ -116,6 +118,9 @@ impl Scenario {
                 ScenarioError::new(self.file.clone(), "variant", format!("no variant is called {}", quote(variant)));
             error.hint(suggest(variant, names))
         })?;
+        if let Some(error) = &found.not_simulated {
+            return Err(error.clone());
+        }
         Ok(RunSpec {
             machine: Arc::clone(&self.machine),
             kernel: found.kernel.clone(),
@@ -283,6 +288,7 @@ fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {
         settings: draft.settings,
         cgroups: Arc::new(draft.cgroups),
         autogroup: draft.autogroup,
+        not_simulated: draft.not_simulated,
     };
     drafts.into_iter().map(finish).collect()
 }

@@ -34,6 +34,43 @@ pub(crate) struct Draft<'a> {
     pub cgroups: Vec<Cgroup>,
     /// `sched_autogroup_enabled`.
     pub autogroup: bool,
+    /// The first of its settings that only a real kernel can take.
+    pub not_simulated: Option<Box<ScenarioError>>,
+}
+
+/// What a variant sets beside its tasks and groups.
+#[derive(Default)]
+struct Told {
+    /// Files of a real kernel and what is written to them.
+    files: Vec<(String, String)>,
+    /// The first setting that the simulator refuses.
+    not_simulated: Option<Box<ScenarioError>>,
+}
+
+impl Told {
+    fn write(&mut self, file: impl Into<String>, value: impl Into<String>) {
+        self.files.push((file.into(), value.into()));
+    }
+
+    /// Takes the kernel's answer to a setting: what is not modelled is refused only where it is to be simulated.
+    fn accept(
+        &mut self,
+        answer: std::result::Result<(), ConfigError>,
+        place: impl FnOnce(&ConfigError) -> Box<ScenarioError>,
+    ) -> Result<()> {
+        match answer {
+            Ok(()) => Ok(()),
+            Err(error @ ConfigError::NotModelled { .. }) => {
+                self.only_real(|| place(&error));
+                Ok(())
+            }
+            Err(error) => Err(place(&error)),
+        }
+    }
+
+    fn only_real(&mut self, why: impl FnOnce() -> Box<ScenarioError>) {
+        self.not_simulated = self.not_simulated.take().or_else(|| Some(why()));
+    }
 }
 
 /// Reads a variant for a machine of `nr_cpus` whose kernel ticks `machine_hz` times a second.
@@ -49,11 +86,11 @@ pub(crate) fn read<'a>(
     let version = kernel(&table)?;
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
     let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(machine_hz));
-    let mut settings = Vec::new();
-    let preempt = preempt(&table, &mut kernel, &mut settings)?;
+    let mut told = Told::default();
+    let preempt = preempt(&table, &mut kernel, &mut told)?;
     let mut changes = Map::new();
-    changes.insert("features".into(), features(&table, &mut kernel, &mut settings)?.into());
-    changes.insert("knobs".into(), knobs(&table, &mut kernel, &mut settings)?.into());
+    changes.insert("features".into(), features(&table, &mut kernel, &mut told)?.into());
+    changes.insert("knobs".into(), knobs(&table, &mut kernel, &mut told)?.into());
     changes.insert("hz".into(), own_hz.map_or(Json::Null, Json::from));
     changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
     let (tasks, shown) = tasks(&table, version, &name, workloads)?;
@@ -62,14 +99,15 @@ pub(crate) fn read<'a>(
     let autogroup = table.get("autogroup").map(|value| value.boolean()).transpose()?;
     if let Some(enabled) = autogroup {
         changes.insert("autogroup".into(), enabled.into());
-        settings.push(("/proc/sys/kernel/sched_autogroup_enabled".into(), u8::from(enabled).to_string()));
+        told.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
     }
-    let sysctl = sysctl(&table, &mut settings)?;
+    let sysctl = sysctl(&table, &mut told)?;
     if !sysctl.is_empty() {
         changes.insert("sysctl".into(), sysctl.into());
     }
     let autogroup = autogroup.unwrap_or(false);
-    Ok(Draft { name, kernel, changes: changes.into(), settings, tasks, cgroups, autogroup })
+    let (settings, not_simulated) = (told.files, told.not_simulated);
+    Ok(Draft { name, kernel, changes: changes.into(), settings, tasks, cgroups, autogroup, not_simulated })
 }
 
 /// The groups as this variant has them.
@@ -119,7 +157,7 @@ fn running(value: &Value) -> Result<&'static Version> {
 }
 
 /// Settings outside of the scheduler's own knobs: the file below /proc/sys, and what is written to it.
-fn sysctl(table: &Table, settings: &mut Settings) -> Result<Map<String, Json>> {
+fn sysctl(table: &Table, told: &mut Told) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("sysctl") else { return Ok(shown) };
     let all = value.table("a table such as { \"kernel.sched_autogroup_enabled\" = 0 }")?;
@@ -130,8 +168,12 @@ fn sysctl(table: &Table, settings: &mut Settings) -> Result<Map<String, Json>> {
             return Err(error.expected("a full name such as \"kernel.sched_autogroup_enabled\""));
         }
         let number = value.integer(i64::MIN..=i64::MAX)?;
+        told.only_real(|| {
+            let error = all.key_error(name, "the simulator has no sysctls");
+            error.hint("knobs, features and preempt are simulated; sysctls are set with --arm host and --arm vm")
+        });
         shown.insert(name.to_owned(), number.into());
-        settings.push((format!("/proc/sys/{}", name.replace('.', "/")), number.to_string()));
+        told.write(format!("/proc/sys/{}", name.replace('.', "/")), number.to_string());
     }
     Ok(shown)
 }
@@ -139,31 +181,29 @@ fn sysctl(table: &Table, settings: &mut Settings) -> Result<Map<String, Json>> {
 /// Where a kernel from 5.13 on keeps its scheduler's settings.
 const DEBUGFS: &str = "/sys/kernel/debug";
 
-type Settings = Vec<(String, String)>;
-
-fn preempt(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> Result<Option<PreemptModel>> {
+fn preempt(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Option<PreemptModel>> {
     let Some(value) = table.get("preempt") else { return Ok(None) };
     let text = value.string("a preemption model")?;
     let model = text.parse::<PreemptModel>().map_err(|error| refused(&value, &error))?;
-    kernel.set_preempt(model).map_err(|error| refused(&value, &error))?;
-    settings.push((format!("{DEBUGFS}/sched/preempt"), model.name().to_owned()));
+    told.accept(kernel.set_preempt(model), |error| refused(&value, error))?;
+    told.write(format!("{DEBUGFS}/sched/preempt"), model.name());
     Ok(Some(model))
 }
 
-fn features(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> Result<Map<String, Json>> {
+fn features(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("features") else { return Ok(shown) };
     let features = value.table("a table such as { RUN_TO_PARITY = false }")?;
     for (name, value) in features.entries() {
-        kernel.set_feature(name, value.boolean()?).map_err(|error| refused_key(&features, name, &error))?;
+        told.accept(kernel.set_feature(name, value.boolean()?), |error| refused_key(&features, name, error))?;
         shown.insert(name.to_owned(), value.boolean()?.into());
         let word = if value.boolean()? { name.to_owned() } else { format!("NO_{name}") };
-        settings.push((format!("{DEBUGFS}/sched/features"), word));
+        told.write(format!("{DEBUGFS}/sched/features"), word);
     }
     Ok(shown)
 }
 
-fn knobs(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> Result<Map<String, Json>> {
+fn knobs(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("knobs") else { return Ok(shown) };
     let knobs = value.table("a table such as { base_slice = \"3ms\" }")?;
@@ -181,13 +221,13 @@ fn knobs(table: &Table, kernel: &mut KernelConfig, settings: &mut Settings) -> R
             Some(KnobUnit::Number) => value.integer(0..=i64::MAX)? as u64,
             None => 0,
         };
-        kernel.set_knob(name, number).map_err(|error| refused_key(&knobs, name, &error))?;
+        told.accept(kernel.set_knob(name, number), |error| refused_key(&knobs, name, error))?;
         let canonical = Knob::find(name).map_or(name, |info| info.name);
         if shown.contains_key(canonical) {
             return Err(knobs.key_error(name, format!("the knob {canonical} is set twice")));
         }
         if let Some(info) = Knob::find(name) {
-            settings.push((knob_file(info), number.to_string()));
+            told.write(knob_file(info), number.to_string());
         }
         let is_time = Knob::find(name).is_some_and(|info| info.unit == KnobUnit::Nanos);
         shown.insert(canonical.to_owned(), if is_time { units::show_duration(number).into() } else { number.into() });
@@ -256,11 +296,11 @@ fn refused_key(table: &Table, name: &str, error: &ConfigError) -> Box<ScenarioEr
 }
 
 fn has_feature(version: &Version, name: &str) -> bool {
-    Feature::find(name).is_some_and(|feature| feature.info().default_in(version.series).is_some())
+    Feature::find(name).is_some_and(|feature| feature.info().default_in(version).is_some())
 }
 
 fn has_knob(version: &Version, name: &str) -> bool {
-    Knob::find(name).is_some_and(|info| info.exists_in(version.series))
+    Knob::find(name).is_some_and(|info| info.exists_in(version))
 }
 
 /// The groups that any variant limits are counted in all of them; their paths.

@@ -155,7 +155,7 @@ fn throttling_is_counted() {
 /// for the CPU: nobody who competes with the group has to be picked first, and the group's weight is gone.
 #[test]
 fn who_runs_out_of_quota_leaves_before_the_next_pick() {
-    for version in Version::all().iter().filter(|version| version.rules.throttles_at_once) {
+    for version in Version::all().iter().filter(|version| version.rules.throttles_at_once()) {
         let list = vec![("w", 0, None, hog()), ("h", -10, None, hog())];
         let mut workload = tasks(list);
         workload.tasks.iter_mut().for_each(|task| task.slice = Some(100 * MSEC));
@@ -204,7 +204,7 @@ fn a_quota_above_a_group_of_two_hogs() {
         workload.tasks[0].count = 2;
         let run = run_of(version.name, 1, groups, workload, &[Some("/g/a")]);
         let got = part(&runs(&run, "h"), SEC, 10 * SEC);
-        let expected = if version.rules.throttles_at_once { 1.0 } else { 0.5 };
+        let expected = if version.rules.throttles_at_once() { 1.0 } else { 0.5 };
         assert!((got - expected).abs() < 0.01, "{}: {got:.4} of {expected}", version.name);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, CpuMask, Nanos, SEC};
 use schedlab_policy::fair::GroupShares;
-use schedlab_policy::{Series, Version};
+use schedlab_policy::Version;
 use schedlab_spec::{Cgroup, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Workload};
@@ -94,7 +94,7 @@ fn a_groups_weight_is_divided_by_its_load_on_each_cpu() {
             let all = crowds.iter().fold((0, 0), |all, crowd| (all.0 + crowd.0, all.1 + crowd.1));
             let weight = |part: u32, all: u32, shares: f64| {
                 let weight = shares * f64::from(part) / f64::from(all);
-                if version.series >= Series::V7_2 {
+                if version.rules.delta_divides {
                     weight
                 } else {
                     weight.floor()
@@ -134,7 +134,7 @@ fn weights_of_nested_groups_multiply() {
 
 #[test]
 fn an_idle_group_weighs_three_whatever_is_in_it() {
-    for version in Version::all().iter().filter(|version| version.series >= Series::V6_1) {
+    for version in Version::all().iter().filter(|version| version.has_cpu_idle()) {
         let groups = vec![Cgroup { path: "/i".into(), idle: true, ..Cgroup::default() }, cgroup("/b", 100)];
         let run = run_of(version.name, 1, groups, hogs(&[("/i", 4, -20), ("/b", 1, 0)]));
         let got = part(&service(&run), "/i");

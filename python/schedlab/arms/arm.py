@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from schedlab.engine import Cancel, Engine
-from schedlab.errors import ArmError
+from schedlab.errors import ArmError, ScenarioError
 from schedlab.outcome import Run
 from schedlab.runner import Job, plan
 from schedlab.scenario import Scenario
@@ -52,11 +52,9 @@ class SimArm:
 
     def prepare(self, scenario: Scenario) -> None:
         for variant in scenario.variants:
-            if variant.changes.get("sysctl"):
-                raise ArmError(
-                    f"variant {variant.name} sets sysctls, of which the simulator has none",
-                    hint="knobs, features and preempt are simulated; --arm host and --arm vm have sysctls",
-                )
+            if variant.not_simulated:
+                error = dict(variant.not_simulated)
+                raise ScenarioError(error.pop("message"), file=scenario.file, **error)
 
     def plan(self, scenario: Scenario, seeds: Sequence[int], traces: Path | None) -> list[Job]:
         return plan(scenario, seeds, traces)

@@ -15,7 +15,7 @@ use crate::fair::FairClass;
 use crate::fair::{Dequeue, Enqueue, WakeFlags};
 use crate::features::Feature;
 use crate::sched::types::Moves;
-use crate::select::rules::{DetachLimit, GroupsBy};
+use crate::version::placement::{DetachLimit, GroupsBy};
 use crate::{FairPolicy, Resched};
 
 /// What affinity did to a pass (`LBF_*`).

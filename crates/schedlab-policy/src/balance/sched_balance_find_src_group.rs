@@ -1,7 +1,7 @@
 //! The group and the CPU to pull from, and how much (`sched_balance_find_src_group`, `calculate_imbalance`,
 //! `sched_balance_find_src_rq`, kernel/sched/fair.c; `sched_balance_find_src_*` in 6.12).
 //!
-//! Read in 5.7 to 7.2; the differences are [`crate::select::rules::PlacementRules`], and up to 5.4 groups are compared by
+//! Read in 5.7 to 7.2; the differences are [`crate::PlacementRules`], and up to 5.4 groups are compared by
 //! load ([`super::find_busiest_group_by_load`]). Left out: misfit
 //! tasks of asymmetric machines, asymmetric packing, energy-aware early exit, NUMA task preferences (`fbq_type`).
 
@@ -13,7 +13,7 @@ use crate::fair::FairClass;
 use crate::features::Feature;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::Moves;
-use crate::select::rules::{GroupsBy, NumaSlack};
+use crate::version::placement::{GroupsBy, NumaSlack};
 
 /// `NUMA_IMBALANCE_MIN`.
 const NUMA_IMBALANCE_MIN: u64 = 2;

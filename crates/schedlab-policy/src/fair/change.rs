@@ -33,7 +33,7 @@ impl Fair {
             return;
         }
         self.place_entity_cfs(rq, child, true, now);
-        if self.config.knobs.child_runs_first && curr.is_some() {
+        if self.config.knobs.child_runs_first != 0 && curr.is_some() {
             let (parent_at, child_at) = (self.se(curr).vruntime, self.se(child).vruntime);
             if parent_at.before(child_at) {
                 self.se_mut(curr).vruntime = child_at;

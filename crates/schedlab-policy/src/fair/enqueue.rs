@@ -80,7 +80,7 @@ impl Fair {
     /// `enqueue_entity` of EEVDF: every enqueue places.
     #[inline]
     fn enqueue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
-        let flags = Enqueue { initial: flags.initial && self.rules.initial_enqueue, ..flags };
+        let flags = Enqueue { initial: flags.initial && !self.rules.fork_places, ..flags };
         let curr = self.rqs[rq].curr == id;
         if curr {
             self.place_entity_eevdf(rq, id, flags);
@@ -143,7 +143,7 @@ impl Fair {
         self.se_mut(id).on_rq = true;
         if self.bandwidth_used && self.rqs[rq].runtime_enabled && self.rqs[rq].nr_running == 1 {
             self.check_enqueue_throttle(rq, now);
-            if !self.rules.throttles_tasks {
+            if !self.rules.throttles_tasks() {
                 self.record_throttle_clock(rq, now);
             }
         }

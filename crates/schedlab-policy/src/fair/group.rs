@@ -77,7 +77,7 @@ impl Fair {
             let mut entity = self.blank_entity(home);
             entity.my_q = Some(self.rqs.len() as u32);
             self.home_in(parent, home).give(&mut entity);
-            let mut queue = CfsRq::new(group, home, self.rules.averaging, slices);
+            let mut queue = CfsRq::new(group, home, self.rules.averaging(), slices);
             // sync_throttle: a group born below a throttled one.
             queue.throttle_count = self.group_rq(parent, home).throttle_count;
             self.rqs.push(queue);

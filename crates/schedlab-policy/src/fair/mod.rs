@@ -57,7 +57,7 @@ use crate::config::KernelConfig;
 use crate::decision::Decision;
 use crate::pelt::PeltClock;
 use crate::preempt_model::PreemptModel;
-use crate::{Policy, Resched, Rules};
+use crate::{Algorithm, Resched, Rules};
 use schedlab_model::{CpuId, Nanos, TaskId};
 use tree::{Node, Slices};
 
@@ -149,7 +149,7 @@ impl Fair {
         Fair {
             class: ClassId::default(),
             rules,
-            eevdf: rules.policy == Policy::Eevdf,
+            eevdf: rules.algorithm == Algorithm::Eevdf,
             tick_nsec: config.tick_nsec(),
             entities: Vec::new(),
             nr_tasks: 0,
@@ -161,7 +161,7 @@ impl Fair {
             bandwidth_due: Nanos::MAX,
             woken: TaskId(0),
             rqs: (0..config.nr_cpus)
-                .map(|cpu| CfsRq::new(GroupId::ROOT, CpuId(cpu as u32), rules.averaging, slices))
+                .map(|cpu| CfsRq::new(GroupId::ROOT, CpuId(cpu as u32), rules.averaging(), slices))
                 .collect(),
             nodes: Vec::new(),
             recency: Vec::new(),

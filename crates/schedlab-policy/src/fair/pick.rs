@@ -102,7 +102,7 @@ impl Fair {
             if to.depth >= from.depth && next.is_some() {
                 self.set_next_entity(to.rq, next, true, now);
                 // 7.x; earlier, the pick has seen to it.
-                throttled |= self.rules.throttles_at_once && self.lacks_bandwidth(to.rq, now);
+                throttled |= self.rules.throttles_at_once() && self.lacks_bandwidth(to.rq, now);
                 next = to.parent;
             }
             if prev == next {
@@ -134,8 +134,8 @@ impl Fair {
             if self.running(rq).is_some() {
                 self.update_curr_rq(rq, now);
             }
-            if self.bandwidth_used && !self.rules.throttles_at_once && self.check_cfs_rq_runtime(rq, now) {
-                if !self.rules.throttles_tasks {
+            if self.bandwidth_used && !self.rules.throttles_at_once() && self.check_cfs_rq_runtime(rq, now) {
+                if !self.rules.throttles_tasks() {
                     rq = root;
                     continue;
                 }
@@ -282,7 +282,7 @@ impl Fair {
             self.tree_insert(rq, prev);
             self.update_load_avg(rq, prev, false, now);
         }
-        if self.bandwidth_used && !self.rules.throttles_at_once {
+        if self.bandwidth_used && !self.rules.throttles_at_once() {
             self.check_cfs_rq_runtime(rq, now);
         }
         self.rqs[rq].curr = EntityId::NIL;

@@ -103,7 +103,7 @@ impl SchedAvg {
     #[inline]
     fn add(&mut self, contrib: u64, state: State, signals: &Signals) {
         self.load_sum += state.load * contrib;
-        self.runnable_sum += (state.runnable * contrib) << signals.runnable_shift;
+        self.runnable_sum += (state.runnable * contrib) << signals.runnable_shift();
         if state.running {
             self.util_sum = self.util_sum.wrapping_add((contrib << CAPACITY_SHIFT) as u32);
         }
@@ -181,7 +181,7 @@ impl SchedAvg {
 mod tests {
     use super::*;
 
-    const SIGNALS: &Signals = &Signals::V6_1;
+    const SIGNALS: &Signals = &Signals::of("6.1");
     const RUNNING: State = State { load: 1, runnable: 1, running: true };
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
     fn old_kernels_weight_what_is_runnable() {
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.update_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), &Signals::V5_2);
+            avg.update_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), &Signals::of("5.2"));
         }
         assert_eq!((avg.load_avg, avg.runnable_avg), (2047, 2047));
         let mut avg = SchedAvg::default();

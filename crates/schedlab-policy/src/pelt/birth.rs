@@ -40,13 +40,13 @@ mod tests {
     fn guesses_of_utilisation() {
         // (signals, nice, queue's util_avg, queue's load_avg) -> util_avg
         let table = [
-            (Signals::V6_1, 0, 0, 0, 512),
-            (Signals::V6_1, 0, 100, 1024, 462),
-            (Signals::V6_12, 0, 100, 1024, 99),
-            (Signals::V6_12, 10, 100, 1024, 10),
-            (Signals::V6_12, -10, 400, 1024, 312),
-            (Signals::V6_12, 0, 1024, 1024, 0),
-            (Signals::V6_12, 0, 1030, 9000, 0),
+            (Signals::of("6.1"), 0, 0, 0, 512),
+            (Signals::of("6.1"), 0, 100, 1024, 462),
+            (Signals::of("6.12"), 0, 100, 1024, 99),
+            (Signals::of("6.12"), 10, 100, 1024, 10),
+            (Signals::of("6.12"), -10, 400, 1024, 312),
+            (Signals::of("6.12"), 0, 1024, 1024, 0),
+            (Signals::of("6.12"), 0, 1030, 9000, 0),
         ];
         for (signals, nice, util_avg, load_avg, expected) in table {
             let load = LoadWeight::of_task(nice, FairPolicy::Normal);

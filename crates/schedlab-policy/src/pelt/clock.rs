@@ -141,7 +141,7 @@ mod tests {
         clock.exit_idle(0);
         for ms in 1..=8000 {
             let now = clock.now(ms * MS);
-            avg.update_load_sum(now, RUNNING, &Signals::V6_1);
+            avg.update_load_sum(now, RUNNING, &Signals::of("6.1"));
         }
         clock.enter_idle(8000 * MS, u64::from(avg.util_sum));
         assert_eq!(clock.now(8001 * MS), 2001 * MS, "6000 ms were lost");
@@ -161,8 +161,8 @@ mod tests {
                     let on = ms <= busy;
                     let state = if on { RUNNING } else { State::default() };
                     let at = clock.now(now);
-                    if avg.update_load_sum(at, state, &Signals::V6_1) {
-                        avg.update_load_avg(1024, 1024, &Signals::V6_1);
+                    if avg.update_load_sum(at, state, &Signals::of("6.1")) {
+                        avg.update_load_avg(1024, 1024, &Signals::of("6.1"));
                     }
                     if ms == busy {
                         clock.enter_idle(now, u64::from(avg.util_sum));

@@ -147,7 +147,7 @@ fn add_positive(value: u64, delta: i64) -> u64 {
 mod tests {
     use super::*;
 
-    const SIGNALS: &Signals = &Signals::V6_1;
+    const SIGNALS: &Signals = &Signals::of("6.1");
     const NICE_0: u64 = 1 << 20;
 
     fn queue(load_avg: u64, told: u64) -> QueueLoad {
@@ -176,13 +176,13 @@ mod tests {
     fn a_queue_tells_changes_above_a_64th_and_not_too_often() {
         let mut group = GroupLoad { load_avg: 6400 };
         let mut here = queue(6500, 6400);
-        group.update(&mut here, 5_000_000, &Signals::V6_12);
+        group.update(&mut here, 5_000_000, &Signals::of("6.12"));
         assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6400, 6400), "exactly a 64th is not enough");
         here.avg.load_avg = 6501;
-        group.update(&mut here, 5_000_000, &Signals::V6_12);
+        group.update(&mut here, 5_000_000, &Signals::of("6.12"));
         assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6501, 6501));
         here.avg.load_avg = 0;
-        group.update(&mut here, 5_900_000, &Signals::V6_12);
+        group.update(&mut here, 5_900_000, &Signals::of("6.12"));
         assert_eq!(group.load_avg, 6501, "within a millisecond");
         group.update(&mut here, 5_900_000, SIGNALS);
         assert_eq!(group.load_avg, 0, "older kernels do not wait");

@@ -219,7 +219,9 @@ mod tests {
 
     #[test]
     fn what_is_attached_and_detached_again_leaves_nothing() {
-        for signals in [Signals::V5_2, Signals::V5_7, Signals::V5_13, Signals::V6_1, Signals::V7_2] {
+        for signals in
+            [Signals::of("5.2"), Signals::of("5.7"), Signals::of("5.14"), Signals::of("6.1"), Signals::of("7.2")]
+        {
             let mut queue = QueueLoad::default();
             queue.update(77_777_777, (0, 0, false), &signals);
             let mut se = aged(1024, 50, &signals);
@@ -236,7 +238,9 @@ mod tests {
 
     #[test]
     fn a_sleeper_that_left_is_subtracted_at_the_next_update() {
-        for signals in [Signals::V5_2, Signals::V5_7, Signals::V5_13, Signals::V6_1, Signals::V7_2] {
+        for signals in
+            [Signals::of("5.2"), Signals::of("5.7"), Signals::of("5.14"), Signals::of("6.1"), Signals::of("7.2")]
+        {
             let mut queue = QueueLoad::default();
             let (mut a, mut b) = (aged(1024, 50, &signals), aged(1024, 90, &signals));
             queue.attach(&mut a, 1024, &signals);

@@ -16,21 +16,19 @@ pub struct UtilEst {
     unchanged: u32,
     /// One number.
     single: bool,
-    /// The last activation is kept although the average is not touched (5.14 and later).
+    /// The last activation is stored although the average is not touched.
     keeps_last: bool,
 }
 
 impl UtilEst {
-    /// 5.2.
-    pub const V5_2: UtilEst = UtilEst { unchanged: 1, single: false, keeps_last: false };
-    /// 5.7.
-    pub const V5_7: UtilEst = UtilEst::V5_2;
-    /// 5.13 to 6.6.
-    pub const V5_13: UtilEst = UtilEst { unchanged: 1 << 31, single: false, keeps_last: true };
-    /// 6.12 and later.
-    pub const V6_12: UtilEst = UtilEst { single: true, ..UtilEst::V5_13 };
+    /// The last activation and the average; nothing is stored while the average stays.
+    pub const PAIR: UtilEst = UtilEst { unchanged: 1, single: false, keeps_last: false };
+    /// The last activation is stored even if the average stays, and the flag has a bit of its own.
+    pub const PAIR_KEEPS_LAST: UtilEst = UtilEst { unchanged: 1 << 31, single: false, keeps_last: true };
+    /// One number.
+    pub const SINGLE: UtilEst = UtilEst { single: true, ..UtilEst::PAIR_KEEPS_LAST };
 
-    /// The estimate is updated before the last stretch of running is accounted (6.12 and later).
+    /// The estimate is updated before the last stretch of running is accounted (`single`).
     #[inline]
     #[must_use]
     pub fn updates_first(&self) -> bool {
@@ -135,23 +133,23 @@ mod tests {
     fn estimates_rise_and_fall_as_the_version_says() {
         let utils = [400, 400, 200, 200, 195, 600, 0];
         // 5.2: ewma 100, 175, 181, 186, kept, 289, 217.
-        assert_eq!(estimates(UtilEst::V5_2, false, &utils), [401, 401, 201, 201, 201, 601, 217]);
+        assert_eq!(estimates(UtilEst::PAIR, false, &utils), [401, 401, 201, 201, 201, 601, 217]);
         // ewma 400, 400, 350, 312, 282, 600, 450.
-        assert_eq!(estimates(UtilEst::V5_13, true, &utils), [400, 400, 350, 312, 282, 600, 450]);
-        assert_eq!(estimates(UtilEst::V6_12, true, &utils), [400, 400, 350, 312, 282, 600, 450]);
+        assert_eq!(estimates(UtilEst::PAIR_KEEPS_LAST, true, &utils), [400, 400, 350, 312, 282, 600, 450]);
+        assert_eq!(estimates(UtilEst::SINGLE, true, &utils), [400, 400, 350, 312, 282, 600, 450]);
     }
 
     #[test]
     fn a_change_within_the_margin_and_a_contended_task_keep_the_estimate() {
-        assert_eq!(estimates(UtilEst::V6_12, true, &[400, 391, 390]), [400, 400, 397]);
+        assert_eq!(estimates(UtilEst::SINGLE, true, &[400, 391, 390]), [400, 400, 397]);
         let mut avg = SchedAvg { util_est: 400, util_avg: 200, runnable_avg: 211, ..SchedAvg::default() };
-        UtilEst::V6_12.update(&mut avg, true);
-        assert_eq!(UtilEst::V6_12.of_task(&avg), 400);
+        UtilEst::SINGLE.update(&mut avg, true);
+        assert_eq!(UtilEst::SINGLE.of_task(&avg), 400);
     }
 
     #[test]
     fn nothing_new_nothing_done() {
-        for util_est in [UtilEst::V5_2, UtilEst::V5_13, UtilEst::V6_12] {
+        for util_est in [UtilEst::PAIR, UtilEst::PAIR_KEEPS_LAST, UtilEst::SINGLE] {
             let mut avg = SchedAvg { util_avg: 300, ..SchedAvg::default() };
             util_est.update(&mut avg, true);
             let after = avg;
@@ -163,7 +161,7 @@ mod tests {
 
     #[test]
     fn queues_sum_their_tasks() {
-        let (mut cfs_rq, util_est) = (SchedAvg::default(), UtilEst::V6_12);
+        let (mut cfs_rq, util_est) = (SchedAvg::default(), UtilEst::SINGLE);
         let task = SchedAvg { util_est: 300 | 1 << 31, ..SchedAvg::default() };
         util_est.enqueue(&mut cfs_rq, &task);
         util_est.enqueue(&mut cfs_rq, &task);

@@ -14,8 +14,8 @@ use crate::class::{ClassId, IDLE_TASK};
 use crate::features::FeatureSet;
 use crate::pelt::Signals;
 use crate::select::idle_map::IdleMap;
-use crate::select::rules::{IdleSpell, PlacementRules, SchedIdleCpu};
 use crate::select::select_idle_cpu::VisitedCores;
+use crate::version::placement::{IdleSpell, PlacementRules, SchedIdleCpu};
 use crate::{KernelConfig, TaskAttr};
 
 /// Core code's part of a scheduler, as a class sees it.

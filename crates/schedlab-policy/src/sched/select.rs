@@ -6,7 +6,7 @@ use super::{Sched, Selection, Tested, WakeKind};
 use crate::class::ClassList;
 use crate::decision::{Class, Decision, Verdict, FALLBACK, ONLY_ALLOWED};
 use crate::features::Feature;
-use crate::select::rules::RemoteQueue;
+use crate::version::placement::RemoteQueue;
 
 impl<L: ClassList> Sched<L> {
     /// `select_task_rq`: where `task` goes. `waker_cpu` is the CPU that executes the call.

@@ -6,7 +6,7 @@ use super::{Core, Moves, Sched, WakeKind};
 use crate::class::ClassList;
 use crate::decision::{Class, Decision, During, Verdict};
 use crate::fair::{Enqueue, WakeFlags};
-use crate::select::rules::IdleSpell;
+use crate::version::placement::IdleSpell;
 use crate::Resched;
 
 impl<L: ClassList> Sched<L> {

@@ -7,7 +7,6 @@
 mod find_idlest_group_by_load;
 pub(crate) mod idle_map;
 mod looks;
-pub(crate) mod rules;
 mod sched_balance_find_dst_cpu;
 pub(crate) mod select_idle_cpu;
 mod select_idle_cpu_up_to_5_11;
@@ -21,7 +20,7 @@ use crate::decision::STAYS;
 use crate::fair::FairClass;
 use crate::looked::Step;
 use crate::sched::types::{Tested, WakeKind};
-use crate::select::rules::RecentCpu;
+use crate::version::placement::RecentCpu;
 
 impl FairClass<'_> {
     /// `select_task_rq_fair`.

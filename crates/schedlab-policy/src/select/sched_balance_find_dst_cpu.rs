@@ -14,7 +14,7 @@ use crate::fair::FairClass;
 use crate::looked::Step;
 use crate::pelt::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
-use crate::select::rules::{GroupsBy, NumaSlack};
+use crate::version::placement::{GroupsBy, NumaSlack};
 
 /// Groups beside the own and the chosen one that a record names.
 const GROUPS_TOLD: usize = 6;

@@ -7,13 +7,13 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::rules::{IdleSearch, RecentCpu, SchedIdleCpu};
 use super::select_idle_cpu::{self, Search};
 use crate::decision::{Decision, Verdict};
 use crate::fair::FairClass;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;
+use crate::version::placement::{IdleSearch, RecentCpu, SchedIdleCpu};
 use crate::FairPolicy;
 
 impl FairClass<'_> {

@@ -1,43 +1,54 @@
-//! Which kernel is modelled: one row of data per version, never a fork of the code.
+//! Which kernels are modelled: rows of data, never a fork of the code.
 //!
-//! A row names a [`Series`] (the column of the feature and knob tables) and the rules its `kernel/sched/fair.c`
-//! follows. Code asks a row for a rule; it never compares version names.
+//! A rule, feature, knob or name is an entry with its value over the kernel's releases and the commit of every change
+//! (`fair`, `load`, `placement`, `names`, and the tables of features and knobs). A row ([`Version`]) is a release and what
+//! differs from what the tables say of it. Code asks a row for a rule; it never compares versions.
 
 pub(crate) mod catalogue;
+pub(crate) mod choices;
+pub(crate) mod fair;
+pub(crate) mod load;
 mod names;
+pub(crate) mod placement;
+pub(crate) mod release;
 mod rows;
-pub(crate) mod rules;
-pub(crate) mod series;
+pub(crate) mod table;
 
-use crate::features::FeatureSet;
+use crate::features::{Feature, FeatureSet};
+use crate::knobs::Knob;
 use crate::preempt_model::PreemptModel;
-use crate::select::rules::PlacementRules;
+use choices::{IdleRule, SliceSource};
+use fair::Rules;
 pub use names::Names;
+use placement::PlacementRules;
+use release::Release;
 use rows::VERSIONS;
-use rules::{IdleRule, Rules, SliceSource};
 use schedlab_model::nearest;
-pub use series::Series;
 
 /// One kernel version.
 #[derive(Debug)]
 pub struct Version {
     /// Canonical name, as scenario files and results print it.
     pub name: &'static str,
-    /// Other accepted names.
-    pub aliases: &'static [&'static str],
-    /// One line for people: the exact tree the row was read from.
+    /// The release that it was read from.
+    pub release: Release,
+    /// Whether it is that release with patches on top; then only its name finds it.
+    patched: bool,
+    /// One line for people: the exact tree that the row was read from.
     pub summary: &'static str,
-    /// Column of the feature and knob tables.
-    pub series: Series,
     /// Rule choices of the fair and real-time classes.
     pub rules: Rules,
     /// Rule choices of placement and balancing.
     pub placement: PlacementRules,
     /// What it calls its functions.
-    pub names: &'static Names,
-    /// Preemption models it can be built or booted with.
+    pub names: Names,
+    /// Features that differ from the release's; `None`: it has no such feature.
+    pub(crate) features: &'static [(Feature, Option<bool>)],
+    /// Knobs whose default differs from the release's; `None`: it has no such knob.
+    pub(crate) knobs: &'static [(Knob, Option<u64>)],
+    /// Preemption models that it can be built or booted with.
     pub preempt_models: &'static [PreemptModel],
-    /// The model used when nobody says otherwise.
+    /// The model used when none is asked for.
     pub preempt_default: PreemptModel,
 }
 
@@ -62,6 +73,7 @@ impl VersionError {
         }
     }
 }
+
 /// Series without a row, and the row that decides all of a recorded kernel of theirs (docs/models/replay.md).
 const SHARED: [(&str, &str); 1] = [("5.14", "5.13")];
 
@@ -69,16 +81,39 @@ impl Version {
     /// Every modelled version, oldest first.
     #[must_use]
     pub fn all() -> &'static [Version] {
-        &VERSIONS
+        VERSIONS
     }
 
-    /// The version called `name`, by canonical name or alias.
+    /// The version called `name`: by its canonical name, by its whole release, or by its series, which means the newest
+    /// modelled sublevel of the series.
     pub fn find(name: &str) -> Result<&'static Version, VersionError> {
-        let known = |v: &&Version| v.name == name || v.aliases.contains(&name);
-        VERSIONS
-            .iter()
-            .find(known)
-            .ok_or_else(|| VersionError { name: name.to_string(), nearest: nearest_versions(name) })
+        let unknown = || VersionError { name: name.to_string(), nearest: nearest_versions(name) };
+        VERSIONS.iter().find(|row| row.name == name).or_else(|| Self::by_release(name)).ok_or_else(unknown)
+    }
+
+    fn by_release(name: &str) -> Option<&'static Version> {
+        let wanted = Release::parse(name)?;
+        let whole = name.matches('.').count() == 2;
+        let fits = |row: &&Version| !row.patched && row.answers(wanted, whole);
+        VERSIONS.iter().filter(fits).max_by_key(|row| row.release)
+    }
+
+    fn answers(&self, wanted: Release, whole: bool) -> bool {
+        if whole {
+            self.release == wanted
+        } else {
+            self.release.same_series(wanted)
+        }
+    }
+
+    /// The other names that find this row today: a series moves on to its newest modelled sublevel.
+    #[must_use]
+    pub fn aliases(&self) -> Vec<String> {
+        let release = self.release;
+        let series = format!("{}.{}", release.major(), release.minor());
+        let names = [series, release.whole()];
+        let finds = |name: &String| name != self.name && Self::find(name).is_ok_and(|row| row.name == self.name);
+        names.into_iter().filter(finds).collect()
     }
 
     /// Tasks may ask for a slice (`sched_attr.sched_runtime`).
@@ -99,8 +134,8 @@ impl Version {
         self.rules.idle != IdleRule::Task
     }
 
-    /// The row a kernel release such as `6.12.107+deb13-cloud-amd64` belongs to, if it is modelled: by the row's name behind
-    /// the number (`6.3.8-eevdf-rfc`, patches on a release), by its whole number, or by a row that stands for its series.
+    /// The row of a kernel release such as `6.12.107+deb13-cloud-amd64`, if it is modelled: by the row's name behind the
+    /// number (`6.3.8-eevdf-rfc`, patches on a release), by its whole number, or by the newest row of its series.
     #[must_use]
     pub fn of_release(release: &str) -> Option<&'static Version> {
         let number: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
@@ -113,27 +148,21 @@ impl Version {
 
     /// The feature switches as this kernel boots with them.
     #[must_use]
-    pub fn features(&self) -> FeatureSet {
-        FeatureSet::defaults(self.series)
+    pub fn feature_set(&self) -> FeatureSet {
+        FeatureSet::defaults(self)
     }
 }
 
 /// The names closest to one that does not exist: by release number if it has one, else by spelling.
 fn nearest_versions(name: &str) -> Vec<&'static str> {
-    let Some(wanted) = release(name) else {
+    let number: String = name.trim_start_matches('v').split('-').next().unwrap_or_default().to_owned();
+    let Some(wanted) = Release::parse(&number).or_else(|| Release::parse(&format!("{number}.0"))) else {
         return nearest(name, VERSIONS.iter().map(|v| v.name));
     };
-    let mut names: Vec<&'static str> = VERSIONS.iter().map(|v| v.name).collect();
-    names.sort_by_key(|name| release(name).map_or(u64::MAX, |release| release.abs_diff(wanted)));
-    names.truncate(3);
-    names
-}
-
-/// Major, minor and sublevel as one ordered number.
-fn release(name: &str) -> Option<u64> {
-    let mut parts = name.trim_start_matches('v').split(['.', '-']).map(|part| part.parse::<u16>().ok());
-    let (major, minor) = (parts.next()??, parts.next().flatten().unwrap_or(0));
-    Some(u64::from(major) << 32 | u64::from(minor) << 16 | u64::from(parts.next().flatten().unwrap_or(0)))
+    let mut rows: Vec<&Version> = VERSIONS.iter().filter(|row| !row.patched).collect();
+    rows.sort_by_key(|row| row.release.distance(wanted));
+    rows.truncate(3);
+    rows.into_iter().map(|row| row.name).collect()
 }
 
 #[cfg(test)]
@@ -142,13 +171,30 @@ mod tests {
 
     #[test]
     fn names_are_found_or_answered_with_the_nearest() {
-        assert_eq!(Version::find("6.1").unwrap().name, "6.1");
-        for (alias, name) in [("6.1.192", "6.1"), ("6.12", "6.12.107"), ("6.18", "6.18.44"), ("7.2.13", "7.2")] {
-            assert_eq!(Version::find(alias).unwrap().name, name);
+        for (name, row) in
+            [("6.1", "6.1"), ("6.1.192", "6.1"), ("5.2.1", "5.2"), ("6.12.0", "6.12.0"), ("6.6.0", "6.6")]
+        {
+            assert_eq!(Version::find(name).unwrap().name, row);
         }
-        for (wrong, nearest) in [("6.12.108", "6.12.107"), ("6.2", "6.1"), ("v6.1", "6.1"), ("7.1", "7.2")] {
+        for (wrong, nearest) in [("6.12.108", "6.12.107"), ("6.2", "6.1"), ("v6.1", "6.1"), ("6.18.3", "6.18.2")] {
             assert_eq!(Version::find(wrong).unwrap_err().nearest[0], nearest, "{wrong}");
         }
         assert!(Version::find("").unwrap_err().hint().contains("6.12.0"));
+    }
+
+    /// Whatever rows are added: a series is its newest sublevel, and every alias that a row names finds it.
+    #[test]
+    fn a_series_is_the_newest_of_its_sublevels() {
+        for row in Version::all() {
+            for alias in row.aliases() {
+                assert_eq!(Version::find(&alias).unwrap().name, row.name, "{alias}");
+            }
+            let series = format!("{}.{}", row.release.major(), row.release.minor());
+            let Ok(found) = Version::find(&series) else { panic!("{series} has a row and is not found") };
+            assert!(found.name == series || found.release >= row.release, "{series} is {}", found.name);
+        }
+        let releases: Vec<_> = Version::all().iter().map(|row| row.release).collect();
+        assert!(releases.is_sorted(), "rows are listed oldest first");
+        assert!(Version::all().iter().all(|row| row.aliases().is_empty() || !row.patched));
     }
 }

@@ -1,45 +1,47 @@
-//! What a version calls the functions that decide; only those that were renamed on the way.
+//! What a kernel calls the functions that decide, where the name changed over the releases.
 
-/// Names of functions in `kernel/sched`.
-#[derive(Debug)]
-pub struct Names {
-    /// Whether a woken task preempts, across the classes (core.c).
-    pub preempt: &'static str,
-    /// The same within the fair class.
-    pub preempt_fair: &'static str,
-    /// The same within the real-time class.
-    pub preempt_rt: &'static str,
-    /// The least busy CPU for a new task.
-    pub idlest_cpu: &'static str,
-    /// The least busy group of a domain for it.
-    pub idlest_group: &'static str,
-    /// The least busy CPU of that group.
-    pub idlest_group_cpu: &'static str,
-    /// One balancing pass.
-    pub balance: &'static str,
+use super::release::{value_at, when, Change, Release};
+
+macro_rules! names {
+    ($(
+        $(#[doc = $about:literal])+
+        $field:ident: $first:literal $(, $how:ident $release:literal $origin:ident $text:literal => $value:literal)*;
+    )+) => {
+        /// Names of functions in `kernel/sched`.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct Names {
+            $($(#[doc = $about])+ pub $field: &'static str,)+
+        }
+
+        impl Names {
+            /// As in `release`.
+            #[must_use]
+            pub(super) const fn at(release: Release) -> Names {
+                Names {$($field: {
+                    const CHANGES: &[Change<&str>] =
+                        &[$(Change { when: when!($how $release $origin $text), value: $value },)*];
+                    value_at($first, CHANGES, release)
+                },)+}
+            }
+        }
+    };
 }
 
-/// Up to 6.6.
-pub(super) const CHECK_PREEMPT_CURR: Names = Names {
-    preempt: "check_preempt_curr",
+names! {
+    /// Whether a woken task preempts, across the classes (core.c).
+    preempt: "check_preempt_curr", from "6.7" by "e23edc86b09d" => "wakeup_preempt";
+    /// The same within the fair class.
     preempt_fair: "check_preempt_wakeup",
-    preempt_rt: "check_preempt_curr_rt",
-    idlest_cpu: "find_idlest_cpu",
-    idlest_group: "find_idlest_group",
-    idlest_group_cpu: "find_idlest_group_cpu",
-    balance: "load_balance",
-};
-
-/// From 6.7 and, for placement and balancing, 6.10 on.
-pub(super) const WAKEUP_PREEMPT: Names = Names {
-    preempt: "wakeup_preempt",
-    preempt_fair: "check_preempt_wakeup_fair",
-    preempt_rt: "wakeup_preempt_rt",
-    idlest_cpu: "sched_balance_find_dst_cpu",
-    idlest_group: "sched_balance_find_dst_group",
-    idlest_group_cpu: "sched_balance_find_dst_group_cpu",
-    balance: "sched_balance_rq",
-};
-
-/// 7.x.
-pub(super) const WAKEUP_PREEMPT_FAIR: Names = Names { preempt_fair: "wakeup_preempt_fair", ..WAKEUP_PREEMPT };
+        from "6.7" by "82845683ca6a" => "check_preempt_wakeup_fair",
+        from "7.0" by "704069649b5b" => "wakeup_preempt_fair";
+    /// The same within the real-time class.
+    preempt_rt: "check_preempt_curr_rt", from "6.7" by "e23edc86b09d" => "wakeup_preempt_rt";
+    /// The least busy CPU for a new task.
+    idlest_cpu: "find_idlest_cpu", from "6.10" by "686d148cbb5a" => "sched_balance_find_dst_cpu";
+    /// The least busy group of a domain for it.
+    idlest_group: "find_idlest_group", from "6.10" by "a88b17080294" => "sched_balance_find_dst_group";
+    /// The least busy CPU of that group.
+    idlest_group_cpu: "find_idlest_group_cpu", from "6.10" by "646ebaf51c64" => "sched_balance_find_dst_group_cpu";
+    /// One balancing pass.
+    balance: "load_balance", from "6.10" by "4c3e509ea9f2" => "sched_balance_rq";
+}

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::{Fair, GroupId};
-use schedlab_policy::{DelayedLag, KernelConfig, Policy};
+use schedlab_policy::{Algorithm, DelayedLag, KernelConfig};
 
 use crate::decision::Decision;
 use crate::groups::{GroupName, InitialGroups};
@@ -106,7 +106,7 @@ struct Cpu {
 impl Model {
     /// `shows_state`: the trace shows tasks' state.
     pub fn new(config: KernelConfig, tally: Tally, initial: Arc<InitialGroups>, shows_state: bool) -> Self {
-        let eevdf = config.version.rules.policy == Policy::Eevdf;
+        let eevdf = config.version.rules.algorithm == Algorithm::Eevdf;
         let mut fair = Fair::new(config);
         fair.decisions = Some(Vec::new());
         let cpus = vec![Cpu::default(); fair.config.nr_cpus];

@@ -3,7 +3,7 @@
 
 use schedlab_model::{stream, CpuId, Nanos, Pid, Stream, TaskId};
 use schedlab_policy::fair::{Dequeue, Enqueue, Fair, WakeFlags};
-use schedlab_policy::{KernelConfig, Policy, Resched, TaskAttr, Version};
+use schedlab_policy::{Algorithm, KernelConfig, Resched, TaskAttr, Version};
 use schedlab_trace::{Body, Flags, Header, Kind, Record, TaskState, TraceError, TraceReader, Words};
 
 /// One record.
@@ -113,7 +113,7 @@ pub fn generate(version: &'static Version, cpus: usize, steps: usize, seed: u64)
     let config = KernelConfig::new(version, cpus, 250);
     let mut generator = Generator {
         fair: Fair::new(config),
-        eevdf: version.rules.policy == Policy::Eevdf,
+        eevdf: version.rules.algorithm == Algorithm::Eevdf,
         cpus: vec![Cpu::default(); cpus],
         tasks: Vec::new(),
         lines: Vec::new(),

@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::fair::GroupId;
-use schedlab_policy::{Policy, Sched};
+use schedlab_policy::{Algorithm, Sched};
 
 use super::Finding;
 
@@ -32,7 +32,7 @@ struct Pace {
 fn wrong_entity(sched: &Sched, group: GroupId, cpu: CpuId) -> Option<String> {
     let se = sched.fair.group_entity(group, cpu)?;
     let below = sched.fair.group_rq(group, cpu);
-    let cut_off = below.throttled && !sched.fair.config.rules.throttles_tasks;
+    let cut_off = below.throttled && !sched.fair.config.rules.throttles_tasks();
     let queued = below.nr_running;
     let wrong = se.on_rq != (queued > 0 && !cut_off || se.sched_delayed);
     wrong.then(|| format!("{queued} are queued in it, its own entity is queued: {}", se.on_rq))
@@ -86,7 +86,7 @@ impl FairSums {
     /// Picks happen only every q, and a request shorter than that overshoots. While a task is owed service, each of
     /// the n - 1 others may overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
     fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
-        if sched.fair.config.rules.policy != Policy::Eevdf {
+        if sched.fair.config.rules.algorithm != Algorithm::Eevdf {
             return None;
         }
         let pace = &mut self.cpus[cpu.index()];

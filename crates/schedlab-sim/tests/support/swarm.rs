@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
 use schedlab_policy::fair::GroupShares;
-use schedlab_policy::Version;
+use schedlab_policy::{PreemptModel, Version};
 use schedlab_spec::{Cgroup, CpuMax, RunSpec};
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 
@@ -117,7 +117,9 @@ fn run(versions: Vec<&'static Version>) -> impl Strategy<Value = RunSpec> {
                 });
             }
             let mut config = kernel(version.name, nr_cpus, hz);
-            config.set_preempt(*model.get(version.preempt_models)).unwrap();
+            // Drawn from all models of the kernel, so that seeds mean what they always meant; voluntary is none here.
+            let drawn = *model.get(version.preempt_models);
+            config.set_preempt(if drawn == PreemptModel::Voluntary { PreemptModel::None } else { drawn }).unwrap();
             RunSpec {
                 machine: Arc::new(in_parts(machine(topology, cost), if seed % 2 == 0 { cost } else { 0 })),
                 kernel: config,

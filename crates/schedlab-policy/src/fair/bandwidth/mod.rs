@@ -37,7 +37,7 @@ impl Fair {
         for cpu in 0..self.config.nr_cpus {
             let rq = self.group_queue(group, CpuId(cpu as u32));
             let q = &mut self.rqs[rq];
-            (q.runtime_enabled, q.runtime_remaining) = (true, i64::from(self.rules.throttles_tasks));
+            (q.runtime_enabled, q.runtime_remaining) = (true, i64::from(self.rules.throttles_tasks()));
         }
         self.bandwidth_used = true;
         self.find_next_timer();
@@ -117,7 +117,7 @@ impl Fair {
             if !self.rqs[rq].throttled {
                 continue;
             }
-            if self.rules.throttles_at_once {
+            if self.rules.throttles_at_once() {
                 self.update_curr_rq(rq, now);
             }
             let debt = (1 - self.rqs[rq].runtime_remaining).max(0) as u64;
@@ -167,7 +167,7 @@ impl Fair {
         if self.rqs[rq].throttled {
             return true;
         }
-        if self.rules.throttles_at_once {
+        if self.rules.throttles_at_once() {
             return self.throttle_cfs_rq(rq, now);
         }
         if !self.assign_cfs_rq_runtime(rq, self.bandwidth_slice(), now) && self.rqs[rq].curr.is_some() {

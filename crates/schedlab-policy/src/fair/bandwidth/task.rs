@@ -20,7 +20,7 @@ impl Fair {
     #[inline]
     pub(in crate::fair) fn lacks_bandwidth(&mut self, rq: usize, now: Nanos) -> bool {
         let throttled = self.bandwidth_used && self.rqs[rq].runtime_enabled && self.account_cfs_rq_runtime(rq, 0, now);
-        throttled && self.rules.throttles_at_once
+        throttled && self.rules.throttles_at_once()
     }
 
     /// Whether the task has to call [`Fair::throttle_cfs_rq_work`] before it runs in user mode again.
@@ -69,7 +69,7 @@ impl Fair {
     /// `tg_unthrottle_up` of one queue. If nothing above it is throttled any more, who waits there is woken, until that
     /// throttles it anew (7.x, which throttles in the accounting): the rest waits on.
     pub(super) fn tg_unthrottle_up(&mut self, rq: usize, now: Nanos) {
-        let at_once = self.rules.throttles_at_once;
+        let at_once = self.rules.throttles_at_once();
         if at_once {
             self.update_curr_rq(rq, now);
         }

@@ -36,7 +36,7 @@ impl Fair {
     /// `throttle_cfs_rq`; false: there was something left after all.
     pub(super) fn throttle_cfs_rq(&mut self, rq: usize, now: Nanos) -> bool {
         let running = self.running(rq).is_some();
-        let whole = self.rules.throttles_at_once && running;
+        let whole = self.rules.throttles_at_once() && running;
         let target = if whole { self.bandwidth_slice() } else { 1 };
         if self.rules.throttle_borrows && self.assign_cfs_rq_runtime(rq, target, now) {
             return false;
@@ -49,12 +49,12 @@ impl Fair {
         if self.decisions.is_some() {
             self.explain_throttle(rq, now);
         }
-        if !self.rules.throttles_tasks {
+        if !self.rules.throttles_tasks() {
             self.dequeue_throttled(rq, now);
         }
         let q = &mut self.rqs[rq];
         (q.throttled, q.throttled_at) = (true, now);
-        if !self.rules.throttles_tasks && (q.nr_running > 0 || !self.rules.throttle_clock_waits) {
+        if !self.rules.throttles_tasks() && (q.nr_running > 0 || !self.rules.throttle_clock_waits) {
             q.throttled_clock = Some(now);
         }
         if whole {
@@ -123,10 +123,10 @@ impl Fair {
 
     /// `unthrottle_cfs_rq`.
     pub(super) fn unthrottle_cfs_rq(&mut self, rq: usize, now: Nanos) {
-        if self.rules.throttles_at_once {
+        if self.rules.throttles_at_once() {
             self.update_curr_rq(rq, now);
         }
-        if self.rules.throttles_tasks && self.rqs[rq].runtime_remaining <= 0 {
+        if self.rules.throttles_tasks() && self.rqs[rq].runtime_remaining <= 0 {
             return;
         }
         let q = &mut self.rqs[rq];
@@ -144,7 +144,7 @@ impl Fair {
         for rq in below {
             self.tg_unthrottle_up(rq, now);
         }
-        if !self.rules.throttles_tasks && self.rqs[rq].load.weight != 0 {
+        if !self.rules.throttles_tasks() && self.rqs[rq].load.weight != 0 {
             self.enqueue_throttled(rq, now);
         }
     }
@@ -202,7 +202,7 @@ impl Fair {
     /// Whether a queue stops counting upwards: its own entity is not queued.
     #[inline]
     pub(in crate::fair) fn is_cut_off(&self, rq: usize) -> bool {
-        self.bandwidth_used && self.rqs[rq].throttled && !self.rules.throttles_tasks
+        self.bandwidth_used && self.rqs[rq].throttled && !self.rules.throttles_tasks()
     }
 
     /// `throttled_lb_pair`: the task's group is throttled where it is or where it would go.
@@ -236,6 +236,6 @@ impl Fair {
     /// `throttled_hierarchy`, where it keeps tasks from running.
     #[inline]
     pub(in crate::fair) fn throttled_hierarchy(&self, rq: usize) -> bool {
-        self.bandwidth_used && self.rqs[rq].throttle_count > 0 && !self.rules.throttles_tasks
+        self.bandwidth_used && self.rqs[rq].throttle_count > 0 && !self.rules.throttles_tasks()
     }
 }

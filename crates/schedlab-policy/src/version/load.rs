@@ -1,0 +1,95 @@
+//! The rules of load tracking over the kernel's releases.
+
+use super::table::{rules, Shown};
+use crate::pelt::{SumFloor, UtilEst, CAPACITY_SHIFT};
+
+rules! {
+    /// What of load tracking differs between releases.
+    pub struct Signals in SIGNALS;
+
+    /// The second signal is `runnable_load_avg`, weighted and without blocked tasks, instead of `runnable_avg`.
+    BOTH "load: second signal" in "update_load_avg"
+    runnable_load: bool = true,
+        from "5.7" by "0dacee1bfa70" => false;
+
+    /// How a queue's sums are kept with its averages when load leaves.
+    BOTH "load: sums kept" in "update_cfs_rq_load_avg"
+    floor: SumFloor = SumFloor::None,
+        from "5.14" by "1c35b07e6d39" => SumFloor::Synced,
+        from "5.17" by "95246d1ec80b" => SumFloor::Truncated,
+        from "7.0" by "089d84203ad4" => SumFloor::Wide;
+
+    /// Delayed tasks do not count in a queue's runnable signal.
+    BOTH "load: delayed tasks" in "se_update_runnable"
+    delayed_not_runnable: bool = false,
+        from "6.13" by "76f2f783294d" => true,
+        seen "6.12.107" by "76f2f783294d" => true;
+
+    /// A waking task that leaves an idle CPU is decayed by the time its queue was not updated.
+    BOTH "load: waking from idle" in "migrate_se_pelt_lag"
+    migrate_lag: bool = false,
+        from "6.0" by "e2f3e35f1f5a" => true;
+
+    /// A queued task that moves is detached within its dequeue (DO_DETACH).
+    BOTH "load: detached within the dequeue" in "update_load_avg"
+    detach_in_dequeue: bool = false,
+        from "6.1" by "e1f078f50478" => true;
+
+    /// A new task's utilisation is estimated with its weight at full resolution, which mostly exceeds the cap.
+    BOTH "load: new tasks" in "post_init_entity_util_avg"
+    init_full_weight: bool = true,
+        from "6.9" by "72bffbf57c52" => false;
+
+    /// Estimated utilisation.
+    BOTH "load: util_est" in "util_est_update"
+    util_est: UtilEst = UtilEst::PAIR,
+        from "5.13" by "68d7a190682a" => UtilEst::PAIR_KEEPS_LAST,
+        from "6.8" by "11137d384996" => UtilEst::SINGLE;
+
+    /// `update_tg_load_avg` runs at most once per this many ns and queue.
+    BOTH "load: how often of groups" in "update_tg_load_avg"
+    tg_update_interval: u64 = 0,
+        from "6.7" by "1528c661c24b" => 1_000_000;
+}
+
+impl Signals {
+    /// As in the release that `text` names.
+    #[cfg(test)]
+    pub(crate) const fn of(text: &str) -> Signals {
+        Signals::at(crate::version::release::Release::new(text))
+    }
+
+    /// The scale of the second signal's sum.
+    #[inline]
+    #[must_use]
+    pub const fn runnable_shift(&self) -> u32 {
+        if self.runnable_load {
+            0
+        } else {
+            CAPACITY_SHIFT
+        }
+    }
+}
+
+impl Shown for SumFloor {
+    fn shown(&self) -> String {
+        match self {
+            SumFloor::None => "reduced on their own",
+            SumFloor::Synced => "computed from the averages",
+            SumFloor::Truncated => "raised to the averages, in 32 bits",
+            SumFloor::Wide => "raised to the averages",
+        }
+        .to_owned()
+    }
+}
+
+impl Shown for UtilEst {
+    fn shown(&self) -> String {
+        match *self {
+            UtilEst::PAIR => "last value and average",
+            UtilEst::PAIR_KEEPS_LAST => "last value, always kept, and average",
+            _ => "one number",
+        }
+        .to_owned()
+    }
+}

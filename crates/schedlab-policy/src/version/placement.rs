@@ -1,0 +1,278 @@
+//! The rules of placement and balancing over the kernel's releases.
+//!
+//! Read in kernel/sched/{fair,core,topology}.c of 5.2.1, 5.7.14, mainline of March 2021 (what became 5.13), 6.1.192
+//! (Debian), 6.3.8, 6.6.0, 6.12.0, 6.12.107 (Debian), 6.18.2 and 7.2.13 (Debian). Features that exist as switches are not
+//! here but in the feature table.
+
+use super::table::{choices, rules, Shown};
+
+/// In which order the target's cache is searched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleSearch {
+    /// For an idle core, then within a budget for a CPU, then for a thread of the target's core.
+    ThreePasses {
+        /// The first busy thread ends the look at a core, and CPUs that the task may not use cost no budget.
+        stops_early: bool,
+    },
+    /// Once, for a core or a CPU; without the hint of an idle core a thread of prev's core comes first.
+    OnePass,
+}
+
+impl Shown for IdleSearch {
+    fn shown(&self) -> String {
+        match *self {
+            IdleSearch::ThreePasses { stops_early: false } => "three passes",
+            IdleSearch::ThreePasses { stops_early: true } => "three passes, a busy thread ends a core",
+            IdleSearch::OnePass => "one pass",
+        }
+        .to_owned()
+    }
+}
+
+choices! {
+    /// Whether a CPU that runs only SCHED_IDLE tasks counts as idle for a wakee (`sched_idle_cpu`).
+    pub enum SchedIdleCpu {
+        /// It does not.
+        Unknown = "no",
+        /// It does.
+        Counts = "yes",
+        /// Not for a wakee that is SCHED_IDLE itself (`choose_sched_idle_rq`).
+        CountsForOthers = "for wakees that are not SCHED_IDLE",
+    }
+}
+
+choices! {
+    /// Where `recent_used_cpu` comes from.
+    pub enum RecentCpu {
+        /// The CPU on which the task last made an affine wakeup; prev once it was used itself.
+        WhereItWoke = "where the task last woke another",
+        /// The CPU before prev.
+        BeforePrev = "the CPU before prev",
+    }
+}
+
+choices! {
+    /// When an idle period is counted into `avg_idle`.
+    pub enum IdleSpell {
+        /// At the wakeup that ends it (`ttwu_do_activate`).
+        Wakeup = "at the wakeup that ends it",
+        /// When the idle task is switched out, whatever ended it (`put_prev_task_idle`).
+        SwitchOut = "when the idle task is switched out",
+    }
+}
+
+choices! {
+    /// When a wakeup goes to the wakelist of its CPU, which enqueues the task itself (`ttwu_queue_cond`).
+    pub enum RemoteQueue {
+        /// If no cache is shared; the waker waits for a task that is still leaving its CPU.
+        OtherCache = "to another cache",
+        /// Also if the task is still leaving its CPU and no other task is there (WF_ON_CPU).
+        OrLeaving = "also to the CPU that the task is leaving",
+        /// Also if no task is there.
+        OrEmpty = "also to an empty CPU",
+    }
+}
+
+choices! {
+    /// By what groups of CPUs are compared, for a new task and for balancing.
+    pub enum GroupsBy {
+        /// Load per capacity.
+        Load = "load",
+        /// Type first: spare, busy, overloaded.
+        Type = "type, then load",
+    }
+}
+
+choices! {
+    /// How uneven NUMA nodes may stay.
+    pub enum NumaSlack {
+        /// As any other domain.
+        None = "none",
+        /// Two tasks on the busier node; a new task stays while its node has an idle CPU.
+        Pair = "two tasks",
+        /// Two tasks, while a quarter of the CPUs is used.
+        Quarter = "two tasks below a quarter of the CPUs",
+        /// Two tasks, while no more than `imb_numa_nr` run.
+        PerNode = "two tasks below imb_numa_nr",
+    }
+}
+
+choices! {
+    /// How big a task may be for the imbalance that it is to remove.
+    pub enum DetachLimit {
+        /// Twice as big by load.
+        Double = "twice the load",
+        /// Twice as big by load, any size after failures; by utilisation no bigger.
+        DoubleUntilFailed = "twice the load until a pass fails",
+        /// The bigger the more passes failed, by load; by utilisation no bigger.
+        LoadGrows = "load grows with failed passes",
+        /// The same by load and utilisation.
+        Grows = "load and utilisation grow with failed passes",
+    }
+}
+
+rules! {
+    /// The rules of placement and balancing that differ between releases.
+    pub struct PlacementRules in PLACEMENT;
+
+    /// The search for an idle CPU in the target's cache.
+    BOTH "idle search: passes" in "select_idle_sibling"
+    idle_search: IdleSearch = IdleSearch::ThreePasses { stops_early: false },
+        from "5.6" by "60588bfa223f" => IdleSearch::ThreePasses { stops_early: true },
+        from "5.12" by "9fe1f127b913" => IdleSearch::OnePass;
+
+    /// The search starts at the target, not behind it.
+    BOTH "idle search: where it begins" in "select_idle_cpu"
+    search_from_target: bool = true,
+        from "5.15" by "56498cfb045d" => false;
+
+    /// SIS_PROP counts with `avg_idle / 512`, not with `wake_avg_idle`.
+    BOTH "idle search: budget of SIS_PROP" in "select_idle_cpu"
+    prop_by_avg_idle: bool = true,
+        from "5.14" by "94aafc3ee31d" => false;
+
+    /// Whether a CPU with nothing but SCHED_IDLE tasks counts as idle.
+    BOTH "idle search: SCHED_IDLE CPUs" in "sched_idle_cpu"
+    sched_idle_cpu: SchedIdleCpu = SchedIdleCpu::Unknown,
+        from "5.4" by "3c29e651e16d" => SchedIdleCpu::Counts,
+        from "7.1" by "fd54d81c2c0e" => SchedIdleCpu::CountsForOthers;
+
+    /// Where `recent_used_cpu` comes from.
+    BOTH "idle search: recent CPU" in "select_idle_sibling"
+    recent_cpu: RecentCpu = RecentCpu::WhereItWoke,
+        from "5.15" by "89aafd67f28c" => RecentCpu::BeforePrev;
+
+    /// `wake_affine_idle` prefers an idle prev before loads are compared.
+    BOTH "wake_affine: idle prev" in "wake_affine_idle"
+    affine_prev_idle: bool = false,
+        from "5.11" by "d8fcb81f1acf" => true;
+
+    /// `wake_affine` does not count tasks whose dequeue is delayed.
+    BOTH "wake_affine: delayed tasks" in "wake_affine_idle"
+    affine_skips_delayed: bool = false,
+        from "6.16" by "aa3ee4f0b754" => true,
+        seen "6.12.107" by "aa3ee4f0b754" => true;
+
+    /// When a wakeup goes to the wakelist of its CPU.
+    BOTH "wakeup: through the wakelist" in "ttwu_queue_cond"
+    remote_queue: RemoteQueue = RemoteQueue::OtherCache,
+        from "5.8" by "2ebb17717550" => RemoteQueue::OrLeaving,
+        from "6.0" by "f3dd3f674555" => RemoteQueue::OrEmpty;
+
+    /// When an idle period is counted into `avg_idle`.
+    BOTH "idle time: which periods count" in "update_avg"
+    idle_spell: IdleSpell = IdleSpell::Wakeup,
+        from "7.0" by "4b603f1551a7" => IdleSpell::SwitchOut;
+
+    /// By what groups of CPUs are compared.
+    BOTH "balance: groups compared by" in "find_busiest_group"
+    groups_by: GroupsBy = GroupsBy::Load,
+        from "5.5" by "0b0695f2b34a" => GroupsBy::Type;
+
+    /// Among groups with equally many idle CPUs a new task goes to the one used least.
+    BOTH "fork: equally idle groups" in "find_idlest_group"
+    idlest_by_util: bool = false,
+        from "5.9" by "3edecfef0285" => true;
+
+    /// How uneven NUMA nodes may stay.
+    BOTH "balance: NUMA imbalance" in "adjust_numa_imbalance"
+    numa_slack: NumaSlack = NumaSlack::None,
+        from "5.6" by "b396f52326de" => NumaSlack::Pair,
+        from "5.11" by "7d2b5dd0bcc4" => NumaSlack::Quarter,
+        from "5.18" by "e496132ebedd" => NumaSlack::PerNode;
+
+    /// Busy CPUs balance this many times less often.
+    BOTH "balance: interval of busy CPUs" in "sd_init"
+    busy_factor: u64 = 32,
+        from "5.10" by "6e7499135db7" => 16;
+
+    /// A busy CPU balances one jiffy earlier, so that domain levels do not balance at once.
+    BOTH "balance: levels do not meet" in "get_sd_balance_interval"
+    busy_jiffy_less: bool = false,
+        from "5.10" by "e4d32e4d5444" => true;
+
+    /// `imbalance_pct` above the cache.
+    BOTH "balance: imbalance_pct" in "sd_init"
+    imbalance_pct: u32 = 125,
+        from "5.10" by "2208cdaa56c9" => 117;
+
+    /// The gate of newidle balancing is the cost of a pass over the lowest domain instead of migration_cost, a pending
+    /// wakeup ends it before it begins, and costs decay with newidle passes too.
+    BOTH "balance: newidle gate" in "newidle_balance"
+    newidle_by_cost: bool = false,
+        from "5.16" by "c5b0a7eefc70" => true;
+
+    /// Within a cache spare capacity is filled by tasks, not by utilisation.
+    BOTH "balance: tasks within a cache" in "calculate_imbalance"
+    tasks_in_llc: bool = false,
+        from "5.10" by "16b0a7a1a0af" => true;
+
+    /// Nothing is pulled at or above the domain's average load.
+    BOTH "balance: stops at the average" in "calculate_imbalance"
+    stops_at_average: bool = false,
+        from "6.3" by "91dcf1e8068e" => true,
+        seen "6.1.192" by "91dcf1e8068e" => true;
+
+    /// How big a task may be for the imbalance that it is to remove.
+    BOTH "balance: size of a task" in "detach_tasks"
+    detach_limit: DetachLimit = DetachLimit::Double,
+        from "5.5" by "0b0695f2b34a" => DetachLimit::DoubleUntilFailed,
+        from "5.10" by "5a7f55590467" => DetachLimit::LoadGrows,
+        from "6.8" by "3af7524b1419" => DetachLimit::Grows,
+        seen "6.1.192" by "3af7524b1419" => DetachLimit::Grows;
+
+    /// A task is cache hot between threads of a core too.
+    BOTH "balance: hot between threads" in "task_hot"
+    hot_between_threads: bool = true,
+        from "5.10" by "ec73240b1627" => false;
+
+    /// Active balancing starts whatever the imbalance is counted in, and its push counts as progress.
+    BOTH "balance: active balancing" in "need_active_balance"
+    pushes_for_anything: bool = true,
+        from "5.12" by "e9b9734b7465" => false;
+
+    /// Above SMT an idle CPU of a wholly idle core balances before one with a busy sibling.
+    BOTH "balance: prefers idle cores" in "should_we_balance"
+    prefer_idle_core: bool = false,
+        from "6.6" by "b1bfeab9b002" => true;
+
+    /// Running tasks are compared per core, and only an idle puller evens them out.
+    BOTH "balance: per core" in "sibling_imbalance"
+    sibling_imbalance: bool = false,
+        from "6.6" by "7ff1693236f5" => true;
+
+    /// An idle puller takes from an SMT core with more than one task (`group_smt_balance`).
+    BOTH "balance: from busy cores" in "smt_balance"
+    smt_balance: bool = false,
+        from "6.6" by "fee1759e4f04" => true;
+
+    /// Of equally busy groups without overload the last one wins, unless the choice so far is an SMT core.
+    BOTH "balance: last fully busy" in "update_sd_pick_busiest"
+    last_fully_busy: bool = false,
+        from "6.5" by "5fd6d7f43958" => true;
+
+    /// Utilisation counts time spent waiting too (`cpu_util_cfs_boost`).
+    BOTH "balance: runnable boost" in "find_busiest_queue"
+    runnable_boost: bool = false,
+        from "6.5" by "7d0583cf9ec7" => true;
+
+    /// An idle puller takes the only task of a CPU whose capacity other classes use.
+    BOTH "balance: reduced capacity" in "sched_reduced_capacity"
+    reduced_capacity: bool = false,
+        from "6.0" by "c82a69629c53" => true;
+
+    /// Of groups with equally big misfit tasks the last one counts.
+    BOTH "balance: misfit ties" in "update_sd_pick_busiest"
+    last_misfit: bool = true,
+        from "6.9" by "7f1a7229718d" => false;
+
+    /// A task whose dequeue is delayed moves only where load is to be evened out.
+    BOTH "balance: delayed tasks" in "can_migrate_task"
+    refuses_delayed: bool = false,
+        from "6.14" by "61b82dfb6b7e" => true;
+
+    /// Until a pass has failed, a task with negative lag stays if its queue at the destination has tasks.
+    BOTH "balance: ineligible tasks" in "can_migrate_task"
+    prefers_eligible: bool = false,
+        from "6.14" by "873199d27bb2" => true;
+}
