@@ -50,7 +50,7 @@ class Variant:
     settings: tuple[tuple[str, str], ...] = ()
     """What a real kernel is told: files and what is written to them."""
     not_simulated: Mapping[str, Any] | None = None
-    """Why the simulator cannot run it: the first setting that only a real kernel can take, and its place in the file."""
+    """Why the simulator cannot run it: the first setting that only a real kernel can take, with its place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,10 +64,10 @@ def test_between_cfs_and_eevdf_what_only_one_has_is_a_part_of_the_bundle(
 ) -> None:
     document = _document(capsys, scenario, "cfs", "plain", "--seeds", "1")
     parts = {p["name"]: p for p in document["mechanisms"]}  # type: ignore[attr-defined]
-    policy = "policy: pick, placement, slices, preemption"
-    assert [parts[name]["within"] for name in ("START_DEBIT", "PLACE_LAG", policy)] == [policy, policy, None]
+    bundle = "CFS or EEVDF: pick, placement, slices, preemption"
+    assert [parts[name]["within"] for name in ("START_DEBIT", "PLACE_LAG", bundle)] == [bundle, bundle, None]
     boost = parts["balance: runnable boost"]
-    assert (boost["kind"], boost["function"], boost["since"]) == ("rule", "find_busiest_queue", "6.5")
+    assert (boost["kind"], boost["function"], boost["since"]) == ("rule", "find_busiest_queue", "6.5 (7d0583cf9ec7)")
     # What only EEVDF has does nothing on CFS, and the other way round.
     assert parts["PLACE_LAG"]["alone"]["delta_pct"] == 0
     assert parts["START_DEBIT"]["missing"]["delta_pct"] == 0

@@ -92,14 +92,23 @@ def test_every_feature_of_the_kernel_is_listed_with_its_default(row: str, capsys
     assert listed == dict.fromkeys(on, True) | dict.fromkeys(off, False)
 
 
-def test_what_is_not_modelled_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "features", "--json"]) == 0
-    for feature in json.loads(capsys.readouterr().out):
-        assert feature["modelled"] == (feature["left_out"] is None), feature
+def test_what_is_refused_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("features", "knobs"):
+        assert main(["list", kind, "--json"]) == 0
+        for setting in json.loads(capsys.readouterr().out):
+            assert setting["modelled"] == (set(setting["refused"]) < set(setting["defaults"])), setting
+    assert main(["list", "features"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["HRTICK_DL"].endswith("; refused: there is no SCHED_DEADLINE")
+    assert "; refused in 6.6, 6.12.0, 6.12.107: " in lines["DOUBLE_TICK"]
+    assert "refused" not in lines["RUN_TO_PARITY"]
+    assert main(["list", "knobs"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "; refused: a write acts when a CPU goes on- or offline" in lines["tunable_scaling"]
+    assert "; refused in 6.12.0, 6.12.107, " in lines["rt_runtime_us"]
     assert main(["list", "features", "--kernel", "7.2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any("HRTICK_DL" in line and line.endswith("not modelled: there is no SCHED_DEADLINE") for line in lines)
-    assert max(map(len, lines)) <= 120
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["HRTICK_DL"].endswith("; refused: there is no SCHED_DEADLINE")
 
 
 def test_knobs_show_their_defaults_in_that_row(capsys: pytest.CaptureFixture[str]) -> None:

@@ -255,7 +255,7 @@ mod tests {
         assert!(c.set_feature("HRTICK", false).is_ok());
         assert_eq!(
             c.set_feature("HRTICK_DL", true).unwrap_err().to_string(),
-            "feature HRTICK_DL of kernel 6.12.0 is not modelled: there is no SCHED_DEADLINE; it stays off"
+            "feature HRTICK_DL of kernel 6.12.0 is not simulated: there is no SCHED_DEADLINE; it stays off"
         );
         assert!(c.set_knob("latency_ns", 1).unwrap_err().to_string().contains("no knob latency_ns"));
         let mut old = config("5.7", 8);
@@ -269,7 +269,7 @@ mod tests {
         assert!(c.set_knob("base_slice_ns", 0).unwrap_err().to_string().contains("takes 1..="));
         assert_eq!(c.set_preempt(PreemptModel::Lazy).unwrap_err().hint().unwrap(), "it has none, full");
         let voluntary = c.set_preempt(PreemptModel::Voluntary).unwrap_err().to_string();
-        assert!(voluntary.contains("cond_resched") && voluntary.ends_with("it stays none"), "{voluntary}");
+        assert!(voluntary.contains("might_sleep()") && voluntary.ends_with("it stays none"), "{voluntary}");
         assert_eq!("full".parse(), Ok(PreemptModel::Full));
         assert!("fulll".parse::<PreemptModel>().unwrap_err().hint().unwrap().contains("full"));
     }

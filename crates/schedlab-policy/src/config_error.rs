@@ -14,7 +14,7 @@ pub enum ConfigError {
         nearest: Vec<&'static str>,
     },
     /// The kernel has the setting; in the model it changes nothing.
-    #[error("{kind} {name} of kernel {version} is not modelled: {why}; it stays {stays}")]
+    #[error("{kind} {name} of kernel {version} is not simulated: {why}; it stays {stays}")]
     NotModelled {
         /// `feature`, `knob` or `preemption model`.
         kind: &'static str,

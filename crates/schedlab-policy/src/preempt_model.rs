@@ -57,11 +57,11 @@ impl PreemptModel {
         Self::NAMES[self as usize].0
     }
 
-    /// Why the model cannot be simulated, where that is so.
+    /// Why the simulator refuses the model, where it does.
     #[must_use]
     pub fn left_out(self) -> Option<&'static str> {
         (self == PreemptModel::Voluntary)
-            .then_some("it differs from none by its cond_resched() points alone; use none or full")
+            .then_some("its might_sleep() points, all that tells it from none, are not modelled; use none or full")
     }
 }
 

@@ -187,7 +187,7 @@ pub const VARIANT: Section = Section {
         key("features", "table of booleans", "the kernel's", "scheduler features, by their kernel names"),
         key("knobs", "table", "the kernel's", "tunables, by their kernel names"),
         key("hz", "100, 250, 300 or 1000", "the machine's", "timer frequency"),
-        key("preempt", "none, voluntary, full or lazy", "the kernel's", "preemption model"),
+        key("preempt", "none, full or lazy; voluntary on real kernels", "the kernel's", "preemption model"),
         key("tasks", "table", "", "tasks.WORKLOAD: attributes that override those of the workload's tasks"),
         key("cgroups", "table", "", "cgroups.GROUP: values that override those of the group"),
         key(

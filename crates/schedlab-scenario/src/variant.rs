@@ -221,7 +221,12 @@ fn knobs(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Ma
             Some(KnobUnit::Number) => value.integer(0..=i64::MAX)? as u64,
             None => 0,
         };
-        told.accept(kernel.set_knob(name, number), |error| refused_key(&knobs, name, error))?;
+        let answer = kernel.set_knob(name, number);
+        if matches!(answer, Err(ConfigError::NotModelled { .. })) {
+            // A real kernel takes it, and checks the knobs after it against it.
+            kernel.restore_knob(name, number).map_err(|error| refused_key(&knobs, name, &error))?;
+        }
+        told.accept(answer, |error| refused_key(&knobs, name, error))?;
         let canonical = Knob::find(name).map_or(name, |info| info.name);
         if shown.contains_key(canonical) {
             return Err(knobs.key_error(name, format!("the knob {canonical} is set twice")));

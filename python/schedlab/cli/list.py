@@ -30,7 +30,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     elif options.kind == "metrics":
         console.result("\n".join(columns([_metric(r) for r in rows], "<<<<")))
     elif rows:
-        console.result("\n".join(columns([[str(r["id"]), str(r["summary"])] for r in rows], "<<")))
+        console.result("\n".join(columns([[str(r["id"]), str(r["summary"]) + _refused(r)] for r in rows], "<<")))
     if options.json:
         write_file(Path(options.json), document + "\n")
     return 0
@@ -46,14 +46,23 @@ def _metric(row: Mapping[str, Any]) -> list[str]:
 def _feature(row: Mapping[str, Any]) -> list[str]:
     """A switch with its default in the one row asked for."""
     (default,) = row["defaults"].values()
-    left_out = "" if row["modelled"] else f"; not modelled: {row['left_out']}"
-    return [row["id"], "on" if default else "off", row["summary"] + left_out]
+    return [row["id"], "on" if default else "off", row["summary"] + _refused(row)]
 
 
 def _knob(row: Mapping[str, Any]) -> list[str]:
     """A knob with its default in the one row asked for, on one CPU where CPUs count."""
     (default,) = row["defaults"].values()
-    return [row["id"], str(default), row["summary"] + ("; grows with the CPUs" if row["scaled"] else "")]
+    scaled = "; grows with the CPUs" if row["scaled"] else ""
+    return [row["id"], str(default), row["summary"] + scaled + _refused(row)]
+
+
+def _refused(row: Mapping[str, Any]) -> str:
+    """Where the simulator refuses a feature or knob because it would change nothing, with the reason."""
+    refused = row.get("refused") or {}
+    if not refused:
+        return ""
+    kernels = "" if len(refused) == len(row["defaults"]) else f" in {', '.join(refused)}"
+    return f"; refused{kernels}: {next(iter(refused.values()))}"
 
 
 def _kernel(row: Mapping[str, Any]) -> str:
