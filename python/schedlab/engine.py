@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Protocol
 
+from schedlab import documents
 from schedlab.errors import ArmError, Cancelled, InputError, RunError, ScenarioError, SchedlabError
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
@@ -33,13 +34,13 @@ class Engine:
         """Read and validate a scenario file; `overrides` replaces top-level keys of it."""
         with self._translated():
             handle = self._native.load(path, json.dumps(overrides) if overrides else None)
-            return Scenario.from_description(json.loads(handle.describe()), handle)
+            return _scenario(handle)
 
     def loads(self, text: str, name: str) -> Scenario:
         """Validate a scenario given as text; `name` is what errors call it."""
         with self._translated():
             handle = self._native.loads(text, name)
-            return Scenario.from_description(json.loads(handle.describe()), handle)
+            return _scenario(handle)
 
     def run(
         self,
@@ -56,7 +57,7 @@ class Engine:
             text = self._native.run(
                 scenario.handle, variant, seed, trace=trace, cancel=cancel, check_determinism=check_determinism
             )
-        record = json.loads(text)
+        record = documents.loads(text)
         divergence = record.pop("determinism", "same")
         if divergence != "same":
             raise RunError(f"two runs of {variant} seed {seed} differ: {divergence}", hint="this is a bug in schedlab")
@@ -65,7 +66,7 @@ class Engine:
     def ablation(self, scenario: Scenario, a: str, b: str) -> list[dict[str, Any]]:
         """What variant `b` does differently from `a`: rows with `name`, `kind`, `a`, `b` and `within`."""
         with self._translated():
-            rows: list[dict[str, Any]] = json.loads(self._native.ablation(scenario.handle, a, b))
+            rows: list[dict[str, Any]] = documents.loads(self._native.ablation(scenario.handle, a, b))
             return rows
 
     def run_hybrid(
@@ -74,7 +75,7 @@ class Engine:
         """Variant `a` with some of the differences taken from `b`."""
         with self._translated(f" (variant `{a}` with {', '.join(names)}, seed {seed})"):
             text = self._native.run_hybrid(scenario.handle, a, b, names, seed, cancel=cancel)
-        return Run.from_record(json.loads(text))
+        return Run.from_record(documents.loads(text))
 
     def explain(
         self, scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None
@@ -82,7 +83,7 @@ class Engine:
         """The first decision at which two variants part; `None` if they never do."""
         with self._translated(f" (variants `{a}` and `{b}`, seed {seed})"):
             text = self._native.explain(scenario.handle, a, b, seed, cancel=cancel)
-            parting: dict[str, Any] | None = json.loads(text)
+            parting: dict[str, Any] | None = documents.loads(text)
             return parting
 
     def why(
@@ -91,19 +92,19 @@ class Engine:
         """Why a task waits, runs or sleeps at a moment."""
         with self._translated(f" (variant `{variant}`, seed {seed})"):
             text = self._native.why(scenario.handle, variant, seed, task, at_ns, cancel=cancel)
-            answer: dict[str, Any] = json.loads(text)
+            answer: dict[str, Any] = documents.loads(text)
             return answer
 
     def listing(self, kind: str, kernel: str | None = None) -> list[dict[str, Any]]:
         """What exists of one kind, as plain rows with at least `id` and `summary`."""
         with self._translated():
-            rows: list[dict[str, Any]] = json.loads(self._native.listing(kind, kernel))
+            rows: list[dict[str, Any]] = documents.loads(self._native.listing(kind, kernel))
             return rows
 
     def convert(self, source: str, target: str, *, cancel: Cancel | None = None) -> dict[str, Any]:
         """Copy a trace into the format of the target's suffix; says what was copied."""
         with self._translated():
-            copied: dict[str, Any] = json.loads(self._native.convert(source, target, cancel=cancel))
+            copied: dict[str, Any] = documents.loads(self._native.convert(source, target, cancel=cancel))
             return copied
 
     def replay(
@@ -119,7 +120,7 @@ class Engine:
         """Reports of one kernel row, or of every row, on a recorded trace; the first explains a task at a time (ns)."""
         with self._translated():
             text = self._native.replay(trace, kernel, matrix=matrix, first=first, explain=explain, cancel=cancel)
-            reports: list[dict[str, Any]] = json.loads(text)
+            reports: list[dict[str, Any]] = documents.loads(text)
             return reports
 
     def row_of(self, release: str) -> str | None:
@@ -146,6 +147,12 @@ class Engine:
                 raise
             hint = f"this is a bug in schedlab; please report it{doing}"
             raise RunError(f"the engine broke off: {e}", hint=hint) from None
+
+
+def _scenario(handle: Any) -> Scenario:
+    text = handle.describe()
+    # The path opens the file again, so it stays as it is.
+    return Scenario.from_description({**documents.loads(text), "file": json.loads(text)["file"]}, handle)
 
 
 def _convert(e: Any, kind: type[SchedlabError]) -> SchedlabError:

@@ -1,10 +1,57 @@
-"""What one run gave: its numbers, or why there are none; both survive a round trip through JSON."""
+"""The outcome of one run: its numbers, or why there are none; both survive a round trip through JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
+
+from schedlab import shape as s
+
+SERIES = s.table(
+    {"unit": s.string, "count": s.whole, "curve": s.items(s.items(s.number, 2))},
+    {"mean": s.maybe(s.number), "max": s.maybe(s.number)},
+)
+TASK = s.table(
+    {"name": s.string, "pid": s.whole, "cpu_ns": s.whole},
+    {**dict.fromkeys(("wait_ns", "switches", "migrations"), s.maybe(s.whole)), "tasks": s.whole},
+)
+PLACE = s.table(
+    {},
+    {
+        "machine": s.maybe(s.string),
+        "state": s.mapping(s.string),
+        "noise": s.maybe(s.mapping(s.number)),
+        "untimed": s.maybe(s.string),
+    },
+)
+RUN = s.table(
+    {
+        **dict.fromkeys(("variant", "kernel", "engine", "digest", "ended"), s.string),
+        "seed": s.whole,
+        "events": s.whole,
+        "wall_s": s.number,
+        "metrics": s.mapping(s.maybe(s.number)),
+    },
+    {
+        "handled": s.whole,
+        "switches": s.maybe(s.whole),
+        "sim_s": s.number,
+        "run_s": s.number,
+        "series": s.mapping(SERIES),
+        "tasks": s.items(TASK),
+        "tasks_total": s.whole,
+        "trace_error": s.maybe(s.string),
+        "place": s.maybe(PLACE),
+        "drivers": s.maybe(s.mapping(s.string)),
+        "unavailable": s.maybe(s.mapping(s.string)),
+        "noise": s.maybe(s.table({}, {"foreign": s.maybe(s.mapping(s.number))})),
+    },
+)
+FAILURE = s.table(
+    {"variant": s.string, "seed": s.whole, "error": s.table({"message": s.string}, {"hint": s.maybe(s.string)})}
+)
+"""What a line of a results file looks like, as far as schedlab reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +62,11 @@ class Task:
     pid: int
     cpu_ns: int
     wait_ns: int | None
-    """None, like those below, where the running kernel did not tell."""
+    """None, like those below, where the running kernel does not report it."""
     switches: int | None
     migrations: int | None
     tasks: int = 1
-    """How many tasks this is; `pid` is 0 if more than one."""
+    """How many tasks this stands for; `pid` is 0 if more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +103,9 @@ class Run:
     series: Mapping[str, Series]
     tasks: tuple[Task, ...]
     record: Mapping[str, Any] = field(repr=False, compare=False)
-    """The whole document as the engine gave it."""
+    """The whole document of the engine."""
     trace_error: str | None = None
-    """Why the trace file is not whole; the numbers are."""
+    """Why the trace file is incomplete; the numbers are not affected."""
 
     @classmethod
     def from_record(cls, d: Mapping[str, Any]) -> Self:
@@ -90,7 +137,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One variant with one seed that gave no numbers."""
+    """One variant with one seed whose run failed."""
 
     variant: str
     seed: int
@@ -115,13 +162,22 @@ def to_record(outcome: Outcome) -> dict[str, Any]:
     return {"status": "failed", "variant": outcome.variant, "seed": outcome.seed, "error": error}
 
 
+def checked_record(d: Any) -> Outcome:
+    """`from_record` of a line that may have been edited: ShapeError names what is wrong with it."""
+    s.fits(d, s.table({"status": s.one_of("ok", "failed")}))
+    s.fits(d, RUN if d["status"] == "ok" else FAILURE)
+    if d["status"] == "ok" and not {"sim_s", "run_s"} & {*d}:
+        raise s.ShapeError("`sim_s` is missing")
+    return from_record(d)
+
+
 def from_record(d: Mapping[str, Any]) -> Outcome:
     """The inverse of `to_record`."""
     return Run.from_record(d) if d["status"] == "ok" else Failure.from_record(d)
 
 
 def _series(d: Mapping[str, Any]) -> Series:
-    curve = tuple((float(p), float(v)) for p, v in d["curve"])
+    curve = tuple((float(point[0]), float(point[1])) for point in d["curve"])
     return Series(d["unit"], d["count"], d.get("mean"), d.get("max"), curve)
 
 

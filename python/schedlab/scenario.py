@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from schedlab import shape as s
+
 ARMS_DEFAULTS: Mapping[str, Any] = {
     "driver": None,
     "host": {"order": "abba", "noise_limit_pct": 5.0, "time_limit_s": 60.0},
@@ -19,6 +21,50 @@ ARMS_DEFAULTS: Mapping[str, Any] = {
     },
 }
 """For results that were stored before there were arms; the engine fills in everything."""
+
+HOST = s.table({"noise_limit_pct": s.number, "time_limit_s": s.number, "order": s.string})
+DESCRIPTION = s.table(
+    {
+        "name": s.string,
+        "file": s.string,
+        "machine": s.table(
+            {"name": s.string, "summary": s.string, "cpus": s.whole, "calibrated": s.flag},
+            {"sources": s.items(s.string), "topology": s.mapping(s.items(s.string))},
+        ),
+        "duration_ns": s.whole,
+        "warmup_ns": s.whole,
+        "noise": s.flag,
+        "seeds": s.items(s.whole),
+        "arm": s.one_of("sim", "host", "vm"),
+        "variants": s.distinct(
+            s.items(
+                s.table(
+                    {**dict.fromkeys(("name", "kernel", "summary"), s.string), "changes": s.mapping(s.anything)},
+                    {"settings": s.items(s.items(s.string, 2))},
+                ),
+                1,
+            ),
+            "name",
+        ),
+        "metrics": s.distinct(
+            s.items(
+                s.table(
+                    {
+                        **dict.fromkeys(("name", "of", "unit", "help"), s.string),
+                        "stat": s.maybe(s.string),
+                        "better": s.one_of("lower", "higher", "neither"),
+                        "margin_pct": s.number,
+                        "declared": s.flag,
+                    }
+                )
+            ),
+            "name",
+        ),
+        "workloads": s.items(s.mapping(s.anything)),
+    },
+    {"arms": s.table({}, {"host": s.maybe(HOST), "driver": s.maybe(s.string), "vm": s.maybe(s.mapping(s.anything))})},
+)
+"""A scenario as the engine describes it and results store it, as far as schedlab reads it."""
 
 Better = Literal["lower", "higher", "neither"]
 

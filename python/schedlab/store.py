@@ -8,18 +8,23 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
+from schedlab import documents, files, shape
 from schedlab.errors import InputError, OutputError, reason
-from schedlab.outcome import Failure, Outcome, Run, from_record, to_record
-from schedlab.scenario import Scenario
+from schedlab.outcome import Failure, Outcome, Run, checked_record, to_record
+from schedlab.scenario import DESCRIPTION, Scenario
 
 SCHEMA = "schedlab.result/1"
+MANIFEST = shape.table(
+    {"scenario": DESCRIPTION, "arm": shape.one_of("sim", "host", "vm"), "seeds": shape.items(shape.whole)},
+    {"provenance": shape.mapping(shape.anything)},
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The runs of one scenario, finished or failed, in whatever number there are."""
+    """The runs of one scenario that finished or failed so far."""
 
     scenario: Scenario
     arm: str
@@ -41,9 +46,9 @@ class Result:
         provenance: Mapping[str, Any],
         path: Path | None = None,
     ) -> Self:
-        """Sort outcomes, which come in any order, into a result whose order says nothing about timing.
+        """Sort outcomes, so that the order in which runs ended does not show.
 
-        Of a run that was repeated, as one that failed before a comparison was resumed, the last counts.
+        If a run was repeated, as when one failed before a comparison was resumed, the last one counts.
         """
         latest = {(o.variant, o.seed): o for o in outcomes}
         ordered = [latest[key] for key in sorted(latest)]
@@ -60,37 +65,35 @@ class Result:
 class Store:
     """A result directory that is being written: `manifest.json` once, then a line per run.
 
-    A directory in which no run was kept yet is no result: a start that failed or was killed may be repeated.
+    A directory without a kept run is not a result yet: a start that failed or was killed can be repeated.
     """
 
     def __init__(self, path: Path, manifest: Mapping[str, Any], *, resume: bool = False) -> None:
         self.path = path
         self.finished: list[Run] = []
-        """With `resume`, the runs that an earlier process of the same comparison finished."""
+        """With `resume`, the runs that an earlier process finished."""
         text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lines = (path / "results.jsonl").open("a", encoding="utf-8")
+            self._lines = files.append(path / "results.jsonl")
             try:
                 _claim(self._lines.fileno(), path, resume)
                 if resume and (path / "manifest.json").exists():
                     self.finished = _finished(path, manifest)
                     return
-                _replace(path / "manifest.json", text)
+                files.replace(path / "manifest.json", text, sync=True)
             except BaseException:
                 self._lines.close()
                 raise
         except OSError as e:
-            raise OutputError(
-                f"cannot keep results in {path}: {reason(e)}", hint="choose another directory with --out"
-            ) from None
+            hint = "choose another directory with --out"
+            raise OutputError(f"cannot keep results in {path}: {reason(e)}", hint=hint) from None
 
     def append(self, outcome: Outcome) -> None:
         """Add one run; it is on the disk when this returns."""
         try:
             self._lines.write(json.dumps(to_record(outcome), separators=(",", ":")) + "\n")
-            self._lines.flush()
-            os.fsync(self._lines.fileno())
+            _flush(self._lines)
         except OSError as e:
             raise OutputError(f"cannot add to {self.path / 'results.jsonl'}: {reason(e)}") from None
 
@@ -98,7 +101,12 @@ class Store:
         try:
             self._lines.close()
         except OSError:
-            pass  # a line that could not be written was reported when it was appended
+            pass  # `append` has reported a line that could not be written
+
+
+def _flush(stream: IO[str]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def _finished(path: Path, manifest: Mapping[str, Any]) -> list[Run]:
@@ -107,84 +115,71 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> list[Run]:
     for key in ("scenario", "arm"):
         if before.get(key) != json.loads(json.dumps(manifest[key])):
             raise InputError(
-                f"{path} holds a result of another {key}: it cannot be resumed",
+                f"{path} holds a result of another {key}, which cannot be resumed",
                 hint="choose another directory with --out",
             )
+    scenario = Scenario.from_description(before["scenario"])
     lines = path / "results.jsonl"
     whole = lines.read_bytes().rpartition(b"\n")
     os.truncate(lines, len(whole[0]) + len(whole[1]))
-    return [outcome for outcome in _outcomes(lines) if isinstance(outcome, Run)]
+    return [outcome for outcome in _outcomes(lines, scenario, before["seeds"]) if isinstance(outcome, Run)]
 
 
 def _claim(lines: int, path: Path, resume: bool = False) -> None:
-    """Refuse a directory with a result in it, or one that another process is about to fill."""
+    """Refuse a directory that holds a result, or that another process is writing."""
     hint = "choose another directory with --out"
     try:
         fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InputError(f"another schedlab keeps its results in {path}", hint=hint) from None
+        raise InputError(f"another schedlab is writing its results to {path}", hint=hint) from None
     except OSError:
         pass  # some network file systems have no locks
     if os.fstat(lines).st_size and (path / "manifest.json").exists() and not resume:
-        raise InputError(f"{path} holds a result already", hint=f"{hint}, or go on with it: --resume")
-
-
-def _replace(file: Path, text: str) -> None:
-    """The whole text under this name, on the disk, or what was there before."""
-    part = file.with_name(file.name + ".part")
-    try:
-        with part.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(file)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+        raise InputError(f"{path} already holds a result", hint=f"{hint}, or resume it with --resume")
 
 
 def read(path: Path) -> Result:
-    """Read a result directory back; a last line that a killed process left torn is left out."""
+    """Read a result directory back; a torn last line, which a killed process left, is skipped."""
     directory = path if path.is_dir() else path.parent
     manifest = _manifest(directory / "manifest.json", path)
-    try:
-        scenario = Scenario.from_description(manifest["scenario"])
-        arm, seeds, provenance = str(manifest["arm"]), tuple(manifest["seeds"]), manifest.get("provenance", {})
-    except (KeyError, TypeError, AttributeError) as e:
-        raise InputError(f"the manifest lacks or misuses {e}", file=str(directory / "manifest.json")) from None
-    return Result.of(scenario, arm, seeds, _outcomes(directory / "results.jsonl"), provenance, directory)
+    scenario, seeds = Scenario.from_description(manifest["scenario"]), tuple(manifest["seeds"])
+    outcomes = _outcomes(directory / "results.jsonl", scenario, seeds)
+    return Result.of(scenario, manifest["arm"], seeds, outcomes, manifest.get("provenance", {}), directory)
 
 
 def _manifest(file: Path, asked: Path | None = None) -> dict[str, Any]:
-    """The manifest; `asked`: what the user called the result, where that is not the file."""
-    hint = "a result is the directory that `schedlab compare` names when it ends"
+    """The manifest; `asked`: how the user named the result, if not by this file."""
+    hint = "a result is a directory that `schedlab compare` has written; it names it when it ends"
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = documents.cleaned(shape.loads(file.read_bytes()))
     except OSError as e:
-        raise InputError(f"no result is there: {reason(e)}", file=str(asked or file), hint=hint) from None
+        raise InputError(f"there is no result: {reason(e)}", file=str(asked or file), hint=hint) from None
     except ValueError as e:
         raise InputError(f"not a result manifest: {e}", file=str(file), hint=hint) from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise InputError(f"not a result manifest of schema {SCHEMA}", file=str(file), hint=hint)
+    try:
+        shape.fits(manifest, MANIFEST)
+    except shape.ShapeError as e:
+        raise InputError(f"not a result manifest: {e}", file=str(file), hint="was the file edited?") from None
     return manifest
 
 
-def _outcomes(file: Path) -> list[Outcome]:
+def _outcomes(file: Path, scenario: Scenario, seeds: Iterable[int]) -> list[Outcome]:
+    """Every line; only the last may be torn."""
     try:
-        lines = file.read_bytes().split(b"\n")
+        *lines, _torn = file.read_bytes().split(b"\n")
     except OSError as e:
-        raise InputError(f"cannot read a result: {reason(e)}", file=str(file)) from None
-    torn = lines.pop()  # empty when the last line is whole
+        raise InputError(f"cannot read the result: {reason(e)}", file=str(file)) from None
+    known = {(variant.name, seed) for variant in scenario.variants for seed in seeds}
     outcomes = []
     for number, line in enumerate(lines, 1):
         try:
-            outcomes.append(from_record(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise InputError(
-                f"not a stored run: {type(e).__name__} {e}",
-                file=str(file),
-                line=number,
-                hint="only the last line may be torn; was the file edited?",
-            ) from None
-    del torn
+            outcome = checked_record(documents.cleaned(shape.loads(line)))
+            if (outcome.variant, outcome.seed) not in known:
+                raise shape.ShapeError(f"the manifest has no run of {outcome.variant} with seed {outcome.seed}")
+        except ValueError as e:
+            hint = "was the file edited?"
+            raise InputError(f"not a stored run: {e}", file=str(file), line=number, hint=hint) from None
+        outcomes.append(outcome)
     return outcomes

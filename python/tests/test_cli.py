@@ -33,7 +33,7 @@ def test_compare_prints_a_judged_table(schedlab: Call, scenario: Write) -> None:
     p50 = next(line for line in lines if line.startswith("probe.latency.p50"))
     assert " ~ " in p50
     assert "equivalent" in p50
-    assert "kept in schedlab-results/toy-" in err
+    assert "stored in schedlab-results/toy-" in err
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -131,7 +131,7 @@ def test_failed_runs_leave_the_rest(schedlab: Call, scenario: Write) -> None:
     assert code == 3
     assert "2 runs failed and not in these numbers" in out
     assert "eevdf seed 3: deadlock at 12.5 ms" in err
-    assert "and 1 more seed" in err
+    assert "1 more seed failed" in err
     assert "Traceback" not in err
     d = json.loads(schedlab("report", "r", "--json", "-")[1])
     assert d["metrics"][0]["samples"]["eevdf"][2] is None
@@ -200,8 +200,8 @@ BAD = [
     # arguments, exit code, words on stderr
     (["compare", "nowhere.toml"], 2, ["nowhere.toml", "is the name right?"]),
     (["compare", "bad.toml"], 2, ["error: unknown key `grups`", "bad.toml:3:5", "did you mean `groups`?"]),
-    (["compare", "toy.toml", "--arm", "vm"], 4, ["schedlab-agent is not here", "make build"]),
-    (["compare", "toy.toml", "--arm", "host"], 4, ["schedlab-agent is not here"]),
+    (["compare", "toy.toml", "--arm", "vm"], 4, ["there is no schedlab-agent", "make build"]),
+    (["compare", "toy.toml", "--arm", "host"], 4, ["there is no schedlab-agent"]),
     (["compare", "toy.toml", "--arm", "moon"], 2, ["invalid choice"]),
     (["compare", "toy.toml", "--seeds", "0"], 2, ["`0` is not a whole number from 1 to 10000"]),
     (["compare", "toy.toml", "--jobs", "0"], 2, ["`0` is not a whole number from 1 to 4096"]),
@@ -212,9 +212,23 @@ BAD = [
     (["compare", "toy.toml", "--style", "bechstat"], 2, ["did you mean `benchstat`?"]),
     (["compare", "toy.toml", "--fial-on", "worse"], 2, ["did you mean `--fail-on`?"]),
     (["compare", "toy.toml", "--fail-on", "bad"], 2, ["`bad` is no verdict"]),
-    (["compare", "toy.toml", "--html", "."], 2, ["cannot write ."]),
-    (["compare", "toy.toml", "--json", "bad.toml/x.json"], 2, ["cannot write bad.toml/x.json"]),
-    (["compare", "toy.toml", "--out", "toy.toml/x"], 3, ["cannot keep results in toy.toml/x"]),
+    (["compare", "toy.toml", "--html", "."], 2, ["cannot write --html .: it is a directory"]),
+    (
+        ["compare", "toy.toml", "--json", "bad.toml/x.json"],
+        2,
+        ["cannot write --json bad.toml/x.json: bad.toml is not a directory"],
+    ),
+    (["compare", "toy.toml", "--html", "-", "--json", "-"], 2, ["--html and --json cannot both go to stdout"]),
+    (["compare", "toy.toml", "--out", "-"], 2, ["--out cannot be stdout", "./-"]),
+    (["run", "toy.toml", "--variant", "cfs", "--trace", "-"], 2, ["--trace cannot be stdout"]),
+    (["run", "toy.toml", "--variant", "cfs", "--trace", "no/t.ftrace"], 2, ["there is no directory no"]),
+    (["explain", "toy.toml", "--json", "."], 2, ["cannot write --json ."]),
+    (["list", "kernels", "--json", "."], 2, ["cannot write --json ."]),
+    (["doctor", "--json", "."], 2, ["cannot write --json ."]),
+    (["calibrate", "--out", "."], 2, ["cannot write --out ."]),
+    (["validate", "toy.toml", "--out", "."], 2, ["cannot write --out ."]),
+    (["record", "--kernel", "6.1", "--out", "no/t.dat", "--", "true"], 2, ["there is no directory no"]),
+    (["compare", "toy.toml", "--out", "toy.toml/x"], 2, ["cannot write --out toy.toml/x: toy.toml is not a directory"]),
     (["compare"], 2, ["SCENARIO"]),
     (["run", "toy.toml"], 2, ["several variants", "cfs, eevdf"]),
     (["run", "toy.toml", "--variant", "eevfd"], 2, ["did you mean `eevdf`?"]),
@@ -225,7 +239,7 @@ BAD = [
     ),
     (["list", "machine"], 2, ["did you mean `machines`?"]),
     (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
-    (["report", "nothing"], 2, ["no result is there", "--> nothing", "schedlab compare"]),
+    (["report", "nothing"], 2, ["there is no result", "--> nothing", "schedlab compare"]),
     (["report", "a", "b", "c"], 2, []),
     (["explian"], 2, ["invalid choice"]),
     ([], 2, ["COMMAND"]),
@@ -294,7 +308,7 @@ def test_an_output_directory_is_never_written_over(schedlab: Call, scenario: Wri
     assert schedlab("compare", scenario(), "--out", "r")[0] == 0
     code, _, err = schedlab("compare", scenario(), "--out", "r")
     assert code == 2
-    assert "holds a result already" in err
+    assert "already holds a result" in err
 
 
 @pytest.mark.parametrize("command", ["compare", "run", "list", "report"])

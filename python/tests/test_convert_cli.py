@@ -61,8 +61,8 @@ BAD = [
     # files, arguments, exit code, words
     ({}, ("nowhere.dat", "out.dat"), 2, ["cannot read the trace: No such file or directory", "--> nowhere.dat"]),
     ({}, ("in.ftrace", "out.trace"), 2, ["no trace format has this suffix", "--> out.trace", "known: .ftrace"]),
-    ({}, ("in.ftrace", "nowhere/out.dat"), 3, ["cannot write the trace: No such file", "--> nowhere/out.dat"]),
-    ({}, ("in.ftrace", "in.ftrace/out.dat"), 3, ["cannot write the trace: Not a directory", "--> in.ftrace/out.dat"]),
+    ({}, ("in.ftrace", "nowhere/out.dat"), 2, ["cannot write OUT nowhere/out.dat: there is no directory nowhere"]),
+    ({}, ("in.ftrace", "in.ftrace/out.dat"), 2, ["cannot write OUT in.ftrace/out.dat: in.ftrace is not a directory"]),
     ({"x.dat": b""}, ("x.dat", "out.dat"), 2, ["the file is empty", "--> x.dat"]),
     ({"x.ftrace": b"# tracer: nop\nnonsense\n"}, ("x.ftrace", "out.dat"), 2, ["expected", "--> x.ftrace:2"]),
     ({"x.dat": b"\x17\x08\x44tracing6\0"}, ("x.dat", "out.dat"), 2, ["at byte ", "--> x.dat", "record again"]),

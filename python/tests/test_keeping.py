@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from schedlab import store
 
 Call = Callable[..., tuple[int, str, str]]
 Write = Callable[..., str]
@@ -89,36 +92,52 @@ def test_kill_keeps_the_finished_seeds(scenario: Write, schedlab: Call) -> None:
     with open("r/results.jsonl", "a") as lines:
         lines.write('{"status": "ok", "variant": "ee')
     code, out, _ = schedlab("report", "r")
-    assert code == 0
+    assert code == 3
     assert "interrupted: 15 runs not in these numbers" in out
 
 
-def test_a_full_disk_is_said_once_and_the_table_still_comes(scenario: Write, schedlab: Call) -> None:
+def test_a_full_disk_is_reported_once_and_the_table_is_shown(
+    scenario: Write, schedlab: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scenario()
-    Path("r").mkdir()
-    Path("r/results.jsonl").symlink_to("/dev/full")
+
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store, "_flush", full)
     code, out, err = schedlab("compare", "toy.toml", "--out", "r", "--seeds", "6")
     assert code == 3
     assert err.count("No space left on device") == 1
-    assert "going on without keeping" in err
+    assert "continuing without keeping" in err
     assert "equivalent" in out
 
 
 def break_the_manifest() -> None:
-    Path("r/manifest.json.part").symlink_to("/dev/full")
+    Path("r/manifest.json").mkdir()
 
 
 def break_the_lines() -> None:
     Path("r/results.jsonl").mkdir()
 
 
+def redirect_the_lines() -> None:
+    Path("victim").touch()
+    Path("r/results.jsonl").symlink_to(Path("victim").resolve())
+
+
+def a_pipe_for_lines() -> None:
+    os.mkfifo("r/results.jsonl")
+
+
 def mend() -> None:
-    Path("r/manifest.json.part").unlink(missing_ok=True)
-    if Path("r/results.jsonl").is_dir():
-        Path("r/results.jsonl").rmdir()
+    for path in (Path("r/manifest.json"), Path("r/results.jsonl")):
+        if path.is_dir():
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("break_it", [break_the_manifest, break_the_lines])
+@pytest.mark.parametrize("break_it", [break_the_manifest, break_the_lines, redirect_the_lines, a_pipe_for_lines])
 def test_a_start_that_failed_does_not_block_its_own_directory(
     break_it: Callable[[], None], scenario: Write, schedlab: Call
 ) -> None:
@@ -127,7 +146,8 @@ def test_a_start_that_failed_does_not_block_its_own_directory(
     break_it()
     code, _, err = schedlab("compare", "toy.toml", "--out", "r", "--seeds", "2")
     assert (code, err.count("cannot keep results in r")) == (3, 1)
-    assert not Path("r/manifest.json").exists()
+    assert not Path("r/manifest.json").is_file()
+    assert not Path("victim").exists() or Path("victim").read_text() == ""
     mend()
     assert schedlab("compare", "toy.toml", "--out", "r", "--seeds", "2")[0] == 0
     assert schedlab("report", "r")[0] == 0
@@ -136,7 +156,8 @@ def test_a_start_that_failed_does_not_block_its_own_directory(
 def test_a_start_that_kept_nothing_may_be_repeated_and_one_under_way_not(scenario: Write, schedlab: Call) -> None:
     scenario(behaviour={"cfs": {"hang_on": [1]}})
     Path("file").touch()
-    assert schedlab("compare", "toy.toml", "--out", "q", "--trace", "file/traces")[0] == 3
+    code, _, err = schedlab("compare", "toy.toml", "--out", "q", "--trace", "file/traces")
+    assert (code, "cannot write --trace file/traces: file is not a directory" in err) == (2, True)
     process = start_and_wait_for(0, "--out", "r")
     while not Path("r/manifest.json").exists():
         assert process.poll() is None
@@ -144,7 +165,7 @@ def test_a_start_that_kept_nothing_may_be_repeated_and_one_under_way_not(scenari
     try:
         code, _, err = schedlab("compare", "toy.toml", "--out", "r")
         assert code == 2
-        assert "another schedlab keeps its results in r" in err
+        assert "another schedlab is writing its results to r" in err
     finally:
         process.kill()
         process.communicate(timeout=60)
@@ -158,12 +179,12 @@ def test_a_trace_that_cannot_be_written_leaves_the_run(scenario: Write, schedlab
     code, out, err = schedlab("run", "toy.toml", "--variant", "cfs", "--trace", "t.ftrace")
     assert code == 3
     assert "probe.latency.p99" in out
-    assert "error: the trace is not whole: t.ftrace: No space left on device" in err
+    assert "error: the trace is incomplete: t.ftrace: No space left on device" in err
     code, out, err = schedlab("compare", "toy.toml", "--seeds", "6", "--trace", "d", "--out", "r")
     assert code == 3
     assert "probe.latency.p99" in out
-    assert "the trace of cfs seed 1 is not whole" in err
-    assert "(and 5 more traces)" in err
+    assert "the trace of cfs seed 1 is incomplete" in err
+    assert "(5 more traces too)" in err
     assert schedlab("report", "r")[0] == 0
 
 
@@ -182,7 +203,7 @@ BROKEN = [
     ("manifest.json", "", "not a result manifest"),
     ("manifest.json", "[1]", "not a result manifest"),
     ("manifest.json", '{"schema": "other"}', "schema schedlab.result/1"),
-    ("manifest.json", '{"schema": "schedlab.result/1", "scenario": {}}', "lacks or misuses"),
+    ("manifest.json", '{"schema": "schedlab.result/1", "scenario": {}}', "`scenario.name` is missing"),
     ("results.jsonl", "{}\n", "not a stored run"),
     ("results.jsonl", "\x00\x01junk\n", "not a stored run"),
     ("results.jsonl", "[]\n[]\n", "not a stored run"),

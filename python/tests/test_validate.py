@@ -14,7 +14,7 @@ import pytest
 
 import arm_stand_ins as made_up
 import fake_engine
-from schedlab.arms import calibrate, doctor, validate
+from schedlab.arms import agent, calibrate, doctor, validate
 from schedlab.arms.journal import state_directory
 from schedlab.arms.validate import Validation
 from schedlab.engine import Engine, native_engine
@@ -155,7 +155,7 @@ def test_doctor_says_what_would_help(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found["hackbench"].command == "apt-get install rt-tests"
     assert found["QEMU"].command == "apt-get install qemu-system-x86"
     assert found["image of 6.1"].command == "schedlab doctor --fetch 6.1"
-    assert found["schedlab-agent"].command == "make build"
+    assert found["schedlab-agent"].command == agent.HINT
     assert found["debugfs"].there
     assert found["settings"].command == "schedlab doctor --restore"
     assert all(f.command for f in found.values() if not f.there and f.name not in ("KVM", "cgroup cpu", "perf events"))

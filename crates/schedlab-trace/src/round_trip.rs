@@ -18,6 +18,7 @@ use crate::writer::Writer;
 use crate::{
     state, Body, Event, Fault, Fields, Flags, Header, Kind, Place, Record, TraceError, TraceReader, TraceWriter, Words,
 };
+use schedlab_model::CpuId;
 
 type Make = fn(Output, &Header) -> Box<dyn TraceWriter>;
 
@@ -134,6 +135,24 @@ fn header() -> Header {
 /// A comm as the kernel allows it: up to 15 bytes, nearly any.
 fn any_comm() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z]{1,15}", "[ -~]{0,13}[!-~]", Just(" prev_pid=7 [1".to_owned()), Just("a-1 [000] b".to_owned())]
+}
+
+/// A comm may hold any byte but 0: no byte of it may end the line that it stands in, nor reach a terminal.
+#[test]
+fn hostile_comms_stay_on_their_line() {
+    let hostile = "a\u{1b}[31m\nb\r\u{202e}c";
+    let kind = Kind::Wakeup { pid: 7, prio: 120, target_cpu: CpuId(0) };
+    let words = Words { comm: hostile, ..Words::default() };
+    let flags = Flags::parse(".....").unwrap();
+    let record = Record { time: 5, cpu: CpuId(0), comm: hostile, pid: 3, flags, body: Body::Event(kind, words) };
+    let mut header = header();
+    header.comments = vec!["workload first\nsecond".into()];
+    let bytes = written(FORMATS[0].make, &header, |writer| writer.record(&record));
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    assert!(text.contains("# workload first?second\n"), "{text}");
+    assert!(text.lines().all(|line| !line.contains(char::is_control)), "{text:?}");
+    let read = reader(&bytes).unwrap().next_record().unwrap().map(|read| read.comm.to_owned());
+    assert_eq!(read.as_deref(), Some("a?[31m?b??c"));
 }
 
 proptest! {

@@ -9,11 +9,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from schedlab import documents
 from schedlab.arms import process
 from schedlab.errors import ArmError, RunError, ScenarioError, SchedlabError
 from schedlab.outcome import Run
 
 NAME = "schedlab-agent"
+HINT = "the wheels of `make wheels` contain it; in a source tree, `make build` builds it"
 TARGET = "x86_64-unknown-linux-gnu"
 
 
@@ -22,7 +24,7 @@ def find() -> Path:
     for path in _places():
         if path.is_file() and os.access(path, os.X_OK):
             return path
-    raise ArmError(f"{NAME} is not here: it runs the tasks on real kernels", hint="`make build` builds it")
+    raise ArmError(f"there is no {NAME}, which runs the tasks on real kernels", hint=HINT)
 
 
 def _places() -> list[Path]:
@@ -58,7 +60,7 @@ def programs(scenario: str) -> list[str]:
 def report(text: str, place: dict[str, Any], wall_s: float) -> Run:
     """Its document as a run; what the arm knows of the place goes with it."""
     try:
-        record = json.loads(text)
+        record = documents.loads(text)
         return Run.from_record({**record, "wall_s": wall_s, "place": place})
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise RunError(

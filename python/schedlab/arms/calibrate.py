@@ -5,7 +5,6 @@ What the agent cannot measure keeps the value of the base preset, and the file s
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from schedlab import documents
 from schedlab.arms import accelerator, agent, guest, images, noise, process, state, topology
 from schedlab.arms.vm import booted
 from schedlab.engine import Engine
@@ -84,7 +84,7 @@ def _words(quick: bool, traced: bool) -> list[str]:
 
 def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[str]] | None) -> Measured:
     try:
-        document = json.loads(text)
+        document = documents.loads(text)
         return Measured(
             document["costs"],
             document.get("idle", ()),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schedlab import plain
 from schedlab.arms import agent
 from schedlab.errors import ArmError, RunError
 from schedlab.guests import initramfs, programs
@@ -117,7 +118,8 @@ def received(raw: Path) -> Sent:
         raise RunError(
             f"the guest's report did not come through whole: {e}", hint="this is a bug in schedlab"
         ) from None
-    pairs = [line.partition(" ")[::2] for line in files.get("state", b"").decode(errors="replace").splitlines()]
+    lines = files.get("state", b"").decode(errors="replace").split("\n")
+    pairs = [plain.escaped(line).partition(" ")[::2] for line in lines if line]
     topology = {key: tuple(dict.fromkeys(v for k, v in pairs if k == key)) for key in TOPOLOGY}
     return Sent(files, {k: v for k, v in pairs if k not in TOPOLOGY}, topology)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from schedlab import plain
+
 FILES = {
     "release": "proc/sys/kernel/osrelease",
     "build": "proc/sys/kernel/version",
@@ -55,7 +57,7 @@ def _line(file: Path) -> str | None:
     try:
         if not file.is_file():
             return None
-        return file.read_text(errors="replace").partition("\n")[0].strip()
+        return plain.escaped(file.read_text(errors="replace").partition("\n")[0].strip())
     except OSError:
         return None
 

@@ -58,6 +58,9 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
 def _command(options: Options, console: object, engine: Engine | None) -> int:
     from importlib import import_module
 
+    from schedlab.cli.paths import check_paths
+
+    check_paths(options)
     module = import_module(f"schedlab.cli.{options.command}")
     return int(module.execute(options, console, engine))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from schedlab.arms import calibrate
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
+from schedlab.cli.paths import STDOUT
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 
@@ -15,21 +16,19 @@ QUIET_PCT = 5.0
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0; 4 where nothing can be measured."""
+    """Exit code 0; 4 if nothing can be measured here."""
     engine = engine or native_engine()
     if options.arm == "sim":
-        raise InputError("the simulator's costs are given, not measured", hint="--arm host or --arm vm")
+        raise InputError("the simulator has no costs to measure", hint="--arm host or --arm vm")
     measured = (
         calibrate.vm(engine, options.kernel or "6.12.107", options.quick, options.traced, console.detail)
         if options.arm == "vm"
         else calibrate.host(options.quick, options.traced)
     )
     if measured.foreign_pct > QUIET_PCT:
-        console.say(
-            f"{measured.foreign_pct:.0f}% of the CPU time was foreign or stolen: the upper quantiles are others' time"
-        )
+        console.say(f"{measured.foreign_pct:.0f}% of the CPU time was foreign or stolen, and is in the upper quantiles")
     text = calibrate.preset(measured, datetime.now(UTC).date())
-    if options.out is None:
+    if options.out is None or str(options.out) == STDOUT:
         console.result(text.rstrip("\n"))
         return 0
     write_file(Path(options.out), text)

@@ -12,19 +12,19 @@ from schedlab.arms import arm_of
 from schedlab.arms.arm import Arm
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console
-from schedlab.cli.output import check_paths, show
+from schedlab.cli.output import show
 from schedlab.cli.parser import Options
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, RunError
 from schedlab.outcome import Failure, Outcome
+from schedlab.render.table import plural
 from schedlab.scenario import Scenario
 from schedlab.store import Result, Store
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 1, 3 or 130."""
-    check_paths(options)
     engine = engine or native_engine()
     scenario = api.load(options.scenario, seeds=options.seeds, engine=engine)
     scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
@@ -38,7 +38,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     for words in arm.remarks():
         console.say(words)
     if store.finished:
-        console.say(f"going on: {len(store.finished)} runs are there already")
+        console.say(f"resuming: {plural(len(store.finished), 'run')} already done")
     trouble: list[OutputError] = []
     result, interrupted = _run(options, console, engine, scenario, store, trouble, arm)
     _tell_failures(result, console)
@@ -71,7 +71,7 @@ def _run(
         progress.clear()
         trouble.append(error)
         console.error(error)
-        console.say("going on without keeping further runs; the numbers will still be shown")
+        console.say("continuing without keeping further runs; the results will still be shown")
 
     try:
         return api.run_all(
@@ -99,21 +99,21 @@ def _line(outcome: Outcome) -> str:
 
 
 def _tell_failures(result: Result, console: Console) -> None:
-    """The first failure of each variant in full, the rest by number."""
+    """The first failure of each variant in full, the others as a count."""
     for variant in dict.fromkeys(f.variant for f in result.failures):
         of_variant = [f for f in result.failures if f.variant == variant]
         first = of_variant[0]
-        more = f" (and {len(of_variant) - 1} more seeds of it failed)" if len(of_variant) > 1 else ""
+        more = f" ({plural(len(of_variant) - 1, 'more seed')} failed)" if len(of_variant) > 1 else ""
         console.error(RunError(f"{variant} seed {first.seed}: {first.message}{more}", hint=first.hint))
 
 
 def _tell_torn_traces(result: Result, console: Console) -> bool:
-    """The first trace that could not be written, the rest by number."""
+    """The first trace that could not be written, the others as a count."""
     torn = [run for run in result.runs.values() if run.trace_error]
     if torn:
-        first, more = torn[0], f" (and {len(torn) - 1} more traces)" if len(torn) > 1 else ""
-        text = f"the trace of {first.variant} seed {first.seed} is not whole: {first.trace_error}{more}"
-        console.error(OutputError(text, hint="the numbers are right"))
+        first, more = torn[0], f" ({plural(len(torn) - 1, 'more trace')} too)" if len(torn) > 1 else ""
+        text = f"the trace of {first.variant} seed {first.seed} is incomplete: {first.trace_error}{more}"
+        console.error(OutputError(text, hint="the metrics are not affected"))
     return bool(torn)
 
 
@@ -121,7 +121,7 @@ def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console
     total = len(result.seeds) * len(result.scenario.variants)
     kept = len(result.runs)
     if kept == 0:
-        # What failed has been told; there is nothing to come back to.
+        # The failures have been reported, and there is no result to come back to.
         console.say(f"{'interrupted: ' if interrupted else ''}none of {total} runs finished, so nothing is kept")
     elif interrupted:
         console.say(
@@ -130,12 +130,12 @@ def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console
     elif kept < total:
         console.say(f"{kept} of {total} runs finished; `schedlab report {store.path}` shows them again")
     else:
-        console.say(f"kept in {store.path}; `schedlab report {store.path}` shows it again")
+        console.say(f"stored in {store.path}; `schedlab report {store.path}` shows it again")
 
 
 def _store(options: Options, scenario: Scenario) -> Store:
     if options.resume and options.out is None:
-        raise InputError("--resume needs the directory of the interrupted comparison", hint="--out DIR names it")
+        raise InputError("--resume needs the directory of the interrupted comparison", hint="name it with --out DIR")
     out = options.out or _default_out(scenario.name)
     return Store(out, api.manifest(scenario), resume=options.resume)
 

@@ -1,4 +1,7 @@
-"""Where words go: results to stdout, everything else to stderr; colour and movement only where a person watches."""
+"""Results go to stdout and everything else to stderr; colour and progress only on a terminal.
+
+Everything that is shown passes through here, so text of any origin is made safe to show here (`schedlab.plain`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+from schedlab import files, plain
 from schedlab.cli.parser import Options
 from schedlab.errors import OutputError, SchedlabError, reason, render
 
@@ -26,7 +30,7 @@ class Console:
     def result(self, text: str) -> None:
         """A result, to stdout."""
         try:
-            sys.stdout.write(text + "\n")
+            sys.stdout.write(plain.lines(text, colour=colours(sys.stdout)) + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
             raise
@@ -40,18 +44,19 @@ class Console:
     def say(self, text: str) -> None:
         """A remark, to stderr."""
         if not self.quiet:
-            _stderr(text)
+            _stderr(plain.lines(text))
 
     def detail(self, text: str) -> None:
         """A remark for --verbose."""
         if self.verbose and not self.quiet:
-            _stderr(text)
+            _stderr(plain.lines(text))
 
     def error(self, error: SchedlabError) -> None:
-        _stderr(render(error, colour=colours(sys.stderr)))
+        colour = colours(sys.stderr)
+        _stderr(plain.lines(render(error, colour=colour), colour=colour))
 
     def progress(self, total: int) -> Progress:
-        """Progress over `total` runs; silent where it was not wanted."""
+        """Progress over `total` runs; silent if it is switched off."""
         wanted = self._progress and not self.quiet and not self.verbose
         live = sys.stderr.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
         return Progress(total, live) if wanted else Progress(0, False)
@@ -69,7 +74,7 @@ class Progress:
         self._done += 1
         if self._live and self._total:
             left = (time.monotonic() - self._began) * (self._total - self._done) / self._done
-            _write(f"\r\x1b[K[{self._done}/{self._total}] {text}, about {left:.0f} s left")
+            _write(f"\r\x1b[K[{self._done}/{self._total}] {plain.escaped(text)}, about {left:.0f} s left")
         elif self._total and self._done * 10 // self._total > self._shown:
             self._shown = self._done * 10 // self._total
             _stderr(f"{self._done}/{self._total} runs")
@@ -91,16 +96,10 @@ def colours(stream: TextIO) -> bool:
 
 def write_file(path: Path, text: str) -> None:
     """Write a whole file, or leave what was there: a full disk must not leave half a page."""
-    part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
-            return
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        files.replace(path, text)
     except OSError as e:
-        part.unlink(missing_ok=True)
         raise OutputError(f"cannot write {path}: {reason(e)}") from None
 
 
@@ -113,7 +112,7 @@ def _write(text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
     except OSError:
-        pass  # nowhere is left to say that nobody listens
+        pass  # there is no other place to report it
 
 
 def _abandon(stream: TextIO) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from schedlab import documents
 from schedlab.arms import doctor
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
@@ -23,7 +23,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         doctor.fetch(engine, options.fetch, console.result)
         return 0
     findings = doctor.examine(engine)
-    document = json.dumps(doctor.to_json(findings), indent=1)
+    document = documents.dumps(doctor.to_json(findings), indent=1)
     if options.json == "-":
         console.result(document)
         return 0

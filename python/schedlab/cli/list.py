@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedlab import api
+from schedlab import api, documents
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine
@@ -17,7 +16,7 @@ from schedlab.render.grid import columns
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0."""
     rows = api.listing(options.kind, options.kernel, engine=engine)
-    document = json.dumps(rows, indent=2, ensure_ascii=False)
+    document = documents.dumps(rows)
     if options.json == "-":
         console.result(document)
         return 0

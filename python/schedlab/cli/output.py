@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 from schedlab.cli.console import Console, colours, write_file
 from schedlab.cli.parser import Options
+from schedlab.cli.paths import STDOUT
 from schedlab.comparison import Comparison
-from schedlab.errors import InputError, OutputError
+from schedlab.errors import OutputError
 from schedlab.judge import Judgement
 from schedlab.render import text
 
 EXIT_GATE = 1
 
 
-def check_paths(options: Options) -> None:
-    """Refuse before any run what could not be written after all of them."""
-    for name in (options.html, Path(options.json) if options.json not in (None, "-") else None):
-        if name is None:
-            continue
-        parent = name.parent
-        while not parent.exists() and parent != parent.parent:
-            parent = parent.parent
-        if name.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise InputError(f"cannot write {name}", hint="it must be a file in a directory that can be written")
-
-
 def show(comparison: Comparison, options: Options, console: Console) -> int:
-    """Print and write everything that was asked for; 1 if the gate says so. Every output is tried."""
+    """Print and write every output that was asked for, even if one fails; 1 if the gate fails."""
     code = 0
     for output in (_stdout, _json_file, _html_file):
         try:
@@ -43,8 +31,10 @@ def show(comparison: Comparison, options: Options, console: Console) -> int:
 def _stdout(comparison: Comparison, options: Options, console: Console) -> None:
     from schedlab.render.document import dump
 
-    if options.json == "-":
+    if options.json == STDOUT:
         console.result(dump(comparison.to_json()))
+    elif str(options.html) == STDOUT:
+        console.result(comparison.html())
     else:
         console.result(text(comparison, options.style, colour=colours(sys.stdout)))
 
@@ -52,12 +42,12 @@ def _stdout(comparison: Comparison, options: Options, console: Console) -> None:
 def _json_file(comparison: Comparison, options: Options, _: Console) -> None:
     from schedlab.render.document import dump
 
-    if options.json not in (None, "-"):
+    if options.json not in (None, STDOUT):
         write_file(Path(options.json), dump(comparison.to_json()) + "\n")
 
 
 def _html_file(comparison: Comparison, options: Options, console: Console) -> None:
-    if options.html is not None:
+    if options.html is not None and str(options.html) != STDOUT:
         write_file(options.html, comparison.html())
         console.say(f"page: {options.html}")
 

@@ -305,7 +305,7 @@ def _arm(p: Parser) -> None:
 
 def _outputs(p: Parser) -> None:
     p.add_argument("--style", choices=STYLES, default="table", help="the layout of the text (default: table)")
-    p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained page")
+    p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained page; - is stdout, alone")
     p.add_argument(
         "--json", nargs="?", const="-", metavar="FILE", help="every sample and judgement; - is stdout, alone"
     )

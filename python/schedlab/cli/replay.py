@@ -8,7 +8,6 @@ from typing import Any
 
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
-from schedlab.cli.output import check_paths
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
@@ -19,7 +18,6 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     from schedlab.render.agreement import document, explanation, matrix, report
     from schedlab.render.document import dump
 
-    check_paths(options)
     engine = engine or native_engine()
     trace = str(options.source)
     for flag, given in (("--explain", options.explain), ("--state", options.state)):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from schedlab import api
 from schedlab.cli.console import Console
-from schedlab.cli.output import check_paths, show
+from schedlab.cli.output import show
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine
 
+EXIT_INCOMPLETE = 3
+
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0 or 1; a result with failed or missing runs is shown with what it has."""
+    """Exit code 0 or 1, or 3 if runs of the result failed or are missing: the rest is shown."""
     del engine
-    check_paths(options)
-    return show(api.report(*options.results), options, console)
+    comparison = api.report(*options.results)
+    code = show(comparison, options, console)
+    return EXIT_INCOMPLETE if comparison.failures or comparison.missing else code

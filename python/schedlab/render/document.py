@@ -5,10 +5,10 @@ Nothing in the compare document depends on time, host or number of jobs: the sam
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from schedlab import documents
 from schedlab.arms import limits
 from schedlab.engine import ARMS
 from schedlab.outcome import Run
@@ -89,7 +89,7 @@ _RUN_KEYS = (
 
 def dump(document: dict[str, Any]) -> str:
     """The document as text, without a final newline."""
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return documents.dumps(document)
 
 
 def _head(schema: str, scenario: Scenario, arm: str, engine: str) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from schedlab.plain import escaped
+
 NOTHING = "-"
 
 
@@ -28,6 +30,7 @@ def percent(x: float | None) -> str:
 
 def columns(rows: Sequence[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
     """Lines of equal columns; `align` has one `<` or `>` per column. Trailing blanks are cut."""
+    rows = [[escaped(cell) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     return [
         gap.join(f"{cell:{side}{width}}" for cell, side, width in zip(row, align, widths, strict=True)).rstrip()

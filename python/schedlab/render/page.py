@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache
-from html import escape
+from html import escape as html_escape
 from pathlib import Path
 
+from schedlab import plain
 from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts
@@ -18,6 +19,11 @@ from schedlab.scenario import Metric
 _HERE = Path(__file__).parent
 _TEXT, _LEFT = {"metric", "verdict", "why", "seed", "percentile"}, ' class="text"'
 EXPORTS = "window.vegaEmbed = vegaEmbed;"
+
+
+def escape(text: str) -> str:
+    """Text for the page, whatever is in it."""
+    return html_escape(plain.escaped(text))
 
 
 def page(c: Comparison) -> str:

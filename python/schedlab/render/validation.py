@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from schedlab import documents
 from schedlab.arms.validate import GOALS, Effect, Row, Validation, summary
 from schedlab.render.grid import NOTHING, columns, percent, value
 
@@ -53,7 +53,7 @@ def document(found: Validation) -> str:
         "effects": [{**asdict(effect), "agrees": effect.agrees, "gap": effect.gap} for effect in found.effects],
         "failures": found.failures,
     }
-    return json.dumps(shown, indent=1, allow_nan=False)
+    return documents.dumps(shown, indent=1)
 
 
 def _worst_first(rows: Sequence[Row]) -> list[Row]:

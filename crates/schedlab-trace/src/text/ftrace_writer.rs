@@ -1,5 +1,6 @@
 //! Writes ftrace text, streaming. Times have nine decimals, where the kernel rounds to six.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use crate::error::TraceError;
@@ -31,12 +32,23 @@ impl RecordWriter for FtraceWriter {
         };
         let Record { time, cpu, comm, pid, flags, .. } = record;
         let (seconds, ns) = (time / 1_000_000_000, time % 1_000_000_000);
+        let (comm, text) = (one_line(comm), one_line(&text));
         self.out.keep(|out| writeln!(out, "{comm:>16}-{pid:<7} [{:03}] {flags} {seconds:5}.{ns:09}: {text}", cpu.0));
     }
 
     fn finish(self, _names: &Names) -> Result<(), TraceError> {
         self.out.finish()
     }
+}
+
+/// Text without control characters and without marks that change the direction of writing. A comm may hold any byte, and a
+/// record is one line.
+fn one_line(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.into();
+    }
+    let marks = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || marks(c) { '?' } else { c }).collect()
 }
 
 /// The tracepoint's own print format.
@@ -62,7 +74,7 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
 /// Perfetto knows ftrace text by its first line, so that comes before what the file says about its origin.
 fn write_header(out: &mut dyn Write, header: &Header) -> std::io::Result<()> {
     writeln!(out, "# tracer: nop\n#")?;
-    header.lines().try_for_each(|line| writeln!(out, "# {line}"))?;
+    header.lines().try_for_each(|line| writeln!(out, "# {}", one_line(&line)))?;
     let cpus = header.nr_cpus.map(|count| format!("   #P:{count}")).unwrap_or_default();
     writeln!(out, "#\n# entries-in-buffer/entries-written: 0/0{cpus}\n#")?;
     out.write_all(COLUMNS.as_bytes())
