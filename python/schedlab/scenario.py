@@ -60,7 +60,7 @@ DESCRIPTION = s.table(
             ),
             "name",
         ),
-        "workloads": s.items(s.mapping(s.anything)),
+        "workloads": s.items(s.table({"name": s.string}, {"use": s.string, "tasks": s.whole})),
     },
     {"arms": s.table({}, {"host": s.maybe(HOST), "driver": s.maybe(s.string), "vm": s.maybe(s.mapping(s.anything))})},
 )

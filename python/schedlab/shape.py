@@ -140,7 +140,7 @@ def _below(path: str, key: str) -> str:
 def _expect(fine: bool, value: Any, path: str, wanted: str) -> None:
     if fine:
         return
-    name = {dict: "a table", list: "a list"}.get(type(value))
+    name = "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else None
     text = name or json.dumps(value, ensure_ascii=False, default=str)
     shown = text if len(text) <= SHOWN else text[:SHOWN] + "..."
     raise ShapeError(f"`{path or 'the document'}` is {shown}, expected {wanted}")

@@ -135,7 +135,7 @@ def test_hostile_names_are_escaped_in_every_output(scenario: Write, schedlab: Ca
         ("report", "r", "--style", "ministat"),
         ("run", f"no{HOSTILE}", "--variant", "y"),
     ):
-        code, out, err = schedlab(*arguments)
+        _, out, err = schedlab(*arguments)
         shown = out + err
         assert all(line.isprintable() for line in shown.split("\n")), arguments
         assert "a\\" in shown, arguments

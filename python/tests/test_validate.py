@@ -17,6 +17,7 @@ import fake_engine
 from schedlab.arms import agent, calibrate, doctor, validate
 from schedlab.arms.journal import state_directory
 from schedlab.arms.validate import Validation
+from schedlab.private import Directory
 from schedlab.engine import Engine, native_engine
 from schedlab.outcome import Failure, Run
 from schedlab.render.validation import document, page, text
@@ -147,9 +148,9 @@ def test_doctor_says_what_would_help(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("SCHEDLAB_AGENT", "/no/agent")
     root = made_up.system(tmp_path / "root")
-    state_directory().mkdir(parents=True)
-    change = {"file": made_up.KNOB, "before": "1", "after": "0"}
-    (state_directory() / "settings.jsonl").write_text(json.dumps(change) + "\n")
+    change = {"file": made_up.KNOB, "before": "1", "after": "0", "boot": "boot-1"}
+    with Directory.open(state_directory(), create=True) as folder, folder.append("settings.jsonl") as stream:
+        stream.write(json.dumps(change) + "\n")
     found = {f.name: f for f in doctor.examine(Engine(fake_engine), root)}
     assert found["kernel"].says == "6.1.0-1-amd64, row 6.1"
     assert found["hackbench"].command == "apt-get install rt-tests"
