@@ -23,13 +23,29 @@ ARMS_DEFAULTS: Mapping[str, Any] = {
 """For results that were stored before there were arms; the engine fills in everything."""
 
 HOST = s.table({"noise_limit_pct": s.number, "time_limit_s": s.number, "order": s.string})
+CHANGES = s.table(
+    {},
+    {
+        **dict.fromkeys(("features", "knobs", "sysctl"), s.maybe(s.mapping(s.anything))),
+        **dict.fromkeys(("tasks", "cgroups"), s.maybe(s.mapping(s.mapping(s.anything)))),
+    },
+)
+WORKLOAD = s.table(
+    {"name": s.string, "use": s.string},
+    {
+        "tasks": s.whole,
+        "options": s.mapping(s.anything),
+        "given": s.items(s.string),
+        "attributes": s.mapping(s.anything),
+    },
+)
 DESCRIPTION = s.table(
     {
         "name": s.string,
         "file": s.string,
         "machine": s.table(
             {"name": s.string, "summary": s.string, "cpus": s.whole, "calibrated": s.flag},
-            {"sources": s.items(s.string), "topology": s.mapping(s.items(s.string))},
+            {"sources": s.items(s.string), "topology": s.mapping(s.items(s.string)), "hz": s.maybe(s.number)},
         ),
         "duration_ns": s.whole,
         "warmup_ns": s.whole,
@@ -39,7 +55,7 @@ DESCRIPTION = s.table(
         "variants": s.distinct(
             s.items(
                 s.table(
-                    {**dict.fromkeys(("name", "kernel", "summary"), s.string), "changes": s.mapping(s.anything)},
+                    {**dict.fromkeys(("name", "kernel", "summary"), s.string), "changes": CHANGES},
                     {"settings": s.items(s.items(s.string, 2))},
                 ),
                 1,
@@ -60,9 +76,12 @@ DESCRIPTION = s.table(
             ),
             "name",
         ),
-        "workloads": s.items(s.table({"name": s.string}, {"use": s.string, "tasks": s.whole})),
+        "workloads": s.items(WORKLOAD),
     },
-    {"arms": s.table({}, {"host": s.maybe(HOST), "driver": s.maybe(s.string), "vm": s.maybe(s.mapping(s.anything))})},
+    {
+        "cgroups": s.mapping(s.mapping(s.anything)),
+        "arms": s.table({}, {"host": s.maybe(HOST), "driver": s.maybe(s.string), "vm": s.maybe(s.mapping(s.anything))}),
+    },
 )
 """A scenario as the engine describes it and results store it, as far as schedlab reads it."""
 

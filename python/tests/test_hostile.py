@@ -78,7 +78,19 @@ JSON = st.recursive(
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A result of three seeds on a real arm, whose documents hold the most."""
     folder = tmp_path_factory.mktemp("stored")
-    (folder / "toy.toml").write_text("{}")
+    changes = {"features": {"NEXT_BUDDY": True}, "knobs": {"base_slice": "3ms"}, "tasks": {"probe": {"nice": -5}}}
+    changes |= {
+        "cgroups": {"/g": {"weight": 300}},
+        "hz": 1000,
+        "preempt": "full",
+        "autogroup": True,
+        "sysctl": {"a.b": 1},
+    }
+    variants = [{"name": n, "kernel": "6.1", "summary": "", "changes": changes} for n in ("cfs", "eevdf")]
+    options = {"options": {"interval": "1ms", "pipe": True}, "given": ["interval"], "attributes": {"nice": 1}}
+    workloads = [{"name": "probe", "use": "cyclictest", "tasks": 1, **options}]
+    described = {"variants": variants, "workloads": workloads, "cgroups": {"/g": {"weight": 100}}}
+    (folder / "toy.toml").write_text(json.dumps(described))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main(["compare", "toy.toml", "--out", "r", "--seeds", "3", "-q"], Engine(fake_engine)) == 0
