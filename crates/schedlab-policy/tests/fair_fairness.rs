@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use schedlab_model::{CpuId, Nanos, TaskId, MSEC, SEC};
-use schedlab_policy::fair::{Dequeue, Enqueue, Fair};
+use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId};
 use schedlab_policy::{Algorithm, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
@@ -35,7 +35,7 @@ fn equal_hogs_share_equally_over_any_window_of_a_few_slices() {
             let (mut fair, tasks) = hogs(version, hz, &vec![0; count]);
             let length = fair.config.tick_nsec();
             // A turn lasts until the first tick at or after the slice, and, where a tie goes to the runner, once more.
-            let turn = 2 * fair.slice_of(tasks[0]).div_ceil(length).max(1) * length;
+            let turn = 2 * fair.view().slice(tasks[0]).div_ceil(length).max(1) * length;
             let window = (3 * turn * count as u64) / length;
             let mut history: Vec<Vec<Nanos>> = Vec::new();
             for at in 1..=4 * window {
@@ -83,7 +83,7 @@ fn nothing_overflows_in_ten_years() {
             for _ in 0..500 {
                 now += 4 * MSEC;
                 tick(&mut fair, now);
-                let sums = fair.sums(CPU);
+                let sums = fair.view().sums(GroupId::ROOT, CPU);
                 let q = fair.rq(CPU);
                 let eevdf = version.rules.algorithm == Algorithm::Eevdf;
                 assert_eq!((sums.load, sums.nr_running), (q.load.weight, q.nr_running), "{}", version.name);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use schedlab_model::{CpuId, Nanos, TaskId};
-use schedlab_policy::fair::{Dequeue, Enqueue, Fair, WakeFlags};
+use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, WakeFlags};
 use schedlab_policy::{Algorithm, FairPolicy, Feature, KernelConfig, Protection, TaskAttr, TreeKey, Version};
 
 const CPUS: u32 = 2;
@@ -132,15 +132,15 @@ impl Machine {
             se.on_rq && !se.sched_delayed
         });
         if let Some(task) = running {
-            let (owes, limit) = (!self.fair.eligible(task), self.fair.lag_limit(task));
+            let (owes, limit) = (!self.fair.view().eligible(task), self.fair.view().lag_limit(task));
             let gone = self.fair.dequeue_task(cpu, task, Dequeue { special, ..SLEEP }, self.now);
             assert!(gone || (!special && self.fair.config.has(Feature::DelayDequeue)));
             assert_eq!(gone, !self.fair.entity(task).on_rq);
             if gone {
-                let limit = limit.max(self.fair.lag_limit(task));
-                assert!(self.fair.lag(task).abs() <= limit, "the saved lag is clamped");
+                let limit = limit.max(self.fair.view().lag_limit(task));
+                assert!(self.fair.view().lag(task).abs() <= limit, "the saved lag is clamped");
             } else {
-                assert!(owes || !self.fair.eligible(task), "delayed although eligible");
+                assert!(owes || !self.fair.view().eligible(task), "delayed although eligible");
             }
             self.schedule(cpu);
         }
@@ -167,7 +167,7 @@ impl Machine {
         let (Some(picked), Some(expected)) = (picked, expected) else {
             return assert_eq!(picked, expected, "{cpu}: pick");
         };
-        assert!(self.fair.eligible(picked), "{cpu}: not eligible");
+        assert!(self.fair.view().eligible(picked), "{cpu}: not eligible");
         if self.fair.config.version.rules.protection == Protection::Marker {
             let deadline = |task| self.fair.entity(task).deadline;
             assert_eq!(deadline(picked), deadline(expected), "{cpu}: pick");
@@ -196,7 +196,7 @@ impl Machine {
     /// Everyone competing on the CPU: the tree in its order, then the running one.
     fn competitors(&self, cpu: CpuId) -> Vec<TaskId> {
         let running = self.fair.curr(cpu).filter(|task| self.fair.entity(*task).on_rq);
-        self.fair.queued(cpu).chain(running).collect()
+        self.fair.view().queued(cpu).chain(running).collect()
     }
 
     /// A weight as V counts it.
@@ -251,7 +251,7 @@ impl Machine {
             let protected = match rules.protection {
                 Protection::None => false,
                 Protection::Marker => self.fair.config.has(Feature::RunToParity) && se.vlag as u64 == se.deadline.0,
-                Protection::Vprot { .. } => se.vruntime.before(self.fair.vprot(se)),
+                Protection::Vprot { .. } => se.vruntime.before(self.fair.view().vprot(se)),
             };
             if protected {
                 return Some(curr);
@@ -289,7 +289,11 @@ impl Machine {
 
     fn audit_queue(&self, cpu: CpuId) {
         let (fair, rq) = (&self.fair, self.fair.rq(cpu));
-        assert_eq!(fair.sums(cpu), fair.recompute(cpu), "{cpu}: sums");
+        assert_eq!(
+            fair.view().sums(GroupId::ROOT, cpu),
+            fair.view().recomputed_sums(GroupId::ROOT, cpu),
+            "{cpu}: sums"
+        );
         let everyone = self.competitors(cpu);
         assert_eq!(rq.h_nr_running as usize, everyone.len());
         let idle = everyone.iter().filter(|task| fair.entity(**task).policy == FairPolicy::Idle).count();
@@ -299,7 +303,7 @@ impl Machine {
         listed.sort();
         sorted.sort();
         assert_eq!(listed, sorted, "{cpu}: list of runnable tasks");
-        let queued: Vec<TaskId> = fair.queued(cpu).collect();
+        let queued: Vec<TaskId> = fair.view().queued(cpu).collect();
         for pair in queued.windows(2) {
             let (a, b) = (fair.entity(pair[0]), fair.entity(pair[1]));
             let in_order = match fair.config.version.rules.tree_key {
@@ -320,7 +324,7 @@ impl Machine {
     fn audit_eevdf(&self, cpu: CpuId) {
         let (fair, rq) = (&self.fair, self.fair.rq(cpu));
         let (sum, weight) = self.exact_sums(cpu);
-        let v = i128::from(rq.key(fair.avg_vruntime(cpu)));
+        let v = i128::from(rq.key(fair.view().avg_vruntime(GroupId::ROOT, cpu)));
         let exact = match fair.config.version.rules.averaging().truncates {
             _ if weight == 0 => 0,
             true => sum / weight,
@@ -330,15 +334,18 @@ impl Machine {
         let lags = self
             .competitors(cpu)
             .iter()
-            .fold(0i128, |lags, task| lags + i128::from(fair.lag(*task)) * self.weight(*task));
+            .fold(0i128, |lags, task| lags + i128::from(fair.view().lag(*task)) * self.weight(*task));
         let truncates = fair.config.version.rules.averaging().truncates;
         assert!((lags <= 0 || truncates) && lags.abs() <= weight, "{cpu}: lags sum to {lags}, weights to {weight}");
         for task in self.competitors(cpu) {
-            assert!(fair.clamped_lag(task).abs() <= fair.lag_limit(task));
+            assert!(fair.view().clamped_lag(task).abs() <= fair.view().lag_limit(task));
             let se = fair.entity(task);
             let owed = i128::from(rq.key(se.vruntime)) * weight <= sum;
-            assert_eq!(fair.eligible(task), owed, "{cpu}: eligibility");
-            assert!(truncates || owed == (fair.lag(task) >= 0), "{cpu}: V's rounding makes an entity at V eligible");
+            assert_eq!(fair.view().eligible(task), owed, "{cpu}: eligibility");
+            assert!(
+                truncates || owed == (fair.view().lag(task) >= 0),
+                "{cpu}: V's rounding makes an entity at V eligible"
+            );
         }
     }
 }

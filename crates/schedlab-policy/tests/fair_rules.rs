@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime, MSEC};
 use schedlab_policy::decision::Verdict;
-use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, GroupShares, TaskState, WakeFlags};
+use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, GroupShares, SchedParams, TaskState, WakeFlags};
 use schedlab_policy::{FairPolicy, KernelConfig, Resched, TaskAttr, Version};
 
 const CPU: CpuId = CpuId(0);
@@ -20,7 +20,7 @@ fn fair(version: &str, features: &[&str]) -> Fair {
         config.set_feature(feature.trim_start_matches("NO_"), on).expect("a modelled feature");
     }
     let mut fair = Fair::new(config);
-    fair.restore_min_vruntime(CPU, Vruntime(BASE));
+    fair.restore().min_vruntime(GroupId::ROOT, CPU, Vruntime(BASE));
     fair
 }
 
@@ -36,8 +36,8 @@ fn sleeper(fair: &mut Fair, nice: i8, at: i64) -> TaskId {
 }
 
 fn place(fair: &mut Fair, task: TaskId, at: i64) {
-    let state = fair.task_state(task);
-    fair.restore_task(task, TaskState { vruntime: Vruntime(BASE).plus(at), ..state });
+    let state = fair.view().task_state(task);
+    fair.restore().task(task, TaskState { vruntime: Vruntime(BASE).plus(at), ..state });
 }
 
 /// A task that runs from time 0 at [`BASE`].
@@ -75,7 +75,7 @@ fn cfs_slices() {
         let mut fair = fair("6.1", features);
         let tasks: Vec<TaskId> = nices.iter().map(|nice| add(&mut fair, *nice)).collect();
         tasks.iter().for_each(|task| fair.enqueue_task(CPU, *task, WAKE, 0));
-        let got: Vec<Nanos> = tasks.iter().map(|task| fair.slice_of(*task)).collect();
+        let got: Vec<Nanos> = tasks.iter().map(|task| fair.view().slice(*task)).collect();
         assert_eq!(got, slices, "{features:?} nice {nices:?}");
     }
 }
@@ -85,10 +85,10 @@ fn cfs_idle_task_beside_others_has_its_own_floor() {
     let mut fair = fair("6.1", &[]);
     let idle = fair.add_task(&TaskAttr { policy: FairPolicy::Idle, ..TaskAttr::default() });
     fair.enqueue_task(CPU, idle, WAKE, 0);
-    assert_eq!(fair.slice_of(idle), 23_999_999, "alone, the whole period");
+    assert_eq!(fair.view().slice(idle), 23_999_999, "alone, the whole period");
     let other = add(&mut fair, 0);
     fair.enqueue_task(CPU, other, WAKE, 0);
-    assert_eq!(fair.slice_of(idle), 750_000);
+    assert_eq!(fair.view().slice(idle), 750_000);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn cfs_places_a_long_sleeper_without_comparing() {
     fair.dequeue_task(CPU, task, SLEEP, MSEC);
     fair.pick_next_task(CPU, MSEC);
     place(&mut fair, task, 500);
-    fair.restore_min_vruntime(CPU, Vruntime(BASE));
+    fair.restore().min_vruntime(GroupId::ROOT, CPU, Vruntime(BASE));
     fair.enqueue_task(CPU, task, WAKE, MSEC + long);
     assert_eq!(at(&fair, task), -12 * MSEC as i64);
 }
@@ -200,8 +200,8 @@ fn who_preempts_whom_by_policy() {
         // Under CFS the sleeper is far behind; under EEVDF it comes with lag.
         let task = sleeper(&mut fair, 0, -50 * MSEC as i64);
         fair.set_policy(task, wakee, 0);
-        let state = fair.task_state(task);
-        fair.restore_task(task, TaskState { vlag: 5 * MSEC as i64, ..state });
+        let state = fair.view().task_state(task);
+        fair.restore().task(task, TaskState { vlag: 5 * MSEC as i64, ..state });
         fair.update_curr(CPU, 2 * MSEC);
         fair.clear_resched(CPU);
         let got = wake(&mut fair, task, 2 * MSEC);
@@ -251,7 +251,7 @@ fn cfs_buddies_are_honoured_within_granularity() {
         assert_eq!(fair.rq(CPU).buddies(), [Some(wakee), expect_last.then_some(curr), None]);
         assert_eq!(fair.pick_next_task(CPU, 0), Some(wakee));
         assert_eq!(fair.rq(CPU).buddies()[0], None, "chosen, no longer a buddy");
-        fair.restore_min_vruntime(CPU, Vruntime(BASE));
+        fair.restore().min_vruntime(GroupId::ROOT, CPU, Vruntime(BASE));
         fair.update_curr(CPU, 5 * MSEC + 500_000);
         place(&mut fair, curr, 2 * MSEC as i64);
         place(&mut fair, others[0], 0);
@@ -296,7 +296,7 @@ fn cfs_tick_preempts_after_the_slice_or_a_slice_behind() {
 fn cfs_vruntime_is_relative_between_queues() {
     let far = CpuId(3);
     let mut fair = fair("6.1", &[]);
-    fair.restore_min_vruntime(far, Vruntime(BASE / 2));
+    fair.restore().min_vruntime(GroupId::ROOT, far, Vruntime(BASE / 2));
     runner(&mut fair, 0);
     let task = sleeper(&mut fair, 0, 77);
     // Asleep: migrate_task subtracts, the enqueue adds the other queue's minimum.
@@ -382,8 +382,8 @@ fn eevdf_placement_inflates_lag() {
         let other = sleeper(&mut fair, 0, 0);
         fair.enqueue_task(CPU, other, WAKE, 0);
         let task = sleeper(&mut fair, 0, 0);
-        let state = fair.task_state(task);
-        fair.restore_task(task, TaskState { vlag, ..state });
+        let state = fair.view().task_state(task);
+        fair.restore().task(task, TaskState { vlag, ..state });
         fair.enqueue_task(CPU, task, WAKE, 0);
         assert_eq!(at(&fair, task), placed, "{features:?} lag {vlag}");
         assert_eq!(deadline(&fair, task), placed + 3 * MSEC as i64);
@@ -458,11 +458,11 @@ fn eevdf_parity_protects_the_runner() {
         fair.enqueue_task(CPU, behind, WAKE, 0);
         place(&mut fair, behind, 40 * MSEC as i64);
         let task = fair.add_task(&TaskAttr { slice, ..TaskAttr::default() });
-        let state = fair.task_state(task);
-        fair.restore_task(task, TaskState { vlag: 25 * MSEC as i64, ..state });
+        let state = fair.view().task_state(task);
+        fair.restore().task(task, TaskState { vlag: 25 * MSEC as i64, ..state });
         fair.update_curr(CPU, 1000);
         let got = wake(&mut fair, task, 1000);
-        assert!(fair.eligible(curr) && fair.eligible(task));
+        assert!(fair.view().eligible(curr) && fair.view().eligible(task));
         assert_eq!(got, expected, "{features:?}, wakee's slice {slice:?}");
     }
 }
@@ -499,7 +499,7 @@ fn eevdf_delayed_sleeper_leaves_when_picked() {
         // The other runs 2 ms: now the sleeper is half a ms left of V, its deadline the earlier one.
         let now = 3 * MSEC;
         fair.update_curr(CPU, now);
-        assert!(fair.eligible(curr) && !fair.eligible(other));
+        assert!(fair.view().eligible(curr) && !fair.view().eligible(other));
         assert_eq!(fair.pick_next_task(CPU, now), Some(other), "{features:?}");
         let se = fair.entity(curr);
         assert!(!se.on_rq && !se.sched_delayed);
@@ -521,9 +521,9 @@ fn eevdf_delayed_sleeper_woken_early_keeps_its_place() {
         fair.pick_next_task(CPU, MSEC);
         let now = MSEC + other_ran;
         fair.update_curr(CPU, now);
-        let before = fair.task_state(curr);
+        let before = fair.view().task_state(curr);
         fair.enqueue_task(CPU, curr, Enqueue { delayed: true, ..WAKE }, now);
-        let after = fair.task_state(curr);
+        let after = fair.view().task_state(curr);
         assert!(!fair.entity(curr).sched_delayed);
         assert_eq!(before.vruntime != after.vruntime, moves, "{features:?} after {other_ran}");
         if moves {
@@ -540,8 +540,8 @@ fn eevdf_requeue_keeps_the_relative_deadline() {
         runner(&mut fair, 0);
         let task = sleeper(&mut fair, 0, 0);
         fair.enqueue_task(CPU, task, WAKE, 0);
-        let state = fair.task_state(task);
-        fair.restore_task(task, TaskState { deadline: state.deadline.plus(-(MSEC as i64)), ..state });
+        let state = fair.view().task_state(task);
+        fair.restore().task(task, TaskState { deadline: state.deadline.plus(-(MSEC as i64)), ..state });
         fair.requeue_task(task, 0);
         assert_eq!(deadline(&fair, task) - at(&fair, task) == 2 * MSEC as i64, kept, "{features:?}");
         assert!(!fair.entity(task).rel_deadline);
@@ -599,8 +599,8 @@ fn own_slice_of_a_queued_task_acts_on_its_next_deadline() {
 fn a_nice_change_keeps_real_lag() {
     let mut fair = fair("6.12.0", &[]);
     let task = sleeper(&mut fair, 0, 0);
-    let state = fair.task_state(task);
-    fair.restore_task(task, TaskState { vlag: -1_000_000, ..state });
+    let state = fair.view().task_state(task);
+    fair.restore().task(task, TaskState { vlag: -1_000_000, ..state });
     fair.set_user_nice(task, 5, 0);
     assert_eq!(fair.entity(task).vlag, -1_000_000 * 1024 / 335);
     fair.set_user_nice(task, 99, 0);
@@ -619,7 +619,7 @@ fn a_nice_change_reschedules_by_direction() {
             fair.enqueue_task(CPU, other, WAKE, 10);
             assert_eq!(fair.set_user_nice(curr, nice, 10), expected, "{version}: to nice {nice}");
             assert_eq!(fair.curr(CPU), Some(curr));
-            assert_eq!(fair.sums(CPU), fair.recompute(CPU));
+            assert_eq!(fair.view().sums(GroupId::ROOT, CPU), fair.view().recomputed_sums(GroupId::ROOT, CPU));
         }
     }
 }
@@ -644,7 +644,7 @@ fn an_exact_runtime_is_charged_whatever_the_clock() {
     for version in ["6.1", "6.12.0"] {
         let mut fair = fair(version, &[]);
         let curr = runner(&mut fair, 5);
-        fair.update_curr_by(CPU, 1_000_000);
+        fair.update_curr_by(CPU, 1_000_000, false);
         assert_eq!(at(&fair, curr), 3_056_716);
         assert_eq!(fair.entity(curr).sum_exec_runtime, 1_000_000);
         fair.update_curr(CPU, 500_000);
@@ -656,13 +656,13 @@ fn an_exact_runtime_is_charged_whatever_the_clock() {
 fn decisions_carry_rule_feature_and_numbers() {
     let mut fair = fair("6.12.0", &[]);
     let curr = runner(&mut fair, 0);
-    fair.decisions = Some(Vec::new());
+    fair.log_mut().decisions = Some(Vec::new());
     let other = sleeper(&mut fair, 0, 0);
     assert_eq!(wake(&mut fair, other, 0), Resched::No);
     fair.dequeue_task(CPU, curr, SLEEP, MSEC);
     fair.pick_next_task(CPU, MSEC);
     fair.task_tick(CPU, 5 * MSEC);
-    let log = fair.decisions.take().unwrap();
+    let log = fair.log_mut().decisions.take().unwrap();
     let told: Vec<(Verdict, &str)> = log.iter().map(|d| (d.verdict, d.rule)).collect();
     assert_eq!(
         told,
@@ -689,10 +689,10 @@ fn eevdf_delayed_sleeper_does_not_preempt() {
             assert!(!fair.dequeue_task(CPU, curr, SLEEP, MSEC));
             assert_eq!(fair.pick_next_task(CPU, MSEC), Some(other));
             fair.update_curr(CPU, 3 * MSEC);
-            assert!(fair.eligible(curr) && !fair.eligible(other), "{version}");
+            assert!(fair.view().eligible(curr) && !fair.view().eligible(other), "{version}");
             fair.clear_resched(CPU);
             fair.set_user_nice(curr, -5, 3 * MSEC);
-            assert_eq!(fair.buddies(GroupId::ROOT, CPU)[0], None, "{version} {features:?}");
+            assert_eq!(fair.view().buddies(GroupId::ROOT, CPU)[0], None, "{version} {features:?}");
             if version == "7.2" {
                 let se = fair.entity(curr);
                 assert!(se.on_rq && se.sched_delayed, "{version} {features:?}");
@@ -716,7 +716,7 @@ fn a_new_weight_ends_the_protection_of_a_running_group() {
         fair.enqueue_task(CPU, other, WAKE, 0);
         let is_protected = |fair: &Fair| {
             let entity = fair.group_entity(group, CPU).expect("a group's entity");
-            entity.vruntime.before(fair.vprot(entity))
+            entity.vruntime.before(fair.view().vprot(entity))
         };
         assert!(is_protected(&fair), "{version}");
         fair.sched_group_set_shares(group, GroupShares::Weight(200), 1000);
@@ -731,14 +731,14 @@ fn sched_idle_takes_neither_nice_value_nor_slice() {
     for version in ["6.1", "6.12.107", "7.2"] {
         let mut fair = fair(version, &[]);
         let task = runner(&mut fair, -9);
-        fair.__sched_setscheduler(task, (FairPolicy::Normal, -9, Some(5 * MSEC)), 0);
-        let slice = fair.slice_of(task);
-        fair.__sched_setscheduler(task, (FairPolicy::Idle, 4, Some(MSEC)), MSEC);
+        fair.__sched_setscheduler(task, SchedParams { policy: FairPolicy::Normal, nice: -9, slice: Some(5 * MSEC) }, 0);
+        let slice = fair.view().slice(task);
+        fair.__sched_setscheduler(task, SchedParams { policy: FairPolicy::Idle, nice: 4, slice: Some(MSEC) }, MSEC);
         let se = fair.entity(task);
         assert_eq!((se.nice, se.load.weight), (-9, fair_weight_of_idle()), "{version}");
-        assert_eq!(fair.slice_of(task), slice, "{version}");
+        assert_eq!(fair.view().slice(task), slice, "{version}");
         // Again: nothing changes. A nice value is kept for later, and weighs nothing now.
-        fair.__sched_setscheduler(task, (FairPolicy::Idle, 7, None), 2 * MSEC);
+        fair.__sched_setscheduler(task, SchedParams { policy: FairPolicy::Idle, nice: 7, slice: None }, 2 * MSEC);
         fair.set_user_nice(task, 7, 2 * MSEC);
         assert_eq!((fair.entity(task).nice, fair.entity(task).load.weight), (7, fair_weight_of_idle()), "{version}");
     }

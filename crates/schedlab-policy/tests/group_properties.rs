@@ -231,7 +231,7 @@ impl Machine {
         }
         for group in self.groups() {
             let expected = chain.iter().find(|(on, _)| *on == group).map(|(_, member)| *member);
-            assert_eq!(self.fair.current(group, cpu), expected, "{cpu}: current of {group:?}");
+            assert_eq!(self.fair.view().current(group, cpu), expected, "{cpu}: current of {group:?}");
         }
     }
 
@@ -245,8 +245,9 @@ impl Machine {
 
     /// Everyone on a queue: the tree in its order, then the running one.
     fn competitors(&self, group: GroupId, cpu: CpuId) -> Vec<Member> {
-        let running = self.fair.current(group, cpu).filter(|curr| self.fair.member_entity(*curr, cpu).on_rq);
-        self.fair.waiting(group, cpu).chain(running).collect()
+        let running =
+            self.fair.view().current(group, cpu).filter(|curr| self.fair.view().member_entity(*curr, cpu).on_rq);
+        self.fair.view().waiting(group, cpu).chain(running).collect()
     }
 
     fn expected(&self, group: GroupId, cpu: CpuId) -> Option<Member> {
@@ -259,8 +260,8 @@ impl Machine {
 
     fn expected_cfs(&self, group: GroupId, cpu: CpuId, mut order: Vec<Member>) -> Option<Member> {
         let rq = self.fair.group_rq(group, cpu);
-        let [next, last, skip] = self.fair.buddies(group, cpu);
-        let se = |member| self.fair.member_entity(member, cpu);
+        let [next, last, skip] = self.fair.view().buddies(group, cpu);
+        let se = |member| self.fair.view().member_entity(member, cpu);
         let key = |member| rq.key(se(member).vruntime);
         order.sort_by_key(|member| key(*member));
         let left = order[0];
@@ -272,23 +273,23 @@ impl Machine {
 
     fn expected_eevdf(&self, group: GroupId, cpu: CpuId, everyone: &[Member]) -> Option<Member> {
         let (rq, rules) = (self.fair.group_rq(group, cpu), self.fair.config.version.rules);
-        let se = |member| self.fair.member_entity(member, cpu);
+        let se = |member| self.fair.view().member_entity(member, cpu);
         let (sum, weight) = everyone.iter().fold((0i128, 0i128), |(sum, weight), member| {
             let w = i128::from((se(*member).load.weight >> rules.averaging().shift).max(2));
             (sum + i128::from(rq.key(se(*member).vruntime)) * w, weight + w)
         });
         let owed = |member: &Member| i128::from(rq.key(se(*member).vruntime)) * weight <= sum;
-        let buddy = self.fair.buddies(group, cpu)[0].filter(|_| self.fair.config.has(rules.buddy_feature));
+        let buddy = self.fair.view().buddies(group, cpu)[0].filter(|_| self.fair.config.has(rules.buddy_feature));
         if let Some(next) = buddy.filter(owed) {
             return Some(next);
         }
-        let running = self.fair.current(group, cpu).filter(|curr| se(*curr).on_rq && owed(curr));
+        let running = self.fair.view().current(group, cpu).filter(|curr| se(*curr).on_rq && owed(curr));
         let protected = |curr: &Member| match rules.protection {
             Protection::None => false,
             Protection::Marker => {
                 self.fair.config.has(Feature::RunToParity) && se(*curr).vlag as u64 == se(*curr).deadline.0
             }
-            Protection::Vprot { .. } => se(*curr).vruntime.before(self.fair.vprot(se(*curr))),
+            Protection::Vprot { .. } => se(*curr).vruntime.before(self.fair.view().vprot(se(*curr))),
         };
         if everyone.len() > 1 {
             if let Some(curr) = running.filter(protected) {
@@ -304,15 +305,15 @@ impl Machine {
         for cpu in (0..CPUS).map(CpuId) {
             let (mut tasks, mut listed) = (0, 0);
             for group in self.groups() {
-                let kept = self.fair.group_sums(group, cpu);
-                assert_eq!(kept, self.fair.recompute_group(group, cpu), "{cpu} {group:?}: sums");
+                let kept = self.fair.view().sums(group, cpu);
+                assert_eq!(kept, self.fair.view().recomputed_sums(group, cpu), "{cpu} {group:?}: sums");
                 self.audit_entity(group, cpu);
                 let everyone = self.competitors(group, cpu);
                 let own = everyone.iter().filter(|member| matches!(member, Member::Task(_))).count();
                 listed += own;
                 tasks += if self.is_cut_off(group, cpu) { 0 } else { own };
                 // Who yields in a throttled group leaves its skip buddies behind, as in the kernel.
-                for buddy in self.fair.buddies(group, cpu).into_iter().take(2).flatten() {
+                for buddy in self.fair.view().buddies(group, cpu).into_iter().take(2).flatten() {
                     assert!(everyone.contains(&buddy), "{cpu} {group:?}: a buddy is not queued");
                 }
             }
@@ -339,7 +340,7 @@ impl Machine {
         assert!((2..=HEAVIEST).contains(&se.load.weight), "{cpu} {group:?}: weight");
         if rules.group_slice == GroupSlice::Exact && below.nr_running > 0 && se.on_rq {
             let everyone = self.competitors(group, cpu);
-            let shortest = everyone.iter().map(|member| self.fair.member_entity(*member, cpu).slice).min();
+            let shortest = everyone.iter().map(|member| self.fair.view().member_entity(*member, cpu).slice).min();
             assert_eq!(Some(se.slice), shortest, "{cpu} {group:?}: slice");
         }
     }
@@ -404,8 +405,8 @@ fn tasks_added_late_compete_in_their_group() {
             let task = fair.add_task(&attr);
             now += 1000;
             fair.enqueue_task(CpuId(0), task, Enqueue { wakeup: true, ..Enqueue::default() }, now);
-            assert_eq!(fair.waiting(group, CpuId(0)).count(), count, "{}", version.name);
-            assert_eq!(fair.waiting(GroupId::ROOT, CpuId(0)).count(), 1, "{}", version.name);
+            assert_eq!(fair.view().waiting(group, CpuId(0)).count(), count, "{}", version.name);
+            assert_eq!(fair.view().waiting(GroupId::ROOT, CpuId(0)).count(), 1, "{}", version.name);
         }
         assert!(fair.pick_next_task(CpuId(0), now).is_some());
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use schedlab_model::{CpuId, Nanos, TaskId, Topology, MSEC};
 use schedlab_policy::class::SchedClass;
+use schedlab_policy::fair::GroupId;
 use schedlab_policy::rt::RtPolicy;
 use schedlab_policy::{FairPolicy, KernelConfig, Moves, Resched, Sched, TaskAttr, Version, WakeKind};
 
@@ -313,7 +314,7 @@ proptest! {
                 _ => lab.run(7),
             }
             for cpu in lab.all() {
-                prop_assert_eq!(lab.sched.fair.sums(cpu), lab.sched.fair.recompute(cpu), "{:?} on {}", cpu, version);
+                prop_assert_eq!(lab.sched.fair.view().sums(GroupId::ROOT, cpu), lab.sched.fair.view().recomputed_sums(GroupId::ROOT, cpu), "{:?} on {}", cpu, version);
                 let rt = lab.sched.rt.queued(cpu).count() as u32;
                 let counted = lab.sched.fair.rq(cpu).h_nr_running + if lab.sched.rt.is_throttled(cpu) { 0 } else { rt };
                 prop_assert_eq!(lab.sched.nr_running(cpu), counted);

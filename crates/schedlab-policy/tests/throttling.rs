@@ -41,7 +41,7 @@ fn out_of_quota(fair: &mut Fair, task: TaskId, now: Nanos) {
         // 6.18 finds out at the pick.
         assert_eq!(fair.pick_next_task(CPU, now), Some(task));
     }
-    assert!(fair.has_throttle_work(task) && fair.throttled_by(task).is_none());
+    assert!(fair.has_throttle_work(task) && fair.view().throttled_by(task).is_none());
 }
 
 /// DEQUEUE_THROTTLE holds for the group, too, that its last task leaves: although the group owes service, it is not
@@ -59,7 +59,7 @@ fn a_group_that_throttling_empties_leaves_at_once() {
         assert!(fair.throttle_cfs_rq_work(task, 3 * MSEC), "{}", version.name);
         let entity = fair.group_entity(group, CPU).unwrap();
         assert!(!entity.sched_delayed && !entity.on_rq, "{}", version.name);
-        assert_eq!(fair.throttled_by(task), Some(group), "{}", version.name);
+        assert_eq!(fair.view().throttled_by(task), Some(group), "{}", version.name);
     }
 }
 
@@ -126,11 +126,11 @@ fn a_throttled_task_moves_from_limbo_to_limbo() {
         });
         fair.sched_move_task(tasks[0], groups[1], 3 * MSEC);
         assert!(!fair.entity(tasks[0]).on_rq && fair.rq(CPU).h_nr_running == 0, "{}", version.name);
-        assert_eq!(fair.throttled_by(tasks[0]), Some(groups[1]), "{}", version.name);
+        assert_eq!(fair.view().throttled_by(tasks[0]), Some(groups[1]), "{}", version.name);
         fair.sched_move_task(tasks[0], GroupId::ROOT, 4 * MSEC);
-        assert!(fair.entity(tasks[0]).on_rq && fair.throttled_by(tasks[0]).is_none(), "{}", version.name);
+        assert!(fair.entity(tasks[0]).on_rq && fair.view().throttled_by(tasks[0]).is_none(), "{}", version.name);
         fair.set_user_nice(tasks[1], 5, 4 * MSEC);
-        assert_eq!(fair.throttled_by(tasks[1]), Some(groups[1]), "{}", version.name);
+        assert_eq!(fair.view().throttled_by(tasks[1]), Some(groups[1]), "{}", version.name);
     }
 }
 

@@ -193,12 +193,12 @@ impl Model {
 
     /// Without the model's clock, which is no time of the trace.
     fn queue_view(&self, cpu: CpuId) -> QueueView {
-        QueueView { accounted_ns: None, ..self.fair.queue_view(cpu, |id| self.pid(id)) }
+        QueueView { accounted_ns: None, ..self.fair.view().queue_view(cpu, |id| self.pid(id)) }
     }
 
     /// The row's decisions in the last operation.
     fn decisions_told(&self, time: Nanos) -> Vec<Told> {
-        let decisions = self.fair.decisions.iter().flatten();
+        let decisions = self.fair.log().decisions.iter().flatten();
         let version = self.fair.config.version;
         let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));
         let fair = decisions.filter(|decision| !matches!(decision.verdict, Verdict::Place(..) | Verdict::Pull(..)));

@@ -133,7 +133,7 @@ impl<'a, S: Sink> Session<'a, S> {
     pub fn queue(&self, cpu: CpuId) -> QueueView {
         let name = |task: TaskId| pid(task.0 as Pid);
         let real_time = self.kernel().sched.real_time_view(cpu, name);
-        QueueView { real_time, ..self.kernel().sched.fair.queue_view(cpu, name) }
+        QueueView { real_time, ..self.kernel().sched.fair.view().queue_view(cpu, name) }
     }
 
     /// The groups but the root, by their number in views and decisions: path, or `/autogroup-WORKLOAD`.

@@ -365,8 +365,8 @@ fn answer(spec: &RunSpec, lane: &Lane<'_>, task: &TaskView, turns: &[Turn], past
     let (turn, flags) = (&turns[cpu.index()], lane.session.cpu(cpu));
     let told = |decision: &Decision| tell_alone(decision, spec.kernel.version);
     let fair = &sched.fair;
-    let state = state(task, fair.entity(task.task).sched_delayed, fair.throttled_by(task.task).is_some());
-    let throttled_by = fair.throttled_by(task.task).filter(|_| state == "throttled");
+    let state = state(task, fair.entity(task.task).sched_delayed, fair.view().throttled_by(task.task).is_some());
+    let throttled_by = fair.view().throttled_by(task.task).filter(|_| state == "throttled");
     let real_time = sched.rt.policy(task.task).map(|_| Pool::RealTime);
     let pool = throttled_by.map(Pool::Group).or(real_time);
     let ran = sched.curr(cpu).map(|_| turn.picked.iter().map(told).collect());

@@ -83,7 +83,7 @@ impl FairClass<'_> {
         self.sync(src);
         self.set_task_cpu(task, env.dst, env.now);
         moves.moved.push((task, src));
-        if self.fair.decisions.is_some() {
+        if self.fair.is_recording() {
             self.explain_pull(env, src, task);
         }
     }

@@ -1,17 +1,49 @@
 //! EEVDF's virtual time V, eligibility and lag (`avg_vruntime`, `vruntime_eligible`, `entity_lag`).
 //!
-//! With keys measured from v0 and weights as the version takes them (scaled down up to 6.18, in full from 7.x):
-//! `V = v0 + floor(S / W)`, S = sum of key * w, W = sum of w, both over the tree and the running entity;
-//! an entity is eligible iff `S >= key * W`, which needs no division; its virtual lag is `V - v`. v0 is min_vruntime, or
-//! zero_vruntime, which becomes V whenever V is computed. The 2023 series rounds V towards v0.
-//! Simplified: divisors are 64 bits wide where the kernel cuts them to 32 (over 2 million nice-0 tasks on one CPU).
+//! # Why V is a weighted mean
+//!
+//! Let entity i have weight `w_i` and vruntime `v_i`, let `W` be the sum of all weights, and call `lag_i` the service that
+//! an ideal scheduler, which runs every entity at once at speed `w_i / W`, would have given entity i by now, less what it
+//! received. Virtual time V advances in the ideal scheduler by `1 / W` per unit of real time, so the ideal service since
+//! any moment is `w_i * (change of V)`; the real service is `w_i * (change of v_i)`, because `v_i` advances by `1 / w_i`
+//! per unit of time that the entity runs. Hence `lag_i = w_i * (V - v_i)`. No time is created or lost: what one entity has
+//! received too much, the others miss, and the lags sum to zero. With `sum w_i * (V - v_i) = 0` it follows that
+//!
+//! ```text
+//! V = (sum of w_i * v_i) / W
+//! ```
+//!
+//! Vruntimes are 64-bit numbers that wrap, and `w_i * v_i` would overflow. For any reference point `v0` near them,
+//! `v_i = (v_i - v0) + v0`, so `V = v0 + (sum of w_i * (v_i - v0)) / W`, whose numerator stays small. A queue keeps that
+//! numerator `S` and `W` for the entities in its tree ([`CfsRq::avg_vruntime_add`]); the running entity, whose vruntime
+//! changes all the time, is added when V is asked for ([`CfsRq::average`]). Moving `v0` by `d` changes every key by `-d`
+//! and therefore `S` by `-d * W` ([`CfsRq::update_zero_vruntime`]).
+//!
+//! An entity is *eligible*, that is, it may be picked, if its lag is not negative: `V >= v_i`. Multiplied by W this is
+//! `S >= (v_i - v0) * W`, which needs no division and loses no precision ([`Average::vruntime_eligible`]).
+//!
+//! # Why lag is bounded
+//!
+//! EEVDF never lets an entity run for longer than its request once it is picked, and picks it only while it is eligible.
+//! So an entity can overrun its share by at most one request plus what accounting at ticks adds, and the same holds for
+//! what the others can be ahead of it. A larger lag cannot come from competition on one queue; it comes from rounding,
+//! migration, or a queue whose entities all left. A kernel therefore clamps the lag that an entity keeps over a sleep to
+//! about two slices, or to the longest slice on the queue plus a tick ([`CfsRq::lag_limit`]). Virtual lag is
+//! `vl_i = V - v_i = lag_i / w_i`.
+//!
+//! # Where kernels differ
+//!
+//! Weights are scaled down up to 6.18 and taken in full from 7.x. v0 is min_vruntime, or zero_vruntime, which becomes V
+//! whenever V is computed. The division rounds down, except in the 2023 series, which rounds towards v0. Simplified:
+//! divisors are 64 bits wide where the kernel cuts them to 32 (over 2 million nice-0 tasks on one CPU).
 
+use super::cfs_rq::CfsRq;
+use super::entities::Entities;
 use super::entity::{Entity, EntityId};
-use super::{CfsRq, Fair};
 use crate::features::Feature;
 use crate::weight::{calc_delta_fair, LoadWeight};
-use crate::{Averaging, DelayedLag, LagLimit, ZeroPoint};
-use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+use crate::{Averaging, DelayedLag, KernelConfig, LagLimit, TreeKey, ZeroPoint};
+use schedlab_model::{Nanos, Vruntime};
 
 /// The sums of one queue with the running entity added: what decides who is eligible now.
 #[derive(Clone, Copy)]
@@ -35,9 +67,9 @@ impl Average {
         self.v0.plus(sum.wrapping_div(self.weight))
     }
 
-    /// Whether an entity at `v` is owed service (`vruntime_eligible`).
+    /// `vruntime_eligible`: whether an entity at `v` is owed service, or is owed none and owes none.
     #[inline]
-    pub fn eligible(self, v: Vruntime) -> bool {
+    pub fn vruntime_eligible(self, v: Vruntime) -> bool {
         let key = v.since(self.v0);
         if self.wide {
             return i128::from(self.sum) >= i128::from(key) * i128::from(self.weight);
@@ -46,21 +78,22 @@ impl Average {
     }
 }
 
+/// The sums behind V.
 impl CfsRq {
-    /// A weight as it counts in the sums (`avg_vruntime_weight`); never below 2.
+    /// `avg_vruntime_weight`: a weight as it counts in the sums; never below 2.
     #[inline]
-    pub(super) fn avg_weight(&self, load: LoadWeight) -> i64 {
+    pub(super) fn avg_vruntime_weight(&self, load: LoadWeight) -> i64 {
         (load.weight >> self.averaging.shift).max(2) as i64
     }
 
     /// The queue's sums with the running entity added, if it is still queued.
     #[inline]
-    pub(super) fn average(&self, entities: &[Entity]) -> Average {
+    pub(super) fn average(&self, entities: &Entities) -> Average {
         let (mut sum, mut weight) = (self.avg_vruntime, self.avg_load);
         if self.curr.is_some() {
-            let curr = &entities[self.curr.index()];
+            let curr = &entities[self.curr];
             if curr.on_rq {
-                let counted = self.avg_weight(curr.load);
+                let counted = self.avg_vruntime_weight(curr.load);
                 sum = sum.wrapping_add(self.key(curr.vruntime).wrapping_mul(counted));
                 weight += counted;
             }
@@ -69,10 +102,10 @@ impl CfsRq {
         Average { v0: self.min_vruntime, sum, weight, wide, truncates }
     }
 
-    /// `avg_vruntime_add`.
+    /// `avg_vruntime_add`: `S += w * (v - v0)`, `W += w` for an entity that enters the tree.
     #[inline]
     pub(super) fn avg_vruntime_add(&mut self, se: &Entity) {
-        let weight = self.avg_weight(se.load);
+        let weight = self.avg_vruntime_weight(se.load);
         self.avg_vruntime = self.avg_vruntime.wrapping_add(self.key(se.vruntime).wrapping_mul(weight));
         if self.averaging.slices {
             self.avg_slice = self.avg_slice.wrapping_add(se.slice.wrapping_mul(weight as u64));
@@ -80,10 +113,10 @@ impl CfsRq {
         self.avg_load += weight;
     }
 
-    /// `avg_vruntime_sub`.
+    /// `avg_vruntime_sub`: the reverse, for an entity that leaves the tree.
     #[inline]
     pub(super) fn avg_vruntime_sub(&mut self, se: &Entity) {
-        let weight = self.avg_weight(se.load);
+        let weight = self.avg_vruntime_weight(se.load);
         self.avg_vruntime = self.avg_vruntime.wrapping_sub(self.key(se.vruntime).wrapping_mul(weight));
         if self.averaging.slices {
             self.avg_slice = self.avg_slice.wrapping_sub(se.slice.wrapping_mul(weight as u64));
@@ -91,109 +124,121 @@ impl CfsRq {
         self.avg_load -= weight;
     }
 
-    /// Moves v0 by `delta`; keys change, so the sum does (`avg_vruntime_update`, `update_zero_vruntime`).
+    /// `update_zero_vruntime` (`avg_vruntime_update` in older kernels): moves v0 by `delta`, which changes every key and
+    /// so the sum.
     #[inline]
-    pub(super) fn move_zero(&mut self, delta: i64) {
+    pub(super) fn update_zero_vruntime(&mut self, delta: i64) {
         self.avg_vruntime = self.avg_vruntime.wrapping_sub(self.avg_load.wrapping_mul(delta));
         self.min_vruntime = self.min_vruntime.plus(delta);
     }
 
-    /// Moves v0 right to `vruntime`, never left (`__update_min_vruntime`).
+    /// `__update_min_vruntime`: moves v0 right to `vruntime`, never left.
     #[inline]
-    pub(super) fn raise_min_vruntime(&mut self, vruntime: Vruntime) {
+    fn __update_min_vruntime(&mut self, vruntime: Vruntime) {
         let delta = vruntime.since(self.min_vruntime);
         if delta > 0 {
-            self.move_zero(delta);
+            self.update_zero_vruntime(delta);
         }
     }
-}
 
-impl Fair {
-    /// [`CfsRq::average`].
+    /// `update_min_vruntime`: v0 follows the smallest vruntime of the running and the queued entities, or V where the
+    /// version keeps it there.
     #[inline]
-    pub(super) fn average(&self, rq: usize) -> Average {
-        self.rqs[rq].average(&self.entities)
+    pub(super) fn update_min_vruntime(&mut self, entities: &Entities, config: &KernelConfig) {
+        if config.rules.zero == ZeroPoint::Average || config.has(Feature::MinimalVa) {
+            return self.zero_to_average(entities);
+        }
+        let running = self.running(entities).map(|curr| entities[curr].vruntime);
+        self.follow_minimum(entities, running, config.rules.tree_key);
     }
 
-    /// `curr`, if it is still queued.
+    /// The part of `update_min_vruntime` after the running entity's vruntime is known.
     #[inline]
-    pub(super) fn running(&self, rq: usize) -> Option<EntityId> {
-        let curr = self.rqs[rq].curr;
-        (curr.is_some() && self.se(curr).on_rq).then_some(curr)
+    pub(super) fn follow_minimum(&mut self, entities: &Entities, running: Option<Vruntime>, key: TreeKey) {
+        let queued = match key {
+            TreeKey::Deadline => self.tree.min_value(&entities.nodes),
+            TreeKey::Vruntime => self.tree.first().some().map(|first| entities[first].vruntime),
+        };
+        match (running, queued) {
+            (Some(a), Some(b)) => self.__update_min_vruntime(a.min(b)),
+            (Some(v), None) | (None, Some(v)) => self.__update_min_vruntime(v),
+            (None, None) => {}
+        }
     }
 
-    #[inline(always)]
-    pub(super) fn entity_eligible(&self, rq: usize, se: EntityId) -> bool {
-        self.average(rq).eligible(self.se(se).vruntime)
+    /// Moves v0 to V.
+    #[inline(never)]
+    pub(super) fn zero_to_average(&mut self, entities: &Entities) {
+        let v = self.average(entities).vruntime();
+        self.update_zero_vruntime(v.since(self.min_vruntime));
     }
 
-    /// `task_is_ineligible_on_dst_cpu`: somebody is in the task's group there already, and the task owes service here.
-    pub fn task_is_ineligible_on_dst_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
-        let there = self.group_rq(self.group_of(task), cpu);
-        let id = EntityId::of(task);
-        self.config.has(Feature::PlaceLag)
-            && there.nr_running > 0
-            && !self.entity_eligible(self.se(id).cfs_rq as usize, id)
-    }
-
-    /// V and W, and v0 moved to V where the version does so whenever it computes V (`avg_vruntime`).
+    /// `avg_vruntime`: V and W. Moves v0 to V where the version does so whenever it computes V.
     #[inline]
-    pub(super) fn avg_vruntime_moving(&mut self, rq: usize) -> (Vruntime, i64) {
-        let average = self.average(rq);
+    pub(super) fn avg_vruntime(&mut self, entities: &Entities, config: &KernelConfig) -> (Vruntime, i64) {
+        let average = self.average(entities);
         let v = average.vruntime();
-        if self.rules.zero == ZeroPoint::Average {
-            let q = &mut self.rqs[rq];
-            q.move_zero(v.since(q.min_vruntime));
+        if config.rules.zero == ZeroPoint::Average {
+            self.update_zero_vruntime(v.since(self.min_vruntime));
         }
         (v, average.weight)
     }
+}
 
-    /// `update_entity_lag`: what the entity is owed, saved for its return. Overwrites the protection marker. Whether the
-    /// entity stands elsewhere than that lag says.
+/// Eligibility and lag.
+impl CfsRq {
+    /// `entity_eligible`.
     #[inline(always)]
-    pub(super) fn update_entity_lag(&mut self, rq: usize, id: EntityId) -> bool {
-        let (v, _) = self.avg_vruntime_moving(rq);
-        let mut vlag = self.entity_lag(rq, id, v);
-        if self.rules.delayed_lag == DelayedLag::Heals && self.se(id).sched_delayed {
-            vlag = vlag.max(self.se(id).vlag);
-            if self.config.has(Feature::DelayZero) {
+    pub(super) fn entity_eligible(&self, entities: &Entities, id: EntityId) -> bool {
+        self.average(entities).vruntime_eligible(entities[id].vruntime)
+    }
+
+    /// `update_entity_lag`: saves the service that the entity is owed for its return, over the protection marker. Whether
+    /// that lag differs from where the entity stands.
+    #[inline(always)]
+    pub(super) fn update_entity_lag(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) -> bool {
+        let (v, _) = self.avg_vruntime(entities, config);
+        let mut vlag = self.entity_lag(entities, config, id, v);
+        let se = &mut entities[id];
+        if config.rules.delayed_lag == DelayedLag::Heals && se.sched_delayed {
+            vlag = vlag.max(se.vlag);
+            if config.has(Feature::DelayZero) {
                 vlag = vlag.min(0);
             }
         }
-        let se = self.se_mut(id);
         se.vlag = vlag;
         v.plus(vlag.wrapping_neg()) != se.vruntime
     }
 
-    /// `entity_lag`: V - v within its bound.
+    /// `entity_lag`: `V - v` within its bound.
     #[inline]
-    pub(super) fn entity_lag(&self, rq: usize, id: EntityId, v: Vruntime) -> i64 {
-        let limit = self.entity_lag_limit(rq, id);
-        v.since(self.se(id).vruntime).clamp(-limit, limit)
+    pub(super) fn entity_lag(&self, entities: &Entities, config: &KernelConfig, id: EntityId, v: Vruntime) -> i64 {
+        let limit = self.lag_limit(entities, config, id);
+        v.since(entities[id].vruntime).clamp(-limit, limit)
     }
 
-    /// The largest lag an entity keeps over a sleep, in its virtual time.
+    /// The largest lag that an entity keeps over a sleep, in its virtual time.
     #[inline(always)]
-    pub(super) fn entity_lag_limit(&self, rq: usize, id: EntityId) -> i64 {
-        let se = self.se(id);
-        let wall = match self.rules.lag_limit {
-            LagLimit::OwnSlice => self.tick_nsec.max(2 * se.slice),
-            LagLimit::LongestSlice => self.max_slice(rq) + self.tick_nsec,
+    pub(super) fn lag_limit(&self, entities: &Entities, config: &KernelConfig, id: EntityId) -> i64 {
+        let se = &entities[id];
+        let wall = match config.rules.lag_limit {
+            LagLimit::OwnSlice => config.tick_nsec().max(2 * se.slice),
+            LagLimit::LongestSlice => self.cfs_rq_max_slice(entities) + config.tick_nsec(),
         };
         calc_delta_fair(wall, se.load).min(i64::MAX as u64) as i64
     }
 
     /// `cfs_rq_max_slice`.
     #[inline(never)]
-    fn max_slice(&self, rq: usize) -> Nanos {
-        let running = self.running(rq).map_or(0, |curr| self.se(curr).slice);
-        self.rqs[rq].tree.max_slice(&self.nodes).max(running)
+    fn cfs_rq_max_slice(&self, entities: &Entities) -> Nanos {
+        let running = self.running(entities).map_or(0, |curr| entities[curr].slice);
+        self.tree.max_slice(&entities.nodes).max(running)
     }
 
     /// `cfs_rq_min_slice`.
     #[inline]
-    pub(super) fn min_slice(&self, rq: usize) -> Nanos {
-        let running = self.running(rq).map_or(Nanos::MAX, |curr| self.se(curr).slice);
-        self.rqs[rq].tree.min_slice(&self.nodes).min(running)
+    pub(super) fn cfs_rq_min_slice(&self, entities: &Entities) -> Nanos {
+        let running = self.running(entities).map_or(Nanos::MAX, |curr| entities[curr].slice);
+        self.tree.min_slice(&entities.nodes).min(running)
     }
 }

@@ -1,31 +1,42 @@
-//! Entities somebody would like to run next (`set_next_buddy`, `set_last_buddy`, `set_skip_buddy`).
+//! Entities that the next pick should prefer or skip (`set_next_buddy`, `set_last_buddy`, `set_skip_buddy`).
 
+use super::arena::Arena;
+use super::cfs_rq::CfsRq;
 use super::entity::EntityId;
-use super::{CfsRq, Fair};
 
-impl Fair {
-    /// The task just woken or yielded to, and the groups above it. An idle entity is never a buddy.
-    pub(super) fn set_next_buddy(&mut self, id: EntityId) {
+impl Arena {
+    /// `set_next_buddy`: the task just woken or yielded to, and the groups above it. An idle entity is never a buddy.
+    pub fn set_next_buddy(&mut self, id: EntityId) {
         self.set_buddy(id, |q| &mut q.next);
     }
 
-    /// The task just preempted, and the groups above it.
-    pub(super) fn set_last_buddy(&mut self, id: EntityId) {
+    /// `set_last_buddy`: the task just preempted, and the groups above it.
+    pub fn set_last_buddy(&mut self, id: EntityId) {
         self.set_buddy(id, |q| &mut q.last);
     }
 
-    /// The task that yielded, and the groups above it, idle or not.
-    pub(super) fn set_skip_buddy(&mut self, mut id: EntityId) {
+    /// `set_skip_buddy`: the task that yielded, and the groups above it, idle or not.
+    pub fn set_skip_buddy(&mut self, mut id: EntityId) {
         while id.is_some() {
-            let se = &self.entities[id.index()];
-            self.rqs[se.cfs_rq as usize].skip = id;
+            let se = &self.entities[id];
+            self.rqs[se.rq()].skip = id;
             id = se.parent;
         }
     }
 
+    /// `set_preempt_buddy`: the woken entity becomes the next buddy unless the present one has an earlier deadline.
+    pub fn set_preempt_buddy(&mut self, rq: usize, wakee: EntityId) -> bool {
+        let next = self.rqs[rq].next;
+        if next.is_some() && self.entities[next].deadline.before(self.entities[wakee].deadline) {
+            return false;
+        }
+        self.set_next_buddy(wakee);
+        true
+    }
+
     /// `clear_buddies`: upwards as long as each group is its queue's buddy in the same role.
     #[inline]
-    pub(super) fn clear_buddies(&mut self, rq: usize, id: EntityId) {
+    pub fn clear_buddies(&mut self, rq: usize, id: EntityId) {
         if self.rqs[rq].has_buddy(id) {
             let slots: [fn(&mut CfsRq) -> &mut EntityId; 3] = [|q| &mut q.next, |q| &mut q.last, |q| &mut q.skip];
             for slot in slots {
@@ -34,11 +45,19 @@ impl Fair {
         }
     }
 
+    /// An entity that is picked is no buddy any more, at any level, even if it runs already.
+    pub fn clear_buddies_upwards(&mut self, mut picked: EntityId) {
+        while picked.is_some() {
+            self.clear_buddies(self.entities[picked].rq(), picked);
+            picked = self.entities[picked].parent;
+        }
+    }
+
     #[inline(never)]
     fn clear_buddy(&mut self, mut id: EntityId, slot: fn(&mut CfsRq) -> &mut EntityId) {
         while id.is_some() {
-            let se = &self.entities[id.index()];
-            let buddy = slot(&mut self.rqs[se.cfs_rq as usize]);
+            let se = &self.entities[id];
+            let buddy = slot(&mut self.rqs[se.rq()]);
             if *buddy != id {
                 return;
             }
@@ -49,11 +68,11 @@ impl Fair {
 
     fn set_buddy(&mut self, mut id: EntityId, slot: fn(&mut CfsRq) -> &mut EntityId) {
         while id.is_some() {
-            let se = &self.entities[id.index()];
+            let se = &self.entities[id];
             if !se.on_rq || se.is_idle() {
                 return;
             }
-            *slot(&mut self.rqs[se.cfs_rq as usize]) = id;
+            *slot(&mut self.rqs[se.rq()]) = id;
             id = se.parent;
         }
     }

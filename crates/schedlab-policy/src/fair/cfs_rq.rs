@@ -1,20 +1,26 @@
 //! A runqueue of the fair class (`struct cfs_rq`): one per group and CPU, the root group's being the CPU's own.
+//!
+//! Files beside this one add functions over one queue and the entities on it: [`average`](super::average),
+//! [`place_entity`](super::place_entity), [`pick_eevdf`](super::pick_eevdf), [`protect_slice`](super::protect_slice),
+//! [`charge`](super::charge), [`reweight_entity`](super::reweight_entity). None of them sees another queue.
 
+use super::entities::Entities;
 use super::entity::EntityId;
+use super::is_eevdf;
 use super::tree::{Slices, Tree};
 use crate::group_id::GroupId;
 use crate::pelt::{QueueLoad, Signals};
 use crate::weight::LoadWeight;
-use crate::{Averaging, Resched};
+use crate::{Averaging, KernelConfig, Resched, TreeKey};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
 /// inside every other sum.
 #[derive(Clone, Debug)]
 pub struct CfsRq {
-    /// Whose it is.
+    /// Its CPU.
     pub cpu: CpuId,
-    /// Whose share of the CPU it is.
+    /// Its group.
     pub group: GroupId,
     /// `cpu.idle` of that group.
     pub idle: bool,
@@ -34,13 +40,13 @@ pub struct CfsRq {
     pub throttled: bool,
     /// Throttled queues from here up.
     pub(super) throttle_count: u32,
-    /// What of the group's runtime it has; negative = debt.
+    /// Its local share of the group's runtime; negative = debt.
     pub(super) runtime_remaining: i64,
     /// When it was throttled.
     pub(super) throttled_at: Nanos,
-    /// Since when somebody in it has been kept from running, which is what `throttled_time` counts.
+    /// Since when a task on it has been kept from running, which is what `throttled_time` counts.
     pub(super) throttled_clock: Option<Nanos>,
-    /// When its runtime is void, and of which refill it is (5.2).
+    /// When its runtime is void, and to which refill it belongs (5.2).
     pub(super) runtime_expires: Nanos,
     pub(super) expires_seq: u32,
     /// Throttled tasks, the latest first (6.18 and later).
@@ -66,7 +72,7 @@ pub struct CfsRq {
     pub(super) most_recent: EntityId,
     pub(super) least_recent: EntityId,
     pub(super) resched: Resched,
-    /// The CPU's slice-end timer is running; told by whoever keeps it, on the CPU's own queue.
+    /// The CPU's slice-end timer is running; kept on the CPU's own queue by the owner of the timer.
     pub(super) hrtick_active: bool,
 }
 
@@ -125,11 +131,18 @@ impl CfsRq {
         self.nr_running > 0 && self.nr_running == self.idle_nr_running
     }
 
+    /// A vruntime as distance from v0 (`entity_key`).
+    #[inline]
+    #[must_use]
+    pub fn key(&self, vruntime: Vruntime) -> i64 {
+        vruntime.since(self.min_vruntime)
+    }
+
     /// `update_cfs_rq_load_avg`.
     #[inline(always)]
-    pub(super) fn update_load(&mut self, now: Nanos, signals: &Signals) -> bool {
+    pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, signals: &Signals) -> bool {
         let state = (self.load.scaled(), self.runnable(signals), self.curr.is_some());
-        self.pelt.update(now, state, signals)
+        self.pelt.update_cfs_rq_load_avg(now, state, signals)
     }
 
     /// Tasks below that count in the runnable signal.
@@ -139,23 +152,77 @@ impl CfsRq {
         u64::from(self.h_nr_running - delayed)
     }
 
-    /// A vruntime as distance from v0 (`entity_key`).
+    /// `curr`, if it is still queued.
     #[inline]
-    #[must_use]
-    pub fn key(&self, vruntime: Vruntime) -> i64 {
-        vruntime.since(self.min_vruntime)
+    pub(super) fn running(&self, entities: &Entities) -> Option<EntityId> {
+        (self.curr.is_some() && entities[self.curr].on_rq).then_some(self.curr)
     }
 
-    /// Every place where it names an entity.
+    /// Time of the last charge to the running entity: the clock of calls without a time of their own.
+    pub(super) fn last_charge(&self, entities: &Entities) -> Nanos {
+        self.curr.some().map_or(0, |curr| entities[curr].exec_start)
+    }
+
+    /// Every link to an entity.
     pub(super) fn links(&mut self) -> [&mut EntityId; 8] {
         let [root, first] = self.tree.links();
         let [recent, old] = [&mut self.most_recent, &mut self.least_recent];
         [root, first, &mut self.curr, &mut self.next, &mut self.last, &mut self.skip, recent, old]
     }
 
-    /// Whether the entity is one of them.
+    /// Whether the entity is one of the buddies.
     #[inline]
     pub(super) fn has_buddy(&self, se: EntityId) -> bool {
         self.next == se || self.last == se || self.skip == se
+    }
+
+    /// `__enqueue_entity`: into the tree, and into the sums behind V.
+    #[inline(always)]
+    pub(super) fn __enqueue_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) {
+        let se = &entities[id];
+        let slice = se.slice;
+        let (key, value) = if is_eevdf(config) {
+            self.avg_vruntime_add(se);
+            match config.rules.tree_key {
+                TreeKey::Deadline => (se.deadline, se.vruntime),
+                TreeKey::Vruntime => (se.vruntime, se.deadline),
+            }
+        } else {
+            (se.vruntime, se.vruntime)
+        };
+        self.tree.rb_add_augmented_cached(&mut entities.nodes, id, key, value, slice);
+    }
+
+    /// `__dequeue_entity`: out of both.
+    #[inline(always)]
+    pub(super) fn __dequeue_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) {
+        self.tree.rb_erase_augmented_cached(&mut entities.nodes, id);
+        if is_eevdf(config) {
+            self.avg_vruntime_sub(&entities[id]);
+        }
+    }
+
+    /// `account_entity_enqueue`.
+    #[inline]
+    pub(super) fn account_entity_enqueue(&mut self, entities: &Entities, signals: &Signals, id: EntityId) {
+        let se = &entities[id];
+        if signals.runnable_load {
+            self.pelt.enqueue_runnable_load_avg(&se.avg, se.load.scaled());
+        }
+        self.load.weight += se.load.weight;
+        self.nr_running += 1;
+        self.idle_nr_running += u32::from(se.is_idle());
+    }
+
+    /// `account_entity_dequeue`.
+    #[inline]
+    pub(super) fn account_entity_dequeue(&mut self, entities: &Entities, signals: &Signals, id: EntityId) {
+        let se = &entities[id];
+        if signals.runnable_load {
+            self.pelt.dequeue_runnable_load_avg(&se.avg, se.load.scaled());
+        }
+        self.load.weight -= se.load.weight;
+        self.nr_running -= 1;
+        self.idle_nr_running -= u32::from(se.is_idle());
     }
 }

@@ -19,7 +19,7 @@ impl FairClass<'_> {
     /// After anything that may have changed the CPU's queue or recorded a decision.
     #[inline(always)]
     pub(crate) fn sync(&mut self, cpu: CpuId) {
-        let q = &self.fair.rqs[cpu.index()];
+        let q = self.fair.rq(cpu);
         self.core.rqs[cpu.index()].sched_idle = q.idle_h_nr_running;
         self.core.set_nr_running(cpu, self.fair.class, q.h_nr_running);
         if self.core.is_recording() {
@@ -29,8 +29,9 @@ impl FairClass<'_> {
 
     #[cold]
     pub(crate) fn drain_log(&mut self) {
-        let decisions = self.fair.decisions.as_mut().map(std::mem::take).unwrap_or_default();
-        let mut views = self.fair.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
+        let log = self.fair.log_mut();
+        let decisions = log.decisions.as_mut().map(std::mem::take).unwrap_or_default();
+        let mut views = log.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
         decisions.into_iter().for_each(|decision| self.core.log.push(decision, views.next()));
     }
 
@@ -266,7 +267,7 @@ impl SchedClass for Fair {
     }
 
     fn clock_updated(&self, cpu: CpuId) -> Nanos {
-        self.seen(cpu)
+        self.updated_to(cpu)
     }
 
     fn idle_changed(&mut self, core: &mut Core, cpu: CpuId, idle: bool, now: Nanos) {
@@ -312,12 +313,13 @@ impl SchedClass for Fair {
     }
 
     fn set_log(&mut self, _: &mut Core, on: bool, views: bool) {
-        self.decisions = on.then(Vec::new);
-        self.views = (on && views).then(Vec::new);
+        let log = self.log_mut();
+        log.decisions = on.then(Vec::new);
+        log.views = (on && views).then(Vec::new);
     }
 
     fn view(&self, _: &Core, view: &mut QueueView) {
         let queued = std::mem::take(&mut view.real_time);
-        *view = QueueView { real_time: queued, ..self.queue_view(CpuId(view.cpu), view_pid) };
+        *view = QueueView { real_time: queued, ..Fair::view(self).queue_view(CpuId(view.cpu), view_pid) };
     }
 }

@@ -1,8 +1,8 @@
 //! A schedulable entity (`struct sched_entity`): a task, or a group on one CPU.
 
 use crate::pelt::SchedAvg;
-use crate::weight::LoadWeight;
-use crate::FairPolicy;
+use crate::weight::{LoadWeight, NICE_0_LOAD};
+use crate::{FairPolicy, KernelConfig};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// An entity of one kernel. A task's is its [`TaskId`]; groups' are beyond every task's and may be renumbered.
@@ -33,6 +33,12 @@ impl EntityId {
         self != EntityId::NIL
     }
 
+    /// The entity, unless NIL.
+    #[inline]
+    pub(super) fn some(self) -> Option<EntityId> {
+        self.is_some().then_some(self)
+    }
+
     /// The task; meaningful only for task entities.
     #[inline]
     pub(super) fn task_id(self) -> TaskId {
@@ -56,7 +62,7 @@ pub struct Entity {
     pub vruntime: Vruntime,
     /// Virtual deadline; relative to vruntime while `rel_deadline`.
     pub deadline: Vruntime,
-    /// Virtual lag while off the queue; while running the RUN_TO_PARITY marker, a copy of the deadline (to
+    /// Virtual lag while off the queue; while running the RUN_TO_PARITY marker, a copy of the deadline (up to
     /// 6.12), or the end of the protection (6.18).
     pub vlag: i64,
     /// Up to where the running entity is protected (7.x).
@@ -83,7 +89,8 @@ pub struct Entity {
     pub(super) runnable: u32,
     /// Nice value.
     pub nice: i8,
-    /// The one that `p->prio` stands for: another where SCHED_IDLE was asked for with a nice value, which is not kept.
+    /// The nice value that `p->prio` stands for. It differs from `nice` where SCHED_IDLE was requested together with a
+    /// nice value, which the kernel does not keep.
     pub(super) prio: i8,
     /// latency-nice value (2023 series).
     pub latency_nice: i8,
@@ -97,40 +104,69 @@ pub struct Entity {
     pub rel_deadline: bool,
     /// `slice` is its own (`sched_attr.sched_runtime`, latency-nice), not base_slice.
     pub custom_slice: bool,
-    /// It waits in its queue's limbo (6.18 and later).
+    /// It waits in the limbo list of its queue (6.18 and later).
     pub throttled: bool,
-    /// It must leave before it runs in user mode again.
+    /// It must leave the queue before it runs in user mode again.
     pub(super) throttle_work: bool,
-    /// Dequeued to sleep and not re-homed since: a CFS vruntime is still absolute, on the scale of `cpu`'s queue.
+    /// Dequeued to sleep and not moved to another CPU since: a CFS vruntime is still absolute, on the scale of `cpu`'s
+    /// queue.
     pub asleep: bool,
     /// Load tracking.
     pub avg: SchedAvg,
 }
 
 impl Entity {
-    /// `entity_is_task`.
+    /// An entity that is not queued and weighs as nice 0.
+    pub(super) fn blank(cpu: CpuId, config: &KernelConfig) -> Entity {
+        let zero = Vruntime(0);
+        Entity {
+            load: LoadWeight::of_sum(NICE_0_LOAD).dividing(config.rules.delta_divides),
+            vruntime: zero,
+            deadline: zero,
+            vlag: 0,
+            vprot: zero,
+            slice: config.knobs.base_slice,
+            exec_start: 0,
+            sum_exec_runtime: 0,
+            prev_sum_exec_runtime: 0,
+            cpu,
+            cfs_rq: cpu.0,
+            parent: EntityId::NIL,
+            my_q: None,
+            depth: 0,
+            nice: 0,
+            prio: 0,
+            latency_nice: 0,
+            policy: FairPolicy::Normal,
+            on_rq: false,
+            sched_delayed: false,
+            rel_deadline: false,
+            custom_slice: false,
+            asleep: false,
+            throttled: false,
+            throttle_work: false,
+            runnable: 1,
+            avg: SchedAvg::default(),
+        }
+    }
+
+    /// Whether it is a task (`entity_is_task`).
     #[inline]
     #[must_use]
     pub fn is_task(&self) -> bool {
         self.my_q.is_none()
     }
 
-    /// `se_is_idle`.
+    /// Whether it is a SCHED_IDLE task or the entity of an idle group (`se_is_idle`).
     #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.policy == FairPolicy::Idle
     }
 
-    /// Whether the protection marker of the running entity is intact.
+    /// The queue it is on or was last on.
     #[inline]
-    pub(super) fn marked(&self) -> bool {
-        self.vlag as u64 == self.deadline.0
-    }
-
-    /// Sets the protection marker.
-    #[inline]
-    pub(super) fn mark(&mut self) {
-        self.vlag = self.deadline.0 as i64;
+    pub(super) fn rq(&self) -> usize {
+        self.cfs_rq as usize
     }
 }

@@ -1,158 +1,165 @@
-//! Recording why a decision fell, when somebody asked.
+//! Recording why a decision was made, if that is asked for.
 //!
 //! Every level of the hierarchy decides for itself and is recorded so: a pick is one record per level from the root
 //! down, the last of which names the task.
 
-use super::entity::EntityId;
-use super::Fair;
+use super::cfs_rq::CfsRq;
+use super::entities::Entities;
+use super::entity::{Entity, EntityId};
+use super::is_eevdf;
+use super::queues::Queues;
+use super::snapshot::QueueView;
 use crate::decision::{Decision, During, Verdict};
 use crate::features::Feature;
-use crate::group_id::GroupId;
 use crate::Resched;
-use schedlab_model::{Nanos, Pid, TaskId};
+use schedlab_model::{Nanos, Pid, TaskId, Vruntime};
 
-impl Fair {
-    /// Appends a decision. Callers test `decisions.is_some()` first, so that a run without costs one branch.
-    #[cold]
-    pub(super) fn explain(
-        &mut self,
-        rq: usize,
-        now: Nanos,
-        verdict: Verdict,
-        rule: &'static str,
-        feature: Option<Feature>,
-        compared: Compared,
-    ) {
-        self.explain_by(rq, now, verdict, EntityId::NIL, (rule, feature), compared);
-    }
+/// The decisions recorded so far.
+#[derive(Clone, Debug, Default)]
+pub struct DecisionLog {
+    /// Decisions with their reasons; `None` while they are not recorded. The caller that switched recording on drains
+    /// them.
+    pub decisions: Option<Vec<Decision>>,
+    /// The CPU's queue as it stood at each decision, if asked for; tasks by their index.
+    pub views: Option<Vec<QueueView>>,
+}
 
-    /// The same about a task that `entity` stands for.
-    #[cold]
-    pub(super) fn explain_by(
-        &mut self,
-        rq: usize,
-        now: Nanos,
-        verdict: Verdict,
-        entity: EntityId,
-        (rule, feature): (&'static str, Option<Feature>),
-        compared: Compared,
-    ) {
-        let (cpu, queue, asked) = (self.rqs[rq].cpu, self.rqs[rq].group, self.rqs[self.root_of(rq)].resched);
-        let by = self.stands_for(entity);
-        let decision = Decision::outside(now, cpu, verdict, rule, feature, compared);
-        self.record(Decision { queue, by, asked, ..decision });
-    }
-
-    /// The group an entity stands for.
-    pub(super) fn stands_for(&self, id: EntityId) -> Option<GroupId> {
-        let below = id.is_some().then(|| self.se(id).my_q).flatten()?;
-        Some(self.rqs[below as usize].group)
-    }
-
-    /// An entity was picked.
-    #[cold]
-    pub(super) fn explain_pick(
-        &mut self,
-        rq: usize,
-        picked: EntityId,
-        rule: (&'static str, Option<Feature>),
-        compared: Compared,
-        now: Nanos,
-    ) {
-        let verdict = self.stands_for(picked).map_or(Verdict::Pick(picked.task_id()), Verdict::PickGroup);
-        self.explain_by(rq, now, verdict, EntityId::NIL, rule, compared);
-    }
-
-    /// The turn of the running task ended, because its own or a group's entity has run enough.
-    #[cold]
-    pub(super) fn explain_end(
-        &mut self,
-        rq: usize,
-        curr: EntityId,
-        rule: (&'static str, Option<Feature>),
-        compared: Compared,
-        now: Nanos,
-    ) {
-        // While a task is being put nobody is current below: the turn is over already.
-        if let Some(task) = self.leaf(self.root_of(rq)).task() {
-            self.explain_by(rq, now, Verdict::Expire(task), curr, rule, compared);
-        }
-    }
-
-    /// Appends a decision, and the CPU's queue as it stands if that is asked for too.
-    #[cold]
-    pub(crate) fn record(&mut self, decision: Decision) {
-        let Some(log) = &mut self.decisions else { return };
-        log.push(decision);
-        if self.views.is_some() {
-            let view = self.queue_view(decision.cpu, |task: TaskId| task.0 as Pid);
-            self.views.get_or_insert_default().push(view);
-        }
-    }
-
-    /// How many decisions have been recorded; [`Fair::fell_during`] takes it.
+impl DecisionLog {
+    /// How many decisions have been recorded; [`DecisionLog::set_during`] takes the number.
     #[inline]
-    pub(super) fn recorded(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.decisions.as_ref().map_or(0, Vec::len)
     }
 
-    /// The decisions since `from` fell in this call, which left the CPU with its present wish. Whether there were any.
+    /// The decisions from number `from` on were made in this call, which left the CPU with this request. Whether there
+    /// were any.
     #[cold]
-    pub(super) fn fell_during(&mut self, from: usize, during: During, asked: Resched) -> bool {
+    pub(super) fn set_during(&mut self, from: usize, during: During, asked: Resched) -> bool {
         let since = self.decisions.as_mut().and_then(|log| log.get_mut(from..)).unwrap_or_default();
         since.iter_mut().for_each(|decision| (decision.during, decision.asked) = (during, asked));
         !since.is_empty()
     }
-
-    /// A tick left the running task alone although others wait: at every level where they do.
-    #[cold]
-    pub(super) fn explain_stay(&mut self, task: TaskId, now: Nanos) {
-        let mut id = EntityId::of(task);
-        while id.is_some() {
-            let rq = self.se(id).cfs_rq as usize;
-            if self.rqs[rq].nr_running > 1 {
-                let (rule, compared) = self.why_it_stays(rq, id);
-                self.explain_by(rq, now, Verdict::Stay(task), id, (rule, None), compared);
-            }
-            id = self.se(id).parent;
-        }
-    }
-
-    fn why_it_stays(&self, rq: usize, id: EntityId) -> (&'static str, Compared) {
-        let se = self.se(id);
-        let ran = (se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64;
-        let (key, deadline) = (self.rqs[rq].key(se.vruntime), self.rqs[rq].key(se.deadline));
-        let min_granularity = self.config.knobs.min_granularity as i64;
-        match () {
-            () if self.eevdf && !self.rules.expiry_reschedules => {
-                ("still the earliest eligible deadline", [("vruntime", key), ("deadline", deadline)])
-            }
-            () if self.eevdf => ("slice not used up", [("vruntime", key), ("deadline", deadline)]),
-            () if ran < min_granularity => {
-                ("ran less than min_granularity", [("ran", ran), ("min_granularity", min_granularity)])
-            }
-            () => ("slice not used up", [("ran", ran), ("slice", self.sched_slice(rq, id) as i64)]),
-        }
-    }
-
-    /// Two entities' vruntimes as distances from the queue's minimum, for a decision's numbers; an entity that is missing,
-    /// or the first one again, has none.
-    #[cold]
-    pub(super) fn vruntimes(&self, rq: usize, a: (&'static str, EntityId), b: (&'static str, EntityId)) -> Compared {
-        named(a, b, |id| self.rqs[rq].key(self.se(id).vruntime))
-    }
-
-    /// Two entities' deadlines likewise.
-    #[cold]
-    pub(super) fn deadlines(&self, rq: usize, a: (&'static str, EntityId), b: (&'static str, EntityId)) -> Compared {
-        named(a, b, |id| self.rqs[rq].key(self.se(id).deadline))
-    }
 }
 
-fn named(a: (&'static str, EntityId), b: (&'static str, EntityId), key: impl Fn(EntityId) -> i64) -> Compared {
-    let number = |(name, id): (&'static str, EntityId)| if id.is_some() { (name, key(id)) } else { ("", 0) };
-    [number(a), if a.1 == b.1 { ("", 0) } else { number(b) }]
+/// Why a decision was made.
+#[derive(Clone, Copy)]
+pub(super) struct Reason {
+    pub rule: &'static str,
+    /// The feature that made the difference.
+    pub feature: Option<Feature>,
+    pub compared: Compared,
 }
 
 /// The numbers of a decision.
 pub(super) type Compared = [(&'static str, i64); 2];
+
+impl Queues {
+    /// Whether decisions are recorded. Callers test it first, so that a run without costs one branch.
+    #[inline]
+    pub fn is_recording(&self) -> bool {
+        self.log.decisions.is_some()
+    }
+
+    /// Appends a decision, and the CPU's queue as it stands if that is asked for too.
+    #[cold]
+    pub fn record(&mut self, decision: Decision) {
+        let Some(decisions) = &mut self.log.decisions else { return };
+        decisions.push(decision);
+        if self.log.views.is_some() {
+            let view = self.view().queue_view(decision.cpu, |task: TaskId| task.0 as Pid);
+            self.log.views.get_or_insert_default().push(view);
+        }
+    }
+
+    /// Records a decision taken from queue `rq`.
+    #[cold]
+    pub fn explain(&mut self, rq: usize, now: Nanos, verdict: Verdict, reason: Reason) {
+        self.explain_by(rq, now, verdict, EntityId::NIL, reason);
+    }
+
+    /// The same about a task that `entity` stands for on that queue.
+    #[cold]
+    pub fn explain_by(&mut self, rq: usize, now: Nanos, verdict: Verdict, entity: EntityId, reason: Reason) {
+        let (q, root) = (&self.arena.rqs[rq], &self.arena.rqs[self.arena.root_of(rq)]);
+        let (cpu, queue, asked, by) = (q.cpu, q.group, root.resched, self.arena.stands_for(entity));
+        let decision = Decision::outside(now, cpu, verdict, reason.rule, reason.feature, reason.compared);
+        self.record(Decision { queue, by, asked, ..decision });
+    }
+
+    /// An entity was picked.
+    #[cold]
+    pub fn explain_pick(&mut self, rq: usize, picked: EntityId, reason: Reason, now: Nanos) {
+        let group = self.arena.stands_for(picked);
+        self.explain(rq, now, group.map_or(Verdict::Pick(picked.task_id()), Verdict::PickGroup), reason);
+    }
+
+    /// The turn of the running task ended, because its own or a group's entity has run enough.
+    #[cold]
+    pub fn explain_end(&mut self, rq: usize, curr: EntityId, reason: Reason, now: Nanos) {
+        // While a task is being put there is no current one below: the turn is over already.
+        if let Some(task) = self.arena.leaf(self.arena.root_of(rq)).task() {
+            self.explain_by(rq, now, Verdict::Expire(task), curr, reason);
+        }
+    }
+
+    /// A tick let the running task continue although others wait: at every level where they do.
+    #[cold]
+    pub fn explain_stay(&mut self, task: TaskId, now: Nanos) {
+        let mut id = EntityId::of(task);
+        while id.is_some() {
+            let rq = self.arena.entities[id].rq();
+            if self.arena.rqs[rq].nr_running > 1 {
+                let reason = self.reason_to_stay(rq, id);
+                self.explain_by(rq, now, Verdict::Stay(task), id, reason);
+            }
+            id = self.arena.entities[id].parent;
+        }
+    }
+
+    fn reason_to_stay(&self, rq: usize, id: EntityId) -> Reason {
+        let (q, se) = (&self.arena.rqs[rq], &self.arena.entities[id]);
+        let ran = (se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64;
+        let keys = [("vruntime", q.key(se.vruntime)), ("deadline", q.key(se.deadline))];
+        let min_granularity = self.config.knobs.min_granularity as i64;
+        let (rule, compared) = match is_eevdf(&self.config) {
+            true if !self.config.rules.expiry_reschedules => ("still the earliest eligible deadline", keys),
+            true => ("slice not used up", keys),
+            false if ran < min_granularity => {
+                ("ran less than min_granularity", [("ran", ran), ("min_granularity", min_granularity)])
+            }
+            false => {
+                let slice = self.arena.sched_slice(&self.config, rq, id) as i64;
+                ("slice not used up", [("ran", ran), ("slice", slice)])
+            }
+        };
+        Reason { rule, feature: None, compared }
+    }
+}
+
+impl CfsRq {
+    /// Two entities' vruntimes as distances from the queue's zero point, for a decision's numbers; an entity that is
+    /// missing, or the first one again, has none.
+    #[cold]
+    pub(super) fn vruntimes(&self, entities: &Entities, named: [(&'static str, EntityId); 2]) -> Compared {
+        self.keys(entities, named, |se| se.vruntime)
+    }
+
+    /// Two entities' deadlines likewise.
+    #[cold]
+    pub(super) fn deadlines(&self, entities: &Entities, named: [(&'static str, EntityId); 2]) -> Compared {
+        self.keys(entities, named, |se| se.deadline)
+    }
+
+    fn keys(
+        &self,
+        entities: &Entities,
+        [a, b]: [(&'static str, EntityId); 2],
+        of: impl Fn(&Entity) -> Vruntime,
+    ) -> Compared {
+        let number = |(name, id): (&'static str, EntityId)| match id.some() {
+            Some(id) => (name, self.key(of(&entities[id]))),
+            None => ("", 0),
+        };
+        [number(a), if a.1 == b.1 { ("", 0) } else { number(b) }]
+    }
+}

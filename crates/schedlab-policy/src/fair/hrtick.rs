@@ -1,9 +1,12 @@
 //! When the slice-end timer should fire (HRTICK: `hrtick_start_fair`, `task_tick_fair` with `queued`).
 //!
 //! Up to 6.18 when the slice, counted from the pick, is used up; 7.x when the deadline is reached:
-//! `(d - v) * w / 1024`. Simplified: 7.x stretches that by the share of time interrupts take.
+//! `(d - v) * w / 1024`. Simplified: 7.x stretches that by the share of time that interrupts take.
 
 use super::entity::EntityId;
+use super::explain::Reason;
+use super::is_eevdf;
+use super::queues::Queues;
 use super::Fair;
 use crate::decision::During;
 use crate::features::Feature;
@@ -14,7 +17,7 @@ use schedlab_model::{CpuId, Nanos, USEC};
 /// What the timer of a CPU should do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hrtick {
-    /// Nobody competes: no timer.
+    /// Nothing else is runnable: no timer.
     Off,
     /// Fire after so long, then call [`Fair::hrtick_expired`].
     After(Nanos),
@@ -26,14 +29,14 @@ pub enum Hrtick {
 const SHORTEST: Nanos = 10 * USEC;
 
 impl Fair {
-    /// `hrtick_start_fair`, to be asked at every pick.
+    /// `hrtick_start_fair`, to be called at every pick.
     #[must_use]
     pub fn hrtick_start(&self, cpu: CpuId) -> Hrtick {
-        let curr = self.leaf(cpu.index());
+        let curr = self.queues.arena.leaf(cpu.index());
         if curr.is_nil() || self.rq(cpu).h_nr_running <= 1 {
             return Hrtick::Off;
         }
-        match self.slice_left(self.se(curr).cfs_rq as usize, curr) {
+        match self.queues.slice_left(curr) {
             left if left < 0 => Hrtick::Now,
             left => Hrtick::After(SHORTEST.max(left as Nanos)),
         }
@@ -43,9 +46,10 @@ impl Fair {
     /// queue only while that is short enough for slices to change (`sched_nr_latency`).
     #[must_use]
     pub fn hrtick_update(&self, cpu: CpuId) -> Option<Hrtick> {
-        let curr = self.leaf(cpu.index());
-        let full = !self.eevdf && curr.is_some() && {
-            let nr_running = self.rqs[self.se(curr).cfs_rq as usize].nr_running;
+        let arena = &self.queues.arena;
+        let curr = arena.leaf(cpu.index());
+        let full = !is_eevdf(&self.config) && curr.is_some() && {
+            let nr_running = arena.rqs[arena.entities[curr].rq()].nr_running;
             u64::from(nr_running) >= self.config.knobs.nr_latency
         };
         (!full).then(|| self.hrtick_start(cpu))
@@ -53,42 +57,46 @@ impl Fair {
 
     /// Whether the timer of the CPU is running: up to 6.3 the tick then leaves the slice to it (unless DOUBLE_TICK).
     pub fn set_hrtick_active(&mut self, cpu: CpuId, active: bool) {
-        self.rqs[cpu.index()].hrtick_active = active;
+        self.queues.arena.rqs[cpu.index()].hrtick_active = active;
     }
 
     /// The timer fired: its tick reschedules whatever is left of the slice.
     pub fn hrtick_expired(&mut self, cpu: CpuId, now: Nanos) -> Resched {
-        let rq = cpu.index();
-        let curr = self.leaf(rq);
+        let (root, queues) = (cpu.index(), &mut self.queues);
+        let curr = queues.arena.leaf(root);
         if curr.is_some() {
-            self.account_levels(curr, now);
-            match self.rules.hrtick_full {
-                false => self.resched_curr_lazy(rq),
-                true => self.resched_curr(rq),
+            queues.account_levels(curr, now);
+            match queues.config.rules.hrtick_full {
+                false => queues.resched_curr_lazy(root),
+                true => queues.resched_curr(root),
             }
-            if self.decisions.is_some() {
-                self.explain_hrtick(rq, now);
+            if queues.is_recording() {
+                queues.explain_hrtick(root, now);
             }
         }
-        self.rqs[rq].resched
+        queues.arena.rqs[root].resched
     }
+}
 
-    #[cold]
-    fn explain_hrtick(&mut self, rq: usize, now: Nanos) {
-        let (curr, before) = (self.rqs[rq].curr, self.recorded());
-        let compared = self.deadlines(rq, ("current deadline", curr), ("next deadline", self.rqs[rq].tree.first()));
-        let feature = Some(Feature::Hrtick);
-        self.explain_end(rq, curr, ("slice-end timer", feature), compared, now);
-        self.fell_during(before, During::Hrtick, self.rqs[rq].resched);
-    }
-
-    fn slice_left(&self, rq: usize, curr: EntityId) -> i64 {
-        let se = self.se(curr);
-        if self.rules.hrtick == HrtickRule::Deadline {
+impl Queues {
+    fn slice_left(&self, curr: EntityId) -> i64 {
+        let se = &self.arena.entities[curr];
+        if self.config.rules.hrtick == HrtickRule::Deadline {
             let left = i128::from(se.deadline.since(se.vruntime)) * i128::from(se.load.weight);
             return left.div_euclid(i128::from(NICE_0_LOAD)).clamp(-1, i128::from(i64::MAX)) as i64;
         }
-        let slice = if self.eevdf { se.slice } else { self.sched_slice(rq, curr) };
+        let slice = self.view().slice_on(se.rq(), curr);
         (slice as i64).wrapping_sub((se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64)
+    }
+
+    #[cold]
+    fn explain_hrtick(&mut self, root: usize, now: Nanos) {
+        let (q, before) = (&self.arena.rqs[root], self.log.len());
+        let curr = q.curr;
+        let named = [("current deadline", curr), ("next deadline", q.tree.first())];
+        let compared = q.deadlines(&self.arena.entities, named);
+        let reason = Reason { rule: "slice-end timer", feature: Some(Feature::Hrtick), compared };
+        self.explain_end(root, curr, reason, now);
+        self.log.set_during(before, During::Hrtick, self.arena.rqs[root].resched);
     }
 }

@@ -1,13 +1,17 @@
-//! Putting a task or a queue into a recorded state, for a replay that starts in the middle of a kernel's life.
+//! Putting a task or a queue into a recorded state, for a replay that starts in the middle of a kernel's life. Nothing here
+//! is a rule of the scheduler.
 
-use super::entity::EntityId;
-use super::load::BOOT;
-use super::{Fair, GroupId, GroupShares};
+use super::arena::Arena;
+use super::entity::{Entity, EntityId};
+use super::load_avg::BOOT;
+use super::task_group_files::GroupShares;
+use crate::group_id::GroupId;
 use crate::pelt::SchedAvg;
 use crate::weight::LoadWeight;
+use crate::KernelConfig;
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
-/// What a trace can tell of an entity.
+/// What a trace can show of an entity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskState {
     /// `se.vruntime`.
@@ -20,7 +24,7 @@ pub struct TaskState {
     pub slice: Nanos,
 }
 
-/// What a trace can tell of a load average.
+/// What a trace can show of a load average.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoadState {
     /// `avg.load_avg`.
@@ -34,7 +38,7 @@ pub struct LoadState {
 }
 
 impl LoadState {
-    fn give(self, avg: &mut SchedAvg) {
+    fn write_to(self, avg: &mut SchedAvg) {
         (avg.load_avg, avg.load_sum) = (self.load_avg, self.load_sum);
         // 0: on no queue.
         let attached = self.last_update_time != 0;
@@ -43,96 +47,114 @@ impl LoadState {
     }
 }
 
-impl Fair {
-    /// The task's state as a trace would show it.
-    #[must_use]
-    pub fn task_state(&self, task: TaskId) -> TaskState {
-        let se = self.entity(task);
-        TaskState { vruntime: se.vruntime, deadline: se.deadline, vlag: se.vlag, slice: se.slice }
+/// What a trace can show of the entity that stands for a group on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupState {
+    /// As of a task.
+    pub state: TaskState,
+    /// `se.load.weight`.
+    pub weight: u64,
+    /// `se.exec_start`, if known.
+    pub exec_start: Option<Nanos>,
+}
+
+/// What a trace can show of a queue's contribution to the load of its group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contribution {
+    /// `cfs_rq->tg_load_avg_contrib`.
+    pub tg_load_avg_contrib: u64,
+    /// `cfs_rq->last_update_tg_load_avg`.
+    pub last_update_tg_load_avg: Nanos,
+    /// `tg->load_avg`, over all CPUs.
+    pub load_avg: i64,
+}
+
+/// A writer of the class's state.
+pub struct Restore<'a> {
+    pub(super) arena: &'a mut Arena,
+    pub(super) config: &'a KernelConfig,
+}
+
+impl Restore<'_> {
+    /// Overwrites a task's state, wherever the task is; sums and queue order follow.
+    pub fn task(&mut self, task: TaskId, state: TaskState) {
+        self.entity(EntityId::of(task), state);
     }
 
-    /// Overwrites it, wherever the task is; sums and queue order follow.
-    pub fn restore_task(&mut self, task: TaskId, state: TaskState) {
-        let id = EntityId::of(task);
-        let rq = self.se(id).cfs_rq as usize;
-        let queued = self.se(id).on_rq && self.rqs[rq].curr != id;
+    /// The same of the entity that stands for a group on a CPU, with its weight there. The root has none: nothing happens.
+    pub fn group(&mut self, group: GroupId, cpu: CpuId, state: GroupState) {
+        let Some(id) = self.arena.entity_on(group, cpu.index()).some() else { return };
+        let load = LoadWeight::of_sum(state.weight).dividing(self.config.rules.delta_divides);
+        let (q, se) = (&mut self.arena.rqs[self.arena.entities[id].rq()], &mut self.arena.entities[id]);
+        let queued = se.on_rq && q.curr != id;
         if queued {
-            self.tree_erase(rq, id);
+            q.__dequeue_entity(&mut self.arena.entities, self.config, id);
         }
-        let se = self.se_mut(id);
-        (se.vruntime, se.deadline, se.vlag, se.slice) = (state.vruntime, state.deadline, state.vlag, state.slice);
-        if queued {
-            self.tree_insert(rq, id);
-        }
-    }
-
-    /// The same of the entity that stands for a group on a CPU, with its weight there and up to when it was charged.
-    pub fn restore_group(
-        &mut self,
-        group: GroupId,
-        cpu: CpuId,
-        state: TaskState,
-        (weight, exec_start): (u64, Option<Nanos>),
-    ) {
-        let id = self.entity_of_queue(self.group_queue(group, cpu));
-        if id.is_nil() {
-            return;
-        }
-        let rq = self.se(id).cfs_rq as usize;
-        let (on_rq, queued) = (self.se(id).on_rq, self.se(id).on_rq && self.rqs[rq].curr != id);
-        if queued {
-            self.tree_erase(rq, id);
-        }
-        let load = LoadWeight::of_sum(weight).dividing(self.rules.delta_divides);
-        let se = self.se_mut(id);
+        let se = &mut self.arena.entities[id];
         let old = std::mem::replace(&mut se.load, load).weight;
-        se.exec_start = exec_start.unwrap_or(se.exec_start);
-        (se.vruntime, se.deadline, se.vlag, se.slice) = (state.vruntime, state.deadline, state.vlag, state.slice);
+        se.exec_start = state.exec_start.unwrap_or(se.exec_start);
+        let on_rq = se.on_rq;
+        state.state.write_to(se);
         if on_rq {
-            let q = &mut self.rqs[rq];
-            q.load = LoadWeight::of_sum(q.load.weight - old + weight);
+            q.load = LoadWeight::of_sum(q.load.weight - old + state.weight);
         }
         if queued {
-            self.tree_insert(rq, id);
+            q.__enqueue_entity(&mut self.arena.entities, self.config, id);
         }
     }
 
-    /// What a group has weighed all along: its entities stay as they are.
-    pub fn restore_shares(&mut self, group: GroupId, shares: GroupShares) {
-        self.groups[group.index()].shares = shares.full();
+    fn entity(&mut self, id: EntityId, state: TaskState) {
+        let (q, se) = (&mut self.arena.rqs[self.arena.entities[id].rq()], &self.arena.entities[id]);
+        let queued = se.on_rq && q.curr != id;
+        if queued {
+            q.__dequeue_entity(&mut self.arena.entities, self.config, id);
+        }
+        state.write_to(&mut self.arena.entities[id]);
+        if queued {
+            q.__enqueue_entity(&mut self.arena.entities, self.config, id);
+        }
+    }
+
+    /// The weight that a group has had all along: its entities stay as they are.
+    pub fn shares(&mut self, group: GroupId, shares: GroupShares) {
+        self.arena.groups[group.index()].shares = shares.full();
     }
 
     /// Overwrites a task's load average; its queue's stays.
-    pub fn restore_load(&mut self, task: TaskId, load: LoadState) {
-        load.give(&mut self.se_mut(EntityId::of(task)).avg);
+    pub fn load(&mut self, task: TaskId, load: LoadState) {
+        load.write_to(&mut self.arena.entities[EntityId::of(task)].avg);
     }
 
-    /// Overwrites the load average of a group's queue, what of it the group was told and when, and what the group knows.
-    pub fn restore_group_load(&mut self, group: GroupId, cpu: CpuId, load: LoadState, told: (u64, Nanos), all: i64) {
-        let rq = self.group_queue(group, cpu);
-        load.give(&mut self.rqs[rq].pelt.avg);
-        self.restore_told(group, cpu, told, all);
+    /// Overwrites the load average of a group's queue.
+    pub fn group_load(&mut self, group: GroupId, cpu: CpuId, load: LoadState) {
+        let rq = self.arena.group_queue(group, cpu);
+        load.write_to(&mut self.arena.rqs[rq].pelt.avg);
     }
 
-    /// Without the load average.
-    pub fn restore_told(&mut self, group: GroupId, cpu: CpuId, told: (u64, Nanos), all: i64) {
-        let rq = self.group_queue(group, cpu);
-        let pelt = &mut self.rqs[rq].pelt;
-        (pelt.tg_load_avg_contrib, pelt.last_update_tg_load_avg) = told;
-        self.groups[group.index()].load.load_avg = all;
+    /// Overwrites what a group's queue has contributed to the group's load, and that load.
+    pub fn contribution(&mut self, group: GroupId, cpu: CpuId, contribution: Contribution) {
+        let rq = self.arena.group_queue(group, cpu);
+        let pelt = &mut self.arena.rqs[rq].pelt;
+        pelt.tg_load_avg_contrib = contribution.tg_load_avg_contrib;
+        pelt.last_update_tg_load_avg = contribution.last_update_tg_load_avg;
+        self.arena.groups[group.index()].load.load_avg = contribution.load_avg;
     }
 
-    /// Overwrites a queue's zero point, in either direction; the sum of keys follows.
-    pub fn restore_min_vruntime(&mut self, cpu: CpuId, min_vruntime: Vruntime) {
-        self.restore_group_zero(GroupId::ROOT, cpu, min_vruntime);
+    /// Overwrites the zero point of a group's queue, in either direction; the sum of keys follows.
+    pub fn min_vruntime(&mut self, group: GroupId, cpu: CpuId, min_vruntime: Vruntime) {
+        let rq = self.arena.group_queue(group, cpu);
+        let q = &mut self.arena.rqs[rq];
+        q.update_zero_vruntime(min_vruntime.since(q.min_vruntime));
     }
 
-    /// The same of a group's queue.
-    pub fn restore_group_zero(&mut self, group: GroupId, cpu: CpuId, min_vruntime: Vruntime) {
-        let rq = self.group_queue(group, cpu);
-        let q = &mut self.rqs[rq];
-        let moved = min_vruntime.since(q.min_vruntime);
-        q.avg_vruntime = q.avg_vruntime.wrapping_sub(q.avg_load.wrapping_mul(moved));
-        q.min_vruntime = min_vruntime;
+    /// The running task's time that is not accounted yet began then.
+    pub fn exec_start(&mut self, task: TaskId, since: Nanos) {
+        self.arena.entities[EntityId::of(task)].exec_start = since;
+    }
+}
+
+impl TaskState {
+    fn write_to(self, se: &mut Entity) {
+        (se.vruntime, se.deadline, se.vlag, se.slice) = (self.vruntime, self.deadline, self.vlag, self.slice);
     }
 }

@@ -1,11 +1,11 @@
-//! A queue at one moment as plain data: what a person needs to see why somebody runs and somebody waits.
+//! A queue at one moment as plain data: what a person needs to see why one task runs and another waits.
 //!
-//! Numbers are the model's own, up to the last `update_curr`; nothing is charged by looking. Vruntimes and deadlines
+//! Numbers are the model's own, up to the last `update_curr`; nothing is charged by reading. Vruntimes and deadlines
 //! are distances from the zero point of their own queue (`entity_key`), so that they fit a line.
 
 use super::entity::{Entity, EntityId};
-use super::Fair;
-use crate::group_id::GroupId;
+use super::is_eevdf;
+use super::view::View;
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct QueueView {
     pub last: Option<Pid>,
     /// The skip buddy (CFS).
     pub skip: Option<Pid>,
-    /// Tasks of the real-time class, in the order in which they run; before all others, unless the class is held back.
+    /// Tasks of the real-time class, in the order in which they run; before all others, unless the class is throttled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub real_time: Vec<RealTimeView>,
     /// Groups whose quota is used up on this CPU.
@@ -39,7 +39,7 @@ pub struct QueueView {
 /// A task of the real-time class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct RealTimeView {
-    /// Who.
+    /// The task.
     pub pid: Pid,
     /// `sched_priority`.
     pub priority: u8,
@@ -66,7 +66,7 @@ pub enum EntityState {
 /// One entity of a queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct EntityView {
-    /// Who; 0 for a group.
+    /// The task; 0 for a group.
     pub pid: Pid,
     /// The group it stands for; its own entities follow it.
     pub group: Option<u32>,
@@ -92,20 +92,20 @@ pub struct EntityView {
     pub ran_ns: Nanos,
 }
 
-impl Fair {
+impl View<'_> {
     /// The CPU's queue as it is; `pid` names the tasks.
     #[must_use]
     pub fn queue_view(&self, cpu: CpuId, pid: impl Fn(TaskId) -> Pid) -> QueueView {
-        let q = self.rq(cpu);
-        let task = |id: EntityId| id.task().filter(|_| !self.is_group(id));
-        let named = |id: EntityId| task(id).map(&pid);
+        let q = &self.arena.rqs[cpu.index()];
+        let named = |id: EntityId| id.task().filter(|_| !self.arena.is_group(id)).map(&pid);
+        let eevdf = is_eevdf(self.config);
         let mut entities = Vec::new();
         self.view_level(cpu.index(), 0, &pid, &mut entities);
         QueueView {
             cpu: cpu.0,
             zero_vruntime: q.min_vruntime.0,
-            avg_vruntime: self.eevdf.then(|| q.key(self.average(cpu.index()).vruntime())),
-            accounted_ns: q.curr.is_some().then(|| self.se(q.curr).exec_start),
+            avg_vruntime: eevdf.then(|| q.key(q.average(&self.arena.entities).vruntime())),
+            accounted_ns: q.curr.some().map(|curr| self.arena.entities[curr].exec_start),
             next: named(q.next),
             last: named(q.last),
             skip: named(q.skip),
@@ -115,38 +115,33 @@ impl Fair {
         }
     }
 
-    fn throttled_on(&self, cpu: CpuId) -> impl Iterator<Item = GroupId> + '_ {
-        let queues = self.rqs.iter().filter(move |q| self.bandwidth_used && q.cpu == cpu && q.throttled);
-        queues.map(|q| q.group)
-    }
-
     /// One queue's entities, each group's own below it.
     fn view_level(&self, rq: usize, depth: u16, pid: &impl Fn(TaskId) -> Pid, into: &mut Vec<EntityView>) {
-        let curr = Some(self.rqs[rq].curr).filter(|curr| curr.is_some());
-        for id in curr.into_iter().chain(self.queued_entities(rq)) {
+        let (q, entities) = (&self.arena.rqs[rq], &self.arena.entities);
+        for id in q.curr.some().into_iter().chain(q.tree.iter(&entities.nodes)) {
             into.push(self.entity_view(rq, id, depth, pid));
-            if let Some(below) = self.se(id).my_q {
+            if let Some(below) = entities[id].my_q {
                 self.view_level(below as usize, depth + 1, pid, into);
             }
         }
     }
 
     fn entity_view(&self, rq: usize, id: EntityId, depth: u16, pid: &impl Fn(TaskId) -> Pid) -> EntityView {
-        let (q, se, average) = (&self.rqs[rq], self.se(id), self.average(rq));
-        let running = q.curr == id;
-        let group = se.my_q.map(|below| self.rqs[below as usize].group.0);
+        let (q, se) = (&self.arena.rqs[rq], &self.arena.entities[id]);
+        let (average, eevdf, running) = (q.average(&self.arena.entities), is_eevdf(self.config), q.curr == id);
+        let group = self.arena.stands_for(id);
         EntityView {
             pid: if group.is_some() { 0 } else { pid(id.task_id()) },
-            group,
+            group: group.map(|group| group.0),
             depth,
             state: state_of(se, running),
             weight: se.load.scaled(),
             vruntime: q.key(se.vruntime),
-            lag: self.eevdf.then(|| average.vruntime().since(se.vruntime)),
-            deadline: self.eevdf.then(|| q.key(se.deadline)),
-            eligible: self.eevdf.then(|| average.eligible(se.vruntime)),
-            protected: self.eevdf.then(|| running && self.is_protected(se)),
-            slice_ns: if self.eevdf { se.slice } else { self.sched_slice(rq, id) },
+            lag: eevdf.then(|| average.vruntime().since(se.vruntime)),
+            deadline: eevdf.then(|| q.key(se.deadline)),
+            eligible: eevdf.then(|| average.vruntime_eligible(se.vruntime)),
+            protected: eevdf.then(|| running && se.protect_slice(self.config)),
+            slice_ns: self.slice_on(rq, id),
             ran_ns: se.sum_exec_runtime.saturating_sub(se.prev_sum_exec_runtime),
         }
     }
@@ -176,11 +171,11 @@ fn state_of(se: &Entity, running: bool) -> EntityState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fair::Enqueue;
+    use crate::fair::{Enqueue, Fair};
     use crate::{KernelConfig, TaskAttr, Version};
 
     #[test]
-    fn a_view_says_who_runs_who_waits_and_who_is_eligible() {
+    fn a_view_shows_what_runs_what_waits_and_what_is_eligible() {
         for (kernel, eevdf) in [("6.1", false), ("6.6", true), ("6.12", true), ("7.2", true)] {
             let mut fair = Fair::new(KernelConfig::new(Version::find(kernel).unwrap(), 1, 1000));
             let (cpu, wake) = (CpuId(0), Enqueue { wakeup: true, ..Enqueue::default() });
@@ -190,13 +185,13 @@ mod tests {
             }
             let first = fair.pick_next_task(cpu, 0).unwrap();
             fair.update_curr(cpu, 200_000);
-            let view = fair.queue_view(cpu, |task| task.0 as Pid + 1);
+            let view = fair.view().queue_view(cpu, |task| task.0 as Pid + 1);
             let [curr, other] = &view.entities[..] else { panic!("{view:?}") };
             assert_eq!((curr.pid, curr.state), (first.0 as Pid + 1, EntityState::Running), "{kernel}");
             assert_eq!((other.state, other.ran_ns, curr.ran_ns), (EntityState::Waiting, 0, 200_000));
             assert_eq!((curr.vruntime - other.vruntime, view.accounted_ns), (200_000, Some(200_000)));
             assert_eq!((curr.eligible, other.eligible), (eevdf.then_some(false), eevdf.then_some(true)));
-            // What one is owed, the other owes; V rounds down, so the sum may miss by one.
+            // Lags sum to zero; V rounds down, so the sum may miss by one.
             let owed = curr.lag.zip(other.lag).map(|(a, b)| a + b);
             assert!(owed.is_none_or(|sum| (-1..=0).contains(&sum)) && owed.is_some() == eevdf, "{kernel}: {owed:?}");
         }

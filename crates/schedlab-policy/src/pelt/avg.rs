@@ -3,7 +3,7 @@
 //! Per call: nothing within 1024 ns of the last; inside a segment the time is added, nothing decays, no average changes;
 //! across segments all sums decay, then averages follow: `avg = weight * sum / (LOAD_AVG_MAX - 1024 + period_contrib)`.
 
-use super::series::{decay_load, segments_sum, CAPACITY_SHIFT, PELT_MIN_DIVIDER};
+use super::series::{__accumulate_pelt_segments, decay_load, CAPACITY_SHIFT, PELT_MIN_DIVIDER};
 use super::Signals;
 use crate::weight::LoadWeight;
 use schedlab_model::Nanos;
@@ -48,13 +48,13 @@ impl SchedAvg {
     /// `get_pelt_divider`.
     #[inline]
     #[must_use]
-    pub fn divider(&self) -> u64 {
+    pub fn get_pelt_divider(&self) -> u64 {
         PELT_MIN_DIVIDER + u64::from(self.period_contrib)
     }
 
     /// `___update_load_sum`: accounts up to `now`. Whether a segment ended, so that averages are due.
     #[inline(always)]
-    pub fn update_load_sum(&mut self, now: Nanos, state: State, signals: &Signals) -> bool {
+    pub fn ___update_load_sum(&mut self, now: Nanos, state: State, signals: &Signals) -> bool {
         let delta = now.wrapping_sub(self.last_update_time);
         if delta < 1024 {
             return false;
@@ -67,7 +67,7 @@ impl SchedAvg {
         let units = delta >> 10;
         let position = u64::from(self.period_contrib) + units;
         if position >= 1024 {
-            self.cross_segments(position, state, signals);
+            self.accumulate_sum(position, state, signals);
             return true;
         }
         self.period_contrib = position as u32;
@@ -77,7 +77,7 @@ impl SchedAvg {
         false
     }
 
-    /// Whether [`SchedAvg::update_load_sum`] would do anything.
+    /// Whether [`SchedAvg::___update_load_sum`] would do anything.
     #[inline]
     #[must_use]
     pub fn is_due(&self, now: Nanos) -> bool {
@@ -86,7 +86,7 @@ impl SchedAvg {
 
     /// `accumulate_sum` where at least one segment ends.
     #[inline(never)]
-    fn cross_segments(&mut self, position: u64, state: State, signals: &Signals) {
+    fn accumulate_sum(&mut self, position: u64, state: State, signals: &Signals) {
         let (segments, current) = (position / 1024, position % 1024);
         self.load_sum = decay_load(self.load_sum, segments);
         self.runnable_sum = decay_load(self.runnable_sum, segments);
@@ -94,7 +94,7 @@ impl SchedAvg {
         let rest_of_first = 1024 - u64::from(self.period_contrib);
         self.period_contrib = current as u32;
         if state.load > 0 {
-            self.add(segments_sum(segments, rest_of_first, current), state, signals);
+            self.add(__accumulate_pelt_segments(segments, rest_of_first, current), state, signals);
         }
     }
 
@@ -111,8 +111,8 @@ impl SchedAvg {
 
     /// `___update_load_avg`; 5.2 weights the second signal too, with `runnable`.
     #[inline(never)]
-    pub fn update_load_avg(&mut self, weight: u64, runnable: u64, signals: &Signals) {
-        let divider = self.divider();
+    pub fn ___update_load_avg(&mut self, weight: u64, runnable: u64, signals: &Signals) {
+        let divider = self.get_pelt_divider();
         self.load_avg = weight * self.load_sum / divider;
         let weighted = if signals.runnable_load { runnable } else { 1 };
         self.runnable_avg = weighted * self.runnable_sum / divider;
@@ -122,7 +122,7 @@ impl SchedAvg {
     /// `__update_load_avg_se`: `runnable` is whether a task is (or how many of a group's are) runnable. Whether the
     /// averages changed.
     #[inline(always)]
-    pub fn update_se(
+    pub fn __update_load_avg_se(
         &mut self,
         now: Nanos,
         weight: LoadWeight,
@@ -130,49 +130,49 @@ impl SchedAvg {
         signals: &Signals,
     ) -> bool {
         let runnable = if signals.runnable_load { u64::from(on_rq) } else { runnable };
-        let changed = self.update_load_sum(now, State { load: u64::from(on_rq), runnable, running }, signals);
+        let changed = self.___update_load_sum(now, State { load: u64::from(on_rq), runnable, running }, signals);
         if changed {
             let weight = weight.scaled();
-            self.update_load_avg(weight, weight, signals);
-            signals.util_est.util_changed(self);
+            self.___update_load_avg(weight, weight, signals);
+            signals.util_est.cfs_se_util_change(self);
         }
         changed
     }
 
     /// `__update_load_avg_blocked_se`.
     #[inline]
-    pub fn update_blocked(&mut self, now: Nanos, weight: u64, signals: &Signals) -> bool {
-        let changed = self.update_load_sum(now, State::default(), signals);
+    pub fn __update_load_avg_blocked_se(&mut self, now: Nanos, weight: u64, signals: &Signals) -> bool {
+        let changed = self.___update_load_sum(now, State::default(), signals);
         if changed {
-            self.update_load_avg(weight, weight, signals);
+            self.___update_load_avg(weight, weight, signals);
         }
         changed
     }
 
     /// `update_rt_rq_load_avg`, `update_dl_rq_load_avg`: the time since the last call belonged to that class, or not.
     #[inline]
-    pub fn update_class(&mut self, now: Nanos, running: bool, signals: &Signals) -> bool {
+    pub fn update_rt_rq_load_avg(&mut self, now: Nanos, running: bool, signals: &Signals) -> bool {
         let on = u64::from(running);
-        let changed = self.update_load_sum(now, State { load: on, runnable: on, running }, signals);
+        let changed = self.___update_load_sum(now, State { load: on, runnable: on, running }, signals);
         if changed {
-            self.update_load_avg(1, 1, signals);
+            self.___update_load_avg(1, 1, signals);
         }
         changed
     }
 
     /// `update_irq_load_avg`: `running` ns of interrupts, scaled to capacity, are taken to lie just before `now`.
-    pub fn update_irq(&mut self, now: Nanos, running: Nanos, signals: &Signals) -> bool {
-        let before = self.update_load_sum(now.wrapping_sub(running), State::default(), signals);
-        let within = self.update_load_sum(now, State { load: 1, runnable: 1, running: true }, signals);
+    pub fn update_irq_load_avg(&mut self, now: Nanos, running: Nanos, signals: &Signals) -> bool {
+        let before = self.___update_load_sum(now.wrapping_sub(running), State::default(), signals);
+        let within = self.___update_load_sum(now, State { load: 1, runnable: 1, running: true }, signals);
         if before || within {
-            self.update_load_avg(1, 1, signals);
+            self.___update_load_avg(1, 1, signals);
         }
         before || within
     }
 
     /// `load_avg_is_decayed`: nothing is left to age.
     #[must_use]
-    pub fn is_decayed(&self) -> bool {
+    pub fn load_avg_is_decayed(&self) -> bool {
         self.load_sum == 0 && self.util_sum == 0 && self.runnable_sum == 0
     }
 }
@@ -190,8 +190,8 @@ mod tests {
         let golden = [(4, 81), (8, 156), (16, 288), (32, 495), (64, 751), (128, 951), (256, 1019)];
         let mut golden = golden.iter().peekable();
         for ms in 1..=256u64 {
-            if avg.update_load_sum(ms * 1_000_000, RUNNING, SIGNALS) {
-                avg.update_load_avg(1024, 1024, SIGNALS);
+            if avg.___update_load_sum(ms * 1_000_000, RUNNING, SIGNALS) {
+                avg.___update_load_avg(1024, 1024, SIGNALS);
             }
             if let Some((_, util)) = golden.next_if(|(at, _)| *at == ms) {
                 assert_eq!(avg.util_avg, *util, "after {ms} ms");
@@ -203,26 +203,26 @@ mod tests {
     #[test]
     fn time_below_a_unit_waits_and_time_backwards_only_resets() {
         let mut avg = SchedAvg { last_update_time: 5000, ..SchedAvg::default() };
-        assert!(!avg.update_load_sum(6023, RUNNING, SIGNALS));
+        assert!(!avg.___update_load_sum(6023, RUNNING, SIGNALS));
         assert_eq!((avg.last_update_time, avg.load_sum), (5000, 0));
-        assert!(!avg.update_load_sum(6024, RUNNING, SIGNALS));
+        assert!(!avg.___update_load_sum(6024, RUNNING, SIGNALS));
         assert_eq!((avg.last_update_time, avg.load_sum, avg.util_sum), (6024, 1, 1024));
-        assert!(!avg.update_load_sum(17, RUNNING, SIGNALS));
+        assert!(!avg.___update_load_sum(17, RUNNING, SIGNALS));
         assert_eq!((avg.last_update_time, avg.load_sum), (17, 1));
     }
 
     #[test]
     fn the_flags_of_a_queue_without_weight_do_not_count() {
         let mut avg = SchedAvg::default();
-        avg.update_load_sum(500 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
-        avg.update_load_sum(5000 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
+        avg.___update_load_sum(500 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
+        avg.___update_load_sum(5000 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
         assert_eq!((avg.load_sum, avg.runnable_sum, avg.util_sum), (0, 0, 0));
     }
 
     #[test]
     fn interrupts_lie_before_the_update() {
         let (mut irq, now) = (SchedAvg::default(), (1u64 << 30) + (500 << 10));
-        irq.update_irq(now, 300 << 10, SIGNALS);
+        irq.update_irq_load_avg(now, 300 << 10, SIGNALS);
         assert_eq!((irq.util_sum, irq.last_update_time), (300 << 10, now));
     }
 
@@ -230,12 +230,12 @@ mod tests {
     fn old_kernels_weight_what_is_runnable() {
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.update_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), &Signals::of("5.2"));
+            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), &Signals::of("5.2"));
         }
         assert_eq!((avg.load_avg, avg.runnable_avg), (2047, 2047));
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.update_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), SIGNALS);
+            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), SIGNALS);
         }
         assert_eq!((avg.load_avg, avg.runnable_avg, avg.util_avg), (2047, 1024, 0));
     }

@@ -29,16 +29,16 @@ impl Default for PeltClock {
 impl PeltClock {
     /// `rq_clock_pelt` at task time `now`.
     #[inline]
-    pub fn now(&mut self, now: Nanos) -> Nanos {
+    pub fn rq_clock_pelt(&mut self, now: Nanos) -> Nanos {
         if !self.kept {
             return now;
         }
-        self.advance(now);
+        self.update_rq_clock_pelt(now);
         self.pelt - self.lost_idle_time
     }
 
     /// `update_rq_clock_pelt`.
-    fn advance(&mut self, now: Nanos) {
+    fn update_rq_clock_pelt(&mut self, now: Nanos) {
         let delta = now.saturating_sub(self.task);
         self.task = self.task.max(now);
         if self.idle {
@@ -53,7 +53,7 @@ impl PeltClock {
     /// (`arch_scale_cpu_capacity`, `arch_scale_freq_capacity`), 1..=1024.
     pub fn set_scale(&mut self, now: Nanos, capacity: u32, frequency: u32) {
         if self.kept {
-            self.advance(now);
+            self.update_rq_clock_pelt(now);
         } else if (capacity, frequency) != (1024, 1024) {
             (self.kept, self.task, self.pelt) = (true, now, now);
         }
@@ -62,12 +62,12 @@ impl PeltClock {
     }
 
     /// `update_idle_rq_clock_pelt`: the CPU goes idle at `now` with this sum over its classes' `util_sum`.
-    pub fn enter_idle(&mut self, now: Nanos, util_sum: u64) {
+    pub fn update_idle_rq_clock_pelt(&mut self, now: Nanos, util_sum: u64) {
         if std::mem::replace(&mut self.idle, true) || !self.kept {
             return;
         }
         self.idle = false;
-        self.advance(now);
+        self.update_rq_clock_pelt(now);
         self.idle = true;
         if util_sum >= (PELT_MIN_DIVIDER << CAPACITY_SHIFT) - LOAD_AVG_MAX {
             self.lost_idle_time += self.task - self.pelt;
@@ -79,7 +79,7 @@ impl PeltClock {
     #[inline]
     pub fn exit_idle(&mut self, now: Nanos) {
         if self.kept {
-            self.advance(now);
+            self.update_rq_clock_pelt(now);
         }
         self.idle = false;
     }
@@ -114,7 +114,7 @@ mod tests {
         clock.set_scale(3, 1024, 1024);
         clock.exit_idle(4);
         for now in [5, 900, 7_000_000] {
-            assert_eq!(clock.now(now), now);
+            assert_eq!(clock.rq_clock_pelt(now), now);
         }
         assert_eq!(clock.scaled(12_345), 12_345);
     }
@@ -125,12 +125,12 @@ mod tests {
         clock.set_scale(0, 512, 1024);
         clock.exit_idle(2 * MS);
         // The example of pelt.h: busy from 2 to 6, twice as long as at full capacity.
-        assert_eq!(clock.now(6 * MS), 4 * MS);
-        clock.enter_idle(6 * MS, 0);
-        assert_eq!(clock.now(7 * MS), 7 * MS);
+        assert_eq!(clock.rq_clock_pelt(6 * MS), 4 * MS);
+        clock.update_idle_rq_clock_pelt(6 * MS, 0);
+        assert_eq!(clock.rq_clock_pelt(7 * MS), 7 * MS);
         clock.set_scale(7 * MS, 512, 512);
         clock.exit_idle(7 * MS);
-        assert_eq!(clock.now(11 * MS), 8 * MS);
+        assert_eq!(clock.rq_clock_pelt(11 * MS), 8 * MS);
         assert_eq!(clock.scaled(4 * MS), MS);
     }
 
@@ -140,11 +140,11 @@ mod tests {
         clock.set_scale(0, 256, 1024);
         clock.exit_idle(0);
         for ms in 1..=8000 {
-            let now = clock.now(ms * MS);
-            avg.update_load_sum(now, RUNNING, &Signals::of("6.1"));
+            let now = clock.rq_clock_pelt(ms * MS);
+            avg.___update_load_sum(now, RUNNING, &Signals::of("6.1"));
         }
-        clock.enter_idle(8000 * MS, u64::from(avg.util_sum));
-        assert_eq!(clock.now(8001 * MS), 2001 * MS, "6000 ms were lost");
+        clock.update_idle_rq_clock_pelt(8000 * MS, u64::from(avg.util_sum));
+        assert_eq!(clock.rq_clock_pelt(8001 * MS), 2001 * MS, "6000 ms were lost");
     }
 
     #[test]
@@ -160,12 +160,12 @@ mod tests {
                     now += MS;
                     let on = ms <= busy;
                     let state = if on { RUNNING } else { State::default() };
-                    let at = clock.now(now);
-                    if avg.update_load_sum(at, state, &Signals::of("6.1")) {
-                        avg.update_load_avg(1024, 1024, &Signals::of("6.1"));
+                    let at = clock.rq_clock_pelt(now);
+                    if avg.___update_load_sum(at, state, &Signals::of("6.1")) {
+                        avg.___update_load_avg(1024, 1024, &Signals::of("6.1"));
                     }
                     if ms == busy {
-                        clock.enter_idle(now, u64::from(avg.util_sum));
+                        clock.update_idle_rq_clock_pelt(now, u64::from(avg.util_sum));
                     }
                 }
             }

@@ -22,7 +22,7 @@ pub struct GroupLoad {
 impl GroupLoad {
     /// `update_tg_load_avg`: a queue tells its change once it is more than 1/64 of what it told last.
     #[inline]
-    pub fn update(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) {
+    pub fn update_tg_load_avg(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) {
         if signals.tg_update_interval > 0
             && now.wrapping_sub(queue.last_update_tg_load_avg) < signals.tg_update_interval
         {
@@ -77,7 +77,7 @@ fn update_tg_cfs_util(queue: &mut QueueLoad, se: &mut SchedAvg, group: &QueueLoa
     if delta_avg == 0 {
         return;
     }
-    let divider = queue.avg.divider();
+    let divider = queue.avg.get_pelt_divider();
     se.util_avg = group.avg.util_avg;
     let sum = u64::from(se.util_avg) * divider;
     let delta_sum = sum as i64 - i64::from(se.util_sum);
@@ -93,7 +93,7 @@ fn update_tg_cfs_runnable(queue: &mut QueueLoad, se: &mut SchedAvg, group: &Queu
     if delta_avg == 0 {
         return;
     }
-    let divider = queue.avg.divider();
+    let divider = queue.avg.get_pelt_divider();
     se.runnable_avg = group.avg.runnable_avg;
     let sum = se.runnable_avg * divider;
     let delta_sum = sum as i64 - se.runnable_sum as i64;
@@ -114,7 +114,7 @@ fn update_tg_cfs_load(
     if moved == 0 {
         return;
     }
-    let divider = queue.avg.divider();
+    let divider = queue.avg.get_pelt_divider();
     let sum = if moved > 0 {
         // Until the CPU is saturated, running and runnable are the same.
         se.load_sum.saturating_add(moved as u64).min(divider)
@@ -176,15 +176,15 @@ mod tests {
     fn a_queue_tells_changes_above_a_64th_and_not_too_often() {
         let mut group = GroupLoad { load_avg: 6400 };
         let mut here = queue(6500, 6400);
-        group.update(&mut here, 5_000_000, &Signals::of("6.12"));
+        group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12"));
         assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6400, 6400), "exactly a 64th is not enough");
         here.avg.load_avg = 6501;
-        group.update(&mut here, 5_000_000, &Signals::of("6.12"));
+        group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12"));
         assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6501, 6501));
         here.avg.load_avg = 0;
-        group.update(&mut here, 5_900_000, &Signals::of("6.12"));
+        group.update_tg_load_avg(&mut here, 5_900_000, &Signals::of("6.12"));
         assert_eq!(group.load_avg, 6501, "within a millisecond");
-        group.update(&mut here, 5_900_000, SIGNALS);
+        group.update_tg_load_avg(&mut here, 5_900_000, SIGNALS);
         assert_eq!(group.load_avg, 0, "older kernels do not wait");
     }
 
@@ -192,13 +192,13 @@ mod tests {
     fn a_task_that_moves_in_shows_in_the_parent_queue() {
         let (mut root, mut child, mut ge) = (QueueLoad::default(), QueueLoad::default(), SchedAvg::default());
         let mut task = SchedAvg { load_avg: 1024, util_avg: 300, runnable_avg: 500, ..SchedAvg::default() };
-        child.attach(&mut task, 1024, SIGNALS);
+        child.attach_entity_load_avg(&mut task, 1024, SIGNALS);
         assert!(propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, NICE_0), SIGNALS));
         assert_eq!((ge.util_avg, ge.runnable_avg, ge.load_avg), (300, 500, 512));
         assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (300, 500, 512));
         assert!(root.propagate && !child.propagate);
         assert!(!propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, NICE_0), SIGNALS));
-        child.detach(&task, 1024, SIGNALS);
+        child.detach_entity_load_avg(&task, 1024, SIGNALS);
         propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, 0), SIGNALS);
         assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (0, 0, 0));
     }

@@ -6,9 +6,9 @@
 //! hardware (thermal) pressure, uclamp, cpufreq's callbacks.
 
 mod avg;
-mod birth;
 mod clock;
 mod group;
+mod init_entity;
 mod queue;
 mod series;
 mod util_est;

@@ -43,20 +43,25 @@ impl QueueLoad {
     /// `update_cfs_rq_load_avg`: `weight` and `runnable` are the queue's, `running` whether it has a current entity. Whether
     /// the averages changed.
     #[inline(always)]
-    pub fn update(&mut self, now: Nanos, (weight, runnable, running): (u64, u64, bool), signals: &Signals) -> bool {
+    pub fn update_cfs_rq_load_avg(
+        &mut self,
+        now: Nanos,
+        (weight, runnable, running): (u64, u64, bool),
+        signals: &Signals,
+    ) -> bool {
         let removed = self.removed.nr > 0;
         if removed {
             self.take_removed(signals);
         }
         let runnable = if signals.runnable_load { weight } else { runnable };
-        let changed = self.avg.update_load_sum(now, State { load: weight, runnable, running }, signals);
+        let changed = self.avg.___update_load_sum(now, State { load: weight, runnable, running }, signals);
         if changed {
-            self.avg.update_load_avg(1, 1, signals);
+            self.avg.___update_load_avg(1, 1, signals);
         }
         removed || changed
     }
 
-    /// Whether [`QueueLoad::update`] would do anything.
+    /// Whether [`QueueLoad::update_cfs_rq_load_avg`] would do anything.
     #[inline]
     #[must_use]
     pub fn is_due(&self, now: Nanos) -> bool {
@@ -65,14 +70,14 @@ impl QueueLoad {
 
     /// Nothing is left of anybody, and nothing is to be passed on.
     #[must_use]
-    pub fn is_decayed(&self) -> bool {
-        self.avg.is_decayed() && self.removed.nr == 0 && !self.propagate
+    pub fn cfs_rq_is_decayed(&self) -> bool {
+        self.avg.load_avg_is_decayed() && self.removed.nr == 0 && !self.propagate
     }
 
     #[inline(never)]
     fn take_removed(&mut self, signals: &Signals) {
         let removed = std::mem::take(&mut self.removed);
-        let divider = self.avg.divider();
+        let divider = self.avg.get_pelt_divider();
         self.sub_load(removed.load_avg, removed.load_avg * divider, signals.floor);
         self.sub_util(removed.util_avg, removed.util_avg * divider, signals.floor);
         if signals.runnable_load {
@@ -84,8 +89,8 @@ impl QueueLoad {
 
     /// `attach_entity_load_avg`: the entity, of this weight, joins with the averages it brings; its sums are made from
     /// them for this queue's position in the segment.
-    pub fn attach(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
-        let divider = self.avg.divider();
+    pub fn attach_entity_load_avg(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
+        let divider = self.avg.get_pelt_divider();
         se.last_update_time = self.avg.last_update_time;
         se.period_contrib = self.avg.period_contrib;
         se.util_sum = (u64::from(se.util_avg) * divider) as u32;
@@ -116,7 +121,7 @@ impl QueueLoad {
     }
 
     /// `detach_entity_load_avg`: an entity whose averages are up to date leaves.
-    pub fn detach(&mut self, se: &SchedAvg, weight: u64, signals: &Signals) {
+    pub fn detach_entity_load_avg(&mut self, se: &SchedAvg, weight: u64, signals: &Signals) {
         self.dequeue_load_avg(se, weight, signals);
         self.sub_util(u64::from(se.util_avg), u64::from(se.util_sum), signals.floor);
         if !signals.runnable_load {
@@ -126,8 +131,8 @@ impl QueueLoad {
     }
 
     /// `remove_entity_load_avg` of an entity that sleeps: it is aged to the queue's last update and leaves a note.
-    pub fn remove(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
-        se.update_blocked(self.avg.last_update_time, weight, signals);
+    pub fn remove_entity_load_avg(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
+        se.__update_load_avg_blocked_se(self.avg.last_update_time, weight, signals);
         let removed = &mut self.removed;
         removed.nr += 1;
         removed.util_avg += u64::from(se.util_avg);
@@ -148,14 +153,14 @@ impl QueueLoad {
 
     /// `enqueue_runnable_load_avg` (5.2).
     #[inline]
-    pub fn enqueue_runnable(&mut self, se: &SchedAvg, weight: u64) {
+    pub fn enqueue_runnable_load_avg(&mut self, se: &SchedAvg, weight: u64) {
         self.avg.runnable_avg += se.runnable_avg;
         self.avg.runnable_sum += weight * se.runnable_sum;
     }
 
     /// `dequeue_runnable_load_avg` (5.2).
     #[inline]
-    pub fn dequeue_runnable(&mut self, se: &SchedAvg, weight: u64) {
+    pub fn dequeue_runnable_load_avg(&mut self, se: &SchedAvg, weight: u64) {
         let avg = &mut self.avg;
         avg.runnable_avg = avg.runnable_avg.saturating_sub(se.runnable_avg);
         avg.runnable_sum = avg.runnable_sum.saturating_sub(weight * se.runnable_sum);
@@ -169,21 +174,21 @@ impl QueueLoad {
     }
 
     fn sub_load(&mut self, avg: u64, sum: u64, floor: SumFloor) {
-        let divider = self.avg.divider();
+        let divider = self.avg.get_pelt_divider();
         let to = &mut self.avg;
         to.load_avg = to.load_avg.saturating_sub(avg);
         to.load_sum = floor.keep(to.load_sum.saturating_sub(sum), to.load_avg, divider);
     }
 
     fn sub_runnable(&mut self, avg: u64, sum: u64, floor: SumFloor) {
-        let divider = self.avg.divider();
+        let divider = self.avg.get_pelt_divider();
         let to = &mut self.avg;
         to.runnable_avg = to.runnable_avg.saturating_sub(avg);
         to.runnable_sum = floor.keep(to.runnable_sum.saturating_sub(sum), to.runnable_avg, divider);
     }
 
     fn sub_util(&mut self, avg: u64, sum: u64, floor: SumFloor) {
-        let divider = self.avg.divider();
+        let divider = self.avg.get_pelt_divider();
         let to = &mut self.avg;
         to.util_avg = u64::from(to.util_avg).saturating_sub(avg) as u32;
         let sum = u64::from(to.util_sum).saturating_sub(sum);
@@ -212,7 +217,7 @@ mod tests {
     fn aged(weight: u64, ms: u64, signals: &Signals) -> SchedAvg {
         let mut se = SchedAvg { last_update_time: 1, ..SchedAvg::default() };
         (1..=ms).for_each(|ms| {
-            _ = se.update_se(ms * 1_000_000, LoadWeight::of_sum(weight << 10), (true, 1, true), signals)
+            _ = se.__update_load_avg_se(ms * 1_000_000, LoadWeight::of_sum(weight << 10), (true, 1, true), signals)
         });
         se
     }
@@ -223,14 +228,14 @@ mod tests {
             [Signals::of("5.2"), Signals::of("5.7"), Signals::of("5.14"), Signals::of("6.1"), Signals::of("7.2")]
         {
             let mut queue = QueueLoad::default();
-            queue.update(77_777_777, (0, 0, false), &signals);
+            queue.update_cfs_rq_load_avg(77_777_777, (0, 0, false), &signals);
             let mut se = aged(1024, 50, &signals);
             let before = se;
-            queue.attach(&mut se, 1024, &signals);
+            queue.attach_entity_load_avg(&mut se, 1024, &signals);
             assert_eq!((se.load_avg, se.util_avg), (before.load_avg, before.util_avg));
             assert_eq!((queue.avg.load_avg, queue.avg.util_avg), (se.load_avg, se.util_avg));
             assert_eq!(se.last_update_time, queue.avg.last_update_time);
-            queue.detach(&se, 1024, &signals);
+            queue.detach_entity_load_avg(&se, 1024, &signals);
             assert_eq!((queue.avg.load_avg, queue.avg.util_avg, queue.avg.load_sum), (0, 0, 0), "{signals:?}");
             assert_eq!(queue.prop_runnable_sum, 0);
         }
@@ -243,11 +248,11 @@ mod tests {
         {
             let mut queue = QueueLoad::default();
             let (mut a, mut b) = (aged(1024, 50, &signals), aged(1024, 90, &signals));
-            queue.attach(&mut a, 1024, &signals);
-            queue.attach(&mut b, 1024, &signals);
-            queue.remove(&mut a, 1024, &signals);
+            queue.attach_entity_load_avg(&mut a, 1024, &signals);
+            queue.attach_entity_load_avg(&mut b, 1024, &signals);
+            queue.remove_entity_load_avg(&mut a, 1024, &signals);
             assert_eq!(queue.avg.util_avg, a.util_avg + b.util_avg);
-            assert!(queue.update(queue.avg.last_update_time, (0, 0, false), &signals));
+            assert!(queue.update_cfs_rq_load_avg(queue.avg.last_update_time, (0, 0, false), &signals));
             assert_eq!((queue.avg.util_avg, queue.avg.load_avg), (b.util_avg, b.load_avg));
             assert_eq!(queue.removed, Removed::default());
         }

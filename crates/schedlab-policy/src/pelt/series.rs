@@ -34,7 +34,7 @@ pub(super) fn decay_load(value: u64, segments: u64) -> u64 {
 /// `__accumulate_pelt_segments`: what an on-signal adds that filled the rest of a segment, the whole ones after it, and
 /// part of the current one.
 #[inline]
-pub(super) fn segments_sum(segments: u64, rest_of_first: u64, current: u64) -> u64 {
+pub(super) fn __accumulate_pelt_segments(segments: u64, rest_of_first: u64, current: u64) -> u64 {
     let whole = LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, segments) - 1024;
     decay_load(rest_of_first, segments) + whole + current
 }
@@ -64,7 +64,10 @@ mod tests {
 
     #[test]
     fn a_full_signal_sums_to_the_maximum() {
-        assert_eq!(segments_sum(1, 1024, 0), decay_load(1024, 1) + LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, 1) - 1024);
-        assert_eq!(segments_sum(3000, 7, 5), PELT_MIN_DIVIDER + 5);
+        assert_eq!(
+            __accumulate_pelt_segments(1, 1024, 0),
+            decay_load(1024, 1) + LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, 1) - 1024
+        );
+        assert_eq!(__accumulate_pelt_segments(3000, 7, 5), PELT_MIN_DIVIDER + 5);
     }
 }

@@ -37,32 +37,32 @@ impl UtilEst {
 
     /// `cfs_se_util_change`: util_avg has a new value.
     #[inline]
-    pub fn util_changed(&self, avg: &mut SchedAvg) {
+    pub fn cfs_se_util_change(&self, avg: &mut SchedAvg) {
         avg.util_est &= !self.unchanged;
     }
 
     /// `_task_util_est`.
     #[inline]
     #[must_use]
-    pub fn of_task(&self, avg: &SchedAvg) -> u32 {
+    pub fn _task_util_est(&self, avg: &SchedAvg) -> u32 {
         (avg.util_est & !self.unchanged).max(avg.util_est_ewma) | (self.unchanged & 1)
     }
 
     /// `util_est_enqueue`.
     #[inline]
-    pub fn enqueue(&self, cfs_rq: &mut SchedAvg, task: &SchedAvg) {
-        cfs_rq.util_est += self.of_task(task);
+    pub fn util_est_enqueue(&self, cfs_rq: &mut SchedAvg, task: &SchedAvg) {
+        cfs_rq.util_est += self._task_util_est(task);
     }
 
     /// `util_est_dequeue` of the queue's part.
     #[inline]
-    pub fn dequeue(&self, cfs_rq: &mut SchedAvg, task: &SchedAvg) {
-        cfs_rq.util_est = cfs_rq.util_est.saturating_sub(self.of_task(task));
+    pub fn util_est_dequeue(&self, cfs_rq: &mut SchedAvg, task: &SchedAvg) {
+        cfs_rq.util_est = cfs_rq.util_est.saturating_sub(self._task_util_est(task));
     }
 
     /// `util_est_update` of a task that goes to sleep; `fastup`: UTIL_EST_FASTUP.
     #[inline]
-    pub fn update(&self, avg: &mut SchedAvg, fastup: bool) {
+    pub fn util_est_update(&self, avg: &mut SchedAvg, fastup: bool) {
         if avg.util_est & self.unchanged != 0 {
             return;
         }
@@ -122,9 +122,9 @@ mod tests {
         let mut avg = SchedAvg::default();
         let estimate = |util: &u32| {
             (avg.util_avg, avg.runnable_avg) = (*util, u64::from(*util));
-            util_est.util_changed(&mut avg);
-            util_est.update(&mut avg, fastup);
-            util_est.of_task(&avg)
+            util_est.cfs_se_util_change(&mut avg);
+            util_est.util_est_update(&mut avg, fastup);
+            util_est._task_util_est(&avg)
         };
         utils.iter().map(estimate).collect()
     }
@@ -143,18 +143,18 @@ mod tests {
     fn a_change_within_the_margin_and_a_contended_task_keep_the_estimate() {
         assert_eq!(estimates(UtilEst::SINGLE, true, &[400, 391, 390]), [400, 400, 397]);
         let mut avg = SchedAvg { util_est: 400, util_avg: 200, runnable_avg: 211, ..SchedAvg::default() };
-        UtilEst::SINGLE.update(&mut avg, true);
-        assert_eq!(UtilEst::SINGLE.of_task(&avg), 400);
+        UtilEst::SINGLE.util_est_update(&mut avg, true);
+        assert_eq!(UtilEst::SINGLE._task_util_est(&avg), 400);
     }
 
     #[test]
     fn nothing_new_nothing_done() {
         for util_est in [UtilEst::PAIR, UtilEst::PAIR_KEEPS_LAST, UtilEst::SINGLE] {
             let mut avg = SchedAvg { util_avg: 300, ..SchedAvg::default() };
-            util_est.update(&mut avg, true);
+            util_est.util_est_update(&mut avg, true);
             let after = avg;
             avg.util_avg = 100;
-            util_est.update(&mut avg, true);
+            util_est.util_est_update(&mut avg, true);
             assert_eq!(avg, SchedAvg { util_avg: 100, ..after });
         }
     }
@@ -163,9 +163,9 @@ mod tests {
     fn queues_sum_their_tasks() {
         let (mut cfs_rq, util_est) = (SchedAvg::default(), UtilEst::SINGLE);
         let task = SchedAvg { util_est: 300 | 1 << 31, ..SchedAvg::default() };
-        util_est.enqueue(&mut cfs_rq, &task);
-        util_est.enqueue(&mut cfs_rq, &task);
-        util_est.dequeue(&mut cfs_rq, &task);
+        util_est.util_est_enqueue(&mut cfs_rq, &task);
+        util_est.util_est_enqueue(&mut cfs_rq, &task);
+        util_est.util_est_dequeue(&mut cfs_rq, &task);
         assert_eq!(cfs_rq.util_est, 300);
     }
 }

@@ -225,7 +225,7 @@ impl Core {
     /// `update_rt_rq_load_avg`: a class above the fair one has run on the CPU since the last call, or not; `runs` from now on.
     pub fn update_rt_rq_load_avg(&mut self, cpu: CpuId, runs: bool, now: Nanos) {
         let rq = &mut self.rqs[cpu.index()];
-        rq.avg_rt.update_class(now, rq.rt_runs, &self.signals);
+        rq.avg_rt.update_rt_rq_load_avg(now, rq.rt_runs, &self.signals);
         rq.rt_runs = runs;
     }
 

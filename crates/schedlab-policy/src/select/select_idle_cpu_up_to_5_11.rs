@@ -37,7 +37,7 @@ impl FairClass<'_> {
             return Some((cpu, "idle core search"));
         }
         let budget = self.pass_budget(target, tested.from, now);
-        if self.fair.decisions.is_some() {
+        if self.fair.is_recording() {
             self.explain_budget(task, target, budget, now);
         }
         let before = tested.total();

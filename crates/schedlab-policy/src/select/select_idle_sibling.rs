@@ -112,7 +112,7 @@ impl FairClass<'_> {
             }
         }
         let budget = self.scan_budget(target, has_idle_core, tested.from, now);
-        if self.fair.decisions.is_some() {
+        if self.fair.is_recording() {
             self.explain_budget(task, target, budget, now);
         }
         let Some(budget) = budget else {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, TaskId, MSEC, USEC};
+use schedlab_policy::fair::GroupId;
 use schedlab_policy::{FairPolicy, WakeKind};
 
 use crate::lab::{Lab, Shape};
@@ -182,7 +183,10 @@ impl Traffic {
                 assert_eq!(sched.cpu_of(task), cpu, "{task:?} believes to be elsewhere");
                 assert!(sched.allows(task, cpu), "{task:?} is queued on a forbidden CPU");
             }
-            assert_eq!(sched.fair.sums(cpu), sched.fair.recompute(cpu));
+            assert_eq!(
+                sched.fair.view().sums(GroupId::ROOT, cpu),
+                sched.fair.view().recomputed_sums(GroupId::ROOT, cpu)
+            );
             let idle = self.lab.idle[cpu.index()];
             assert_eq!(sched.is_idle(cpu), idle && sched.nr_running(cpu) == 0, "{cpu:?}");
             assert!(sched.nr_running(cpu) < 2 || sched.overloaded(), "overload flag");

@@ -14,7 +14,7 @@ impl Model {
         let queue = &mut self.cpus[cpu.index()];
         queue.read_at = self.now;
         if let (None, Some(curr)) = (queue.read.replace(clock), self.fair.curr(cpu)) {
-            self.fair.charged_since(curr, clock);
+            self.fair.restore().exec_start(curr, clock);
         }
     }
 

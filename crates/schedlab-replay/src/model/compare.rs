@@ -14,11 +14,11 @@ impl Model {
         let id = task.id;
         task.shown.vruntime = Some(printed);
         if !task.known {
-            let mut state = self.fair.task_state(id);
+            let mut state = self.fair.view().task_state(id);
             state.deadline = Vruntime(printed).plus(state.deadline.since(state.vruntime));
             state.vruntime = Vruntime(printed);
             task.printed = Some((printed, printed));
-            self.fair.restore_task(id, state);
+            self.fair.restore().task(id, state);
             return self.note_state_taken(pid);
         }
         let model = self.fair.entity(id).vruntime.0;

@@ -121,7 +121,7 @@ impl Model {
             let relative = (charged > 0 && !self.eevdf).then(|| self.relative_after_charge(id, from, to, charged));
             self.fair.migrate_task_rq(id, from, to);
             if let Some(state) = relative {
-                self.fair.restore_task(id, state);
+                self.fair.restore().task(id, state);
             }
             self.tasks.entry(pid).and_modify(|task| task.migrated = true);
         }
@@ -130,9 +130,9 @@ impl Model {
     /// The state that a task takes to another CPU after the running task of its own is charged.
     fn relative_after_charge(&self, id: TaskId, from: CpuId, to: CpuId, charged: Nanos) -> TaskState {
         let mut fair = self.fair.clone();
-        fair.update_curr_leaf_by(from, charged);
+        fair.update_curr_by(from, charged, true);
         fair.migrate_task_rq(id, from, to);
-        fair.task_state(id)
+        fair.view().task_state(id)
     }
 
     /// `detach_task`. A sleeping task is detached only if its dequeue was delayed; otherwise it changes CPU.

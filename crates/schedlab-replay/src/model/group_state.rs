@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
-use schedlab_policy::fair::{Dequeue, GroupId, LoadState, TaskState};
+use schedlab_policy::fair::{Contribution, Dequeue, GroupId, GroupState, LoadState, TaskState};
 
 use super::Model;
 use crate::groups::GroupName;
@@ -125,20 +125,26 @@ impl Model {
     fn take_group_state(&mut self, (group, cpu): CfsRq, shown: GroupEntity, queue: Option<QueueLoad>) {
         let (vruntime, deadline) = (Vruntime(shown.vruntime), Vruntime(shown.deadline));
         let state = TaskState { vruntime, deadline, vlag: shown.lag, slice: shown.slice };
-        self.fair.restore_group(group, cpu, state, (shown.weight, shown.exec_start));
+        let state = GroupState { state, weight: shown.weight, exec_start: shown.exec_start };
+        self.fair.restore().group(group, cpu, state);
         let again = !self.coverage.entity_taken.insert((group, cpu));
         self.tally.inputs.take(if again { InputKind::GroupStateAgain } else { InputKind::GroupState });
         let Some(queue) = queue else { return };
-        let contrib = (shown.contrib, queue.tg_updated_at);
+        let contribution = Contribution {
+            tg_load_avg_contrib: shown.contrib,
+            last_update_tg_load_avg: queue.tg_updated_at,
+            load_avg: shown.tg_load_avg,
+        };
         // If the queue's load was shown before, only what it has reported to the group since is unknown.
         match self.coverage.unknown_load.contains(&(group, cpu)) {
-            true => self.take_group_load((group, cpu), queue.load, contrib, shown.tg_load_avg),
-            false => self.fair.restore_told(group, cpu, contrib, shown.tg_load_avg),
+            true => self.take_group_load((group, cpu), queue.load, contribution),
+            false => self.fair.restore().contribution(group, cpu, contribution),
         }
     }
 
-    fn take_group_load(&mut self, (group, cpu): CfsRq, load: LoadState, contrib: (u64, Nanos), tg_load_avg: i64) {
-        self.fair.restore_group_load(group, cpu, load, contrib, tg_load_avg);
+    fn take_group_load(&mut self, (group, cpu): CfsRq, load: LoadState, contribution: Contribution) {
+        self.fair.restore().group_load(group, cpu, load);
+        self.fair.restore().contribution(group, cpu, contribution);
         let again = !self.coverage.load_taken.insert((group, cpu));
         self.tally.inputs.take(if again { InputKind::GroupLoadAgain } else { InputKind::GroupLoad });
     }
@@ -147,7 +153,7 @@ impl Model {
     pub(super) fn position_queues(&mut self, id: TaskId, vruntime: Vruntime, first: First) {
         let (cpu, group) = (self.fair.entity(id).cpu, self.fair.group_of(id));
         if group != GroupId::ROOT && self.coverage.positioned.insert((group, cpu)) {
-            self.fair.restore_group_zero(group, cpu, vruntime);
+            self.fair.restore().min_vruntime(group, cpu, vruntime);
             self.tally.inputs.take(InputKind::QueuePosition);
         }
         let above = match first {
@@ -187,7 +193,7 @@ impl Model {
         if let (Some(group), false) = (probed, self.groups.contains_key(name)) {
             self.groups.insert(name.clone(), group);
             if let Some(shares) = self.initial.shares(name) {
-                self.fair.restore_shares(group, shares);
+                self.fair.restore().shares(group, shares);
             }
         }
     }
@@ -199,8 +205,12 @@ impl Model {
         let Some(group) = self.groups.get(&self.group_at(state.group.at)).copied() else { return };
         let own = in_task && self.fair.curr(cpu).is_some_and(|curr| self.fair.group_of(curr) == group);
         if self.coverage.unknown_load.remove(&(group, cpu)) {
-            let (load, contrib) = (state.queue.load, (state.contrib, state.queue.tg_updated_at));
-            return self.take_group_load((group, cpu), load, contrib, state.tg_load_avg);
+            let contribution = Contribution {
+                tg_load_avg_contrib: state.contrib,
+                last_update_tg_load_avg: state.queue.tg_updated_at,
+                load_avg: state.tg_load_avg,
+            };
+            return self.take_group_load((group, cpu), state.queue.load, contribution);
         }
         if (by_balancer || self.coverage.preexisting) && !own {
             self.fair.update_blocked_group(group, cpu, at);
@@ -222,7 +232,8 @@ impl Model {
                 load_avg = before;
             }
         }
-        self.fair.restore_told(group, cpu, (contrib, now), load_avg);
+        let contribution = Contribution { tg_load_avg_contrib: contrib, last_update_tg_load_avg: now, load_avg };
+        self.fair.restore().contribution(group, cpu, contribution);
     }
 
     /// Whether `calc_group_shares` gives this weight if the group's other queues have reported `others`.
@@ -317,7 +328,7 @@ impl Model {
         let all = self.fair.group_rq(group, cpu).nr_running == sums.count;
         if all && self.all_entities_known(group, cpu) && self.coverage.incomplete.remove(&(group, cpu)) {
             let again = !self.coverage.was_complete.insert((group, cpu));
-            self.fair.restore_group_zero(group, cpu, Vruntime(sums.zero));
+            self.fair.restore().min_vruntime(group, cpu, Vruntime(sums.zero));
             self.tally.inputs.take(if again { InputKind::QueuePositionAgain } else { InputKind::QueuePosition });
             if group == GroupId::ROOT {
                 self.note_zero_taken(cpu);

@@ -1,6 +1,7 @@
 //! Comparing a decision of the model with the kernel's, and which decisions can be judged.
 
 use schedlab_model::{CpuId, Pid, TaskId};
+use schedlab_policy::fair::GroupId;
 use schedlab_policy::Resched;
 
 use super::Model;
@@ -118,7 +119,7 @@ impl Model {
     }
 
     fn disagreement(&self, kind: DecisionKind, cpu: CpuId, difference: Difference) -> Disagreement {
-        let reason = self.fair.decisions.as_ref().and_then(|all| all.last().copied());
+        let reason = self.fair.log().decisions.as_ref().and_then(|all| all.last().copied());
         Disagreement {
             time_ns: self.now,
             cpu: cpu.0,
@@ -129,7 +130,7 @@ impl Model {
             feature: reason.and_then(|reason| reason.feature).map(|feature| feature.info().name),
             compared: reason.map_or_else(Vec::new, |reason| reason.numbers()),
             min_vruntime: self.fair.rq(cpu).min_vruntime.0,
-            avg_vruntime: self.eevdf.then(|| self.fair.avg_vruntime(cpu).0),
+            avg_vruntime: self.eevdf.then(|| self.fair.view().avg_vruntime(GroupId::ROOT, cpu).0),
             queue: self.queue(cpu),
         }
     }

@@ -108,7 +108,7 @@ impl Model {
     pub fn new(config: KernelConfig, tally: Tally, initial: Arc<InitialGroups>, shows_state: bool) -> Self {
         let eevdf = config.version.rules.algorithm == Algorithm::Eevdf;
         let mut fair = Fair::new(config);
-        fair.decisions = Some(Vec::new());
+        fair.log_mut().decisions = Some(Vec::new());
         let cpus = vec![Cpu::default(); fair.config.nr_cpus];
         let coverage = Coverage::new(shows_state && initial.len() > 0, cpus.len());
         Model {
@@ -134,7 +134,7 @@ impl Model {
     pub fn apply(&mut self, input: &Input) {
         (self.now, self.at) = (input.time, input.cpu);
         self.decisions.clear();
-        if let Some(decisions) = &mut self.fair.decisions {
+        if let Some(decisions) = &mut self.fair.log_mut().decisions {
             decisions.clear();
         }
         match input.operation {
@@ -198,11 +198,11 @@ impl Model {
         }
         self.fair.clear_resched(cpu);
         if let Some(read) = self.cpus[cpu.index()].read {
-            self.fair.charged_since(id, read.saturating_sub(ran));
+            self.fair.restore().exec_start(id, read.saturating_sub(ran));
         }
         let before = self.snapshot(cpu, id);
         // The groups above are charged by the next operation that looks at their queues.
-        self.fair.update_curr_leaf_by(cpu, ran);
+        self.fair.update_curr_by(cpu, ran, true);
         self.cpus[cpu.index()].charge = Some((before, self.snapshot(cpu, id)));
         self.clock_charged(cpu, id, caller);
         if let Some(printed) = printed {
@@ -224,10 +224,10 @@ impl Model {
 
     /// Events were lost: start again with empty queues.
     fn lose(&mut self) {
-        let config = self.fair.config.clone();
+        let config = (*self.fair.config).clone();
         let cpus = self.cpus.len();
         self.fair = Fair::new(config);
-        self.fair.decisions = Some(Vec::new());
+        self.fair.log_mut().decisions = Some(Vec::new());
         self.tasks.clear();
         self.groups.clear();
         self.coverage = Coverage::default();

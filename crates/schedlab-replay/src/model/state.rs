@@ -39,12 +39,12 @@ impl Model {
         }
         match probe.point {
             Point::Waking if !known && !probe.queued && !on_rq => {
-                let mut state = self.fair.task_state(id);
+                let mut state = self.fair.view().task_state(id);
                 (state.vlag, state.slice) = (probe.lag, probe.slice);
-                self.fair.restore_task(id, state);
+                self.fair.restore().task(id, state);
                 self.tally.inputs.take(InputKind::SleepingState);
                 if let Some(load) = probe.load {
-                    self.fair.restore_load(id, load);
+                    self.fair.restore().load(id, load);
                     self.tally.inputs.take(InputKind::TaskLoad);
                 }
             }
@@ -155,14 +155,14 @@ impl Model {
         if group == GroupId::ROOT && !self.cpus[cpu.index()].zero_taken || !self.is_complete(group, cpu) {
             return None;
         }
-        let (sums, zero) = (self.fair.group_sums(group, cpu), self.fair.group_rq(group, cpu).min_vruntime.0);
+        let (sums, zero) = (self.fair.view().sums(group, cpu), self.fair.group_rq(group, cpu).min_vruntime.0);
         Some(Sums { zero, sum: sums.avg_vruntime, weight: sums.avg_load as u64, count: sums.nr_running })
     }
 
     fn take_zero(&mut self, cpu: CpuId, probe: &Probe) {
         let wanted = !self.cpus[cpu.index()].zero_taken && self.is_complete(GroupId::ROOT, cpu);
         let Some(sums) = probe.sums.filter(|_| wanted) else { return };
-        let known = self.fair.curr(cpu).into_iter().chain(self.fair.queued(cpu)).all(|id| self.known(id));
+        let known = self.fair.curr(cpu).into_iter().chain(self.fair.view().queued(cpu)).all(|id| self.known(id));
         if known {
             self.take_position(cpu, Vruntime(sums.zero));
             self.note_zero_taken(cpu);

@@ -1,6 +1,7 @@
 //! State that the model takes from the trace: a task's where it is first shown, and the position of a queue in virtual time.
 
 use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
+use schedlab_policy::fair::GroupId;
 use schedlab_policy::weight::calc_delta_fair;
 
 use super::Model;
@@ -10,21 +11,21 @@ use crate::operation::First;
 impl Model {
     /// Slice of a task that is about to be placed, if the trace shows it; its lag as guessed, if nothing shows its state.
     pub(super) fn take_lag(&mut self, id: TaskId, first: Option<First>) {
-        let mut state = self.fair.task_state(id);
+        let mut state = self.fair.view().task_state(id);
         match first {
             Some(First::Probed { probe, .. }) => state.slice = probe.slice,
-            Some(First::Unknown) if self.eevdf => state.vlag = self.guess.lag(self.fair.lag_limit(id)),
+            Some(First::Unknown) if self.eevdf => state.vlag = self.guess.lag(self.fair.view().lag_limit(id)),
             _ => return,
         }
-        self.fair.restore_task(id, state);
+        self.fair.restore().task(id, state);
     }
 
     /// A task that is queued at its first record has used a part of its slice.
     pub(super) fn guess_used_slice(&mut self, id: TaskId) {
-        let mut state = self.fair.task_state(id);
+        let mut state = self.fair.view().task_state(id);
         let used = self.guess.used(state.deadline.since(state.vruntime));
         state.deadline = state.deadline.plus(-used);
-        self.fair.restore_task(id, state);
+        self.fair.restore().task(id, state);
     }
 
     /// The first task seen on a queue shows roughly where the queue is in virtual time.
@@ -73,7 +74,7 @@ impl Model {
             *(if self.eevdf { &mut self.tally.tasks.solved } else { &mut self.tally.tasks.guessed }) += 1;
             return;
         }
-        let mut state = self.fair.task_state(id);
+        let mut state = self.fair.view().task_state(id);
         let vruntime = self.first_vruntime(id, first);
         // Where only vruntime is shown, the deadline keeps its distance.
         state.deadline = vruntime.plus(state.deadline.since(state.vruntime));
@@ -85,13 +86,13 @@ impl Model {
                 state.vlag = probe.lag;
             }
         }
-        self.fair.restore_task(id, state);
+        self.fair.restore().task(id, state);
         if let First::Probed { probe, .. } = first {
             if probe.delayed {
                 self.fair.mark_delayed(id);
             }
             if let Some(load) = probe.load {
-                self.fair.restore_load(id, load);
+                self.fair.restore().load(id, load);
                 self.tally.inputs.take(InputKind::TaskLoad);
             }
             self.read_initial_group_state(id, &probe);
@@ -114,7 +115,7 @@ impl Model {
 
     /// The position of a CPU's root queue in virtual time: set from a task, or the kernel's own.
     pub(super) fn take_position(&mut self, cpu: CpuId, zero: Vruntime) {
-        self.fair.restore_min_vruntime(cpu, zero);
+        self.fair.restore().min_vruntime(GroupId::ROOT, cpu, zero);
         let again = self.cpus[cpu.index()].zero_was_taken;
         self.tally.inputs.take(if again { InputKind::QueuePositionAgain } else { InputKind::QueuePosition });
     }

@@ -1,7 +1,7 @@
 //! Tasks that are added, forked, changed and released.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
-use schedlab_policy::fair::{Dequeue, Enqueue, GroupId, TaskState};
+use schedlab_policy::fair::{Dequeue, Enqueue, GroupId, SchedParams, TaskState};
 use schedlab_policy::{FairPolicy, Resched, TaskAttr};
 
 use super::show::Shown;
@@ -26,8 +26,8 @@ impl Model {
         let id = self.allocate(pid, &TaskAttr { nice, policy, cpu, group, ..TaskAttr::default() });
         if let Location::Asleep(_) = at {
             // Far to the left on any queue: its queue alone places it, as a long sleeper.
-            let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.task_state(id) };
-            return self.fair.restore_task(id, state);
+            let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.view().task_state(id) };
+            return self.fair.restore().task(id, state);
         }
         self.prime_queue(cpu, id, first);
         let now = self.clock(cpu);
@@ -132,10 +132,10 @@ impl Model {
     }
 
     /// `__sched_setscheduler`.
-    pub(super) fn set_scheduler(&mut self, pid: Pid, attr: (FairPolicy, i8, Option<Nanos>)) {
+    pub(super) fn set_scheduler(&mut self, pid: Pid, (policy, nice, slice): (FairPolicy, i8, Option<Nanos>)) {
         let Some(id) = self.task(pid) else { return };
         let cpu = self.fair.entity(id).cpu;
-        self.fair.__sched_setscheduler(id, attr, self.clock(cpu));
+        self.fair.__sched_setscheduler(id, SchedParams { policy, nice, slice }, self.clock(cpu));
         self.fair.clear_resched(cpu);
     }
 

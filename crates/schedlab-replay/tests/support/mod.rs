@@ -386,7 +386,7 @@ impl Generator {
     fn pull(&mut self, to: CpuId) {
         let from = CpuId(self.below(self.cpus.len()) as u32);
         let awake = |id: &TaskId| !self.fair.entity(*id).sched_delayed;
-        let Some(id) = self.fair.queued(from).find(awake).filter(|_| from != to) else { return };
+        let Some(id) = self.fair.view().queued(from).find(awake).filter(|_| from != to) else { return };
         let (pid, now) = (self.pid(id), self.update_clock(from));
         self.charge(from, to, From::Softirq);
         self.fair.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);

@@ -60,7 +60,7 @@ impl FairSums {
     pub fn look(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
         self.looks += 1;
         for group in (0..sched.fair.nr_groups() as u32).map(GroupId) {
-            let (kept, fresh) = (sched.fair.group_sums(group, cpu), sched.fair.recompute_group(group, cpu));
+            let (kept, fresh) = (sched.fair.view().sums(group, cpu), sched.fair.view().recomputed_sums(group, cpu));
             if kept != fresh {
                 return Some(("fair_sums", format!("{cpu:?} {group:?}: kept {kept:?}, recomputed {fresh:?}")));
             }
@@ -91,7 +91,7 @@ impl FairSums {
         }
         let pace = &mut self.cpus[cpu.index()];
         pace.longest = pace.longest.max(now - pace.last_pick);
-        let tasks = || sched.fair.queued(cpu);
+        let tasks = || sched.fair.view().queued(cpu);
         let slice_max = tasks().map(|task| sched.fair.entity(task).slice).max().unwrap_or(0);
         self.slice_max = self.slice_max.max(slice_max);
         // Lag travels with a task that changes CPU, so the slowest CPU bounds all.
@@ -107,7 +107,7 @@ impl FairSums {
         for task in tasks() {
             self.lags += 1;
             let entity = sched.fair.entity(task);
-            let service = i128::from(sched.fair.lag(task)) * i128::from(entity.load.weight >> 10) / 1024;
+            let service = i128::from(sched.fair.view().lag(task)) * i128::from(entity.load.weight >> 10) / 1024;
             let share = u128::from(entity.load.weight) * u128::from(self.longest) / u128::from(load);
             let overshoot = (share * u128::from(sched.nr_running(cpu).saturating_sub(1))) as u64;
             let limit = if service < 0 { bound.max(clamp) } else { bound + overshoot };

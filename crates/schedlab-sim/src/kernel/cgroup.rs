@@ -68,7 +68,7 @@ impl Cgroups {
 
     /// How the quotas were used, by path.
     pub fn bandwidth(&self, fair: &Fair) -> Vec<(String, BandwidthStats)> {
-        let stats = |(path, group): (&String, &GroupId)| Some((path.clone(), fair.bandwidth(*group)?));
+        let stats = |(path, group): (&String, &GroupId)| Some((path.clone(), fair.view().bandwidth(*group)?));
         self.named.iter().filter_map(stats).collect()
     }
 
@@ -76,7 +76,7 @@ impl Cgroups {
     pub fn count_bandwidth(&mut self, fair: &Fair) -> Vec<(u16, u64)> {
         let mut added = Vec::new();
         for (nth, (group, emitted)) in self.counted.iter_mut().enumerate() {
-            let stats = fair.bandwidth(*group).unwrap_or_default();
+            let stats = fair.view().bandwidth(*group).unwrap_or_default();
             for (place, (now, before)) in values(&stats).into_iter().zip(values(emitted)).enumerate() {
                 if now > before {
                     added.push((self.first_metric + (nth * CPU_STATS + place) as u16, now - before));

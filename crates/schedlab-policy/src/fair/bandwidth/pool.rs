@@ -1,19 +1,19 @@
-//! What a group has left to run in this period.
+//! The pool of a group: what is left to run in this period.
 
 use schedlab_model::Nanos;
 
 /// How a group's bandwidth has been used (`cpu.stat`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct BandwidthStats {
-    /// Periods that have passed while somebody ran.
+    /// Periods that have passed while the group ran.
     pub nr_periods: u64,
-    /// Periods at whose end somebody was throttled.
+    /// Periods at whose end a queue was throttled.
     pub nr_throttled: u64,
     /// Time that queues spent throttled, summed over CPUs, up to the last unthrottling.
     pub throttled_time: Nanos,
     /// Periods in which more than the quota was used.
     pub nr_bursts: u64,
-    /// What was used beyond the quota.
+    /// Time used beyond the quota.
     pub burst_time: Nanos,
 }
 
@@ -24,9 +24,9 @@ pub struct Bandwidth {
     pub(super) period: Nanos,
     pub(super) burst: Nanos,
     pub(super) runtime: Nanos,
-    /// What was there after the last refill (`runtime_snap`).
+    /// Runtime after the last refill (`runtime_snap`).
     filled: Nanos,
-    /// Nobody has taken any since the last refill.
+    /// No queue has taken any since the last refill.
     pub(super) idle: bool,
     /// The period timer runs.
     pub(super) active: bool,
@@ -44,25 +44,25 @@ pub struct Bandwidth {
 impl Bandwidth {
     pub(super) fn new(quota: Nanos, period: Nanos, burst: Nanos, now: Nanos) -> Self {
         let mut pool = Bandwidth { quota, period: period.max(1), burst, ..Bandwidth::default() };
-        pool.start(now);
+        pool.start_cfs_bandwidth(now);
         pool
     }
 
     /// `start_cfs_bandwidth`.
-    pub(super) fn start(&mut self, now: Nanos) {
+    pub(super) fn start_cfs_bandwidth(&mut self, now: Nanos) {
         if !self.active {
             self.active = true;
-            self.forward(now);
+            self.hrtimer_forward_now(now);
         }
     }
 
     /// `hrtimer_forward_now`: the next point of the grid after now.
-    pub(super) fn forward(&mut self, now: Nanos) {
+    pub(super) fn hrtimer_forward_now(&mut self, now: Nanos) {
         self.next_period = (now / self.period.max(1) + 1) * self.period;
     }
 
-    /// `__refill_cfs_bandwidth_runtime`; `carries`: what is left over stays, up to `burst`.
-    pub(super) fn refill(&mut self, carries: bool, now: Nanos) {
+    /// `__refill_cfs_bandwidth_runtime`; `carries`: what is left over is kept, up to `burst`.
+    pub(super) fn __refill_cfs_bandwidth_runtime(&mut self, carries: bool, now: Nanos) {
         if carries {
             self.count_burst();
         }
@@ -72,7 +72,7 @@ impl Bandwidth {
         self.expires_seq = self.expires_seq.wrapping_add(1);
     }
 
-    /// Whatever was used since the last refill beyond one quota was saved before.
+    /// Use beyond one quota since the last refill came from runtime saved before.
     fn count_burst(&mut self) {
         let beyond = self.filled.saturating_sub(self.runtime + self.quota);
         self.stats.nr_bursts += u64::from(beyond > 0);
@@ -80,7 +80,7 @@ impl Bandwidth {
     }
 
     /// `runtime_refresh_within`.
-    pub(super) fn refreshes_within(&self, span: Nanos, now: Nanos) -> bool {
+    pub(super) fn runtime_refresh_within(&self, span: Nanos, now: Nanos) -> bool {
         self.next_period.saturating_sub(now) < span
     }
 

@@ -2,226 +2,231 @@
 //! `____rb_erase_color`, rbtree_augmented.h's `__rb_erase_augmented`).
 
 use super::super::entity::EntityId;
-use super::{next, propagate, recompute, Node, Slices, Tree};
+use super::node::{propagate, recompute, Node, Slices};
 
-impl Tree {
-    /// Restores the colours after a red node got the red parent `parent` (`__rb_insert`).
+/// A tree that is being rebalanced.
+pub(super) struct Rebalance<'a> {
+    pub root: &'a mut EntityId,
+    pub nodes: &'a mut [Node],
+    pub slices: Slices,
+}
+
+impl Rebalance<'_> {
+    /// `__rb_insert`: restores the colours after a red node got the red parent `parent`.
     #[inline(never)]
-    pub(super) fn insert_fixup(&mut self, nodes: &mut [Node], mut id: EntityId, mut parent: EntityId) {
+    pub(super) fn __rb_insert(&mut self, mut id: EntityId, mut parent: EntityId) {
         loop {
             // `parent` is red, so it is not the root and has a parent.
-            let grandparent = nodes[parent.index()].parent;
-            let left = nodes[grandparent.index()].left == parent;
-            let uncle = if left { nodes[grandparent.index()].right } else { nodes[grandparent.index()].left };
-            if uncle.is_some() && nodes[uncle.index()].red {
-                nodes[uncle.index()].red = false;
-                nodes[parent.index()].red = false;
+            let grandparent = self.nodes[parent.index()].parent;
+            let left = self.nodes[grandparent.index()].left == parent;
+            let uncle = if left { self.nodes[grandparent.index()].right } else { self.nodes[grandparent.index()].left };
+            if uncle.is_some() && self.nodes[uncle.index()].red {
+                self.nodes[uncle.index()].red = false;
+                self.nodes[parent.index()].red = false;
                 id = grandparent;
-                parent = nodes[id.index()].parent;
+                parent = self.nodes[id.index()].parent;
                 if parent.is_nil() {
-                    nodes[id.index()].red = false;
+                    self.nodes[id.index()].red = false;
                     return;
                 }
-                nodes[id.index()].red = true;
-                if !nodes[parent.index()].red {
+                self.nodes[id.index()].red = true;
+                if !self.nodes[parent.index()].red {
                     return;
                 }
                 continue;
             }
             if left {
-                if nodes[parent.index()].right == id {
-                    parent = self.rotate_left(nodes, parent);
+                if self.nodes[parent.index()].right == id {
+                    parent = self.rotate_left(parent);
                 }
-                self.rotate_right(nodes, grandparent);
+                self.rotate_right(grandparent);
             } else {
-                if nodes[parent.index()].left == id {
-                    parent = self.rotate_right(nodes, parent);
+                if self.nodes[parent.index()].left == id {
+                    parent = self.rotate_right(parent);
                 }
-                self.rotate_left(nodes, grandparent);
+                self.rotate_left(grandparent);
             }
-            nodes[parent.index()].red = false;
-            nodes[grandparent.index()].red = true;
+            self.nodes[parent.index()].red = false;
+            self.nodes[grandparent.index()].red = true;
             return;
         }
     }
 
-    /// Unlinks a node and restores minima and colours (`__rb_erase_augmented`).
+    /// `__rb_erase_augmented`: unlinks a node and restores minima and colours.
     #[inline(never)]
-    pub(super) fn erase_linked(&mut self, nodes: &mut [Node], id: EntityId) {
-        if self.first == id {
-            self.first = next(nodes, id);
-        }
-        let gone = nodes[id.index()];
+    pub(super) fn __rb_erase_augmented(&mut self, id: EntityId) {
+        let gone = self.nodes[id.index()];
         let (refresh, rebalance) = if gone.left.is_nil() || gone.right.is_nil() {
-            self.erase_with_one_child(nodes, id, &gone)
+            self.erase_with_one_child(id, &gone)
         } else {
-            self.erase_with_two_children(nodes, id, &gone)
+            self.erase_with_two_children(id, &gone)
         };
-        propagate(nodes, refresh, self.slices);
+        propagate(self.nodes, refresh, self.slices);
         if rebalance.is_some() {
-            self.erase_fixup(nodes, rebalance);
+            self.____rb_erase_color(rebalance);
         }
     }
 
-    fn replace_child(&mut self, nodes: &mut [Node], parent: EntityId, old: EntityId, new: EntityId) {
+    fn replace_child(&mut self, parent: EntityId, old: EntityId, new: EntityId) {
         if parent.is_nil() {
-            self.root = new;
-        } else if nodes[parent.index()].left == old {
-            nodes[parent.index()].left = new;
+            *self.root = new;
+        } else if self.nodes[parent.index()].left == old {
+            self.nodes[parent.index()].left = new;
         } else {
-            nodes[parent.index()].right = new;
+            self.nodes[parent.index()].right = new;
         }
     }
 
     /// Rotates `top` down to the left (its right child rises); the caller colours both.
-    fn rotate_left(&mut self, nodes: &mut [Node], top: EntityId) -> EntityId {
-        let rises = nodes[top.index()].right;
-        let inner = nodes[rises.index()].left;
-        nodes[top.index()].right = inner;
+    fn rotate_left(&mut self, top: EntityId) -> EntityId {
+        let rises = self.nodes[top.index()].right;
+        let inner = self.nodes[rises.index()].left;
+        self.nodes[top.index()].right = inner;
         if inner.is_some() {
-            nodes[inner.index()].parent = top;
+            self.nodes[inner.index()].parent = top;
         }
-        nodes[rises.index()].left = top;
-        self.rotated(nodes, top, rises);
+        self.nodes[rises.index()].left = top;
+        self.rotated(top, rises);
         rises
     }
 
     /// Rotates `top` down to the right (its left child rises); the caller colours both.
-    fn rotate_right(&mut self, nodes: &mut [Node], top: EntityId) -> EntityId {
-        let rises = nodes[top.index()].left;
-        let inner = nodes[rises.index()].right;
-        nodes[top.index()].left = inner;
+    fn rotate_right(&mut self, top: EntityId) -> EntityId {
+        let rises = self.nodes[top.index()].left;
+        let inner = self.nodes[rises.index()].right;
+        self.nodes[top.index()].left = inner;
         if inner.is_some() {
-            nodes[inner.index()].parent = top;
+            self.nodes[inner.index()].parent = top;
         }
-        nodes[rises.index()].right = top;
-        self.rotated(nodes, top, rises);
+        self.nodes[rises.index()].right = top;
+        self.rotated(top, rises);
         rises
     }
 
-    fn rotated(&mut self, nodes: &mut [Node], top: EntityId, rises: EntityId) {
-        let parent = nodes[top.index()].parent;
-        nodes[rises.index()].parent = parent;
-        nodes[top.index()].parent = rises;
-        self.replace_child(nodes, parent, top, rises);
+    fn rotated(&mut self, top: EntityId, rises: EntityId) {
+        let parent = self.nodes[top.index()].parent;
+        self.nodes[rises.index()].parent = parent;
+        self.nodes[top.index()].parent = rises;
+        self.replace_child(parent, top, rises);
         // The subtree as a whole is unchanged, so the risen node takes over its minima.
-        nodes[rises.index()].min_value = nodes[top.index()].min_value;
+        self.nodes[rises.index()].min_value = self.nodes[top.index()].min_value;
         if self.slices == Slices::Exact {
-            nodes[rises.index()].min_slice = nodes[top.index()].min_slice;
-            nodes[rises.index()].max_slice = nodes[top.index()].max_slice;
+            self.nodes[rises.index()].min_slice = self.nodes[top.index()].min_slice;
+            self.nodes[rises.index()].max_slice = self.nodes[top.index()].max_slice;
         }
-        recompute(nodes, top, self.slices);
+        recompute(self.nodes, top, self.slices);
     }
 
     /// Returns where minima change first, and the parent of the missing black node if there is one.
-    fn erase_with_one_child(&mut self, nodes: &mut [Node], id: EntityId, gone: &Node) -> (EntityId, EntityId) {
+    fn erase_with_one_child(&mut self, id: EntityId, gone: &Node) -> (EntityId, EntityId) {
         let child = if gone.left.is_some() { gone.left } else { gone.right };
-        self.replace_child(nodes, gone.parent, id, child);
+        self.replace_child(gone.parent, id, child);
         if child.is_some() {
             // An only child is red and its parent black: recolouring it keeps the black height.
-            nodes[child.index()].parent = gone.parent;
-            nodes[child.index()].red = gone.red;
+            self.nodes[child.index()].parent = gone.parent;
+            self.nodes[child.index()].red = gone.red;
             return (gone.parent, EntityId::NIL);
         }
         (gone.parent, if gone.red { EntityId::NIL } else { gone.parent })
     }
 
-    /// The successor takes the node's place. Returns as [`Tree::erase_with_one_child`].
-    fn erase_with_two_children(&mut self, nodes: &mut [Node], id: EntityId, gone: &Node) -> (EntityId, EntityId) {
-        let mut heir = gone.right;
-        while nodes[heir.index()].left.is_some() {
-            heir = nodes[heir.index()].left;
+    /// The successor takes the node's place. Returns as [`Rebalance::erase_with_one_child`].
+    fn erase_with_two_children(&mut self, id: EntityId, gone: &Node) -> (EntityId, EntityId) {
+        let mut successor = gone.right;
+        while self.nodes[successor.index()].left.is_some() {
+            successor = self.nodes[successor.index()].left;
         }
-        let orphan = nodes[heir.index()].right;
-        let heir_was_red = nodes[heir.index()].red;
-        let from = if heir == gone.right {
-            heir
+        let orphan = self.nodes[successor.index()].right;
+        let successor_was_red = self.nodes[successor.index()].red;
+        let from = if successor == gone.right {
+            successor
         } else {
-            let above = nodes[heir.index()].parent;
-            nodes[above.index()].left = orphan;
-            nodes[heir.index()].right = gone.right;
-            nodes[gone.right.index()].parent = heir;
+            let above = self.nodes[successor.index()].parent;
+            self.nodes[above.index()].left = orphan;
+            self.nodes[successor.index()].right = gone.right;
+            self.nodes[gone.right.index()].parent = successor;
             above
         };
-        nodes[heir.index()].left = gone.left;
-        nodes[gone.left.index()].parent = heir;
-        self.replace_child(nodes, gone.parent, id, heir);
-        nodes[heir.index()].parent = gone.parent;
-        nodes[heir.index()].red = gone.red;
+        self.nodes[successor.index()].left = gone.left;
+        self.nodes[gone.left.index()].parent = successor;
+        self.replace_child(gone.parent, id, successor);
+        self.nodes[successor.index()].parent = gone.parent;
+        self.nodes[successor.index()].red = gone.red;
         if orphan.is_some() {
-            nodes[orphan.index()].parent = from;
-            nodes[orphan.index()].red = false;
+            self.nodes[orphan.index()].parent = from;
+            self.nodes[orphan.index()].red = false;
         }
-        let rebalance = if orphan.is_nil() && !heir_was_red { from } else { EntityId::NIL };
+        let rebalance = if orphan.is_nil() && !successor_was_red { from } else { EntityId::NIL };
         if self.slices.stale() {
-            nodes[heir.index()].min_value = gone.min_value;
+            self.nodes[successor.index()].min_value = gone.min_value;
             let mut at = from;
-            while at != heir && recompute(nodes, at, self.slices) {
-                at = nodes[at.index()].parent;
+            while at != successor && recompute(self.nodes, at, self.slices) {
+                at = self.nodes[at.index()].parent;
             }
-            return (heir, rebalance);
+            return (successor, rebalance);
         }
-        // The heir still carries the minima of its old, smaller subtree: it must be refreshed even if a stop below it
+        // The successor still carries the minima of its old, smaller subtree: it must be refreshed even if a stop below it
         // would end the walk up.
         let mut at = from;
-        while at != heir {
-            recompute(nodes, at, self.slices);
-            at = nodes[at.index()].parent;
+        while at != successor {
+            recompute(self.nodes, at, self.slices);
+            at = self.nodes[at.index()].parent;
         }
-        recompute(nodes, heir, self.slices);
+        recompute(self.nodes, successor, self.slices);
         (gone.parent, rebalance)
     }
 
-    /// Restores the black height below `parent`, one of whose children lacks a black node (`____rb_erase_color`).
-    fn erase_fixup(&mut self, nodes: &mut [Node], mut parent: EntityId) {
+    /// `____rb_erase_color`: restores the black height below `parent`, one of whose children lacks a black node.
+    fn ____rb_erase_color(&mut self, mut parent: EntityId) {
         let mut node = EntityId::NIL;
         loop {
             // The missing child has a sibling: its side of the tree has a black node more.
-            let left = nodes[parent.index()].right != node;
-            let mut sibling = if left { nodes[parent.index()].right } else { nodes[parent.index()].left };
-            if nodes[sibling.index()].red {
-                nodes[sibling.index()].red = false;
-                nodes[parent.index()].red = true;
+            let left = self.nodes[parent.index()].right != node;
+            let mut sibling = if left { self.nodes[parent.index()].right } else { self.nodes[parent.index()].left };
+            if self.nodes[sibling.index()].red {
+                self.nodes[sibling.index()].red = false;
+                self.nodes[parent.index()].red = true;
                 if left {
-                    self.rotate_left(nodes, parent);
-                    sibling = nodes[parent.index()].right;
+                    self.rotate_left(parent);
+                    sibling = self.nodes[parent.index()].right;
                 } else {
-                    self.rotate_right(nodes, parent);
-                    sibling = nodes[parent.index()].left;
+                    self.rotate_right(parent);
+                    sibling = self.nodes[parent.index()].left;
                 }
             }
             let (near, far) = if left {
-                (nodes[sibling.index()].left, nodes[sibling.index()].right)
+                (self.nodes[sibling.index()].left, self.nodes[sibling.index()].right)
             } else {
-                (nodes[sibling.index()].right, nodes[sibling.index()].left)
+                (self.nodes[sibling.index()].right, self.nodes[sibling.index()].left)
             };
-            let is_red = |id: EntityId, nodes: &[Node]| id.is_some() && nodes[id.index()].red;
-            if !is_red(far, nodes) && !is_red(near, nodes) {
-                nodes[sibling.index()].red = true;
-                if nodes[parent.index()].red {
-                    nodes[parent.index()].red = false;
+            let is_red = |id: EntityId| id.is_some() && self.nodes[id.index()].red;
+            let far_is_red = is_red(far);
+            if !far_is_red && !is_red(near) {
+                self.nodes[sibling.index()].red = true;
+                if self.nodes[parent.index()].red {
+                    self.nodes[parent.index()].red = false;
                     return;
                 }
                 node = parent;
-                parent = nodes[node.index()].parent;
+                parent = self.nodes[node.index()].parent;
                 if parent.is_nil() {
                     return;
                 }
                 continue;
             }
-            if !is_red(far, nodes) {
-                nodes[sibling.index()].red = true;
-                nodes[near.index()].red = false;
-                sibling = if left { self.rotate_right(nodes, sibling) } else { self.rotate_left(nodes, sibling) };
+            if !far_is_red {
+                self.nodes[sibling.index()].red = true;
+                self.nodes[near.index()].red = false;
+                sibling = if left { self.rotate_right(sibling) } else { self.rotate_left(sibling) };
             }
-            let outer = if left { nodes[sibling.index()].right } else { nodes[sibling.index()].left };
-            nodes[outer.index()].red = false;
-            nodes[sibling.index()].red = nodes[parent.index()].red;
-            nodes[parent.index()].red = false;
+            let outer = if left { self.nodes[sibling.index()].right } else { self.nodes[sibling.index()].left };
+            self.nodes[outer.index()].red = false;
+            self.nodes[sibling.index()].red = self.nodes[parent.index()].red;
+            self.nodes[parent.index()].red = false;
             if left {
-                self.rotate_left(nodes, parent);
+                self.rotate_left(parent);
             } else {
-                self.rotate_right(nodes, parent);
+                self.rotate_right(parent);
             }
             return;
         }

@@ -1,93 +1,29 @@
-//! An arena red-black tree with the shape the kernel's would have, each node remembering minima of its subtree.
+//! An arena red-black tree with the shape the kernel's would have, each node recording minima of its subtree.
 //!
 //! Follows lib/rbtree.c and include/linux/rbtree_augmented.h (equal in every modelled version) step for step, because
 //! the picks of some versions depend on the shape: a new node goes right of its equals, an erased node with two
 //! children is replaced by its successor. Links live in one array indexed by entity, so queueing allocates nothing.
+//!
+//! A node's *key* orders the tree and its *value* is the other of vruntime and deadline; the minimum of the values below
+//! each node lets a search skip whole subtrees.
 
+mod node;
 mod rebalance;
 
+pub(super) use node::{Node, Slices};
+
 use super::entity::EntityId;
-use crate::{GroupSlice, LagLimit, Protection, Rules};
+use node::{propagate, rb_next, recompute};
+use rebalance::Rebalance;
 use schedlab_model::{Nanos, Vruntime};
 
 /// A tree's handle; the nodes are in an array that all trees of a kernel share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tree {
-    pub(super) root: EntityId,
+    pub root: EntityId,
     first: EntityId,
     len: u32,
     slices: Slices,
-}
-
-/// What nodes remember of the slices below them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Slices {
-    /// Nothing.
-    None,
-    /// The shortest, by callbacks that know of one field, the smallest value (RB_DECLARE_CALLBACKS, 6.12 to 6.18): where
-    /// a node rises or replaces another it keeps what it knew of its old subtree, until somebody below it comes or goes.
-    Stale,
-    /// The longest in the same way (6.18.44); `__enqueue_entity` forgets to set it, so who comes as a leaf is taken for as long as
-    /// it was known to be in its last place.
-    StaleLongest,
-    /// The shortest and the longest (7.x).
-    Exact,
-}
-
-/// One entity's place in a tree: 64 bytes, one cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(super) struct Node {
-    pub(super) key: Vruntime,
-    pub(super) value: Vruntime,
-    pub(super) min_value: Vruntime,
-    slice: Nanos,
-    min_slice: Nanos,
-    max_slice: Nanos,
-    parent: EntityId,
-    pub(super) left: EntityId,
-    pub(super) right: EntityId,
-    red: bool,
-}
-
-impl Default for Node {
-    fn default() -> Self {
-        let (zero, nil) = (Vruntime(0), EntityId::NIL);
-        let (key, value, min_value) = (zero, zero, zero);
-        let (parent, left, right) = (nil, nil, nil);
-        Node { key, value, min_value, slice: 0, min_slice: 0, max_slice: 0, parent, left, right, red: false }
-    }
-}
-
-impl Node {
-    /// Where it names entities.
-    pub fn links(&mut self) -> [&mut EntityId; 3] {
-        [&mut self.parent, &mut self.left, &mut self.right]
-    }
-
-    /// A slice changed in place.
-    pub fn set_slice(&mut self, slice: Nanos) {
-        self.slice = slice;
-    }
-}
-
-impl Slices {
-    /// What whoever bounds protection or lag by the others' slices must know; groups, from 6.12 on, must too.
-    pub fn read_by(rules: &Rules, groups: bool) -> Self {
-        let bounds = matches!(rules.protection, Protection::Vprot { .. }) || rules.lag_limit == LagLimit::LongestSlice;
-        match bounds || groups && rules.group_slice != GroupSlice::Base {
-            false => Slices::None,
-            true if !rules.stale_slices => Slices::Exact,
-            true if rules.lag_limit == LagLimit::LongestSlice => Slices::StaleLongest,
-            true => Slices::Stale,
-        }
-    }
-
-    /// Whether nodes may remember what no longer holds.
-    #[inline]
-    fn stale(self) -> bool {
-        matches!(self, Slices::Stale | Slices::StaleLongest)
-    }
 }
 
 impl Tree {
@@ -96,10 +32,10 @@ impl Tree {
         Tree { root: EntityId::NIL, first: EntityId::NIL, len: 0, slices }
     }
 
-    /// From now on nodes remember slices.
+    /// From now on nodes record slices.
     pub fn keep_slices(&mut self, nodes: &mut [Node], slices: Slices) {
         self.slices = slices;
-        // In order, each up to the root: whoever is passed last has both subtrees complete.
+        // In order, each up to the root: the last node passed on a way up has both its subtrees complete.
         let mut at = self.first;
         while at.is_some() {
             let mut up = at;
@@ -107,16 +43,16 @@ impl Tree {
                 recompute(nodes, up, Slices::Exact);
                 up = nodes[up.index()].parent;
             }
-            at = next(nodes, at);
+            at = rb_next(nodes, at);
         }
     }
 
-    /// A queued node's value or slice changed in place: what the nodes above remember follows (`*_cb_propagate`).
+    /// A queued node's value or slice changed in place: updates what the nodes above record (`*_cb_propagate`).
     pub fn refresh(&self, nodes: &mut [Node], id: EntityId) {
         propagate(nodes, id, self.slices);
     }
 
-    /// Where it names entities.
+    /// Its links to entities.
     pub fn links(&mut self) -> [&mut EntityId; 2] {
         [&mut self.root, &mut self.first]
     }
@@ -127,9 +63,16 @@ impl Tree {
         self.first
     }
 
-    /// Adds an entity that is in no tree (`rb_add_augmented_cached`).
+    /// `rb_add_augmented_cached`: adds an entity that is in no tree.
     #[inline]
-    pub fn insert(&mut self, nodes: &mut [Node], id: EntityId, key: Vruntime, value: Vruntime, slice: Nanos) {
+    pub fn rb_add_augmented_cached(
+        &mut self,
+        nodes: &mut [Node],
+        id: EntityId,
+        key: Vruntime,
+        value: Vruntime,
+        slice: Nanos,
+    ) {
         let (mut parent, mut link, mut leftmost, mut left) = (EntityId::NIL, self.root, true, false);
         while link.is_some() {
             let node = &mut nodes[link.index()];
@@ -172,13 +115,13 @@ impl Tree {
             propagate(nodes, parent, self.slices);
         }
         if fixes {
-            self.insert_fixup(nodes, id, parent);
+            self.rebalance(nodes).__rb_insert(id, parent);
         }
     }
 
-    /// Removes an entity that is in this tree (`rb_erase_augmented_cached`).
+    /// `rb_erase_augmented_cached`: removes an entity that is in this tree.
     #[inline]
-    pub fn erase(&mut self, nodes: &mut [Node], id: EntityId) {
+    pub fn rb_erase_augmented_cached(&mut self, nodes: &mut [Node], id: EntityId) {
         self.len -= 1;
         if self.len == 0 {
             self.root = EntityId::NIL;
@@ -186,14 +129,17 @@ impl Tree {
             return;
         }
         if self.len == 1 {
-            return self.leave_one(nodes, id);
+            return self.erase_one_of_two(nodes, id);
         }
-        self.erase_linked(nodes, id);
+        if self.first == id {
+            self.first = rb_next(nodes, id);
+        }
+        self.rebalance(nodes).__rb_erase_augmented(id);
     }
 
     /// The same of two nodes, the usual case of a switch: the one that stays is the root, and black.
     #[inline]
-    fn leave_one(&mut self, nodes: &mut [Node], id: EntityId) {
+    fn erase_one_of_two(&mut self, nodes: &mut [Node], id: EntityId) {
         let gone = &nodes[id.index()];
         let (above, below) = (gone.parent, if gone.left.is_some() { gone.left } else { gone.right });
         if above.is_nil() {
@@ -211,9 +157,24 @@ impl Tree {
         }
     }
 
-    /// In-order successor of a node, or NIL (`rb_next`).
-    pub fn next(&self, nodes: &[Node], id: EntityId) -> EntityId {
-        next(nodes, id)
+    #[inline]
+    fn rebalance<'a>(&'a mut self, nodes: &'a mut [Node]) -> Rebalance<'a> {
+        Rebalance { root: &mut self.root, nodes, slices: self.slices }
+    }
+
+    /// `rb_next`: the in-order successor of a node, or NIL.
+    pub fn rb_next(&self, nodes: &[Node], id: EntityId) -> EntityId {
+        rb_next(nodes, id)
+    }
+
+    /// The entities in order.
+    pub fn iter<'a>(&self, nodes: &'a [Node]) -> impl Iterator<Item = EntityId> + use<'a> {
+        let mut at = self.first;
+        std::iter::from_fn(move || {
+            let id = at.some()?;
+            at = rb_next(nodes, id);
+            Some(id)
+        })
     }
 
     /// The smallest value in the tree, if it has any node.
@@ -265,63 +226,6 @@ impl Tree {
     }
 }
 
-fn next(nodes: &[Node], id: EntityId) -> EntityId {
-    let mut at = nodes[id.index()].right;
-    if at.is_some() {
-        while nodes[at.index()].left.is_some() {
-            at = nodes[at.index()].left;
-        }
-        return at;
-    }
-    let mut below = id;
-    at = nodes[id.index()].parent;
-    while at.is_some() && nodes[at.index()].right == below {
-        below = at;
-        at = nodes[at.index()].parent;
-    }
-    at
-}
-
-/// Sets what a node knows of its subtree from itself and its children; whether that changed.
-#[inline]
-fn recompute(nodes: &mut [Node], id: EntityId, slices: Slices) -> bool {
-    let node = &nodes[id.index()];
-    let mut value = node.value;
-    for child in [node.left, node.right] {
-        if child.is_some() {
-            value = value.min(nodes[child.index()].min_value);
-        }
-    }
-    let node = &mut nodes[id.index()];
-    let changed = node.min_value != value;
-    node.min_value = value;
-    slices != Slices::None && recompute_slices(nodes, id, slices) || changed
-}
-
-fn recompute_slices(nodes: &mut [Node], id: EntityId, slices: Slices) -> bool {
-    let node = &nodes[id.index()];
-    let (mut shortest, mut longest) = (node.slice, node.slice);
-    for child in [node.left, node.right] {
-        if child.is_some() {
-            shortest = shortest.min(nodes[child.index()].min_slice);
-            longest = longest.max(nodes[child.index()].max_slice);
-        }
-    }
-    let node = &mut nodes[id.index()];
-    let changed = node.min_slice != shortest || slices != Slices::Stale && node.max_slice != longest;
-    node.min_slice = shortest;
-    node.max_slice = longest;
-    changed
-}
-
-/// Recomputes from a node upwards until nothing changes any more.
-#[inline]
-fn propagate(nodes: &mut [Node], mut id: EntityId, slices: Slices) {
-    while id.is_some() && recompute(nodes, id, slices) {
-        id = nodes[id.index()].parent;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,33 +251,33 @@ mod tests {
         left + usize::from(!node.red)
     }
 
-    /// The third of three in a row makes the second rise above the first: up to 6.18 it does not learn of its slice.
+    /// The third of three in a row makes the second rise above the first: up to 6.18 the second keeps its own minimum.
     #[test]
-    fn a_node_that_rises_may_not_learn_of_slices() {
+    fn a_rotation_may_leave_a_stale_slice() {
         for (slices, shortest) in [(Slices::Exact, 1), (Slices::Stale, 9)] {
             let mut nodes = vec![Node::default(); 3];
             let mut tree = Tree::new(slices);
             for (id, slice) in [(0, 1), (1, 9), (2, 9)] {
-                tree.insert(&mut nodes, EntityId(id), Vruntime(u64::from(id)), Vruntime(0), slice);
+                tree.rb_add_augmented_cached(&mut nodes, EntityId(id), Vruntime(u64::from(id)), Vruntime(0), slice);
             }
             assert_eq!(tree.min_slice(&nodes), shortest, "{slices:?}");
         }
     }
 
-    /// 6.18.44: a leaf's own slice counts among the longest once something was below it.
+    /// 6.18.44: a leaf's own slice counts among the longest only once another node has been below it.
     #[test]
-    fn a_new_leaf_may_not_tell_its_slice() {
+    fn a_new_leaf_may_hide_its_slice() {
         for (slices, alone, again) in [(Slices::Exact, 5, 5), (Slices::StaleLongest, 0, 5)] {
             let mut nodes = vec![Node::default(); 2];
             let mut tree = Tree::new(slices);
             let mut longest = Vec::new();
             let (first, second) = (EntityId(0), EntityId(1));
-            tree.insert(&mut nodes, first, Vruntime(0), Vruntime(0), 5);
+            tree.rb_add_augmented_cached(&mut nodes, first, Vruntime(0), Vruntime(0), 5);
             longest.push(tree.max_slice(&nodes));
-            tree.insert(&mut nodes, second, Vruntime(1), Vruntime(0), 3);
-            tree.erase(&mut nodes, second);
-            tree.erase(&mut nodes, first);
-            tree.insert(&mut nodes, first, Vruntime(0), Vruntime(0), 5);
+            tree.rb_add_augmented_cached(&mut nodes, second, Vruntime(1), Vruntime(0), 3);
+            tree.rb_erase_augmented_cached(&mut nodes, second);
+            tree.rb_erase_augmented_cached(&mut nodes, first);
+            tree.rb_add_augmented_cached(&mut nodes, first, Vruntime(0), Vruntime(0), 5);
             longest.push(tree.max_slice(&nodes));
             assert_eq!(longest, [alone, again], "{slices:?}");
         }
@@ -389,11 +293,11 @@ mod tests {
                 let id = EntityId(id);
                 if let Some(at) = list.iter().position(|e| e.1 == id) {
                     list.remove(at);
-                    tree.erase(&mut nodes, id);
+                    tree.rb_erase_augmented_cached(&mut nodes, id);
                 } else {
                     let at = list.partition_point(|e| e.0 <= key);
                     list.insert(at, (key, id, value));
-                    tree.insert(&mut nodes, id, Vruntime(key), Vruntime(value), value * 7 % 5);
+                    tree.rb_add_augmented_cached(&mut nodes, id, Vruntime(key), Vruntime(value), value * 7 % 5);
                 }
                 let mut order = Vec::new();
                 audit(&nodes, tree.root, EntityId::NIL, &mut order);
@@ -407,7 +311,7 @@ mod tests {
                     prop_assert_eq!(tree.first_eligible(&nodes, |v| v.0 <= bound), wanted);
                 }
                 for pair in expected.windows(2) {
-                    prop_assert_eq!(tree.next(&nodes, pair[0]), pair[1]);
+                    prop_assert_eq!(tree.rb_next(&nodes, pair[0]), pair[1]);
                 }
             }
         }

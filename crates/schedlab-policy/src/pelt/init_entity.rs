@@ -7,16 +7,15 @@ use crate::weight::LoadWeight;
 impl SchedAvg {
     /// `init_entity_runnable_average` of a task: full load, so that it looks heavy until it has a history. A group's
     /// entity starts with nothing.
-    #[must_use]
-    pub fn of_new_task(load: LoadWeight, signals: &Signals) -> SchedAvg {
+    pub fn init_entity_runnable_average(&mut self, load: LoadWeight, signals: &Signals) {
         let load_avg = load.scaled();
         let runnable_avg = if signals.runnable_load { load_avg } else { 0 };
-        SchedAvg { load_avg, runnable_avg, ..SchedAvg::default() }
+        *self = SchedAvg { load_avg, runnable_avg, ..SchedAvg::default() };
     }
 
     /// `post_init_entity_util_avg` at the first wakeup: a share of the queue's utilisation by weight, but at most half of
     /// what the CPU has left.
-    pub fn guess_util(&mut self, load: LoadWeight, cfs_rq: &SchedAvg, signals: &Signals) {
+    pub fn post_init_entity_util_avg(&mut self, load: LoadWeight, cfs_rq: &SchedAvg, signals: &Signals) {
         let left = CAPACITY_SCALE as i64 - i64::from(cfs_rq.util_avg);
         let cap = left / 2;
         if cap > 0 {
@@ -50,9 +49,10 @@ mod tests {
         ];
         for (signals, nice, util_avg, load_avg, expected) in table {
             let load = LoadWeight::of_task(nice, FairPolicy::Normal);
-            let mut avg = SchedAvg::of_new_task(load, &signals);
+            let mut avg = SchedAvg::default();
+            avg.init_entity_runnable_average(load, &signals);
             assert_eq!((avg.load_avg, avg.util_avg), (load.scaled(), 0));
-            avg.guess_util(load, &SchedAvg { util_avg, load_avg, ..SchedAvg::default() }, &signals);
+            avg.post_init_entity_util_avg(load, &SchedAvg { util_avg, load_avg, ..SchedAvg::default() }, &signals);
             assert_eq!(avg.util_avg, expected, "nice {nice} on {util_avg}");
             assert_eq!(avg.runnable_avg, u64::from(expected));
         }

@@ -1,9 +1,10 @@
-//! The searches of a tree sorted by vruntime, each node knowing the earliest deadline below it (2023 series, 6.6).
+//! `pick_eevdf` of the kernels whose tree is sorted by vruntime, where each node records the earliest deadline below it
+//! (2023 series, 6.6).
 //!
-//! Both follow one path down and so depend on the tree's shape where deadlines tie. The first can turn right towards an
-//! earlier deadline that is not eligible and miss an eligible one to its left; the second remembers the subtree it left
-//! behind. The running entity is outside the tree: the first lets it win only over a later deadline, the second hands it
-//! every tie but one with the remembered subtree.
+//! Both searches follow one path down and so depend on the tree's shape where deadlines tie. The first can turn right
+//! towards an earlier deadline that is not eligible and miss an eligible one to its left; the second remembers the best
+//! subtree it passed. The running entity is outside the tree: in the first search it wins only against a later deadline, in
+//! the second it wins every tie but one with the remembered subtree.
 
 use super::entity::EntityId;
 use super::tree::{Node, Tree};
@@ -12,7 +13,7 @@ use schedlab_model::Vruntime;
 /// The running entity, if it is eligible, and its deadline.
 pub(super) type Running = Option<(EntityId, Vruntime)>;
 
-/// `pick_eevdf` of the 2023 series; NIL if nobody was found to be eligible.
+/// The 2023 series; NIL if no eligible entity was found.
 pub(super) fn pick_rfc(tree: &Tree, nodes: &[Node], running: Running, eligible: impl Fn(Vruntime) -> bool) -> EntityId {
     let mut best: Running = None;
     let mut at = tree.root;
@@ -38,7 +39,7 @@ pub(super) fn pick_rfc(tree: &Tree, nodes: &[Node], running: Running, eligible: 
     }
 }
 
-/// `__pick_eevdf` of 6.6; NIL if nobody was found to be eligible.
+/// 6.6 (`__pick_eevdf`); NIL if no eligible entity was found.
 pub(super) fn pick_6_6(tree: &Tree, nodes: &[Node], running: Running, eligible: impl Fn(Vruntime) -> bool) -> EntityId {
     let mut best = running;
     let mut behind = EntityId::NIL;

@@ -1,0 +1,141 @@
+//! The pools of all groups, and what flows between a pool and one queue (`__assign_cfs_rq_runtime`,
+//! `expire_cfs_rq_runtime`, `return_cfs_rq_runtime`).
+
+use super::pool::{Bandwidth, BandwidthStats};
+use crate::fair::cfs_rq::CfsRq;
+use crate::group_id::GroupId;
+use crate::KernelConfig;
+use schedlab_model::{Nanos, MSEC, USEC};
+
+/// `cfs_bandwidth_slack_period`.
+const SLACK_PERIOD: Nanos = 5 * MSEC;
+/// `min_bandwidth_expiration`.
+pub(super) const MIN_EXPIRATION: Nanos = 2 * MSEC;
+/// `min_cfs_rq_runtime`: what a queue that becomes empty keeps.
+const MIN_RUNTIME: i64 = MSEC as i64;
+
+/// The pools of runtime, by group.
+#[derive(Clone, Debug)]
+pub(in crate::fair) struct Pools {
+    pools: Vec<Option<Box<Bandwidth>>>,
+    /// No timer of a pool fires before this.
+    due: Nanos,
+    /// Some group has a quota. Paths that every switch takes test this alone.
+    pub used: bool,
+}
+
+impl Default for Pools {
+    fn default() -> Self {
+        Pools { pools: Vec::new(), due: Nanos::MAX, used: false }
+    }
+}
+
+/// `sched_cfs_bandwidth_slice`.
+pub(super) fn sched_cfs_bandwidth_slice(config: &KernelConfig) -> Nanos {
+    config.knobs.cfs_bandwidth_slice_us * USEC
+}
+
+impl Pools {
+    /// Gives a group its pool.
+    pub(super) fn insert(&mut self, group: GroupId, pool: Bandwidth) {
+        if self.pools.len() <= group.index() {
+            self.pools.resize_with(group.index() + 1, || None);
+        }
+        self.pools[group.index()] = Some(Box::new(pool));
+        self.used = true;
+        self.find_next_timer();
+    }
+
+    /// How a group's bandwidth has been used; `None` = unlimited.
+    pub fn stats(&self, group: GroupId) -> Option<BandwidthStats> {
+        self.get(group).map(|pool| pool.stats)
+    }
+
+    /// When the next timer of any pool fires, or a little earlier.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Nanos> {
+        (self.due < Nanos::MAX).then_some(self.due)
+    }
+
+    /// Groups that have a pool.
+    pub(super) fn groups(&self) -> Vec<GroupId> {
+        let with_pool =
+            |(group, pool): (usize, &Option<Box<Bandwidth>>)| pool.is_some().then_some(GroupId(group as u32));
+        self.pools.iter().enumerate().filter_map(with_pool).collect()
+    }
+
+    pub(super) fn find_next_timer(&mut self) {
+        self.due = self.pools.iter().flatten().filter_map(|pool| pool.due()).min().unwrap_or(Nanos::MAX);
+    }
+
+    pub(super) fn get(&self, group: GroupId) -> Option<&Bandwidth> {
+        self.pools.get(group.index())?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, group: GroupId) -> Option<&mut Bandwidth> {
+        self.pools.get_mut(group.index())?.as_deref_mut()
+    }
+
+    /// Time until a group's pool is refilled; 0 for a group without one.
+    pub(super) fn refill_in(&self, group: GroupId, now: Nanos) -> Nanos {
+        self.get(group).map_or(0, |pool| pool.next_period.saturating_sub(now))
+    }
+
+    /// `__assign_cfs_rq_runtime`: takes from the pool what the queue lacks to `target`. Whether the queue may run.
+    pub(super) fn __assign_cfs_rq_runtime(
+        &mut self,
+        q: &mut CfsRq,
+        config: &KernelConfig,
+        target: Nanos,
+        now: Nanos,
+    ) -> bool {
+        let Some(pool) = self.get_mut(q.group) else { return true };
+        pool.start_cfs_bandwidth(now);
+        let given = (target as i64 - q.runtime_remaining).max(0).min(pool.runtime as i64);
+        if pool.runtime > 0 {
+            pool.runtime -= given as u64;
+            pool.idle = false;
+        }
+        q.runtime_remaining += given;
+        if config.rules.bandwidth_expires && q.expires_seq != pool.expires_seq {
+            (q.expires_seq, q.runtime_expires) = (pool.expires_seq, pool.runtime_expires);
+        }
+        let due = pool.next_period;
+        self.due = self.due.min(due);
+        q.runtime_remaining > 0
+    }
+
+    /// `expire_cfs_rq_runtime` (5.2): runtime of an earlier period is void.
+    pub(super) fn expire_cfs_rq_runtime(&self, q: &mut CfsRq, config: &KernelConfig, now: Nanos) {
+        let Some(pool) = self.get(q.group) else { return };
+        if now < q.runtime_expires || q.runtime_remaining < 0 {
+            return;
+        }
+        if q.expires_seq == pool.expires_seq {
+            q.runtime_expires += config.tick_nsec();
+        } else {
+            q.runtime_remaining = 0;
+        }
+    }
+
+    /// `return_cfs_rq_runtime`: the last entity has left the queue.
+    #[inline(never)]
+    pub fn return_cfs_rq_runtime(&mut self, q: &mut CfsRq, config: &KernelConfig, now: Nanos) {
+        let slack = q.runtime_remaining - MIN_RUNTIME;
+        if slack <= 0 {
+            return;
+        }
+        q.runtime_remaining -= slack;
+        let expires = config.rules.bandwidth_expires;
+        let valid = |pool: &&mut Bandwidth| !expires || pool.expires_seq == q.expires_seq;
+        let Some(pool) = self.get_mut(q.group).filter(valid) else { return };
+        pool.runtime += slack as u64;
+        if pool.runtime > sched_cfs_bandwidth_slice(config)
+            && !pool.throttled.is_empty()
+            && !pool.runtime_refresh_within(SLACK_PERIOD + MIN_EXPIRATION, now)
+        {
+            let due = *pool.slack_due.get_or_insert(now + SLACK_PERIOD);
+            self.due = self.due.min(due);
+        }
+    }
+}

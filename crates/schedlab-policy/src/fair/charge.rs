@@ -1,0 +1,72 @@
+//! What time on the CPU means for one queue: vruntime, deadline and v0 (the middle of `update_curr`).
+//!
+//! CFS: `v += delta * 1024 / w`, then min_vruntime. EEVDF: also a new deadline when the old one is reached.
+
+use super::cfs_rq::CfsRq;
+use super::entities::Entities;
+use super::entity::{Entity, EntityId};
+use super::is_eevdf;
+use super::protect_slice::vprot_in_vlag;
+use crate::features::Feature;
+use crate::weight::calc_delta_fair;
+use crate::{KernelConfig, Protection, TreeKey, ZeroPoint};
+use schedlab_model::Nanos;
+
+/// What a charge ended, as far as the running entity is concerned.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    /// The slice: the request is served and a new one begins.
+    pub slice: bool,
+    /// The protection.
+    pub protection: bool,
+}
+
+impl CfsRq {
+    /// Charges the running entity for `delta`, up to `now`.
+    #[inline(always)]
+    pub(super) fn charge(
+        &mut self,
+        entities: &mut Entities,
+        config: &KernelConfig,
+        curr: EntityId,
+        delta: Nanos,
+        now: Nanos,
+    ) -> Ended {
+        let se = &mut entities[curr];
+        se.exec_start = now;
+        se.sum_exec_runtime += delta;
+        se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.load) as i64);
+        let running = se.on_rq.then_some(se.vruntime);
+        if !is_eevdf(config) {
+            self.follow_minimum(entities, running, TreeKey::Vruntime);
+            return Ended { slice: false, protection: false };
+        }
+        let slice = se.update_deadline(config.knobs.base_slice);
+        let protection = match config.rules.protection {
+            Protection::None => false,
+            Protection::Marker => !se.has_marker(),
+            Protection::Vprot { .. } => !se.before_vprot(vprot_in_vlag(config)),
+        };
+        if config.rules.zero == ZeroPoint::Minimum && !config.has(Feature::MinimalVa) {
+            self.follow_minimum(entities, running, config.rules.tree_key);
+        } else if slice || config.rules.zero == ZeroPoint::Minimum {
+            self.zero_to_average(entities);
+        }
+        Ended { slice, protection }
+    }
+}
+
+impl Entity {
+    /// `update_deadline`: a new request once the old one is served. Whether it was.
+    #[inline]
+    pub(super) fn update_deadline(&mut self, base_slice: Nanos) -> bool {
+        if self.vruntime.before(self.deadline) {
+            return false;
+        }
+        if !self.custom_slice {
+            self.slice = base_slice;
+        }
+        self.deadline = self.vruntime.plus(calc_delta_fair(self.slice, self.load) as i64);
+        true
+    }
+}

@@ -1,0 +1,172 @@
+//! An entity leaves one queue, or sleeps and stays queued (`dequeue_entity`, delayed dequeue).
+
+use super::entity::EntityId;
+use super::explain::Reason;
+use super::is_eevdf;
+use super::place_entity::relative;
+use super::queues::Queues;
+use super::Dequeue;
+use crate::decision::Verdict;
+use crate::features::Feature;
+use crate::{DelayedLag, ZeroPoint};
+use schedlab_model::Nanos;
+
+impl Queues {
+    /// `dequeue_entity`; false: the entity stays, delayed.
+    #[inline(always)]
+    pub fn dequeue_entity(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
+        if !is_eevdf(&self.config) {
+            self.dequeue_entity_cfs(rq, id, flags, now);
+            return true;
+        }
+        self.update_curr(rq, now);
+        if !flags.delayed && self.delays(rq, id, flags) {
+            self.set_delayed(rq, id, now);
+            return false;
+        }
+        self.dequeue_entity_eevdf(rq, id, flags, now);
+        if flags.delayed {
+            self.finish_delayed_dequeue_entity(id);
+        }
+        true
+    }
+
+    /// CFS: a sleeper keeps its absolute vruntime, any other entity leaves with a relative one.
+    #[inline(never)]
+    fn dequeue_entity_cfs(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        self.update_curr(rq, now);
+        self.detach_load(rq, id, flags, now);
+        self.leave(rq, id, flags, now);
+        if !flags.sleep {
+            self.arena.rqs[rq].make_relative(&mut self.arena.entities[id]);
+        }
+        self.reweigh_group(id, now);
+        if !flags.save {
+            self.arena.rqs[rq].update_min_vruntime(&self.arena.entities, &self.config);
+        }
+    }
+
+    /// EEVDF, after `update_curr` and once the entity is known to leave: its lag is saved.
+    #[inline(never)]
+    fn dequeue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        self.detach_load(rq, id, flags, now);
+        self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id);
+        if self.config.has(Feature::PlaceRelDeadline) && !flags.sleep {
+            let se = &mut self.arena.entities[id];
+            se.deadline = relative(se.deadline, se.vruntime);
+            se.rel_deadline = true;
+        }
+        self.leave(rq, id, flags, now);
+        self.reweigh_group(id, now);
+        if !flags.save && self.config.rules.zero == ZeroPoint::Minimum {
+            self.arena.rqs[rq].update_min_vruntime(&self.arena.entities, &self.config);
+        }
+    }
+
+    /// The part of every dequeue that concerns load, before the entity leaves.
+    #[inline]
+    fn detach_load(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        let signals = &self.config.rules.pelt;
+        let detaches = flags.migrating && signals.detach_in_dequeue && self.arena.entities[id].is_task();
+        self.arena.update_load_avg(signals, rq, id, !detaches, now);
+        if detaches {
+            self.arena.detach_entity_load_avg(signals, rq, id, now);
+        }
+        if self.arena.is_group(id) {
+            self.arena.se_update_runnable(signals, id);
+        }
+    }
+
+    #[inline]
+    fn reweigh_group(&mut self, id: EntityId, now: Nanos) {
+        if self.arena.is_group(id) {
+            self.update_cfs_group(id, now);
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        self.arena.clear_buddies(rq, id);
+        let q = &mut self.arena.rqs[rq];
+        if q.curr != id {
+            q.__dequeue_entity(&mut self.arena.entities, &self.config, id);
+        }
+        let se = &mut self.arena.entities[id];
+        se.on_rq = false;
+        se.asleep = flags.sleep;
+        q.account_entity_dequeue(&self.arena.entities, &self.config.rules.pelt, id);
+        if self.pools.used && q.runtime_enabled && q.nr_running == 0 {
+            self.pools.return_cfs_rq_runtime(q, &self.config, now);
+        }
+    }
+
+    /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share.
+    #[inline(always)]
+    fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
+        let sleeps = flags.sleep && !flags.special && !flags.throttle && !self.arena.entities[id].sched_delayed;
+        sleeps
+            && self.config.has(Feature::DelayDequeue)
+            && !self.arena.rqs[rq].entity_eligible(&self.arena.entities, id)
+    }
+
+    /// `set_delayed`, with the part of `dequeue_entity` around it.
+    #[inline(always)]
+    fn set_delayed(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        self.arena.clear_buddies(rq, id);
+        self.arena.update_load_avg(&self.config.rules.pelt, rq, id, false, now);
+        if self.config.rules.delayed_lag == DelayedLag::Heals {
+            self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id);
+        }
+        self.arena.entities[id].sched_delayed = true;
+        if !self.arena.is_group(id) {
+            self.count_delayed(id, 1);
+        }
+        if self.is_recording() {
+            self.explain_delay(rq, id, now);
+        }
+    }
+
+    /// `clear_delayed`.
+    #[inline(always)]
+    pub fn clear_delayed(&mut self, id: EntityId) {
+        self.arena.entities[id].sched_delayed = false;
+        if !self.arena.is_group(id) {
+            self.count_delayed(id, -1);
+        }
+    }
+
+    /// `finish_delayed_dequeue_entity`: the counters of the levels above are the caller's.
+    fn finish_delayed_dequeue_entity(&mut self, id: EntityId) {
+        self.clear_delayed(id);
+        if self.config.has(Feature::DelayZero) {
+            let se = &mut self.arena.entities[id];
+            se.vlag = se.vlag.min(0);
+        }
+    }
+
+    /// A task whose dequeue becomes delayed, or is so no longer, is not runnable, or is again, at every level.
+    #[inline]
+    pub fn count_delayed(&mut self, id: EntityId, delayed: i32) {
+        let mut at = id;
+        while at.is_some() {
+            let se = &self.arena.entities[at];
+            let (rq, parent) = (se.rq(), se.parent);
+            let q = &mut self.arena.rqs[rq];
+            q.h_nr_delayed = q.h_nr_delayed.wrapping_add_signed(delayed);
+            if self.is_cut_off(rq) {
+                return;
+            }
+            at = parent;
+        }
+    }
+
+    #[cold]
+    fn explain_delay(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        let (q, entities) = (&self.arena.rqs[rq], &self.arena.entities);
+        let v = q.average(entities).vruntime();
+        let compared = [("vruntime", q.key(entities[id].vruntime)), ("V", q.key(v))];
+        let reason = Reason { rule: "sleeps while not eligible", feature: Some(Feature::DelayDequeue), compared };
+        let verdict = self.arena.stands_for(id).map_or(Verdict::Delay(id.task_id()), Verdict::DelayGroup);
+        self.explain(rq, now, verdict, reason);
+    }
+}

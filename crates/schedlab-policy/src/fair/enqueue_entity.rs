@@ -1,0 +1,129 @@
+//! An entity joins one queue (`enqueue_entity`, `requeue_delayed_entity`).
+
+use super::entity::EntityId;
+use super::is_eevdf;
+use super::queues::Queues;
+use super::Enqueue;
+use crate::features::Feature;
+use crate::DelayedLag;
+use schedlab_model::Nanos;
+
+impl Queues {
+    /// `enqueue_entity`.
+    #[inline]
+    pub fn enqueue_entity(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
+        if is_eevdf(&self.config) {
+            self.enqueue_entity_eevdf(rq, id, flags, now);
+        } else {
+            self.enqueue_entity_cfs(rq, id, flags, now);
+        }
+    }
+
+    /// CFS: every entity but a sleeper that stayed on this queue has a vruntime relative to min_vruntime.
+    #[inline]
+    fn enqueue_entity_cfs(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
+        let (renorm, curr) = (!flags.wakeup || flags.migrated, self.arena.rqs[rq].curr == id);
+        // The running entity must be on this queue's scale before it is charged; any other is placed at the present.
+        if renorm && curr {
+            self.arena.rqs[rq].make_absolute(&mut self.arena.entities[id]);
+        }
+        self.update_curr(rq, now);
+        if renorm && !curr {
+            self.arena.rqs[rq].make_absolute(&mut self.arena.entities[id]);
+        }
+        self.attach_load(rq, id, now);
+        self.arena.rqs[rq].account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);
+        if flags.wakeup {
+            self.arena.rqs[rq].place_entity_cfs(&mut self.arena.entities[id], &self.config, None, now);
+        }
+        self.join(rq, id, flags, curr, now);
+    }
+
+    /// EEVDF: every enqueue places.
+    #[inline]
+    fn enqueue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
+        let flags = Enqueue { initial: flags.initial && !self.config.rules.fork_places, ..flags };
+        let curr = self.arena.rqs[rq].curr == id;
+        if curr {
+            self.arena.rqs[rq].place_entity(&mut self.arena.entities, &self.config, id, flags);
+        }
+        self.update_curr(rq, now);
+        // A group's lag is rescaled to its present weight before it is placed by it.
+        self.attach_load(rq, id, now);
+        let q = &mut self.arena.rqs[rq];
+        if !curr {
+            q.place_entity(&mut self.arena.entities, &self.config, id, flags);
+        }
+        q.account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);
+        self.join(rq, id, flags, curr, now);
+    }
+
+    /// The part of every enqueue that concerns load: the queue's average, and the weight of a group's entity.
+    #[inline]
+    fn attach_load(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        let signals = &self.config.rules.pelt;
+        // The group's sum is updated once: here, or with the attached load.
+        let attached = self.arena.entities[id].avg.last_update_time != 0;
+        self.arena.update_load_avg(signals, rq, id, attached, now);
+        if !attached {
+            self.arena.attach_entity_load_avg(signals, rq, id, now);
+        }
+        if self.arena.is_group(id) {
+            self.arena.se_update_runnable(signals, id);
+            self.update_cfs_group(id, now);
+        }
+    }
+
+    #[inline]
+    fn join(&mut self, rq: usize, id: EntityId, flags: Enqueue, curr: bool, now: Nanos) {
+        let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
+        if flags.migrated {
+            se.exec_start = 0;
+        }
+        se.asleep = false;
+        se.on_rq = true;
+        if !curr {
+            q.__enqueue_entity(&mut self.arena.entities, &self.config, id);
+        }
+        if self.pools.used && q.runtime_enabled && q.nr_running == 1 {
+            self.check_enqueue_throttle(rq, now);
+            if !self.config.rules.throttles_tasks() {
+                self.arena.rqs[rq].record_throttle_clock(now);
+            }
+        }
+    }
+
+    /// `requeue_delayed_entity`: an entity whose dequeue is delayed is woken. Up to 6.18 credit gained meanwhile is dropped
+    /// (DELAY_ZERO) by placing it anew, and the running entity is not charged first. 7.x charges it, and places the
+    /// entity by its healed lag wherever that differs from where it stands.
+    pub fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        if self.config.rules.delayed_lag == DelayedLag::Heals {
+            self.update_curr(rq, now);
+            if self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id) {
+                self.place_queued_again(rq, id);
+            }
+        } else if self.config.has(Feature::DelayZero) {
+            self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id);
+            if self.arena.entities[id].vlag > 0 {
+                self.arena.entities[id].vlag = 0;
+                self.place_queued_again(rq, id);
+            }
+        }
+        self.arena.update_load_avg(&self.config.rules.pelt, rq, id, false, now);
+        self.clear_delayed(id);
+    }
+
+    fn place_queued_again(&mut self, rq: usize, id: EntityId) {
+        let (q, entities, config) = (&mut self.arena.rqs[rq], &mut self.arena.entities, &self.config);
+        let queued = q.curr != id;
+        q.nr_running -= 1;
+        if queued {
+            q.__dequeue_entity(entities, config, id);
+        }
+        q.place_entity(entities, config, id, Enqueue::default());
+        if queued {
+            q.__enqueue_entity(entities, config, id);
+        }
+        q.nr_running += 1;
+    }
+}

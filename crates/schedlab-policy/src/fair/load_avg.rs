@@ -1,0 +1,312 @@
+//! Load tracking of entities, queues and groups as they are enqueued, run, sleep and move (`update_load_avg` and what
+//! calls it, `update_blocked_averages`).
+//!
+//! A queue follows its CPU's [`PeltClock`](crate::pelt::PeltClock), which is the task clock unless the CPU's capacity or
+//! frequency is scaled. A group's entity follows its own history of running; what a task takes along into or out of the
+//! group below it is propagated ([`crate::pelt::group`]).
+//!
+//! Simplified: clocks start at 1 ms instead of 0, because 0 in `last_update_time` means "not attached".
+
+use super::arena::Arena;
+use super::entity::EntityId;
+use crate::features::Feature;
+use crate::pelt::{calc_group_shares, propagate_entity_load_avg, PeltClock, Signals};
+use crate::weight::LoadWeight;
+use crate::KernelConfig;
+use schedlab_model::{CpuId, Nanos};
+
+/// The clock's start: 0 means "not attached".
+pub(super) const BOOT: Nanos = 1 << 20;
+
+/// Updates.
+impl Arena {
+    /// `update_load_avg`: brings an entity and its queue up to now; a group's entity follows what moved below it. `tg`:
+    /// UPDATE_TG, the group's sum follows the queue.
+    #[inline(never)]
+    pub fn update_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, now: Nanos) {
+        let at = self.cfs_rq_clock_pelt(rq, now);
+        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
+        // Nothing is shorter than a unit: often the queue was just updated for another task.
+        if se.avg.is_due(at) && se.avg.last_update_time != 0 {
+            let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
+            se.avg.__update_load_avg_se(at, se.load, (se.on_rq, runnable, q.curr == id), signals);
+        }
+        let changed = q.pelt.is_due(at) && q.update_cfs_rq_load_avg(at, signals);
+        if self.grouped {
+            self.update_group_load_avg(signals, rq, id, changed, tg, now);
+        }
+    }
+
+    /// The part of `update_load_avg` that concerns groups.
+    #[inline(never)]
+    fn update_group_load_avg(
+        &mut self,
+        signals: &Signals,
+        rq: usize,
+        id: EntityId,
+        mut changed: bool,
+        tg: bool,
+        now: Nanos,
+    ) {
+        if let Some(below) = self.entities[id].my_q {
+            changed |= self.propagate_entity_load_avg(signals, rq, id, below as usize);
+        }
+        if changed && tg {
+            self.update_tg_load_avg(signals, rq, now);
+        }
+    }
+
+    /// `propagate_entity_load_avg` of a group's entity on queue `rq`.
+    fn propagate_entity_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, below: usize) -> bool {
+        // A group is younger than the one above it.
+        let (upper, lower) = self.rqs.split_at_mut(below);
+        let (queue, group) = (&mut upper[rq].pelt, &mut lower[0]);
+        let weight = group.load.weight;
+        let se = &mut self.entities[id];
+        propagate_entity_load_avg(queue, &mut se.avg, se.load.scaled(), (&mut group.pelt, weight), signals)
+    }
+
+    /// `update_tg_load_avg`; the root group's sum is not used.
+    #[inline]
+    fn update_tg_load_avg(&mut self, signals: &Signals, rq: usize, now: Nanos) {
+        if !self.is_root(rq) {
+            let q = &mut self.rqs[rq];
+            self.groups[q.group.index()].load.update_tg_load_avg(&mut q.pelt, now, signals);
+        }
+    }
+
+    /// `propagate_entity_cfs_rq`: the levels from `id` up follow at once what joined or left below.
+    fn propagate_entity_cfs_rq(&mut self, signals: &Signals, mut id: EntityId, now: Nanos) {
+        while id.is_some() {
+            self.update_load_avg(signals, self.entities[id].rq(), id, true, now);
+            id = self.entities[id].parent;
+        }
+    }
+
+    /// `update_blocked_averages` (`sched_balance_update_blocked_averages` from 6.10 on): what sleeps on the CPU decays, from
+    /// the leaves of the group tree up.
+    pub fn update_blocked_averages(&mut self, signals: &Signals, cpu: CpuId, now: Nanos) {
+        let n = self.nr_cpus();
+        for rq in (1..self.groups.len()).rev().map(|group| group * n + cpu.index()) {
+            if !self.rqs[rq].pelt.cfs_rq_is_decayed() {
+                self.update_blocked_queue(signals, rq, now);
+            }
+        }
+        self.update_blocked_queue(signals, cpu.index(), now);
+    }
+
+    /// The same of one queue.
+    pub fn update_blocked_queue(&mut self, signals: &Signals, rq: usize, now: Nanos) {
+        let at = self.cfs_rq_clock_pelt(rq, now);
+        if self.rqs[rq].update_cfs_rq_load_avg(at, signals) {
+            self.update_tg_load_avg(signals, rq, now);
+        }
+        let id = self.entity_of_queue(rq);
+        // skip_blocked_update
+        if id.is_some() {
+            let se = &self.entities[id];
+            if se.avg.load_avg > 0 || se.avg.util_avg > 0 || self.rqs[rq].pelt.propagate {
+                self.update_load_avg(signals, se.rq(), id, true, now);
+            }
+        }
+    }
+
+    /// `cfs_rq_clock_pelt`.
+    #[inline(always)]
+    fn cfs_rq_clock_pelt(&mut self, rq: usize, now: Nanos) -> Nanos {
+        if !self.scaled {
+            return now + BOOT;
+        }
+        self.scaled_clock_pelt(rq, now)
+    }
+
+    #[inline(never)]
+    fn scaled_clock_pelt(&mut self, rq: usize, now: Nanos) -> Nanos {
+        self.clocks[self.rqs[rq].cpu.index()].rq_clock_pelt(now) + BOOT
+    }
+
+    /// The CPU's clock of load tracking.
+    pub fn clock_pelt(&mut self, cpu: CpuId) -> &mut PeltClock {
+        &mut self.clocks[cpu.index()]
+    }
+
+    /// Up to when the queue of the CPU was charged or decayed.
+    pub fn updated_to(&self, cpu: CpuId) -> Nanos {
+        let root = &self.rqs[cpu.index()];
+        let decayed = if self.scaled { 0 } else { root.pelt.avg.last_update_time.saturating_sub(BOOT) };
+        let leaf = self.leaf(cpu.index());
+        let charged = leaf.some().map_or(0, |leaf| self.entities[leaf].exec_start);
+        decayed.max(charged).max(root.last_charge(&self.entities))
+    }
+}
+
+/// Entities that join and leave.
+impl Arena {
+    /// The DO_ATTACH part of `update_load_avg`: an entity from elsewhere adds its averages to the queue's.
+    #[inline]
+    pub fn attach_entity_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, now: Nanos) {
+        let se = &mut self.entities[id];
+        if se.avg.last_update_time == 0 {
+            self.rqs[rq].pelt.attach_entity_load_avg(&mut se.avg, se.load.scaled(), signals);
+            self.update_tg_load_avg(signals, rq, now);
+        }
+    }
+
+    /// The DO_DETACH part of `update_load_avg`: takes the averages of an entity that is up to date out of the queue's.
+    pub fn detach_entity_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, now: Nanos) {
+        let se = &mut self.entities[id];
+        self.rqs[rq].pelt.detach_entity_load_avg(&se.avg, se.load.scaled(), signals);
+        se.avg.last_update_time = 0;
+        self.update_tg_load_avg(signals, rq, now);
+    }
+
+    /// `attach_entity_cfs_rq`: a task from another group adds its averages here, at every level.
+    pub fn attach_entity_cfs_rq(&mut self, signals: &Signals, id: EntityId, now: Nanos) {
+        let rq = self.entities[id].rq();
+        self.update_load_avg(signals, rq, id, false, now);
+        self.attach_entity_load_avg(signals, rq, id, now);
+        self.propagate_entity_cfs_rq(signals, self.entities[id].parent, now);
+    }
+
+    /// `detach_entity_cfs_rq`: a task about to change its group or class takes its averages out, at every level.
+    pub fn detach_entity_cfs_rq(&mut self, signals: &Signals, id: EntityId, now: Nanos) {
+        if self.entities[id].avg.last_update_time != 0 {
+            let rq = self.entities[id].rq();
+            self.update_load_avg(signals, rq, id, false, now);
+            self.detach_entity_load_avg(signals, rq, id, now);
+            self.propagate_entity_cfs_rq(signals, self.entities[id].parent, now);
+        }
+    }
+
+    /// The part of `migrate_task_rq_fair` that concerns load: a task that was dequeued takes its averages along at once, a
+    /// sleeper leaves them to be subtracted at the next update of its old queue. `now`: when the queue's clock is known;
+    /// then a sleeper first decays by the time for which its idle queue was not updated (`migrate_se_pelt_lag`).
+    pub fn migrate_load_avg(&mut self, signals: &Signals, id: EntityId, now: Option<Nanos>) {
+        let rq = self.entities[id].rq();
+        if self.entities[id].avg.last_update_time == 0 {
+            return;
+        }
+        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
+        if se.asleep {
+            q.pelt.remove_entity_load_avg(&mut se.avg, se.load.scaled(), signals);
+            let lag = signals.migrate_lag && self.clocks[q.cpu.index()].is_idle() && !se.avg.load_avg_is_decayed();
+            if let Some(now) = now.filter(|_| lag) {
+                let now = self.cfs_rq_clock_pelt(rq, now);
+                let se = &mut self.entities[id];
+                se.avg.__update_load_avg_blocked_se(now, se.load.scaled(), signals);
+            }
+        } else {
+            q.pelt.detach_entity_load_avg(&se.avg, se.load.scaled(), signals);
+            if let Some(now) = now {
+                self.update_tg_load_avg(signals, rq, now);
+                self.propagate_entity_cfs_rq(signals, self.entities[id].parent, now);
+            }
+        }
+        self.entities[id].avg.last_update_time = 0;
+    }
+
+    /// `remove_entity_load_avg` of a task that has exited.
+    pub fn remove_entity_load_avg(&mut self, signals: &Signals, id: EntityId) {
+        let se = &mut self.entities[id];
+        if se.avg.last_update_time != 0 {
+            self.rqs[se.rq()].pelt.remove_entity_load_avg(&mut se.avg, se.load.scaled(), signals);
+            se.avg.last_update_time = 0;
+        }
+    }
+
+    /// `post_init_entity_util_avg`: the first guess for a task about to be queued for the first time.
+    pub fn post_init_entity_util_avg(&mut self, signals: &Signals, id: EntityId) {
+        let se = &mut self.entities[id];
+        se.avg.post_init_entity_util_avg(se.load, &self.rqs[se.rq()].pelt.avg, signals);
+    }
+
+    /// The part of `reweight_entity` that concerns load, before the weight changes: the averages of the entity and of its
+    /// queue follow the new weight.
+    pub fn reweight_load_avg(&mut self, signals: &Signals, id: EntityId, load: LoadWeight) {
+        let se = &mut self.entities[id];
+        let (q, old, new) = (&mut self.rqs[se.rq()].pelt, se.load.scaled(), load.scaled());
+        if se.avg.last_update_time == 0 {
+            if se.my_q.is_none() && se.avg.load_sum == 0 {
+                // A task that never ran looks heavy with its new weight too.
+                se.avg.load_avg = new;
+            }
+            return;
+        }
+        let queued = signals.runnable_load && se.on_rq;
+        if queued {
+            q.dequeue_runnable_load_avg(&se.avg, old);
+        }
+        q.dequeue_load_avg(&se.avg, old, signals);
+        se.avg.load_avg = new * se.avg.load_sum / se.avg.get_pelt_divider();
+        if signals.runnable_load {
+            se.avg.runnable_avg = new * se.avg.runnable_sum / se.avg.get_pelt_divider();
+        }
+        q.enqueue_load_avg(&se.avg, new);
+        if queued {
+            q.enqueue_runnable_load_avg(&se.avg, new);
+        }
+    }
+
+    /// `se_update_runnable` of a group's entity.
+    pub fn se_update_runnable(&mut self, signals: &Signals, id: EntityId) {
+        if let Some(below) = self.entities[id].my_q {
+            self.entities[id].runnable = self.rqs[below as usize].runnable(signals) as u32;
+        }
+    }
+}
+
+/// Estimated utilisation (UTIL_EST).
+impl Arena {
+    /// `util_est_enqueue` on the CPU's own queue.
+    #[inline]
+    pub fn util_est_enqueue(&mut self, config: &KernelConfig, cpu: CpuId, id: EntityId) {
+        if config.has(Feature::UtilEst) {
+            let (cfs_rq, task) = (&mut self.rqs[cpu.index()].pelt.avg, &self.entities[id].avg);
+            config.rules.pelt.util_est.util_est_enqueue(cfs_rq, task);
+        }
+    }
+
+    /// `util_est_dequeue` on the CPU's own queue.
+    #[inline]
+    pub fn util_est_dequeue(&mut self, config: &KernelConfig, cpu: CpuId, id: EntityId) {
+        if config.has(Feature::UtilEst) {
+            let (cfs_rq, task) = (&mut self.rqs[cpu.index()].pelt.avg, &self.entities[id].avg);
+            config.rules.pelt.util_est.util_est_dequeue(cfs_rq, task);
+        }
+    }
+
+    /// `util_est_update` of a task that goes to sleep.
+    #[inline]
+    pub fn util_est_update(&mut self, config: &KernelConfig, id: EntityId) {
+        if config.has(Feature::UtilEst) {
+            let fastup = config.has(Feature::UtilEstFastup);
+            config.rules.pelt.util_est.util_est_update(&mut self.entities[id].avg, fastup);
+        }
+    }
+}
+
+/// Readers.
+impl Arena {
+    /// `task_h_load`: the task's part of its CPU's load, through its groups.
+    pub fn task_h_load(&self, id: EntityId) -> u64 {
+        let (load, q) = (self.entities[id].avg.load_avg, self.entities[id].rq());
+        load * self.h_load(q) / (self.rqs[q].pelt.avg.load_avg + 1)
+    }
+
+    /// The queue's part of its CPU's load (`update_cfs_rq_h_load`, without its cache of a jiffy).
+    fn h_load(&self, rq: usize) -> u64 {
+        let id = self.entity_of_queue(rq);
+        if id.is_nil() {
+            return self.rqs[rq].pelt.avg.load_avg;
+        }
+        let parent = self.entities[id].rq();
+        self.h_load(parent) * self.entities[id].avg.load_avg / (self.rqs[parent].pelt.avg.load_avg + 1)
+    }
+
+    /// `calc_group_shares`: the weight of a group's entity on one CPU.
+    pub fn calc_group_shares(&self, rq: usize) -> u64 {
+        let q = &self.rqs[rq];
+        let group = &self.groups[q.group.index()];
+        calc_group_shares(group.shares, q.load.weight, &q.pelt, &group.load)
+    }
+}

@@ -1,0 +1,171 @@
+//! The pick over all levels and the switch to what was picked (`pick_task_fair`, `put_prev_entity`, `set_next_entity`).
+
+use super::entity::EntityId;
+use super::explain::Reason;
+use super::is_eevdf;
+use super::pick_eevdf::CfsPick;
+use super::queues::Queues;
+use schedlab_model::Nanos;
+
+impl Queues {
+    /// `pick_task_fair`: accounts, dequeues delayed entities on the way, switches nothing.
+    #[inline]
+    pub fn pick_task_fair(&mut self, root: usize, now: Nanos) -> EntityId {
+        let (mut rq, mut throttled) = (root, false);
+        loop {
+            if self.arena.rqs[rq].nr_running == 0 {
+                return EntityId::NIL;
+            }
+            if self.arena.rqs[rq].running(&self.arena.entities).is_some() {
+                self.update_curr(rq, now);
+            }
+            if self.pools.used && !self.config.rules.throttles_at_once() && self.check_cfs_rq_runtime(rq, now) {
+                if !self.config.rules.throttles_tasks() {
+                    rq = root;
+                    continue;
+                }
+                throttled = true;
+            }
+            let picked = self.pick_next_entity(rq, now);
+            if self.arena.entities[picked].sched_delayed {
+                self.finish_delayed_dequeue(picked, now);
+                (rq, throttled) = (root, false);
+                continue;
+            }
+            if !self.arena.grouped {
+                return picked;
+            }
+            match self.arena.entities[picked].my_q {
+                None => {
+                    if throttled {
+                        self.task_throttle_setup_work(picked);
+                    }
+                    return picked;
+                }
+                Some(below) => rq = below as usize,
+            }
+        }
+    }
+
+    /// `pick_next_entity` on a queue that is not empty.
+    #[inline(always)]
+    fn pick_next_entity(&mut self, rq: usize, now: Nanos) -> EntityId {
+        let (q, entities) = (&self.arena.rqs[rq], &self.arena.entities);
+        if is_eevdf(&self.config) {
+            let (picked, rule) = q.pick_next_entity(entities, &self.config, true);
+            if self.is_recording() {
+                let compared = q.deadlines(entities, [(rule.compares(), picked), ("current deadline", q.curr)]);
+                let reason = Reason { rule: rule.text(), feature: rule.feature(&self.config), compared };
+                self.explain_pick(rq, picked, reason, now);
+            }
+            return picked;
+        }
+        let CfsPick { picked, left, rule } = q.pick_next_entity_cfs(entities, &self.config);
+        if self.is_recording() {
+            let compared = q.vruntimes(entities, [("picked vruntime", picked), ("leftmost vruntime", left)]);
+            let reason = Reason { rule: rule.text(), feature: rule.feature(&self.config), compared };
+            self.explain_pick(rq, picked, reason, now);
+        }
+        picked
+    }
+
+    /// `set_next_task_fair` without its list; `first`: picked, not merely requeued while it runs.
+    pub fn set_next_task_fair(&mut self, task: EntityId, first: bool, now: Nanos) {
+        let (mut id, mut throttled) = (task, false);
+        while id.is_some() {
+            let rq = self.arena.entities[id].rq();
+            self.set_next_entity(rq, id, first, now);
+            throttled |= self.lacks_bandwidth(rq, now);
+            id = self.arena.entities[id].parent;
+        }
+        if throttled {
+            self.task_throttle_setup_work(task);
+        }
+    }
+
+    /// Puts one task and sets another, either of which may be none, at every level where they differ: a group that
+    /// both are in stays current (the end of `pick_next_task_fair`).
+    #[inline]
+    pub fn switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
+        if self.arena.grouped {
+            return self.switch_levels(prev, next, now);
+        }
+        if prev.is_some() {
+            self.put_prev_entity(root, prev, now);
+        }
+        if next.is_some() {
+            self.set_next_entity(root, next, true, now);
+        }
+    }
+
+    #[inline(never)]
+    fn switch_levels(&mut self, mut prev: EntityId, task: EntityId, now: Nanos) {
+        let (mut next, mut throttled) = (task, false);
+        while prev.is_some() || next.is_some() {
+            let (from, to) = (self.level(prev), self.level(next));
+            if from.depth >= to.depth && prev.is_some() {
+                self.put_prev_entity(from.rq, prev, now);
+                prev = from.parent;
+            }
+            if to.depth >= from.depth && next.is_some() {
+                self.set_next_entity(to.rq, next, true, now);
+                // 7.x; earlier, the pick has done it.
+                throttled |= self.config.rules.throttles_at_once() && self.lacks_bandwidth(to.rq, now);
+                next = to.parent;
+            }
+            if prev == next {
+                break;
+            }
+        }
+        if throttled {
+            self.task_throttle_setup_work(task);
+        }
+    }
+
+    /// The level of an entity; NIL is above the root.
+    #[inline]
+    fn level(&self, id: EntityId) -> Level {
+        if id.is_nil() {
+            return Level { rq: 0, depth: -1, parent: id };
+        }
+        let se = &self.arena.entities[id];
+        Level { rq: se.rq(), depth: i32::from(se.depth), parent: se.parent }
+    }
+
+    /// `put_prev_entity`.
+    #[inline(always)]
+    fn put_prev_entity(&mut self, rq: usize, prev: EntityId, now: Nanos) {
+        if self.arena.entities[prev].on_rq {
+            self.update_curr(rq, now);
+            self.arena.rqs[rq].__enqueue_entity(&mut self.arena.entities, &self.config, prev);
+            self.arena.update_load_avg(&self.config.rules.pelt, rq, prev, false, now);
+        }
+        if self.pools.used && !self.config.rules.throttles_at_once() {
+            self.check_cfs_rq_runtime(rq, now);
+        }
+        self.arena.rqs[rq].curr = EntityId::NIL;
+    }
+
+    /// `set_next_entity`; `first`: picked, not merely requeued while it runs.
+    #[inline(always)]
+    fn set_next_entity(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
+        self.arena.clear_buddies(rq, id);
+        if self.arena.entities[id].on_rq {
+            self.arena.rqs[rq].__dequeue_entity(&mut self.arena.entities, &self.config, id);
+            self.arena.update_load_avg(&self.config.rules.pelt, rq, id, true, now);
+            self.arena.rqs[rq].set_protect_slice(&mut self.arena.entities, &self.config, id, first);
+        }
+        let se = &mut self.arena.entities[id];
+        se.exec_start = now;
+        se.prev_sum_exec_runtime = se.sum_exec_runtime;
+        self.arena.rqs[rq].curr = id;
+    }
+}
+
+/// One level of the hierarchy, as seen from an entity on it.
+#[derive(Clone, Copy)]
+struct Level {
+    rq: usize,
+    depth: i32,
+    parent: EntityId,
+}

@@ -1,0 +1,53 @@
+//! Every queue of the class with what an operation on one of them may touch: entities, groups, load tracking, pools of
+//! runtime, the record of decisions.
+//!
+//! Files beside this one add the operations on entities, level by level: [`update_curr`](super::update_curr),
+//! [`enqueue_entity`](super::enqueue_entity), [`dequeue_entity`](super::dequeue_entity),
+//! [`pick_next_entity`](super::pick_next_entity), [`update_cfs_group`](super::update_cfs_group),
+//! [`throttle_cfs_rq`](super::bandwidth). The class on top of them ([`Fair`](super::Fair)) knows tasks, wakeups and ticks.
+
+use std::sync::Arc;
+
+use super::arena::Arena;
+use super::bandwidth::Pools;
+use super::explain::DecisionLog;
+use super::view::View;
+use crate::preempt_model::PreemptModel;
+use crate::{KernelConfig, Resched};
+
+/// The queues of one kernel.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    pub config: Arc<KernelConfig>,
+    pub arena: Arena,
+    pub pools: Pools,
+    pub log: DecisionLog,
+}
+
+impl Queues {
+    pub fn new(config: Arc<KernelConfig>) -> Queues {
+        Queues { arena: Arena::new(&config), pools: Pools::default(), log: DecisionLog::default(), config }
+    }
+
+    /// The state to be read.
+    pub fn view(&self) -> View<'_> {
+        View { arena: &self.arena, config: &self.config, pools: &self.pools }
+    }
+
+    /// `resched_curr` of the CPU a queue belongs to.
+    #[inline]
+    pub fn resched_curr(&mut self, rq: usize) {
+        let root = self.arena.root_of(rq);
+        self.arena.rqs[root].resched = Resched::Full;
+    }
+
+    /// `resched_curr_lazy`; kernels without it reschedule fully.
+    #[inline]
+    pub fn resched_curr_lazy(&mut self, rq: usize) {
+        let lazy = self.config.rules.lazy && self.config.preempt == PreemptModel::Lazy;
+        let request = if lazy { Resched::Lazy } else { Resched::Full };
+        let root = self.arena.root_of(rq);
+        let asked = &mut self.arena.rqs[root].resched;
+        *asked = request.max(*asked);
+    }
+}

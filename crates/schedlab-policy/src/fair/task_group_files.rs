@@ -1,0 +1,172 @@
+//! A group's control files (`cpu.weight`, `cpu.shares`, `cpu.idle`, `cgroup.procs`) and what writing them does
+//! (`__sched_group_set_shares`, `sched_group_set_idle`, `sched_group_set_latency`, `sched_move_task`).
+//!
+//! Shares at full resolution are 1024 times `cpu.shares`; `cpu.weight` w means `round(1024 w / 100)` of those, and
+//! `cpu.weight.nice` the weight of a task with that nice value. An idle group has 3, whatever was written before.
+
+use super::arena::Arena;
+use super::attributes::latency_slice;
+use super::entity::EntityId;
+use super::queues::Queues;
+use super::Fair;
+use crate::group_id::GroupId;
+use crate::weight::{LoadWeight, FIXEDPOINT_SHIFT, NICE_0_LOAD};
+use crate::{FairPolicy, Resched, SliceSource};
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+/// Range of `cpu.shares`.
+const SHARES: (u64, u64) = (2, 1 << 18);
+
+/// A group's weight as one of its files takes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupShares {
+    /// `cpu.weight`, 1..=10000.
+    Weight(u64),
+    /// `cpu.weight.nice`, -20..=19.
+    Nice(i8),
+    /// `cpu.shares`, 2..=262144.
+    Shares(u64),
+}
+
+impl GroupShares {
+    /// Shares at full resolution.
+    #[must_use]
+    pub fn full(self) -> u64 {
+        let shares = match self {
+            GroupShares::Weight(weight) => (weight.saturating_mul(1024) + 50) / 100,
+            GroupShares::Nice(nice) => LoadWeight::of_task(nice, FairPolicy::Normal).scaled(),
+            GroupShares::Shares(shares) => shares,
+        };
+        shares.clamp(SHARES.0, SHARES.1) << FIXEDPOINT_SHIFT
+    }
+}
+
+impl Fair {
+    /// `sched_group_set_shares`. The root's and an idle group's cannot be changed: nothing happens.
+    pub fn sched_group_set_shares(&mut self, group: GroupId, shares: GroupShares, now: Nanos) {
+        if !self.group(group).idle {
+            self.queues.__sched_group_set_shares(group, shares.full(), now);
+        }
+    }
+
+    /// `sched_group_set_idle`.
+    pub fn sched_group_set_idle(&mut self, group: GroupId, idle: bool, now: Nanos) {
+        if group == GroupId::ROOT || self.group(group).idle == idle {
+            return;
+        }
+        let arena = &mut self.queues.arena;
+        arena.groups[group.index()].idle = idle;
+        for cpu in 0..arena.nr_cpus() {
+            arena.set_queue_idle(arena.group_queue(group, CpuId(cpu as u32)), idle);
+        }
+        let shares = if idle { LoadWeight::of_task(0, FairPolicy::Idle).weight } else { NICE_0_LOAD };
+        self.queues.__sched_group_set_shares(group, shares, now);
+    }
+
+    /// `sched_group_set_latency` (2023 series); nothing happens elsewhere.
+    pub fn sched_group_set_latency(&mut self, group: GroupId, latency_nice: i8) {
+        if group == GroupId::ROOT || self.config.rules.slice != SliceSource::LatencyNice {
+            return;
+        }
+        let arena = &mut self.queues.arena;
+        arena.groups[group.index()].latency_nice = latency_nice;
+        let slice = latency_slice(self.config.knobs.base_slice, latency_nice);
+        for cpu in 0..arena.nr_cpus() {
+            let id = arena.entity_on(group, cpu);
+            let se = &mut arena.entities[id];
+            (se.latency_nice, se.slice, se.custom_slice) = (latency_nice, slice, true);
+        }
+    }
+
+    /// `sched_move_task`: the task, wherever it is, belongs to the group from now on. A running one reschedules.
+    pub fn sched_move_task(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
+        let id = EntityId::of(task);
+        self.queues.requeue_around(id, false, now, |queues| queues.task_change_group_fair(id, group, now));
+        self.moved_group(id)
+    }
+}
+
+impl Queues {
+    /// `__sched_group_set_shares`.
+    fn __sched_group_set_shares(&mut self, group: GroupId, shares: u64, now: Nanos) {
+        if group == GroupId::ROOT || self.arena.groups[group.index()].shares == shares {
+            return;
+        }
+        self.arena.groups[group.index()].shares = shares;
+        for cpu in 0..self.arena.nr_cpus() {
+            let mut id = self.arena.entity_on(group, cpu);
+            while id.is_some() {
+                let rq = self.arena.entities[id].rq();
+                self.arena.update_load_avg(&self.config.rules.pelt, rq, id, true, now);
+                self.update_cfs_group(id, now);
+                id = self.arena.entities[id].parent;
+            }
+        }
+    }
+
+    /// `task_change_group_fair` of a task that is not queued. A CFS sleeper is placed on the old queue as if it woke, and
+    /// keeps that distance to the new one's minimum.
+    fn task_change_group_fair(&mut self, id: EntityId, group: GroupId, now: Nanos) {
+        let signals = &self.config.rules.pelt;
+        // A task never queued has no load yet.
+        let attached = self.arena.entities[id].avg.last_update_time != 0;
+        self.arena.detach_entity_cfs_rq(signals, id, now);
+        let relative = self.place_sleeper_relative(id, now);
+        self.arena.set_task_rq(id, group);
+        if attached {
+            self.arena.attach_entity_cfs_rq(&self.config.rules.pelt, id, now);
+        }
+        if relative {
+            let se = &mut self.arena.entities[id];
+            self.arena.rqs[se.rq()].make_absolute(se);
+        }
+    }
+}
+
+impl Arena {
+    /// Tasks below count as idle above, or no longer do.
+    fn set_queue_idle(&mut self, rq: usize, idle: bool) {
+        self.rqs[rq].idle = idle;
+        let mut id = self.entity_of_queue(rq);
+        self.entities[id].policy = if idle { FairPolicy::Idle } else { FairPolicy::Normal };
+        let busy = (self.rqs[rq].h_nr_running - self.rqs[rq].idle_h_nr_running) as i32;
+        let (one, tasks) = if idle { (1, busy) } else { (-1, -busy) };
+        let se = &self.entities[id];
+        if se.on_rq {
+            let above = &mut self.rqs[se.rq()];
+            above.idle_nr_running = above.idle_nr_running.wrapping_add_signed(one);
+        }
+        while id.is_some() && self.entities[id].on_rq {
+            let above = &mut self.rqs[self.entities[id].rq()];
+            above.idle_h_nr_running = above.idle_h_nr_running.wrapping_add_signed(tasks);
+            if above.idle {
+                // Everything below it counts already, one level up.
+                return;
+            }
+            id = self.entities[id].parent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GroupShares;
+
+    #[test]
+    fn every_file_means_shares() {
+        let table = [
+            (GroupShares::Weight(100), 1024),
+            (GroupShares::Weight(1), 10),
+            (GroupShares::Weight(10_000), 102_400),
+            (GroupShares::Weight(33), 338),
+            (GroupShares::Nice(0), 1024),
+            (GroupShares::Nice(19), 15),
+            (GroupShares::Nice(-20), 88_761),
+            (GroupShares::Shares(0), 2),
+            (GroupShares::Shares(1 << 40), 1 << 18),
+        ];
+        for (written, shares) in table {
+            assert_eq!(written.full(), shares << 10, "{written:?}");
+        }
+    }
+}

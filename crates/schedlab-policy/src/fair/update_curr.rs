@@ -1,0 +1,82 @@
+//! Charging the running entity for the time it ran (`update_curr`), and what follows from it at once.
+//!
+//! EEVDF, except in the 2023 series, asks to reschedule if others wait: when the slice is used up, or when the protection
+//! of the running entity is over. The group's runtime is charged too.
+
+use super::charge::Ended;
+use super::entity::EntityId;
+use super::explain::Reason;
+use super::queues::Queues;
+use crate::features::Feature;
+use crate::Protection;
+use schedlab_model::Nanos;
+
+impl Queues {
+    /// `update_curr` of one queue. Most calls come right after another: that test alone is inlined.
+    #[inline(always)]
+    pub fn update_curr(&mut self, rq: usize, now: Nanos) {
+        let curr = self.arena.rqs[rq].curr;
+        if curr.is_nil() {
+            return;
+        }
+        let delta = now.wrapping_sub(self.arena.entities[curr].exec_start);
+        if delta as i64 > 0 {
+            self.charge_curr(rq, curr, delta, now);
+        }
+    }
+
+    /// `update_curr` of the task that runs on a CPU and of the groups above it.
+    pub fn update_curr_levels(&mut self, root: usize, now: Nanos) {
+        let mut curr = self.arena.leaf(root);
+        while curr.is_some() {
+            let se = &self.arena.entities[curr];
+            let (rq, parent) = (se.rq(), se.parent);
+            self.update_curr(rq, now);
+            curr = parent;
+        }
+    }
+
+    /// The part of `update_curr` after its early exits.
+    #[inline(never)]
+    fn charge_curr(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
+        let ended = self.arena.rqs[rq].charge(&mut self.arena.entities, &self.config, curr, delta, now);
+        if ended.slice || ended.protection {
+            self.end_turn(rq, curr, ended, now);
+        }
+        if self.pools.used && self.arena.rqs[rq].runtime_enabled {
+            self.account_cfs_rq_runtime(rq, delta, now);
+        }
+    }
+
+    /// What a used-up slice or the end of protection means while others wait. A broken marker ends the turn only once the
+    /// entity is not eligible either (`did_preempt_short`).
+    #[inline(never)]
+    fn end_turn(&mut self, rq: usize, curr: EntityId, ended: Ended, now: Nanos) {
+        let q = &self.arena.rqs[rq];
+        if q.nr_running == 1 {
+            return;
+        }
+        let ends = ended.slice
+            || self.config.rules.protection != Protection::Marker
+            || self.config.has(Feature::PreemptShort) && !q.entity_eligible(&self.arena.entities, curr);
+        if ends && self.config.rules.expiry_reschedules {
+            self.resched_curr_lazy(rq);
+            self.arena.clear_buddies(rq, curr);
+            if self.is_recording() {
+                self.explain_expiry(rq, curr, ended, now);
+            }
+        }
+    }
+
+    #[cold]
+    fn explain_expiry(&mut self, rq: usize, curr: EntityId, ended: Ended, now: Nanos) {
+        let (rule, feature) = match self.config.rules.protection {
+            _ if ended.slice => ("slice used up", None),
+            Protection::Vprot { .. } => ("protection is over", Some(Feature::RunToParity)),
+            _ => ("protection broken and no longer eligible", Some(Feature::PreemptShort)),
+        };
+        let (q, se) = (&self.arena.rqs[rq], &self.arena.entities[curr]);
+        let compared = [("vruntime", q.key(se.vruntime)), ("deadline", q.key(se.deadline))];
+        self.explain_end(rq, curr, Reason { rule, feature, compared }, now);
+    }
+}
