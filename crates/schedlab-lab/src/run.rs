@@ -1,4 +1,4 @@
-//! A run with everything that listens to it.
+//! A run with all of its sinks.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,16 +10,16 @@ use schedlab_trace::{Digest, Header, Tee};
 
 use crate::ENGINE;
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     /// The kernel's row.
     pub kernel: &'static str,
     /// The run's seed.
     pub seed: u64,
-    /// What the engine tells.
+    /// The engine's result.
     pub outcome: Outcome,
-    /// What the metrics tell.
+    /// The metrics.
     pub report: Report,
     /// XXH3-128 of the trace.
     pub digest: String,

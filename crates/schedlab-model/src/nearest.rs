@@ -1,9 +1,9 @@
-//! Which valid names somebody may have meant by one that was mistyped.
+//! The valid names that are closest to a mistyped one.
 
 use std::cmp::Reverse;
 
-/// Names told at most.
-const TOLD: usize = 3;
+/// The most names that are suggested.
+const SUGGESTED: usize = 3;
 /// Names looked at: enough for every table, few enough for any input.
 const LOOKED_AT: usize = 1_000;
 /// A longer input resembles nothing anyway.
@@ -24,7 +24,7 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec
         .filter_map(|name| near(&typed, name))
         .collect();
     scored.sort();
-    scored.into_iter().take(TOLD).map(|(_, _, name)| name).collect()
+    scored.into_iter().take(SUGGESTED).map(|(_, _, name)| name).collect()
 }
 
 /// The first of [`nearest`].

@@ -32,7 +32,7 @@ pub(crate) struct Files<'a> {
     bandwidth: Option<(CpuMax, Value<'a>)>,
 }
 
-/// The deepest path; the kernel has no limit, but nobody nests further.
+/// The deepest path; the kernel has no limit; this one bounds the work.
 const DEEPEST: usize = 32;
 
 /// Reads the groups, those above a declared one included, and those `made` by a workload itself.

@@ -38,7 +38,7 @@ impl ScenarioError {
         2
     }
 
-    /// What is wrong and what was expected, on one line, for whoever shows the place by itself.
+    /// What is wrong and what was expected, on one line, without the position.
     #[must_use]
     pub fn bare(&self) -> String {
         let mut parts: Vec<String> = self.key.iter().cloned().collect();

@@ -82,7 +82,7 @@ fn rule(rule: &RuleView) -> Json {
     json!({ "name": name, "function": function, "effect": effect, "since": since, "value": rule.value })
 }
 
-/// What tells the row from the one before it: rules, features and knobs, each with both values; null: there is none.
+/// What distinguishes the row from the one before it: rules, features and knobs, each with both values; null if there is none.
 fn differs(version: &'static Version) -> Json {
     let before = Version::all().windows(2).find(|pair| pair[1].name == version.name).map(|pair| &pair[0]);
     let Some(before) = before else { return Json::Null };

@@ -1,4 +1,4 @@
-//! The whole scenario: from the text somebody typed to what every run of it needs, immutable and without defaults.
+//! The whole scenario: from the text to what every run needs, immutable and with every default filled in.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use schedlab_model::suggest;
 /// A validated scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// One line about it, empty if there is none.
     pub summary: String,
     /// The file as the user named it.
     pub file: String,
-    /// What it runs on.
+    /// The machine.
     pub machine: Arc<Machine>,
     /// Limit of a run, warm-up included.
     pub duration: Nanos,
@@ -63,7 +63,7 @@ pub struct Variant {
     pub kernel: KernelConfig,
     /// What differs from the kernel's own defaults: `features`, `knobs`, `hz`, `preempt`, `tasks`.
     pub changes: Json,
-    /// The same as what a real kernel is told: files and what is written to them, in this order.
+    /// The same as files of a real kernel and the values written to them, in this order.
     pub settings: Vec<(String, String)>,
     /// What runs under it; the same programs in every variant, with this one's task attributes.
     pub workloads: Arc<Vec<Workload>>,
@@ -232,7 +232,7 @@ fn some_tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
     Ok(tables)
 }
 
-/// More workloads, variants or metrics than this are no comparison that anybody could read.
+/// The most workloads, variants or metrics of a comparison.
 const MOST_TABLES: usize = 1000;
 
 /// More tasks than this at the start are beyond any machine's process ids, and soon beyond memory.

@@ -19,7 +19,7 @@ pub(crate) struct FileText {
 /// Reads a file, or says in a few words why that is not possible.
 pub(crate) fn read(path: &Path) -> Result<FileText, String> {
     let mut bytes = Vec::new();
-    // Asked before it is opened: opening a pipe that nobody writes to waits for ever.
+    // Checked before it is opened: opening a FIFO without a writer blocks forever.
     let kind = std::fs::metadata(path).map_err(|error| reason(&error))?;
     if !kind.is_file() && !kind.is_dir() {
         return Err("not a regular file".into());

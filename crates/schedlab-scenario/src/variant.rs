@@ -26,7 +26,7 @@ pub(crate) struct Draft<'a> {
     pub kernel: KernelConfig,
     /// What differs from the kernel's defaults, as results print it.
     pub changes: Json,
-    /// The same as what a real kernel is told: files and what is written to them, in this order.
+    /// The same as files of a real kernel and the values written to them, in this order.
     pub settings: Vec<(String, String)>,
     /// Attributes of a workload's tasks, by the workload's name.
     pub tasks: Vec<(String, Attributes<'a>)>,

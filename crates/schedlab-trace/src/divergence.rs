@@ -26,7 +26,7 @@ pub struct Divergence {
     pub before: Vec<Event>,
 }
 
-/// Takes one run's events to the comparison. Once the runs have parted, it drops what it is given.
+/// Passes the events of one run to the comparison. Once the runs differ, it drops them.
 #[derive(Debug)]
 pub struct Recorder {
     block: Vec<Event>,
@@ -124,7 +124,7 @@ mod tests {
         Event::new(time, CpuId(1), Kind::Fork { parent: 1, child: 2 })
     }
 
-    fn parted(a: &[u64], b: &[u64]) -> Option<Divergence> {
+    fn first_difference(a: &[u64], b: &[u64]) -> Option<Divergence> {
         let play = |times: Vec<u64>| move |to: &mut Recorder| times.iter().for_each(|t| to.event(&event(*t)));
         lockstep(play(a.to_vec()), play(b.to_vec())).2
     }
@@ -133,7 +133,7 @@ mod tests {
     fn equal_runs_do_not_part() {
         for len in [0, 1, BLOCK as u64 - 1, BLOCK as u64, 10 * BLOCK as u64 + 3] {
             let times: Vec<u64> = (0..len).collect();
-            assert_eq!(parted(&times, &times), None, "{len} events");
+            assert_eq!(first_difference(&times, &times), None, "{len} events");
         }
     }
 
@@ -143,7 +143,7 @@ mod tests {
         for at in [0, 1, BLOCK - 1, BLOCK, 3 * BLOCK - 1] {
             let mut other = times.clone();
             other[at] = 77_777_777;
-            let divergence = parted(&times, &other).unwrap();
+            let divergence = first_difference(&times, &other).unwrap();
             assert_eq!(divergence.index, at as u64);
             assert_eq!(divergence.first, Some(event(at as u64)));
             assert_eq!(divergence.second, Some(event(77_777_777)));
@@ -157,11 +157,11 @@ mod tests {
         for len in [0, 5, BLOCK, BLOCK + 1] {
             let times: Vec<u64> = (0..len as u64).collect();
             let longer: Vec<u64> = (0..len as u64 + 2 * BLOCK as u64).collect();
-            let divergence = parted(&times, &longer).unwrap();
+            let divergence = first_difference(&times, &longer).unwrap();
             assert_eq!((divergence.index, divergence.first), (len as u64, None));
             assert_eq!(divergence.second, Some(event(len as u64)));
         }
-        let text = parted(&[1, 2], &[1]).unwrap().to_string();
+        let text = first_difference(&[1, 2], &[1]).unwrap().to_string();
         let want = "the runs part at event 1\n  both    0.000000001 [001] sched_process_fork: pid=1 child_pid=2\n  \
                     first   0.000000002 [001] sched_process_fork: pid=1 child_pid=2\n  second  (ended)\n";
         assert_eq!(text, want);

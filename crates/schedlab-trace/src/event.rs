@@ -152,7 +152,7 @@ pub enum Kind {
 const PID_MAX: Pid = 1 << 22;
 
 impl Kind {
-    /// What of the event no kernel can have told: a pid or a priority out of range, a run of more than 292 years.
+    /// What makes the event impossible: a pid or a priority out of range, a run of more than 292 years.
     #[must_use]
     pub fn impossible(&self) -> Option<String> {
         let (pids, prios) = self.tasks();

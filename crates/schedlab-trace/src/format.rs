@@ -69,7 +69,7 @@ pub fn create(path: &Path, header: &Header) -> Result<Box<dyn TraceWriter>, Trac
     })
 }
 
-/// Opens a trace, whatever its name: gzip and the format are told by the first bytes.
+/// Opens a trace, whatever its name: gzip and the format are recognised by the first bytes.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
     let file = File::open(path).map_err(|error| io(path, error))?;
     open_input(Box::new(BufReader::with_capacity(1 << 16, file)), path)
@@ -109,7 +109,7 @@ enum Binary {
 
 impl Binary {
     /// The format that begins like this. A Perfetto trace begins with the key of its first packet, a line feed, and
-    /// its length: the second byte tells it from text that begins with an empty line.
+    /// its length: the second byte distinguishes it from text that begins with an empty line.
     fn of(magic: &[u8]) -> Option<Binary> {
         match magic {
             magic if magic.starts_with(tracepoint::MAGIC) => Some(Binary::TraceDat),

@@ -23,12 +23,12 @@ pub struct Item {
 pub enum What {
     /// An event of the model.
     Event { kind: Kind, comm: String, other_comm: String, prev_state: String },
-    /// Any other event, or one told as text.
+    /// Any other event, or one given as text.
     Text { name: String, fields: String },
 }
 
 impl What {
-    /// What no kernel can have told: [`Kind::impossible`].
+    /// An impossible event: [`Kind::impossible`].
     pub fn impossible(&self) -> Option<String> {
         match self {
             What::Event { kind, .. } => kind.impossible(),
@@ -43,7 +43,7 @@ impl What {
 }
 
 impl Item {
-    /// Lends the record; `names` tells the name of the task that ran. The error says what is wrong with it.
+    /// Borrows the record; `names` has the name of the task that ran. The error says what is wrong with it.
     pub fn record<'a>(&'a self, names: &'a Names) -> Result<Record<'a>, String> {
         let comm = if self.pid == 0 { "<idle>" } else { names.get(self.pid) };
         let body = match &self.what {
@@ -55,7 +55,7 @@ impl Item {
         Ok(Record { time: self.time, cpu: self.cpu, comm, pid: self.pid, flags: self.flags, body })
     }
 
-    /// Notes the names of the tasks it tells.
+    /// Stores the names of tasks that it contains.
     pub fn teach(&self, names: &mut Names) {
         if let What::Event { kind, comm, other_comm, .. } = &self.what {
             let [first, second] = pids(kind);

@@ -33,7 +33,7 @@ impl Names {
         changed
     }
 
-    /// The name of a pid; the kernel's placeholder if it was never told.
+    /// The name of a pid; the kernel's placeholder if the trace has no name for it.
     #[must_use]
     pub fn get(&self, pid: Pid) -> &str {
         let slot = usize::try_from(pid).ok().and_then(|index| self.slot_of_pid.get(index)).copied().unwrap_or(0);

@@ -24,7 +24,7 @@ pub struct Record<'a> {
 /// What a record says.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Body<'a> {
-    /// An event of the model, with the words it was told in.
+    /// An event of the model, with the strings of the record.
     Event(Kind, Words<'a>),
     /// Any other event.
     Other {
@@ -171,10 +171,10 @@ impl Header {
 
     /// What it says as lines of `key value`, those of the metric table included; [`Header::learn`] reads them.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> + '_ {
-        let told = self.comments.iter().any(|line| line.starts_with("kernel "));
+        let named = self.comments.iter().any(|line| line.starts_with("kernel "));
         let cpus = self.nr_cpus.unwrap_or(1);
         let kernel =
-            self.kernel.iter().filter(move |_| !told).map(move |kernel| format!("kernel {kernel} cpus {cpus}"));
+            self.kernel.iter().filter(move |_| !named).map(move |kernel| format!("kernel {kernel} cpus {cpus}"));
         let metrics = self.metrics.iter().enumerate().map(|(i, (name, unit))| format!("metric {i} {name} {unit}"));
         kernel.chain(self.comments.iter().cloned()).chain(metrics)
     }

@@ -1,5 +1,5 @@
 //! What every writer does alike: simulated events get the names, the running task and the words that a recorded one
-//! brings along, so that a format only knows how to write records.
+//! carries, so that a format only has to write records.
 
 use schedlab_model::{CpuId, KernelId, Pid};
 
@@ -93,8 +93,8 @@ impl Teller {
             Kind::Switch { prev_state, .. } => prev_state.letter(),
             _ => "",
         };
-        let told = matches!(event.kind, Kind::Switch { .. } | Kind::Fork { .. });
-        let other_comm = if told { self.name(second, event.cpu) } else { "" };
+        let has_second = matches!(event.kind, Kind::Switch { .. } | Kind::Fork { .. });
+        let other_comm = if has_second { self.name(second, event.cpu) } else { "" };
         let words = match event.kind {
             Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => Words::default(),
             _ => Words { comm: self.name(first, event.cpu), other_comm, prev_state },

@@ -29,7 +29,7 @@ pub fn cpu_stat() -> [MetricDecl; CPU_STATS] {
         divide: 1,
     };
     [
-        total("nr_periods", Unit::Count, Better::Neither, "periods of the quota while somebody ran"),
+        total("nr_periods", Unit::Count, Better::Neither, "periods of the quota in which a task ran"),
         total("nr_throttled", Unit::Count, Better::Neither, "periods at whose end the group was throttled somewhere"),
         total("throttled_usec", Unit::Microseconds, Better::Lower, "time throttled, summed over CPUs, by its end"),
         total("nr_bursts", Unit::Count, Better::Neither, "periods in which the group used more than its quota"),

@@ -49,7 +49,7 @@ pub struct TreeTask {
     pub steps: Vec<Step>,
 }
 
-/// Attributes of [`TreeTask::spec`] that somebody wrote down. An affinity, a slice or a group that is there was written.
+/// Attributes of [`TreeTask::spec`] that the file states. An affinity, a slice or a group that is present was stated.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Own {
     /// Its policy.

@@ -89,7 +89,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// A cost that is another's unless the machine tells it.
+    /// A cost that defaults to that of another action.
     fn like(&mut self, key: &str, other: &str, field: fn(&Costs) -> &Dist) -> Result<Dist> {
         let own = self.cost(key)?.is_some() || self.cost(other)?.is_none() && self.base.is_some();
         self.one(if own { key } else { other }, field)

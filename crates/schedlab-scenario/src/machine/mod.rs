@@ -31,7 +31,7 @@ pub(crate) fn of_value(value: &Value, dir: &Path) -> Result<Machine> {
     named(name, dir, |message| value.error(message))
 }
 
-/// The machine somebody names outside of a file, as on a command line.
+/// The machine named on a command line.
 pub(crate) fn of_option(name: &str, dir: &Path) -> Result<Machine> {
     named(name, dir, |message| ScenarioError::new("command line", "machine", message))
 }

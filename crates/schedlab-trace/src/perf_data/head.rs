@@ -57,7 +57,7 @@ impl Head {
     /// The sections whose places stand behind the records, one for each bit set.
     fn features(&mut self, bytes: &mut Bytes, table: u64, bits: [u64; 4]) -> Result<(), TraceError> {
         let set = (0..256u32).filter(|bit| bits[*bit as usize / 64] >> (bit % 64) & 1 == 1);
-        let mut told = false;
+        let mut present = false;
         for (index, feature) in set.enumerate() {
             bytes.seek(table + 16 * index as u64, "the table of features")?;
             let place = bytes.array::<16>("the table of features")?;
@@ -71,14 +71,14 @@ impl Head {
             match feature {
                 FEATURE_TRACING_DATA => {
                     self.tracing_data(&mut cursor).map_err(|what| bytes.fault(offset, Fault::Truncated(what)))?;
-                    told = true;
+                    present = true;
                 }
                 FEATURE_OSRELEASE => self.header.kernel = text(&mut cursor),
                 FEATURE_NRCPUS => self.header.nr_cpus = cursor.u32().map(|count| count as usize),
                 _ => self.command_line(&mut cursor),
             }
         }
-        match told {
+        match present {
             true => Ok(()),
             false => {
                 Err(bytes.malformed(72, "no tracepoints: record with perf sched record or perf record -e sched:*"))

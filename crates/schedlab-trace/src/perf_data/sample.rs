@@ -5,7 +5,7 @@ use schedlab_model::Nanos;
 use super::attr::{sample, Layout};
 use crate::tracepoint::{Cursor, Endian};
 
-/// What a sample tells.
+/// The fields of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample<'a> {
     pub time: Nanos,

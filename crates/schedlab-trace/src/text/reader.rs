@@ -1,4 +1,4 @@
-//! Reads the text that people have, told apart line by line:
+//! Reads trace text in the formats in use, recognised line by line:
 //!
 //! - ftrace, as `/sys/kernel/tracing/trace` prints it: `comm-pid (tgid) [cpu] flags seconds.fraction: event: fields`
 //! - `trace-cmd report`: the same, without flags, with the name of an instance before it

@@ -117,8 +117,8 @@ impl Known {
             "sched_process_exit" => one(Kind::Exit { pid: number(1)?, prio: number(2)? }),
             _ => {
                 let optional = |name| format.index_of(name).map(|i| record.number(&format.fields[i])).transpose();
-                let told = optional("has_vruntime")? != Some(0);
-                let vruntime = optional("vruntime")?.filter(|_| told).map(|value| value as u64);
+                let present = optional("has_vruntime")? != Some(0);
+                let vruntime = optional("vruntime")?.filter(|_| present).map(|value| value as u64);
                 one(Kind::Runtime { pid: number(1)?, runtime: wide(2)? as u64, vruntime })
             }
         }

@@ -229,8 +229,8 @@ fn encode_kind(kind: &Kind, words: &Words<'_>, flags: Flags, at: Pid, out: &mut 
         Kind::Fork { parent, child } => record(5, [comm(), int(parent), other_comm(), int(child)], flags, at, out),
         Kind::Exit { pid, prio } => record(6, [comm(), int(pid), int(prio)], flags, at, out),
         Kind::Runtime { pid, runtime, vruntime } => {
-            let told = int(i32::from(vruntime.is_some()));
-            record(7, [comm(), int(pid), told, wide(runtime), wide(vruntime.unwrap_or(0))], flags, at, out)
+            let present = int(i32::from(vruntime.is_some()));
+            record(7, [comm(), int(pid), present, wide(runtime), wide(vruntime.unwrap_or(0))], flags, at, out)
         }
         Kind::Sample { pid, metric, value } => {
             record(8, [int(pid), int(i32::from(metric)), wide(value)], flags, at, out)
@@ -320,7 +320,7 @@ fn sized(data: &mut Vec<u8>, text: &str) {
     data.extend_from_slice(text.as_bytes());
 }
 
-/// The layout of a ring-buffer page, as events/header_page tells it.
+/// The layout of a ring-buffer page, as in events/header_page.
 fn header_page(page_size: u32) -> String {
     let data = page_size - 16;
     format!(
@@ -331,7 +331,7 @@ fn header_page(page_size: u32) -> String {
     )
 }
 
-/// The layout of an event's head, as events/header_event tells it.
+/// The layout of an event's header, as in events/header_event.
 const HEADER_EVENT: &str = "# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n\
                             \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\tdata max type_len  == 28\n";
 

@@ -1,7 +1,7 @@
 //! cyclictest of rt-tests 2.4: threads that sleep to absolute times and sample how late they ran.
 //!
 //! Each thread: sleep until `next`; latency = now - next; `next` moves on by the interval, over all that have passed.
-//! Unless told otherwise it forbids every idle state that takes time to leave (0 us in /dev/cpu_dma_latency).
+//! By default it forbids every idle state that takes time to leave (0 us in /dev/cpu_dma_latency).
 //! Left out: the main thread, which looks at the counters every 10 ms.
 
 use schedlab_model::{CpuId, CpuMask, Nanos};

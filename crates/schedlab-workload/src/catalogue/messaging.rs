@@ -1,7 +1,7 @@
 //! The program behind hackbench and `perf bench sched messaging`: groups of senders and receivers behind one gate.
 //!
 //! Main creates every child, waits until each has written one byte to the ready channel, takes the time, wakes all of
-//! them at once by one byte that nobody reads, and reaps them. Creation is not part of the time. What is left out:
+//! them at once by one byte that is never read, and reaps them. Creation is not part of the time. What is left out:
 //! the program's own instructions between two system calls.
 
 use super::{BuildError, MetricSpec, Settings};

@@ -82,7 +82,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The object of this name and kind, made if nobody declared it.
+    /// The object of this name and kind, created with default parameters if it is not declared.
     pub fn object(&mut self, builder: &mut Builder, name: &str, kind: Kind, line: u32) -> Result<ObjectId, LowerError> {
         match self.objects.get(name) {
             Some((id, known)) if *known == kind => return Ok(*id),
@@ -97,7 +97,7 @@ impl Names {
         Ok(id)
     }
 
-    /// The usual parameters of an object nobody declared.
+    /// The default parameters of an object that is not declared.
     fn default_spec(&self, name: &str, kind: Kind, line: u32) -> Result<ObjectSpec, LowerError> {
         Ok(match kind {
             Kind::Channel | Kind::Other => ObjectSpec::Pipe { pages: 16, packet: false },

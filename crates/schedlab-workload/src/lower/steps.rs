@@ -276,7 +276,7 @@ impl Steps<'_, '_> {
         Ok(())
     }
 
-    /// Tells the main thread, if there is one, that this task is done.
+    /// Signals the main thread, if there is one, that this task is done.
     fn leave(&mut self) {
         if let Some(done) = self.done {
             self.code.op(Op::SemPost(done));

@@ -41,7 +41,7 @@ pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
     KINDS.into_iter()
 }
 
-/// Names of objects. rt-app tells a mutex from a condition of the same name by its type.
+/// Names of objects. In rt-app a mutex and a condition may have the same name: the type distinguishes them.
 fn mutex(name: &str) -> String {
     format!("mutex {name}")
 }
