@@ -303,6 +303,41 @@ def test_a_kernel_by_version_or_suite(name: str, version: str | None) -> None:
     assert (found.version if found else None) == version
 
 
+@pytest.mark.parametrize(
+    ("package", "version", "fits"),
+    [
+        ("linux-image-7.0.13+deb13-cloud-amd64", "7.0", True),
+        ("linux-image-7.0.13+deb13-cloud-amd64", "7.0.13", True),
+        ("linux-image-7.0.13+deb13-cloud-amd64", "7.0.1", False),
+        ("linux-image-7.0.13+deb13-amd64", "7.0", False),
+        ("linux-image-6.1.0-56-cloud-amd64-dbg", "6.1", False),
+        ("linux-image-cloud-amd64", "7", False),
+    ],
+)
+def test_superseded_images_go_by_their_own_names(package: str, version: str, fits: bool) -> None:
+    assert debian.is_image(package, version) == fits
+
+
+def test_a_version_that_no_metapackage_names_is_looked_for_by_package(
+    tmp_path: Path, here: Callable[..., None]
+) -> None:
+    here(
+        "apt-cache",
+        'case "$*" in\n'
+        "*pkgnames*) echo linux-image-7.0.9+deb13-cloud-amd64 linux-image-7.0.13+deb13-cloud-amd64 ;;\n"
+        "*linux-image-7.0*) for v in 9 13; do\n"
+        'echo "linux-image-7.0.$v+deb13-cloud-amd64 | 7.0.$v-1 | http://x/debian trixie-backports/main amd64 Packages"\n'
+        "done ;;\n"
+        f"*) cat <<'END'\n{MADISON}END\n;;\nesac\n",
+    )
+    for tool in ("apt-get", "dpkg"):
+        here(tool, "exit 0\n")
+    (tmp_path / "apt").mkdir()
+    (tmp_path / "apt/updated").touch()
+    apt = debian.Apt(tmp_path)
+    assert (apt.best("7.0").version, apt.best("6.1").version) == ("7.0.13-1", "6.1.192-2")
+
+
 def test_a_kernel_by_package() -> None:
     package = Candidate("linux-image-6.1.0-56-amd64", "6.1.192-2", "bookworm")
     assert debian.choose("linux-image-6.1.0-56-amd64", [package]) == package

@@ -1,7 +1,8 @@
 //! Every switch of `kernel/sched/features.h` over the kernel's releases.
 
 use crate::version::catalogue::since;
-use crate::version::release::{value_at, when, Change, Release, When};
+use crate::version::left_out::{left_out, LeftOut};
+use crate::version::release::{value_at, when, Change, When};
 use crate::version::Version;
 
 /// What is known about one feature.
@@ -13,8 +14,8 @@ pub struct FeatureInfo {
     pub name: &'static str,
     /// What it does.
     pub effect: &'static str,
-    /// Releases from which on switching it changes nothing in this model, each with the reason; then it is refused.
-    left_out: &'static [(Release, &'static str)],
+    /// Where switching it changes nothing in this model; there it is refused.
+    left_out: Option<LeftOut>,
     first: Option<bool>,
     changes: &'static [Change<Option<bool>>],
 }
@@ -29,14 +30,14 @@ const ABSENT: Option<bool> = None;
 /// /// What it does.
 /// Variant KERNEL_NAME VALUE_IN_THE_OLDEST_ROW,
 ///     from "6.12" by "COMMIT" => VALUE,
-///     left_out since "6.12" "why switching it changes nothing";
+///     left_out(from "6.12" because "switching it changes nothing, and why");
 /// ```
 macro_rules! features {
     ($(
         #[doc = $effect:literal]
         $Variant:ident $NAME:ident $first:ident
         $(, $how:ident $release:literal $origin:ident $text:literal => $value:ident)*
-        $(; left_out since $out:literal $why:literal)?;
+        $(; left_out($($out:tt)*))?;
     )+) => {
         /// A feature switch, named as in the kernel.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -48,7 +49,7 @@ macro_rules! features {
             feature: Feature::$Variant,
             name: stringify!($NAME),
             effect: $effect.trim_ascii(),
-            left_out: &[$((Release::new($out), $why))?],
+            left_out: left_out!($($($out)*)?),
             first: $first,
             changes: &[$(Change { when: when!($how $release $origin $text), value: $value },)*],
         },)+];
@@ -70,6 +71,7 @@ features! {
     MinimalVa MINIMAL_VA ABSENT;
     /// a new task's first slice is half as long
     PlaceDeadlineInitial PLACE_DEADLINE_INITIAL ABSENT, from "6.6" by "147f3efaa241" => ON;
+        left_out(until "6.12" because "the first enqueue places a new task again, without it");
     /// keep the relative deadline over a requeue
     PlaceRelDeadline PLACE_REL_DEADLINE ABSENT, from "6.12" by "82e9d0456e06" => ON;
     /// let the running task reach parity or its slice
@@ -90,20 +92,20 @@ features! {
     DelayZero DELAY_ZERO ABSENT, from "6.12" by "54a58a787791" => ON;
     /// check the sums for overflow
     ParanoidAvg PARANOID_AVG ABSENT, from "7.1" by "4823725d9d1d" => OFF;
-        left_out since "0.0" "a check, it decides nothing";
+        left_out(because "a check, it decides nothing");
     /// a wakeup may preempt at all
     WakeupPreemption WAKEUP_PREEMPTION ON;
     /// a timer at the exact end of the slice (7.1 and later: off without CONFIG_HRTIMER_REARM_DEFERRED)
     Hrtick HRTICK OFF, from "7.1" by "9213aa4784cf" => ON;
     /// the same for SCHED_DEADLINE
     HrtickDl HRTICK_DL ABSENT, from "5.12" by "e0ee463c93c4" => OFF, from "7.1" by "9213aa4784cf" => ON;
-        left_out since "0.0" "there is no SCHED_DEADLINE";
+        left_out(because "there is no SCHED_DEADLINE");
     /// up to 6.3: test at the tick although the timer is armed
     DoubleTick DOUBLE_TICK OFF, from "6.13" by "e31488c9df27" => ABSENT;
-        left_out since "6.6" "the tick tests nothing since check_preempt_tick() is gone";
+        left_out(from "6.6" because "the tick tests nothing since check_preempt_tick() is gone");
     /// interrupts reduce a CPU's capacity
     NontaskCapacity NONTASK_CAPACITY ON;
-        left_out since "0.0" "interrupts do not reduce capacity here";
+        left_out(because "interrupts do not reduce capacity here");
     /// queue a remote wakeup by interrupt
     TtwuQueue TTWU_QUEUE ON;
     /// skip the idle search when idle time is short
@@ -114,12 +116,12 @@ features! {
     SisUtil SIS_UTIL ABSENT, from "6.0" by "70fb5ccf2ebb" => ON;
     /// bias the balancer towards staying
     LbBias LB_BIAS OFF, from "5.3" by "1c1b8a7b03ef" => ABSENT;
-        left_out since "0.0" "there are no averages (cpu_load[]) to choose from";
+        left_out(because "there are no averages (cpu_load[]) to choose from");
     /// the balancer leaves tiny loads alone
     LbMin LB_MIN OFF;
     /// age loads before they are attached
     AttachAgeLoad ATTACH_AGE_LOAD ON;
-        left_out since "0.0" "loads are always aged first";
+        left_out(because "loads are always aged first");
     /// wake_affine: prefer an idle waker or previous CPU
     WaIdle WA_IDLE ON;
     /// wake_affine: compare loads
@@ -136,23 +138,23 @@ features! {
         seen "6.1.192" by "dd29c017aed6" => OFF,
         seen "6.12.107" by "dd29c017aed6" => OFF,
         seen "6.18.44" by "dd29c017aed6" => OFF;
-        left_out since "0.0" "real-time tasks are pulled directly";
+        left_out(because "real-time tasks are pulled directly");
     /// the real-time class borrows runtime from other CPUs
     RtRuntimeShare RT_RUNTIME_SHARE ON, from "5.10" by "2586af1ac187" => OFF;
-        left_out since "6.12" "without RT_GROUP_SCHED no runtime is left to borrow since the deadline server";
+        left_out(from "6.12" because "without RT_GROUP_SCHED no runtime is left to borrow since the deadline server");
     /// debugging aid
     WarnDoubleClock WARN_DOUBLE_CLOCK OFF;
-        left_out since "0.0" "a check, it decides nothing";
+        left_out(because "a check, it decides nothing");
     /// debugging aid
     LatencyWarn LATENCY_WARN ABSENT, from "5.13" by "c006fac556e4" => OFF;
-        left_out since "0.0" "a check, it decides nothing";
+        left_out(because "a check, it decides nothing");
     /// the period counts the CPU's tasks, not the queue's
     AltPeriod ALT_PERIOD ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT;
     /// a slice is never below min_granularity
     BaseSlice BASE_SLICE ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT;
     /// keep the tick for bandwidth-limited tasks
     HzBw HZ_BW ABSENT, from "6.6" by "88c56cfeaec4" => ON, from "6.12" by "a58501fb8320" => ABSENT;
-        left_out since "0.0" "no CPU stops its tick while it is busy";
+        left_out(because "no CPU stops its tick while it is busy");
     /// skip newidle balancing at random by its success rate
     NiRandom NI_RANDOM ABSENT,
         from "6.19" by "33cf66d88306" => ON,
@@ -161,7 +163,7 @@ features! {
         seen "6.18.44" by "33cf66d88306" => ON;
     /// count the rate of newidle balancing as success
     NiRate NI_RATE ABSENT, from "7.1" by "9fe89f022c05" => ON;
-        left_out since "0.0" "successes alone count";
+        left_out(because "successes alone count");
 }
 
 impl Feature {
@@ -195,7 +197,7 @@ impl FeatureInfo {
     /// Why switching it would change nothing in the model of that kernel, where that is so.
     #[must_use]
     pub fn left_out_in(&self, version: &Version) -> Option<&'static str> {
-        self.left_out.iter().rev().find(|(release, _)| version.release.contains(*release)).map(|(_, why)| *why)
+        self.left_out.as_ref()?.in_version(version)
     }
 
     /// The changes of its default, without their values.

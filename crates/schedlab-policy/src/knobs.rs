@@ -1,6 +1,7 @@
 //! Every scheduler knob (sysctl or debugfs file) of the model over the kernel's releases.
 
 use crate::version::catalogue::since;
+use crate::version::left_out::{left_out, LeftOut};
 use crate::version::release::{value_at, when, Change, Release, When};
 use crate::version::Version;
 use schedlab_model::Nanos;
@@ -33,8 +34,8 @@ pub struct KnobInfo {
     /// would pass there, but means nothing.
     range: (u64, u64),
     range_up_to_5_12: (u64, u64),
-    /// Releases from which on a write changes nothing in this model, each with the reason; then it is refused.
-    left_out: &'static [(Release, &'static str)],
+    /// Where a write changes nothing in this model; there it is refused.
+    left_out: Option<LeftOut>,
     first: Option<u64>,
     changes: &'static [Change<Option<u64>>],
 }
@@ -53,7 +54,7 @@ const ABSENT: Option<u64> = None;
 /// Variant field "name" at "path" counts UNIT scaled BOOL takes RANGE before 5.13 RANGE:
 ///     DEFAULT_IN_THE_OLDEST_ROW,
 ///     from "6.12" by "COMMIT" => DEFAULT,
-///     left_out since "6.12" "why a write changes nothing";
+///     left_out(from "6.12" because "switching it changes nothing, and why");
 /// ```
 macro_rules! knobs {
     ($(
@@ -62,7 +63,7 @@ macro_rules! knobs {
         takes $range:expr, before 5.13 $old_range:expr,
         default $first:expr
         $(, $how:ident $release:literal $origin:ident $text:literal => $value:expr)*
-        $(; left_out since $out:literal $why:literal)*;
+        $(; left_out($($out:tt)*))?;
     )+) => {
         /// A knob, named as in the kernel.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -79,7 +80,7 @@ macro_rules! knobs {
             scaled: $scaled,
             range: $range,
             range_up_to_5_12: $old_range,
-            left_out: &[$((Release::new($out), $why)),*],
+            left_out: left_out!($($($out)*)?),
             first: $first,
             changes: &[$(Change { when: when!($how $release $origin $text), value: $value },)*],
         },)+];
@@ -140,7 +141,7 @@ knobs! {
     TunableScaling tunable_scaling "tunable_scaling" at "sched/tunable_scaling" counts Number scaled false
     takes (0, 2), before 5.13 (0, 2),
     default Some(1);
-    left_out since "0.0" "a write acts when a CPU goes on- or offline, and there is no hotplug; write the slices instead";
+    left_out(because "a write acts when a CPU goes on- or offline, and there is no hotplug; write the slices instead");
 
     /// a task that ran this recently is cache hot; idle periods shorter than this skip newidle balancing
     MigrationCost migration_cost "migration_cost_ns" at "sched/migration_cost_ns" counts Nanos scaled false
@@ -166,13 +167,13 @@ knobs! {
     RtPeriod rt_period_us "rt_period_us" at "kernel.sched_rt_period_us" counts Number scaled false
     takes POSITIVE, before 5.13 POSITIVE,
     default Some(1_000_000);
-    left_out since "6.12" "the fair class's deadline server limits real-time tasks, not this";
+    left_out(from "6.12" because "the fair class's deadline server limits real-time tasks, not this");
 
     /// us per period after which real-time tasks rest, none if the period is no longer, at most the period
     RtRuntime rt_runtime_us "rt_runtime_us" at "kernel.sched_rt_runtime_us" counts Number scaled false
     takes NOT_NEGATIVE, before 5.13 NOT_NEGATIVE,
     default Some(950_000);
-    left_out since "6.12" "the fair class's deadline server limits real-time tasks, not this";
+    left_out(from "6.12" because "the fair class's deadline server limits real-time tasks, not this");
 
     /// us of its group's quota that a CPU takes at once
     CfsBandwidthSlice cfs_bandwidth_slice_us "cfs_bandwidth_slice_us" at "kernel.sched_cfs_bandwidth_slice_us"
@@ -235,7 +236,7 @@ impl KnobInfo {
     /// Why a write would change nothing in the model of that kernel, where that is so.
     #[must_use]
     pub fn left_out_in(&self, version: &Version) -> Option<&'static str> {
-        self.left_out.iter().rev().find(|(release, _)| version.release.contains(*release)).map(|(_, why)| *why)
+        self.left_out.as_ref()?.in_version(version)
     }
 
     /// The changes of its default, without their values.

@@ -162,9 +162,10 @@ fn knob(info: &KnobInfo, versions: &[&Version]) -> Option<Json> {
     }))
 }
 
-/// The kernels in which a setting changes nothing, with the reason.
-fn refused(having: &[&&Version], why: impl Fn(&Version) -> Option<&'static str>) -> Map<String, Json> {
-    having.iter().filter_map(|version| Some((version.name.to_owned(), why(version)?.into()))).collect()
+/// The kernels in which a setting changes nothing, oldest first, with the reason.
+fn refused(having: &[&&Version], why: impl Fn(&Version) -> Option<&'static str>) -> Vec<Json> {
+    let refused = |version: &&&Version| Some(json!({ "kernel": version.name, "why": why(version)? }));
+    having.iter().filter_map(refused).collect()
 }
 
 fn workload(entry: &Entry) -> Json {

@@ -57,11 +57,11 @@ def _knob(row: Mapping[str, Any]) -> list[str]:
 
 def _refused(row: Mapping[str, Any]) -> str:
     """Where the simulator refuses a feature or knob because it would change nothing, with the reason."""
-    refused = row.get("refused") or {}
+    refused = row.get("refused") or []
     if not refused:
         return ""
-    kernels = "" if len(refused) == len(row["defaults"]) else f" in {', '.join(refused)}"
-    return f"; refused{kernels}: {next(iter(refused.values()))}"
+    kernels = "" if not row["modelled"] else f" in {', '.join(r['kernel'] for r in refused)}"
+    return f"; refused{kernels}: {refused[0]['why']}"
 
 
 def _kernel(row: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from schedlab.errors import ArmError, InputError, OutputError, RunError, reason
 from schedlab.guests import digests
 from schedlab.private import Directory
 
-SUITES = ("bookworm", "bookworm-backports", "trixie", "sid")
+SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid")
 METAPACKAGE = "linux-image-cloud-amd64"
 TOOLS = ("apt-get", "apt-cache", "dpkg")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -155,8 +155,19 @@ class Apt:
             shutil.rmtree(part, ignore_errors=True)
 
     def _candidates(self, name: str) -> list[Candidate]:
-        package = name if name.startswith("linux-") else METAPACKAGE
-        return parse_madison(self._run("apt-cache", "madison", package))
+        found = self._madison(name if name.startswith("linux-") else METAPACKAGE)
+        if choose(name, found) is None and re.match(r"\d+\.\d+", name):
+            found += self._superseded(name)
+        return found
+
+    def _superseded(self, version: str) -> list[Candidate]:
+        """Images that the metapackage has moved on from: the backports suites keep them, each under its own name."""
+        named = self._run("apt-cache", "pkgnames", f"linux-image-{version}").split()
+        images = [name for name in named if is_image(name, version)]
+        return sorted(self._madison(*images), key=_numbers, reverse=True) if images else []
+
+    def _madison(self, *packages: str) -> list[Candidate]:
+        return parse_madison(self._run("apt-cache", "madison", *packages))
 
     def _lists_are_fresh(self) -> bool:
         stamp = self._state / "updated"
@@ -240,6 +251,15 @@ def choose(name: str, candidates: Sequence[Candidate]) -> Candidate | None:
         if c.package == name or by_suite or by_version:
             return c
     return None
+
+
+def is_image(package: str, version: str) -> bool:
+    """Whether a package is a cloud image of a version that begins so (`linux-image-7.0.13+deb13-cloud-amd64` of `7.0`)."""
+    return re.fullmatch(rf"linux-image-{re.escape(version)}(?![0-9])\S*-cloud-amd64", package) is not None
+
+
+def _numbers(candidate: Candidate) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", candidate.version)]
 
 
 def next_package(name: str, shown: str) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@
 pub(crate) mod catalogue;
 pub(crate) mod choices;
 pub(crate) mod fair;
+pub(crate) mod left_out;
 pub(crate) mod load;
 mod names;
 pub(crate) mod placement;

@@ -1,0 +1,47 @@
+//! Settings of the kernel that change nothing in this model.
+
+use super::release::Release;
+use super::Version;
+
+/// Where a setting changes nothing, and why; there it is refused.
+#[derive(Debug)]
+pub(crate) struct LeftOut {
+    pub from: Option<Release>,
+    pub until: Option<Release>,
+    pub why: &'static str,
+}
+
+impl LeftOut {
+    /// The reason, if it applies to that kernel.
+    pub fn in_version(&self, version: &Version) -> Option<&'static str> {
+        let contains = |release: Release| version.release.contains(release);
+        let applies = self.from.is_none_or(contains) && !self.until.is_some_and(contains);
+        applies.then_some(self.why)
+    }
+}
+
+/// `left_out!()`: it acts everywhere. Else `because "reason"`, which `from "6.12"` and `until "6.18"` may limit to releases.
+macro_rules! left_out {
+    () => {
+        None
+    };
+    (because $why:literal) => {
+        Some($crate::version::left_out::LeftOut { from: None, until: None, why: $why })
+    };
+    (from $from:literal because $why:literal) => {
+        Some($crate::version::left_out::LeftOut {
+            from: Some($crate::version::release::Release::new($from)),
+            until: None,
+            why: $why,
+        })
+    };
+    (until $until:literal because $why:literal) => {
+        Some($crate::version::left_out::LeftOut {
+            from: None,
+            until: Some($crate::version::release::Release::new($until)),
+            why: $why,
+        })
+    };
+}
+
+pub(crate) use left_out;
