@@ -5,6 +5,7 @@ use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, KnobInfo, Knobs};
 use crate::preempt_model::PreemptModel;
 use crate::rt::Rt;
+use crate::version::choices::Algorithm;
 use crate::version::fair::Rules;
 use crate::version::placement::PlacementRules;
 use crate::version::Version;
@@ -58,6 +59,12 @@ impl KernelConfig {
     #[must_use]
     pub fn has(&self, feature: Feature) -> bool {
         self.features.has(feature)
+    }
+
+    /// Whether the fair class runs EEVDF, not CFS.
+    #[inline(always)]
+    pub(crate) fn is_eevdf(&self) -> bool {
+        self.rules.algorithm == Algorithm::Eevdf
     }
 
     /// Length of a tick (`TICK_NSEC`).

@@ -4,7 +4,7 @@ use schedlab_model::{Nanos, Pid};
 use serde::Serialize;
 
 use crate::decision::{Class, Decision, During, Verdict};
-use crate::fair::QueueView;
+use crate::queue_view::QueueView;
 use crate::{Looked, Resched, Version};
 
 /// A decision.

@@ -10,7 +10,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::sched::types::Moves;
 use crate::Resched;
 

@@ -10,8 +10,8 @@ use schedlab_model::CpuId;
 
 use super::domains::Group;
 use super::{CpuIdle, Env};
-use crate::fair::FairClass;
-use crate::pelt::CAPACITY_SCALE;
+use crate::fair::class::FairClass;
+use crate::pelt::series::CAPACITY_SCALE;
 
 impl FairClass<'_> {
     /// `capacity_of`.

@@ -11,9 +11,9 @@ use schedlab_model::{CpuId, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
 use crate::decision::{Decision, Verdict};
-use crate::fair::FairClass;
-use crate::fair::{Dequeue, Enqueue, WakeFlags};
+use crate::fair::class::FairClass;
 use crate::features::Feature;
+use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::sched::types::Moves;
 use crate::version::placement::{DetachLimit, GroupsBy};
 use crate::{FairPolicy, Resched};

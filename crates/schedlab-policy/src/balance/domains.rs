@@ -8,7 +8,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
 
-use crate::pelt::CAPACITY_SCALE;
+use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::rq::Jiffies;
 
 /// Most levels a CPU can have.

@@ -8,8 +8,8 @@
 use schedlab_model::CpuId;
 
 use super::{CpuIdle, Env, Migrate};
-use crate::fair::FairClass;
-use crate::pelt::CAPACITY_SCALE;
+use crate::fair::class::FairClass;
+use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Moves;
 
 /// `enum group_type`.

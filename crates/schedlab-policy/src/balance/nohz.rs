@@ -9,7 +9,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
 

@@ -7,7 +7,7 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::CpuIdle;
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
 

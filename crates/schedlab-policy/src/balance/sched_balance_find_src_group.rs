@@ -9,9 +9,9 @@ use schedlab_model::CpuId;
 
 use super::sg_lb_stats::{GroupStats, GroupType};
 use super::{CpuIdle, Env, Migrate};
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::pelt::CAPACITY_SCALE;
+use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Moves;
 use crate::version::placement::{GroupsBy, NumaSlack};
 

@@ -11,7 +11,7 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::domains::DomainState;
 use super::CpuIdle;
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;

@@ -8,7 +8,7 @@ use schedlab_model::CpuId;
 use super::active_balance::Push;
 use super::detach_tasks::Pinned;
 use super::{CpuIdle, Env, Migrate};
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::sched::types::Moves;
 
 /// `MAX_PINNED_INTERVAL`, in ms.

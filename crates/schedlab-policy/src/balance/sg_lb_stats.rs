@@ -9,8 +9,8 @@
 use schedlab_model::{CpuId, TaskId};
 
 use super::domains::Group;
-use crate::fair::FairClass;
-use crate::pelt::CAPACITY_SCALE;
+use crate::fair::class::FairClass;
+use crate::pelt::series::CAPACITY_SCALE;
 
 /// How much a group needs somebody to pull from it, least first (`enum group_type`; misfit: of CPUs with little capacity, 6.0 and later).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

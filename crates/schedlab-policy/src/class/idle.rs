@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{ClassId, SchedClass};
-use crate::fair::{Dequeue, Enqueue, WakeFlags};
+use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::{Core, Resched, TaskAttr};
 
 /// The idle task of whichever CPU (`rq->idle`).

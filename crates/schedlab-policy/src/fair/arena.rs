@@ -10,7 +10,7 @@ use super::entity::{Entity, EntityId};
 use super::task_group::TaskGroup;
 use super::tree::Slices;
 use crate::group_id::GroupId;
-use crate::pelt::PeltClock;
+use crate::pelt::clock::PeltClock;
 use crate::{KernelConfig, TaskAttr};
 use schedlab_model::{CpuId, TaskId};
 

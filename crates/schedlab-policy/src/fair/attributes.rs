@@ -5,15 +5,13 @@
 //! to lag and deadline is the kernel's.
 
 use super::entity::{Entity, EntityId};
-use super::is_eevdf;
+use super::fair_sched_class::Fair;
 use super::queues::Queues;
-use super::{Dequeue, Enqueue, Fair, WakeFlags};
+use super::sched_fork::{latency_slice, SLICE_RANGE};
+use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::weight::LoadWeight;
-use crate::{FairPolicy, KernelConfig, Resched, SliceSource, TaskAttr};
+use crate::{FairPolicy, KernelConfig, Resched, SliceSource};
 use schedlab_model::{CpuId, Nanos, TaskId};
-
-/// Shortest and longest slice a task may ask for.
-const SLICE_RANGE: (Nanos, Nanos) = (100_000, 100_000_000);
 
 /// What `__sched_setscheduler` is called with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,7 +154,7 @@ impl Fair {
     pub fn switched_to(&mut self, task: TaskId, to_be_queued: bool) {
         let se = &mut self.queues.arena.entities[EntityId::of(task)];
         if !to_be_queued {
-            if !is_eevdf(&self.config) {
+            if !self.config.is_eevdf() {
                 self.queues.arena.rqs[se.rq()].make_absolute(se);
             }
             se.asleep = true;
@@ -231,7 +229,7 @@ impl Queues {
     /// minimum. Whether the task is one.
     pub fn place_sleeper_relative(&mut self, id: EntityId, now: Nanos) -> bool {
         let se = &mut self.arena.entities[id];
-        let sleeper = !is_eevdf(&self.config) && se.asleep;
+        let sleeper = !self.config.is_eevdf() && se.asleep;
         if sleeper {
             let q = &self.arena.rqs[se.rq()];
             q.place_entity_cfs(se, &self.config, None, now);
@@ -242,60 +240,8 @@ impl Queues {
 }
 
 impl Entity {
-    /// A task's entity as `__sched_fork` leaves it: no lag, vruntime 0 relative to its CPU's queue.
-    pub(super) fn of_task(attr: &TaskAttr, config: &KernelConfig) -> Entity {
-        let own = own_slice(attr, config);
-        let mut entity = Entity::blank(attr.cpu, config);
-        entity.load = LoadWeight::of_task(attr.nice, attr.policy).dividing(config.rules.delta_divides);
-        entity.slice = own.unwrap_or(config.knobs.base_slice);
-        entity.avg.init_entity_runnable_average(entity.load, &config.rules.pelt);
-        entity.nice = attr.nice.clamp(-20, 19);
-        entity.prio = entity.nice;
-        entity.latency_nice = attr.latency_nice.clamp(-20, 19);
-        entity.policy = attr.policy;
-        entity.custom_slice = own.is_some();
-        entity
-    }
-
     fn set_custom_slice(&mut self, wanted: Nanos, config: &KernelConfig) {
         self.custom_slice = wanted > 0;
         self.slice = if wanted > 0 { wanted.clamp(SLICE_RANGE.0, SLICE_RANGE.1) } else { config.knobs.base_slice };
-    }
-}
-
-/// The slice that a task keeps whatever base_slice becomes.
-fn own_slice(attr: &TaskAttr, config: &KernelConfig) -> Option<Nanos> {
-    match config.rules.slice {
-        SliceSource::Base => None,
-        SliceSource::LatencyNice => Some(latency_slice(config.knobs.base_slice, attr.latency_nice)),
-        SliceSource::Custom => {
-            attr.slice.filter(|slice| *slice > 0).map(|slice| slice.clamp(SLICE_RANGE.0, SLICE_RANGE.1))
-        }
-    }
-}
-
-/// The slice that a latency-nice value means (`set_latency_fair`); it reads the table of nice weights.
-pub(super) fn latency_slice(base_slice: Nanos, latency_nice: i8) -> Nanos {
-    (base_slice << 10) / LoadWeight::of_task(latency_nice, FairPolicy::Normal).scaled()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::latency_slice;
-
-    #[test]
-    fn slices_of_latency_nice() {
-        for (latency_nice, slice) in [
-            (-20, 34_609),
-            (-10, 321_742),
-            (-5, 984_299),
-            (0, 3_000_000),
-            (5, 9_170_149),
-            (10, 27_927_272),
-            (19, 204_800_000),
-        ] {
-            assert_eq!(latency_slice(3_000_000, latency_nice), slice, "{latency_nice}");
-        }
-        assert_eq!(latency_slice(750_000, 19), 51_200_000);
     }
 }

@@ -6,10 +6,10 @@
 
 use super::entities::Entities;
 use super::entity::EntityId;
-use super::is_eevdf;
 use super::tree::{Slices, Tree};
 use crate::group_id::GroupId;
-use crate::pelt::{QueueLoad, Signals};
+use crate::pelt::cfs_rq_load::QueueLoad;
+use crate::version::load::Signals;
 use crate::weight::LoadWeight;
 use crate::{Averaging, KernelConfig, Resched, TreeKey};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
@@ -181,7 +181,7 @@ impl CfsRq {
     pub(super) fn __enqueue_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) {
         let se = &entities[id];
         let slice = se.slice;
-        let (key, value) = if is_eevdf(config) {
+        let (key, value) = if config.is_eevdf() {
             self.avg_vruntime_add(se);
             match config.rules.tree_key {
                 TreeKey::Deadline => (se.deadline, se.vruntime),
@@ -197,7 +197,7 @@ impl CfsRq {
     #[inline(always)]
     pub(super) fn __dequeue_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) {
         self.tree.rb_erase_augmented_cached(&mut entities.nodes, id);
-        if is_eevdf(config) {
+        if config.is_eevdf() {
             self.avg_vruntime_sub(&entities[id]);
         }
     }

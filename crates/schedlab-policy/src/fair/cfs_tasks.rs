@@ -2,20 +2,8 @@
 //! the least recently run.
 
 use super::cfs_rq::CfsRq;
+use super::entities::Neighbours;
 use super::entity::EntityId;
-
-/// Neighbours of a task in its CPU's list.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Neighbours {
-    older: EntityId,
-    pub newer: EntityId,
-}
-
-impl Default for Neighbours {
-    fn default() -> Self {
-        Neighbours { older: EntityId::NIL, newer: EntityId::NIL }
-    }
-}
 
 /// These work on a CPU's own queue, whatever group the task is in.
 impl CfsRq {

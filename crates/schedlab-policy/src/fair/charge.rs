@@ -5,7 +5,6 @@
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
-use super::is_eevdf;
 use super::protect_slice::vprot_in_vlag;
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
@@ -37,7 +36,7 @@ impl CfsRq {
         se.sum_exec_runtime += delta;
         se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.load) as i64);
         let running = se.on_rq.then_some(se.vruntime);
-        if !is_eevdf(config) {
+        if !config.is_eevdf() {
             self.follow_minimum(entities, running, TreeKey::Vruntime);
             return Ended { slice: false, protection: false };
         }

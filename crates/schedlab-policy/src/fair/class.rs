@@ -3,9 +3,11 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::{Dequeue, Enqueue, Fair, QueueView, WakeFlags};
+use super::fair_sched_class::Fair;
 use crate::class::{view_pid, ClassId, SchedClass};
+use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
+use crate::queue_view::QueueView;
 use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
 

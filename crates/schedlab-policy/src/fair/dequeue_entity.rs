@@ -2,12 +2,11 @@
 
 use super::entity::EntityId;
 use super::explain::Reason;
-use super::is_eevdf;
 use super::place_entity::relative;
 use super::queues::Queues;
-use super::Dequeue;
 use crate::decision::Verdict;
 use crate::features::Feature;
+use crate::flags::Dequeue;
 use crate::{DelayedLag, ZeroPoint};
 use schedlab_model::Nanos;
 
@@ -15,7 +14,7 @@ impl Queues {
     /// `dequeue_entity`; false: the entity stays, delayed.
     #[inline(always)]
     pub fn dequeue_entity(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
-        if !is_eevdf(&self.config) {
+        if !self.config.is_eevdf() {
             self.dequeue_entity_cfs(rq, id, flags, now);
             return true;
         }

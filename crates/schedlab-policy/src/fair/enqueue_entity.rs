@@ -1,10 +1,9 @@
 //! An entity joins one queue (`enqueue_entity`, `requeue_delayed_entity`).
 
 use super::entity::EntityId;
-use super::is_eevdf;
 use super::queues::Queues;
-use super::Enqueue;
 use crate::features::Feature;
+use crate::flags::Enqueue;
 use crate::DelayedLag;
 use schedlab_model::Nanos;
 
@@ -12,7 +11,7 @@ impl Queues {
     /// `enqueue_entity`.
     #[inline]
     pub fn enqueue_entity(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
-        if is_eevdf(&self.config) {
+        if self.config.is_eevdf() {
             self.enqueue_entity_eevdf(rq, id, flags, now);
         } else {
             self.enqueue_entity_cfs(rq, id, flags, now);

@@ -7,7 +7,7 @@
 use super::arena::Counted;
 use super::entity::EntityId;
 use super::queues::Queues;
-use super::Enqueue;
+use crate::flags::Enqueue;
 use crate::GroupSlice;
 use schedlab_model::{CpuId, Nanos};
 

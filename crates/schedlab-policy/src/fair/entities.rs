@@ -6,7 +6,6 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::cfs_tasks::Neighbours;
 use super::entity::{Entity, EntityId};
 use super::tree::Node;
 use schedlab_model::TaskId;
@@ -25,6 +24,19 @@ pub(super) struct Entities {
     released: Vec<TaskId>,
     /// Where the groups' entities begin, once there are groups.
     first_group: Option<usize>,
+}
+
+/// Neighbours of a task in its CPU's list of tasks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Neighbours {
+    pub older: EntityId,
+    pub newer: EntityId,
+}
+
+impl Default for Neighbours {
+    fn default() -> Self {
+        Neighbours { older: EntityId::NIL, newer: EntityId::NIL }
+    }
 }
 
 impl Index<EntityId> for Entities {

@@ -1,6 +1,6 @@
 //! A schedulable entity (`struct sched_entity`): a task, or a group on one CPU.
 
-use crate::pelt::SchedAvg;
+use crate::pelt::sched_avg::SchedAvg;
 use crate::weight::{LoadWeight, NICE_0_LOAD};
 use crate::{FairPolicy, KernelConfig};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};

@@ -6,40 +6,10 @@
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
-use super::is_eevdf;
 use super::queues::Queues;
-use super::snapshot::QueueView;
-use crate::decision::{Decision, During, Verdict};
+use crate::decision::{Decision, Verdict};
 use crate::features::Feature;
-use crate::Resched;
 use schedlab_model::{Nanos, Pid, TaskId, Vruntime};
-
-/// The decisions recorded so far.
-#[derive(Clone, Debug, Default)]
-pub struct DecisionLog {
-    /// Decisions with their reasons; `None` while they are not recorded. The caller that switched recording on drains
-    /// them.
-    pub decisions: Option<Vec<Decision>>,
-    /// The CPU's queue as it stood at each decision, if asked for; tasks by their index.
-    pub views: Option<Vec<QueueView>>,
-}
-
-impl DecisionLog {
-    /// How many decisions have been recorded; [`DecisionLog::set_during`] takes the number.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.decisions.as_ref().map_or(0, Vec::len)
-    }
-
-    /// The decisions from number `from` on were made in this call, which left the CPU with this request. Whether there
-    /// were any.
-    #[cold]
-    pub(super) fn set_during(&mut self, from: usize, during: During, asked: Resched) -> bool {
-        let since = self.decisions.as_mut().and_then(|log| log.get_mut(from..)).unwrap_or_default();
-        since.iter_mut().for_each(|decision| (decision.during, decision.asked) = (during, asked));
-        !since.is_empty()
-    }
-}
 
 /// Why a decision was made.
 #[derive(Clone, Copy)]
@@ -121,7 +91,7 @@ impl Queues {
         let ran = (se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64;
         let keys = [("vruntime", q.key(se.vruntime)), ("deadline", q.key(se.deadline))];
         let min_granularity = self.config.knobs.min_granularity as i64;
-        let (rule, compared) = match is_eevdf(&self.config) {
+        let (rule, compared) = match self.config.is_eevdf() {
             true if !self.config.rules.expiry_reschedules => ("still the earliest eligible deadline", keys),
             true => ("slice not used up", keys),
             false if ran < min_granularity => {

@@ -1,8 +1,7 @@
 //! Adopting a recorded kernel's choice after a decision, for a replay. Nothing here is a rule of the scheduler.
 
 use super::entity::EntityId;
-use super::is_eevdf;
-use super::Fair;
+use super::fair_sched_class::Fair;
 use crate::features::Feature;
 use crate::{Resched, TaskAttr};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -14,7 +13,7 @@ impl Fair {
         let q = &mut arena.rqs[cpu.index()];
         let (was, curr) = (q.resched == Resched::Full, q.curr);
         q.resched = if preempted { Resched::Full } else { Resched::No };
-        if is_eevdf(&self.config) || was == preempted || self.config.has(Feature::NextBuddy) {
+        if self.config.is_eevdf() || was == preempted || self.config.has(Feature::NextBuddy) {
             return;
         }
         if preempted {

@@ -5,9 +5,8 @@
 
 use super::entity::EntityId;
 use super::explain::Reason;
-use super::is_eevdf;
+use super::fair_sched_class::Fair;
 use super::queues::Queues;
-use super::Fair;
 use crate::decision::During;
 use crate::features::Feature;
 use crate::weight::NICE_0_LOAD;
@@ -48,7 +47,7 @@ impl Fair {
     pub fn hrtick_update(&self, cpu: CpuId) -> Option<Hrtick> {
         let arena = &self.queues.arena;
         let curr = arena.leaf(cpu.index());
-        let full = !is_eevdf(&self.config) && curr.is_some() && {
+        let full = !self.config.is_eevdf() && curr.is_some() && {
             let nr_running = arena.rqs[arena.entities[curr].rq()].nr_running;
             u64::from(nr_running) >= self.config.knobs.nr_latency
         };

@@ -10,7 +10,9 @@
 use super::arena::Arena;
 use super::entity::EntityId;
 use crate::features::Feature;
-use crate::pelt::{calc_group_shares, propagate_entity_load_avg, PeltClock, Signals};
+use crate::pelt::clock::PeltClock;
+use crate::pelt::group::{calc_group_shares, propagate_entity_load_avg};
+use crate::version::load::Signals;
 use crate::weight::LoadWeight;
 use crate::KernelConfig;
 use schedlab_model::{CpuId, Nanos};

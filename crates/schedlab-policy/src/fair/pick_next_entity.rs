@@ -2,7 +2,6 @@
 
 use super::entity::EntityId;
 use super::explain::Reason;
-use super::is_eevdf;
 use super::pick_eevdf::CfsPick;
 use super::queues::Queues;
 use schedlab_model::Nanos;
@@ -51,7 +50,7 @@ impl Queues {
     #[inline(always)]
     fn pick_next_entity(&mut self, rq: usize, now: Nanos) -> EntityId {
         let (q, entities) = (&self.arena.rqs[rq], &self.arena.entities);
-        if is_eevdf(&self.config) {
+        if self.config.is_eevdf() {
             let (picked, rule) = q.pick_next_entity(entities, &self.config, true);
             if self.is_recording() {
                 let compared = q.deadlines(entities, [(rule.compares(), picked), ("current deadline", q.curr)]);

@@ -23,8 +23,8 @@
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
-use super::Enqueue;
 use crate::features::Feature;
+use crate::flags::Enqueue;
 use crate::weight::{calc_delta_fair, LoadWeight};
 use crate::KernelConfig;
 use schedlab_model::{Nanos, Vruntime};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::arena::Arena;
 use super::bandwidth::Pools;
-use super::explain::DecisionLog;
+use super::decision_log::DecisionLog;
 use super::view::View;
 use crate::preempt_model::PreemptModel;
 use crate::{KernelConfig, Resched};

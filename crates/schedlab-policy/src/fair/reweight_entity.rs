@@ -9,10 +9,9 @@
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
-use super::is_eevdf;
 use super::place_entity::{relative, rescaled};
 use super::protect_slice::vprot_in_vlag;
-use super::Enqueue;
+use crate::flags::Enqueue;
 use crate::weight::LoadWeight;
 use crate::{KernelConfig, Protection, Reweight, ZeroPoint};
 use schedlab_model::Vruntime;
@@ -43,7 +42,7 @@ impl CfsRq {
 
     /// CFS, the 2023 series and 6.6: the entity stays where it is; 6.6 stretches its request.
     fn reweight_in_place(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId, load: LoadWeight) {
-        let queued = is_eevdf(config) && self.curr != id;
+        let queued = config.is_eevdf() && self.curr != id;
         if queued {
             self.avg_vruntime_sub(&entities[id]);
         }
@@ -129,7 +128,7 @@ impl Entity {
     /// from 6.14 on a relative deadline likewise.
     pub(super) fn rescale(&mut self, config: &KernelConfig, load: LoadWeight) {
         let old = std::mem::replace(&mut self.load, load);
-        if is_eevdf(config) {
+        if config.is_eevdf() {
             self.vlag = rescaled(self.vlag, old, load);
         }
         if config.rules.reweight_deadline && self.rel_deadline {

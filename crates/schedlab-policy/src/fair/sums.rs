@@ -1,6 +1,5 @@
 //! The sums of a queue as it keeps them and recomputed from scratch, for checkers.
 
-use super::is_eevdf;
 use super::view::View;
 use crate::group_id::GroupId;
 use schedlab_model::CpuId;
@@ -68,7 +67,7 @@ impl View<'_> {
                     sums.h_nr_delayed += below.h_nr_delayed;
                 }
             }
-            if is_eevdf(self.config) && q.curr != id {
+            if self.config.is_eevdf() && q.curr != id {
                 let weight = q.avg_vruntime_weight(se.load);
                 sums.avg_vruntime = sums.avg_vruntime.wrapping_add(q.key(se.vruntime).wrapping_mul(weight));
                 sums.avg_load += weight;

@@ -1,9 +1,8 @@
 //! Fork and yield (`task_fork_fair`, `yield_task_fair`, `yield_to_task_fair`).
 
 use super::entity::EntityId;
-use super::is_eevdf;
+use super::fair_sched_class::Fair;
 use super::queues::Queues;
-use super::Fair;
 use crate::features::Feature;
 use crate::weight::calc_delta_fair;
 use crate::{FairPolicy, Resched, YieldRule};
@@ -33,7 +32,7 @@ impl Fair {
         }
         let rq = queues.arena.entities[curr].rq();
         queues.arena.clear_buddies(rq, curr);
-        if is_eevdf(&self.config) {
+        if self.config.is_eevdf() {
             queues.update_curr(rq, now);
             return queues.yield_eevdf(rq, curr);
         }
@@ -62,7 +61,7 @@ impl Queues {
             self.update_curr(rq, now);
             self.arena.entities[child].vruntime = self.arena.entities[curr].vruntime;
         }
-        if is_eevdf(&self.config) {
+        if self.config.is_eevdf() {
             // Its first enqueue places it again, as any other.
             return;
         }

@@ -1,15 +1,9 @@
 //! Task groups (`struct task_group`): per CPU each owns a queue and, but for the root, the entity that stands for that
-//! queue one level up (`alloc_fair_sched_group`, `init_tg_cfs_entry`).
+//! queue one level up.
 
-use super::arena::Arena;
-use super::cfs_rq::CfsRq;
-use super::entity::Entity;
-use super::tree::Slices;
 use crate::group_id::GroupId;
-use crate::pelt::GroupLoad;
+use crate::pelt::group::GroupLoad;
 use crate::weight::NICE_0_LOAD;
-use crate::KernelConfig;
-use schedlab_model::CpuId;
 
 /// What is known of a group as a whole.
 #[derive(Clone, Debug)]
@@ -34,41 +28,6 @@ impl TaskGroup {
             idle: false,
             latency_nice: 0,
             load: GroupLoad::default(),
-        }
-    }
-}
-
-impl Arena {
-    /// `sched_create_group`: an empty group of weight 1024 below `parent`.
-    pub fn sched_create_group(&mut self, parent: GroupId, config: &KernelConfig) -> GroupId {
-        if !self.grouped {
-            self.begin_groups(config);
-        }
-        let group = GroupId(self.groups.len() as u32);
-        self.groups.push(TaskGroup { parent, ..TaskGroup::root() });
-        let slices = Slices::read_by(&config.rules, true);
-        for cpu in (0..self.nr_cpus()).map(|cpu| CpuId(cpu as u32)) {
-            let mut entity = Entity::blank(cpu, config);
-            entity.my_q = Some(self.rqs.len() as u32);
-            self.position_in(parent, cpu).assign(&mut entity);
-            let mut queue = CfsRq::new(group, cpu, config.rules.averaging(), slices);
-            // sync_throttle: a group created below a throttled one.
-            queue.throttle_count = self.rqs[self.group_queue(parent, cpu)].throttle_count;
-            self.rqs.push(queue);
-            self.entities.push(entity);
-        }
-        group
-    }
-
-    fn begin_groups(&mut self, config: &KernelConfig) {
-        self.grouped = true;
-        // No entity of a group exists yet, so no link moves.
-        self.entities.begin_groups(&Entity::blank(CpuId(0), config));
-        let slices = Slices::read_by(&config.rules, true);
-        if slices != Slices::None {
-            for q in &mut self.rqs {
-                q.tree.keep_slices(&mut self.entities.nodes, slices);
-            }
         }
     }
 }

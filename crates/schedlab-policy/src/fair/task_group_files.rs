@@ -1,45 +1,18 @@
-//! A group's control files (`cpu.weight`, `cpu.shares`, `cpu.idle`, `cgroup.procs`) and what writing them does
-//! (`__sched_group_set_shares`, `sched_group_set_idle`, `sched_group_set_latency`, `sched_move_task`).
+//! What writing a group's control files does (`cpu.weight`, `cpu.shares`, `cpu.idle`, `cgroup.procs`:
+//! `__sched_group_set_shares`, `sched_group_set_idle`, `sched_group_set_latency`, `sched_move_task`).
 //!
-//! Shares at full resolution are 1024 times `cpu.shares`; `cpu.weight` w means `round(1024 w / 100)` of those, and
-//! `cpu.weight.nice` the weight of a task with that nice value. An idle group has 3, whatever was written before.
+//! An idle group has shares of 3, whatever was written before.
 
 use super::arena::Arena;
-use super::attributes::latency_slice;
 use super::entity::EntityId;
+use super::fair_sched_class::Fair;
+use super::group_shares::GroupShares;
 use super::queues::Queues;
-use super::Fair;
+use super::sched_fork::latency_slice;
 use crate::group_id::GroupId;
-use crate::weight::{LoadWeight, FIXEDPOINT_SHIFT, NICE_0_LOAD};
+use crate::weight::{LoadWeight, NICE_0_LOAD};
 use crate::{FairPolicy, Resched, SliceSource};
 use schedlab_model::{CpuId, Nanos, TaskId};
-
-/// Range of `cpu.shares`.
-const SHARES: (u64, u64) = (2, 1 << 18);
-
-/// A group's weight as one of its files takes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GroupShares {
-    /// `cpu.weight`, 1..=10000.
-    Weight(u64),
-    /// `cpu.weight.nice`, -20..=19.
-    Nice(i8),
-    /// `cpu.shares`, 2..=262144.
-    Shares(u64),
-}
-
-impl GroupShares {
-    /// Shares at full resolution.
-    #[must_use]
-    pub fn full(self) -> u64 {
-        let shares = match self {
-            GroupShares::Weight(weight) => (weight.saturating_mul(1024) + 50) / 100,
-            GroupShares::Nice(nice) => LoadWeight::of_task(nice, FairPolicy::Normal).scaled(),
-            GroupShares::Shares(shares) => shares,
-        };
-        shares.clamp(SHARES.0, SHARES.1) << FIXEDPOINT_SHIFT
-    }
-}
 
 impl Fair {
     /// `sched_group_set_shares`. The root's and an idle group's cannot be changed: nothing happens.
@@ -144,29 +117,6 @@ impl Arena {
                 return;
             }
             id = self.entities[id].parent;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::GroupShares;
-
-    #[test]
-    fn every_file_means_shares() {
-        let table = [
-            (GroupShares::Weight(100), 1024),
-            (GroupShares::Weight(1), 10),
-            (GroupShares::Weight(10_000), 102_400),
-            (GroupShares::Weight(33), 338),
-            (GroupShares::Nice(0), 1024),
-            (GroupShares::Nice(19), 15),
-            (GroupShares::Nice(-20), 88_761),
-            (GroupShares::Shares(0), 2),
-            (GroupShares::Shares(1 << 40), 1 << 18),
-        ];
-        for (written, shares) in table {
-            assert_eq!(written.full(), shares << 10, "{written:?}");
         }
     }
 }

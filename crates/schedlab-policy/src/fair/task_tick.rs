@@ -5,9 +5,8 @@
 
 use super::entity::EntityId;
 use super::explain::{Compared, Reason};
-use super::is_eevdf;
+use super::fair_sched_class::Fair;
 use super::queues::Queues;
-use super::Fair;
 use crate::decision::During;
 use crate::features::Feature;
 use crate::Resched;
@@ -41,7 +40,7 @@ impl Queues {
         self.account_entity(rq, curr, now);
         let preempts = !self.config.rules.expiry_reschedules && self.arena.rqs[rq].nr_running > 1;
         if preempts && !self.left_to_hrtick(rq) {
-            match is_eevdf(&self.config) {
+            match self.config.is_eevdf() {
                 true => self.pick_at_tick(rq, curr, now),
                 false => self.check_preempt_tick(rq, curr, now),
             }

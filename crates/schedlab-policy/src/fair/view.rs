@@ -4,10 +4,9 @@
 use super::arena::Arena;
 use super::bandwidth::{BandwidthStats, Pools};
 use super::entity::{Entity, EntityId};
-use super::is_eevdf;
 use super::member::Member;
 use super::protect_slice::vprot_in_vlag;
-use super::restore::TaskState;
+use super::recorded::TaskState;
 use crate::group_id::GroupId;
 use crate::KernelConfig;
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
@@ -80,7 +79,7 @@ impl View<'_> {
     #[must_use]
     pub fn lag(&self, task: TaskId) -> i64 {
         let se = &self.arena.entities[EntityId::of(task)];
-        match (is_eevdf(self.config), se.on_rq) {
+        match (self.config.is_eevdf(), se.on_rq) {
             (false, _) => 0,
             (true, true) => self.average_vruntime(se.rq()).since(se.vruntime),
             (true, false) => se.vlag,
@@ -91,7 +90,7 @@ impl View<'_> {
     #[must_use]
     pub fn clamped_lag(&self, task: TaskId) -> i64 {
         let (id, entities) = (EntityId::of(task), &self.arena.entities);
-        if is_eevdf(self.config) && entities[id].on_rq {
+        if self.config.is_eevdf() && entities[id].on_rq {
             let rq = entities[id].rq();
             self.arena.rqs[rq].entity_lag(entities, self.config, id, self.average_vruntime(rq))
         } else {
@@ -110,7 +109,7 @@ impl View<'_> {
     #[must_use]
     pub fn eligible(&self, task: TaskId) -> bool {
         let (id, entities) = (EntityId::of(task), &self.arena.entities);
-        !is_eevdf(self.config) || self.arena.rqs[entities[id].rq()].entity_eligible(entities, id)
+        !self.config.is_eevdf() || self.arena.rqs[entities[id].rq()].entity_eligible(entities, id)
     }
 
     /// `vprot` of the running entity, where the row keeps it.
@@ -128,7 +127,7 @@ impl View<'_> {
 
     /// The same of an entity on its queue.
     pub(super) fn slice_on(&self, rq: usize, id: EntityId) -> Nanos {
-        match is_eevdf(self.config) {
+        match self.config.is_eevdf() {
             true => self.arena.entities[id].slice,
             false => self.arena.sched_slice(self.config, rq, id),
         }

@@ -9,12 +9,12 @@ use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
 use super::explain::Reason;
-use super::is_eevdf;
+use super::fair_sched_class::Fair;
 use super::pick_eevdf::PickRule;
 use super::queues::Queues;
-use super::{Fair, WakeFlags};
 use crate::decision::{During, Verdict};
 use crate::features::Feature;
+use crate::flags::WakeFlags;
 use crate::{FairPolicy, IdleRule, KernelConfig, Resched, WakeupRule};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -93,7 +93,7 @@ impl Queues {
             && !flags.fork
             && !self.arena.entities[wakee].sched_delayed
             && !matches!(self.config.rules.wakeup, WakeupRule::Requeue { .. })
-            && (is_eevdf(&self.config) || self.many_running(rq));
+            && (self.config.is_eevdf() || self.many_running(rq));
         if nominates {
             self.arena.set_next_buddy(wakee);
         }
@@ -137,7 +137,7 @@ impl Queues {
             }
         }
         self.resched_curr_lazy(check.rq);
-        let last_buddy = !is_eevdf(&self.config) && self.config.has(Feature::LastBuddy);
+        let last_buddy = !self.config.is_eevdf() && self.config.has(Feature::LastBuddy);
         let task_rq = self.arena.queue_of(check.tasks.0, check.root);
         if last_buddy && self.many_running(task_rq) && !self.arena.is_group(preempted) {
             self.arena.set_last_buddy(preempted);

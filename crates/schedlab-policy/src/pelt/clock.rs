@@ -102,8 +102,8 @@ impl PeltClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pelt::avg::State;
-    use crate::pelt::{SchedAvg, Signals};
+    use crate::pelt::sched_avg::{SchedAvg, State};
+    use crate::version::load::Signals;
 
     const RUNNING: State = State { load: 1, runnable: 1, running: true };
     const MS: Nanos = 1_000_000;

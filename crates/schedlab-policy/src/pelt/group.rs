@@ -4,8 +4,11 @@
 //! A group entity's own history says when the group ran here; what moved in or out of the group below is not in it and
 //! is propagated: utilisation and runnable are copied, load is estimated from the sum that came or went.
 
+use super::cfs_rq_load::QueueLoad;
+use super::sched_avg::SchedAvg;
 use super::series::CAPACITY_SHIFT;
-use super::{QueueLoad, SchedAvg, Signals};
+use super::sum_floor::SumFloor;
+use crate::version::load::Signals;
 use crate::weight::scale_load_down;
 use schedlab_model::Nanos;
 
@@ -127,7 +130,7 @@ fn update_tg_cfs_load(
     let load_avg = weight * sum / divider;
     let delta_avg = load_avg as i64 - se.load_avg as i64;
     // Newer kernels leave the sum alone as well where the average stays.
-    if delta_avg == 0 && signals.floor != super::SumFloor::None {
+    if delta_avg == 0 && signals.floor != SumFloor::None {
         return;
     }
     let delta_sum = (weight * sum) as i64 - (weight * se.load_sum) as i64;

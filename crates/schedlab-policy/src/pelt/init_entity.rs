@@ -1,7 +1,8 @@
 //! The averages of a new task (`init_entity_runnable_average`, `post_init_entity_util_avg`).
 
+use super::sched_avg::SchedAvg;
 use super::series::CAPACITY_SCALE;
-use super::{SchedAvg, Signals};
+use crate::version::load::Signals;
 use crate::weight::LoadWeight;
 
 impl SchedAvg {

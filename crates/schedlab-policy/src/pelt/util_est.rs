@@ -3,8 +3,8 @@
 //! Up to 6.7 two numbers, the last activation's and their moving average (weight 1/4); since 6.8 one. The estimate of a
 //! task is the larger. Whether util_avg has changed since the last update is a flag inside the number.
 
+use super::sched_avg::SchedAvg;
 use super::series::CAPACITY_SCALE;
-use super::SchedAvg;
 
 /// Differences below this change nothing (`UTIL_EST_MARGIN`).
 const MARGIN: i64 = 1024 / 100;

@@ -5,7 +5,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::{Rt, RtEntity, MAX_RT_PRIO};
 use crate::class::{view_pid, ClassId, SchedClass};
 use crate::decision::Class;
-use crate::fair::{Dequeue, Enqueue, QueueView, WakeFlags};
+use crate::flags::{Dequeue, Enqueue, WakeFlags};
+use crate::queue_view::QueueView;
 use crate::sched::types::{Moves, Tested};
 use crate::{Core, Resched, TaskAttr, WakeKind};
 

@@ -2,7 +2,7 @@
 
 use super::Rt;
 use crate::decision::{Class, Decision, During, Pool, Verdict, PUSHED};
-use crate::fair::RealTimeView;
+use crate::queue_view::RealTimeView;
 use crate::{Core, Resched};
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 

@@ -8,7 +8,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 use super::pick::Serve;
 use super::{Sched, TaskAttr, WakeKind};
 use crate::class::{ClassId, ClassList};
-use crate::fair::{Dequeue, Enqueue};
+use crate::flags::{Dequeue, Enqueue};
 use crate::group_id::GroupId;
 use crate::rt::RtPolicy;
 use crate::{FairPolicy, Resched};

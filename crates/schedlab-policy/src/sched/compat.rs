@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 
 use super::{Moves, Sched};
-use crate::fair::RealTimeView;
+use crate::queue_view::RealTimeView;
 use crate::rt::Rt;
 
 impl Rt {

@@ -12,9 +12,9 @@ use crate::balance::nohz::Nohz;
 use crate::balance::BalanceCost;
 use crate::class::{ClassId, IDLE_TASK};
 use crate::features::FeatureSet;
-use crate::pelt::Signals;
 use crate::select::idle_map::IdleMap;
 use crate::select::select_idle_cpu::VisitedCores;
+use crate::version::load::Signals;
 use crate::version::placement::{IdleSpell, PlacementRules, SchedIdleCpu};
 use crate::{KernelConfig, TaskAttr};
 

@@ -7,8 +7,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::types::Tested;
 use super::{Core, Sched};
 use crate::class::{Ask, AskEach, ClassId, ClassList, EachClass, SchedClass, Visit};
-use crate::fair::{Dequeue, Enqueue, QueueView, WakeFlags};
+use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
+use crate::queue_view::QueueView;
 use crate::{Moves, Resched, TaskAttr, WakeKind};
 
 /// One class of a scheduler, to be called.

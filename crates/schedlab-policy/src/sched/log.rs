@@ -4,8 +4,8 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::core::Core;
 use crate::decision::Decision;
-use crate::fair::QueueView;
 use crate::looked::Looked;
+use crate::queue_view::QueueView;
 
 /// The log of a scheduler. Decisions of one queue view each; views of decisions outside the fair class are completed once
 /// the class that decided has returned.

@@ -6,7 +6,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{Core, Sched};
 use crate::class::{ClassId, ClassList, EachClass, SchedClass, IDLE_TASK};
-use crate::fair::Dequeue;
+use crate::flags::Dequeue;
 use crate::Resched;
 
 impl<L: ClassList> Sched<L> {

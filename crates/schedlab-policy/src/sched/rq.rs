@@ -1,7 +1,8 @@
 //! What one CPU knows about itself beside the queues of its classes (`struct rq`).
 
 use crate::class::MAX_CLASSES;
-use crate::pelt::{SchedAvg, CAPACITY_SCALE};
+use crate::pelt::sched_avg::SchedAvg;
+use crate::pelt::series::CAPACITY_SCALE;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// Jiffies since the start of the run: ticks of length 1/HZ.

@@ -5,7 +5,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::{Core, Moves, Sched, WakeKind};
 use crate::class::ClassList;
 use crate::decision::{Class, Decision, During, Verdict};
-use crate::fair::{Enqueue, WakeFlags};
+use crate::flags::{Enqueue, WakeFlags};
 use crate::version::placement::IdleSpell;
 use crate::Resched;
 

@@ -5,8 +5,8 @@
 
 use schedlab_model::{CpuId, TaskId};
 
-use crate::fair::FairClass;
-use crate::pelt::CAPACITY_SCALE;
+use crate::fair::class::FairClass;
+use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 
 /// Loads per capacity of a group, sleepers left out and counted, and the most spare capacity of one of its CPUs.

@@ -1,6 +1,6 @@
 //! The steps of a placement kept with its decision ([`crate::looked`]), each CPU as it stood.
 
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::looked::{Looked, Step};
 
 impl FairClass<'_> {

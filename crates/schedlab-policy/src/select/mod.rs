@@ -17,7 +17,7 @@ pub(crate) mod wake_wide;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::decision::STAYS;
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::looked::Step;
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::RecentCpu;

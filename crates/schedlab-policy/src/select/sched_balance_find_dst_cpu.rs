@@ -10,9 +10,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::balance::sg_lb_stats::{GroupStats, GroupType};
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::looked::Step;
-use crate::pelt::CAPACITY_SCALE;
+use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
 

@@ -8,7 +8,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::select_idle_sibling::searched;
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;

@@ -9,7 +9,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::select_idle_cpu::{self, Search};
 use crate::decision::{Decision, Verdict};
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::looked::Step;
 use crate::sched::types::Tested;

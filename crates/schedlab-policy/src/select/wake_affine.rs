@@ -6,10 +6,10 @@
 
 use schedlab_model::{CpuId, TaskId};
 
-use crate::fair::FairClass;
+use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::looked::Step;
-use crate::pelt::CAPACITY_SCALE;
+use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Tested;
 
 impl FairClass<'_> {

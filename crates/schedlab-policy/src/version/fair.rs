@@ -6,8 +6,8 @@ use super::choices::{
 };
 use super::table::rules;
 use crate::features::Feature;
-use crate::pelt::Signals;
 use crate::rt::RtLimit;
+use crate::version::load::Signals;
 use crate::weight::FIXEDPOINT_SHIFT;
 
 rules! {

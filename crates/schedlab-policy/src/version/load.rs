@@ -1,7 +1,9 @@
 //! The rules of load tracking over the kernel's releases.
 
 use super::table::{rules, Shown};
-use crate::pelt::{SumFloor, UtilEst, CAPACITY_SHIFT};
+use crate::pelt::series::CAPACITY_SHIFT;
+use crate::pelt::sum_floor::SumFloor;
+use crate::pelt::util_est::UtilEst;
 
 rules! {
     /// What of load tracking differs between releases.

@@ -8,7 +8,7 @@ use super::release::Release;
 use super::{Names, Version};
 use crate::features::Feature;
 use crate::knobs::Knob;
-use crate::pelt::SumFloor;
+use crate::pelt::sum_floor::SumFloor;
 use crate::preempt_model;
 
 pub(super) static VERSIONS: &[Version] = &[

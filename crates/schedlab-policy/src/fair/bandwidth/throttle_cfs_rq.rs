@@ -9,7 +9,7 @@ use crate::fair::arena::Counted;
 use crate::fair::cfs_rq::CfsRq;
 use crate::fair::explain::Reason;
 use crate::fair::queues::Queues;
-use crate::fair::{Dequeue, Enqueue};
+use crate::flags::{Dequeue, Enqueue};
 use schedlab_model::Nanos;
 
 impl Queues {

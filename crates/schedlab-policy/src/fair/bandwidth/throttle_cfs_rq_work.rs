@@ -5,7 +5,7 @@ use crate::decision::Verdict;
 use crate::fair::entity::EntityId;
 use crate::fair::explain::Reason;
 use crate::fair::queues::Queues;
-use crate::fair::{Dequeue, Enqueue};
+use crate::flags::{Dequeue, Enqueue};
 use schedlab_model::Nanos;
 
 impl Queues {

@@ -1,15 +1,16 @@
-//! A queue's averages and the traffic of tasks in and out of them (`update_cfs_rq_load_avg`, `attach_entity_load_avg`,
+//! A queue's averages, and tasks that join and leave them (`update_cfs_rq_load_avg`, `attach_entity_load_avg`,
 //! `detach_entity_load_avg`, `remove_entity_load_avg`, `enqueue_load_avg`).
 //!
 //! A queue's averages include tasks that sleep there. A task that moves takes its part along: at once if the queue's lock
-//! is held (it was queued), or left as a note ([`Removed`]) for the queue's next update (it slept).
+//! is held (it was queued), or by a record ([`Removed`]) for the queue's next update (it slept).
 
-use super::avg::State;
-use super::series::{CAPACITY_SHIFT, PELT_MIN_DIVIDER};
-use super::{SchedAvg, Signals, SumFloor};
+use super::sched_avg::{SchedAvg, State};
+use super::series::CAPACITY_SHIFT;
+use super::sum_floor::SumFloor;
+use crate::version::load::Signals;
 use schedlab_model::Nanos;
 
-/// What sleepers took along since the queue's last update (`cfs_rq->removed`).
+/// Load of sleepers that left since the queue's last update (`cfs_rq->removed`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Removed {
     /// How many.
@@ -196,19 +197,6 @@ impl QueueLoad {
     }
 }
 
-impl SumFloor {
-    /// The sum to keep beside `avg`.
-    #[inline]
-    pub(super) fn keep(self, sum: u64, avg: u64, divider: u64) -> u64 {
-        match self {
-            SumFloor::None => sum,
-            SumFloor::Synced => avg * divider,
-            SumFloor::Truncated => u64::from((sum as u32).max((avg * PELT_MIN_DIVIDER) as u32)),
-            SumFloor::Wide => sum.max(avg * PELT_MIN_DIVIDER),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,20 +243,6 @@ mod tests {
             assert!(queue.update_cfs_rq_load_avg(queue.avg.last_update_time, (0, 0, false), &signals));
             assert_eq!((queue.avg.util_avg, queue.avg.load_avg), (b.util_avg, b.load_avg));
             assert_eq!(queue.removed, Removed::default());
-        }
-    }
-
-    #[test]
-    fn versions_differ_in_the_sum_they_keep() {
-        let table = [
-            (SumFloor::None, 5, 5),
-            (SumFloor::Synced, 5, 2 * 46_800),
-            (SumFloor::Truncated, 5, 2 * 46_718),
-            (SumFloor::Truncated, (1 << 32) + 100_000, 100_000),
-            (SumFloor::Wide, (1 << 32) + 100_000, (1 << 32) + 100_000),
-        ];
-        for (floor, sum, expected) in table {
-            assert_eq!(floor.keep(sum, 2, 46_800), expected, "{floor:?}");
         }
     }
 }

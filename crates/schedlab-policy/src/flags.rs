@@ -15,7 +15,7 @@ pub struct Enqueue {
 
 impl Enqueue {
     /// A plain wakeup on the CPU where the entity slept.
-    pub(super) const WAKEUP: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
+    pub(crate) const WAKEUP: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
 }
 
 /// Why an entity is dequeued (`DEQUEUE_*`). Without any flag the task moves to another group.
@@ -38,7 +38,7 @@ pub struct Dequeue {
 
 impl Dequeue {
     /// The end of a delayed dequeue.
-    pub(super) const DELAYED: Dequeue =
+    pub(crate) const DELAYED: Dequeue =
         Dequeue { sleep: true, special: false, throttle: false, delayed: true, save: false, migrating: false };
 }
 

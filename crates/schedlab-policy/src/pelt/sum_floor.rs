@@ -1,0 +1,49 @@
+//! How a queue's sum follows when an average was reduced by what left.
+
+use super::series::PELT_MIN_DIVIDER;
+
+/// How a queue's sum follows when an average was reduced by what left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SumFloor {
+    /// It is reduced on its own; it may reach 0 before the average does.
+    None,
+    /// It is computed from the average, and loses the part of a segment that it was ahead.
+    Synced,
+    /// It is reduced, and raised to `avg * PELT_MIN_DIVIDER` if below. The maximum is taken in 32 bits, which truncates
+    /// larger sums.
+    Truncated,
+    /// The same in the sum's own width.
+    Wide,
+}
+
+impl SumFloor {
+    /// The sum to keep beside `avg`.
+    #[inline]
+    pub(super) fn keep(self, sum: u64, avg: u64, divider: u64) -> u64 {
+        match self {
+            SumFloor::None => sum,
+            SumFloor::Synced => avg * divider,
+            SumFloor::Truncated => u64::from((sum as u32).max((avg * PELT_MIN_DIVIDER) as u32)),
+            SumFloor::Wide => sum.max(avg * PELT_MIN_DIVIDER),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_keeps_its_own_sum() {
+        let table = [
+            (SumFloor::None, 5, 5),
+            (SumFloor::Synced, 5, 2 * 46_800),
+            (SumFloor::Truncated, 5, 2 * 46_718),
+            (SumFloor::Truncated, (1 << 32) + 100_000, 100_000),
+            (SumFloor::Wide, (1 << 32) + 100_000, (1 << 32) + 100_000),
+        ];
+        for (floor, sum, expected) in table {
+            assert_eq!(floor.keep(sum, 2, 46_800), expected, "{floor:?}");
+        }
+    }
+}
