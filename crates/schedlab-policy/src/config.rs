@@ -4,13 +4,12 @@ use crate::config_error::ConfigError;
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::{Knob, KnobInfo, Knobs};
 use crate::preempt_model::PreemptModel;
-use crate::rt::Rt;
 use crate::version::choices::Algorithm;
 use crate::version::fair::Rules;
 use crate::version::placement::PlacementRules;
 use crate::version::Version;
 use schedlab_model::nearest;
-use schedlab_model::{Nanos, SEC, USEC};
+use schedlab_model::{Nanos, SEC};
 
 /// One configured kernel. Built once, then read-only.
 #[derive(Clone, Debug)]
@@ -72,15 +71,6 @@ impl KernelConfig {
     #[must_use]
     pub fn tick_nsec(&self) -> Nanos {
         SEC / u64::from(self.hz)
-    }
-
-    /// The real-time class of this kernel on so many CPUs.
-    pub(crate) fn rt_class(&self, nr_cpus: usize) -> Rt {
-        // msecs_to_jiffies rounds up.
-        let rr_timeslice = (self.knobs.rr_timeslice_ms * u64::from(self.hz)).div_ceil(1000);
-        let times = (self.knobs.rt_period_us * USEC, self.knobs.rt_runtime_us * USEC);
-        let share = self.has(Feature::RtRuntimeShare);
-        Rt::new(nr_cpus, (self.rules.rt_limit, share), rr_timeslice, times)
     }
 
     /// Switches a feature by its kernel name. A feature that the model knows only by name accepts its own default.

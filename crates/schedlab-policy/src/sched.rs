@@ -54,8 +54,7 @@ impl Sched {
     #[must_use]
     pub fn new(mut config: KernelConfig, topology: Arc<Topology>) -> Self {
         config.nr_cpus = topology.nr_cpus();
-        let rt = config.rt_class(config.nr_cpus);
-        let classes = Classes { rt, fair: Fair::new(config.clone()), idle: Idle::default() };
+        let classes = Classes { rt: Rt::new(&config), fair: Fair::new(config.clone()), idle: Idle::default() };
         Sched::with_classes(classes, &config, topology)
     }
 }

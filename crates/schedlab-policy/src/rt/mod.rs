@@ -16,10 +16,11 @@ pub use array::MAX_RT_PRIO;
 pub use limit::RtLimit;
 
 use crate::class::ClassId;
-use crate::Core;
+use crate::features::Feature;
+use crate::{Core, KernelConfig};
 use array::{Link, PrioArray};
 use limit::{FairServer, Period};
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, Nanos, TaskId, USEC};
 
 /// A policy of the class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,29 +77,28 @@ pub struct Rt {
     links: Vec<Link>,
     limit: RtLimit,
     share: bool,
+    /// Length of a round-robin slice in ticks.
     rr_timeslice: u64,
     period: Period,
 }
 
 impl Rt {
-    /// The class of a kernel; `rr_timeslice` in ticks, `runtime` of each `period`.
+    /// The class of a kernel, without tasks.
     #[must_use]
-    pub(crate) fn new(
-        nr_cpus: usize,
-        (limit, share): (RtLimit, bool),
-        rr_timeslice: u64,
-        (period, runtime): (Nanos, Nanos),
-    ) -> Self {
+    pub fn new(config: &KernelConfig) -> Self {
+        let (length, runtime) = (config.knobs.rt_period_us * USEC, config.knobs.rt_runtime_us * USEC);
         let rq = RtRq { rt_runtime: runtime, ..RtRq::default() };
+        // msecs_to_jiffies rounds up.
+        let rr_timeslice = (config.knobs.rr_timeslice_ms * u64::from(config.hz)).div_ceil(1000);
         Rt {
             class: ClassId::default(),
-            rqs: vec![rq; nr_cpus],
+            rqs: vec![rq; config.nr_cpus],
             tasks: Vec::new(),
             links: Vec::new(),
-            limit,
-            share,
+            limit: config.rules.rt_limit,
+            share: config.has(Feature::RtRuntimeShare),
             rr_timeslice: rr_timeslice.max(1),
-            period: Period { length: period, runtime, expires: None },
+            period: Period { length, runtime, expires: None },
         }
     }
 
