@@ -13,6 +13,7 @@ pub use list::{Ask, AskEach, ClassList, EachClass, Visit};
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 
+use crate::fair::Hrtick;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::queue_view::QueueView;
@@ -212,6 +213,16 @@ pub trait SchedClass {
 
     /// The idle task is switched in or out; called for every class.
     fn idle_changed(&mut self, core: &mut Core, cpu: CpuId, idle: bool, now: Nanos) {}
+
+    /// `hrtick_start`: the timer of the running task's slice after a pick.
+    fn hrtick_start(&self, cpu: CpuId) -> Hrtick {
+        Hrtick::Off
+    }
+
+    /// `hrtick_update`: the same after a wakeup; `None`: the timer stays as it is.
+    fn hrtick_update(&self, cpu: CpuId) -> Option<Hrtick> {
+        None
+    }
 
     /// When the class next wants [`SchedClass::timer_expired`] to be called.
     fn next_timer(&self) -> Option<Nanos> {

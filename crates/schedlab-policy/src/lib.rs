@@ -16,6 +16,7 @@ mod looked;
 mod mechanism;
 pub mod pelt;
 mod preempt_model;
+pub mod procedure;
 mod queue_view;
 pub mod rt;
 mod sched;

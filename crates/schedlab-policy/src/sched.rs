@@ -127,6 +127,7 @@ impl<L: ClassList> Sched<L> {
         state.attr.cpu = cpu;
         state.wakee = Wakee::default();
         state.recent_used_cpu = cpu;
+        state.exiting = false;
         let child = self.add(state);
         (child, self.task_fork(child, cpu, now))
     }
@@ -134,6 +135,11 @@ impl<L: ClassList> Sched<L> {
     /// `task_fork`: the new task is a child of what runs on the CPU, for which the request is.
     pub fn task_fork(&mut self, child: TaskId, cpu: CpuId, now: Nanos) -> Resched {
         self.class_of(child).task_fork(cpu, child, now)
+    }
+
+    /// `exit_signals`: the task is on its way out (PF_EXITING). What it wakes does not count on it to sleep.
+    pub fn set_exiting(&mut self, task: TaskId) {
+        self.core.tasks[task.index()].exiting = true;
     }
 
     /// `task_dead`: the task has exited and does not run any more.

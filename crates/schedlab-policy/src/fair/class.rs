@@ -4,6 +4,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::fair_sched_class::Fair;
+use super::Hrtick;
 use crate::class::{view_pid, ClassId, SchedClass};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
@@ -308,6 +309,14 @@ impl SchedClass for Fair {
 
     fn nohz_idle_balance(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         self.with(core).nohz_idle_balance(cpu, now)
+    }
+
+    fn hrtick_start(&self, cpu: CpuId) -> Hrtick {
+        Fair::hrtick_start(self, cpu)
+    }
+
+    fn hrtick_update(&self, cpu: CpuId) -> Option<Hrtick> {
+        Fair::hrtick_update(self, cpu)
     }
 
     fn drain_log(&mut self, core: &mut Core) {

@@ -17,6 +17,11 @@ impl<L: ClassList> Sched<L> {
     /// `sched_balance_newidle`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
     /// [`Sched::idle_enter`].
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        if !self.core.is_mixed() {
+            let moves = self.class(Self::LOWEST).sched_balance_newidle(cpu, now);
+            self.complete_views();
+            return moves;
+        }
         self.moving(now, |sched| sched.every_class().sched_balance_newidle(cpu, now))
     }
 
@@ -41,6 +46,12 @@ impl<L: ClassList> Sched<L> {
             Some(dest) => self.moving(now, |sched| sched.every_class().active_load_balance_cpu_stop(cpu, dest, now)),
             None => Moves::default(),
         }
+    }
+
+    /// Whether any task is or was of a class above the lowest one that has tasks.
+    #[inline(always)]
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.core.is_mixed()
     }
 
     /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), asked at its tick.

@@ -36,8 +36,13 @@ impl<L: ClassList> Sched<L> {
     /// The class of the task.
     #[inline(always)]
     pub(super) fn class_of(&mut self, task: TaskId) -> One<'_, L> {
-        let id = self.core.class_of(task);
+        let id = if self.core.is_mixed() { self.core.class_of(task) } else { Self::LOWEST };
         self.class(id)
+    }
+
+    /// The idle class.
+    pub(super) fn idle_class(&mut self) -> One<'_, L> {
+        self.class(ClassId(L::LEN - 1))
     }
 
     /// Every class.
@@ -81,7 +86,8 @@ impl<L: ClassList> Sched<L> {
                 class.on_rq(self.0)
             }
         }
-        self.classes.ask(self.core.class_of(task), OnRq(task))
+        let id = if self.core.is_mixed() { self.core.class_of(task) } else { Self::LOWEST };
+        self.classes.ask(id, OnRq(task))
     }
 
     /// Whether the timers of the task have no slack (`rt_or_dl_task_policy`).
@@ -199,6 +205,7 @@ verbs_of_one! {
     fn wakeup_preempt(cpu: CpuId, task: TaskId, flags: WakeFlags, need_resched: bool, now: Nanos) -> Resched;
     fn pick_task(cpu: CpuId, now: Nanos) -> Option<TaskId>;
     fn pick_next_task(cpu: CpuId, now: Nanos) -> Option<TaskId>;
+    fn sched_balance_newidle(cpu: CpuId, now: Nanos) -> Moves;
     fn throttle_work(task: TaskId, now: Nanos) -> bool;
     fn put_prev_task(cpu: CpuId, prev: TaskId, now: Nanos);
     fn set_next_task(cpu: CpuId, next: TaskId, first: bool, now: Nanos);
@@ -272,7 +279,18 @@ impl Join for Resched {
 }
 
 impl Join for Moves {
+    #[inline]
     fn join(&mut self, other: Moves) {
+        if *self == Moves::default() {
+            *self = other;
+        } else {
+            self.add(other);
+        }
+    }
+}
+
+impl Moves {
+    fn add(&mut self, other: Moves) {
         self.moved.extend(other.moved);
         other.resched.iter().for_each(|(cpu, resched)| self.ask(*cpu, *resched));
         self.passes += other.passes;

@@ -114,7 +114,7 @@ impl<L: ClassList> Sched<L> {
 
     /// The idle task is switched in (and the tick stops).
     pub fn idle_enter(&mut self, cpu: CpuId, now: Nanos) {
-        self.class_of(IDLE_TASK).set_next_task(cpu, IDLE_TASK, true, now);
+        self.idle_class().set_next_task(cpu, IDLE_TASK, true, now);
         self.every_class().idle_changed(cpu, true, now);
     }
 
@@ -128,7 +128,7 @@ impl<L: ClassList> Sched<L> {
 
     #[inline(never)]
     fn idle_is_over(&mut self, cpu: CpuId, now: Nanos) {
-        self.class_of(IDLE_TASK).put_prev_task(cpu, IDLE_TASK, now);
+        self.idle_class().put_prev_task(cpu, IDLE_TASK, now);
         self.every_class().idle_changed(cpu, false, now);
     }
 }

@@ -16,11 +16,15 @@ const AVG_IDLE_AT_BOOT: Nanos = 1_000_000;
 pub(crate) struct Rq {
     /// The running task; `None`: the idle task, or none between two picks.
     pub curr: Option<TaskId>,
+    /// The task that the CPU executes: `curr`, or until the switch what it was before the pick (`p->on_cpu`).
+    pub on_cpu: Option<TaskId>,
     /// The idle task is current.
     pub idle: bool,
     /// RQCF_REQ_SKIP is set: the clock as it was then.
     pub skip: Option<Nanos>,
-    /// Something is on the wakelist.
+    /// Tasks that other CPUs have woken and that this one is to enqueue, with the waker's sync hint.
+    pub wakelist: Vec<(TaskId, bool)>,
+    /// Something is on the wakelist, or was and is not yet enqueued.
     pub ttwu_pending: bool,
     /// Runnable tasks, delayed ones included.
     pub nr_running: u32,
@@ -59,8 +63,10 @@ impl Rq {
     pub fn new(migration_cost: Nanos) -> Self {
         Rq {
             curr: None,
+            on_cpu: None,
             idle: true,
             skip: None,
+            wakelist: Vec::new(),
             ttwu_pending: false,
             nr_running: 0,
             by_class: [0; MAX_CLASSES],

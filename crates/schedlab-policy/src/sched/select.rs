@@ -12,6 +12,8 @@ impl<L: ClassList> Sched<L> {
     /// `select_task_rq`: where `task` goes. `waker_cpu` is the CPU that executes the call.
     pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
         let mut tested = Tested::new(waker_cpu, self.core.log.looks_on());
+        let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
+        let kind = if exiting { kind.without_sync() } else { kind };
         let allowed = self.core.tasks[task.index()].affinity.as_ref();
         let (cpu, rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
             Some(only) => (only, ONLY_ALLOWED),

@@ -32,6 +32,8 @@ pub(crate) struct Task {
     pub recent_used_cpu: CpuId,
     /// Its CPU has changed in the wakeup that is in progress (WF_MIGRATED).
     pub wake_migrated: bool,
+    /// It is on its way out (PF_EXITING).
+    pub exiting: bool,
     /// Wakeup history.
     pub wakee: Wakee,
     /// What a child inherits in `sched_fork`; `affinity` and `cpu` are kept above.
@@ -49,6 +51,7 @@ impl Task {
             affinity: None,
             recent_used_cpu: cpu,
             wake_migrated: false,
+            exiting: false,
             wakee: Wakee::default(),
             attr,
         }

@@ -4,7 +4,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::pick::Serve;
 use super::{Moves, Sched};
-use crate::class::ClassList;
+use crate::class::{Ask, ClassList, SchedClass};
+use crate::fair::Hrtick;
+use crate::features::Feature;
 use crate::Resched;
 
 impl<L: ClassList> Sched<L> {
@@ -27,6 +29,38 @@ impl<L: ClassList> Sched<L> {
         let over = self.serve(Serve::Update { record: true }, cpu, now);
         self.complete_views();
         resched.max(over)
+    }
+
+    /// `hrtick_start` after a pick; `None` without the feature.
+    #[inline(always)]
+    pub(crate) fn hrtick_start(&self, cpu: CpuId) -> Option<Hrtick> {
+        struct Start(CpuId);
+        impl Ask for Start {
+            type Out = Hrtick;
+            fn ask<C: SchedClass>(self, class: &C) -> Hrtick {
+                class.hrtick_start(self.0)
+            }
+        }
+        let on = self.core.features.has(Feature::Hrtick);
+        on.then(|| self.classes.ask(Self::LOWEST, Start(cpu)))
+    }
+
+    /// `hrtick_update` after a wakeup; `None`: the timer stays as it is.
+    #[inline(always)]
+    pub(crate) fn hrtick_update(&self, cpu: CpuId) -> Option<Hrtick> {
+        struct Update(CpuId);
+        impl Ask for Update {
+            type Out = Option<Hrtick>;
+            fn ask<C: SchedClass>(self, class: &C) -> Option<Hrtick> {
+                class.hrtick_update(self.0)
+            }
+        }
+        let on = self.core.features.has(Feature::Hrtick);
+        if on {
+            self.classes.ask(Self::LOWEST, Update(cpu))
+        } else {
+            None
+        }
     }
 
     /// The timers of the classes that are due ([`Sched::next_timer`]).

@@ -10,10 +10,50 @@ use crate::version::placement::IdleSpell;
 use crate::Resched;
 
 impl<L: ClassList> Sched<L> {
-    /// The CPU's wakelist is not empty, or it is again (`rq.ttwu_pending`): meanwhile the CPU does not look idle.
-    pub fn set_ttwu_pending(&mut self, cpu: CpuId, pending: bool) {
-        self.core.rqs[cpu.index()].ttwu_pending = pending;
+    /// `__ttwu_queue_wakelist`: the CPU enqueues the task itself. Meanwhile it does not look idle (`rq.ttwu_pending`). Whether
+    /// the list was empty.
+    pub(crate) fn ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, sync: bool) -> bool {
+        let rq = &mut self.core.rqs[cpu.index()];
+        let first = rq.wakelist.is_empty();
+        rq.wakelist.push((task, sync));
+        rq.ttwu_pending = true;
         self.core.refresh_idle(cpu);
+        first
+    }
+
+    /// The CPU has enqueued the first so many tasks of its wakelist.
+    pub(crate) fn finish_wakelist(&mut self, cpu: CpuId, enqueued: usize) {
+        let rq = &mut self.core.rqs[cpu.index()];
+        rq.wakelist.drain(..enqueued);
+        rq.ttwu_pending = !rq.wakelist.is_empty();
+        self.core.refresh_idle(cpu);
+    }
+
+    /// Tasks that other CPUs have woken and that this one is to enqueue, with the waker's sync hint.
+    #[inline]
+    #[must_use]
+    pub fn wakelist(&self, cpu: CpuId) -> &[(TaskId, bool)] {
+        &self.core.rqs[cpu.index()].wakelist
+    }
+
+    /// Whether a CPU still executes the task (`p->on_cpu`), as procedures have left it.
+    #[inline]
+    #[must_use]
+    pub fn on_cpu(&self, task: TaskId) -> bool {
+        self.core.rqs[self.cpu_of(task).index()].on_cpu == Some(task)
+    }
+
+    /// The task that the CPU executes, as procedures have left it: until the switch, what it was before the pick.
+    #[inline]
+    #[must_use]
+    pub fn executes(&self, cpu: CpuId) -> Option<TaskId> {
+        self.core.rqs[cpu.index()].on_cpu
+    }
+
+    /// The CPU executes this task from now on (`prepare_task`, `finish_task`).
+    #[inline]
+    pub(crate) fn set_on_cpu(&mut self, cpu: CpuId, task: Option<TaskId>) {
+        self.core.rqs[cpu.index()].on_cpu = task;
     }
 
     /// `set_task_cpu` in `try_to_wake_up`: the task belongs to the CPU selected for it from now on, even if another CPU
