@@ -183,6 +183,13 @@ impl<L: ClassList> Sched<L> {
         self.core.available_idle(cpu)
     }
 
+    /// `task_struct.prio`, as trace events show it: 0 to 98 real-time, 100 to 139 by nice value.
+    #[must_use]
+    pub fn prio(&self, task: TaskId) -> i32 {
+        let attr = self.core.attr(task);
+        attr.rt.map_or(120 + i32::from(attr.nice), |policy| i32::from(policy.prio()))
+    }
+
     /// Whether the task may run on the CPU.
     #[must_use]
     pub fn allows(&self, task: TaskId, cpu: CpuId) -> bool {

@@ -2,7 +2,6 @@
 
 use schedlab_model::CpuId;
 use schedlab_policy::fair::Hrtick;
-use schedlab_policy::Resched;
 use schedlab_trace::Sink;
 
 use super::entry::irqentry_exit;
@@ -11,39 +10,9 @@ use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
-/// `hrtick_update`: the timer of a CPU after its queue has changed.
-#[inline(always)]
-pub fn hrtick_update<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    if kernel.hrtick {
-        update(run, machine, kernel, cpu);
-    }
-}
-
-#[inline(never)]
-fn update<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    let timer = kernel.sched.fair.hrtick_update(cpu);
-    if timer.is_some_and(|timer| program(run, kernel, cpu, timer)) {
-        resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
-    }
-}
-
-/// `hrtick_start_fair`, after a pick. If the slice is over already the pick stands: the resched flag that the kernel sets
-/// here is cleared with all others at the end of the pick.
-#[inline(always)]
-pub fn hrtick_start_fair<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
-    if kernel.hrtick {
-        start(run, kernel, cpu);
-    }
-}
-
-#[inline(never)]
-fn start<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
-    let timer = kernel.sched.fair.hrtick_start(cpu);
-    program(run, kernel, cpu, timer);
-}
-
-/// Programs the timer; true: the slice is over already.
-fn program<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, timer: Hrtick) -> bool {
+/// Programs the timer; true: the slice is over already. After a pick that changes nothing: the resched flag that the kernel
+/// sets then is cleared with all others at the end of the pick.
+pub fn program_hrtick<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, timer: Hrtick) -> bool {
     let stays = kernel.sched.fair.config.rules.hrtick_stays;
     match timer {
         // 7.x arms nothing for a single task and cancels only when idle: an old timer may still fire.

@@ -15,7 +15,6 @@ use crate::run::{Run, Source};
 pub fn switch_to_idle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     run.cancel(kernel.id, Source::Tick, cpu);
     machine.charge_switch_to_idle(cpu);
-    kernel.sched.idle_enter(cpu, kernel.clock_task(cpu, run.now));
     enter_idle_state(run, machine, kernel, cpu);
     core_changed(run, machine, kernel, cpu, false);
 }

@@ -67,7 +67,7 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
         apply_moves(run, machine, kernel, cpu, &moves);
     }
     let c = &mut kernel.cpus[cpu.index()];
-    if kernel.sched.nr_running(cpu) == 0 && c.wakelist.is_empty() {
+    if kernel.sched.nr_running(cpu) == 0 && kernel.sched.wakelist(cpu).is_empty() {
         return enter_idle_state(run, machine, kernel, cpu);
     }
     // Interrupt, wakeups and the pick come before the switch, as on a busy CPU.

@@ -4,17 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::procedure::TryToWakeUp;
 
 use super::clock::RqClock;
 
-/// Why a task is on its way into `__schedule`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Leaving {
-    /// It will sleep.
-    Sleeps,
-    /// It has exited.
-    Exits,
-}
+pub use schedlab_policy::procedure::Leaving;
 
 /// A timer pending on a CPU: it may fire from `soft` on and must by `hard` (hrtimer range).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,15 +17,6 @@ pub struct HrTimer {
     pub sequence: u64,
     pub soft: Nanos,
     pub task: TaskId,
-}
-
-/// A wakeup that the wakee's last CPU completes once it is through `__schedule` (`smp_cond_load_acquire(&p->on_cpu)`).
-#[derive(Clone, Copy, Debug)]
-pub struct DeferredWakeup {
-    pub task: TaskId,
-    /// Its CPU waits until then.
-    pub waker_cpu: CpuId,
-    pub sync: bool,
 }
 
 /// One CPU of a kernel.
@@ -60,10 +45,8 @@ pub struct PerCpu {
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
-    /// Tasks queued on it by remote CPUs, with the waker's sync hint.
-    pub wakelist: Vec<(TaskId, bool)>,
-    /// Wakeups of tasks that are still leaving this CPU.
-    pub deferred_wakeups: Vec<DeferredWakeup>,
+    /// Wakeups of tasks that are still leaving this CPU; the wakers' CPUs wait meanwhile.
+    pub waiting_wakeups: Vec<TryToWakeUp>,
     /// Its current task may no longer run here and is migrated there at the next `__schedule`.
     pub push_away: Option<(TaskId, CpuId)>,
     /// Asked to balance for the idle CPUs when it wakes.
@@ -90,8 +73,7 @@ impl PerCpu {
             process: u32::MAX,
             tick_phase,
             hrtimers: BinaryHeap::new(),
-            wakelist: Vec::new(),
-            deferred_wakeups: Vec::new(),
+            waiting_wakeups: Vec::new(),
             push_away: None,
             nohz_kicked: false,
             held_interrupts: 0,

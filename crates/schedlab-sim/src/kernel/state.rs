@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schedlab_model::{stream, CpuId, KernelId, Nanos, Pid, TaskId};
-use schedlab_policy::{Feature, PreemptModel, Sched};
+use schedlab_policy::{PreemptModel, Sched};
 use schedlab_spec::RunSpec;
 
 use super::cgroup::Cgroups;
@@ -24,7 +24,6 @@ pub struct Kernel {
     pub tick_nsec: Nanos,
     /// A full resched flag preempts kernel code.
     pub preemptible: bool,
-    pub hrtick: bool,
     pub timer_sequence: u64,
     /// Context switches.
     pub switches: u64,
@@ -56,7 +55,6 @@ impl Kernel {
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
             tick_nsec,
             preemptible: matches!(spec.kernel.preempt, PreemptModel::Full | PreemptModel::Lazy),
-            hrtick: spec.kernel.has(Feature::Hrtick),
             timer_sequence: 0,
             switches: 0,
             alive: 0,

@@ -38,24 +38,17 @@ pub fn change_attribute<S: Sink>(
     let (now, clock) = (run.now, kernel.clock_task(cpu, run.now));
     run.checks(kernel.id).fair.changed(cpu, now);
     let resched = match attribute {
-        Attribute::Nice(nice) => {
-            if kernel.sched.rt.policy(task).is_none() {
-                kernel.tasks[task.index()].prio = 120 + i32::from(nice);
-            }
-            kernel.sched.set_nice(task, nice, clock)
-        }
-        Attribute::Policy(policy) => {
-            kernel.tasks[task.index()].prio = prio(policy, kernel.sched.fair.entity(task).nice);
-            match (fair_policy(policy), rt_policy(policy)) {
-                (Some(policy), _) => kernel.sched.set_policy(task, policy, clock),
-                (None, Some(policy)) => kernel.sched.set_rt_policy(task, policy, clock),
-                (None, None) => Resched::No,
-            }
-        }
+        Attribute::Nice(nice) => kernel.sched.set_nice(task, nice, clock),
+        Attribute::Policy(policy) => match (fair_policy(policy), rt_policy(policy)) {
+            (Some(policy), _) => kernel.sched.set_policy(task, policy, clock),
+            (None, Some(policy)) => kernel.sched.set_rt_policy(task, policy, clock),
+            (None, None) => Resched::No,
+        },
         Attribute::Slice(slice) => kernel.sched.set_slice(task, (slice > 0).then_some(slice), clock),
         Attribute::Group(group) if kernel.sched.fair.group_of(task) == group => return,
         Attribute::Group(group) => kernel.sched.move_to_group(task, group, clock),
     };
+    kernel.tasks[task.index()].prio = kernel.sched.prio(task);
     resched_curr(run, machine, kernel, cpu, resched, cpu);
 }
 

@@ -26,8 +26,8 @@ pub enum Source {
     Start = 7,
     /// The timers of the groups' bandwidth pools.
     Bandwidth = 8,
-    /// The real-time class's periods and servers.
-    RealTime = 9,
+    /// The timers of the scheduling classes: periods and servers.
+    Classes = 9,
 }
 
 /// Sources by number.
@@ -41,7 +41,7 @@ const SOURCES: [Source; 10] = [
     Source::HrTick,
     Source::Start,
     Source::Bandwidth,
-    Source::RealTime,
+    Source::Classes,
 ];
 
 /// Bits of the number of a source.
@@ -56,7 +56,7 @@ impl Source {
             Source::Tick => Phase::Tick,
             Source::Resched | Source::Call => Phase::Ipi,
             Source::IdleExit => Phase::IdleExit,
-            Source::HrTimer | Source::HrTick | Source::RealTime => Phase::Timer,
+            Source::HrTimer | Source::HrTick | Source::Classes => Phase::Timer,
             Source::Start | Source::Bandwidth => Phase::Control,
         }
     }
@@ -99,7 +99,7 @@ impl Sources {
     pub fn unpack(self, source: u32) -> (KernelId, Source, CpuId) {
         let (cpu, upper) = (source & ((1 << self.cpu_bits) - 1), source >> self.cpu_bits);
         let source = SOURCES.get((upper & ((1 << SOURCE_BITS) - 1)) as usize).copied();
-        (KernelId((upper >> SOURCE_BITS) as u16), source.unwrap_or(Source::RealTime), CpuId(cpu))
+        (KernelId((upper >> SOURCE_BITS) as u16), source.unwrap_or(Source::Classes), CpuId(cpu))
     }
 }
 

@@ -71,7 +71,7 @@ fn look_at<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel) {
 fn stranded<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId) -> Option<Finding> {
     let (c, k) = (&machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
     let due = |source| run.due(kernel.id, source, cpu).is_some();
-    let (queued, listed) = (kernel.sched.nr_running(cpu), k.wakelist.len());
+    let (queued, listed) = (kernel.sched.nr_running(cpu), kernel.sched.wakelist(cpu).len());
     let found = match (c.activity, k.curr) {
         _ if k.marked => format!("{cpu:?} kept its mark through an instant"),
         _ if c.rate == 0 => return None,
@@ -93,7 +93,9 @@ fn stranded<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuI
 
 /// A task that was woken must be on a runqueue or on a wakelist until it runs.
 fn lost_wakeup(checks: &Checks, kernel: &Kernel) -> Option<Finding> {
-    let listed = |task: &TaskId| kernel.cpus.iter().any(|c| c.wakelist.iter().any(|(waiting, _)| waiting == task));
+    let cpus = || (0..kernel.cpus.len() as u32).map(CpuId);
+    let listed =
+        |task: &TaskId| cpus().any(|cpu| kernel.sched.wakelist(cpu).iter().any(|(waiting, _)| waiting == task));
     // Searching every CPU's list comes last: nearly all tasks are where they belong.
     let queued = |task: &TaskId| {
         let cpu = kernel.sched.cpu_of(*task);

@@ -167,7 +167,7 @@ impl<'a, S: Sink> World<'a, S> {
             Source::HrTimer => kernel::on_hrtimer(run, machine, kernel, cpu),
             Source::HrTick => kernel::on_hrtick(run, machine, kernel, cpu),
             Source::Bandwidth => kernel::on_bandwidth(run, machine, kernel),
-            Source::RealTime => kernel::on_rt_timer(run, machine, kernel),
+            Source::Classes => kernel::on_class_timer(run, machine, kernel),
             Source::Start => programs::on_start(run, machine, kernel, programs),
         }
     }

@@ -1,0 +1,169 @@
+//! Carries out what the scheduler's procedures ask for: trace events, costs, interrupts, timers.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::procedure::{Context, Effect, Timer};
+use schedlab_policy::{Resched, Selection};
+use schedlab_trace::{Kind, Sink};
+
+use super::balance::apply_moves;
+use super::hrtick::program_hrtick;
+use super::idle::wake_idle_cpu;
+use super::percpu::PerCpu;
+use super::resched::resched_curr;
+use super::schedule::{context_switch, repicked};
+use super::state::Kernel;
+use super::task::Life;
+use crate::machine::{Activity, Machine};
+use crate::run::{Run, Source};
+
+/// What procedures read of a kernel and of the time.
+pub struct Now<'a> {
+    pub now: Nanos,
+    pub cpus: &'a [PerCpu],
+}
+
+impl Context for Now<'_> {
+    #[inline]
+    fn clock(&self, cpu: CpuId) -> Nanos {
+        self.cpus[cpu.index()].clocks.clock(self.now)
+    }
+
+    #[inline]
+    fn clock_task(&self, cpu: CpuId) -> Nanos {
+        self.cpus[cpu.index()].clocks.clock_task(self.now)
+    }
+
+    #[inline]
+    fn need_resched(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].need_resched
+    }
+}
+
+/// Carries out an effect of a procedure that CPU `this` executes.
+#[inline(always)]
+pub fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId, effect: Effect) {
+    match effect {
+        Effect::Waking { task, cpu } => waking(run, machine, kernel, this, task, cpu),
+        Effect::Selected { task, selection } => selected(run, machine, kernel, this, task, &selection),
+        Effect::Migrate { task, from, to } => {
+            let (pid, prio) = kernel.name_of(task);
+            run.emit(kernel.id, this, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
+        }
+        Effect::WakelistQueued { task, cpu, first } if first => send_call_ipi(run, machine, kernel, this, task, cpu),
+        Effect::Wakeup { task, cpu, new } => {
+            let (pid, prio) = kernel.name_of(task);
+            let kind = match new {
+                true => Kind::WakeupNew { pid, prio, target_cpu: cpu },
+                false => Kind::Wakeup { pid, prio, target_cpu: cpu },
+            };
+            run.emit(kernel.id, this, kind);
+        }
+        Effect::Preempt { cpu, resched } => preempt(run, machine, kernel, this, cpu, resched),
+        Effect::Resched { cpu, resched } => resched_curr(run, machine, kernel, cpu, resched, this),
+        Effect::Program(timer) => program(run, machine, kernel, timer),
+        Effect::Balanced(moves) => apply_moves(run, machine, kernel, this, &moves),
+        Effect::Switch { prev, next } => context_switch(run, machine, kernel, this, prev, next),
+        Effect::Repicked { next } => repicked(run, machine, kernel, this, next),
+        Effect::WakelistQueued { .. } | Effect::WaitOnCpu { .. } | Effect::Done => {}
+    }
+}
+
+/// The beginning of a wakeup, and the fixed part of its cost.
+#[inline(always)]
+fn waking<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    this: CpuId,
+    task: TaskId,
+    target_cpu: CpuId,
+) {
+    let t = &mut kernel.tasks[task.index()];
+    let (pid, prio) = (t.pid, t.prio);
+    t.life = Life::Runnable;
+    let cost = machine.costs.wakeup.draw(&mut t.dice);
+    run.emit(kernel.id, this, Kind::Waking { pid, prio, target_cpu });
+    let now = run.now;
+    run.checks(kernel.id).woken(task, now);
+    machine.charge(this, cost);
+}
+
+/// The cost of a search for a CPU.
+#[inline(always)]
+fn selected<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    this: CpuId,
+    task: TaskId,
+    selection: &Selection,
+) {
+    let tested: u32 = selection.tested.iter().sum();
+    if tested == 0 {
+        return;
+    }
+    let t = &mut kernel.tasks[task.index()];
+    let mut cost = 0;
+    for (table, count) in machine.costs.scan_cpu.iter().zip(selection.tested) {
+        if count > 0 {
+            cost += table.draw(&mut t.dice) * u64::from(count);
+        }
+    }
+    machine.charge(this, cost);
+    run.emit(kernel.id, this, Kind::Scan { pid: t.pid, tested, cost });
+}
+
+/// The interrupt that makes a CPU look at its wakelist, unless it polls or is about to look anyway.
+#[inline(never)]
+fn send_call_ipi<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    this: CpuId,
+    task: TaskId,
+    cpu: CpuId,
+) {
+    match machine.cpus[cpu.index()].activity {
+        Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, this),
+        Activity::Exiting => {}
+        Activity::Busy => {
+            // A CPU that is about to switch away from the task looks at its list right after.
+            if kernel.cpus[cpu.index()].curr != Some(task) {
+                let arrival = run.now + machine.ipi_latency(cpu, this);
+                run.set_event(kernel.id, Source::Call, cpu, arrival);
+            }
+        }
+    }
+}
+
+/// The end of a wakeup's check on a CPU, whose queue it has changed.
+#[inline(always)]
+fn preempt<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    this: CpuId,
+    cpu: CpuId,
+    resched: Resched,
+) {
+    let now = run.now;
+    machine.cpus[cpu.index()].progress(now);
+    run.checks(kernel.id).fair.changed(cpu, now);
+    resched_curr(run, machine, kernel, cpu, resched, this);
+    kernel.cpus[cpu.index()].clock_read = machine.wakeup_clock(cpu);
+}
+
+/// Programs a timer of the scheduler.
+#[inline(never)]
+pub fn program<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, timer: Timer) {
+    match timer {
+        Timer::Hrtick { cpu, hrtick, update } => {
+            let over = program_hrtick(run, kernel, cpu, hrtick);
+            if over && update {
+                resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
+            }
+        }
+        Timer::Classes(Some(at)) => run.set_event(kernel.id, Source::Classes, CpuId(0), at.max(run.now)),
+        Timer::Classes(None) => run.cancel(kernel.id, Source::Classes, CpuId(0)),
+    }
+}
