@@ -1,43 +1,88 @@
-//! What a placement looked at on the way to its CPU: each CPU asked, by which function, what it found there.
+//! The CPUs that a selection tested on the way to its choice: by which function, in which role, with what result.
 //!
-//! The rule of a placement names the step that decided; these are the steps before it, so that the reason why one CPU
-//! was chosen over another can be seen: idle state, load and cache of every candidate at that moment. A search of a
-//! whole cache is one step, with how many CPUs it tested.
+//! The rule of a selection names the step that decided. The steps before it show why one CPU was chosen over another:
+//! idle state, load and cache of every candidate at that moment. The search of a whole cache is one step, with the number
+//! of CPUs tested.
 
 use schedlab_model::CpuId;
 use serde::Serialize;
 
 use crate::features::Feature;
 
+/// Why a CPU, or a group of CPUs, is a candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// The CPU that the task was on last.
+    Previous,
+    /// The CPU that executes the wakeup.
+    Waker,
+    /// The CPU around which an idle one is searched.
+    Target,
+    /// The CPU before the last.
+    RecentlyUsed,
+    /// The threads of one core.
+    Siblings,
+    /// The CPUs of one last-level cache.
+    Cache,
+    /// The domain's group that contains the searching CPU.
+    LocalGroup,
+    /// Another group of the domain.
+    OtherGroup,
+    /// A CPU of the group chosen.
+    OfGroup,
+}
+
+impl Role {
+    /// The role as records show it.
+    fn text(self) -> &'static str {
+        match self {
+            Role::Previous => "previous",
+            Role::Waker => "waker's",
+            Role::Target => "target",
+            Role::RecentlyUsed => "recently used",
+            Role::Siblings => "siblings",
+            Role::Cache => "the cache",
+            Role::LocalGroup => "own group",
+            Role::OtherGroup => "another group",
+            Role::OfGroup => "of the group",
+        }
+    }
+}
+
 /// One step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub function: &'static str,
     pub feature: Option<Feature>,
-    /// The CPUs asked about: one, or a group of a domain.
+    /// The CPUs tested: one, or a group of a domain.
     pub cpus: Vec<CpuId>,
-    pub which: &'static str,
+    pub role: Role,
     pub answer: &'static str,
     pub numbers: Vec<(&'static str, i64)>,
 }
 
 impl Step {
-    /// A step that asked about one CPU; `which` says why that one.
-    pub fn of(function: &'static str, cpu: CpuId, which: &'static str, answer: &'static str) -> Self {
-        Step { function, feature: None, cpus: vec![cpu], which, answer, numbers: Vec::new() }
+    /// The role of the CPUs, as records show it.
+    pub fn which(&self) -> &'static str {
+        self.role.text()
     }
 
-    /// The feature by which it asked.
+    /// A step that tested one CPU.
+    pub fn of(function: &'static str, cpu: CpuId, role: Role, answer: &'static str) -> Self {
+        Step { function, feature: None, cpus: vec![cpu], role, answer, numbers: Vec::new() }
+    }
+
+    /// The feature that made the kernel test it.
     pub fn by(self, feature: Feature) -> Self {
         Step { feature: Some(feature), ..self }
     }
 
-    /// Numbers that the answer rests on.
+    /// The numbers behind the answer.
     pub fn with<const N: usize>(self, numbers: [(&'static str, i64); N]) -> Self {
         Step { numbers: numbers.to_vec(), ..self }
     }
 
-    /// It asked about a group of CPUs.
+    /// It tested a group of CPUs.
     pub fn about(self, cpus: &[CpuId]) -> Self {
         Step { cpus: cpus.to_vec(), ..self }
     }
@@ -48,11 +93,11 @@ impl Step {
 pub struct Looked {
     /// The kernel's function.
     pub function: &'static str,
-    /// The feature by which it asked.
+    /// The feature that made the kernel test it.
     pub feature: Option<&'static str>,
-    /// The CPUs it asked about: one, or a group of a domain.
+    /// The CPUs tested: one, or a group of a domain.
     pub cpus: Vec<u32>,
-    /// Why those: `previous`, `waker's`, `recently used` ...
+    /// Their role: `previous`, `waker's`, `recently used` ...
     pub which: &'static str,
     /// How many of them are idle, and how many of the others run nothing but SCHED_IDLE tasks.
     pub idle: u32,
@@ -64,8 +109,8 @@ pub struct Looked {
     pub load: u64,
     /// The first one's last-level cache, counted from 0.
     pub cache: u32,
-    /// What came out.
+    /// The result.
     pub answer: &'static str,
-    /// Numbers that the answer rests on, if any.
+    /// The numbers behind the answer, if any.
     pub numbers: Vec<(&'static str, i64)>,
 }

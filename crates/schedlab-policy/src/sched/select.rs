@@ -41,11 +41,8 @@ impl<L: ClassList> Sched<L> {
     #[cold]
     fn explain_placement(&mut self, task: TaskId, selection: &Selection, tested: Tested, now: Nanos) {
         let prev = self.core.cpu_of(task);
-        let feature = match selection.rule {
-            "wake_affine: lighter" | "wake_affine: prev" => Some(Feature::WaWeight),
-            rule if rule.starts_with("wake_affine") => Some(Feature::WaIdle),
-            _ => None,
-        };
+        // Affinity may have overruled the class.
+        let feature = tested.feature.filter(|_| selection.rule != FALLBACK);
         let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(tested.from.0))];
         let verdict = Verdict::Place(task, selection.cpu);
         let class = if self.core.attr(task).rt.is_some() { Class::RealTime } else { Class::Fair };

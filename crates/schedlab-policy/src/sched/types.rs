@@ -2,6 +2,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
+use crate::features::Feature;
 use crate::group_id::GroupId;
 use crate::looked::{Looked, Step};
 use crate::rt::RtPolicy;
@@ -86,12 +87,14 @@ pub struct Tested {
     pub(crate) from: CpuId,
     pub(crate) counts: [u32; 5],
     pub(crate) looked: Vec<Looked>,
+    /// The feature that made the difference.
+    pub(crate) feature: Option<Feature>,
     steps: Option<Vec<Step>>,
 }
 
 impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
-        Tested { from, counts: [0; 5], looked: Vec::new(), steps: records.then(Vec::new) }
+        Tested { from, counts: [0; 5], looked: Vec::new(), feature: None, steps: records.then(Vec::new) }
     }
 
     /// The CPU that searches.

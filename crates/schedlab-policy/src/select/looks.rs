@@ -17,7 +17,7 @@ impl FairClass<'_> {
             function: step.function,
             feature: step.feature.map(|feature| feature.info().name),
             cpus: cpus().map(|cpu| cpu.0).collect(),
-            which: step.which,
+            which: step.which(),
             idle,
             sched_idle: cpus().filter(|cpu| self.core.idle.is_usable(*cpu)).count() as u32 - idle,
             nr_running: cpus().map(|cpu| self.core.rqs[cpu.index()].nr_running).sum(),

@@ -1,8 +1,8 @@
-//! Where a task goes when it wakes, forks or execs (`select_task_rq`, kernel/sched/core.c and fair.c).
+//! Where a task of the fair class goes when it wakes, forks or execs (`select_task_rq_fair`, kernel/sched/fair.c).
 //!
-//! Read in every version of [`rules`]: wakeups take the fast path ([`wake_affine`], then [`idle_sibling`]), fork and exec the slow
-//! one ([`idlest`]). Left out: energy-aware placement, asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as
-//! wakers, migration-disabled tasks.
+//! A file is named after the function it holds. Wakeups take the fast path ([`wake_affine`], then
+//! [`select_idle_sibling`]), fork and exec the slow one ([`sched_balance_find_dst_cpu`]). Left out: energy-aware placement,
+//! asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as wakers, migration-disabled tasks.
 
 mod find_idlest_group_by_load;
 pub(crate) mod idle_map;
@@ -11,105 +11,8 @@ mod sched_balance_find_dst_cpu;
 pub(crate) mod select_idle_cpu;
 mod select_idle_cpu_up_to_5_11;
 mod select_idle_sibling;
+mod select_rule;
+mod select_task_rq_fair;
+mod sis_budget;
 mod wake_affine;
 pub(crate) mod wake_wide;
-
-use schedlab_model::{CpuId, Nanos, TaskId};
-
-use crate::decision::STAYS;
-use crate::fair::class::FairClass;
-use crate::looked::Step;
-use crate::sched::types::{Tested, WakeKind};
-use crate::version::placement::RecentCpu;
-
-impl FairClass<'_> {
-    /// `select_task_rq_fair`.
-    pub(crate) fn select_task_rq_fair(
-        &mut self,
-        task: TaskId,
-        kind: WakeKind,
-        tested: &mut Tested,
-        now: Nanos,
-    ) -> (CpuId, &'static str) {
-        let found = match kind {
-            WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, tested, now),
-            WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, kind, tested),
-        };
-        if self.core.is_recording() {
-            self.drain_log();
-            let steps = tested.take_steps();
-            tested.looked = self.looks(&steps);
-        }
-        found
-    }
-
-    /// The wakeup half of `select_task_rq_fair`.
-    fn select_for_wakeup(
-        &mut self,
-        task: TaskId,
-        sync: bool,
-        tested: &mut Tested,
-        now: Nanos,
-    ) -> (CpuId, &'static str) {
-        let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
-        self.record_wakee(task, this, now);
-        let want_affine = self.wants_affine(task, this, tested);
-        // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
-        let (target, rule) = match self.core.domains.common_level(&self.core.topology, this, prev) {
-            Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level, tested),
-            _ => (prev, STAYS),
-        };
-        let found = self.select_idle_sibling(task, prev, target, tested, now);
-        if found.is_none() {
-            let which = if target == prev { "previous" } else { "target" };
-            tested.step(|| Step::of("select_idle_sibling", target, which, "no idle CPU found: taken"));
-        }
-        let found = found.unwrap_or((target, rule));
-        if want_affine && self.core.rules.recent_cpu == RecentCpu::WhereItWoke {
-            if let Some(waker) = self.core.curr(this) {
-                self.core.tasks[waker.index()].recent_used_cpu = this;
-            }
-        }
-        found
-    }
-
-    /// The fork and exec half of `select_task_rq_fair`: the highest domain of the searching CPU, downwards.
-    fn select_for_fork(&mut self, task: TaskId, kind: WakeKind, tested: &mut Tested) -> (CpuId, &'static str) {
-        let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
-        if self.core.domains.depth(this) == 0 {
-            return (prev, "no domain");
-        }
-        (self.sched_balance_find_dst_cpu(task, kind, (this, prev), tested), "idlest group")
-    }
-
-    /// `record_wakee` for whatever runs on the waking CPU, its idle task included.
-    fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) {
-        let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz));
-        let birth = self.core.tasks[task.index()].birth;
-        let waker = match self.core.curr(this) {
-            Some(curr) => &mut self.core.tasks[curr.index()].wakee,
-            None => &mut self.core.idle_wakees[this.index()],
-        };
-        wake_wide::record_wakee(waker, birth, jiffies, hz);
-    }
-
-    /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it.
-    fn wants_affine(&self, task: TaskId, this: CpuId, tested: &mut Tested) -> bool {
-        if !self.core.tasks[task.index()].allows(this) {
-            tested.step(|| Step::of("select_task_rq_fair", this, "waker's", "not allowed there: no candidate"));
-            return false;
-        }
-        let waker = match self.core.curr(this) {
-            Some(curr) => self.core.tasks[curr.index()].wakee.flips,
-            None => self.core.idle_wakees[this.index()].flips,
-        };
-        let wakee = self.core.tasks[task.index()].wakee.flips;
-        let llc_size = self.core.idle.llc(self.core.idle.llc_of(this)).cpus.len() as u32;
-        let wide = wake_wide::wake_wide(waker, wakee, llc_size);
-        if wide {
-            let numbers = [("waker's flips", i64::from(waker)), ("wakee's flips", i64::from(wakee))];
-            tested.step(|| Step::of("wake_wide", this, "waker's", "too many wakees: no candidate").with(numbers));
-        }
-        !wide
-    }
-}

@@ -11,7 +11,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::balance::sg_lb_stats::{GroupStats, GroupType};
 use crate::fair::class::FairClass;
-use crate::looked::Step;
+use crate::looked::{Role, Step};
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
@@ -63,8 +63,8 @@ impl FairClass<'_> {
         let (domain, function) = (self.core.domains.at(cpu, level), self.fair.config.version.names.idlest_group);
         let (local, count) = (self.core.domains.local_group(cpu, level), domain.groups.len());
         let step = |group: usize, answer| {
-            let which = if group == local { "own group" } else { "another group" };
-            Step::of(function, cpu, which, answer).about(&domain.groups[group].cpus)
+            let role = if group == local { Role::LocalGroup } else { Role::OtherGroup };
+            Step::of(function, cpu, role, answer).about(&domain.groups[group].cpus)
         };
         let chosen = found.unwrap_or(local);
         let others = (1..count).map(|offset| (local + offset) % count).filter(|group| *group != chosen);
@@ -165,7 +165,7 @@ impl FairClass<'_> {
             let idle = self.core.idle.is_idle(cpu);
             if !idle && self.choose_idle_cpu(task, cpu) {
                 let function = self.fair.config.version.names.idlest_group_cpu;
-                tested.step(|| Step::of(function, cpu, "its first", "nothing but SCHED_IDLE there: taken"));
+                tested.step(|| Step::of(function, cpu, Role::OfGroup, "nothing but SCHED_IDLE there: taken"));
                 return cpu;
             }
             if idle {
@@ -183,7 +183,7 @@ impl FairClass<'_> {
         let function = self.fair.config.version.names.idlest_group_cpu;
         let answer = if latest_idle.is_some() { "idle since last: taken" } else { "least load: taken" };
         let chosen = latest_idle.or(least_loaded).map_or(this, |(_, cpu)| cpu);
-        tested.step(|| Step::of(function, chosen, "its best", answer));
+        tested.step(|| Step::of(function, chosen, Role::OfGroup, answer));
         chosen
     }
 }

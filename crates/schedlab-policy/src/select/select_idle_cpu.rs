@@ -1,15 +1,18 @@
 //! The search of one last-level cache for an idle core or CPU (`select_idle_cpu`, `select_idle_core`,
 //! `select_idle_smt`, kernel/sched/fair.c 5.12 and later; identical in 6.1.192 to 7.2 without CPU clusters).
 //!
-//! One pass over (cache and affinity) from target + 1 (5.13: target), wrapping. With the idle-core hint: the first wholly idle core, else
-//! the first idle thread met on the way; no budget, and a failure clears the hint. Without: the first idle CPU among the
-//! first `budget` CPUs. Budget, SIS_UTIL: `nr_idle_scan` of the target's cache, 0 = give up at once even when the hint is
-//! set; SIS_PROP (off since 5.15): W * wake_avg_idle / avg_scan_cost - 1, at least 3. Left out: CPU clusters, core
-//! scheduling cookies, `vcpu_is_preempted`.
+//! One pass over (cache and affinity) from target + 1 (5.13: target), wrapping. With the idle-core hint: the first core
+//! that is idle as a whole, else the first idle thread found on the way; no budget, and a failure clears the hint. Without:
+//! the first idle CPU among the first `budget` CPUs ([`super::sis_budget`]). Left out: CPU clusters, core scheduling
+//! cookies, `vcpu_is_preempted`.
 
-use schedlab_model::{CpuId, Distance, Topology};
+use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 
 use super::idle_map::{IdleMap, LlcId};
+use super::select_rule::{SelectRule, Selected};
+use crate::fair::class::FairClass;
+use crate::features::Feature;
+use crate::looked::{Role, Step};
 use crate::sched::task::Task;
 use crate::sched::types::Tested;
 
@@ -38,15 +41,67 @@ impl VisitedCores {
     }
 }
 
-/// Who searches, around which CPU.
+/// The task that a CPU is searched for, and the CPU around which.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub task: &'a Task,
     pub target: CpuId,
-    /// The target itself is the first CPU looked at.
+    /// The target itself is tested first.
     pub from_target: bool,
     /// CPUs with nothing but SCHED_IDLE tasks do not count.
     pub idle_only: bool,
+}
+
+impl FairClass<'_> {
+    /// `select_idle_cpu`: an idle core if the cache's hint says that there is one, else an idle CPU within the budget.
+    pub(super) fn select_idle_cpu(
+        &mut self,
+        task: TaskId,
+        target: CpuId,
+        has_idle_core: bool,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> Option<Selected> {
+        let budget = self.scan_budget(target, has_idle_core, tested.from, now);
+        if self.fair.is_recording() {
+            self.explain_budget(task, target, budget, now);
+        }
+        let Some(budget) = budget else {
+            let (answer, numbers) = ("the cache is too busy: no search", [("nr_idle_scan", 0)]);
+            let step = || Step::of("select_idle_cpu", target, Role::Cache, answer);
+            tested.step(|| step().by(Feature::SisUtil).with(numbers));
+            return None;
+        };
+        let llc = self.core.idle.llc_of(target);
+        let idle_only = self.wants_idle_only(task);
+        let from_target = self.core.rules.search_from_target;
+        let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only };
+        if has_idle_core {
+            let map = (&mut self.core.idle, &*self.core.topology);
+            let found = scan_cores(map, &mut self.core.visited_cores, &search, tested);
+            let cpus = &self.core.idle.llc(llc).cpus;
+            tested.step(|| searched("select_idle_core", Role::Cache, found, cpus));
+            return found.map(|cpu| (cpu, SelectRule::IdleCore));
+        }
+        let before = tested.total();
+        let (found, finished) = scan_cpus((&self.core.idle, &self.core.topology), &search, budget, tested);
+        let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
+        tested.step(|| {
+            let numbers = [("tested", count.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
+            searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers)
+        });
+        if finished && self.fair.config.has(Feature::SisProp) {
+            self.account_scan(tested.from, tested.total() - before);
+        }
+        found.map(|cpu| (cpu, SelectRule::IdleCpu))
+    }
+
+    /// A search for this task around a target.
+    pub(super) fn search(&self, task: TaskId, target: CpuId) -> Search<'_> {
+        let idle_only = self.wants_idle_only(task);
+        let from_target = self.core.rules.search_from_target;
+        Search { task: &self.core.tasks[task.index()], target, from_target, idle_only }
+    }
 }
 
 impl Search<'_> {
@@ -83,7 +138,7 @@ pub(crate) fn select_idle_smt(
     None
 }
 
-/// `select_idle_cpu` with the hint set: an idle core, else the first usable thread seen. Clears the hint on failure.
+/// With the hint set: an idle core, else the first usable thread found on the way. Clears the hint on failure.
 pub(crate) fn scan_cores(
     (map, topology): (&mut IdleMap, &Topology),
     visited: &mut VisitedCores,
@@ -109,7 +164,7 @@ pub(crate) fn scan_cores(
     thread
 }
 
-/// `select_idle_core`: whether every thread of the core is idle; remembers the first usable thread the task may use.
+/// `select_idle_core`: whether every thread of the core is idle; remembers the first usable thread that the task may use.
 fn select_idle_core(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
@@ -139,8 +194,8 @@ fn select_idle_core(
     idle
 }
 
-/// `select_idle_cpu` without the hint: the first usable CPU among the first `budget`. The flag says whether the search
-/// ended without exhausting the budget.
+/// Without the hint: the first usable CPU among the first `budget`. The flag says whether the search ended within the
+/// budget.
 pub(crate) fn scan_cpus(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
@@ -209,6 +264,15 @@ fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize
         }
     }
     tested.add_many(Distance::Llc, count as u32 - near);
+}
+
+/// The step of a search among CPUs.
+#[cold]
+pub(super) fn searched(function: &'static str, role: Role, found: Option<CpuId>, cpus: &[CpuId]) -> Step {
+    match found {
+        Some(cpu) => Step::of(function, cpu, role, "idle: taken"),
+        None => Step::of(function, CpuId(0), role, "none idle").about(cpus),
+    }
 }
 
 #[cfg(test)]

@@ -7,14 +7,15 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::select_idle_sibling::searched;
+use super::select_idle_cpu::searched;
+use super::select_rule::{SelectRule, Selected};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::looked::Step;
+use crate::looked::{Role, Step};
 use crate::sched::types::Tested;
 
 impl FairClass<'_> {
-    /// What follows the CPU used recently in `select_idle_sibling`.
+    /// The rest of `select_idle_sibling`, after the CPU used recently.
     pub(super) fn search_in_passes(
         &mut self,
         task: TaskId,
@@ -22,7 +23,7 @@ impl FairClass<'_> {
         stops_early: bool,
         tested: &mut Tested,
         now: Nanos,
-    ) -> Option<(CpuId, &'static str)> {
+    ) -> Option<Selected> {
         if self.core.idle.llc(self.core.idle.llc_of(target)).cpus.len() == 1 {
             return None;
         }
@@ -31,10 +32,10 @@ impl FairClass<'_> {
         let found = self.select_idle_core_up_to_5_11(task, target, stops_early, tested);
         if hinted {
             let cpus = &self.core.idle.llc(llc).cpus;
-            tested.step(|| searched("select_idle_core", "the cache", found, cpus));
+            tested.step(|| searched("select_idle_core", Role::Cache, found, cpus));
         }
         if let Some(cpu) = found {
-            return Some((cpu, "idle core search"));
+            return Some((cpu, SelectRule::IdleCore));
         }
         let budget = self.pass_budget(target, tested.from, now);
         if self.fair.is_recording() {
@@ -47,25 +48,25 @@ impl FairClass<'_> {
         tested.step(|| match budget {
             None => {
                 let answer = "was idle for too short a time: no search";
-                Step::of("select_idle_cpu", target, "the cache", answer).by(Feature::SisAvgCpu)
+                Step::of("select_idle_cpu", target, Role::Cache, answer).by(Feature::SisAvgCpu)
             }
             Some(budget) => {
                 let numbers = [("tested", looked_at.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
-                searched("select_idle_cpu", "the cache", found, cpus).with(numbers)
+                searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers)
             }
         });
         if let Some(cpu) = found {
-            return Some((cpu, "idle CPU search"));
+            return Some((cpu, SelectRule::IdleCpu));
         }
         let found = self.select_idle_smt_up_to_5_11(task, target, tested);
         if self.core.idle.smt_active() {
             let siblings = self.core.idle.threads(target);
-            tested.step(|| searched("select_idle_smt", "siblings", found, siblings));
+            tested.step(|| searched("select_idle_smt", Role::Siblings, found, siblings));
         }
-        found.map(|cpu| (cpu, "sibling of target idle"))
+        found.map(|cpu| (cpu, SelectRule::SiblingOfTarget))
     }
 
-    /// `select_idle_core`.
+    /// Up to 5.11 `select_idle_core`.
     fn select_idle_core_up_to_5_11(
         &mut self,
         task: TaskId,
@@ -111,7 +112,7 @@ impl FairClass<'_> {
         Some(if limited { self.sis_prop_budget(target, this, now) } else { u32::MAX })
     }
 
-    /// `select_idle_cpu`. Whoever runs out of budget does not remember what the search cost.
+    /// Up to 5.11 `select_idle_cpu`. The cost of a search that exhausts its budget is not recorded.
     fn select_idle_cpu_up_to_5_11(
         &mut self,
         task: TaskId,
@@ -146,7 +147,7 @@ impl FairClass<'_> {
         found
     }
 
-    /// `select_idle_smt`.
+    /// Up to 5.11 `select_idle_smt`.
     fn select_idle_smt_up_to_5_11(&self, task: TaskId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
         if !self.core.idle.smt_active() {
             return None;

@@ -1,14 +1,16 @@
 //! Whether a wakee is pulled to the waker's CPU or stays near its own (`wake_affine`, kernel/sched/fair.c, 5.2 to 7.2).
 //!
 //! By idleness: this idle and sharing cache: prev if idle, else this; sync and the waker alone on its CPU: this; prev
-//! idle: prev (5.11 and later). Else by weight: this iff (load(this) [- waker if sync] + w) * 100 < (load(prev) - w) * (100 + (pct-100)/2)
-//! [+ 1 if sync], each side times the other CPU's capacity.
+//! idle: prev (5.11 and later). Else by weight: this iff
+//! `(load(this) [- waker if sync] + w) * 100 < (load(prev) - w) * (100 + (pct-100)/2) [+ 1 if sync]`, each side times the
+//! other CPU's capacity.
 
 use schedlab_model::{CpuId, TaskId};
 
+use super::select_rule::{SelectRule, Selected};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::looked::Step;
+use crate::looked::{Role, Step};
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Tested;
 
@@ -21,11 +23,11 @@ impl FairClass<'_> {
         sync: bool,
         level: usize,
         tested: &mut Tested,
-    ) -> (CpuId, &'static str) {
+    ) -> Selected {
         if self.fair.config.has(Feature::WaIdle) {
             if let Some((cpu, rule, answer)) = self.wake_affine_idle(this, prev, sync) {
-                let which = if cpu == prev { "previous" } else { "waker's" };
-                tested.step(|| Step::of("wake_affine_idle", cpu, which, answer).by(Feature::WaIdle));
+                let role = if cpu == prev { Role::Previous } else { Role::Waker };
+                tested.step(|| Step::of("wake_affine_idle", cpu, role, answer).by(Feature::WaIdle));
                 return (cpu, rule);
             }
         }
@@ -38,26 +40,26 @@ impl FairClass<'_> {
             let scale = bias * CAPACITY_SCALE as i64;
             tested.step(|| weighed((this, prev), lighter, loads, scale));
             if lighter {
-                return (this, "wake_affine: lighter");
+                return (this, SelectRule::Lighter);
             }
         }
-        (prev, "wake_affine: prev")
+        (prev, SelectRule::NotLighter)
     }
 
     /// The target, the rule, and the answer in words.
-    fn wake_affine_idle(&self, this: CpuId, prev: CpuId, sync: bool) -> Option<(CpuId, &'static str, &'static str)> {
+    fn wake_affine_idle(&self, this: CpuId, prev: CpuId, sync: bool) -> Option<(CpuId, SelectRule, &'static str)> {
         let share = self.core.topology.share_llc(this, prev);
         if share && self.core.available_idle(this) {
             return Some(match self.core.available_idle(prev) {
-                true => (prev, "wake_affine: both idle", "idle as the waker's: target"),
-                false => (this, "wake_affine: this idle", "idle: target"),
+                true => (prev, SelectRule::BothIdle, "idle as the waker's: target"),
+                false => (this, SelectRule::ThisIdle, "idle: target"),
             });
         }
         if sync && self.nr_undelayed(this) == 1 {
-            return Some((this, "wake_affine: sync", "its only task is about to sleep: target"));
+            return Some((this, SelectRule::Sync, "its only task is about to sleep: target"));
         }
         let prev_idle = self.core.rules.affine_prev_idle && self.core.available_idle(prev);
-        prev_idle.then_some((prev, "wake_affine: prev idle", "idle: target"))
+        prev_idle.then_some((prev, SelectRule::PrevIdleAffine, "idle: target"))
     }
 
     /// `nr_running`, without delayed tasks where the version discounts them.
@@ -94,18 +96,18 @@ impl FairClass<'_> {
     }
 }
 
-/// The step of `wake_affine_weight`; loads are told per `scale`, by which WA_BIAS and capacities multiplied them.
+/// The step of `wake_affine_weight`; loads are divided by `scale`, by which WA_BIAS and capacities multiplied them.
 #[cold]
 fn weighed((this, prev): (CpuId, CpuId), lighter: bool, [here, there]: [i64; 2], scale: i64) -> Step {
     let (function, feature) = ("wake_affine_weight", Feature::WaWeight);
     match lighter {
         true if here == i64::MIN => {
-            Step::of(function, this, "waker's", "all its load is the waker's, about to sleep: target").by(feature)
+            Step::of(function, this, Role::Waker, "all its load is the waker's, about to sleep: target").by(feature)
         }
         _ => {
-            let (cpu, which) = if lighter { (this, "waker's") } else { (prev, "previous") };
+            let (cpu, role) = if lighter { (this, Role::Waker) } else { (prev, Role::Previous) };
             let answer = if lighter { "lighter: target" } else { "not heavier: target" };
-            Step::of(function, cpu, which, answer)
+            Step::of(function, cpu, role, answer)
                 .by(feature)
                 .with([("waker's", here / scale), ("previous", there / scale)])
         }

@@ -1,0 +1,67 @@
+//! Why a CPU was selected.
+
+use schedlab_model::CpuId;
+
+use crate::features::Feature;
+
+/// The step of a selection that decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SelectRule {
+    // `select_task_rq_fair`.
+    Previous,
+    NoDomain,
+    IdlestGroup,
+    // `wake_affine`.
+    BothIdle,
+    ThisIdle,
+    Sync,
+    PrevIdleAffine,
+    Lighter,
+    NotLighter,
+    // `select_idle_sibling`.
+    TargetIdle,
+    PrevIdle,
+    RecentlyUsedIdle,
+    SiblingOfPrev,
+    SiblingOfTarget,
+    IdleCore,
+    IdleCpu,
+}
+
+/// A CPU and the rule that selected it.
+pub(crate) type Selected = (CpuId, SelectRule);
+
+impl SelectRule {
+    /// The rule as records show it.
+    pub fn text(self) -> &'static str {
+        match self {
+            SelectRule::Previous => crate::decision::STAYS,
+            SelectRule::NoDomain => "no domain",
+            SelectRule::IdlestGroup => "idlest group",
+            SelectRule::BothIdle => "wake_affine: both idle",
+            SelectRule::ThisIdle => "wake_affine: this idle",
+            SelectRule::Sync => "wake_affine: sync",
+            SelectRule::PrevIdleAffine => "wake_affine: prev idle",
+            SelectRule::Lighter => "wake_affine: lighter",
+            SelectRule::NotLighter => "wake_affine: prev",
+            SelectRule::TargetIdle => "target idle",
+            SelectRule::PrevIdle => "prev idle",
+            SelectRule::RecentlyUsedIdle => "recently used idle",
+            SelectRule::SiblingOfPrev => "sibling of prev idle",
+            SelectRule::SiblingOfTarget => "sibling of target idle",
+            SelectRule::IdleCore => "idle core search",
+            SelectRule::IdleCpu => "idle CPU search",
+        }
+    }
+
+    /// The feature by which `wake_affine` decided.
+    pub fn feature(self) -> Option<Feature> {
+        match self {
+            SelectRule::Lighter | SelectRule::NotLighter => Some(Feature::WaWeight),
+            SelectRule::BothIdle | SelectRule::ThisIdle | SelectRule::Sync | SelectRule::PrevIdleAffine => {
+                Some(Feature::WaIdle)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The CPU for a task that wakes, forks or execs (`select_task_rq_fair`, kernel/sched/fair.c).
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use super::select_rule::{SelectRule, Selected};
+use super::wake_wide;
+use crate::fair::class::FairClass;
+use crate::looked::{Role, Step};
+use crate::sched::types::{Tested, WakeKind};
+use crate::version::placement::RecentCpu;
+
+impl FairClass<'_> {
+    /// `select_task_rq_fair`.
+    pub(crate) fn select_task_rq_fair(
+        &mut self,
+        task: TaskId,
+        kind: WakeKind,
+        tested: &mut Tested,
+        now: Nanos,
+    ) -> (CpuId, &'static str) {
+        let (cpu, rule) = match kind {
+            WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, tested, now),
+            WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, kind, tested),
+        };
+        if self.core.is_recording() {
+            self.drain_log();
+            let steps = tested.take_steps();
+            tested.looked = self.looks(&steps);
+            tested.feature = rule.feature();
+        }
+        (cpu, rule.text())
+    }
+
+    /// The wakeup half of `select_task_rq_fair`.
+    fn select_for_wakeup(&mut self, task: TaskId, sync: bool, tested: &mut Tested, now: Nanos) -> Selected {
+        let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
+        self.record_wakee(task, this, now);
+        let want_affine = self.wants_affine(task, this, tested);
+        // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
+        let (target, rule) = match self.core.domains.common_level(&self.core.topology, this, prev) {
+            Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level, tested),
+            _ => (prev, SelectRule::Previous),
+        };
+        let found = self.select_idle_sibling(task, prev, target, tested, now);
+        if found.is_none() {
+            let role = if target == prev { Role::Previous } else { Role::Target };
+            tested.step(|| Step::of("select_idle_sibling", target, role, "no idle CPU found: taken"));
+        }
+        let found = found.unwrap_or((target, rule));
+        if want_affine && self.core.rules.recent_cpu == RecentCpu::WhereItWoke {
+            if let Some(waker) = self.core.curr(this) {
+                self.core.tasks[waker.index()].recent_used_cpu = this;
+            }
+        }
+        found
+    }
+
+    /// The fork and exec half of `select_task_rq_fair`: the highest domain of the searching CPU, downwards.
+    fn select_for_fork(&mut self, task: TaskId, kind: WakeKind, tested: &mut Tested) -> Selected {
+        let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
+        if self.core.domains.depth(this) == 0 {
+            return (prev, SelectRule::NoDomain);
+        }
+        (self.sched_balance_find_dst_cpu(task, kind, (this, prev), tested), SelectRule::IdlestGroup)
+    }
+
+    /// `record_wakee` for the task that runs on the waking CPU, which may be its idle task.
+    fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) {
+        let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz));
+        let birth = self.core.tasks[task.index()].birth;
+        let waker = match self.core.curr(this) {
+            Some(curr) => &mut self.core.tasks[curr.index()].wakee,
+            None => &mut self.core.idle_wakees[this.index()],
+        };
+        wake_wide::record_wakee(waker, birth, jiffies, hz);
+    }
+
+    /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it.
+    fn wants_affine(&self, task: TaskId, this: CpuId, tested: &mut Tested) -> bool {
+        if !self.core.tasks[task.index()].allows(this) {
+            tested.step(|| Step::of("select_task_rq_fair", this, Role::Waker, "not allowed there: no candidate"));
+            return false;
+        }
+        let waker = match self.core.curr(this) {
+            Some(curr) => self.core.tasks[curr.index()].wakee.flips,
+            None => self.core.idle_wakees[this.index()].flips,
+        };
+        let wakee = self.core.tasks[task.index()].wakee.flips;
+        let llc_size = self.core.idle.llc(self.core.idle.llc_of(this)).cpus.len() as u32;
+        let wide = wake_wide::wake_wide(waker, wakee, llc_size);
+        if wide {
+            let numbers = [("waker's flips", i64::from(waker)), ("wakee's flips", i64::from(wakee))];
+            tested.step(|| Step::of("wake_wide", this, Role::Waker, "too many wakees: no candidate").with(numbers));
+        }
+        !wide
+    }
+}
