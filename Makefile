@@ -4,7 +4,7 @@ PYTHON ?= python3
 SCENARIO ?= scenarios/eevdf-vs-cfs.toml
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
-RUST := $(shell find crates -name '*.rs' -o -name '*.toml') $(wildcard machines/*.toml) Cargo.toml Cargo.lock
+RUST := $(shell find crates -name '*.rs' -o -name '*.toml') $(wildcard machines/*.toml studies/*) Cargo.toml Cargo.lock
 PAGE := out/$(basename $(notdir $(SCENARIO))).html
 
 AGENT := python/schedlab/schedlab-agent

@@ -6,14 +6,18 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from schedlab import documents
 from schedlab.errors import ArmError, Cancelled, InputError, RunError, ScenarioError, SchedlabError
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
-KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics")
+if TYPE_CHECKING:
+    from schedlab.studies.study import Study
+
+KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
 ARMS = {"sim": "simulated", "host": "measured", "vm": "measured in QEMU"}
 """The arms, and the word that goes with every figure of each."""
 
@@ -41,6 +45,30 @@ class Engine:
         with self._translated():
             handle = self._native.loads(text, name)
             return _scenario(handle)
+
+    def load_study(self, name: str, *, short: bool = False, units: int | None = None) -> Study:
+        """Read and validate a study by its id or path, with the scenarios of its cases."""
+        from schedlab.studies.study import Study
+
+        with self._translated():
+            study = self._native.load_study(name, short, units)
+
+        def scenario(number: int) -> Scenario:
+            handle = study.scenario(number)
+            return Scenario.from_description(json.loads(handle.describe()), handle)
+
+        return Study.from_description(json.loads(study.describe()), scenario)
+
+    @property
+    def version(self) -> str:
+        """The engine's name and version."""
+        return str(self._native.ENGINE)
+
+    def build(self) -> str:
+        """What tells this build of the engine from any other, so that runs of another are not taken for its own."""
+        import hashlib
+
+        return hashlib.sha256(Path(self._native.__file__).read_bytes()).hexdigest()
 
     def run(
         self,

@@ -65,22 +65,22 @@ class Result:
 class Store:
     """A result directory that is being written: `manifest.json` once, then a line per run.
 
-    A directory without a kept run is not a result yet: a start that failed or was killed can be repeated.
+    A directory without a kept run is not a result yet: a start that failed or was killed can be repeated. A comparison that
+    is resumed can ask for other seeds than before: it keeps the runs that it has and adds the rest.
     """
 
     def __init__(self, path: Path, manifest: Mapping[str, Any], *, resume: bool = False) -> None:
         self.path = path
         self.finished: list[Run] = []
         """With `resume`, the runs that an earlier process finished."""
-        text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lines = files.append(path / "results.jsonl")
             try:
                 _claim(self._lines.fileno(), path, resume)
                 if resume and (path / "manifest.json").exists():
-                    self.finished = _finished(path, manifest)
-                    return
+                    self.finished, manifest = _finished(path, manifest)
+                text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
                 files.replace(path / "manifest.json", text, sync=True)
             except BaseException:
                 self._lines.close()
@@ -109,11 +109,14 @@ def _flush(stream: IO[str]) -> None:
     os.fsync(stream.fileno())
 
 
-def _finished(path: Path, manifest: Mapping[str, Any]) -> list[Run]:
-    """The runs of an interrupted comparison, if it is the same one; a torn last line is cut off."""
+def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mapping[str, Any]]:
+    """The runs of an interrupted comparison, if it is the same one, and the manifest with the seeds of both.
+
+    A torn last line is cut off.
+    """
     before = _manifest(path / "manifest.json")
     for key in ("scenario", "arm"):
-        if before.get(key) != json.loads(json.dumps(manifest[key])):
+        if _without_seeds(before.get(key)) != _without_seeds(json.loads(json.dumps(manifest[key]))):
             raise InputError(
                 f"{path} holds a result of another {key}, which cannot be resumed",
                 hint="choose another directory with --out",
@@ -122,7 +125,15 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> list[Run]:
     lines = path / "results.jsonl"
     whole = lines.read_bytes().rpartition(b"\n")
     os.truncate(lines, len(whole[0]) + len(whole[1]))
-    return [outcome for outcome in _outcomes(lines, scenario, before["seeds"]) if isinstance(outcome, Run)]
+    wanted, kept = manifest["seeds"], _outcomes(lines, scenario, before["seeds"])
+    seeds = [*before["seeds"], *(seed for seed in wanted if seed not in before["seeds"])]
+    both = {**manifest, "seeds": seeds, "scenario": {**manifest["scenario"], "seeds": seeds}}
+    return [one for one in kept if isinstance(one, Run) and one.seed in wanted], both
+
+
+def _without_seeds(value: Any) -> Any:
+    """A scenario but for its seeds."""
+    return {k: v for k, v in value.items() if k != "seeds"} if isinstance(value, dict) else value
 
 
 def _claim(lines: int, path: Path, resume: bool = False) -> None:

@@ -8,6 +8,7 @@ mod explain;
 mod replay;
 mod run;
 mod scenario;
+mod study;
 mod traces;
 
 use pyo3::prelude::*;
@@ -22,6 +23,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::listing, module)?)?;
+    module.add_class::<study::Study>()?;
+    module.add_function(wrap_pyfunction!(study::load_study, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(ablate::ablation, module)?)?;
     module.add_function(wrap_pyfunction!(ablate::run_hybrid, module)?)?;

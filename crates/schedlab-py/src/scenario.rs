@@ -42,7 +42,7 @@ fn made(py: Python<'_>, name: &str, read: impl FnOnce() -> Read + Send) -> PyRes
     }
 }
 
-/// What exists: `machines`, `kernels`, `features`, `workloads` or `knobs`, as a JSON list of objects.
+/// What exists: `machines`, `kernels`, `features`, `workloads`, `knobs` or `studies`, as a JSON list of objects.
 #[pyfunction]
 #[pyo3(signature = (kind, kernel=None))]
 pub fn listing(py: Python<'_>, kind: &str, kernel: Option<&str>) -> PyResult<String> {

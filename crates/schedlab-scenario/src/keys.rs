@@ -30,7 +30,7 @@ impl Section {
     }
 }
 
-const fn key(name: &'static str, form: &'static str, default: &'static str, help: &'static str) -> Key {
+pub(crate) const fn key(name: &'static str, form: &'static str, default: &'static str, help: &'static str) -> Key {
     Key { name, form, default, help }
 }
 

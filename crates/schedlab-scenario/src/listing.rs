@@ -1,4 +1,4 @@
-//! What exists: machines, kernels, features, knobs, metrics, workloads; one JSON object with an id and a summary each.
+//! What exists: machines, kernels, features, knobs, metrics, workloads, studies; one JSON object with an id and a summary each.
 
 use schedlab_metrics::{sched_metrics, SchedMetric};
 use schedlab_policy::{Feature, FeatureInfo, KernelConfig, Knob, KnobInfo, KnobUnit, RuleView, Version};
@@ -9,10 +9,11 @@ use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
 use crate::machine::{preset, preset_ids, HOST};
 use crate::option_default::option_default;
+use crate::study;
 use crate::units::show_duration;
 use schedlab_model::suggest;
 
-const KINDS: [&str; 6] = ["machines", "kernels", "features", "workloads", "knobs", "metrics"];
+const KINDS: [&str; 7] = ["machines", "kernels", "features", "workloads", "knobs", "metrics", "studies"];
 
 /// The list of a kind, as a JSON array; `kernel` narrows features and knobs to those of one version.
 pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
@@ -28,6 +29,7 @@ pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
         "kernels" => versions.iter().map(|version| self::kernel(version)).collect::<Vec<_>>().into(),
         "features" => Feature::all().iter().filter_map(|info| feature(info, &versions)).collect(),
         "knobs" => Knob::all().iter().filter_map(|info| knob(info, &versions)).collect(),
+        "studies" => study::listing()?,
         "workloads" => catalogue::all().iter().map(|entry| workload(entry)).collect(),
         "metrics" => sched_metrics().iter().map(metric).collect(),
         other => {

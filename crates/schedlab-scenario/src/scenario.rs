@@ -143,24 +143,27 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
             .expected("a scenario; docs/scenario.md has all of its keys"));
     }
     let document = text.parse()?;
-    let root = Table::root(&text, &document);
-    let root = root.only(&SCENARIO)?;
-    let machine = Arc::new(machine_of(&root, dir, overrides)?);
+    of_root(&Table::root(&text, &document).only(&SCENARIO)?, file, stem, dir, overrides)
+}
+
+/// The scenario that a table describes.
+pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, overrides: &Overrides) -> Result<Scenario> {
+    let machine = Arc::new(machine_of(root, dir, overrides)?);
     let nr_cpus = machine.topology.nr_cpus();
-    let drafts = workloads(&root, dir, nr_cpus)?;
+    let drafts = workloads(root, dir, nr_cpus)?;
     let names: Vec<&str> = drafts.iter().map(|draft| draft.workload.name.as_str()).collect();
     // rt-app makes the groups its file names.
     let made = drafts.iter().filter(|draft| draft.table.get("rt-app").is_some());
     let made = made.flat_map(|draft| draft.workload.cgroups.iter().filter(|path| *path != "/").cloned()).collect();
-    let cgroups = cgroup::read(tables(&root, "cgroup")?, made)?;
-    let mut variants = variants(&root, &machine, &names, &cgroups)?;
+    let cgroups = cgroup::read(tables(root, "cgroup")?, made)?;
+    let mut variants = variants(root, &machine, &names, &cgroups)?;
     let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus))?;
-    let (duration, warmup) = times(&root, overrides)?;
+    let (duration, warmup) = times(root, overrides)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
-    let metrics = metric::read(&tables(&root, "metric")?, &mut plain, &limited)?;
+    let metrics = metric::read(&tables(root, "metric")?, &mut plain, &limited)?;
     let variant_names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-    let arm = arm::read(&root, dir, duration, &variant_names)?;
+    let arm = arm::read(root, dir, duration, &variant_names)?;
     let string = |key: &str| root.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
     Ok(Scenario {
         name: string("name")?.unwrap_or_else(|| stem.to_owned()),
@@ -172,7 +175,7 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
             (None, Some(value)) => value.boolean()?,
             (given, _) => given.unwrap_or(true),
         },
-        seeds: seeds(&root, overrides)?,
+        seeds: seeds(root, overrides)?,
         metrics,
         arm,
         programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
@@ -213,7 +216,7 @@ fn own_machine(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machin
 }
 
 /// The tables of an array of tables, empty when there is none.
-fn tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
+pub(crate) fn tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
     let Some(value) = root.get(key) else { return Ok(Vec::new()) };
     let form = format!("[[{key}]] tables");
     let items = value.array(&form)?;

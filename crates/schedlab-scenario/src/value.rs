@@ -37,6 +37,11 @@ impl<'a> Table<'a> {
         Table { text, key: String::new(), span: 0..0, table: document.get_ref() }
     }
 
+    /// The table as it was parsed.
+    pub fn raw(&self) -> &'a DeTable<'a> {
+        self.table
+    }
+
     /// Refuses keys that the section does not list.
     pub fn only(self, section: &Section) -> Result<Self> {
         self.only_these(&section.names(), section.name)
@@ -97,9 +102,19 @@ impl<'a> Table<'a> {
     pub fn line(&self) -> u32 {
         self.text.line(&self.span)
     }
+
+    /// Where it starts in the text.
+    pub fn start(&self) -> usize {
+        self.span.start
+    }
 }
 
 impl<'a> Value<'a> {
+    /// The value as it was parsed.
+    pub fn raw(&self) -> Spanned<DeValue<'a>> {
+        Spanned::new(self.span.clone(), self.value.clone())
+    }
+
     /// An error at this value.
     pub fn error(&self, message: impl Into<String>) -> Box<ScenarioError> {
         self.text.error(self.span.start, &self.key, message)

@@ -62,7 +62,17 @@ fn the_pages_examples_load() {
 #[test]
 fn every_machine_is_on_the_page() {
     let page = std::fs::read_to_string(page_file()).unwrap();
-    for id in ["rpi4", "laptop-8", "xeon-2s28c-smt2", "power9-176", "power10-480", "host"] {
+    let ids = [
+        "rpi4",
+        "laptop-8",
+        "xeon-2s16c-smt2",
+        "xeon-2s28c-smt2",
+        "power9-176",
+        "xeon-2s56c-smt2",
+        "power10-480",
+        "host",
+    ];
+    for id in ids {
         assert!(preset(id).is_some() && page.contains(&format!("| `{id}` |")), "{id}");
     }
 }

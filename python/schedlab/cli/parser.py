@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NoReturn
 
 STYLES = ("table", "mmtests", "benchstat", "ministat")
-KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics")
+KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
 GATES = ("worse", "undecided", "better", "changed", "equivalent")
+REASONS = ("none", "explain", "ablate")
 MOST_SEEDS = 10_000
 MOST_JOBS = 4096
 
@@ -72,6 +73,14 @@ class Options(argparse.Namespace):
     task: str | None
     at: int | None
     metric: str | None
+    studies: list[str]
+    short: bool
+    units: int | None
+    time: int | None
+    reasons: str
+    page: Path | None
+    record: str | None
+    list: bool
 
 
 class Parser(argparse.ArgumentParser):
@@ -127,6 +136,7 @@ def build_parser() -> Parser:
     _doctor(commands)
     _calibrate(commands)
     _validate(commands)
+    _reproduce(commands)
     return parser
 
 
@@ -285,6 +295,28 @@ def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
     _common(p)
 
 
+def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "reproduce", "simulate published studies and show how far they agree with what was published")
+    p.add_argument("studies", nargs="*", metavar="STUDY|all", help="studies by name, or study files; `all` is every one")
+    p.add_argument("--list", action="store_true", help="list the studies and exit")
+    p.add_argument("--units", type=_units, metavar="N", help="runs per variant (default: 6)")
+    p.add_argument("--short", action="store_true", help="the short form, which shows that a study runs and nothing else")
+    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument("--time", type=_positive, metavar="MIN", help="begin nothing that would not end within this time")
+    p.add_argument(
+        "--reasons",
+        choices=REASONS,
+        default="explain",
+        help="look for the reason of rows that disagree: not at all, by explain (default), or by ablate as well",
+    )
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row as JSON; - is stdout, alone")
+    p.add_argument("--page", type=Path, metavar="FILE", help="write a Markdown page")
+    p.add_argument("--record", metavar="NAME", help="add the scores to docs/studies/history.json under this name")
+    p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/studies)")
+    p.set_defaults(html=None)
+    _common(p)
+
+
 def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:
     return commands.add_parser(
         name,
@@ -322,6 +354,10 @@ def _common(p: Parser) -> None:
 
 def _jobs(text: str) -> int:
     return _whole(text, 1, MOST_JOBS)
+
+
+def _units(text: str) -> int:
+    return _whole(text, 1, MOST_SEEDS)
 
 
 def _positive(text: str) -> int:

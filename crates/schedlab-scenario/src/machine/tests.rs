@@ -7,8 +7,10 @@ fn every_preset_loads_and_names_its_sources() {
     let sizes = [
         ("rpi4", 4, 4),
         ("laptop-8", 8, 8),
+        ("xeon-2s16c-smt2", 64, 32),
         ("xeon-2s28c-smt2", 112, 56),
         ("power9-176", 176, 8),
+        ("xeon-2s56c-smt2", 224, 112),
         ("power10-480", 480, 4),
     ];
     assert_eq!(preset_ids(), sizes.map(|size| size.0));

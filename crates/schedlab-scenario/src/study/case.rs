@@ -1,0 +1,255 @@
+//! One case of an experiment: the scenario made of the study's machine, variants and conditions and of its own options.
+
+use std::sync::Arc;
+
+use serde_json::{json, Value as Json};
+use toml::de::{DeArray, DeString, DeTable, DeValue};
+use toml::Spanned;
+
+use super::keys::{CASE, STUDY_VARIANT};
+use super::parts::{string, Condition, Experiment};
+use super::Context;
+use crate::describe::{better_name, unit_name};
+use crate::error::{Result, ScenarioError};
+use crate::scenario::{of_root, tables, Scenario};
+use crate::value::{Table, Value};
+
+/// The cases of an experiment, then those of its alternatives, as JSON; their scenarios go to `scenarios`.
+pub(super) fn cases<'a>(
+    context: &Context<'a>,
+    experiment: &Experiment<'a>,
+    scenarios: &mut Vec<Arc<Scenario>>,
+) -> Result<Vec<Json>> {
+    let mut own: Vec<Option<Table>> = Vec::new();
+    for table in tables(&experiment.table, "case")? {
+        own.push(Some(table.only(&CASE)?));
+    }
+    if own.is_empty() {
+        own.push(None);
+    }
+    if context.short {
+        let most = experiment.short.as_ref().and_then(|short| short.get("cases"));
+        own.truncate(most.map_or(Ok(1), |value| value.integer(1..=1000))? as usize);
+    }
+    let alternatives =
+        context.conditions.iter().filter(|condition| !context.short && condition.has_alternative(experiment.name));
+    let mut found = Vec::new();
+    for alternative in std::iter::once(None).chain(alternatives.map(Some)) {
+        for table in &own {
+            let case = Case { context, experiment, table: table.as_ref(), alternative };
+            if let Some(json) = case.describe(scenarios)? {
+                found.push(json);
+            }
+        }
+    }
+    Ok(found)
+}
+
+struct Case<'c, 'a> {
+    context: &'c Context<'a>,
+    experiment: &'c Experiment<'a>,
+    table: Option<&'c Table<'a>>,
+    alternative: Option<&'c Condition<'a>>,
+}
+
+impl<'a> Case<'_, 'a> {
+    /// It as JSON, with its scenario unless something is missing; an alternative of what is missing is nothing.
+    fn describe(&self, scenarios: &mut Vec<Arc<Scenario>>) -> Result<Option<Json>> {
+        let missing = self.missing()?;
+        if missing.is_some() && self.alternative.is_some() {
+            return Ok(None);
+        }
+        let mut metrics = Vec::new();
+        let mut number = None;
+        if missing.is_none() {
+            let scenario = self.scenario()?;
+            metrics = self.metrics(&scenario)?;
+            number = Some(scenarios.len());
+            scenarios.push(Arc::new(scenario));
+        } else {
+            metrics.extend(self.experiment.metrics.iter().map(|(published, _)| json!({ "published": published })));
+        }
+        Ok(Some(json!({
+            "experiment": self.experiment.name,
+            "workload": self.own("workload")?.unwrap_or_default(),
+            "case": self.own("case")?.unwrap_or_default(),
+            "alternative": self.alternative.map(|condition| condition.what),
+            "missing": missing,
+            "metrics": metrics,
+            "scenario": number,
+        })))
+    }
+
+    fn own(&self, key: &str) -> Result<Option<String>> {
+        self.table.map_or(Ok(None), |table| string(table, key))
+    }
+
+    /// What keeps it from being simulated at all: its own lack, the experiment's, or that of the baseline.
+    fn missing(&self) -> Result<Option<String>> {
+        let baseline = &self.context.variants[self.experiment.variants[0]];
+        Ok(match (&self.experiment.missing, self.own("missing")?) {
+            (Some(experiment), _) => Some(experiment.clone()),
+            (None, Some(own)) => Some(own),
+            (None, None) => baseline.missing.clone(),
+        })
+    }
+
+    fn scenario(&self) -> Result<Scenario> {
+        let context = self.context;
+        let parts = [
+            self.experiment.name.to_owned(),
+            self.own("workload")?.unwrap_or_default(),
+            self.own("case")?.unwrap_or_default(),
+        ];
+        let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let document = Spanned::new(0..0, self.document()?);
+        let root = Table::root(context.text, &document);
+        let name = format!("{}: {}", context.name, parts.join(", "));
+        of_root(&root, context.text.name, &name, context.dir, &context.overrides)
+    }
+
+    /// The scenario as a document, every part of it at its place in the study file.
+    fn document(&self) -> Result<DeTable<'a>> {
+        let mut root = DeTable::new();
+        for key in ["duration", "warmup"] {
+            let short = self.short().and_then(|short| short.get(key));
+            if let Some(value) = short.or_else(|| self.experiment.table.get(key)) {
+                put(&mut root, key, value.raw());
+            }
+        }
+        if let Some(value) = self.machine() {
+            put(&mut root, "machine", value.raw());
+        }
+        put(&mut root, "workload", array(self.workloads()?));
+        if let Some(groups) = self.experiment.table.get("cgroup") {
+            put(&mut root, "cgroup", groups.raw());
+        }
+        put(&mut root, "variant", array(self.variants()));
+        put(&mut root, "metric", array(self.metric_tables()));
+        Ok(root)
+    }
+
+    fn short(&self) -> Option<&Table<'a>> {
+        self.experiment.short.as_ref().filter(|_| self.context.short)
+    }
+
+    /// The alternative's machine, else the experiment's, else the study's.
+    fn machine(&self) -> Option<Value<'a>> {
+        let own = || self.experiment.table.get("machine").or_else(|| self.context.root.get("machine"));
+        self.alternative.and_then(|condition| condition.instead.as_ref()?.get("machine")).or_else(own)
+    }
+
+    /// What the conditions make of a key of the variants; the alternative goes first.
+    fn sets(&self, key: &str) -> Option<Value<'a>> {
+        let alternative = self.alternative.and_then(|condition| condition.instead.as_ref()?.get(key));
+        alternative.or_else(|| self.context.conditions.iter().find_map(|condition| condition.set.as_ref()?.get(key)))
+    }
+
+    fn workloads(&self) -> Result<Vec<Spanned<DeValue<'a>>>> {
+        let mut workloads = Vec::new();
+        let mut names = Vec::new();
+        for table in tables(&self.experiment.table, "workload")? {
+            let name = ["name", "use"].iter().find_map(|key| table.get(key)?.as_string()).unwrap_or_default();
+            names.push(name);
+            let mut raw = table.raw().clone();
+            let sets = [self.table, self.short()].into_iter().flatten().filter_map(|from| from.get("set"));
+            for set in sets {
+                if let Some(own) = set.table("set.WORKLOAD tables")?.get(name) {
+                    merge(&mut raw, own.table("keys of the workload")?.raw());
+                }
+            }
+            workloads.push(Spanned::new(table.start()..table.start() + 1, DeValue::Table(raw)));
+        }
+        for from in [self.table, self.short()].into_iter().flatten() {
+            self.known(from, &names)?;
+        }
+        Ok(workloads)
+    }
+
+    /// Refuses `set` for a workload that is not there.
+    fn known(&self, from: &Table, names: &[&str]) -> Result<()> {
+        let Some(set) = from.get("set") else { return Ok(()) };
+        let set = set.table("set.WORKLOAD tables")?;
+        match set.entries().iter().find(|(name, _)| !names.contains(name)) {
+            Some((name, value)) => Err(value.unknown("workload", name, names.iter().copied())),
+            None => Ok(()),
+        }
+    }
+
+    fn variants(&self) -> Vec<Spanned<DeValue<'a>>> {
+        let known = self.experiment.variants.iter().map(|index| &self.context.variants[*index]);
+        let make = |table: &Table<'a>| {
+            let mut raw = table.raw().clone();
+            for key in STUDY_VARIANT.names() {
+                raw.remove(&spanned(key));
+            }
+            for key in ["hz", "preempt", "autogroup"] {
+                if let (None, Some(value)) = (table.get(key), self.sets(key)) {
+                    put(&mut raw, key, value.raw());
+                }
+            }
+            Spanned::new(table.start()..table.start() + 1, DeValue::Table(raw))
+        };
+        known.filter(|variant| variant.missing.is_none()).map(|variant| make(&variant.table)).collect()
+    }
+
+    /// The simulated metrics, each once.
+    fn metric_tables(&self) -> Vec<Spanned<DeValue<'a>>> {
+        let mut seen = Vec::new();
+        let mut found = Vec::new();
+        for (_, table) in &self.experiment.metrics {
+            let text = |key: &str| table.get(key).and_then(|value| value.as_string());
+            let key = (text("of"), text("stat"));
+            if table.get("of").is_some() && !seen.contains(&key) {
+                seen.push(key);
+                found.push(Spanned::new(table.start()..table.start() + 1, DeValue::Table(table.raw().clone())));
+            }
+        }
+        found
+    }
+
+    /// What stands for each published metric, with the unit that the simulated one has.
+    fn metrics(&self, scenario: &Scenario) -> Result<Vec<Json>> {
+        let mut found = Vec::new();
+        for (published, table) in &self.experiment.metrics {
+            let [of, stat, share, missing] = ["of", "stat", "share", "missing"].map(|key| string(table, key));
+            let (of, stat, share, missing) = (of?, stat?, share?, missing?);
+            let metric = scenario.metrics().iter().find(|one| Some(&one.of) == of.as_ref() && one.stat == stat);
+            let gone = || -> Box<ScenarioError> { table.error("this metric is not in the scenario") };
+            found.push(match (metric, share, missing) {
+                (Some(metric), _, _) => json!({
+                    "published": published,
+                    "metric": metric.name,
+                    "unit": unit_name(metric.unit),
+                    "better": better_name(metric.better),
+                }),
+                (None, Some(task), _) => json!({ "published": published, "share": task, "unit": "%" }),
+                (None, None, Some(missing)) => json!({ "published": published, "missing": missing }),
+                (None, None, None) => return Err(gone()),
+            });
+        }
+        Ok(found)
+    }
+}
+
+fn spanned(key: &str) -> Spanned<DeString<'static>> {
+    Spanned::new(0..0, DeString::Owned(key.to_owned()))
+}
+
+fn put<'a>(table: &mut DeTable<'a>, key: &str, value: Spanned<DeValue<'a>>) {
+    // A table keeps the place of a key that it had, so the old one goes first.
+    table.remove(&spanned(key));
+    table.insert(Spanned::new(value.span(), DeString::Owned(key.to_owned())), value);
+}
+
+fn merge<'a>(table: &mut DeTable<'a>, with: &DeTable<'a>) {
+    for (key, value) in with {
+        table.remove(key);
+        table.insert(key.clone(), value.clone());
+    }
+}
+
+fn array<'a>(items: Vec<Spanned<DeValue<'a>>>) -> Spanned<DeValue<'a>> {
+    let start = items.first().map_or(0, |item| item.span().start);
+    Spanned::new(start..start + 1, DeValue::Array(items.into_iter().collect::<DeArray>()))
+}

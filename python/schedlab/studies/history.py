@@ -1,0 +1,88 @@
+"""The record of how the studies came out, one column per mechanism that landed: docs/studies/history.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from schedlab.errors import InputError, OutputError, reason
+from schedlab.studies.score import Score
+
+SCHEMA = "schedlab.studies/1"
+FILE = Path("docs") / "studies" / "history.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One recorded run of the studies."""
+
+    name: str
+    """What landed."""
+    date: str
+    engine: str
+    units: int
+    scores: Mapping[str, Mapping[str, Any]]
+    """By study; the key `all` holds the sum."""
+    seconds: Mapping[str, float]
+    """The mean wall time of a run, by case: the next estimate rests on it."""
+
+
+def read(file: Path) -> list[Entry]:
+    """Every entry, the oldest first; none if there is no file."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as e:
+        raise InputError(f"not a history of studies: {e}", file=str(file)) from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise InputError(f"not a history of studies of schema {SCHEMA}", file=str(file))
+    try:
+        return [Entry(**entry) for entry in document["entries"]]
+    except (KeyError, TypeError) as e:
+        raise InputError(f"not a history of studies: {e}", file=str(file)) from None
+
+
+def entry(
+    name: str, engine: str, units: int, scores: Mapping[str, Score], seconds: Mapping[str, float]
+) -> Entry:
+    """An entry of today."""
+    return Entry(
+        name=name,
+        date=datetime.now(UTC).date().isoformat(),
+        engine=engine,
+        units=units,
+        scores={study: asdict(score) for study, score in scores.items()},
+        seconds={label: round(value, 3) for label, value in seconds.items()},
+    )
+
+
+def append(file: Path, new: Entry) -> list[Entry]:
+    """Add an entry to the file; one of the same name is replaced, so that a mechanism has one column."""
+    entries = [old for old in read(file) if old.name != new.name] + [new]
+    write(file, entries)
+    return entries
+
+
+def write(file: Path, entries: Sequence[Entry]) -> None:
+    """The whole file, or what was there before."""
+    text = json.dumps({"schema": SCHEMA, "entries": [asdict(e) for e in entries]}, indent=1, ensure_ascii=False)
+    part = file.with_name(file.name + ".part")
+    try:
+        part.write_text(text + "\n", encoding="utf-8")
+        part.replace(file)
+    except OSError as e:
+        part.unlink(missing_ok=True)
+        raise OutputError(f"cannot write {file}: {reason(e)}") from None
+
+
+def seconds(file: Path) -> dict[str, float]:
+    """How long a run of each case took when it was last recorded."""
+    found: dict[str, float] = {}
+    for one in read(file):
+        found |= one.seconds
+    return found

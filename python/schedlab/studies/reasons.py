@@ -1,0 +1,123 @@
+"""Looks for the reason why a row disagrees: where the variants part, and which mechanism makes the simulated change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from schedlab.engine import Cancel, Engine
+from schedlab.errors import InputError, RunError
+from schedlab.studies.runs import Task
+from schedlab.studies.score import Row
+
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What explain and ablate say about a variant of a case."""
+
+    parting: str
+    """The first decision at which the variants part, in words."""
+    mechanism: str | None = None
+    """What makes most of the simulated change; None if that was not asked or is not certain."""
+    share_pct: float | None = None
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        if self.mechanism is None:
+            return self.parting
+        share = "" if self.share_pct is None else f", {self.share_pct:.0f}% of it"
+        return f"{self.parting}; the simulated change is made by {self.mechanism}{share}"
+
+
+def disagreeing(rows: Sequence[Row]) -> list[Row]:
+    """The counted rows that were simulated and disagree."""
+    return [row for row in rows if row.counted and row.outcome in ("wrong sign", "no change")]
+
+
+def explained(engine: Engine, task: Task, variant: str, cancel: Cancel) -> Reason:
+    """Where the baseline and a variant part with the first unit: two more runs."""
+    a, seed = task.scenario.variants[0].name, task.scenario.seeds[0]
+    file = task.folder / f"reason-{variant}.json"
+    if (known := _read(file)) is not None:
+        return known
+    reason = Reason(_words(engine.explain(task.scenario, a, variant, seed, cancel=cancel)))
+    _write(file, reason)
+    return reason
+
+
+def ablated(engine: Engine, task: Task, variant: str, metric: str, reason: Reason, jobs: int) -> Reason:
+    """The same with the mechanism that makes most of the simulated change of a metric: two runs per difference and unit."""
+    file = task.folder / f"reason-{variant}-{metric}.json"
+    if (known := _read(file)) is not None:
+        return known
+    a = task.scenario.variants[0].name
+    found = _largest(engine, task, a, variant, metric, jobs)
+    if found is None:
+        return reason
+    both = Reason(reason.parting, *found)
+    _write(file, both)
+    return both
+
+
+def ablation_runs(engine: Engine, task: Task, variant: str) -> int:
+    """How many runs `ablated` would take."""
+    from schedlab.ablation import count
+
+    differences = engine.ablation(task.scenario, task.scenario.variants[0].name, variant)
+    return count(differences, task.scenario.seeds)
+
+
+def _largest(
+    engine: Engine, task: Task, a: str, b: str, metric: str, jobs: int
+) -> tuple[str, float | None] | None:
+    from schedlab.ablation import ablate
+
+    declared = next((m for m in task.scenario.metrics if m.name == metric), None)
+    if declared is None:
+        return None
+    try:
+        found = ablate(engine, task.scenario, a, b, declared, jobs=jobs)
+    except (InputError, RunError):
+        return None  # nothing can be flipped, or a hybrid does not run
+    same = [p for p in found.parts if p.effect and p.effect.estimate * found.effect.estimate > 0 and not p.within]
+    if not same:
+        return None
+    largest = max(same, key=lambda p: abs(p.effect.estimate) if p.effect else 0.0)
+    return largest.name, None if largest.share is None else 100 * largest.share
+
+
+def _words(parting: Mapping[str, Any] | None) -> str:
+    if parting is None:
+        return "the variants never part: every scheduler event is the same"
+    at = f"{parting['time_ns'] / 1e6:.3f} ms"
+    if parting["costs"]:
+        return f"at {at} no decision differs, only what it costs"
+    decisions = [side["decision"] for side in parting["sides"] if side["decision"]]
+    if not decisions:
+        return f"the variants part at {at} ({parting['question']})"
+    rules = dict.fromkeys(_rule(decision) for decision in decisions)
+    return f"the variants part at {at} in {' and '.join(rules)}"
+
+
+def _rule(decision: Mapping[str, Any]) -> str:
+    feature = f" [{decision['feature']}]" if decision["feature"] else ""
+    return f"{decision['function']}{feature}"
+
+
+def _read(file: Path) -> Reason | None:
+    try:
+        return Reason(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write(file: Path, reason: Reason) -> None:
+    part = file.with_name(file.name + ".part")
+    part.write_text(json.dumps(asdict(reason)) + "\n", encoding="utf-8")
+    part.replace(file)

@@ -1,0 +1,185 @@
+"""Runs the cases of studies and keeps every finished run, so that an interrupted reproduction goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from schedlab import api
+from schedlab.engine import Engine
+from schedlab.outcome import Failure, Outcome, Run
+from schedlab.scenario import Scenario
+from schedlab.store import Store
+from schedlab.studies.study import Case, Study
+
+FOLDER = Path("schedlab-results") / "studies"
+ALTERNATIVE_UNITS = 2
+"""An alternative is shown and never counted: two units show its direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A case that can be run."""
+
+    study: Study
+    case: Case
+    scenario: Scenario
+    folder: Path
+
+    @property
+    def label(self) -> str:
+        return f"{self.study.name}: {self.case.label}"
+
+    @property
+    def runs(self) -> int:
+        """How many runs it has."""
+        return len(self.scenario.seeds) * len(self.scenario.variants)
+
+
+@dataclass
+class Progress:
+    """What came of the runs."""
+
+    runs: dict[str, Mapping[tuple[str, int], Run]] = field(default_factory=dict)
+    """By the label of the task."""
+    failures: list[tuple[str, Failure]] = field(default_factory=list)
+    unfit: list[Task] = field(default_factory=list)
+    """What did not fit into the time."""
+    interrupted: bool = False
+
+
+class Plan:
+    """Every run of some studies, with what is known of how long each takes."""
+
+    def __init__(
+        self, engine: Engine, studies: Sequence[Study], folder: Path, known: Mapping[str, float] | None = None
+    ) -> None:
+        self._engine = engine
+        build = engine.build()
+        self.tasks = [
+            Task(study, case, scenario, folder / study.name / _folder_name(case, scenario, build))
+            for study in studies
+            for case in sorted(study.cases, key=lambda case: case.alternative is not None)
+            if (scenario := _scenario(case)) is not None
+        ]
+        self._seconds = {**(known or {}), **_measured(folder, self.tasks)}
+
+    @property
+    def left(self) -> int:
+        """How many runs are still to be done."""
+        return sum(self._left(task) for task in self.tasks)
+
+    def estimate(self, jobs: int) -> tuple[float, int]:
+        """Seconds for what is left, as far as its cost is known, and of how many runs it is not."""
+        known = [(self._seconds.get(task.label), self._left(task)) for task in self.tasks]
+        seconds = sum(each * left for each, left in known if each is not None)
+        return seconds / jobs, sum(left for each, left in known if each is None)
+
+    def seconds(self) -> dict[str, float]:
+        """The mean wall time of a run of each case that was ever run."""
+        return {task.label: self._seconds[task.label] for task in self.tasks if task.label in self._seconds}
+
+    def run(
+        self, *, jobs: int, limit_s: float | None = None, on_outcome: Callable[[Task, Outcome], None] | None = None
+    ) -> Progress:
+        """Run what is left, case by case; nothing is begun that is not expected to end within the limit."""
+        began, progress = time.monotonic(), Progress()
+        for task in self.tasks:
+            expected = self._seconds.get(task.label, 0.0) * self._left(task) / jobs
+            over = limit_s is not None and time.monotonic() - began + expected > limit_s
+            if self._left(task) and (progress.interrupted or over):
+                if over:
+                    progress.unfit.append(task)
+                progress.runs[task.label] = {(r.variant, r.seed): r for r in kept(task)}
+                continue
+            self._one(task, jobs, progress, on_outcome)
+        return progress
+
+    def _one(
+        self, task: Task, jobs: int, progress: Progress, on_outcome: Callable[[Task, Outcome], None] | None
+    ) -> None:
+        def told(outcome: Outcome) -> None:
+            if on_outcome:
+                on_outcome(task, outcome)
+
+        store = Store(task.folder, api.manifest(task.scenario), resume=True)
+        result, interrupted = api.run_all(self._engine, task.scenario, jobs=jobs, store=store, on_outcome=told)
+        progress.runs[task.label] = result.runs
+        progress.failures += [(task.label, failure) for failure in result.failures]
+        progress.interrupted = progress.interrupted or interrupted
+        if result.runs:
+            self._seconds[task.label] = _mean(run.wall_s for run in result.runs.values())
+
+    def _left(self, task: Task) -> int:
+        done = {(run.variant, run.seed) for run in kept(task)}
+        wanted = ((v.name, seed) for v in task.scenario.variants for seed in task.scenario.seeds)
+        return sum(one not in done for one in wanted)
+
+
+def kept(task: Task) -> list[Run]:
+    """The finished runs of a case."""
+    return [outcome for outcome in _outcomes(task.folder) if isinstance(outcome, Run)]
+
+
+def _scenario(case: Case) -> Scenario | None:
+    if case.scenario is None or case.alternative is None:
+        return case.scenario
+    return replace(case.scenario, seeds=case.scenario.seeds[:ALTERNATIVE_UNITS])
+
+
+def _folder_name(case: Case, scenario: Scenario, build: str) -> str:
+    """Runs of another engine, or of a case that was changed, are not taken for this one's."""
+    about = {k: v for k, v in scenario.description.items() if k not in ("seeds", "file")}
+    digest = hashlib.sha256(f"{json.dumps(about, sort_keys=True)} {build}".encode()).hexdigest()
+    return f"{_stem(case)}-{digest[:12]}"
+
+
+def _stem(case: Case) -> str:
+    return re.sub(r"[^A-Za-z0-9._%-]+", "-", case.label).strip("-.")[:80]
+
+
+def _measured(folder: Path, tasks: Iterable[Task]) -> dict[str, float]:
+    """From what was ever run here, by any engine: the newest folder of a case counts."""
+    found = {}
+    for task in tasks:
+        folders = sorted((folder / task.study.name).glob(f"{_glob(_stem(task.case))}-????????????"), key=_age)
+        walls = [run.wall_s for f in folders[-1:] for run in _outcomes(f) if isinstance(run, Run)]
+        if walls:
+            found[task.label] = _mean(walls)
+    return found
+
+
+def _outcomes(folder: Path) -> Iterator[Outcome]:
+    from schedlab.outcome import from_record
+
+    try:
+        lines = (folder / "results.jsonl").read_bytes().split(b"\n")[:-1]
+    except OSError:
+        return
+    for line in lines:
+        try:
+            yield from_record(json.loads(line))
+        except (ValueError, KeyError, TypeError):
+            continue  # the store reports what it cannot read when the case is resumed
+
+
+def _age(folder: Path) -> float:
+    try:
+        return (folder / "results.jsonl").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _glob(text: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", text)
+
+
+def _mean(values: Iterable[float]) -> float:
+    own: list[Any] = [*values]
+    return float(sum(own) / len(own))
