@@ -29,6 +29,7 @@ class Scenario:
 
 def load(path: str, overrides: str | None = None) -> Scenario: ...
 def loads(text: str, name: str = "<scenario>", overrides: str | None = None) -> Scenario: ...
+
 class Study:
     """A validated study and the scenarios of its cases."""
 

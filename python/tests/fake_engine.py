@@ -111,6 +111,26 @@ def loads(text: str, name: str = "<scenario>", overrides: str | None = None) -> 
         raise ScenarioError("unknown key `grups`", file=name, line=3, column=5, hint="did you mean `groups`?") from None
 
 
+class Study:
+    """A study file here is the JSON of a description; its scenarios are made of the changes at each case."""
+
+    def __init__(self, description: dict[str, Any], units: int) -> None:
+        self.description = description
+        self.units = units
+
+    def describe(self) -> str:
+        return json.dumps(self.description)
+
+    def scenario(self, number: int) -> Scenario:
+        changes = self.description["scenarios"][number]
+        return Scenario(describe(name=f"case {number}", seeds=list(range(1, self.units + 1)), **changes))
+
+
+def load_study(name: str, short: bool = False, units: int | None = None) -> Study:
+    description = json.loads(Path(name).read_text())
+    return Study({**description, "short": short, "units": units or 6}, units or 6)
+
+
 def run(
     scenario: Scenario,
     variant: str,
@@ -126,7 +146,8 @@ def run(
         raise PanicException("index out of bounds")
     if behaviour.get("bug"):
         raise ValueError("a bug in the stand-in")
-    if seed in behaviour.get("hang_on", []) and cancel is not None:
+    released = Path(behaviour.get("hangs_until", "/")).exists() and "hangs_until" in behaviour
+    if seed in behaviour.get("hang_on", []) and cancel is not None and not released:
         cancel.event.wait()
     if cancel is not None and cancel.event.is_set():
         raise Cancelled("cancelled", exit_code=130)
@@ -183,6 +204,13 @@ def listing(kind: str, kernel: str | None = None) -> str:
     if kernel == "6.13":
         raise EngineError("no kernel `6.13`", hint="the nearest is `6.12.0`")
     return json.dumps([{"id": "laptop-8", "summary": "8 CPUs"}, {"id": "rpi4", "summary": "4 CPUs, no SMT"}])
+
+
+def explain(scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None) -> str:
+    decision = {"function": "pick_eevdf", "feature": "RUN_TO_PARITY", "rule": "earliest eligible deadline"}
+    sides = [{"decision": decision}, {"decision": {**decision, "feature": None}}]
+    parting = {"time_ns": 1_500_000, "costs": None, "question": "pick", "sides": sides}
+    return json.dumps(scenario.description.get("parting", parting))
 
 
 def convert(source: str, target: str, *, cancel: Cancel | None = None) -> str:

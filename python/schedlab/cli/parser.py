@@ -296,11 +296,17 @@ def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "reproduce", "simulate published studies and show how far they agree with what was published")
-    p.add_argument("studies", nargs="*", metavar="STUDY|all", help="studies by name, or study files; `all` is every one")
+    p = _command(
+        commands, "reproduce", "simulate published studies and show how far they agree with what was published"
+    )
+    p.add_argument(
+        "studies", nargs="*", metavar="STUDY|all", help="studies by name, or study files; `all` is every one"
+    )
     p.add_argument("--list", action="store_true", help="list the studies and exit")
     p.add_argument("--units", type=_units, metavar="N", help="runs per variant (default: 6)")
-    p.add_argument("--short", action="store_true", help="the short form, which shows that a study runs and nothing else")
+    p.add_argument(
+        "--short", action="store_true", help="the short form, which shows that a study runs and nothing else"
+    )
     p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument("--time", type=_positive, metavar="MIN", help="begin nothing that would not end within this time")
     p.add_argument(

@@ -81,13 +81,15 @@ def _units(options: Options) -> int | None:
 
 
 def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) -> None:
+    from schedlab.render.table import plural
+
     if not plan.left:
         console.say("every run is there already")
         return
     seconds, unknown = plan.estimate(jobs)
-    text = f"{plan.left} runs, {jobs} at a time: about {_clock(seconds)}"
+    text = f"{plural(plan.left, 'run')}, {jobs} at a time: about {_clock(seconds)}"
     if unknown:
-        text += f", and {unknown} runs of which it is not known how long they take"
+        text += f", and {plural(unknown, 'run')} of unknown length"
     console.say(text)
     if options.time is not None and seconds > 60 * options.time:
         console.say(f"that is more than --time {options.time}: what does not fit is left out and named")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,13 +16,14 @@ from schedlab.studies.score import Row, Score
 SCHEMA = "schedlab.reproduce/1"
 WIDTH = 120
 SHORT_FORM = "short form: it shows that the study runs, and says nothing about agreement"
+Rows = Sequence[tuple[CaseRows, Row]]
 
 
 def text(report: Report) -> str:
     """Every study, then the sum."""
     blocks = [study_text(study) for study in report.studies]
     if len(report.studies) > 1:
-        blocks.append("\n".join(columns(score_table(report.scores()), "<>>>>>>>>>>")))
+        blocks.append("\n".join(columns(score_table(report.scores()), "<" + ">" * (len(SCORE_HEAD) - 1))))
     if report.unfit:
         labels = [f"  {task.label}" for task in report.unfit]
         blocks.append("\n".join([f"did not fit into the time: {plural(len(labels), 'case')}", *labels]))
@@ -30,135 +31,160 @@ def text(report: Report) -> str:
 
 
 def study_text(report: StudyReport) -> str:
-    """One study: conditions, rows, score, disagreements."""
+    """One study: conditions, rows by experiment, score, reasons."""
     study = report.study
-    head = f"{study.name}: {study.summary}"
-    where = f"{ARMS['sim']} {report.machine}, {plural(study.units, 'unit')}" if report.machine else "nothing is simulated"
-    blocks = [
-        "\n".join([*textwrap.wrap(head, WIDTH), where, *([SHORT_FORM] if study.short else [])]),
-        "\n".join(_conditions(report)),
-    ]
-    own = [case for case in report.cases if case.case.alternative is None]
-    counted = [(case, row) for case in own for row in case.rows if row.counted]
-    inside = [(case, row) for case in own for row in case.rows if not row.counted]
-    if counted:
-        blocks.append("\n".join(columns(_table(report, counted), _ALIGN)))
-    if inside:
-        title = "inside the noise of the publication, not counted"
-        blocks.append("\n".join([title, *columns(_table(report, inside), _ALIGN)]))
-    other = [(case, row) for case in report.cases if case.case.alternative for row in case.rows if row.simulated]
-    if other:
-        title = "alternatives to what is assumed, not counted"
-        blocks.append("\n".join([title, *columns(_table(report, other), _ALIGN)]))
-    blocks.append("\n".join(score_lines(report.score)))
-    if disagreements := _disagreements(report, counted):
-        blocks.append("\n".join(["rows that disagree", *disagreements]))
-    return "\n\n".join(blocks)
+    units = plural(study.units, "unit")
+    where = f"{ARMS['sim']} {report.machine}, {units}" if report.machine else "nothing of it can be simulated"
+    head = textwrap.wrap(f"{study.name}: {study.summary}", WIDTH)
+    blocks = [[*head, where, *([SHORT_FORM] if study.short else [])], conditions(report)]
+    blocks += [[title, *columns(row_table(rows), _ALIGN)] for title, rows in counted_rows(report)]
+    if inside := inside_rows(report):
+        blocks.append([INSIDE, *columns(row_table(inside), _ALIGN)])
+    if other := alternative_rows(report):
+        blocks.append([ALTERNATIVES, *columns(row_table(other), _ALIGN)])
+    blocks.append(score_lines(report.score))
+    if lines := disagreements(report):
+        blocks.append(["rows that disagree", *lines])
+    return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def _conditions(report: StudyReport) -> list[str]:
-    lines = []
+INSIDE = "not counted: the published change is inside its noise"
+ALTERNATIVES = "not counted: alternatives to what is assumed"
+
+
+def counted_rows(report: StudyReport) -> Iterator[tuple[str, Rows]]:
+    """The rows beyond noise of each experiment, under a title that says what is compared."""
+    for experiment in report.study.experiments:
+        rows = [(c, r) for c, r in _own(report) if c.case.experiment == experiment.name and r.counted]
+        if rows:
+            yield f"{experiment.name}, against {experiment.variants[0]}", rows
+
+
+def inside_rows(report: StudyReport) -> Rows:
+    """The rows whose published change is inside its noise."""
+    return [(case, row) for case, row in _own(report) if not row.counted]
+
+
+def alternative_rows(report: StudyReport) -> Rows:
+    """What the alternatives gave."""
+    return [(case, row) for case in report.cases if case.case.alternative for row in case.rows if row.simulated]
+
+
+def _own(report: StudyReport) -> Rows:
+    return [(case, row) for case in report.cases if not case.case.alternative for row in case.rows]
+
+
+def conditions(report: StudyReport) -> list[str]:
+    """Each condition with its source, or the reason why it is assumed."""
+    lines = ["conditions"]
     for c in report.study.conditions:
         kind = f"stated: {c.source}" if c.source else f"assumed: {c.assumed}"
         lines += textwrap.wrap(f"{c.what}: {c.holds} ({kind})", WIDTH, initial_indent="  ", subsequent_indent="    ")
-    return ["conditions", *lines]
+    return lines
 
 
-_HEAD = ["", "published", "", "change", "noise", "simulated", "", "change", "size", ""]
-_ALIGN = "<>>>>>>>><"
+ROW_HEAD = ["", "variant", "published", "", "change", "noise", "simulated", "", "change", "size", ""]
+_ALIGN = "<<>>>>>>>><"
 
 
-def _table(report: StudyReport, rows: Sequence[tuple[CaseRows, Row]]) -> list[list[str]]:
-    table = [_HEAD]
-    for case, row in rows:
-        p, s = row.published, row.simulated
-        name = f"{case.case.label if case.case.alternative else p.label}: {p.metric}"
-        pair = "" if p.unit.startswith(("delta", "direction")) or p.unit == "x" else f" {p.unit}".rstrip()
-        noise = NOTHING if p.change_pct is None else f"{p.noise_pct:.3g}%"
-        table.append(
-            [
-                f"{name}{pair if pair else ''} ({p.variant} against {p.baseline})",
-                value(p.a),
-                value(p.b),
-                percent(p.change_pct) if p.change_pct is not None else ("up" if p.sign > 0 else "down"),
-                noise,
-                value(s.a) if s else NOTHING,
-                value(s.b) if s else NOTHING,
-                percent(s.change_pct) if s else NOTHING,
-                ratio(row.size_ratio),
-                outcome(row),
-            ]
-        )
-    del report
-    return table
+def row_table(rows: Rows) -> list[list[str]]:
+    """A line per row."""
+    return [ROW_HEAD, *(row_cells(case, row) for case, row in rows)]
 
 
-def outcome(row: Row) -> str:
-    """The verdict of a row."""
+def row_cells(case: CaseRows, row: Row) -> list[str]:
+    """One row, published beside simulated."""
+    p, s = row.published, row.simulated
+    name = f"{p.label} [{case.case.alternative}]" if case.case.alternative else p.label
+    unit = "" if p.unit in ("x", "direction") or p.unit.startswith("delta") else f" {p.unit}"
+    direction = "up" if p.sign > 0 else "down"
+    return [
+        f"{name}: {p.metric}{unit}",
+        p.variant,
+        value(p.a),
+        value(p.b),
+        direction if p.change_pct is None else percent(p.change_pct),
+        NOTHING if p.change_pct is None else f"{p.noise_pct:.3g}%",
+        value(s.a) if s else NOTHING,
+        value(s.b) if s else NOTHING,
+        percent(s.change_pct) if s else NOTHING,
+        ratio(row.size_ratio) if row.published.counted else NOTHING,
+        verdict(row),
+    ]
+
+
+def verdict(row: Row) -> str:
+    """What came of a row; of one inside the noise, whether the simulated change is inside it too."""
     if row.outcome == "missing":
         return f"missing: {row.missing}"
-    return row.outcome
+    if row.published.counted or row.outcome == "not run":
+        return row.outcome
+    change = row.simulated.change_pct if row.simulated else None
+    return "inside too" if change is not None and abs(change) <= row.published.noise_pct else "simulated beyond it"
 
 
 def ratio(x: float | None) -> str:
     """A ratio such as `0.42x`."""
-    return NOTHING if x is None else f"{x:.2f}x" if x < 100 else f"{x:,.0f}x"
+    if x is None:
+        return NOTHING
+    return f"{x:.2f}x" if x < 100 else f"{x:,.0f}x"
 
 
 def score_lines(s: Score) -> list[str]:
     """The score in words."""
-    parts = [
-        (s.wrong, "with the wrong sign"),
-        (s.unchanged, "without a change"),
-        (s.missing, "missing"),
-        (s.not_run, "not run"),
-    ]
-    missed = ", ".join(f"{n} {words}" for n, words in parts if n)
+    misses = {
+        "with the wrong sign": s.wrong,
+        "without a change": s.unchanged,
+        "missing": s.missing,
+        "not run": s.not_run,
+    }
+    missed = ", ".join(f"{n} {words}" for words, n in misses.items() if n)
     share = "" if s.agreement is None else f" ({100 * s.agreement:.0f}%)"
-    lines = [
-        f"sign agreement: {s.agreed} of {plural(s.counted, 'row')} beyond noise{share}"
-        + (f"; {missed}" if missed else ""),
-        f"inside noise: {plural(s.inside_noise, 'row')}",
-    ]
+    sign = f"sign agreement: {s.agreed} of {plural(s.counted, 'row')} beyond noise{share}"
+    lines = [f"{sign}; {missed}" if missed else sign, f"inside noise: {plural(s.inside_noise, 'row')}"]
     if s.agreed:
         lines.append(f"of those that agree, {s.certain} have a 95% interval that leaves out 0")
-    rank = NOTHING if s.rank is None else f"{s.rank:+.2f}"
-    lines.append(f"rank correlation of the changes: {rank} over {plural(s.ranked, 'row')}")
-    lines.append(f"median size ratio: {ratio(s.size)}; within a factor of 2: {s.close_sizes} of {s.sized}")
-    lines.append(f"absolute times: median {ratio(s.absolute)}; within a factor of 3: {s.close_absolutes} of {s.absolutes}")
+    if s.sized:
+        rank = NOTHING if s.rank is None else f"{s.rank:+.2f}"
+        lines.append(f"rank correlation of the changes: {rank} over {plural(s.ranked, 'row')}")
+        lines.append(f"median size ratio: {ratio(s.size)}; within a factor of 2: {s.close_sizes} of {s.sized}")
+    if s.absolutes:
+        close = f"within a factor of 3: {s.close_absolutes} of {s.absolutes}"
+        lines.append(f"absolute times: median {ratio(s.absolute)}; {close}")
     return lines
 
 
-def _disagreements(report: StudyReport, counted: Sequence[tuple[CaseRows, Row]]) -> list[str]:
+def disagreements(report: StudyReport) -> list[str]:
     """Each reason once, with the rows that it stands for."""
-    groups: dict[str, list[str]] = {}
-    for case, row in counted:
-        if row.outcome in ("wrong sign", "no change"):
-            name = f"{row.published.label}: {row.published.metric}"
-            groups.setdefault(report.why(case, row), []).append(name)
+    groups: dict[str, dict[str, list[str]]] = {}
+    for case, row in _own(report):
+        if row.counted and row.outcome in ("wrong sign", "no change"):
+            of_case = groups.setdefault(report.why(case, row), {}).setdefault(row.published.label, [])
+            of_case += [row.published.metric] * (row.published.metric not in of_case)
     lines = []
-    for why, names in groups.items():
-        rows = ", ".join(dict.fromkeys(names))
-        lines += textwrap.wrap(f"{rows}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+    for why, cases in groups.items():
+        rows = "; ".join(f"{label}: {', '.join(metrics)}" for label, metrics in cases.items())
+        lines += textwrap.wrap(why, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        lines += textwrap.wrap(rows, WIDTH, initial_indent="    ", subsequent_indent="    ")
     return lines
 
 
 SCORE_HEAD = [
-    "study", "rows beyond noise", "sign agrees", "wrong", "no change", "missing", "not run", "rank", "size", "absolute",
+    "study", "beyond noise", "sign agrees", "wrong", "no change", "missing", "not run", "rank", "size", "absolute",
     "inside noise",
 ]  # fmt: skip
 
 
 def score_table(scores: Mapping[str, Score]) -> list[list[str]]:
     """A line per study."""
-    table = [SCORE_HEAD]
-    for name, s in scores.items():
-        agreement = NOTHING if s.agreement is None else f"{s.agreed} ({100 * s.agreement:.0f}%)"
-        rank = NOTHING if s.rank is None else f"{s.rank:+.2f}"
-        counts = [str(n) for n in (s.wrong, s.unchanged, s.missing, s.not_run)]
-        tail = [rank, ratio(s.size), ratio(s.absolute), str(s.inside_noise)]
-        table.append([name, str(s.counted), agreement, *counts, *tail])
-    return table
+    return [SCORE_HEAD, *(_score_cells(name, s) for name, s in scores.items())]
+
+
+def _score_cells(name: str, s: Score) -> list[str]:
+    agreement = NOTHING if s.agreement is None else f"{s.agreed} ({100 * s.agreement:.0f}%)"
+    rank = NOTHING if s.rank is None else f"{s.rank:+.2f}"
+    counts = [str(n) for n in (s.wrong, s.unchanged, s.missing, s.not_run)]
+    return [name, str(s.counted), agreement, *counts, rank, ratio(s.size), ratio(s.absolute), str(s.inside_noise)]
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -141,7 +141,6 @@ def _key(study: Study, case: Case, metric: str, name: str) -> Key:
 
 def _row(study: Study, baseline: str, name: str, a: Sequence[Figure], b: Sequence[Figure]) -> Published:
     first = b[0]
-    at = {"file": study.figures_file, "line": first.line}
     values: tuple[float | None, float | None] = (None, None)
     if first.unit == "direction":
         change, noise, source = None, 0.0, "direction"
@@ -157,10 +156,10 @@ def _row(study: Study, baseline: str, name: str, a: Sequence[Figure], b: Sequenc
     else:
         if not a:
             text = f"no figure of the baseline ({study.variant(baseline).published})"
-            raise InputError(text, file=at["file"], line=first.line)
+            raise InputError(text, file=study.figures_file, line=first.line)
         values = _mean(a, study), _mean(b, study)
         if values[0] == 0:
-            raise InputError("the baseline is 0, so the change has no size", file=at["file"], line=a[0].line)
+            raise InputError("the baseline is 0, so the change has no size", file=study.figures_file, line=a[0].line)
         change = 100 * (values[1] / values[0] - 1)
         noise, source = _noise(a, b, values[0], study)
         sign = _sign(change)

@@ -47,9 +47,7 @@ def read(file: Path) -> list[Entry]:
         raise InputError(f"not a history of studies: {e}", file=str(file)) from None
 
 
-def entry(
-    name: str, engine: str, units: int, scores: Mapping[str, Score], seconds: Mapping[str, float]
-) -> Entry:
+def entry(name: str, engine: str, units: int, scores: Mapping[str, Score], seconds: Mapping[str, float]) -> Entry:
     """An entry of today."""
     return Entry(
         name=name,

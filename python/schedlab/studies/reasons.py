@@ -52,7 +52,7 @@ def explained(engine: Engine, task: Task, variant: str, cancel: Cancel) -> Reaso
 
 
 def ablated(engine: Engine, task: Task, variant: str, metric: str, reason: Reason, jobs: int) -> Reason:
-    """The same with the mechanism that makes most of the simulated change of a metric: two runs per difference and unit."""
+    """The same with what makes most of the simulated change of a metric: two runs per difference and unit."""
     file = task.folder / f"reason-{variant}-{metric}.json"
     if (known := _read(file)) is not None:
         return known
@@ -73,9 +73,7 @@ def ablation_runs(engine: Engine, task: Task, variant: str) -> int:
     return count(differences, task.scenario.seeds)
 
 
-def _largest(
-    engine: Engine, task: Task, a: str, b: str, metric: str, jobs: int
-) -> tuple[str, float | None] | None:
+def _largest(engine: Engine, task: Task, a: str, b: str, metric: str, jobs: int) -> tuple[str, float | None] | None:
     from schedlab.ablation import ablate
 
     declared = next((m for m in task.scenario.metrics if m.name == metric), None)

@@ -70,7 +70,7 @@ class Case:
         """Its name within the study."""
         parts = [self.experiment, self.workload, self.case]
         name = ", ".join(part for part in parts if part)
-        return f"{name} (without {self.alternative})" if self.alternative else name
+        return f"{name} [alternative: {self.alternative}]" if self.alternative else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,294 @@
+"""`schedlab reproduce`: what it prints, keeps, resumes and records; the short forms of all studies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedlab.cli import main
+from schedlab.studies.figures import COLUMNS
+
+HERE = Path(__file__).parent
+Call = Callable[..., tuple[int, str, str]]
+
+FIGURES = [
+    # workload, metric, published baseline and variant
+    ("small", "rate", 100, 150),
+    ("small", "p99", 100, 104),
+    ("large", "rate", 100, 50),
+    ("large", "p99", 100, 200),
+    ("absent", "rate", 100, 200),
+    ("absent", "p99", 100, 200),
+]
+METRICS = [
+    {"published": "rate", "metric": "load.rate", "unit": "1/s"},
+    {"published": "p99", "metric": "probe.latency.p99", "unit": "us"},
+]
+
+
+def figures() -> str:
+    lines = [",".join(COLUMNS)]
+    for workload, metric, a, b in FIGURES:
+        for name, value in (("CFS", a), ("EEVDF", b)):
+            lines.append(f"e,{workload},,{metric},us,lower,{name},1,{value},")
+    return "\n".join(lines) + "\n"
+
+
+def case(workload: str, scenario: int | None, alternative: str | None = None) -> dict[str, Any]:
+    missing = None if scenario is not None else "workload absent"
+    return {
+        "experiment": "e",
+        "workload": workload,
+        "case": "",
+        "alternative": alternative,
+        "missing": missing,
+        "metrics": METRICS,
+        "scenario": scenario,
+    }
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Write a study for the stand-in engine into a fresh working directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(**behaviour: Any) -> str:
+        quick = {"eevdf": {"factor": {"load.rate": 1.25, "probe.latency.p99": 0.5}}}
+        variant = {"case": None, "missing": None}
+        document = {
+            "name": "toy",
+            "summary": "a toy",
+            "file": "toy.json",
+            "source": "a test",
+            "missing": None,
+            "figures": {"file": "toy.csv", "text": figures()},
+            "conditions": [{"what": "autogroup", "is": "on", "source": None, "assumed": "a test"}],
+            "variants": [
+                {**variant, "name": "cfs", "published": "CFS", "kernel": "6.1"},
+                {**variant, "name": "eevdf", "published": "EEVDF", "kernel": "6.6"},
+            ],
+            "experiments": [{"name": "e", "variants": ["cfs", "eevdf"], "missing": None}],
+            "cases": [case("small", 0), case("large", 1), case("absent", None), case("small", 0, "autogroup")],
+            "gaps": [
+                {"experiment": "e", "workload": "large", "metric": "p99", "mechanism": "caches", "found": "by hand"}
+            ],
+            "scenarios": [{"behaviour": quick}, {"behaviour": {**quick, **behaviour}}],
+        }
+        (tmp_path / "toy.json").write_text(json.dumps(document))
+        return "toy.json"
+
+    return write
+
+
+def test_rows_stand_side_by_side(toy: Callable[..., str], schedlab: Call) -> None:
+    code, out, err = schedlab("reproduce", toy(), "--out", "r")
+    assert code == 0
+    assert "28 runs" in err
+    assert "28 runs of unknown length" in err
+    lines = out.splitlines()
+    find = lambda *words: next(line for line in lines if all(word in line for word in words))  # noqa: E731
+    assert find("small: rate").split()[-1] == "agrees"
+    assert "wrong sign" in find("large: rate")
+    assert "missing: workload absent" in find("absent: rate")
+    assert "sign agreement: 1 of 5 rows beyond noise (20%); 2 with the wrong sign, 2 missing" in out
+    assert "simulated beyond it" in find("small: p99")
+    assert "small [autogroup]: rate" in out
+    assert "autogroup: on (assumed: a test)" in out
+    assert "  caches; by hand\n    large: p99\n" in out
+    reason = "the variants part at 1.500 ms in pick_eevdf [RUN_TO_PARITY] and pick_eevdf"
+    assert f"  unexplained; {reason}\n    large: rate\n" in out
+
+
+def test_json_has_every_row(toy: Callable[..., str], schedlab: Call) -> None:
+    code, out, _ = schedlab("reproduce", toy(), "--out", "r", "--json", "-", "--reasons", "none")
+    document = json.loads(out)
+    assert (code, document["schema"], len(document["studies"][0]["rows"])) == (0, "schedlab.reproduce/1", 8)
+    assert document["scores"]["all"]["missing"] == 2
+    assert [row["outcome"] for row in document["studies"][0]["rows"] if row["counted"]] == [
+        "agrees",
+        "wrong sign",
+        "wrong sign",
+        "missing",
+        "missing",
+    ]
+
+
+def test_finished_runs_are_not_done_again(toy: Callable[..., str], schedlab: Call) -> None:
+    first = schedlab("reproduce", toy(), "--out", "r", "--reasons", "none")
+    kept = {path: path.read_bytes() for path in Path("r").rglob("results.jsonl")}
+    second = schedlab("reproduce", toy(), "--out", "r", "--reasons", "none")
+    assert len(kept) == 3
+    assert kept == {path: path.read_bytes() for path in Path("r").rglob("results.jsonl")}
+    assert "every run is there already" in second[2]
+    assert first[1] == second[1]
+
+
+def test_more_units_add_runs_and_an_estimate_is_known(toy: Callable[..., str], schedlab: Call) -> None:
+    schedlab("reproduce", toy(), "--out", "r", "--units", "2", "--reasons", "none")
+    code, _, err = schedlab("reproduce", toy(), "--out", "r", "--units", "5", "--jobs", "1", "--reasons", "none")
+    assert code == 0
+    assert "12 runs, 1 at a time: about 0 s" in err
+    assert "unknown" not in err
+    lines = sorted(len(path.read_text().splitlines()) for path in Path("r").rglob("results.jsonl"))
+    assert lines == [4, 10, 10]
+
+
+def test_a_changed_case_is_run_again(toy: Callable[..., str], schedlab: Call) -> None:
+    schedlab("reproduce", toy(), "--out", "r", "--reasons", "none")
+    _, _, err = schedlab("reproduce", toy(eevdf={"noise": 0.02}), "--out", "r", "--reasons", "none")
+    assert "12 runs" in err
+
+
+def test_what_does_not_fit_is_named(toy: Callable[..., str], schedlab: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = toy()
+    schedlab("reproduce", study, "--out", "r", "--units", "1", "--reasons", "none")
+    for path in Path("r").rglob("results.jsonl"):
+        path.write_text(path.read_text().replace('"wall_s":0.01', '"wall_s":100.0'))
+    code, out, err = schedlab(
+        "reproduce", study, "--out", "r", "--units", "2", "--time", "1", "--jobs", "1", "--reasons", "none"
+    )
+    assert code == 0
+    assert "more than --time 1" in err
+    assert "did not fit into the time: 3 cases\n  toy: e, small\n  toy: e, large" in out
+
+
+def start(study: str, *arguments: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
+    command = [sys.executable, str(HERE / "stand_in_cli.py"), "reproduce", study, "-v", "--jobs", "1", *arguments]
+    return subprocess.Popen(
+        command,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def wait_for_runs(process: subprocess.Popen[str], count: int) -> None:
+    """Until so many runs are on the disk."""
+    while sum(path.read_text().count("\n") for path in Path("r").rglob("results.jsonl")) < count:
+        assert process.poll() is None, "it ended early"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_reproduction_goes_on_where_it_was(
+    toy: Callable[..., str], schedlab: Call, how: signal.Signals
+) -> None:
+    study = toy(cfs={"hang_on": [4], "hangs_until": "released"})
+    process = start(study, "--out", "r", "--reasons", "none")
+    wait_for_runs(process, 12 + 6)
+    process.send_signal(how)
+    _, err = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command goes on" in err
+    assert sum(path.read_text().count("\n") for path in Path("r").rglob("results.jsonl")) == 18
+    Path("released").touch()
+    code, out, err = schedlab("reproduce", study, "--out", "r", "--reasons", "none")
+    assert code == 0
+    assert "10 runs" in err
+    assert "not run" not in out
+    for path in Path("r").rglob("results.jsonl"):
+        seeds = [(r["variant"], r["seed"]) for r in map(json.loads, path.read_text().splitlines())]
+        assert len(set(seeds)) == len(seeds)
+
+
+def test_a_failed_run_is_told_and_tried_again(toy: Callable[..., str], schedlab: Call) -> None:
+    study = toy(eevdf={"fail_on": [2]})
+    code, out, err = schedlab("reproduce", study, "--out", "r", "--reasons", "none")
+    assert code == 3
+    assert "toy: e, large: eevdf seed 2: deadlock" in err
+    assert "large: rate" in out
+    assert "1 run, " in schedlab("reproduce", study, "--out", "r", "--reasons", "none")[2]
+
+
+def test_scores_are_recorded_and_shown_on_the_page(toy: Callable[..., str], schedlab: Call) -> None:
+    Path("docs/studies").mkdir(parents=True)
+    study = toy()
+    for name in ("start", "caches"):
+        arguments = ("--out", "r", "--record", name, "--page", "docs/studies/README.md")
+        assert schedlab("reproduce", study, *arguments)[0] == 0
+    page = Path("docs/studies/README.md").read_text()
+    assert "Written by `schedlab reproduce toy.json --record caches --page docs/studies/README.md`" in page
+    assert "| what the model lacks | rows beyond noise | studies |" in page
+    assert "| workload absent | 2 | toy (2) |" in page
+    assert "| caches | 1 | toy (1) |" in page
+    assert "| unexplained | 1 | toy (1) |" in page
+    history = [line for line in page.splitlines() if line.startswith("| all ")]
+    assert history[-1].count("1 of 5") == 2
+    entries = json.loads(Path("docs/studies/history.json").read_text())["entries"]
+    assert [entry["name"] for entry in entries] == ["start", "caches"]
+
+
+BAD = [
+    ((), 2, "no study is named"),
+    (("toy.json", "--units", "0"), 2, "`0` is not a whole number"),
+    (("toy.json", "--short", "--record", "x"), 2, "the short form has none"),
+    (("toy.json", "--reasons", "guess"), 2, "invalid choice"),
+    (("toy.json", "--json", "."), 2, "cannot write"),
+    (("toy.json", "--seeds", "3"), 2, "unrecognized arguments"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), BAD)
+def test_what_cannot_be_asked(
+    toy: Callable[..., str], schedlab: Call, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    toy()
+    found, _, err = schedlab("reproduce", *arguments)
+    assert found == code
+    assert message in err
+
+
+def test_figures_that_do_not_fit_are_refused_before_any_run(toy: Callable[..., str], schedlab: Call) -> None:
+    study = toy()
+    document = json.loads(Path(study).read_text())
+    document["figures"]["text"] += "e,other,,rate,us,lower,CFS,1,5,\n"
+    Path(study).write_text(json.dumps(document))
+    code, _, err = schedlab("reproduce", study, "--out", "r")
+    assert code == 2
+    assert "no case of the study has this figure: e, other, rate, CFS" in err
+    assert "toy.csv:14" in err
+    assert not Path("r").exists()
+
+
+# The real engine.
+
+
+def test_the_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "studies"]) == 0
+    listed = capsys.readouterr().out
+    assert main(["reproduce", "--list"]) == 0
+    assert capsys.readouterr().out == listed
+    assert len(listed.splitlines()) == len(list((HERE.parents[1] / "studies").glob("*.toml")))
+
+
+def test_a_near_name_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "eevdf-power-10"]) == 2
+    assert 'did you mean "eevdf-power10"?' in capsys.readouterr().err
+
+
+def test_the_short_forms_of_all_studies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "all", "--short", "--out", "r", "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    total = document["scores"]["all"]
+    assert total["not_run"] == 0
+    assert total["counted"] == sum(total[key] for key in ("agreed", "wrong", "unchanged", "missing"))
+    for study in document["studies"]:
+        for row in study["rows"]:
+            assert (row["outcome"] == "missing") == (row["missing"] is not None)
+            assert row["simulated"] is not None or row["missing"]
