@@ -65,8 +65,8 @@ class Result:
 class Store:
     """A result directory that is being written: `manifest.json` once, then a line per run.
 
-    A directory without a kept run is not a result yet: a start that failed or was killed can be repeated. A comparison that
-    is resumed can ask for other seeds than before: it keeps the runs that it has and adds the rest.
+    A directory without a kept run is not a result yet: a start that failed or was killed can be repeated. A comparison
+    that is resumed can ask for other seeds than before: it keeps the runs that it has and adds the rest.
     """
 
     def __init__(self, path: Path, manifest: Mapping[str, Any], *, resume: bool = False) -> None:

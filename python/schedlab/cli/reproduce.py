@@ -9,8 +9,8 @@ from schedlab import api
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
-from schedlab.cli.output import check_paths
 from schedlab.cli.parser import Options
+from schedlab.cli.paths import STDOUT
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, RunError
 from schedlab.outcome import Outcome
@@ -29,7 +29,6 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     engine = engine or native_engine()
     if options.list:
         return _list(engine, console)
-    check_paths(options)
     studies = _studies(options, engine)
     if options.record and options.short:
         raise InputError("--record keeps results, and the short form has none", hint="leave --short out")
@@ -149,8 +148,8 @@ def _show(report: Report, plan: Plan, engine: Engine, options: Options, console:
     from schedlab.render.document import dump
     from schedlab.render.study import document, text
 
-    console.result(dump(document(report)) if options.json == "-" else text(report))
-    if options.json not in (None, "-"):
+    console.result(dump(document(report)) if options.json == STDOUT else text(report))
+    if options.json not in (None, STDOUT):
         write_file(Path(options.json), dump(document(report)) + "\n")
     if report.interrupted:
         return

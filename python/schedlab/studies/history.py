@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from schedlab import files
 from schedlab.errors import InputError, OutputError, reason
 from schedlab.studies.score import Score
 
@@ -69,12 +70,9 @@ def append(file: Path, new: Entry) -> list[Entry]:
 def write(file: Path, entries: Sequence[Entry]) -> None:
     """The whole file, or what was there before."""
     text = json.dumps({"schema": SCHEMA, "entries": [asdict(e) for e in entries]}, indent=1, ensure_ascii=False)
-    part = file.with_name(file.name + ".part")
     try:
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(file)
+        files.replace(file, text + "\n")
     except OSError as e:
-        part.unlink(missing_ok=True)
         raise OutputError(f"cannot write {file}: {reason(e)}") from None
 
 

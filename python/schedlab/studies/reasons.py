@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from schedlab import files
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import InputError, RunError
 from schedlab.studies.runs import Task
@@ -116,6 +117,7 @@ def _read(file: Path) -> Reason | None:
 
 
 def _write(file: Path, reason: Reason) -> None:
-    part = file.with_name(file.name + ".part")
-    part.write_text(json.dumps(asdict(reason)) + "\n", encoding="utf-8")
-    part.replace(file)
+    try:
+        files.replace(file, json.dumps(asdict(reason)) + "\n")
+    except OSError:
+        pass  # it is found again next time
