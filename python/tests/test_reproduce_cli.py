@@ -53,6 +53,7 @@ def case(workload: str, scenario: int | None, alternative: str | None = None) ->
         "missing": missing,
         "metrics": METRICS,
         "scenario": scenario,
+        "fingerprint": None if scenario is None else str(scenario),
     }
 
 
@@ -77,7 +78,12 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
                 {**variant, "name": "eevdf", "published": "EEVDF", "kernel": "6.6"},
             ],
             "experiments": [{"name": "e", "variants": ["cfs", "eevdf"], "missing": None}],
-            "cases": [case("small", 0), case("large", 1), case("absent", None), case("small", 0, "autogroup")],
+            "cases": [
+                case("small", 0),
+                {**case("large", 1), "fingerprint": str(behaviour)},
+                case("absent", None),
+                case("small", 0, "autogroup"),
+            ],
             "gaps": [
                 {"experiment": "e", "workload": "large", "metric": "p99", "mechanism": "caches", "found": "by hand"}
             ],

@@ -143,10 +143,11 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
             .expected("a scenario; docs/scenario.md has all of its keys"));
     }
     let document = text.parse()?;
-    of_root(&Table::root(&text, &document).only(&SCENARIO)?, file, stem, dir, overrides)
+    let scenario = of_root(&Table::root(&text, &document).only(&SCENARIO)?, file, stem, dir, overrides)?;
+    Ok(Scenario { text: text.text.to_owned(), ..scenario })
 }
 
-/// The scenario that a table describes.
+/// The scenario that a table describes, which is no file by itself: it has no text.
 pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, overrides: &Overrides) -> Result<Scenario> {
     let machine = Arc::new(machine_of(root, dir, overrides)?);
     let nr_cpus = machine.topology.nr_cpus();
@@ -185,7 +186,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
             .map(|draft| (draft.path.clone(), draft.files.show()))
             .collect::<serde_json::Map<_, _>>()
             .into(),
-        text: String::from_utf8_lossy(bytes).into_owned(),
+        text: String::new(),
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         variants: finish(variants, plain),
         machine,

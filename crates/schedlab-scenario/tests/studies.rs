@@ -147,6 +147,28 @@ fn conditions_reach_the_scenarios() {
     assert_eq!(cases[0]["metrics"][0]["metric"], "hackbench.time");
 }
 
+/// Kept runs are found by it, so it must move with anything that a run depends on, and with nothing else.
+#[test]
+fn the_fingerprint_is_of_what_runs() {
+    let of = |text: &str| {
+        let study = parse(text, &StudyOptions::default()).map_err(|error| shown(&error)).unwrap();
+        study.describe()["cases"][0]["fingerprint"].as_str().unwrap().to_owned()
+    };
+    let own = of(CONDITIONS);
+    assert_eq!(own, of(&CONDITIONS.replace("a test", "another source")));
+    for (old, new) in [
+        ("groups = 1,", "groups = 3,"),
+        ("cpu-load = 50", "cpu-load = 51"),
+        ("machine = \"laptop-8\"", "machine = { base = \"laptop-8\", costs.tick = { constant = \"9us\" } }"),
+        ("kernel = \"6.3\"", "kernel = \"6.1\""),
+        ("hz = 1000", "hz = 250"),
+        ("base_slice_ns = \"1ms\"", "base_slice_ns = \"2ms\""),
+        ("[[experiment]]", "[[experiment]]\nduration = \"11s\""),
+    ] {
+        assert_ne!(own, of(&CONDITIONS.replacen(old, new, 1)), "{new}");
+    }
+}
+
 #[test]
 fn the_short_form_takes_the_first_cases() {
     let text = CONDITIONS

@@ -63,7 +63,7 @@ class Plan:
         self._engine = engine
         build = engine.build()
         self.tasks = [
-            Task(study, case, scenario, folder / study.name / _folder_name(case, scenario, build))
+            Task(study, case, scenario, folder / study.name / _folder_name(case, build))
             for study in studies
             for case in sorted(study.cases, key=lambda case: case.alternative is not None)
             if (scenario := _scenario(case)) is not None
@@ -133,10 +133,9 @@ def _scenario(case: Case) -> Scenario | None:
     return replace(case.scenario, seeds=case.scenario.seeds[:ALTERNATIVE_UNITS])
 
 
-def _folder_name(case: Case, scenario: Scenario, build: str) -> str:
+def _folder_name(case: Case, build: str) -> str:
     """Runs of another engine, or of a case that was changed, are not taken for this one's."""
-    about = {k: v for k, v in scenario.description.items() if k not in ("seeds", "file")}
-    digest = hashlib.sha256(f"{json.dumps(about, sort_keys=True)} {build}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{case.fingerprint} {build}".encode()).hexdigest()
     return f"{_stem(case)}-{digest[:12]}"
 
 

@@ -59,6 +59,8 @@ class Case:
     measures: tuple[Measure, ...]
     scenario: Scenario | None
     """None if something is missing."""
+    fingerprint: str | None = None
+    """Of everything that its runs depend on, but for the engine."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -156,6 +158,7 @@ def _case(d: Mapping[str, Any], scenario: Callable[[int], Scenario]) -> Case:
         missing=d["missing"],
         measures=tuple(_measure(m) for m in d["metrics"]),
         scenario=None if d["scenario"] is None else scenario(d["scenario"]),
+        fingerprint=d["fingerprint"],
     )
 
 

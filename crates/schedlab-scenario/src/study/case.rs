@@ -1,5 +1,6 @@
 //! One case of an experiment: the scenario made of the study's machine, variants and conditions and of its own options.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::{json, Value as Json};
@@ -60,9 +61,10 @@ impl<'a> Case<'_, 'a> {
             return Ok(None);
         }
         let mut metrics = Vec::new();
-        let mut number = None;
+        let (mut number, mut fingerprint) = (None, None);
         if missing.is_none() {
             let scenario = self.scenario()?;
+            fingerprint = Some(self::fingerprint(&scenario)?);
             metrics = self.metrics(&scenario)?;
             number = Some(scenarios.len());
             scenarios.push(Arc::new(scenario));
@@ -77,6 +79,7 @@ impl<'a> Case<'_, 'a> {
             "missing": missing,
             "metrics": metrics,
             "scenario": number,
+            "fingerprint": fingerprint,
         })))
     }
 
@@ -230,6 +233,15 @@ impl<'a> Case<'_, 'a> {
         }
         Ok(found)
     }
+}
+
+/// What tells it from any scenario of which some run would be another: machine, kernels, programs and their parameters.
+fn fingerprint(scenario: &Scenario) -> Result<String> {
+    let mut hasher = DefaultHasher::new();
+    for variant in scenario.variants() {
+        format!("{} {:?}", variant.name, scenario.run_spec(&variant.name, 0)?).hash(&mut hasher);
+    }
+    Ok(format!("{:016x}", hasher.finish()))
 }
 
 fn spanned(key: &str) -> Spanned<DeString<'static>> {
