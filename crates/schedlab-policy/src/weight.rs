@@ -1,7 +1,24 @@
-//! Load weights and the kernel's fixed-point division by them (`prio_to_weight`, `__calc_delta`).
+//! Load weights and the kernel's fixed-point division by them (`prio_to_weight`, `__calc_delta`, kernel/sched/core.c and
+//! fair.c).
 //!
-//! Follows kernel/sched/core.c and fair.c: `calc_delta(x, w, L) = floor(x * F / 2^s)` with F = w * inv(L), shifted right
-//! until it fits 32 bits; inv(L) is about 2^32 / L. 7.x divides on 64 bits: `floor(x * w / L)`, at full resolution.
+//! # What `calc_delta` computes
+//!
+//! Everything that depends on weights is a rule of three: a time `x` times a weight `w` divided by a weight `L`. vruntime
+//! is `x * 1024 / L` (wall time at the speed of a nice-0 task), a CFS slice is `period * w / L`. A 64-bit division at every
+//! charge used to be expensive, so kernels multiply by an inverse instead: with `inv = 2^32 / L`, rounded down,
+//!
+//! ```text
+//! x * w / L  =  x * (w * inv) / 2^32        approximately
+//! ```
+//!
+//! `inv` is tabulated for the weights of nice values and computed on demand for sums. The factor `F = w * inv` must fit 32
+//! bits to be multiplied by a 64-bit `x` without overflow. If it does not, it is shifted right by `s` bits and the final
+//! shift is `32 - s`; the bits shifted out, and the rounding of `inv`, are the error, about one part in 2^22 for the usual
+//! weights. 7.x divides on 64 bits instead: `floor(x * w / L)`, with weights at full resolution, exact as long as `x * w`
+//! does not wrap.
+//!
+//! Weights have 10 more bits than the table on 64-bit kernels (full resolution), so that the shares of groups do not round
+//! to nothing; `scale_load_down` takes them away again.
 
 use crate::FairPolicy;
 
@@ -69,7 +86,7 @@ impl LoadWeight {
         scale_load_down(self.weight)
     }
 
-    /// `__update_inv_weight`.
+    /// About 2^32 / weight, from the table or computed (`__update_inv_weight`).
     #[inline]
     #[must_use]
     pub fn inverse(self) -> u32 {
@@ -95,7 +112,7 @@ pub fn scale_load_down(weight: u64) -> u64 {
     }
 }
 
-/// `__calc_delta`: `delta * weight / load`; `weight` is at full resolution and is scaled down here.
+/// `delta * weight / load` (`__calc_delta`); `weight` is at full resolution and is scaled down here.
 #[must_use]
 pub fn calc_delta(delta: u64, weight: u64, load: LoadWeight) -> u64 {
     if load.divides {
@@ -145,10 +162,10 @@ mod tests {
         LoadWeight::of_task(nice, FairPolicy::Normal)
     }
 
-    /// 7.x multiplies in 64 bits before it divides: a stretch of more than 2^44 ns (4.9 h) at another weight than that of
+    /// 7.x multiplies in 64 bits before it divides: a span of more than 2^44 ns (4.9 h) at another weight than that of
     /// nice 0 wraps around. Earlier kernels multiply in 128 bits.
     #[test]
-    fn stretches_of_hours_wrap_where_they_do_in_the_kernel() {
+    fn spans_of_hours_wrap_as_in_the_kernel() {
         let (hours, lost) = ((1u64 << 44) + 335, 335 * NICE_0_LOAD / nice(5).weight);
         assert_eq!(calc_delta_fair(hours, nice(5).dividing(true)), lost);
         assert_eq!(calc_delta_fair(hours, nice(0).dividing(true)), hours);

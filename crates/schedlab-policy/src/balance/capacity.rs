@@ -59,7 +59,7 @@ impl FairClass<'_> {
         capacity
     }
 
-    /// `sched_reduced_capacity`, as what it makes of a group: most load of a CPU with a single task and little capacity.
+    /// The largest load of a CPU of the group with a single task and reduced capacity (`sched_reduced_capacity`).
     pub(super) fn max_load_of_reduced_capacity(
         &self,
         group: &Group,

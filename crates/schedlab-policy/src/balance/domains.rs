@@ -110,7 +110,7 @@ impl DomainState {
 }
 
 impl Domains {
-    /// `imbalance_pct`: of the levels above the cache.
+    /// The domains of a machine; `imbalance_pct` is that of the levels above the cache.
     pub fn new(topology: &Topology, imbalance_pct: u32) -> Self {
         let mut domains: Vec<Domain> = Vec::new();
         let (mut links, mut depths, mut states) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The busiest group by load (`sched_balance_find_src_group`, `calculate_imbalance`, `fix_small_imbalance`, kernel/sched/fair.c 5.2).
+//! The busiest group by load (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`, kernel/sched/fair.c 5.2).
 //!
 //! What balancing compared before 5.5: each group's runnable load per capacity. A group is overloaded if it has more tasks
 //! than CPUs and little capacity left, or if its tasks should be spread over siblings. The imbalance is what brings both to
@@ -61,7 +61,7 @@ struct Compared {
 }
 
 impl FairClass<'_> {
-    /// `sched_balance_find_src_group`: index of the group to pull from; the amount goes to `env`.
+    /// The group to pull from by load (`find_busiest_group` of 5.2): its index of the group to pull from; the amount goes to `env`.
     pub(super) fn find_busiest_group_by_load(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
         self.update_group_capacity(env);
         let domain = self.core.domains.at(env.this, env.level);
@@ -96,7 +96,7 @@ impl FairClass<'_> {
         (env.imbalance > 0).then_some(index)
     }
 
-    /// `update_sg_lb_stats`.
+    /// The statistics of one group (`update_sg_lb_stats` of 5.2).
     fn update_sg_lb_stats_by_load(&self, env: &Env, index: usize, pct: u64) -> Group {
         let group = &self.core.domains.at(env.this, env.level).groups[index];
         let weight = group.cpus.len() as u64;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_puller_with_capacity_takes_from_whoever_has_none() {
+    fn an_idle_puller_with_capacity_takes_from_a_group_without() {
         // 6 light tasks on 4 busy CPUs: less load per capacity than the local group's one heavy task.
         let heavy = Group { load: 8192, load_per_task: 8192, ..group(4, 1, 1024) };
         let both = compared(heavy, group(4, 6, 4096));

@@ -1,10 +1,10 @@
-//! Who pulls work from whom, and when (load balancing, kernel/sched/fair.c 5.2 to 7.2).
+//! Load balancing of the fair class: which CPU pulls tasks from which, and when (kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! A pass over one domain ([`pass`]): statistics of its groups ([`stats`]), the busiest one and by how much
-//! ([`busiest`]), tasks taken from one of its CPUs ([`detach`]). Passes are run by a CPU about to go idle ([`newidle`]),
-//! at ticks ([`periodic`]) and by an idle CPU on behalf of the others ([`nohz`]); one that fails for long has a running
-//! task pushed ([`active`]). Left out: misfit tasks, asymmetric packing, NUMA preferences, capacity taken by
-//! interrupts.
+//! A pass over one domain ([`sched_balance_rq`]): statistics of its groups ([`sg_lb_stats`]), the busiest one and by how
+//! much ([`sched_balance_find_src_group`]), tasks taken from one of its CPUs ([`detach_tasks`]). Passes are run by a CPU
+//! about to go idle ([`sched_balance_newidle`]), at ticks ([`sched_balance_domains`]) and by an idle CPU on behalf of the
+//! others ([`nohz`]); one that fails repeatedly has a running task pushed ([`active_balance`]). Left out: misfit tasks,
+//! asymmetric packing, NUMA preferences, capacity taken by interrupts.
 
 mod active_balance;
 mod capacity;

@@ -1,4 +1,4 @@
-//! Balancing at ticks (`sched_balance_domains`; `sched_balance_domains` from 6.10 on).
+//! Balancing at ticks (`sched_balance_domains`; `rebalance_domains` up to 6.9).
 //!
 //! kernel/sched/fair.c 5.2 to 7.2. A domain is due every balance_interval ms, 16 times as long less one jiffy on a busy
 //! CPU (32 times up to 5.9), at least one jiffy, at most HZ * CPUs / 10; upwards until a domain where another CPU is the one to balance. Left

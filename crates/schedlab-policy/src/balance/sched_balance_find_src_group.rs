@@ -1,9 +1,9 @@
 //! The group and the CPU to pull from, and how much (`sched_balance_find_src_group`, `calculate_imbalance`,
-//! `sched_balance_find_src_rq`, kernel/sched/fair.c; `sched_balance_find_src_*` in 6.12).
+//! `sched_balance_find_src_rq`, kernel/sched/fair.c; `find_busiest_group` and `find_busiest_queue` up to 6.9).
 //!
-//! Read in 5.7 to 7.2; the differences are [`crate::PlacementRules`], and up to 5.4 groups are compared by
-//! load ([`super::find_busiest_group_by_load`]). Left out: misfit
-//! tasks of asymmetric machines, asymmetric packing, energy-aware early exit, NUMA task preferences (`fbq_type`).
+//! Read in 5.7 to 7.2; the differences are [`crate::PlacementRules`], and up to 5.4 groups are compared by load
+//! ([`super::find_busiest_group_by_load`]). Left out: misfit tasks of asymmetric machines, asymmetric packing, the
+//! energy-aware early exit, NUMA task preferences (`fbq_type`).
 
 use schedlab_model::CpuId;
 

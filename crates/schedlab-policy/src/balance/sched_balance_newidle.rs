@@ -1,4 +1,4 @@
-//! Pulling work at the moment a CPU runs dry (`newidle_balance`; `sched_balance_newidle` from 6.10 on).
+//! Pulling work at the moment a CPU has nothing left to run (`sched_balance_newidle`; `newidle_balance` up to 6.9).
 //!
 //! kernel/sched/fair.c 5.2 to 7.2. Not at all if a wakeup is on its way, no CPU of the machine has two tasks (root
 //! domain's overload flag), or avg_idle is below the lowest domain's max_newidle_lb_cost (up to 5.15 below
@@ -17,7 +17,7 @@ use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
 
 impl FairClass<'_> {
-    /// `newidle_balance`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
+    /// `sched_balance_newidle`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
     /// [`Sched::idle_enter`].
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();

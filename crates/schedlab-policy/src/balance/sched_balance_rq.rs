@@ -1,4 +1,4 @@
-//! One balancing pass over one domain (`sched_balance_rq`; `sched_balance_rq` from 6.10 on).
+//! One balancing pass over one domain (`sched_balance_rq`; `load_balance` up to 6.9).
 //!
 //! kernel/sched/fair.c 5.2 to 7.2, including the retries when affinity pins what should move. Left out: the lock
 //! break every 32 tasks.

@@ -152,7 +152,7 @@ impl CfsRq {
         u64::from(self.h_nr_running - delayed)
     }
 
-    /// `curr`, if it is still queued.
+    /// The running entity, if it is still queued.
     #[inline]
     pub(super) fn running(&self, entities: &Entities) -> Option<EntityId> {
         (self.curr.is_some() && entities[self.curr].on_rq).then_some(self.curr)

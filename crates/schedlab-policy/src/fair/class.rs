@@ -46,7 +46,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// `put_prev_task`: the CPU has no running task then.
+    /// Puts the running task; the CPU has none then (`put_prev_task`).
     pub(crate) fn put_prev(&mut self, cpu: CpuId, now: Nanos) {
         self.fair.put_prev_task(cpu, now);
         self.core.set_curr(cpu, None);

@@ -95,7 +95,7 @@ impl Entity {
         self.vruntime.before(self.vprot_in(in_vlag))
     }
 
-    /// `vprot`, wherever the version keeps it.
+    /// The end of the protection (`vprot`), wherever the version keeps it.
     #[inline]
     pub(super) fn vprot_in(&self, in_vlag: bool) -> Vruntime {
         if in_vlag {

@@ -1,7 +1,7 @@
-//! The group for a new task by load (`sched_balance_find_dst_group`, kernel/sched/fair.c 5.2).
+//! The group for a new task by load (`find_idlest_group`, kernel/sched/fair.c 5.2).
 //!
 //! Before 5.5: the group with clearly less runnable load per capacity, or with about as little but less load of sleepers. At
-//! exec first whoever has most spare capacity on one CPU. Close calls stay.
+//! exec the group with the most spare capacity on one CPU comes first. In close cases the task stays.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -18,7 +18,7 @@ struct Load {
 }
 
 impl FairClass<'_> {
-    /// `sched_balance_find_dst_group`: another group than the CPU's own, or `None` to stay.
+    /// Another group than the CPU's own, or `None` to stay (`find_idlest_group` of 5.2).
     pub(super) fn find_idlest_group_by_load(
         &self,
         task: TaskId,

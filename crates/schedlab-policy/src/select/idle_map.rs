@@ -1,8 +1,8 @@
 //! Which CPUs look idle, as bit masks per last-level cache, and what each cache's CPUs share (`struct
 //! sched_domain_shared`).
 //!
-//! Kernel: `idle_cpu`, `available_idle_cpu`, `sched_idle_cpu` read three fields of a remote runqueue at every test; here
-//! whoever changes such a field reports it ([`IdleMap::set`]), so that a test is one bit and a search of a whole cache a
+//! Kernel: `idle_cpu`, `available_idle_cpu`, `sched_idle_cpu` read three fields of a remote runqueue at every test. Here
+//! every change of such a field is reported ([`IdleMap::set`]), so that a test is one bit and a search of a whole cache a
 //! few words. Bits are in CPU order within a cache, which is the order of the kernel's scans.
 
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ impl IdleMap {
         }
     }
 
-    /// `available_idle_cpu`.
+    /// Whether the CPU is idle (`available_idle_cpu`).
     #[inline]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
         self.slots[cpu.index()].idle

@@ -1,10 +1,10 @@
 //! The least loaded CPU for a new task or a new image (`sched_balance_find_dst_cpu`, `sched_balance_find_dst_group`,
-//! `sched_balance_find_dst_group_cpu`, kernel/sched/fair.c 5.5 and later; `sched_balance_find_dst_*` in 6.12).
+//! `sched_balance_find_dst_group_cpu`, kernel/sched/fair.c 5.5 and later; `find_idlest_cpu` and so on up to 6.9).
 //!
 //! From the highest domain downwards: the idlest group other than the own one if it is worth it, in it the most recently
 //! idled CPU, else the least loaded; then on from that CPU's next smaller domain. Up to 5.4 groups are compared by load
-//! ([`super::find_idlest_group_by_load`]). Left out: exit latencies of idle
-//! states (all equal here), NUMA preferences, misfit tasks, core scheduling.
+//! ([`super::find_idlest_group_by_load`]). Left out: exit latencies of idle states (all equal here), NUMA preferences,
+//! misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -17,7 +17,7 @@ use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
 
 /// Groups beside the own and the chosen one that a record names.
-const GROUPS_TOLD: usize = 6;
+const GROUPS_RECORDED: usize = 6;
 
 impl FairClass<'_> {
     /// `sched_balance_find_dst_cpu`, from the highest domain of `cpu`, which has one.
@@ -70,7 +70,10 @@ impl FairClass<'_> {
         let others = (1..count).map(|offset| (local + offset) % count).filter(|group| *group != chosen);
         let own = found.map(|_| step(local, "another is less busy"));
         let last = step(chosen, if found.is_some() { "least busy: goes there" } else { "none is better: stays there" });
-        own.into_iter().chain(others.take(GROUPS_TOLD).map(|group| step(group, "not chosen"))).chain([last]).collect()
+        own.into_iter()
+            .chain(others.take(GROUPS_RECORDED).map(|group| step(group, "not chosen")))
+            .chain([last])
+            .collect()
     }
 
     /// `sched_balance_find_dst_group`: another group than the CPU's own, or `None` to stay.

@@ -62,7 +62,7 @@ impl FairClass<'_> {
         prev_idle.then_some((prev, SelectRule::PrevIdleAffine, "idle: target"))
     }
 
-    /// `nr_running`, without delayed tasks where the version discounts them.
+    /// Tasks on the CPU, without delayed ones where the version discounts them.
     fn nr_undelayed(&self, cpu: CpuId) -> u32 {
         let nr = self.core.rqs[cpu.index()].nr_running;
         if !self.core.rules.affine_skips_delayed || nr <= 1 {

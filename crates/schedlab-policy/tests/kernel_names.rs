@@ -1,0 +1,115 @@
+//! Functions that follow a kernel function carry its name: `grep -rn "fn place_entity"` finds it.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The parts of the crate that follow kernel/sched/fair.c and pelt.c.
+const PARTS: [&str; 5] = ["fair", "pelt", "balance", "select", "weight.rs"];
+
+/// Functions that a newcomer looks for; the test would find nothing wrong in an empty directory.
+const LANDMARKS: [&str; 32] = [
+    "select_idle_sibling",
+    "select_idle_cpu",
+    "select_idle_core",
+    "select_idle_smt",
+    "sched_balance_find_dst_cpu",
+    "wake_affine",
+    "wake_wide",
+    "sched_balance_newidle",
+    "sched_balance_rq",
+    "update_sd_lb_stats",
+    "sched_balance_find_src_group",
+    "detach_tasks",
+    "attach_tasks",
+    "active_load_balance_cpu_stop",
+    "update_blocked_averages",
+    "update_cfs_group",
+    "calc_group_shares",
+    "place_entity",
+    "pick_eevdf",
+    "update_deadline",
+    "update_entity_lag",
+    "avg_vruntime",
+    "entity_eligible",
+    "propagate_entity_load_avg",
+    "set_next_entity",
+    "put_prev_entity",
+    "update_curr",
+    "enqueue_entity",
+    "dequeue_entity",
+    "enqueue_task_fair",
+    "reweight_entity",
+    "throttle_cfs_rq",
+];
+
+#[test]
+fn functions_carry_the_name_that_their_documentation_begins_with() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        for (function, line, doc) in documented(&text) {
+            if let Some(kernel) = follows(doc).filter(|kernel| !carries(function, kernel)) {
+                wrong.push(format!("{}:{line}: fn {function} follows `{kernel}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "rename, or begin the comment with a sentence of its own:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn landmarks_are_found_by_name() {
+    let all: String = sources().into_iter().map(|(_, text)| text).collect();
+    let missing: Vec<&str> = LANDMARKS.into_iter().filter(|name| !all.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "no function of this name: {missing:?}");
+}
+
+/// A class's verb may leave the suffix of its class out: `enqueue_task` of the fair class is `enqueue_task_fair`.
+fn carries(function: &str, kernel: &str) -> bool {
+    function == kernel || kernel.strip_suffix("_fair") == Some(function)
+}
+
+/// The kernel function that a comment of the form "`name`: ...", "`name`." or "`name` (...)" says is followed.
+fn follows(doc: &str) -> Option<&str> {
+    let (name, rest) = doc.strip_prefix('`')?.split_once('`')?;
+    let is_function =
+        name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    (is_function && [":", ".", ",", " ("].iter().any(|end| rest.starts_with(end))).then_some(name)
+}
+
+/// Every documented function with its line and the first line of its comment.
+fn documented(text: &str) -> Vec<(&str, usize, &str)> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(function) = function_of(line) else { continue };
+        let above = lines[..at].iter().rev().skip_while(|line| line.starts_with("#["));
+        let comment = above.take_while(|line| line.starts_with("///")).last();
+        found.extend(comment.map(|doc| (function, at + 1, doc.trim_start_matches('/').trim())));
+    }
+    found
+}
+
+fn function_of(line: &str) -> Option<&str> {
+    let rest = match line.strip_prefix("pub") {
+        None => line,
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.trim_start(),
+    };
+    let name = rest.strip_prefix("const ").unwrap_or(rest).strip_prefix("fn ")?;
+    name.split(['(', '<']).next()
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    let mut open: Vec<PathBuf> = PARTS.iter().map(|part| root.join(part)).collect();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push((path.clone(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
