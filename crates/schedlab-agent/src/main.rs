@@ -76,6 +76,9 @@ struct Run {
     /// Another duration, such as 2s.
     #[arg(long)]
     duration: Option<String>,
+    /// Whether anything is drawn at random.
+    #[arg(long)]
+    noise: Option<bool>,
     /// Another machine than this one: its number of CPUs is what the workloads are built for.
     #[arg(long, default_value = "host")]
     machine: String,
@@ -108,7 +111,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Run) -> Result<()> {
-    let overrides = serde_json::json!({ "machine": options.machine, "duration": options.duration });
+    let overrides = serde_json::json!({
+        "machine": options.machine, "duration": options.duration, "noise": options.noise,
+    });
     let scenario = Scenario::load(&options.scenario, Some(&overrides.to_string()))?;
     let spec = scenario.run_spec(&options.variant, options.seed)?;
     let settings = Settings {

@@ -57,7 +57,7 @@ struct Stream {
 #[must_use]
 pub fn begin(settings: &Settings) -> Recording {
     if !settings.tracing {
-        return Recording::Off("not asked for (--no-tracing)".into());
+        return Recording::Off("tracing is switched off".into());
     }
     let events = if settings.trace.is_some() { &EVENTS[..] } else { &EVENTS[..EVENTS.len() - 1] };
     match Instance::begin(settings.buffer_kb, events) {

@@ -687,6 +687,11 @@ fn calibrated_costs_are_keys_of_machine_files() {
     }
     let whole = calibrated(&["calibrate", "--quick"]);
     assert!(!whole.contains(&"schedule".to_owned()), "{whole:?}");
+    let (_, stdout, _) = agent(&["calibrate", "--quick"]);
+    let absent = serde_json::from_str::<Json>(&stdout).unwrap()["absent"].clone();
+    let reasons: Vec<&str> = absent.as_object().unwrap().values().filter_map(Json::as_str).collect();
+    let flags = reasons.iter().flat_map(|reason| reason.split(' ')).filter(|word| word.starts_with("--"));
+    assert!(flags.clone().all(|flag| flag == "--traced") && flags.count() > 0, "{reasons:?}");
     let parts = calibrated(&["calibrate", "--quick", "--traced"]);
     // Elsewhere this user may not trace.
     if Path::new("/sys/kernel/tracing/instances").exists() && rustix::process::geteuid().is_root() {

@@ -29,7 +29,9 @@ pub(crate) struct Files<'a> {
     shares: Option<(GroupShares, Value<'a>)>,
     idle: Option<(bool, Value<'a>)>,
     latency_nice: Option<(i8, Value<'a>)>,
-    bandwidth: Option<(CpuMax, Value<'a>)>,
+    quota: Option<(Nanos, Value<'a>)>,
+    period: Option<(Nanos, Value<'a>)>,
+    burst: Option<(Nanos, Value<'a>)>,
 }
 
 /// The deepest path; the kernel has no limit; this one bounds the work.
@@ -45,7 +47,9 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>, made: Vec<String>) -> Result<Vec<
         if drafts.iter().any(|known| known.path == path) {
             return Err(table.error(format!("two cgroups are called {}", quote(&path))));
         }
-        drafts.push(Draft { path, files: Files::read(&table)? });
+        let files = Files::read(&table)?;
+        files.check(&Files::default())?;
+        drafts.push(Draft { path, files });
     }
     let declared: Vec<String> = drafts.iter().map(|draft| draft.path.clone()).chain(made).collect();
     for path in declared {
@@ -99,7 +103,10 @@ pub(crate) fn overrides<'a>(table: &Table<'a>, drafts: &[Draft]) -> Result<Vec<(
         let path = format!("/{}", name.strip_prefix('/').unwrap_or(name));
         check_declared(&value, &path, drafts)?;
         let own = value.table("a table such as { weight = 300 }")?.only(&VARIANT_CGROUP)?;
-        changes.push((path, Files::read(&own)?));
+        let files = Files::read(&own)?;
+        let declared = drafts.iter().find(|draft| draft.path == path);
+        files.check(declared.map_or(&Files::default(), |draft| &draft.files))?;
+        changes.push((path, files));
     }
     Ok(changes)
 }
@@ -112,7 +119,33 @@ impl<'a> Files<'a> {
             return Err(place.error("an idle group's weight cannot be written").hint("leave one of the two out"));
         }
         let latency_nice = placed(table.get("latency_nice"), nice)?;
-        Ok(Files { shares, idle, latency_nice, bandwidth: bandwidth(table)? })
+        let quota = placed(table.get("quota"), |value| value.duration(MSEC..=1000 * SEC))?;
+        let period = placed(table.get("period"), |value| value.duration(PERIODS))?;
+        let burst = placed(table.get("burst"), |value| value.duration(0..=1000 * SEC))?;
+        Ok(Files { shares, idle, latency_nice, quota, period, burst })
+    }
+
+    /// Refuses what makes no sense once it is written to a group that has `before`: what is left out keeps its value.
+    fn check(&self, before: &Files<'a>) -> Result<()> {
+        let idle = before.idle.as_ref().is_some_and(|idle| idle.0) && self.idle.is_none();
+        if let (Some((_, place)), true) = (&self.shares, idle) {
+            return Err(place.error("an idle group's weight cannot be written").hint("idle = false"));
+        }
+        let Some((quota, _)) = self.quota.as_ref().or(before.quota.as_ref()) else {
+            let alone = [("period", &self.period), ("burst", &self.burst)];
+            return match alone.into_iter().find_map(|(key, file)| Some((key, file.as_ref()?))) {
+                Some((key, (_, place))) => Err(place.error(format!("{key} without quota")).hint("quota = \"50ms\"")),
+                None => Ok(()),
+            };
+        };
+        match (&self.burst, &self.quota, &before.burst) {
+            (Some((_, place)), ..) => place.duration(0..=*quota).map(drop),
+            (None, Some((_, place)), Some((burst, _))) if burst > quota => {
+                let message = format!("the group's burst of {} is above this quota", units::show_duration(*burst));
+                Err(place.error(message).hint("burst = \"0s\""))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses what the kernel of a variant does not have.
@@ -122,7 +155,7 @@ impl<'a> Files<'a> {
                 format!("kernel {} of variant \"{variant}\" has no cpu.idle (5.15 and later have)", version.name);
             return Err(place.error(message).hint("write cgroups.GROUP.idle in the variants whose kernel has it"));
         }
-        let burst = self.bandwidth.as_ref().filter(|(max, _)| max.burst > 0 && !version.rules.bandwidth_burst);
+        let burst = self.burst.as_ref().filter(|(burst, _)| *burst > 0 && !version.rules.bandwidth_burst);
         if let Some((_, place)) = burst {
             let message =
                 format!("kernel {} of variant \"{variant}\" has no burst (5.14 and later have)", version.name);
@@ -136,11 +169,18 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Writes them to a group.
+    /// Writes them to a group; a file that is left out keeps what it says.
     pub fn apply(&self, cgroup: &mut Cgroup) {
         cgroup.idle = self.idle.as_ref().map_or(cgroup.idle, |idle| idle.0);
         cgroup.shares = self.shares.as_ref().map(|shares| shares.0).or(cgroup.shares);
-        cgroup.bandwidth = self.bandwidth.as_ref().map(|max| max.0).or(cgroup.bandwidth);
+        let written = |file: &Option<(Nanos, Value)>, before: Nanos| file.as_ref().map_or(before, |file| file.0);
+        let before = cgroup.bandwidth.unwrap_or(CpuMax { quota: 0, period: USUAL_PERIOD, burst: 0 });
+        let max = CpuMax {
+            quota: written(&self.quota, before.quota),
+            period: written(&self.period, before.period),
+            burst: written(&self.burst, before.burst),
+        };
+        cgroup.bandwidth = (max.quota > 0).then_some(max);
         cgroup.latency_nice = self.latency_nice.as_ref().map_or(cgroup.latency_nice, |nice| nice.0);
     }
 
@@ -154,10 +194,8 @@ impl<'a> Files<'a> {
             None => None,
         };
         self.idle.as_ref().map(|idle| shown.insert("idle".into(), json!(idle.0)));
-        if let Some((max, _)) = &self.bandwidth {
-            shown.insert("quota".into(), json!(units::show_duration(max.quota)));
-            shown.insert("period".into(), json!(units::show_duration(max.period)));
-            shown.insert("burst".into(), json!(units::show_duration(max.burst)));
+        for (key, file) in [("quota", &self.quota), ("period", &self.period), ("burst", &self.burst)] {
+            file.as_ref().map(|file| shown.insert(key.into(), json!(units::show_duration(file.0))));
         }
         self.latency_nice.as_ref().map(|nice| shown.insert("latency_nice".into(), json!(nice.0)));
         shown.into()
@@ -175,20 +213,6 @@ pub(crate) fn placed<'a, T>(
 /// What `cpu.max` accepts.
 const PERIODS: RangeInclusive<Nanos> = MSEC..=SEC;
 const USUAL_PERIOD: Nanos = 100 * MSEC;
-
-fn bandwidth<'a>(table: &Table<'a>) -> Result<Option<(CpuMax, Value<'a>)>> {
-    let Some(value) = table.get("quota") else {
-        return match ["period", "burst"].into_iter().find(|key| table.get(key).is_some()) {
-            Some(key) => Err(table.key_error(key, format!("{key} without quota")).hint("quota = \"50ms\"")),
-            None => Ok(None),
-        };
-    };
-    let quota = value.duration(MSEC..=1000 * SEC)?;
-    let period = table.get("period").map(|value| value.duration(PERIODS)).transpose()?.unwrap_or(USUAL_PERIOD);
-    let burst = placed(table.get("burst"), |value| value.duration(0..=quota))?;
-    let place = burst.as_ref().map_or(value, |(_, place)| place.clone());
-    Ok(Some((CpuMax { quota, period, burst: burst.map_or(0, |(burst, _)| burst) }, place)))
-}
 
 fn shares<'a>(table: &Table<'a>) -> Result<Option<(GroupShares, Value<'a>)>> {
     let mut found = None;

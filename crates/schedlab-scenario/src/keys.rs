@@ -231,8 +231,8 @@ pub const VARIANT_CGROUP: Section = Section {
         key("idle", "boolean", "the group's", "SCHED_IDLE for the whole group"),
         key("latency_nice", "-20 to 19", "the group's", "latency nice"),
         key("quota", "1ms to 1000s", "the group's", "CPU time per period"),
-        key("period", "1ms to 1s", "100ms", "period of the quota; only with quota"),
-        key("burst", "duration, at most quota", "0s", "unused quota that may accumulate; only with quota"),
+        key("period", "1ms to 1s", "the group's", "period of the quota"),
+        key("burst", "duration, at most quota", "the group's", "unused quota that may accumulate"),
     ],
 };
 

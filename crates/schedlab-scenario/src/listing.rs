@@ -57,11 +57,18 @@ fn machines() -> Result<Json> {
         if let Some(machine) = preset(id) {
             let machine = machine?;
             let (cpus, calibrated) = (machine.topology.nr_cpus(), machine.calibrated);
-            list.push(json!({ "id": id, "summary": machine.summary, "cpus": cpus, "calibrated": calibrated }));
+            list.push(json!({
+                "id": id,
+                "summary": machine.summary,
+                "cpus": cpus,
+                "calibrated": calibrated,
+                "sources": machine.sources,
+            }));
         }
     }
     let summary = "this machine's topology with generic costs of a virtual machine: uncalibrated";
-    list.push(json!({ "id": HOST, "summary": summary, "cpus": null, "calibrated": false }));
+    let sources = preset(HOST).and_then(Result::ok).map(|machine| machine.sources);
+    list.push(json!({ "id": HOST, "summary": summary, "cpus": null, "calibrated": false, "sources": sources }));
     Ok(list.into())
 }
 

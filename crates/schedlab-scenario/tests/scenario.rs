@@ -110,6 +110,25 @@ fn variants_differ_in_what_their_tasks_ask_for_and_in_nothing_else() {
     assert_eq!(plain[1].programs, tuned[1].programs);
 }
 
+/// As in the kernel, where `cpu.max` keeps the period if only the quota is written.
+#[test]
+fn what_a_variant_does_not_write_keeps_the_group_s_value() {
+    let max = |files: &str| {
+        let text = format!(
+            "machine = \"laptop-8\"\n[[cgroup]]\nname = \"g\"\nquota = \"10ms\"\nperiod = \"20ms\"\nburst = \"5ms\"\n\
+             [[workload]]\nuse = \"hog\"\ncgroup = \"g\"\n[[variant]]\nname = \"a\"\nkernel = \"6.12.0\"\ncgroups.g = {{ {files} }}\n"
+        );
+        let scenario = Scenario::parse(&text, "s.toml", None).unwrap();
+        let max = scenario.variants()[0].cgroups[0].bandwidth.unwrap();
+        let changes = &scenario.describe()["variants"][0]["changes"]["cgroups"]["/g"];
+        (max.quota / 1_000_000, max.period / 1_000_000, max.burst / 1_000_000, changes.to_string())
+    };
+    assert_eq!(max("quota = \"6ms\""), (6, 20, 5, r#"{"quota":"6ms"}"#.into()));
+    assert_eq!(max("period = \"50ms\""), (10, 50, 5, r#"{"period":"50ms"}"#.into()));
+    assert_eq!(max("burst = \"0s\""), (10, 20, 0, r#"{"burst":"0s"}"#.into()));
+    assert_eq!(max("weight = 300"), (10, 20, 5, r#"{"weight":300}"#.into()));
+}
+
 #[test]
 fn listed_metrics_come_first_and_replace_their_defaults() {
     let scenario = scenario();

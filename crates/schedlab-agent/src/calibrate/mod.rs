@@ -138,12 +138,16 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
         absent.remove("irq");
         absent.remove("idle");
     }
-    let why = untold.as_deref().unwrap_or("too few samples were undisturbed");
+    let why = match untold {
+        None => "too few samples were undisturbed".to_owned(),
+        Some(_) if !trace => "measured with --traced only".to_owned(),
+        Some(why) => format!("only tracepoints separate it from other costs: {why}"),
+    };
     for key in traced::PARTS.iter().filter(|key| !costs.contains_key(**key)) {
-        absent.insert(key, format!("part of another cost, told apart by tracepoints (--traced): {why}"));
+        absent.insert(key, why.clone());
     }
     for key in ["scan-cpu", "balance-pass", "balance-cpu"] {
-        absent.insert(key, "it happens within the kernel, without a trace that a program sees".to_owned());
+        absent.insert(key, "inside the kernel, where neither a program nor a tracepoint can measure it".to_owned());
     }
     let known = ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "irq"];
     for key in known.iter().filter(|key| !costs.contains_key(**key)) {
