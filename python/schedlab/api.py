@@ -22,11 +22,23 @@ if TYPE_CHECKING:
 
 
 def load(
-    path: str | os.PathLike[str], *, seeds: int | Sequence[int] | None = None, engine: Engine | None = None
+    path: str | os.PathLike[str],
+    *,
+    seeds: int | Sequence[int] | None = None,
+    machine: str | None = None,
+    duration: str | None = None,
+    noise: bool | None = None,
+    engine: Engine | None = None,
 ) -> Scenario:
-    """Read and validate a scenario file; `seeds` (how many, or which) replaces what the file says."""
+    """Read and validate a scenario file.
+
+    `seeds` (how many, or which), `machine` (a preset or a file), `duration` (such as "500ms") and `noise` (whether
+    anything is drawn at random) replace what the file says.
+    """
     given = seeds if seeds is None or isinstance(seeds, int) else list(seeds)
-    return (engine or native_engine()).load(os.fspath(path), None if given is None else {"seeds": given})
+    overrides = {"seeds": given, "machine": machine, "duration": duration, "noise": noise}
+    chosen = {key: value for key, value in overrides.items() if value is not None}
+    return (engine or native_engine()).load(os.fspath(path), chosen or None)
 
 
 def run(
@@ -93,7 +105,7 @@ def report(*results: str | os.PathLike[str]) -> Comparison:
 
 
 def listing(kind: str, kernel: str | None = None, *, engine: Engine | None = None) -> list[dict[str, Any]]:
-    """What exists of a kind (machines, kernels, features, workloads, knobs), as plain rows."""
+    """What exists of a kind (machines, kernels, features, workloads, knobs, metrics), as plain rows."""
     return (engine or native_engine()).listing(kind, kernel)
 
 

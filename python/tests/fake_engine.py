@@ -203,7 +203,9 @@ def record(variant: str, seed: int, kernel: str, metrics: dict[str, float | None
 def listing(kind: str, kernel: str | None = None) -> str:
     if kernel == "6.13":
         raise EngineError("no kernel `6.13`", hint="the nearest is `6.12.0`")
-    return json.dumps([{"id": "laptop-8", "summary": "8 CPUs"}, {"id": "rpi4", "summary": "4 CPUs, no SMT"}])
+    machines = [("laptop-8", "Core i7", 8, ["tick: a table"]), ("rpi4", "no SMT, " + 20 * "many words, ", 4, [])]
+    keys = ("id", "summary", "cpus", "sources")
+    return json.dumps([{**dict(zip(keys, machine, strict=True)), "calibrated": False} for machine in machines])
 
 
 def explain(scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None) -> str:

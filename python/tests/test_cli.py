@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
+import fake_engine
+from schedlab.cli import main
 from schedlab.cli.parser import GATES, KINDS, STYLES, build_parser
+from schedlab.engine import Engine, native_engine
+from schedlab.errors import SchedlabError
 
 Call = Callable[..., tuple[int, str, str]]
 Write = Callable[..., str]
@@ -113,7 +117,6 @@ def test_gates(gate: str, code: int, schedlab: Call, scenario: Write) -> None:
 
 
 def test_a_gate_watches_declared_metrics_if_there_are_any(schedlab: Call, scenario: Write) -> None:
-    import fake_engine
 
     metrics = fake_engine.describe()["metrics"]
     metrics[0]["declared"] = True
@@ -185,8 +188,70 @@ def test_run_json_contract(schedlab: Call, scenario: Write) -> None:
 
 
 def test_list(schedlab: Call) -> None:
-    assert schedlab("list", "machines") == (0, "laptop-8  8 CPUs\nrpi4      4 CPUs, no SMT\n", "")
+    code, out, err = schedlab("list", "machines")
+    lines = out.splitlines()
+    assert (code, lines[0]) == (0, "laptop-8  8 CPUs  uncalibrated  Core i7")
+    assert lines[1].startswith("rpi4      4 CPUs  uncalibrated  no SMT, many words, ")
+    assert lines[2].startswith(32 * " " + "many words")
+    assert all(len(line) <= 100 for line in lines)
+    assert "`schedlab list machines NAME`" in err
+    code, out, _ = schedlab("list", "machines", "laptop-8")
+    assert (code, out.splitlines()[-1]) == (0, "tick    a table")
+    code, _, err = schedlab("list", "machines", "laptop-9")
+    assert (code, "there is no machine `laptop-9`" in err, "did you mean `laptop-8`?" in err) == (2, True, True)
     assert [r["id"] for r in json.loads(schedlab("list", "machines", "--json")[1])] == ["laptop-8", "rpi4"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "one"), [("workloads", "cyclictest"), ("machines", "rpi4"), ("knobs", "base_slice_ns")]
+)
+def test_lists_of_the_real_engine_say_what_the_docs_promise(kind: str, one: str, capsys: Any) -> None:
+    try:
+        rows = native_engine().listing(kind)
+    except SchedlabError as e:
+        pytest.skip(e.message)
+    assert main(["list", kind]) == 0
+    out = capsys.readouterr().out
+    assert all(len(line) <= 100 for line in out.splitlines())
+    for row in rows:
+        parts = [*row.get("options", ()), *row.get("metrics", ())]
+        assert all(part["name"] in out for part in parts if part.get("modelled", True)), row["id"]
+    assert main(["list", kind, one]) == 0
+    out = capsys.readouterr().out
+    row = next(row for row in rows if row["id"] == one)
+    words = [o["help"] for o in row.get("options", ())] + [s.partition(": ")[0] for s in row.get("sources", ())]
+    flat = " ".join(out.split())
+    assert all(word.split()[0] in flat for word in [*words, *row["summary"].split()])
+
+
+OVERRIDES = [
+    # flags, what the engine is asked for
+    ([], None),
+    (["--machine", "mine.toml"], {"machine": "mine.toml"}),
+    (["--duration", "500ms", "--noise", "off"], {"duration": "500ms", "noise": False}),
+]
+
+
+@pytest.mark.parametrize(("flags", "asked"), OVERRIDES)
+@pytest.mark.parametrize("command", [("compare",), ("run", "--variant", "cfs"), ("explain",), ("ablate",)])
+def test_flags_replace_lines_of_the_scenario(
+    command: tuple[str, ...], flags: list[str], asked: Any, scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    found = []
+
+    def load(path: str, overrides: str | None = None) -> Any:
+        found.append(overrides and json.loads(overrides))
+        raise fake_engine.ScenarioError("enough", file=path)
+
+    monkeypatch.setattr(fake_engine, "load", load)
+    assert main([*command, scenario(), *flags], Engine(fake_engine)) == 2
+    assert found == [asked]
+
+
+def test_the_host_arm_has_no_other_machine(schedlab: Call, scenario: Write) -> None:
+    code, _, err = schedlab("compare", scenario(), "--arm", "host", "--machine", "rpi4")
+    assert (code, "the host arm runs on this machine" in err) == (2, True)
 
 
 def test_traces_of_a_comparison(schedlab: Call, scenario: Write) -> None:

@@ -7,6 +7,7 @@ of patches. Configurations: x86-64 SMP without PREEMPT_RT, from 7.x on with CONF
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -98,16 +99,19 @@ def test_what_is_refused_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> 
         for setting in json.loads(capsys.readouterr().out):
             assert setting["modelled"] == (len(setting["refused"]) < len(setting["defaults"])), setting
     assert main(["list", "features"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
+    lines = {line.split()[0]: line for line in unwrapped.splitlines()}
     assert lines["HRTICK_DL"].endswith("; refused: there is no SCHED_DEADLINE")
     assert "; refused in 6.6, 6.12.0, 6.12.107: " in lines["DOUBLE_TICK"]
     assert "refused" not in lines["RUN_TO_PARITY"]
     assert main(["list", "knobs"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
+    lines = {line.split()[0]: line for line in unwrapped.splitlines()}
     assert "; refused: a write acts when a CPU goes on- or offline" in lines["tunable_scaling"]
     assert "; refused in 6.12.0, 6.12.107, " in lines["rt_runtime_us"]
     assert main(["list", "features", "--kernel", "7.2"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
+    lines = {line.split()[0]: line for line in unwrapped.splitlines()}
     assert lines["HRTICK_DL"].endswith("; refused: there is no SCHED_DEADLINE")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 from pathlib import Path
@@ -13,10 +14,11 @@ from schedlab import documents
 from schedlab.arms import process
 from schedlab.errors import ArmError, RunError, ScenarioError, SchedlabError
 from schedlab.outcome import Run
+from schedlab.scenario import Scenario
 
 NAME = "schedlab-agent"
 HINT = "the wheels of `make wheels` contain it; in a source tree, `make build` builds it"
-TARGET = "x86_64-unknown-linux-gnu"
+TARGET = f"{platform.machine()}-unknown-linux-gnu"
 
 
 def find() -> Path:
@@ -39,12 +41,15 @@ def _places() -> list[Path]:
 
 
 def arguments(
-    scenario: str, variant: str, seed: int, out: str, trace: str | None, driver: str | None, untimed: str | None = None
+    scenario: Scenario, file: str, variant: str, seed: int, out: str, trace: str | None, untimed: str | None = None
 ) -> list[str]:
-    """Its command line for one run, without the program's own name."""
-    words = ["run", scenario, "--variant", variant, "--seed", str(seed), "--out", out]
+    """Its command line for one run, without the program's own name; `file`: the scenario as the agent finds it."""
+    words = ["run", file, "--variant", variant, "--seed", str(seed), "--out", out]
+    # The command line may have replaced what the file says.
+    words += ["--duration", f"{scenario.duration_ns}ns", "--noise", str(scenario.noise).lower()]
     words += ["--trace", trace] if trace else []
     words += ["--remark", f"no durations: {untimed}"] if untimed else []
+    driver = scenario.arms.get("driver")
     return words + (["--driver", driver] if driver else [])
 
 

@@ -85,8 +85,7 @@ class HostArm:
         seen = state.read(self._root)
         with tempfile.TemporaryDirectory(prefix="schedlab-host-") as folder:
             out = Path(folder) / "report.json"
-            driver = scenario.arms.get("driver")
-            words = agent.arguments(scenario.file, variant, seed, str(out), trace, driver)
+            words = agent.arguments(scenario, scenario.file, variant, seed, str(out), trace)
             before, began = noise.Sample.now(self._root), time.monotonic()
             limit = scenario.arms["host"]["time_limit_s"]
             done = process.run([str(self._program), *words], limit_s=limit, cancel=cancel)

@@ -86,12 +86,12 @@ class VmArm:
         kernel = self._kernels[scenario.arms["vm"]["images"].get(variant, chosen.kernel)]
         name = f"trace{Path(trace).suffix}" if trace else None
         words = agent.arguments(
+            scenario,
             Path(scenario.file).name,
             variant,
             seed,
             "/out/report.json",
             f"/out/{name}" if name else None,
-            scenario.arms["driver"],
             self._untimed(),
         )
         options = scenario.arms["vm"]

@@ -8,6 +8,7 @@ from schedlab import api
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.explain import pair
 from schedlab.cli.parser import Options
+from schedlab.cli.scenario import loaded
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.outcome import Outcome
@@ -21,8 +22,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     from schedlab.render.document import dump
 
     engine = engine or native_engine()
-    seeds = options.seeds
-    scenario = api.load(options.scenario, seeds=seeds, engine=engine)
+    scenario = loaded(options, engine)
     a, b = pair(scenario, options)
     metric = _metric(scenario, options.metric)
     differences = engine.ablation(scenario, a, b)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console
 from schedlab.cli.output import show
 from schedlab.cli.parser import Options
+from schedlab.cli.scenario import loaded
 from schedlab.comparison import compare_variants
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, RunError
@@ -26,8 +26,7 @@ from schedlab.store import Result, Store
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 1, 3 or 130."""
     engine = engine or native_engine()
-    scenario = api.load(options.scenario, seeds=options.seeds, engine=engine)
-    scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
+    scenario = loaded(options, engine)
     arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
     try:

@@ -8,6 +8,7 @@ from schedlab import api
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
+from schedlab.cli.scenario import loaded
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.scenario import Scenario
@@ -19,7 +20,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     from schedlab.render.explanation import parting_document, parting_text, why_document, why_text
 
     engine = engine or native_engine()
-    scenario = api.load(options.scenario, engine=engine)
+    scenario = loaded(options, engine)
     seed = scenario.seeds[0] if options.seed is None else options.seed
     if options.task is not None or options.at is not None:
         variant, task, at = _moment(scenario, options)

@@ -1,8 +1,9 @@
-"""`schedlab list`: what exists of one kind, a line each."""
+"""`schedlab list`: what exists of one kind, or everything about one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -10,68 +11,37 @@ from schedlab import api, documents
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine
-from schedlab.render.grid import columns
+from schedlab.errors import InputError
+from schedlab.render import listing
+
+MORE = {"workloads": "options and metrics", "machines": "the source of every number"}
+"""What the list itself has no room for."""
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0."""
-    rows = api.listing(options.kind, options.kernel, engine=engine)
+    kernel = options.kernel or (options.name if options.kind == "kernels" else None)
+    rows = api.listing(options.kind, kernel, engine=engine)
+    if options.name and options.kind != "kernels":
+        rows = [_named(options.name, options.kind, rows)]
     document = documents.dumps(rows)
     if options.json == "-":
         console.result(document)
         return 0
-    if options.kind == "kernels" and options.kernel and rows:
-        console.result(_kernel(rows[0]))
-    elif options.kind == "features" and options.kernel:
-        console.result("\n".join(columns([_feature(r) for r in rows], "<<<")))
-    elif options.kind == "knobs" and options.kernel:
-        console.result("\n".join(columns([_knob(r) for r in rows], "<><")))
-    elif options.kind == "metrics":
-        console.result("\n".join(columns([_metric(r) for r in rows], "<<<<")))
-    elif rows:
-        console.result("\n".join(columns([[str(r["id"]), str(r["summary"]) + _refused(r)] for r in rows], "<<")))
+    one = options.name and options.kind != "kernels"
+    console.result(listing.detail(options.kind, rows[0]) if one else listing.text(options.kind, rows, kernel))
+    if options.kind in MORE and not one:
+        console.say(f"`schedlab list {options.kind} NAME` shows {MORE[options.kind]}")
     if options.json:
         write_file(Path(options.json), document + "\n")
     return 0
 
 
-def _metric(row: Mapping[str, Any]) -> list[str]:
-    """Name, unit, direction and meaning; a sampled metric has every statistic below its name."""
-    name = f"{row['id']}.STAT" if row["sampled"] else str(row["id"])
-    direction = "" if row["better"] == "neither" else f"{row['better']} is better"
-    return [name, "" if row["unit"] == "count" else str(row["unit"]), direction, str(row["summary"])]
-
-
-def _feature(row: Mapping[str, Any]) -> list[str]:
-    """A switch with its default in the one row asked for."""
-    (default,) = row["defaults"].values()
-    return [row["id"], "on" if default else "off", row["summary"] + _refused(row)]
-
-
-def _knob(row: Mapping[str, Any]) -> list[str]:
-    """A knob with its default in the one row asked for, on one CPU where CPUs count."""
-    (default,) = row["defaults"].values()
-    scaled = "; grows with the CPUs" if row["scaled"] else ""
-    return [row["id"], str(default), row["summary"] + scaled + _refused(row)]
-
-
-def _refused(row: Mapping[str, Any]) -> str:
-    """Where the simulator refuses a feature or knob because it would change nothing, with the reason."""
-    refused = row.get("refused") or []
-    if not refused:
-        return ""
-    kernels = "" if not row["modelled"] else f" in {', '.join(r['kernel'] for r in refused)}"
-    return f"; refused{kernels}: {refused[0]['why']}"
-
-
-def _kernel(row: Mapping[str, Any]) -> str:
-    """What tells a row from the one before, each rule with the kernel's function and the releases that changed it."""
-    head = f"{row['id']}  {row['summary']}"
-    before = row["before"]
-    if before is None:
-        return f"{head}\nthe oldest row"
-    lines = [["", f"in {before['id']}", f"in {row['id']}", "function", "changed in"]]
-    for d in before["differences"]:
-        was, now = ("-" if d[key] is None else d[key] for key in ("was", "is"))
-        lines.append([d["name"], was, now, d.get("function") or d["kind"], d.get("since") or ""])
-    return "\n".join([head, "", *columns(lines, "<<<<<")])
+def _named(name: str, kind: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    for row in rows:
+        if row["id"] == name:
+            return dict(row)
+    known = [str(row["id"]) for row in rows]
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
+    raise InputError(f"there is no {kind[:-1]} `{name}`", hint=hint)

@@ -67,6 +67,9 @@ class Options(argparse.Namespace):
     quick: bool
     traced: bool
     machine: str | None
+    duration: str | None
+    noise: bool | None
+    name: str | None
     scenarios: list[str]
     autogroup: bool
     variants: list[str]
@@ -142,34 +145,35 @@ def build_parser() -> Parser:
 
 def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "compare", "run every variant of a scenario, judge them against the first, print the table")
-    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    _scenario(p)
     _arm(p)
     p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
     p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     _outputs(p)
     p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run into DIR")
     p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/NAME-TIME)")
-    p.add_argument("--resume", action="store_true", help="go on with the interrupted comparison in --out")
+    p.add_argument("--resume", action="store_true", help="resume the interrupted comparison in --out")
     _common(p)
 
 
 def _run(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "run", "run one variant with one seed and show its numbers")
-    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    _scenario(p)
     _arm(p)
     p.add_argument("--variant", metavar="NAME", help="which variant (default: the only one)")
     p.add_argument("--seed", type=_seed, metavar="N", help="which seed (default: the scenario's first)")
     p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix chooses the format")
-    p.add_argument("--machine", metavar="NAME|FILE", help="another machine than the scenario's")
     p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the run as one JSON document; - is stdout")
     _common(p)
 
 
 def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
-    summary = "show the first scheduling decision at which two variants part, or why a task waits at a moment"
+    summary = (
+        "show the first scheduling decision that differs between two variants, or why a task waits at a given time"
+    )
     p = _command(commands, "explain", summary)
-    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
     p.add_argument("--seed", type=_seed, metavar="N", help="which seed (default: the scenario's first)")
     p.add_argument("--variant", metavar="NAME", help="with --task: which variant (default: the only one)")
@@ -180,8 +184,8 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _ablate(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "ablate", "show which mechanism makes how much of the difference between two variants")
-    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    p = _command(commands, "ablate", "show how much each mechanism contributes to the difference between two variants")
+    _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
     p.add_argument("--metric", metavar="NAME", help="the difference in what (default: the scenario's first metric)")
     p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
@@ -191,8 +195,9 @@ def _ablate(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _list(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "list", "show what exists, a line each")
+    p = _command(commands, "list", "list machines, kernels, features, workloads, knobs or metrics")
     p.add_argument("kind", choices=KINDS, metavar="|".join(KINDS), help="what to list")
+    p.add_argument("name", nargs="?", metavar="NAME", help="everything about one of them")
     p.add_argument("--kernel", metavar="VERSION", help="features and knobs of this kernel only")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the list as JSON; - is stdout")
     _common(p)
@@ -333,6 +338,16 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: s
     )
 
 
+def _scenario(p: Parser) -> None:
+    """The scenario file and what replaces a line of it."""
+    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    p.add_argument(
+        "--machine", metavar="NAME|FILE", help="another machine than the scenario's, such as a calibrated one"
+    )
+    p.add_argument("--duration", metavar="TIME", help="another duration of a run, such as 500ms")
+    p.add_argument("--noise", type=_switch, metavar="on|off", help="whether anything is drawn at random")
+
+
 def _arm(p: Parser) -> None:
     p.add_argument(
         "--arm",
@@ -402,6 +417,12 @@ def _moment(text: str) -> tuple[str, int]:
     if not (task and at and time):
         raise argparse.ArgumentTypeError(f"`{text}` is not TASK@TIME; write 154@5.180241 or sh@5.180241")
     return task, _time(time if time[-1:].isalpha() else time + "s")
+
+
+def _switch(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise argparse.ArgumentTypeError(f"`{text}` is neither `on` nor `off`")
+    return text == "on"
 
 
 def _seeds(text: str) -> int | list[int]:

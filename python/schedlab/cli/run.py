@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from schedlab import api
@@ -10,6 +9,7 @@ from schedlab.arms import arm_of, limits
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
+from schedlab.cli.scenario import loaded
 from schedlab.engine import ARMS, Engine, native_engine
 from schedlab.errors import InputError, OutputError
 from schedlab.outcome import Run
@@ -24,8 +24,7 @@ SHOWN_TASKS = 10
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, or 3 if the trace could not be written; a run that fails raises."""
     engine = engine or native_engine()
-    scenario = engine.load(options.scenario, {"machine": options.machine} if options.machine else None)
-    scenario = dataclasses.replace(scenario, arm=options.arm or scenario.arm)
+    scenario = loaded(options, engine)
     variant = api.pick_variant(scenario, options.variant)
     seed = scenario.seeds[0] if options.seed is None else options.seed
     trace = str(options.trace) if options.trace else None

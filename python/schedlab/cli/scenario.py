@@ -1,0 +1,27 @@
+"""The scenario that a command was given, with the lines of it that its flags replace."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from schedlab import api
+from schedlab.cli.parser import Options
+from schedlab.engine import Engine
+from schedlab.errors import InputError
+from schedlab.scenario import Scenario
+
+
+def loaded(options: Options, engine: Engine) -> Scenario:
+    """Read the scenario; a flag that its arm cannot follow is refused."""
+    arm = getattr(options, "arm", None)
+    if arm == "host" and options.machine:
+        raise InputError("the host arm runs on this machine", hint="leave --machine out, or --arm host")
+    scenario = api.load(
+        options.scenario,
+        seeds=getattr(options, "seeds", None),
+        machine=options.machine,
+        duration=options.duration,
+        noise=options.noise,
+        engine=engine,
+    )
+    return dataclasses.replace(scenario, arm=arm or scenario.arm)

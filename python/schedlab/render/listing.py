@@ -1,0 +1,158 @@
+"""What exists, as text: a few columns for each kind, or everything about one of them, at most 100 columns wide."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schedlab.plain import escaped
+from schedlab.render.grid import NOTHING, columns
+
+WIDTH = 100
+Row = Mapping[str, Any]
+
+
+def text(kind: str, rows: Sequence[Row], kernel: str | None) -> str:
+    """The list of a kind; `kernel`: only what that kernel has, with its defaults."""
+    if kind == "kernels" and kernel and rows:
+        return _kernel(rows[0])
+    if kind == "workloads":
+        return "\n".join(_workload_lines(rows))
+    shapes = {
+        "machines": (_machine, 3),
+        "metrics": (_metric, 3),
+        "features": (_feature if kernel else _named, 2 if kernel else 1),
+        "knobs": (_knob if kernel else _named, 2 if kernel else 1),
+    }
+    shape, wrapped = shapes.get(kind, (_named, 1))
+    return "\n".join(_wrapped([shape(row) for row in rows], wrapped))
+
+
+def detail(kind: str, row: Row) -> str:
+    """Everything about one."""
+    blocks: list[str] = ["\n".join(_wrapped([_named(row)], 1))]
+    if kind == "workloads":
+        blocks += [_options(row), _metrics(row)]
+    elif kind == "machines":
+        blocks += [_size(row), _sources(row)]
+    elif kind == "features":
+        blocks += [_defaults(row)]
+    elif kind == "knobs":
+        blocks += [f"file: {row['path']}", _defaults(row)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _named(row: Row) -> list[str]:
+    return [str(row["id"]), str(row["summary"]) + _refused(row)]
+
+
+def _machine(row: Row) -> list[str]:
+    cpus = NOTHING if row["cpus"] is None else f"{row['cpus']} CPUs"
+    return [str(row["id"]), cpus, "measured" if row["calibrated"] else "uncalibrated", str(row["summary"])]
+
+
+def _metric(row: Row) -> list[str]:
+    """Name, unit, direction and meaning; a sampled metric has every statistic below its name."""
+    name = f"{row['id']}.STAT" if row["sampled"] else str(row["id"])
+    direction = "" if row["better"] == "neither" else f"{row['better']} is better"
+    return [name, "" if row["unit"] == "count" else str(row["unit"]), direction, str(row["summary"])]
+
+
+def _feature(row: Row) -> list[str]:
+    """A switch with its default in the one row asked for."""
+    (default,) = row["defaults"].values()
+    return [row["id"], "on" if default else "off", row["summary"] + _refused(row)]
+
+
+def _knob(row: Row) -> list[str]:
+    """A knob with its default in the one row asked for, on one CPU if it depends on their number."""
+    (default,) = row["defaults"].values()
+    scaled = "; grows with the CPUs" if row["scaled"] else ""
+    return [row["id"], str(default), row["summary"] + scaled + _refused(row)]
+
+
+def _refused(row: Row) -> str:
+    """Where the simulator refuses a feature or knob because it would change nothing, with the reason."""
+    refused = row.get("refused") or []
+    if not refused:
+        return ""
+    kernels = "" if not row["modelled"] else f" in {', '.join(r['kernel'] for r in refused)}"
+    return f"; refused{kernels}: {refused[0]['why']}"
+
+
+def _workload_lines(rows: Sequence[Row]) -> list[str]:
+    """The summary, then the names of options and metrics."""
+    lines = []
+    width = max((len(str(row["id"])) for row in rows), default=0)
+    for row in rows:
+        parts = [str(row["summary"])]
+        for word in ("options", "metrics"):
+            names = [str(item["name"]) for item in row.get(word, ()) if item.get("modelled", True)]
+            parts += [f"{word}: {', '.join(names)}"] if names else []
+        filled = [line for part in parts for line in _filled(part, width + 2)]
+        lines += [f"{escaped(row['id']):{width}}  {filled[0]}", *(f"{'':{width}}  {line}" for line in filled[1:])]
+    return lines
+
+
+def _options(row: Row) -> str:
+    table = [["option", "default", "expected", "meaning"]]
+    for o in row["options"]:
+        default = NOTHING if o["default"] is None else str(o["default"]).lower()
+        table.append([o["name"], default, o["expected"], o["help"]])
+    return "\n".join(_wrapped(table, 3)) if row["options"] else "it has no options"
+
+
+def _metrics(row: Row) -> str:
+    table = [["metric", "unit", "better", "meaning"]]
+    for m in row["metrics"]:
+        stats = f".({'|'.join(m['stats'])})" if m["stats"] else ""
+        table.append([m["name"] + stats, m["unit"] or NOTHING, m["better"], m["help"]])
+    return "\n".join(_wrapped(table, 3)) if row["metrics"] else ""
+
+
+def _size(row: Row) -> str:
+    cpus = "as many CPUs as this machine" if row["cpus"] is None else f"{row['cpus']} CPUs"
+    return f"{cpus}; its costs were {'measured on it' if row['calibrated'] else 'not measured on it'}"
+
+
+def _sources(row: Row) -> str:
+    sources = [source.partition(": ")[::2] for source in row.get("sources") or ()]
+    return "\n".join(_wrapped([["number", "source"], *map(list, sources)], 1)) if sources else ""
+
+
+def _defaults(row: Row) -> str:
+    values = {True: "on", False: "off"}
+    shown = [f"{kernel} {values.get(v, v) if isinstance(v, bool) else v}" for kernel, v in row["defaults"].items()]
+    return "\n".join(_filled(f"default: {', '.join(shown)}", 0))
+
+
+def _kernel(row: Row) -> str:
+    """What tells a row from the one before, each rule with the kernel's function and the releases that changed it."""
+    head = f"{row['id']}  {row['summary']}"
+    before = row["before"]
+    if before is None:
+        return f"{head}\nthe oldest row"
+    lines = [["", f"in {before['id']}", f"in {row['id']}", "function", "changed in"]]
+    for d in before["differences"]:
+        was, now = (NOTHING if d[key] is None else d[key] for key in ("was", "is"))
+        lines.append([d["name"], was, now, d.get("function") or d["kind"], d.get("since") or ""])
+    return "\n".join([head, "", *columns(lines, "<<<<<")])
+
+
+def _wrapped(rows: Sequence[Sequence[str]], column: int) -> list[str]:
+    """Columns of which the last, `column`, continues on lines of its own."""
+    rows = [[escaped(str(cell)) for cell in row] for row in rows]
+    others = sum(max((len(row[at]) for row in rows), default=0) + 2 for at in range(column))
+    filled = []
+    for row in rows:
+        first, *more = _filled(row[column], others) or [""]
+        filled.append([*row[:column], first])
+        filled += [[""] * column + [line] for line in more]
+    return columns(filled, "<" * (column + 1)) if filled else []
+
+
+def _filled(words: str, indent: int) -> list[str]:
+    return textwrap.wrap(escaped(words), max(30, WIDTH - indent), break_long_words=False, break_on_hyphens=False) or [
+        ""
+    ]
