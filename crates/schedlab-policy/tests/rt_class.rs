@@ -65,7 +65,7 @@ impl Lab {
         self.sched.activate(task, cpu, WAKE, self.now);
         let idle = self.sched.curr(cpu).is_none();
         let wish = self.sched.wakeup_preempt(cpu, task, WAKE, false, self.now);
-        let moves = self.sched.rt_woken(task, wish != Resched::No, self.now);
+        let moves = self.sched.task_woken(task, wish != Resched::No, self.now);
         self.ask(cpu, if idle { Resched::Full } else { wish });
         self.carry_out(&moves);
     }
@@ -87,11 +87,11 @@ impl Lab {
     }
 
     fn schedule(&mut self, cpu: CpuId) {
-        let pulled = self.sched.rt_pull(cpu, self.now);
+        let pulled = self.sched.balance(cpu, self.now);
         if self.sched.pick_next_task(cpu, self.now).is_none() {
             self.sched.idle_enter(cpu, self.now);
         }
-        let pushed = self.sched.rt_push(cpu, self.now);
+        let pushed = self.sched.balance_callback(cpu, self.now);
         self.carry_out(&pulled);
         self.carry_out(&pushed);
     }
@@ -109,8 +109,8 @@ impl Lab {
             }
         }
         self.now += MSEC;
-        if self.sched.rt_timer().is_some_and(|at| at <= self.now) {
-            let moves = self.sched.rt_timer_expired(self.now);
+        if self.sched.next_timer().is_some_and(|at| at <= self.now) {
+            let moves = self.sched.timer_expired(self.now);
             self.carry_out(&moves);
         }
         for cpu in self.all().filter(|cpu| self.sched.curr(*cpu).is_some()).collect::<Vec<_>>() {
