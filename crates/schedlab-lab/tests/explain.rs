@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, Parting, Told, Who, WhyError};
+use schedlab_lab::explain::{explain, why, DecisionView, Parting, Who, WhyError};
 use schedlab_scenario::Scenario;
 
 const HOGS: &str =
@@ -64,7 +64,7 @@ fn the_rule_that_differs_is_named() {
             let workload = workload.replace("500us", interval);
             let parting = parting(&workload, a, b).unwrap_or_else(|| panic!("{a} | {b}: never part"));
             let told = parting.sides.each_ref().map(|side| {
-                let of = |told: &Told| (told.verdict, told.function, told.feature.unwrap_or_default());
+                let of = |told: &DecisionView| (told.verdict, told.function, told.feature.unwrap_or_default());
                 side.decision.as_ref().map_or(("", "", ""), of)
             });
             (parting.question, told)
@@ -92,7 +92,7 @@ fn a_decision_is_blamed_only_if_it_differs_and_costs_are_told_as_what_moved() {
         let Some(parting) = parting(workload, a, b) else { continue };
         let decisions = parting.sides.each_ref().map(|side| side.decision.as_ref());
         if let [Some(a), Some(b)] = decisions {
-            let what = |told: &Told| (told.verdict, told.pid, told.group, told.other_cpu, told.asked);
+            let what = |told: &DecisionView| (told.verdict, told.pid, told.group, told.other_cpu, told.asked);
             assert_ne!(what(a), what(b), "{parting:#?}");
             assert_eq!(parting.same_rule, (a.rule, a.feature) == (b.rule, b.feature), "{parting:#?}");
         }

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, Parting, Told, Who, Why};
+use schedlab_lab::explain::{explain, why, DecisionView, Parting, Who, Why};
 use schedlab_scenario::Scenario;
 
 /// One CPU, nothing drawn.
@@ -27,7 +27,7 @@ fn ask(body: &str, who: &str, at: u64) -> Why {
 }
 
 /// Verdict, function, the group's path and the task's name of a decision.
-fn words<'a>(told: &'a Told, groups: &'a schedlab_lab::explain::GroupNames) -> (&'a str, &'a str, &'a str) {
+fn words<'a>(told: &'a DecisionView, groups: &'a schedlab_lab::explain::GroupNames) -> (&'a str, &'a str, &'a str) {
     (told.verdict, told.function, told.group.map_or("", |group| groups[&group].as_str()))
 }
 

@@ -189,7 +189,7 @@ pub trait SchedClass {
     /// `set_cpus_allowed`.
     fn set_cpus_allowed(&mut self, core: &mut Core, task: TaskId, now: Nanos) {}
 
-    /// Whether the classes below go first on the CPU for now (`dl_server`); if they have nobody, this class runs.
+    /// Whether the classes below go first on the CPU for now (`dl_server`); if they have no task to run, this class runs.
     fn defers(&self, cpu: CpuId) -> bool {
         false
     }

@@ -7,6 +7,7 @@ pub mod class;
 mod config;
 mod config_error;
 pub mod decision;
+pub mod decision_view;
 pub mod fair;
 mod features;
 mod flags;
@@ -21,7 +22,6 @@ mod queue_view;
 pub mod rt;
 mod sched;
 mod select;
-pub mod told;
 mod version;
 pub mod weight;
 
@@ -55,7 +55,7 @@ pub enum FairPolicy {
     Idle,
 }
 
-/// A decision's wish to reschedule a CPU (`resched_curr`, `resched_curr_lazy`).
+/// A request to reschedule a CPU (`resched_curr`, `resched_curr_lazy`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Resched {
     /// Keep running.

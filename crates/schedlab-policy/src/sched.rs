@@ -7,7 +7,6 @@
 mod balance;
 mod change;
 mod clock;
-mod compat;
 mod core;
 mod dispatch;
 mod log;

@@ -58,15 +58,15 @@ impl Lab {
     fn wake(&mut self, task: TaskId) {
         if self.sched.requeue_delayed(task, self.now) {
             let cpu = self.sched.cpu_of(task);
-            let wish = self.sched.wakeup_preempt(cpu, task, WAKE, false, self.now);
-            return self.ask(cpu, wish);
+            let resched = self.sched.wakeup_preempt(cpu, task, WAKE, false, self.now);
+            return self.ask(cpu, resched);
         }
         let cpu = self.sched.select_task_rq(task, CpuId(0), WAKE, self.now).cpu;
         self.sched.activate(task, cpu, WAKE, self.now);
         let idle = self.sched.curr(cpu).is_none();
-        let wish = self.sched.wakeup_preempt(cpu, task, WAKE, false, self.now);
-        let moves = self.sched.task_woken(task, wish != Resched::No, self.now);
-        self.ask(cpu, if idle { Resched::Full } else { wish });
+        let resched = self.sched.wakeup_preempt(cpu, task, WAKE, false, self.now);
+        let moves = self.sched.task_woken(task, resched != Resched::No, self.now);
+        self.ask(cpu, if idle { Resched::Full } else { resched });
         self.carry_out(&moves);
     }
 
@@ -76,14 +76,14 @@ impl Lab {
         self.schedule(cpu);
     }
 
-    fn ask(&mut self, cpu: CpuId, wish: Resched) {
-        if wish != Resched::No {
+    fn ask(&mut self, cpu: CpuId, resched: Resched) {
+        if resched != Resched::No {
             self.schedule(cpu);
         }
     }
 
     fn carry_out(&mut self, moves: &Moves) {
-        moves.resched.iter().for_each(|(cpu, wish)| self.ask(*cpu, *wish));
+        moves.resched.iter().for_each(|(cpu, resched)| self.ask(*cpu, *resched));
     }
 
     fn schedule(&mut self, cpu: CpuId) {
@@ -114,8 +114,8 @@ impl Lab {
             self.carry_out(&moves);
         }
         for cpu in self.all().filter(|cpu| self.sched.curr(*cpu).is_some()).collect::<Vec<_>>() {
-            let wish = self.sched.tick(cpu, self.now);
-            self.ask(cpu, wish);
+            let resched = self.sched.tick(cpu, self.now);
+            self.ask(cpu, resched);
         }
     }
 
@@ -137,7 +137,7 @@ fn a_fifo_hog_leaves_the_fair_class_a_twentieth() {
 }
 
 #[test]
-fn only_throttling_rests_when_nobody_waits() {
+fn only_throttling_leaves_a_cpu_idle_that_no_other_task_wants() {
     for (version, idle) in [("6.1", 490..=510), ("6.6", 490..=510), ("6.12.0", 0..=1), ("7.2", 0..=1)] {
         let mut lab = Lab::new(version, 1);
         lab.hog(Some(fifo(1)));
@@ -279,8 +279,8 @@ proptest! {
                         list.insert(if lowered { 0 } else { list.len() }, tasks[i]);
                     }
                     priorities[i] = priority;
-                    let wish = lab.sched.set_rt_policy(tasks[i], fifo(priority), lab.now);
-                    lab.ask(CpuId(0), wish);
+                    let resched = lab.sched.set_rt_policy(tasks[i], fifo(priority), lab.now);
+                    lab.ask(CpuId(0), resched);
                     // A running task that goes behind an equal one keeps the CPU until something reschedules.
                     lab.schedule(CpuId(0));
                 }
@@ -304,12 +304,12 @@ proptest! {
                 0 | 1 => if !lab.sched.on_rq(task) || lab.sched.fair.entity(task).sched_delayed { lab.wake(task) },
                 2 => if lab.all().any(|cpu| lab.sched.curr(cpu) == Some(task)) { lab.sleep(task) },
                 3 => {
-                    let wish = lab.sched.set_rt_policy(task, fifo(1 + i as u8), lab.now);
-                    lab.ask(lab.sched.cpu_of(task), wish);
+                    let resched = lab.sched.set_rt_policy(task, fifo(1 + i as u8), lab.now);
+                    lab.ask(lab.sched.cpu_of(task), resched);
                 }
                 4 => {
-                    let wish = lab.sched.set_policy(task, FairPolicy::Normal, lab.now);
-                    lab.ask(lab.sched.cpu_of(task), wish);
+                    let resched = lab.sched.set_policy(task, FairPolicy::Normal, lab.now);
+                    lab.ask(lab.sched.cpu_of(task), resched);
                 }
                 _ => lab.run(7),
             }
@@ -322,7 +322,7 @@ proptest! {
                 prop_assert!(curr.is_some() || lab.sched.nr_running(cpu) == 0, "{:?} idles with work", cpu);
             }
         }
-        // Nobody is lost: everybody who is queued runs once the others sleep.
+        // No task is lost: each that is queued runs once the others sleep.
         for task in tasks {
             prop_assert!(!(lab.sched.fair.entity(task).on_rq && lab.sched.rt.on_rq(task)));
         }

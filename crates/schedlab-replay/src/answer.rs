@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{Nanos, Pid};
+use schedlab_policy::decision_view::DecisionView;
 use schedlab_policy::fair::QueueView;
-use schedlab_policy::told::Told;
 use serde::Serialize;
 
 /// Which task, at which time of the trace.
@@ -54,11 +54,11 @@ pub struct Why {
     /// The running task; `None`: idle, or a task of another class.
     pub runner: Option<Pid>,
     /// The row's pick when the running task was picked, from the root group down.
-    pub picked: Vec<Told>,
+    pub picked: Vec<DecisionView>,
     /// Whether the kernel picked the same task.
     pub agrees: Option<bool>,
     /// The last decisions that let it run on.
-    pub kept: Vec<Told>,
+    pub kept: Vec<DecisionView>,
     /// The number of these decisions.
     pub kept_total: u64,
     /// Always empty: the records show need-resched, and none shows the next tick.
@@ -70,5 +70,5 @@ pub struct Why {
     /// When the state ended.
     pub ended_ns: Option<Nanos>,
     /// The row's decisions at that time.
-    pub ended_by: Vec<Told>,
+    pub ended_by: Vec<DecisionView>,
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
+use schedlab_policy::decision_view::DecisionView;
 use schedlab_policy::fair::{EntityState, QueueView};
-use schedlab_policy::told::Told;
 
 use crate::answer::{Answer, Question, Why};
 use crate::model::Model;
@@ -21,8 +21,8 @@ const KEPT: usize = 4;
 #[derive(Clone, Default)]
 struct Turn {
     runner: Pid,
-    picked: Vec<Told>,
-    kept: Vec<Told>,
+    picked: Vec<DecisionView>,
+    kept: Vec<DecisionView>,
     kept_total: u64,
 }
 
@@ -104,7 +104,7 @@ impl Asking {
     /// After an operation, with the decisions that the model made in it.
     pub fn follow(&mut self, model: &Model, input: &Input) {
         let time = input.time;
-        let told: Vec<Told> = model.decisions_told(time);
+        let told: Vec<DecisionView> = model.decisions_told(time);
         self.finish_wait(&input.operation, time, &told);
         match input.operation {
             Operation::Wakeup(Wakeup { pid, .. }) => {
@@ -122,7 +122,7 @@ impl Asking {
         }
     }
 
-    fn keep(&mut self, told: Told) {
+    fn keep(&mut self, told: DecisionView) {
         if !["keep", "stay", "pick"].contains(&told.verdict) {
             return;
         }
@@ -134,7 +134,7 @@ impl Asking {
         turn.kept.push(told);
     }
 
-    fn finish_wait(&mut self, operation: &Operation, time: Nanos, told: &[Told]) {
+    fn finish_wait(&mut self, operation: &Operation, time: Nanos, told: &[DecisionView]) {
         let Some(Answer::Why(why)) = &mut self.answer else { return };
         if why.ended_ns.is_some() {
             return;
@@ -169,7 +169,7 @@ impl Asking {
 }
 
 /// The levels of the last pick, that of the task last.
-fn last_pick(mut told: Vec<Told>) -> Vec<Told> {
+fn last_pick(mut told: Vec<DecisionView>) -> Vec<DecisionView> {
     told.retain(|told| told.verdict == "pick");
     let before = told.iter().rev().skip(1).position(|told| told.pid.is_some());
     let from = before.map_or(0, |back| told.len() - 1 - back);
@@ -197,11 +197,12 @@ impl Model {
     }
 
     /// The row's decisions in the last operation.
-    fn decisions_told(&self, time: Nanos) -> Vec<Told> {
+    fn decisions_told(&self, time: Nanos) -> Vec<DecisionView> {
         let decisions = self.fair.log().decisions.iter().flatten();
         let version = self.fair.config.version;
         let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));
         let fair = decisions.filter(|decision| !matches!(decision.verdict, Verdict::Place(..) | Verdict::Pull(..)));
-        fair.map(|decision| Told { time_ns: time, ..Told::of(decision, pid(decision), None, version) }).collect()
+        fair.map(|decision| DecisionView { time_ns: time, ..DecisionView::of(decision, pid(decision), None, version) })
+            .collect()
     }
 }

@@ -131,9 +131,9 @@ impl<'a, S: Sink> Session<'a, S> {
     /// A CPU's queue.
     #[must_use]
     pub fn queue(&self, cpu: CpuId) -> QueueView {
-        let name = |task: TaskId| pid(task.0 as Pid);
-        let real_time = self.kernel().sched.real_time_view(cpu, name);
-        QueueView { real_time, ..self.kernel().sched.fair.view().queue_view(cpu, name) }
+        let mut view = self.kernel().sched.queue_view(cpu);
+        view.rename(pid);
+        view
     }
 
     /// The groups but the root, by their number in views and decisions: path, or `/autogroup-WORKLOAD`.

@@ -13,5 +13,5 @@ mod why;
 
 pub use costs::{Costs, Moved};
 pub use part::{explain, Parting, Side};
-pub use told::{GroupNames, TaskNames, Told};
+pub use told::{DecisionView, GroupNames, TaskNames};
 pub use why::{why, Who, Why, WhyError};

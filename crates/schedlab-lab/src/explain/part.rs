@@ -19,7 +19,7 @@ use super::costs::{costs, Costs};
 use super::item::Item;
 use super::lane::{Lane, Shelf};
 use super::side_by_side::{find, Split};
-use super::told::{groups, names, pid_of, tell, tell_alone, GroupNames, TaskNames, Told};
+use super::told::{groups, names, pid_of, tell, tell_alone, DecisionView, GroupNames, TaskNames};
 
 /// Where two variants part. Plain data; what cannot be told is left out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -42,7 +42,7 @@ pub struct Parting {
     /// Decisions alike up to there, over all CPUs.
     pub alike: u64,
     /// The first unlike decisions before, which made no event differ by themselves.
-    pub unlike: Option<[Told; 2]>,
+    pub unlike: Option<[DecisionView; 2]>,
     /// Both sides decided by the same rule: it met other numbers.
     pub same_rule: bool,
     /// What time did, where no decision differs.
@@ -67,7 +67,7 @@ pub struct Side {
     /// When it came.
     pub event_ns: Option<Nanos>,
     /// The decision; `None` if this run was not asked.
-    pub decision: Option<Told>,
+    pub decision: Option<DecisionView>,
     /// The queue as it stood at the decision, or at the other's.
     pub queue: Option<QueueView>,
     /// Overhead of all CPUs up to then.

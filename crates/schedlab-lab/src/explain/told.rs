@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schedlab_model::Pid;
 use schedlab_policy::decision::Decision;
-pub use schedlab_policy::told::Told;
+pub use schedlab_policy::decision_view::DecisionView;
 use schedlab_policy::Version;
 use schedlab_sim::{Decided, Session};
 use schedlab_trace::Sink;
@@ -13,13 +13,13 @@ use schedlab_trace::Sink;
 pub type TaskNames = BTreeMap<Pid, String>;
 
 /// A decision of the simulator, without the queue.
-pub(super) fn tell(kept: &Decided, version: &Version) -> Told {
-    Told { looked: kept.looked.clone(), ..tell_alone(&kept.decision, version) }
+pub(super) fn tell(kept: &Decided, version: &Version) -> DecisionView {
+    DecisionView { looked: kept.looked.clone(), ..tell_alone(&kept.decision, version) }
 }
 
 /// The same of a decision of which nothing else was kept.
-pub(super) fn tell_alone(decision: &Decision, version: &Version) -> Told {
-    Told::of(decision, pid_of(decision), None, version)
+pub(super) fn tell_alone(decision: &Decision, version: &Version) -> DecisionView {
+    DecisionView::of(decision, pid_of(decision), None, version)
 }
 
 /// Traces count tasks from 1. A decision about a group has none.

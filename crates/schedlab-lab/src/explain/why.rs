@@ -11,7 +11,7 @@ use schedlab_trace::{Event, Kind};
 use serde::Serialize;
 
 use super::lane::{Lane, Shelf};
-use super::told::{groups, names, pid_of, tell, tell_alone, GroupNames, TaskNames, Told};
+use super::told::{groups, names, pid_of, tell, tell_alone, DecisionView, GroupNames, TaskNames};
 
 /// Which task is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ pub struct Why {
     /// Its CPU.
     pub cpu: u32,
     /// What brought it there: its last placement, or the balancer.
-    pub placed: Option<Told>,
+    pub placed: Option<DecisionView>,
     /// Of a task that waits: CPUs that it may use and that are idle at this moment.
     pub idle_cpus: Vec<u32>,
     /// Who runs there; `None` = idle.
@@ -86,11 +86,11 @@ pub struct Why {
     /// The group whose quota keeps it from running.
     pub throttled_by: Option<u32>,
     /// What throttled that group, or the real-time class, on the CPU, unless it is over.
-    pub throttle: Option<Told>,
+    pub throttle: Option<DecisionView>,
     /// The pick that put the runner there, level by level from the root down.
-    pub picked: Vec<Told>,
+    pub picked: Vec<DecisionView>,
     /// What kept it since: the last checks and ticks, the oldest first.
-    pub kept: Vec<Told>,
+    pub kept: Vec<DecisionView>,
     /// How many decisions kept it altogether.
     pub kept_total: u64,
     /// TIF_NEED_RESCHED is set: `full` or `lazy`.
@@ -100,7 +100,7 @@ pub struct Why {
     /// What ended the state: the decisions that led to it, and when. `None` if the run ended first.
     pub ended_ns: Option<Nanos>,
     /// The decisions, the last one last.
-    pub ended_by: Vec<Told>,
+    pub ended_by: Vec<DecisionView>,
     /// Names of the tasks that occur.
     pub tasks: TaskNames,
     /// Paths of the groups.
@@ -145,7 +145,7 @@ pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<
         lane.step(cancel)?;
         let version = spec.kernel.version;
         let concerns = |kept: &&Decided| kept.decision.cpu.0 == why.cpu || pid_of(&kept.decision) == Some(task.pid);
-        let told: Vec<Told> = lane.decided.iter().filter(concerns).map(|kept| tell(kept, version)).collect();
+        let told: Vec<DecisionView> = lane.decided.iter().filter(concerns).map(|kept| tell(kept, version)).collect();
         // It got the CPU to go into limbo only.
         let limbo = matches!(why.state, "waiting" | "throttled") && told.iter().any(|told| leaves(told, task.pid));
         why.ended_by.extend(told);
@@ -179,9 +179,9 @@ fn groups_above(lane: &Lane<'_>, task: &TaskView) -> Vec<u32> {
 
 /// Of the decisions up to the end: what throttled a group of the task meanwhile and the task itself, what gave them runtime
 /// again, the decision that asked the runner to go, and the last one, a pick (level by level) or a placement.
-fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
+fn what_counts(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
     let pid = Some(why.pid);
-    let asks = |told: &&Told| {
+    let asks = |told: &&DecisionView| {
         told.cpu == why.cpu
             && told.asked.is_some()
             && matches!(told.verdict, "preempt" | "expire" | "leave" | "throttle")
@@ -189,11 +189,11 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let queued = matches!(why.state, "waiting" | "throttled");
     // Others may have run before the task did: what counts is what ended the last turn of another.
     let of_others =
-        |told: &Told| told.cpu == why.cpu && told.verdict == "pick" && told.pid.is_some() && told.pid != pid;
+        |told: &DecisionView| told.cpu == why.cpu && told.verdict == "pick" && told.pid.is_some() && told.pid != pid;
     let since = why.ended_by.iter().rposition(of_others).filter(|_| queued).map_or(0, |last| last + 1);
     let first = why.ended_by[since..].iter().find(asks).filter(|_| queued || why.state == "running");
     let held = |verdict: &'static str| {
-        let of_task = move |told: &Told| {
+        let of_task = move |told: &DecisionView| {
             told.cpu == why.cpu && told.group.is_some_and(|group| groups.contains(&group)) && told.verdict == verdict
         };
         why.ended_by.iter().rposition(of_task).filter(|_| queued)
@@ -202,7 +202,7 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     // The one that the task was waiting for already is told with the wait.
     let taken = held("throttle").map(|taken| &why.ended_by[taken]);
     // A task that slept is placed, then checked.
-    let place = |told: &&Told| told.verdict == "place" && told.pid == pid && !queued;
+    let place = |told: &&DecisionView| told.verdict == "place" && told.pid == pid && !queued;
     let placed = why.ended_by.iter().rev().find(place).filter(|_| why.state != "running");
     let last = why.ended_by.iter().rposition(|told| match why.state {
         "waiting" | "throttled" => told.verdict == "pick" && told.pid == pid,
@@ -215,7 +215,7 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
     let first = first.filter(|first| chain.iter().all(|told| told != *first));
     let left = why.ended_by.iter().rev().find(|told| queued && leaves(told, why.pid));
-    let mut told: Vec<&Told> = first.into_iter().chain(taken).chain(left).chain(given).chain(placed).collect();
+    let mut told: Vec<&DecisionView> = first.into_iter().chain(taken).chain(left).chain(given).chain(placed).collect();
     told.retain(|told| !chain.contains(*told));
     told.sort_by_key(|told| told.time_ns);
     told.dedup();
@@ -223,7 +223,7 @@ fn what_counts(why: &Why, groups: &[u32]) -> Vec<Told> {
 }
 
 /// Whether the task left its queue, throttled.
-fn leaves(told: &Told, pid: Pid) -> bool {
+fn leaves(told: &DecisionView, pid: Pid) -> bool {
     told.verdict == "leave" && told.pid == Some(pid)
 }
 

@@ -1,7 +1,7 @@
 //! What leaves time for others: RT throttling (up to 6.8's successor), or the fair class's deadline server (6.12 and later).
 //!
 //! Throttling (`sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`): a CPU's class that has run for more than
-//! `sched_rt_runtime_us` rests until the end of the period, even if nobody else wants to run. RT_RUNTIME_SHARE lets it
+//! `sched_rt_runtime_us` rests until the end of the period, even if no other task wants to run. RT_RUNTIME_SHARE lets it
 //! borrow what other CPUs did not use.
 //!
 //! Deadline server (`dl_server_start`, `update_curr_dl_se`, `dl_server_timer`, kernel/sched/deadline.c 6.12.0): 50 ms of

@@ -109,10 +109,6 @@ impl Rt {
         self.tasks.get(task.index()).and_then(|entity| entity.policy)
     }
 
-    pub(crate) fn is_used(&self) -> bool {
-        !self.tasks.is_empty()
-    }
-
     /// The running task of the CPU, if it is of this class.
     #[inline]
     #[must_use]

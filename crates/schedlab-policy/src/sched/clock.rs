@@ -100,22 +100,22 @@ mod tests {
         let clock = sched.schedule_clock(CPU, MSEC);
         sched.pick_next_task(CPU, clock);
         (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
-        let (_, wish) = wake(&mut sched, 40 * MSEC);
-        assert_eq!(wish, Resched::Full);
+        let (_, resched) = wake(&mut sched, 40 * MSEC);
+        assert_eq!(resched, Resched::Full);
         sched.tick(CPU, 44 * MSEC);
         assert_eq!(sched.schedule_clock(CPU, 44 * MSEC + USEC), 44 * MSEC);
     }
 
     #[test]
-    fn a_lazy_wish_does_not_stop_the_clock() {
+    fn a_lazy_request_does_not_stop_the_clock() {
         let mut sched = one_cpu("7.2", PreemptModel::Lazy);
         wake(&mut sched, MSEC);
         let clock = sched.schedule_clock(CPU, MSEC);
         sched.pick_next_task(CPU, clock);
         (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
         sched.fair.clear_resched(CPU);
-        let (_, wish) = wake(&mut sched, 40 * MSEC);
-        assert_eq!(wish, Resched::Lazy);
+        let (_, resched) = wake(&mut sched, 40 * MSEC);
+        assert_eq!(resched, Resched::Lazy);
         assert_eq!(sched.schedule_clock(CPU, 40 * MSEC + USEC), 40 * MSEC + USEC);
     }
 }

@@ -1,4 +1,4 @@
-//! A decision and its task as plain data, for whoever prints it: the simulator's `explain`, the replay's.
+//! A decision and its task as plain data, to be printed: by the simulator's `explain` and by the replay's.
 
 use schedlab_model::{Nanos, Pid};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::{Looked, Resched, Version};
 
 /// A decision.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Told {
+pub struct DecisionView {
     /// When.
     pub time_ns: Nanos,
     /// On which CPU's queue.
@@ -45,10 +45,10 @@ pub struct Told {
     pub looked: Vec<Looked>,
 }
 
-impl Told {
+impl DecisionView {
     /// `pid` names the task it is about, if it is about one.
     #[must_use]
-    pub fn of(decision: &Decision, pid: Option<Pid>, queue: Option<QueueView>, version: &Version) -> Told {
+    pub fn of(decision: &Decision, pid: Option<Pid>, queue: Option<QueueView>, version: &Version) -> DecisionView {
         let (verdict, other) = match decision.verdict {
             Verdict::Pick(_) | Verdict::PickGroup(_) => ("pick", None),
             Verdict::Preempt(_) => ("preempt", None),
@@ -63,7 +63,7 @@ impl Told {
             Verdict::Place(_, cpu) => ("place", Some(cpu.0)),
             Verdict::Pull(_, cpu) => ("pull", Some(cpu.0)),
         };
-        Told {
+        DecisionView {
             time_ns: decision.now,
             cpu: decision.cpu.0,
             verdict,
