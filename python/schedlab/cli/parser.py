@@ -313,7 +313,12 @@ def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
         "--short", action="store_true", help="the short form, which shows that a study runs and nothing else"
     )
     p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
-    p.add_argument("--time", type=_positive, metavar="MIN", help="begin nothing that would not end within this time")
+    p.add_argument(
+        "--time",
+        type=_natural,
+        metavar="MIN",
+        help="begin nothing that would not end within this time; 0: show what ran",
+    )
     p.add_argument(
         "--reasons",
         choices=REASONS,

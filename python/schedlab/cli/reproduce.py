@@ -169,6 +169,7 @@ def _show(report: Report, plan: Plan, engine: Engine, options: Options, console:
 def _command(options: Options) -> str:
     words = ["schedlab reproduce", *options.studies]
     words += ["--units", str(options.units)] if options.units is not None else []
+    words += ["--time", str(options.time)] if options.time is not None else []
     words += ["--reasons", options.reasons] if options.reasons != "explain" else []
     words += ["--record", options.record] if options.record else []
     words += ["--page", str(options.page)] if options.page else []

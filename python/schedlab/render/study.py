@@ -109,8 +109,14 @@ def row_cells(case: CaseRows, row: Row) -> list[str]:
         value(s.b) if s else NOTHING,
         percent(s.change_pct) if s else NOTHING,
         ratio(row.size_ratio) if row.published.counted else NOTHING,
-        verdict(row),
+        verdict(row) + fewer(case, row),
     ]
+
+
+def fewer(case: CaseRows, row: Row) -> str:
+    """Says so where not every unit has run."""
+    asked = len(case.task.scenario.seeds) if case.task else 0
+    return f" ({row.simulated.units} of {asked} units)" if row.simulated and 0 < row.simulated.units < asked else ""
 
 
 def verdict(row: Row) -> str:

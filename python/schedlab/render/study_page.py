@@ -8,6 +8,7 @@ from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.study import (
     INSIDE,
     counted_rows,
+    fewer,
     inside_rows,
     ratio,
     score_lines,
@@ -128,7 +129,8 @@ def _cells(row: Row) -> list[str]:
 
 def _outcome(report: StudyReport, case: CaseRows, row: Row) -> str:
     why = report.why(case, row)
-    return why if row.outcome == "missing" else f"{row.outcome}: {why}" if why else row.outcome
+    outcome = row.outcome + fewer(case, row)
+    return why if row.outcome == "missing" else f"{outcome}: {why}" if why else outcome
 
 
 def _list(lines: Sequence[str]) -> str:

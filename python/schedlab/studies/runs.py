@@ -108,7 +108,7 @@ class Plan:
             if on_outcome:
                 on_outcome(task, outcome)
 
-        store = Store(task.folder, api.manifest(task.scenario), resume=True)
+        store = Store(task.folder, _manifest(task), resume=True)
         result, interrupted = api.run_all(self._engine, task.scenario, jobs=jobs, store=store, on_outcome=told)
         progress.runs[task.label] = result.runs
         progress.failures += [(task.label, failure) for failure in result.failures]
@@ -125,6 +125,12 @@ class Plan:
 def kept(task: Task) -> list[Run]:
     """The finished runs of a case."""
     return [outcome for outcome in _outcomes(task.folder) if isinstance(outcome, Run)]
+
+
+def _manifest(task: Task) -> dict[str, Any]:
+    """By the study's name: the same study, read by another path, goes on with the same runs."""
+    manifest = api.manifest(task.scenario)
+    return {**manifest, "scenario": {**manifest["scenario"], "file": task.study.name}}
 
 
 def _scenario(case: Case) -> Scenario | None:
