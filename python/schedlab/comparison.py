@@ -45,7 +45,7 @@ class MetricComparison:
     comparisons: tuple[Judgement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """What `compare` and `report` show, in any format."""
 
@@ -67,6 +67,11 @@ class Comparison:
     """Circumstances that a reader must know."""
     setup: tuple[Fact, ...] = ()
     """What ran and how the variants differ."""
+
+    def __repr__(self) -> str:
+        """One line: every sample of every run would be megabytes."""
+        sizes = f"{len(self.seeds)} seeds, {len(self.metrics)} metrics"
+        return f"<Comparison {self.scenario.name}: {', '.join(c.name for c in self.columns)}; {self.arm_word}, {sizes}>"
 
     @property
     def arm_word(self) -> str:

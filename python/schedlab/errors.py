@@ -26,6 +26,10 @@ class SchedlabError(Exception):
         self.column = column
         self.key = key
 
+    def __str__(self) -> str:
+        """What a traceback shows: the message, the place and the hint."""
+        return render(self).removeprefix("error: ")
+
     def where(self) -> str | None:
         """`file:line:column`, as far as it is known."""
         if self.file is None:

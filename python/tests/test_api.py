@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 
@@ -114,3 +115,16 @@ def test_the_stub_is_true_of_the_compiled_module() -> None:
             named = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
             assert getattr(native, node.name).__text_signature__.replace("*, ", "").count(",") == len(named) - 1
             assert all(name in getattr(native, node.name).__text_signature__ for name in named)
+
+
+def test_a_comparison_is_one_line_in_a_repl(engine: Engine, scenario: Write) -> None:
+    shown = repr(schedlab.compare(scenario(), engine=engine))
+    assert shown == "<Comparison toy: cfs, eevdf; simulated, 10 seeds, 4 metrics>"
+
+
+def test_an_error_in_a_repl_has_its_hint(engine: Engine, scenario: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    comparison = schedlab.compare(scenario(), engine=engine)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(schedlab.SchedlabError) as refused:
+        comparison.to_dataframe()
+    assert "pip install 'schedlab[pandas]'" in str(refused.value)

@@ -428,3 +428,17 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _env() -> dict[str, Any]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
+
+
+def test_run_says_what_the_warm_up_leaves_out(schedlab: Call, scenario: Write) -> None:
+    _, out, _ = schedlab("run", scenario(warmup_ns=50_000_000), "--variant", "cfs")
+    assert "the metrics leave out the warm-up of 0.05 s" in out
+    assert "warm-up" not in schedlab("run", scenario(), "--variant", "cfs")[1]
+
+
+def test_doctor_fits_a_terminal(capsys: Any) -> None:
+    assert main(["doctor"], Engine(fake_engine)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    words = [line for line in lines if "/" not in line]
+    assert words
+    assert all(len(line) <= 90 for line in words)

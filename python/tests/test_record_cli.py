@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import shutil
@@ -456,3 +457,17 @@ def test_a_guest_has_what_a_workload_needs() -> None:
     entries = _entries(gzip.decompress(initramfs.build(found, {"init": "#!/bin/busybox sh\n"})))
     assert entries["bin/busybox"][1] == busybox.read_bytes()
     assert "usr/bin/env" in entries
+
+
+def test_a_full_trace_file_names_the_file_and_not_tracefs(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+    monkeypatch.setattr(running, "_through_tracefs", full)
+    code, _, err = cli("--kernel", "running", "--out", "t.ftrace", "--", "true")
+    assert code == 3
+    assert "cannot write the recorded trace: File too large" in err
+    assert "ulimit -f" in err
+    assert "perf" not in err

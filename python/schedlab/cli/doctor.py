@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from schedlab import documents
@@ -9,7 +10,8 @@ from schedlab.arms import doctor
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
-from schedlab.render.grid import columns
+
+WIDTH = 90
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
@@ -29,7 +31,24 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         return 0
     if options.json:
         write_file(Path(options.json), document + "\n")
-    rows = [["", "what", "", "for", "to add it"]]
-    rows += [["ok" if f.there else "--", f.name, f.says, f.needed_for, f.command or ""] for f in findings]
-    console.result("\n".join(columns(rows, "<<<<<")))
+    console.result("\n".join(_lines(findings)))
     return 0
+
+
+def _lines(findings: list[doctor.Finding]) -> list[str]:
+    """A line per finding; what is missing has further lines with its use and how to add it."""
+    width = max(len(f.name) for f in findings)
+    lines = []
+    for f in findings:
+        words = [f.says]
+        if not f.there:
+            words += [f"needed for {f.needed_for}", *([f"to add it: {f.command}"] if f.command else [])]
+        filled = [line for text in words for line in _filled(text, width + 6)]
+        lines.append(f"{'ok' if f.there else '--'}  {f.name:{width}}  {filled[0]}")
+        lines += [f"{'':{width + 6}}{line}" for line in filled[1:]]
+    return lines
+
+
+def _filled(words: str, indent: int) -> list[str]:
+    """Lines that fit beside the names; a path or a command is not broken within a word."""
+    return textwrap.wrap(words, WIDTH - indent, break_long_words=False, break_on_hyphens=False) or [""]

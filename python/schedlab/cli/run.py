@@ -77,6 +77,9 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     ]
     if checked:
         head.append("deterministic: a second run gave the same trace, event by event")
+    if scenario.warmup_ns:
+        warmup = f"{scenario.warmup_ns / 1e9:g} s"
+        head.append(f"switches and events above count the whole run; the metrics leave out the warm-up of {warmup}")
     metrics = [["metric", "value", "unit"]]
     shown = [(m, None if bounds.silences(m) else run.metrics.get(m.name)) for m in scenario.metrics]
     metrics += [[m.name, value(x), m.unit] for m, x in shown]

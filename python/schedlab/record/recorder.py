@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import tempfile
 from collections.abc import Callable, Iterable
@@ -68,7 +69,9 @@ def record(order: Order, engine: Engine, tell: Teller = lambda _: None) -> Recor
                 else _guest(order, Path(folder), tell)
             )
         except OSError as e:
-            raise OutputError(f"cannot record: {reason(e)}", file=e.filename and str(e.filename)) from None
+            hint = "ulimit -f limits the size of a file" if e.errno == errno.EFBIG else None
+            where = e.filename and str(e.filename)
+            raise OutputError(f"cannot write the recorded trace: {reason(e)}", hint=hint, file=where) from None
         counts = engine.convert(str(taken.trace), str(order.out))
     return Recording(order.out, counts, taken.exit_code, taken.probes, taken.cut, taken.console)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlab.arms import leftovers
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, reason
 from schedlab.record import bpf, tasks
@@ -17,6 +19,8 @@ from schedlab.record.events import EVENTS
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 BUFFER_KB = 65536
+DISK = (errno.EFBIG, errno.ENOSPC, errno.EDQUOT)
+"""Errors of the file that takes the trace: a limit (`ulimit -f`), a full disk, a quota."""
 HEADER = Path(__file__).with_name("header.sh")
 
 
@@ -35,10 +39,15 @@ def record(line: str, folder: Path, tell: Callable[[str], None], engine: Engine,
     """Run a shell line while the whole system is recorded, with probes where that is permitted."""
     header = subprocess.run(["sh", str(HEADER)], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
     why = "there is no tracefs"
+    for what in leftovers.remove_instances():
+        tell(f"a killed recorder had left {what}: removed")
     for tracefs in TRACEFS:
         try:
             return _through_tracefs(tracefs, line, folder / "raw", header, tell, probes)
         except OSError as e:
+            # Only what tracefs itself refuses is a reason to try another way; a full disk is not.
+            if not str(e.filename or tracefs).startswith(str(tracefs)) or e.errno in DISK:
+                raise
             why = f"{tracefs}: {reason(e)}"
     tell(f"tracefs is not permitted ({why}); trying perf")
     return _through_perf(line, folder, header, why, engine)
