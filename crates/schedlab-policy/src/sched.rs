@@ -46,6 +46,8 @@ pub struct Sched<L = Classes> {
     classes: L,
     /// Places of tasks that are gone, to be taken by the next ones.
     released: Vec<TaskId>,
+    /// What the last balancing call of a procedure has done, for its driver to take.
+    moves: Moves,
 }
 
 impl Sched {
@@ -81,7 +83,7 @@ impl<L: ClassList> Sched<L> {
     pub fn with_classes(mut classes: L, config: &KernelConfig, topology: Arc<Topology>) -> Self {
         classes.walk(&mut dispatch::Numbered);
         let core = Core::new(config, topology, ClassId(L::LEN - 1));
-        Sched { core, classes, released: Vec::new() }
+        Sched { core, classes, released: Vec::new(), moves: Moves::default() }
     }
 
     /// What the caller will charge for a domain pass and for each CPU it looks at. It stands for the kernel's own

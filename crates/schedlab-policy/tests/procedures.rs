@@ -36,7 +36,7 @@ impl Lab {
             let effect = procedure.resume(&mut self.sched, &At(self.now));
             let waits = matches!(effect, Effect::WaitOnCpu { .. });
             let done = effect == Effect::Done;
-            effects.extend((!done).then(|| word(&effect)));
+            effects.extend((!done).then(|| word(&mut self.sched, &effect)));
             if done || waits {
                 return effects;
             }
@@ -85,7 +85,7 @@ impl Lab {
     }
 }
 
-fn word(effect: &Effect) -> String {
+fn word(sched: &mut Sched, effect: &Effect) -> String {
     let pid = |task: &Option<TaskId>| task.map_or("idle".into(), |task| task.0.to_string());
     match effect {
         Effect::Waking { task, cpu } => format!("waking {} on {}", task.0, cpu.0),
@@ -100,7 +100,7 @@ fn word(effect: &Effect) -> String {
         Effect::Resched { cpu, resched } => format!("resched {} {resched:?}", cpu.0),
         Effect::Program(Timer::Hrtick { update, .. }) => format!("hrtick{}", if *update { " update" } else { "" }),
         Effect::Program(Timer::Classes(_)) => "timer".into(),
-        Effect::Balanced(moves) => format!("balance moves {}", moves.moved.len()),
+        Effect::Balanced => format!("balance moves {}", sched.take_moves().moved.len()),
         Effect::Switch { prev, next } => format!("switch {}->{}", pid(prev), pid(next)),
         Effect::Repicked { next } => format!("repick {}", pid(next)),
         Effect::Done => "done".into(),

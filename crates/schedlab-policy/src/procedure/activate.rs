@@ -96,7 +96,7 @@ impl Activate {
         if self.step == Step::TaskWoken {
             self.step = Step::Timer;
             let (now, need_resched) = (context.clock_task(self.cpu), context.need_resched(self.cpu));
-            return Effect::Balanced(sched.task_woken(self.task, need_resched, now));
+            return sched.balanced(|sched| sched.task_woken(self.task, need_resched, now));
         }
         self.step = Step::Done;
         Effect::Program(Timer::Classes(sched.next_timer()))

@@ -3,10 +3,10 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::fair::Hrtick;
-use crate::{Moves, Resched, Selection};
+use crate::{Resched, Selection};
 
 /// What a procedure asks of the world.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The tracepoint `sched_waking`; `cpu` is the task's last CPU. It is TASK_WAKING now.
     Waking {
@@ -73,8 +73,9 @@ pub enum Effect {
     },
     /// A timer is to be programmed.
     Program(Timer),
-    /// Balancing has looked at CPUs and may have moved tasks: their tracepoints, the reschedules it asks for, its cost.
-    Balanced(Moves),
+    /// Balancing has looked at CPUs and may have moved tasks ([`Sched::take_moves`](crate::Sched::take_moves)): their
+    /// tracepoints, the reschedules it asks for, its cost.
+    Balanced,
     /// `context_switch`; `None` is the idle task. From here on the CPU does not run `prev`: procedures that wait for that are
     /// to be resumed.
     Switch {

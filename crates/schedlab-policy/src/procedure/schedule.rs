@@ -120,7 +120,7 @@ impl Schedule {
             }
             _ => {
                 self.step = Step::Balance;
-                Effect::Balanced(sched.active_load_balance_cpu_stop(self.cpu, now))
+                sched.balanced(|sched| sched.active_load_balance_cpu_stop(self.cpu, now))
             }
         }
     }
@@ -129,7 +129,7 @@ impl Schedule {
     fn balance<L: ClassList>(&mut self, sched: &mut Sched<L>, context: &impl Context) -> Effect {
         if sched.is_mixed() {
             self.step = Step::Pick;
-            return Effect::Balanced(sched.balance(self.cpu, context.clock_task(self.cpu)));
+            return sched.balanced(|sched| sched.balance(self.cpu, context.clock_task(self.cpu)));
         }
         self.pick(sched, context)
     }
@@ -139,7 +139,7 @@ impl Schedule {
         let next = sched.pick_next_task(self.cpu, self.clock);
         if next.is_none() && sched.wakelist(self.cpu).is_empty() {
             self.step = Step::Newidle;
-            return Effect::Balanced(sched.sched_balance_newidle(self.cpu, context.clock(self.cpu)));
+            return sched.balanced(|sched| sched.sched_balance_newidle(self.cpu, context.clock(self.cpu)));
         }
         self.switch(sched, context, next)
     }
@@ -185,7 +185,7 @@ impl Schedule {
             return Effect::Done;
         }
         self.step = Step::Timer;
-        Effect::Balanced(sched.balance_callback(self.cpu, context.clock_task(self.cpu)))
+        sched.balanced(|sched| sched.balance_callback(self.cpu, context.clock_task(self.cpu)))
     }
 }
 

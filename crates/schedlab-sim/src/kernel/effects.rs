@@ -61,7 +61,10 @@ pub fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
         Effect::Preempt { cpu, resched } => preempt(run, machine, kernel, this, cpu, resched),
         Effect::Resched { cpu, resched } => resched_curr(run, machine, kernel, cpu, resched, this),
         Effect::Program(timer) => program(run, machine, kernel, timer),
-        Effect::Balanced(moves) => apply_moves(run, machine, kernel, this, &moves),
+        Effect::Balanced => {
+            let moves = kernel.sched.take_moves();
+            apply_moves(run, machine, kernel, this, &moves);
+        }
         Effect::Switch { prev, next } => context_switch(run, machine, kernel, this, prev, next),
         Effect::Repicked { next } => repicked(run, machine, kernel, this, next),
         Effect::WakelistQueued { .. } | Effect::WaitOnCpu { .. } | Effect::Done => {}
