@@ -354,10 +354,10 @@ fn cfs_up_to_5_11_forgets_a_buddy_that_is_picked_again() {
     }
 }
 
-/// `sched_move_task`, as when a task exits: the running one is told to go even if it stays in its group.
+/// `sched_move_task`, as when a task exits: the running one reschedules even if it stays in its group.
 #[test]
 fn a_running_task_that_changes_its_group_gives_way_from_5_6_on() {
-    for (version, told) in
+    for (version, resched) in
         [("5.2", Resched::No), ("5.7", Resched::Full), ("5.13", Resched::Full), ("6.3", Resched::Full)]
     {
         let mut fair = fair(version, &[]);
@@ -365,8 +365,8 @@ fn a_running_task_that_changes_its_group_gives_way_from_5_6_on() {
         let other = sleeper(&mut fair, 0, 0);
         fair.enqueue_task(CPU, other, WAKE, 0);
         assert_eq!(fair.requeue_task(other, 0), Resched::No, "{version}");
-        assert_eq!(fair.requeue_task(curr, 0), told, "{version}");
-        assert_eq!(fair.sched_move_task(curr, GroupId::ROOT, 0), told, "{version}");
+        assert_eq!(fair.requeue_task(curr, 0), resched, "{version}");
+        assert_eq!(fair.sched_move_task(curr, GroupId::ROOT, 0), resched, "{version}");
     }
 }
 
@@ -435,7 +435,7 @@ fn eevdf_deadline_renewed_alone_leaves_no_protection() {
         let mut fair = fair("6.12.0", features);
         let curr = runner(&mut fair, 0);
         fair.update_curr(CPU, 5 * MSEC);
-        assert_eq!(fair.need_resched(CPU), Resched::No, "nobody waits");
+        assert_eq!(fair.need_resched(CPU), Resched::No, "nothing waits");
         assert_eq!(deadline(&fair, curr), 8 * MSEC as i64);
         let other = sleeper(&mut fair, 0, 0);
         fair.enqueue_task(CPU, other, WAKE, 5 * MSEC);
@@ -573,9 +573,9 @@ fn own_slices_are_cut_to_their_range() {
     ] {
         let mut fair = fair(version, &[]);
         let born = fair.add_task(&TaskAttr { slice: asked, ..TaskAttr::default() });
-        let told = add(&mut fair, 0);
-        fair.set_slice(told, asked, 0);
-        for task in [born, told] {
+        let changed = add(&mut fair, 0);
+        fair.set_slice(changed, asked, 0);
+        for task in [born, changed] {
             let se = fair.entity(task);
             assert_eq!(se.slice, slice, "{version} asked {asked:?}");
             assert_eq!(se.custom_slice, version == "6.12.0" && asked.is_some_and(|ns| ns > 0));
@@ -663,9 +663,9 @@ fn decisions_carry_rule_feature_and_numbers() {
     fair.pick_next_task(CPU, MSEC);
     fair.task_tick(CPU, 5 * MSEC);
     let log = fair.log_mut().decisions.take().unwrap();
-    let told: Vec<(Verdict, &str)> = log.iter().map(|d| (d.verdict, d.rule)).collect();
+    let recorded: Vec<(Verdict, &str)> = log.iter().map(|d| (d.verdict, d.rule)).collect();
     assert_eq!(
-        told,
+        recorded,
         [
             (Verdict::Keep(other), "protected until parity or slice end"),
             (Verdict::Delay(curr), "sleeps while not eligible"),
@@ -677,7 +677,7 @@ fn decisions_carry_rule_feature_and_numbers() {
 }
 
 /// A delayed sleeper whose nice value changes is checked like a wakee (`prio_changed_fair`), but neither preempts nor
-/// becomes anybody's buddy; in 7.x the check does not pick, so it does not take the sleeper off the queue either.
+/// becomes a buddy; in 7.x the check does not pick, so it does not take the sleeper off the queue either.
 #[test]
 fn eevdf_delayed_sleeper_does_not_preempt() {
     for version in ["6.12.0", "6.12.107", "6.18.2", "7.2"] {

@@ -33,7 +33,7 @@ fn run(version: &str, hz: u32, hogs: &[(i8, Option<Nanos>)], ticks: u64, check: 
 }
 
 proptest! {
-    /// EEVDF's bound with requests stretched to whole ticks: nobody is owed, or ahead by, more than the longest
+    /// EEVDF's bound with requests stretched to whole ticks: no task is owed, or ahead by, more than the longest
     /// request and one quantum.
     #[test]
     fn eevdf_lag_is_bounded_by_the_longest_request_and_a_quantum(
@@ -49,7 +49,7 @@ proptest! {
         });
     }
 
-    /// CFS gives no such bound per request, but over a second everybody has its share to within a few periods.
+    /// CFS gives no such bound per request, but over a second every task has its share to within a few periods.
     #[test]
     fn cfs_serves_by_weight(
         hz in prop_oneof![Just(250u32), Just(1000)],

@@ -193,7 +193,7 @@ impl Machine {
         assert_eq!(self.fair.pick_next_task(cpu, self.now), picked);
         assert_eq!(self.fair.curr(cpu), picked);
         self.check_current(cpu, picked);
-        // Every other task is in kernel mode when it is picked, and goes on.
+        // Every other task is in kernel mode when it is picked, and continues.
         if let Some(task) = picked.filter(|task| self.fair.has_throttle_work(*task) && task.0 % 2 == 0) {
             if self.fair.throttle_cfs_rq_work(task, self.now) {
                 self.schedule(cpu);
@@ -328,7 +328,7 @@ impl Machine {
         cut || group != GroupId::ROOT && self.is_cut_off(self.fair.group(group).parent, cpu)
     }
 
-    /// A group's entity is queued exactly while somebody is queued below and it is not throttled, or its dequeue is
+    /// A group's entity is queued exactly while an entity is queued below and it is not throttled, or its dequeue is
     /// delayed.
     fn audit_entity(&self, group: GroupId, cpu: CpuId) {
         let Some(se) = self.fair.group_entity(group, cpu) else { return };

@@ -18,7 +18,7 @@ fn crowd(version: &'static Version, features: &[&str], count: usize) -> Fair {
         let task = fair.add_task(&TaskAttr::default());
         fair.enqueue_task(CPU, task, WAKE, 0);
     }
-    fair.pick_next_task(CPU, 0).expect("somebody is queued");
+    fair.pick_next_task(CPU, 0).expect("a task is queued");
     fair
 }
 

@@ -64,7 +64,7 @@ proptest! {
         }
     }
 
-    /// The queue's average is the sum of its tasks', whoever sleeps, runs or moves.
+    /// The queue's average is the sum of its tasks', whichever sleep, run or move.
     #[test]
     fn a_queue_is_the_sum_of_its_tasks(
         steps in prop::collection::vec((1u64..20_000_000, 0usize..4, 0u8..4), 1..80),

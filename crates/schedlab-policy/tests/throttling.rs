@@ -27,7 +27,7 @@ fn awake(fair: &mut Fair, group: GroupId, now: Nanos) -> TaskId {
     task
 }
 
-/// Nobody else is queued when it is picked.
+/// No other task is queued when it is picked.
 fn runs(fair: &mut Fair, group: GroupId, now: Nanos) -> TaskId {
     let task = awake(fair, group, now);
     assert_eq!(fair.pick_next_task(CPU, now), Some(task));
@@ -94,7 +94,7 @@ fn unthrottling_stops_where_it_throttles_again() {
 }
 
 /// A queue is throttled as its task is put back, too, though nothing was picked from it: 6.18's `put_prev_entity` still
-/// asks for its runtime. Nobody has to leave for that until the queue is picked from; 7.2 throttled in the accounting.
+/// asks for its runtime. No task has to leave for that until the queue is picked from; 7.2 throttled in the accounting.
 #[test]
 fn a_queue_is_throttled_as_its_task_is_put_back() {
     for version in rows() {
@@ -134,7 +134,7 @@ fn a_throttled_task_moves_from_limbo_to_limbo() {
     }
 }
 
-/// A running task that comes into a throttled group is told so: `set_next_task_fair` asks for runtime at every level.
+/// A running task that comes into a throttled group is marked to leave: `set_next_task_fair` asks for runtime at every level.
 #[test]
 fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
     for version in rows().filter(|version| version.rules.throttles_at_once()) {

@@ -2,10 +2,10 @@
 //! `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.2 to 7.2).
 //!
 //! A periodic or newidle pass that counts in tasks (up to 5.11: in anything), moved none, and whose domain has failed more
-//! than cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a task
-//! here: the pass asks that CPU to reschedule, and whoever reschedules it calls [`Sched::active_load_balance_cpu_stop`] before the
-//! pick. It also asks at once where a single task
-//! runs on a CPU whose capacity the real-time class uses. Left out: the reasons of asymmetric packing and misfit tasks.
+//! than cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a
+//! task here: the pass asks that CPU to reschedule, and the push comes before its pick. The pass also asks at once where a
+//! single task runs on a CPU whose capacity the real-time class uses. Left out: the reasons of asymmetric packing and
+//! misfit tasks.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -19,7 +19,7 @@ use crate::Resched;
 pub(super) enum Push {
     /// It is not time.
     NotNeeded,
-    /// Somebody has asked already.
+    /// Another pass has asked already.
     Pending,
     /// Asked to push its running task.
     Asked,

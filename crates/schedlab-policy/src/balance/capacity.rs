@@ -1,9 +1,9 @@
 //! What is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
 //! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): 1024 less the utilisation of the real-time class, at least 1.
 //!
-//! A CPU looks at itself when it balances in its lowest domain, and a group's number is made of those below when one of
+//! A CPU updates its own number when it balances in its lowest domain, and a group's number is made of those below when one of
 //! its CPUs balances there; a newidle pass does neither before the domain's interval is over. Others see what was. Before
-//! a task of the machine is real-time every number is what the machine gives and nothing is looked at. Left out:
+//! a task of the machine is real-time every number is what the machine gives and nothing is computed. Left out:
 //! interrupts (`cpu_util_irq`), deadline tasks, thermal and frequency limits.
 
 use schedlab_model::CpuId;

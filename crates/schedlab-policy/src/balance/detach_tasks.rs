@@ -1,7 +1,7 @@
 //! Which tasks leave a CPU in a balancing pass (`detach_tasks`, `can_migrate_task`, `task_hot`, `attach_tasks`,
 //! kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! From the least recently run, at most min(nr_migrate, nr_running) are looked at; an idle puller leaves one; a newidle
+//! From the least recently run, at most min(nr_migrate, nr_running) are considered; an idle puller leaves one; a newidle
 //! pull takes one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel has). A task stays if affinity forbids the
 //! move, if it runs, or if it is cache hot: not SCHED_IDLE, not within a core (5.10 and later), and started running less than
 //! migration_cost ago (a next or last buddy of its group's queue is hot too while the puller is busy), unless the domain has failed more often than
@@ -21,7 +21,7 @@ use crate::{FairPolicy, Resched};
 /// What affinity did to a pass (`LBF_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pinned {
-    /// Every task looked at was forbidden on the destination.
+    /// Every task considered was forbidden on the destination.
     pub all: bool,
     /// Some were.
     pub some: bool,

@@ -40,7 +40,7 @@ pub(crate) struct Group {
     pub smt: bool,
     /// A lower level could not balance it because of affinity (`sgc->imbalance`).
     pub imbalance: bool,
-    /// What its CPUs can do for the fair class, as last looked at (`sgc->capacity`).
+    /// What its CPUs can do for the fair class, as last computed (`sgc->capacity`).
     pub capacity: u64,
     /// When a newidle pass looks again.
     pub next_update: Jiffies,

@@ -35,7 +35,7 @@ impl Nohz {
 
 impl FairClass<'_> {
     /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
-    /// [`Sched::nohz_idle_balance`].
+    /// [`FairClass::nohz_idle_balance`].
     pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
         if self.core.rqs[cpu.index()].idle {
             return None;
@@ -86,7 +86,7 @@ impl FairClass<'_> {
             if !self.core.idle.is_idle(other) {
                 continue;
             }
-            // Work for this CPU itself: the next kick goes on with the rest.
+            // Work for this CPU itself: the next kick serves the rest.
             if !self.core.idle.is_idle(cpu) {
                 return moves;
             }

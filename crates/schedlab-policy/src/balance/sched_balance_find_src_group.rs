@@ -18,7 +18,7 @@ use crate::version::placement::{GroupsBy, NumaSlack};
 /// `NUMA_IMBALANCE_MIN`.
 const NUMA_IMBALANCE_MIN: u64 = 2;
 
-/// What is known about a domain once its groups have been looked at (`struct sd_lb_stats`).
+/// The statistics of a domain (`struct sd_lb_stats`).
 struct DomainStats {
     local: GroupStats,
     local_group: usize,

@@ -5,7 +5,7 @@
 //! migration_cost, whatever is on its way). Upwards through the domains
 //! while avg_idle covers the time spent so far plus the domain's most expensive pass (decaying by 1/85 a second), until
 //! something is pulled. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last
-//! calls. The time a pass takes is what the caller said it charges ([`Sched::set_balance_cost`]).
+//! calls. The time a pass takes is what the caller said it charges (`Sched::set_balance_cost`).
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -18,7 +18,7 @@ use crate::sched::types::Moves;
 
 impl FairClass<'_> {
     /// `sched_balance_newidle`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
-    /// [`Sched::idle_enter`].
+    /// the idle task.
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         let rq = &mut self.core.rqs[cpu.index()];

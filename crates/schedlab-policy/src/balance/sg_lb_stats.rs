@@ -12,7 +12,8 @@ use super::domains::Group;
 use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
 
-/// How much a group needs somebody to pull from it, least first (`enum group_type`; misfit: of CPUs with little capacity, 6.0 and later).
+/// How much a group needs tasks pulled from it, least first (`enum group_type`; misfit: of CPUs with little capacity, 6.0
+/// and later).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum GroupType {
     HasSpare,

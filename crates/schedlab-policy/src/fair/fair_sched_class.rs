@@ -188,7 +188,7 @@ impl Fair {
     }
 
     /// `pick_next_task_fair`: picks and switches to the next task of the CPU. A task picked again is neither put nor set
-    /// (FAIR_GROUP_SCHED builds), so its run goes on. `None`: the queue is empty and no task is current any more.
+    /// (FAIR_GROUP_SCHED builds), so its run continues. `None`: the queue is empty and no task is current any more.
     #[inline]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         let (root, queues) = (cpu.index(), &mut self.queues);

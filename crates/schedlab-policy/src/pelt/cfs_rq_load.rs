@@ -34,7 +34,7 @@ pub struct QueueLoad {
     pub propagate: bool,
     /// The load sum that came or went that way.
     pub prop_runnable_sum: i64,
-    /// Its part of `tg->load_avg`, as last told.
+    /// Its part of `tg->load_avg`, as last reported.
     pub tg_load_avg_contrib: u64,
     /// When that was.
     pub last_update_tg_load_avg: Nanos,
@@ -69,7 +69,7 @@ impl QueueLoad {
         self.avg.is_due(now) || self.removed.nr > 0
     }
 
-    /// Nothing is left of anybody, and nothing is to be passed on.
+    /// `cfs_rq_is_decayed`: no load is left, and nothing is to be propagated.
     #[must_use]
     pub fn cfs_rq_is_decayed(&self) -> bool {
         self.avg.load_avg_is_decayed() && self.removed.nr == 0 && !self.propagate

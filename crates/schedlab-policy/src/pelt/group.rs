@@ -18,12 +18,12 @@ const MIN_SHARES: u64 = 2;
 /// What a task group sums over its queues (`tg->load_avg`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct GroupLoad {
-    /// The sum of contributions, as far as the queues have told.
+    /// The sum of contributions, as far as the queues have reported them.
     pub load_avg: i64,
 }
 
 impl GroupLoad {
-    /// `update_tg_load_avg`: a queue tells its change once it is more than 1/64 of what it told last.
+    /// `update_tg_load_avg`: a queue reports its load once it differs by more than 1/64 from its last report.
     #[inline]
     pub fn update_tg_load_avg(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) {
         if signals.tg_update_interval > 0
@@ -31,9 +31,9 @@ impl GroupLoad {
         {
             return;
         }
-        let told = queue.tg_load_avg_contrib;
-        if queue.avg.load_avg.abs_diff(told) > told / 64 {
-            self.load_avg += queue.avg.load_avg as i64 - told as i64;
+        let reported = queue.tg_load_avg_contrib;
+        if queue.avg.load_avg.abs_diff(reported) > reported / 64 {
+            self.load_avg += queue.avg.load_avg as i64 - reported as i64;
             queue.tg_load_avg_contrib = queue.avg.load_avg;
             queue.last_update_tg_load_avg = now;
         }
@@ -153,14 +153,14 @@ mod tests {
     const SIGNALS: &Signals = &Signals::of("6.1");
     const NICE_0: u64 = 1 << 20;
 
-    fn queue(load_avg: u64, told: u64) -> QueueLoad {
+    fn queue(load_avg: u64, reported: u64) -> QueueLoad {
         let avg = SchedAvg { load_avg, ..SchedAvg::default() };
-        QueueLoad { avg, tg_load_avg_contrib: told, ..QueueLoad::default() }
+        QueueLoad { avg, tg_load_avg_contrib: reported, ..QueueLoad::default() }
     }
 
     #[test]
     fn shares_follow_the_part_of_the_load() {
-        // (shares, queued weight, load_avg here, told, group's sum) -> weight here
+        // (shares, queued weight, load_avg here, reported, group's sum) -> weight here
         let table = [
             (NICE_0, NICE_0, 1024, 1024, 1024, NICE_0),
             (NICE_0, NICE_0, 1024, 1024, 4096, NICE_0 / 4),
@@ -169,14 +169,14 @@ mod tests {
             (NICE_0, 0, 0, 0, 0, 2),
             (3 << 10, NICE_0, 1024, 1024, 1024 * 1024, 3),
         ];
-        for (shares, weight, load_avg, told, sum, expected) in table {
+        for (shares, weight, load_avg, reported, sum, expected) in table {
             let group = GroupLoad { load_avg: sum };
-            assert_eq!(calc_group_shares(shares, weight, &queue(load_avg, told), &group), expected);
+            assert_eq!(calc_group_shares(shares, weight, &queue(load_avg, reported), &group), expected);
         }
     }
 
     #[test]
-    fn a_queue_tells_changes_above_a_64th_and_not_too_often() {
+    fn a_queue_reports_changes_above_a_64th_and_not_too_often() {
         let mut group = GroupLoad { load_avg: 6400 };
         let mut here = queue(6500, 6400);
         group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12"));

@@ -44,14 +44,14 @@ impl FairClass<'_> {
         let before = tested.total();
         let found =
             budget.and_then(|budget| self.select_idle_cpu_up_to_5_11(task, target, stops_early, budget, tested));
-        let (cpus, looked_at) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
+        let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
         tested.step(|| match budget {
             None => {
                 let answer = "was idle for too short a time: no search";
                 Step::of("select_idle_cpu", target, Role::Cache, answer).by(Feature::SisAvgCpu)
             }
             Some(budget) => {
-                let numbers = [("tested", looked_at.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
+                let numbers = [("tested", count.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
                 searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers)
             }
         });

@@ -57,7 +57,7 @@ fn newidle_is_gated_by_the_overload_flag_and_avg_idle() {
     let mut lab = Lab::configured("6.1", (1, 1, 4, 1), no_dice);
     lab.running(0);
     assert!(!lab.sched.overloaded());
-    assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes, 0, "nobody has two tasks");
+    assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes, 0, "no CPU has two tasks");
     crowd(&mut lab, 0, 1);
     assert!(lab.sched.overloaded());
     // A CPU whose idle spells are short does not pay for a pass: the first pass teaches its cost, 10 ms.
@@ -78,7 +78,7 @@ fn the_overload_flag_is_cleared_by_a_pass_over_the_whole_machine() {
     crowd(&mut lab, 0, 2);
     lab.block(CpuId(0));
     assert_eq!(lab.counts().iter().max(), Some(&1));
-    assert!(lab.sched.overloaded(), "sticky until somebody looks");
+    assert!(lab.sched.overloaded(), "set until a pass clears it");
     let moves = lab.sched.sched_balance_newidle(CpuId(3), lab.now);
     assert_eq!((moves.moved.len(), moves.passes), (0, 2), "cache, then nodes");
     assert!(!lab.sched.overloaded());
@@ -196,7 +196,7 @@ fn only_one_cpu_of_a_group_balances_upwards() {
 fn nohz_kick_needs_a_reason_and_an_idle_cpu() {
     let mut lab = Lab::new("6.1", (1, 1, 2, 1));
     lab.running(0);
-    assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), None, "one task, nobody else busy");
+    assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), None, "one task, no other CPU busy");
     lab.running(0);
     assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), Some(CpuId(1)));
     assert_eq!(lab.sched.nohz_balancer_kick(CpuId(0), lab.now), None, "once a jiffy");

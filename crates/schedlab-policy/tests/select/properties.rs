@@ -49,7 +49,7 @@ const SHAPES: [Shape; 6] = [(1, 1, 1, 1), (1, 1, 2, 1), (1, 1, 3, 2), (2, 1, 4, 
 
 struct Traffic {
     lab: Lab,
-    /// Every task and whether somebody has put it to sleep.
+    /// Every task and whether it was put to sleep.
     tasks: Vec<(TaskId, bool)>,
 }
 
