@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SWARM_RUNS = 2000
-ROWS = "5.2 5.7 5.13 6.1 6.3 eevdf-rfc 6.6 6.12.0 6.12.107 6.18.2 6.18.44 7.2".split()
+ROWS = ["5.2", "5.7", "5.13", "6.1", "6.3", "eevdf-rfc", "6.6", "6.12.0", "6.12.107", "6.18.2", "6.18.44", "7.2"]
 """The rows that random runs draw from; a new row is not added, because that would change what every seed draws."""
 SCENARIOS = ("*.toml", "bugs/*.toml", "validation/*.toml")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from schedlab.scenario import Scenario
 if TYPE_CHECKING:
     from schedlab.arms.arm import Arm
     from schedlab.comparison import Comparison
-    from schedlab.runner import Observer
+    from schedlab.design import Design
+    from schedlab.runner import Job, Observer
     from schedlab.store import Result, Store
 
 
@@ -75,33 +77,68 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     traces: str | os.PathLike[str] | None = None,
     on_outcome: Observer | None = None,
+    against: str | None = None,
+    auto: bool = False,
+    noise_floor: bool | None = None,
+    validity: Sequence[str | os.PathLike[str]] = (),
     engine: Engine | None = None,
 ) -> Comparison:
-    """Run every variant with every seed and judge them against the first variant.
+    """Run every variant with every seed and judge each against the first variant.
 
     With `out`, every finished run is kept in that directory. Ctrl-C stops the runs and raises KeyboardInterrupt.
+    `against` names another baseline, or "all" for every pair. With `auto`, the scenario's seeds are a budget: the
+    samples are judged at the looks of a schedule until the verdicts are settled. `noise_floor` runs the first variant
+    again with other seeds, to show what differs where nothing was changed; by default on real kernels only.
+    `validity` names further files with model errors.
     """
-    from schedlab.comparison import compare_variants
+    from schedlab.judging import compare_variants, settled
     from schedlab.store import Store
 
     engine = engine or native_engine()
     scenario = _loaded(scenario, engine)
-    store = Store(Path(out), manifest(scenario)) if out is not None else None
-    result, interrupted = run_all(engine, scenario, jobs=jobs, store=store, traces=traces, on_outcome=on_outcome)
+    design = design_of(scenario, auto, noise_floor)
+    store = Store(Path(out), manifest(scenario, design)) if out is not None else None
+    result, interrupted = run_all(
+        engine,
+        scenario,
+        jobs=jobs,
+        store=store,
+        traces=traces,
+        on_outcome=on_outcome,
+        design=design,
+        enough=settled if auto else None,
+    )
     if interrupted:
         raise KeyboardInterrupt
-    return compare_variants(result)
+    return compare_variants(result, against=against, validity=[Path(file) for file in validity])
 
 
-def report(*results: str | os.PathLike[str]) -> Comparison:
-    """Judge a stored result again, or compare two."""
-    from schedlab.comparison import compare_results, compare_variants
+def design_of(scenario: Scenario, auto: bool, noise_floor: bool | None) -> Design:
+    """What a comparison runs beside the scenario: the looks of `auto`, the runs of the noise floor."""
+    from schedlab.design import Design, further_seeds
+    from schedlab.statistics import Plan
+
+    looks = Plan.up_to(len(scenario.seeds)).looks if auto else ()
+    wanted = scenario.arm != "sim" if noise_floor is None else noise_floor
+    return Design(looks, further_seeds(scenario.seeds) if wanted else ())
+
+
+def report(
+    *results: str | os.PathLike[str],
+    against: str | None = None,
+    validity: Sequence[str | os.PathLike[str]] = (),
+) -> Comparison:
+    """Judge a stored result again, or compare two; `against` and `validity` as for `compare`."""
+    from schedlab.judging import compare_results, compare_variants
     from schedlab.store import read
 
     stored = [read(Path(r)) for r in results]
     if not 1 <= len(stored) <= 2:
         raise InputError(f"one result can be shown or two compared, not {len(stored)}")
-    return compare_variants(stored[0]) if len(stored) == 1 else compare_results(*stored)
+    files = [Path(file) for file in validity]
+    if len(stored) == 1:
+        return compare_variants(stored[0], against=against, validity=files)
+    return compare_results(stored[0], stored[1], against=against, validity=files)
 
 
 def listing(kind: str, kernel: str | None = None, *, engine: Engine | None = None) -> list[dict[str, Any]]:
@@ -118,21 +155,27 @@ def run_all(
     traces: str | os.PathLike[str] | None = None,
     on_outcome: Observer | None = None,
     on_trouble: Callable[[OutputError], None] | None = None,
+    on_stage: Callable[[int], None] | None = None,
     arm: Arm | None = None,
+    design: Design | None = None,
+    enough: Callable[[Result], bool] | None = None,
 ) -> tuple[Result, bool]:
     """Every run of a comparison, and whether Ctrl-C cut it short; finished runs are kept either way.
 
-    A store that cannot be written is reported once to `on_trouble` and the runs go on in memory.
+    A design with looks is run stage by stage until `enough` says so; `on_stage` gets the number of runs of each. A
+    store that cannot be written is reported once to `on_trouble`, and the runs continue in memory.
     """
     from schedlab.arms import arm_of
+    from schedlab.design import Design
     from schedlab.runner import Runner
     from schedlab.store import Result
 
+    design = design or Design()
     if arm is None:
         arm = arm_of(scenario.arm, engine)
         arm.prepare(scenario)
     outcomes: list[Outcome] = list(store.finished) if store else []
-    ended = {(o.variant, o.seed) for o in outcomes}
+    made, path = provenance(), store.path if store else None
     keeping = store
 
     def take(outcome: Outcome) -> None:
@@ -149,34 +192,63 @@ def run_all(
         if on_outcome:
             on_outcome(outcome)
 
-    interrupted = False
-    try:
-        jobs_left = [j for j in arm.plan(scenario, scenario.seeds, _folder(traces)) if (j.variant, j.seed) not in ended]
-        runner = Runner(arm, scenario, jobs_left, arm.threads(jobs, default_jobs()))
+    def stage(todo: list[Job]) -> bool:
+        """Whether the runs were interrupted."""
+        runner = Runner(arm, scenario, todo, arm.threads(jobs, default_jobs()))
         try:
             for outcome in runner.outcomes():
                 take(outcome)
         except KeyboardInterrupt:
-            interrupted = True
             runner.stop()
             for outcome in runner.finished():
                 take(outcome)
+            return True
+        return False
+
+    try:
+        for seeds in design.stages(scenario.seeds):
+            ended = {(o.variant, o.seed) for o in outcomes}
+            todo = [j for j in _jobs(arm, scenario, design, seeds, _folder(traces)) if (j.variant, j.seed) not in ended]
+            if on_stage:
+                on_stage(len(todo))
+            interrupted = stage(todo)
+            result = Result.of(scenario, scenario.arm, scenario.seeds, outcomes, made, path, design)
+            if interrupted or (enough and enough(result)):
+                break
     finally:
         try:
             arm.close()
         finally:
             if store:
                 store.close()
-    result = Result.of(scenario, scenario.arm, scenario.seeds, outcomes, provenance(), store.path if store else None)
     return result, interrupted
 
 
-def manifest(scenario: Scenario) -> dict[str, Any]:
+def _jobs(arm: Arm, scenario: Scenario, design: Design, seeds: int, traces: Path | None) -> list[Job]:
+    """The runs of the first seeds in the arm's order, with the further runs of the first variant among them.
+
+    A further run stands after the variants of its seed, or before them, in turn: what drifts affects it like them.
+    """
+    jobs = arm.plan(scenario, scenario.seeds[:seeds], traces)
+    if not design.again:
+        return jobs
+    again = arm.plan(replace(scenario, variants=scenario.variants[:1]), design.again[:seeds], traces)
+    size = len(scenario.variants)
+    mixed: list[Job] = []
+    for number, job in enumerate(again):
+        block = jobs[number * size : (number + 1) * size]
+        mixed += [job, *block] if number % 2 else [*block, job]
+    return mixed
+
+
+def manifest(scenario: Scenario, design: Design | None = None) -> dict[str, Any]:
     """What a result directory says about itself."""
+    declared = {"design": design.to_record()} if design and (design.looks or design.again) else {}
     return {
         "scenario": scenario.description,
         "arm": scenario.arm,
         "seeds": list(scenario.seeds),
+        **declared,
         "provenance": provenance(),
     }
 

@@ -40,10 +40,10 @@ class Engine:
             handle = self._native.load(path, json.dumps(overrides) if overrides else None)
             return _scenario(handle)
 
-    def loads(self, text: str, name: str) -> Scenario:
+    def loads(self, text: str, name: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
         """Validate a scenario given as text; `name` is what errors call it."""
         with self._translated():
-            handle = self._native.loads(text, name)
+            handle = self._native.loads(text, name, json.dumps(overrides) if overrides else None)
             return _scenario(handle)
 
     def load_study(self, name: str, *, short: bool = False, units: int | None = None) -> Study:
@@ -179,8 +179,9 @@ class Engine:
 
 def _scenario(handle: Any) -> Scenario:
     text = handle.describe()
-    # The path opens the file again, so it stays as it is.
-    return Scenario.from_description({**documents.loads(text), "file": json.loads(text)["file"]}, handle)
+    # The path and the text of the file can load it again, so they stay as they are.
+    raw = {key: value for key, value in json.loads(text).items() if key in ("file", "text")}
+    return Scenario.from_description({**documents.loads(text), **raw}, handle)
 
 
 def _convert(e: Any, kind: type[SchedlabError]) -> SchedlabError:

@@ -11,6 +11,8 @@ from schedlab.statistics import (
     Difference,
     Interval,
     Plan,
+    Spread,
+    Tail,
     log_of,
     p_outside,
     p_value,
@@ -66,6 +68,10 @@ class Judgement:
     """`p` adjusted for all metrics of the comparison of these two variants."""
     units_needed: int | None = None
     """With so many units the margin can be told from no difference with a power of 80%."""
+    spread: Spread | None = None
+    """How much both variants vary from unit to unit."""
+    tail: Tail | None = None
+    """For percentiles from 90 on: the same percentile of the samples of all units together."""
 
     @property
     def detectable(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ from schedlab import shape as s
 
 SERIES = s.table(
     {"unit": s.string, "count": s.whole, "curve": s.items(s.items(s.number, 2))},
-    {"mean": s.maybe(s.number), "max": s.maybe(s.number)},
+    {"mean": s.maybe(s.number), "max": s.maybe(s.number), "histogram": s.items(s.items(s.number, 2))},
 )
 TASK = s.table(
     {"name": s.string, "pid": s.whole, "cpu_ns": s.whole},
@@ -79,6 +79,8 @@ class Series:
     max: float | None
     curve: tuple[tuple[float, float], ...]
     """(percentile 0..100, value), rising."""
+    histogram: tuple[tuple[float, int], ...] = ()
+    """(largest value, count) of each bucket; empty in results of older versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,13 @@ class Failure:
 
 Outcome = Run | Failure
 KEPT_TASKS = 50
+_SUMS = ("cpu_ns", "wait_ns", "switches", "migrations")
 
 
 def to_record(outcome: Outcome) -> dict[str, Any]:
-    """One line of a results file; of the tasks, of which a repeated load makes thousands, the busiest."""
+    """One line of a results file: the busiest tasks, and the others, which may be thousands, added up by name."""
     if isinstance(outcome, Run):
-        busiest = sorted(outcome.record.get("tasks", ()), key=lambda t: (-t["cpu_ns"], t["pid"]))[:KEPT_TASKS]
-        return {"status": "ok", **outcome.record, "tasks": busiest}
+        return {"status": "ok", **outcome.record, "tasks": _kept(outcome.record.get("tasks", ()))}
     error = {"message": outcome.message, "hint": outcome.hint}
     return {"status": "failed", "variant": outcome.variant, "seed": outcome.seed, "error": error}
 
@@ -171,6 +173,18 @@ def checked_record(d: Any) -> Outcome:
     return from_record(d)
 
 
+def _kept(tasks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    ordered = sorted(tasks, key=lambda t: (-t["cpu_ns"], t["pid"]))
+    rest: dict[str, dict[str, Any]] = {}
+    for task in ordered[KEPT_TASKS:]:
+        total = rest.setdefault(task["name"], {"name": task["name"], "pid": 0, "tasks": 0, **dict.fromkeys(_SUMS, 0)})
+        total["tasks"] += task.get("tasks", 1)
+        for key in _SUMS:
+            known = total[key], task.get(key)
+            total[key] = None if None in known else sum(known)
+    return [*ordered[:KEPT_TASKS], *rest.values()]
+
+
 def from_record(d: Mapping[str, Any]) -> Outcome:
     """The inverse of `to_record`."""
     return Run.from_record(d) if d["status"] == "ok" else Failure.from_record(d)
@@ -178,7 +192,8 @@ def from_record(d: Mapping[str, Any]) -> Outcome:
 
 def _series(d: Mapping[str, Any]) -> Series:
     curve = tuple((float(point[0]), float(point[1])) for point in d["curve"])
-    return Series(d["unit"], d["count"], d.get("mean"), d.get("max"), curve)
+    histogram = tuple((float(bucket[0]), int(bucket[1])) for bucket in d.get("histogram", ()))
+    return Series(d["unit"], d["count"], d.get("mean"), d.get("max"), curve, histogram)
 
 
 def _task(d: Mapping[str, Any]) -> Task:

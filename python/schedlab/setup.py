@@ -25,10 +25,10 @@ class Fact:
         return asdict(self)
 
 
-def facts(scenario: Scenario) -> tuple[Fact, ...]:
+def facts(scenario: Scenario, arm: str = "sim") -> tuple[Fact, ...]:
     """Machine, length of a run, every workload with every option, every control group, every variant."""
     return (
-        Fact("machine", scenario.machine.name, _machine(scenario)),
+        Fact("machine", scenario.machine.name, _machine(scenario, arm)),
         Fact("run", "run", _run(scenario)),
         *(Fact("workload", str(w["name"]), _workload(w)) for w in scenario.workloads),
         *_groups(scenario),
@@ -69,12 +69,13 @@ def changes_text(variant: Variant) -> str:
     return ", ".join(parts)
 
 
-def _machine(scenario: Scenario) -> str:
+def _machine(scenario: Scenario, arm: str) -> str:
     machine = scenario.machine
     described = scenario.description.get("machine", {})
     hz = f", {described['hz']} Hz" if described.get("hz") else ""
-    costs = "costs measured on it" if machine.calibrated else "costs not measured on it"
-    return f"{machine.summary}; {machine.cpus} CPU{'s' * (machine.cpus != 1)}{hz}, {costs}"
+    costs = ", costs measured on it" if machine.calibrated else ", costs not measured on it"
+    simulated = hz + costs if arm == "sim" else ""
+    return f"{machine.summary}; {machine.cpus} CPU{'s' * (machine.cpus != 1)}{simulated}"
 
 
 def _run(scenario: Scenario) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from schedlab import documents, files, shape
+from schedlab.design import DESIGN, Design
 from schedlab.errors import InputError, OutputError, reason
 from schedlab.outcome import Failure, Outcome, Run, checked_record, to_record
 from schedlab.scenario import DESCRIPTION, Scenario
@@ -18,7 +19,7 @@ from schedlab.scenario import DESCRIPTION, Scenario
 SCHEMA = "schedlab.result/1"
 MANIFEST = shape.table(
     {"scenario": DESCRIPTION, "arm": shape.one_of("sim", "host", "vm"), "seeds": shape.items(shape.whole)},
-    {"provenance": shape.mapping(shape.anything)},
+    {"provenance": shape.mapping(shape.anything), "design": DESIGN},
 )
 
 
@@ -29,12 +30,14 @@ class Result:
     scenario: Scenario
     arm: str
     seeds: tuple[int, ...]
-    """The seeds that were asked for."""
+    """The seeds to judge: those that were asked for, up to the last completed look of the design."""
     runs: Mapping[tuple[str, int], Run]
     failures: tuple[Failure, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
     """The directory that holds it."""
+    design: Design = Design()
+    """What was declared before the first run."""
 
     @classmethod
     def of(
@@ -45,6 +48,7 @@ class Result:
         outcomes: Iterable[Outcome],
         provenance: Mapping[str, Any],
         path: Path | None = None,
+        design: Design = Design(),
     ) -> Self:
         """Sort outcomes, so that the order in which runs ended does not show.
 
@@ -54,12 +58,15 @@ class Result:
         ordered = [latest[key] for key in sorted(latest)]
         runs = {(o.variant, o.seed): o for o in ordered if isinstance(o, Run)}
         failures = tuple(o for o in ordered if isinstance(o, Failure))
-        return cls(scenario, arm, tuple(seeds), runs, failures, provenance, path)
+        asked = tuple(seeds)
+        reached = asked[: design.reached(asked, [v.name for v in scenario.variants], latest.keys())]
+        return cls(scenario, arm, reached, runs, failures, provenance, path, design)
 
     @property
     def missing(self) -> int:
         """How many of the runs that were asked for neither finished nor failed."""
-        return len(self.seeds) * len(self.scenario.variants) - len(self.runs) - len(self.failures)
+        ended = {*self.runs, *((f.variant, f.seed) for f in self.failures)}
+        return sum((v.name, seed) not in ended for v in self.scenario.variants for seed in self.seeds)
 
 
 class Store:
@@ -115,8 +122,8 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mappi
     A torn last line is cut off.
     """
     before = _manifest(path / "manifest.json")
-    for key in ("scenario", "arm"):
-        if _without_seeds(before.get(key)) != _without_seeds(json.loads(json.dumps(manifest[key]))):
+    for key in ("scenario", "arm", "design"):
+        if _without_seeds(before.get(key)) != _without_seeds(documents.cleaned(json.loads(json.dumps(manifest.get(key))))):
             raise InputError(
                 f"{path} holds a result of another {key}, which cannot be resumed",
                 hint="choose another directory with --out",
@@ -125,10 +132,11 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mappi
     lines = path / "results.jsonl"
     whole = lines.read_bytes().rpartition(b"\n")
     os.truncate(lines, len(whole[0]) + len(whole[1]))
-    wanted, kept = manifest["seeds"], _outcomes(lines, scenario, before["seeds"])
+    again = Design.from_record(before.get("design")).again
+    wanted, kept = manifest["seeds"], _outcomes(lines, scenario, [*before["seeds"], *again])
     seeds = [*before["seeds"], *(seed for seed in wanted if seed not in before["seeds"])]
     both = {**manifest, "seeds": seeds, "scenario": {**manifest["scenario"], "seeds": seeds}}
-    return [one for one in kept if isinstance(one, Run) and one.seed in wanted], both
+    return [one for one in kept if isinstance(one, Run) and one.seed in (*wanted, *again)], both
 
 
 def _without_seeds(value: Any) -> Any:
@@ -154,8 +162,9 @@ def read(path: Path) -> Result:
     directory = path if path.is_dir() else path.parent
     manifest = _manifest(directory / "manifest.json", path)
     scenario, seeds = Scenario.from_description(manifest["scenario"]), tuple(manifest["seeds"])
-    outcomes = _outcomes(directory / "results.jsonl", scenario, seeds)
-    return Result.of(scenario, manifest["arm"], seeds, outcomes, manifest.get("provenance", {}), directory)
+    design = Design.from_record(manifest.get("design"))
+    outcomes = _outcomes(directory / "results.jsonl", scenario, (*seeds, *design.again))
+    return Result.of(scenario, manifest["arm"], seeds, outcomes, manifest.get("provenance", {}), directory, design)
 
 
 def _manifest(file: Path, asked: Path | None = None) -> dict[str, Any]:

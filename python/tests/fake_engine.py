@@ -142,6 +142,10 @@ def run(
 ) -> str:
     d = scenario.description
     behaviour = d.get("behaviour", {}).get(variant, {})
+    if "by_cost" in behaviour:
+        # A metric that follows a cost of the machine.
+        metric, cost = behaviour["by_cost"]
+        behaviour = {**behaviour, "factor": {metric: d.get("costs", {}).get(cost, 1.0)}}
     if behaviour.get("panic"):
         raise PanicException("index out of bounds")
     if behaviour.get("bug"):

@@ -15,11 +15,11 @@ import fake_engine
 from schedlab import api
 from schedlab.arms import accelerator, doctor, guest, images, topology
 from schedlab.arms.vm import VmArm
-from schedlab.comparison import compare_variants
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, RunError, UnsafeError
 from schedlab.guests import debian
 from schedlab.guests.qemu import COUNTED, EMULATED
+from schedlab.judging import compare_variants
 from schedlab.render.document import run_document
 from schedlab.scenario import Scenario
 

@@ -136,6 +136,7 @@ def _loudest(runs: Mapping[str, Sequence[Run]]) -> str:
 
 def _withheld(j: Judgement, verdict: str, effect: str, why: str) -> Judgement:
     silent = dataclasses.replace(
-        j.difference, median_a=None, median_b=None, percent=False, estimate=None, interval=None
+        j.difference, median_a=None, median_b=None, percent=False, estimate=None, interval=None, raw=()
     )
-    return dataclasses.replace(j, difference=silent, verdict=verdict, effect=effect, reason=why)
+    said = dataclasses.replace(j, difference=silent, verdict=verdict, effect=effect, reason=why)
+    return dataclasses.replace(said, p=None, p_equivalent=None, units_needed=None)

@@ -6,49 +6,117 @@ import re
 import time
 from pathlib import Path
 
-from schedlab import api
+from schedlab import api, gate, robust
 from schedlab.arms import arm_of
 from schedlab.arms.arm import Arm
 from schedlab.cli import EXIT_INTERRUPTED
-from schedlab.cli.console import Console
+from schedlab.cli.auto import Auto
+from schedlab.cli.console import Console, write_file
 from schedlab.cli.output import show
 from schedlab.cli.parser import Options
 from schedlab.cli.scenario import loaded
-from schedlab.comparison import compare_variants
+from schedlab.design import Design
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, RunError
+from schedlab.judging import compare_variants, pairs, settled
 from schedlab.outcome import Failure, Outcome
-from schedlab.render.table import plural
+from schedlab.render.cells import plural
+from schedlab.robust import Robustness
 from schedlab.scenario import Scenario
 from schedlab.store import Result, Store
+from schedlab.validity import model_errors, validated
+
+BUDGET_SIMULATED, BUDGET_REAL = 100, 40
+"""The most seeds that `--seeds auto` runs unless it names a number."""
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 1, 3 or 130."""
     engine = engine or native_engine()
-    scenario = loaded(options, engine)
+    scenario = _scenario(options, engine)
+    _check(options, scenario)
+    design = api.design_of(scenario, isinstance(options.seeds_or_auto, Auto), options.noise_floor)
     arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
     try:
-        store = _store(options, scenario)
+        store = _store(options, scenario, design)
     except BaseException:
         arm.close()
         raise
-    for words in arm.remarks():
+    for words in (*arm.remarks(), *_declared(design)):
         console.say(words)
     if store.finished:
         console.say(f"resuming: {plural(len(store.finished), 'run')} already done")
     trouble: list[OutputError] = []
-    result, interrupted = _run(options, console, engine, scenario, store, trouble, arm)
+    result, interrupted = _run(options, console, engine, scenario, store, trouble, arm, design)
     _tell_failures(result, console)
     torn = _tell_torn_traces(result, console)
     code = 0
     if result.runs:
-        code = show(compare_variants(result), options, console)
+        comparison = compare_variants(result, against=options.against, validity=options.validity)
+        if options.robust and not interrupted:
+            found = _robustness(options, console, engine, scenario, result)
+            comparison = dataclasses.replace(comparison, robustness=found)
+        code = show(comparison, options, console)
     _tell_kept(result, store, interrupted, console)
     if interrupted:
         return EXIT_INTERRUPTED
     return 3 if result.failures or trouble or torn else code
+
+
+def _scenario(options: Options, engine: Engine) -> Scenario:
+    """The scenario with the seeds to run; with `--seeds auto`, with those of the whole budget."""
+    options.seeds = None if isinstance(options.seeds_or_auto, Auto) else options.seeds_or_auto
+    if isinstance(options.seeds_or_auto, Auto):
+        simulated = loaded(options, engine).arm == "sim"
+        options.seeds = options.seeds_or_auto.budget or (BUDGET_SIMULATED if simulated else BUDGET_REAL)
+    return loaded(options, engine)
+
+
+def _check(options: Options, scenario: Scenario) -> None:
+    """Refuse before the first run what could not be answered after the last."""
+    errors = model_errors(options.validity) if scenario.arm == "sim" else None
+    models = ((m, None if errors is None else validated(scenario, m, errors)) for m in scenario.metrics)
+    gate.check(options.fail_on, models)
+    pairs([v.name for v in scenario.variants], options.against)
+    if options.robust:
+        if scenario.arm != "sim":
+            raise InputError("--robust draws the costs of the simulated machine", hint="leave it out, or --arm sim")
+        robust.estimated(scenario)
+
+
+def _declared(design: Design) -> list[str]:
+    """What is declared before the first run."""
+    lines = []
+    if design.looks:
+        *looks, last = map(str, design.looks)
+        words = f"{', '.join(looks)} and {last}" if looks else last
+        lines.append(f"looks at {words} seeds; stops when the verdicts are settled, at 5% for all looks together")
+    if design.again:
+        lines.append("the first variant runs again with other seeds, for the noise floor")
+    return lines
+
+
+def _robustness(options: Options, console: Console, engine: Engine, scenario: Scenario, result: Result) -> Robustness:
+    """The same comparison on machines with drawn costs; kept beside the runs."""
+    console.say(f"the same on {options.robust} machines with other costs (--robust)")
+    progress = console.progress(options.robust)
+    given = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
+    overrides = {key: value for key, value in given.items() if value is not None} | {"seeds": list(result.seeds)}
+    draws = []
+    try:
+        for draw in range(1, options.robust + 1):
+            drawn, interrupted = api.run_all(engine, robust.machine(engine, scenario, draw, overrides), jobs=options.jobs)
+            if interrupted:
+                raise KeyboardInterrupt
+            draws.append(robust.outcomes(compare_variants(drawn, against=options.against)))
+            progress.step(f"machine {draw}")
+    finally:
+        progress.clear()
+    found = Robustness(tuple(draws), len(robust.estimated(scenario)))
+    if result.path:
+        write_file(result.path / robust.FILE, robust.dump(found))
+    return found
 
 
 def _run(
@@ -59,8 +127,14 @@ def _run(
     store: Store,
     trouble: list[OutputError],
     arm: Arm,
+    design: Design,
 ) -> tuple[Result, bool]:
-    progress = console.progress(len(scenario.seeds) * len(scenario.variants))
+    progress = console.progress(0)
+
+    def stage(runs: int) -> None:
+        nonlocal progress
+        progress.clear()
+        progress = console.progress(runs)
 
     def ended(outcome: Outcome) -> None:
         progress.step(f"{outcome.variant} seed {outcome.seed}")
@@ -72,6 +146,12 @@ def _run(
         console.error(error)
         console.say("continuing without keeping further runs; the results will still be shown")
 
+    def enough(result: Result) -> bool:
+        found = settled(result, against=options.against)
+        more = "settled" if found else "not settled yet"
+        console.detail(f"{len(result.seeds)} seeds: {more}")
+        return found
+
     try:
         return api.run_all(
             engine,
@@ -81,7 +161,10 @@ def _run(
             traces=options.trace,
             on_outcome=ended,
             on_trouble=cannot_keep,
+            on_stage=stage,
             arm=arm,
+            design=design,
+            enough=enough if design.looks else None,
         )
     finally:
         progress.clear()
@@ -132,11 +215,11 @@ def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console
         console.say(f"stored in {store.path}; `schedlab report {store.path}` shows it again")
 
 
-def _store(options: Options, scenario: Scenario) -> Store:
+def _store(options: Options, scenario: Scenario, design: Design) -> Store:
     if options.resume and options.out is None:
         raise InputError("--resume needs the directory of the interrupted comparison", hint="name it with --out DIR")
     out = options.out or _default_out(scenario.name)
-    return Store(out, api.manifest(scenario), resume=options.resume)
+    return Store(out, api.manifest(scenario, design), resume=options.resume)
 
 
 def _default_out(name: str) -> Path:

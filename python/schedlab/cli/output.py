@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from schedlab import gate
 from schedlab.cli.console import Console, colours, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.comparison import Comparison
 from schedlab.errors import OutputError
-from schedlab.judge import Judgement
 from schedlab.render import text
+from schedlab.render.cells import change
 
 EXIT_GATE = 1
 
@@ -19,6 +20,7 @@ EXIT_GATE = 1
 def show(comparison: Comparison, options: Options, console: Console) -> int:
     """Print and write every output that was asked for, even if one fails; 1 if the gate fails."""
     code = 0
+    gate.check(options.fail_on, ((m.metric, m.model) for m in comparison.metrics))
     for output in (_stdout, _json_file, _html_file):
         try:
             output(comparison, options, console)
@@ -53,17 +55,12 @@ def _html_file(comparison: Comparison, options: Options, console: Console) -> No
 
 
 def _gate(comparison: Comparison, options: Options, console: Console) -> int:
-    """Declared metrics only, if the scenario declares any: a gate is on what someone chose to watch."""
+    """Whether a gate failed; changes that none of them looks at are named either way."""
     if not options.fail_on:
         return 0
-    judged = comparison.judgements()
-    watched = [(m, j) for m, j in judged if m.declared] or judged
-    failed = [(m, j) for m, j in watched if {_kind(j), j.effect} & {*options.fail_on}]
-    for m, j in failed:
-        console.say(f"gate: {m.name} of {j.b} is {j.effect if j.effect in options.fail_on else j.verdict}: {j.reason}")
+    failed = gate.failed(options.fail_on, comparison)
+    for condition, m, j in failed:
+        console.say(f"gate {condition}: {m.name} of {j.b} is {j.verdict} by {change(j)}: {j.reason}")
+    for m, j, why in gate.unwatched(options.fail_on, comparison):
+        console.say(f"no gate looked at {m.name} of {j.b}, {j.effect} by {change(j)}: {why}")
     return EXIT_GATE if failed else 0
-
-
-def _kind(judgement: Judgement) -> str:
-    """`undecided: noisy` is undecided too."""
-    return judgement.verdict.partition(":")[0]

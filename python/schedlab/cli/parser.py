@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-STYLES = ("table", "mmtests", "benchstat", "ministat")
+from schedlab import gate
+from schedlab.cli.auto import Auto
+
+STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
 KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
-GATES = ("worse", "undecided", "better", "changed", "equivalent")
 REASONS = ("none", "explain", "ablate")
 MOST_SEEDS = 10_000
+MOST_DRAWS = 1000
 MOST_JOBS = 4096
 
 EXIT_CODES = """\
@@ -31,11 +34,16 @@ class Options(argparse.Namespace):
     command: str
     arm: str | None
     seeds: int | list[int] | None
+    seeds_or_auto: int | list[int] | Auto | None
+    against: str | None
+    noise_floor: bool | None
+    robust: int
     jobs: int | None
     quiet: bool
     verbose: bool
     progress: bool
-    fail_on: list[str]
+    fail_on: list[gate.Gate]
+    validity: list[Path]
     html: Path | None
     json: str | None
     trace: Path | None
@@ -71,6 +79,10 @@ class Options(argparse.Namespace):
     noise: bool | None
     name: str | None
     scenarios: list[str]
+    runs: Path | None
+    store: Path | None
+    stored: str | None
+    resimulate: bool
     autogroup: bool
     variants: list[str]
     task: str | None
@@ -147,8 +159,28 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "compare", "run every variant of a scenario, judge them against the first, print the table")
     _scenario(p)
     _arm(p)
-    p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
+    p.add_argument(
+        "--seeds",
+        dest="seeds_or_auto",
+        type=_seeds_or_auto,
+        metavar="N|LIST|auto[:N]",
+        help="how many seeds, or which: 20 or 1,2,7; auto adds seeds until the verdicts are settled, N at most",
+    )
     p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument(
+        "--noise-floor",
+        action=argparse.BooleanOptionalAction,
+        help="run the first variant again with other seeds and show what differs (default: on real kernels only)",
+    )
+    p.add_argument(
+        "--robust",
+        nargs="?",
+        type=_draws,
+        const=20,
+        default=0,
+        metavar="N",
+        help="repeat the comparison on N machines whose estimated costs are drawn anew (default: 20)",
+    )
     _outputs(p)
     p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run into DIR")
     p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/NAME-TIME)")
@@ -290,12 +322,16 @@ def _calibrate(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "validate", "run scenarios on the simulator and on a real kernel, and show the distance")
-    p.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="scenario files")
+    p.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="scenario files")
     p.add_argument("--arm", choices=("host", "vm"), default="vm", help="the real kernel (default: vm)")
     p.add_argument("--machine", metavar="FILE", help="a calibrated machine file (default: calibrate first)")
     p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which")
     p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row as JSON; - is stdout, alone")
+    p.add_argument("--runs", type=Path, metavar="DIR", help="keep real runs and calibrations in DIR and reuse them")
+    p.add_argument("--store", type=Path, metavar="FILE", help="write the validation for `compare --validity`")
+    p.add_argument("--stored", nargs="?", const="", metavar="FILE", help="show a stored one (default: schedlab's own)")
+    p.add_argument("--resimulate", action="store_true", help="repeat the simulated runs of the stored one")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every value as JSON; - is stdout, alone")
     p.add_argument("--out", type=Path, metavar="FILE", help="write a Markdown page")
     _common(p)
 
@@ -368,7 +404,20 @@ def _outputs(p: Parser) -> None:
         "--json", nargs="?", const="-", metavar="FILE", help="every sample and judgement; - is stdout, alone"
     )
     p.add_argument(
-        "--fail-on", type=_gates, default=[], metavar="VERDICTS", help=f"exit 1 on any of: {', '.join(GATES)}"
+        "--fail-on",
+        type=_gates,
+        default=[],
+        metavar="VERDICT[:METRIC[:PERCENT]]",
+        help=f"exit 1 on any of: {', '.join(gate.VERDICTS)}; of one metric; if larger than PERCENT, or than the `model` error",
+    )
+    p.add_argument("--against", metavar="NAME", help="another baseline than the first variant; `all`: every pair")
+    p.add_argument(
+        "--validity",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="model errors of another validation, see `validate --store`",
     )
 
 
@@ -439,12 +488,22 @@ def _seeds(text: str) -> int | list[int]:
     return seeds
 
 
-def _gates(text: str) -> list[str]:
-    gates = [part.strip() for part in text.split(",")]
-    for gate in gates:
-        if gate not in GATES:
-            raise argparse.ArgumentTypeError(f"`{gate}` is no verdict; choose from {', '.join(GATES)}")
-    return gates
+def _seeds_or_auto(text: str) -> int | list[int] | Auto:
+    word, colon, budget = text.partition(":")
+    if word != "auto":
+        return _seeds(text)
+    return Auto(_whole(budget, 1, MOST_SEEDS) if colon else None)
+
+
+def _draws(text: str) -> int:
+    return _whole(text, 1, MOST_DRAWS)
+
+
+def _gates(text: str) -> list[gate.Gate]:
+    try:
+        return gate.parse(text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
 
 
 class _Version(argparse.Action):

@@ -13,9 +13,9 @@ from schedlab.cli.scenario import loaded
 from schedlab.engine import ARMS, Engine, native_engine
 from schedlab.errors import InputError, OutputError
 from schedlab.outcome import Run
+from schedlab.render.cells import machine_name, plural
 from schedlab.render.document import dump, run_document
 from schedlab.render.grid import columns, value
-from schedlab.render.table import machine_name, plural
 from schedlab.scenario import Scenario
 
 SHOWN_TASKS = 10

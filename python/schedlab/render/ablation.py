@@ -6,8 +6,8 @@ from typing import Any
 
 from schedlab.ablation import Ablation, Part
 from schedlab.engine import ARMS
+from schedlab.render.cells import machine_name, plural
 from schedlab.render.grid import NOTHING, columns, percent, value
-from schedlab.render.table import machine_name, plural
 from schedlab.statistics import SMALLEST_N, Interval
 
 SCHEMA = "schedlab.ablate/1"

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from schedlab.comparison import Comparison, MetricComparison
+from schedlab.render.cells import headline
 from schedlab.render.grid import columns, value
-from schedlab.render.table import headline, trouble
+from schedlab.render.notes import trouble
 from schedlab.statistics import median
 
 ALPHA = 0.05
@@ -83,13 +84,31 @@ def versus(base: Sequence[float], samples: Sequence[float]) -> str:
 
 
 def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided p: exact without ties up to 50 values a side, else normal with tie and continuity correction."""
+    """Two-sided p: exact up to 50 values a side, with ties up to 25; beyond that normal with continuity correction."""
     from scipy.stats import mannwhitneyu
 
     if len({*a, *b}) == 1:
         return 1.0
-    exact = max(len(a), len(b)) <= 50 and len({*a, *b}) == len(a) + len(b)
-    return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
+    largest, ties = max(len(a), len(b)), len({*a, *b}) < len(a) + len(b)
+    if ties and largest <= 25:
+        return _exact_with_ties(a, b)
+    return float(mannwhitneyu(a, b, method="exact" if largest <= 50 and not ties else "asymptotic").pvalue)
+
+
+def _exact_with_ties(a: Sequence[float], b: Sequence[float]) -> float:
+    """The share of all ways to deal the values to both sides whose rank sum is as extreme; scipy has it without ties."""
+    from scipy.stats import rankdata
+
+    doubled = [round(2 * rank) for rank in rankdata([*a, *b])]
+    # ways[k][s]: in how many ways k of the ranks seen so far have the doubled sum s
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in a)]
+    for rank in doubled:
+        for k in range(len(a), 0, -1):
+            for total, count in ways[k - 1].items():
+                ways[k][total + rank] = ways[k].get(total + rank, 0) + count
+    middle, seen = len(a) * (len(a) + len(b) + 1), sum(doubled[: len(a)])
+    extreme = sum(n for total, n in ways[len(a)].items() if total <= middle - abs(seen - middle))
+    return min(1.0, 2 * extreme / math.comb(len(doubled), len(a)))
 
 
 def _present(samples: Sequence[float | None]) -> list[float]:

@@ -12,11 +12,14 @@ from schedlab import documents
 from schedlab.arms import limits
 from schedlab.engine import ARMS
 from schedlab.outcome import Run
+from schedlab.robust import RANGE, outcomes
 from schedlab.scenario import Metric, Scenario
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison
     from schedlab.judge import Judgement
+    from schedlab.statistics import Interval, Spread, Tail
+    from schedlab.validity import Validated
 
 COMPARE_SCHEMA = "schedlab.compare/1"
 RUN_SCHEMA = "schedlab.run/1"
@@ -36,11 +39,19 @@ def compare_document(c: Comparison) -> dict[str, Any]:
         "metrics": [
             {
                 **_metric(m.metric),
+                "model_error": _model(m.model),
+                "noise_floor": _interval(m.noise_floor.interval, m.noise_floor.percent) if m.noise_floor else None,
                 "samples": {name: [_sample(x) for x in values] for name, values in m.samples.items()},
                 "comparisons": [_comparison(j) for j in m.comparisons],
             }
             for m in c.metrics
         ],
+        "rankings": [
+            {"metric": r.metric, "ranks": dict(r.ranks), "undecided": [list(pair) for pair in r.undecided]}
+            for r in c.rankings
+        ],
+        "design": c.design.to_record(),
+        "robustness": _robustness(c),
         "digests": {col.name: {str(s): col.runs[s].digest for s in c.seeds if s in col.runs} for col in c.columns},
         "failures": [{"variant": f.variant, "seed": f.seed, "message": f.message, "hint": f.hint} for f in c.failures],
     }
@@ -57,7 +68,12 @@ def run_document(scenario: Scenario, arm: str, run: Run) -> dict[str, Any]:
         "variants": [run.variant],
         "kernels": {run.variant: run.kernel},
         "metrics": [
-            {**_metric(m), "samples": {run.variant: [_sample(run.metrics.get(m.name))]}, "comparisons": []}
+            {
+                **_metric(m),
+                "model_error": None,
+                "samples": {run.variant: [_sample(run.metrics.get(m.name))]},
+                "comparisons": [],
+            }
             for m in scenario.metrics
         ],
         "digests": {run.variant: {str(run.seed): run.digest}},
@@ -107,6 +123,12 @@ def _metric(m: Metric) -> dict[str, Any]:
     return {"metric": m.name, "unit": m.unit, "better": m.better, "margin_pct": m.margin_pct, "declared": m.declared}
 
 
+def _model(model: Validated | None) -> dict[str, Any] | None:
+    if model is None:
+        return None
+    return {key: _number(x) if isinstance(x, float) else x for key, x in model.to_record().items()}
+
+
 def _comparison(j: Judgement) -> dict[str, Any]:
     d = j.difference
     interval = [_number(d.interval.low), _number(d.interval.high)] if d.interval else None
@@ -127,7 +149,43 @@ def _comparison(j: Judgement) -> dict[str, Any]:
         "p_holm": _number(j.p_holm),
         "p_equivalent": _number(j.p_equivalent),
         "units_needed": j.units_needed,
+        "spread": _spread(j.spread),
+        "tail": _tail(j.tail),
     }
+
+
+def _interval(interval: Interval | None, percent: bool) -> dict[str, Any] | None:
+    if interval is None:
+        return None
+    low, high = _number(interval.low), _number(interval.high)
+    return {"estimate": _number(interval.estimate), "ci": [low, high], "unit": "%" if percent else ""}
+
+
+def _spread(s: Spread | None) -> dict[str, Any] | None:
+    """Mean absolute deviations from the median, and how much larger that of `b` is."""
+    if s is None:
+        return None
+    sides = {"a": _number(s.a), "b": _number(s.b), "unit": "%" if s.percent else ""}
+    return {**sides, "change": _interval(s.change, True)}
+
+
+def _tail(t: Tail | None) -> dict[str, Any] | None:
+    if t is None:
+        return None
+    sides = {"percentile": t.percentile, "a": _number(t.a), "b": _number(t.b), "resolved": t.resolved}
+    return {**sides, "difference": _interval(t.difference, False)}
+
+
+def _robustness(c: Comparison) -> dict[str, Any] | None:
+    """On how many machines each judgement came to the same."""
+    if c.robustness is None:
+        return None
+    found = c.robustness
+    held = [
+        {"metric": m, "a": a, "b": b, "outcome": outcome, "held": found.held((m, a, b), outcome)}
+        for (m, a, b), outcome in outcomes(c).items()
+    ]
+    return {"machines": len(found.draws), "costs": found.costs, "range": RANGE, "held": held}
 
 
 def _sample(x: float | None) -> float | None:

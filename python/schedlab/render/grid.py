@@ -28,6 +28,11 @@ def percent(x: float | None) -> str:
     return shown if float(shown[:-1]) else "0.00%"
 
 
+def size(x: float) -> str:
+    """A percentage without a sign, two digits of it."""
+    return f"{x:,.0f}%" if x >= 10 else f"{x:.2g}%"
+
+
 def columns(rows: Sequence[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
     """Lines of equal columns; `align` has one `<` or `>` per column. Trailing blanks are cut."""
     rows = [[escaped(cell) for cell in row] for row in rows]

@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 from schedlab.comparison import Comparison, MetricComparison
-from schedlab.render.table import headline, trouble
+from schedlab.render.cells import headline
+from schedlab.render.notes import trouble
 
 WIDTH = 74
 CONFIDENCE = 95.0

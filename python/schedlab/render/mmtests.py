@@ -11,7 +11,8 @@ import statistics
 from collections.abc import Callable
 
 from schedlab.comparison import Comparison, MetricComparison
-from schedlab.render.table import headline, trouble
+from schedlab.render.cells import headline
+from schedlab.render.notes import trouble
 
 Statistic = Callable[[list[float], bool], float]
 
@@ -70,20 +71,30 @@ def _amean(values: list[float], higher: bool) -> float:
 
 
 def _best95(mean: Statistic) -> Statistic:
+    """The best 95% of the samples; of those where higher is better mmtests keeps one more."""
+
     def of(values: list[float], higher: bool) -> float:
-        keep = max(1, int(len(values) * 0.95))
-        return mean(values[-keep:] if higher else values[:keep], higher)
+        keep = int(len(values) * 0.95)
+        return mean(values[-keep - 1 :] if higher else values[: max(1, keep)], higher)
 
     return of
 
 
 def _stddev(values: list[float], higher: bool) -> float:
-    del higher
-    return statistics.stdev(values) if len(values) > 1 else 0.0
+    """Around the harmonic mean where higher is better."""
+    if len(values) < 2:
+        return 0.0
+    if not higher:
+        return statistics.stdev(values)
+    if values[0] <= 0:
+        return math.nan
+    mean = statistics.harmonic_mean(values)
+    squares = math.fsum((1 / x - 1 / mean) ** 2 for x in values)
+    return math.sqrt(squares * mean**4 / len(values))
 
 
 def _coeffvar(values: list[float], higher: bool) -> float:
-    mean = statistics.fmean(values)
+    mean = _harmonic(values, higher) if higher else _amean(values, higher)
     return 100 * _stddev(values, higher) / mean if mean else 0.0
 
 

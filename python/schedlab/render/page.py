@@ -12,8 +12,9 @@ from schedlab import plain
 from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts
+from schedlab.render.cells import change, headline, interval
 from schedlab.render.grid import percent, value
-from schedlab.render.table import change, headline, interval, trouble
+from schedlab.render.notes import trouble
 from schedlab.scenario import Metric
 
 _HERE = Path(__file__).parent

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from schedlab.judge import ALPHA
+from schedlab.render import notes
+from schedlab.render.cells import change, headline, interval, model_error, noise_floor, setup
 from schedlab.render.grid import NOTHING, columns, percent, value
-from schedlab.scenario import Metric, Scenario
-from schedlab.verdicts import DETERMINISTIC
+from schedlab.scenario import Metric
+from schedlab.statistics import median
 
 if TYPE_CHECKING:
-    from schedlab.comparison import Comparison
+    from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
 
-SETUP_WIDTH = 110
-ESTIMAND = "change, interval  of the pseudo-median (Hodges-Lehmann) of the seeds' log ratios"
 _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
-_WISH = {"lower": "lower is better", "higher": "higher is better", "neither": ""}
 
 
 def render(comparison: Comparison, *, colour: bool = False) -> str:
@@ -26,58 +23,23 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
     blocks += [_block(comparison, a, b, colour) for a, b in comparison.pairs]
     if not comparison.pairs:
         blocks.append(_single(comparison))
-    blocks += [notes for notes in (_notes(comparison),) if notes]
-    return "\n\n".join(blocks)
-
-
-def headline(comparison: Comparison) -> str:
-    """What was compared, on what, how often."""
-    s = comparison.scenario
-    if comparison.machine:
-        seeds = plural(len(comparison.seeds), "seed")
-        return f"{s.name}: {comparison.arm_word} on {comparison.machine}, {seeds}; {_kernels(comparison)}"
-    machine = machine_name(s)
-    size = f"{plural(s.machine.cpus, 'CPU')}, {plural(len(comparison.seeds), 'seed')}"
-    return f"{s.name}: {comparison.arm_word} {machine}, {size}; {_kernels(comparison)}"
-
-
-def _kernels(comparison: Comparison) -> str:
-    return ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
-
-
-def setup(comparison: Comparison, width: int = SETUP_WIDTH) -> list[str]:
-    """What ran and how the variants differ, wrapped; a block, or none for a result without a description."""
-    from textwrap import wrap
-
-    if not comparison.setup:
-        return []
-    gutter = max(len(fact.name) for fact in comparison.setup) + 2
-    lines = []
-    for fact in comparison.setup:
-        first, *rest = wrap(fact.text, max(40, width - gutter), break_on_hyphens=False) or [""]
-        lines += [f"{fact.name:<{gutter}}{first}", *(" " * gutter + line for line in rest)]
-    return ["\n".join(lines)]
-
-
-def machine_name(scenario: Scenario) -> str:
-    """The machine, and whether its costs were measured on it."""
-    machine = scenario.machine
-    return machine.name if machine.calibrated else f"{machine.name} (uncalibrated)"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 seed`, `2 seeds`."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    blocks += [block for block in (_rankings(comparison), _tails(comparison), _spreads(comparison)) if block]
+    below = notes.below(comparison)
+    return "\n\n".join([*blocks, *(["\n".join(below)] if below else [])])
 
 
 def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:
-    head = ["metric", "unit", a, b, "change", "95% interval", "verdict", ""]
+    simulated = any(m.model for m in comparison.metrics)
+    floor = any(m.noise_floor for m in comparison.metrics)
+    head = ["metric", "unit", a, b, "change", "95% interval"]
+    head += ["model error"] * simulated + ["noise floor"] * floor + ["verdict", "better"]
     rows, effects = [head], [""]
-    for metric, j in comparison.judgements():
-        if (j.a, j.b) == (a, b):
-            rows.append(_row(metric, j))
-            effects.append(j.effect)
-    lines = columns(rows, "<<>>>><<")
+    for m in comparison.metrics:
+        for j in m.comparisons:
+            if (j.a, j.b) == (a, b):
+                rows.append(_row(m, j, simulated, floor))
+                effects.append(j.effect)
+    lines = columns(rows, "<<>>>>" + ">" * (simulated + floor) + "<<")
     if colour:
         lines = [
             f"{_COLOURS[e]}{line}\x1b[0m" if _COLOURS.get(e) else line for e, line in zip(effects, lines, strict=True)
@@ -85,38 +47,12 @@ def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:
     return "\n".join(lines)
 
 
-def _row(metric: Metric, j: Judgement) -> list[str]:
-    d = j.difference
-    return [
-        metric.name,
-        metric.unit,
-        value(d.median_a),
-        value(d.median_b),
-        change(j),
-        interval(j),
-        j.verdict,
-        _WISH[metric.better],
-    ]
-
-
-def change(j: Judgement) -> str:
-    """The estimated change, or `~` where none can be detected."""
-    d = j.difference
-    if d.estimate is None:
-        return NOTHING
-    if not j.detectable and not d.constant:
-        return "~"
-    return percent(d.estimate) if d.percent else f"{d.estimate:+.4g}"
-
-
-def interval(j: Judgement) -> str:
-    """The 95% interval of the change."""
-    d = j.difference
-    if d.interval is None:
-        return NOTHING
-    if d.percent:
-        return f"{percent(d.interval.low)} .. {percent(d.interval.high)}"
-    return f"{d.interval.low:+.4g} .. {d.interval.high:+.4g}"
+def _row(m: MetricComparison, j: Judgement, simulated: bool, floor: bool) -> list[str]:
+    d, metric = j.difference, m.metric
+    extra = [model_error(m)] * simulated + [noise_floor(m)] * floor
+    better = "" if metric.better == "neither" else metric.better
+    medians = [value(d.median_a), value(d.median_b)]
+    return [metric.name, metric.unit, *medians, change(j), interval(j), *extra, j.verdict, better]
 
 
 def _single(comparison: Comparison) -> str:
@@ -124,69 +60,72 @@ def _single(comparison: Comparison) -> str:
     column = comparison.columns[0]
     rows = [["metric", "unit", column.name]]
     for m in comparison.metrics:
-        from schedlab.statistics import median
-
         rows.append([m.metric.name, m.metric.unit, value(median(m.samples[column.name]))])
     return "\n".join(columns(rows, "<<>"))
 
 
-def _notes(comparison: Comparison) -> str:
-    judged = [j for _, j in comparison.judgements()]
-    lines = []
-    if any(change(j) == "~" for j in judged):
-        lines.append("~  no detectable change: the 95% interval of the paired difference holds 0, or there is none")
-    if any(j.difference.interval is not None and j.difference.percent for j in judged):
-        lines.append(ESTIMAND)
-    many = len(comparison.pairs) > 1
-    for metric, j in comparison.judgements():
-        if (
-            j.verdict.startswith("undecided")
-            or j.verdict == DETERMINISTIC
-            or j.difference.missing
-            or not j.difference.percent
-        ):
-            name = f"{metric.name} of {j.b}" if many else metric.name
-            lines.append(f"{name}: {j.reason}")
-    return "\n".join([*_grouped(lines), *holm_notes(comparison), *trouble(comparison)])
+def _rankings(comparison: Comparison) -> str:
+    """The variants by rank; those that share one stand in one cell."""
+    if not comparison.rankings:
+        return ""
+    ranks = range(1, len(comparison.columns) + 1)
+    rows = [["rank by metric", *map(str, ranks)]]
+    for ranking in comparison.rankings:
+        cells = [", ".join(n for n, rank in ranking.ranks.items() if rank == r) for r in ranks]
+        rows.append([ranking.metric, *cells])
+    return "\n".join(columns(rows, "<" * (len(ranks) + 1)))
 
 
-def holm_notes(comparison: Comparison) -> list[str]:
-    """For each pair, what the adjustment for many metrics leaves; nothing where fewer than two were tested."""
-    lines = []
-    for a, b in comparison.pairs:
-        tested = [(m.name, j) for m, j in comparison.judgements() if (j.a, j.b) == (a, b) and j.p_holm is not None]
-        found = [(name, j) for name, j in tested if (j.p or 0) <= ALPHA]
-        if len(tested) < 2 or not found:
-            continue
-        many = f" of {b}" if len(comparison.pairs) > 1 else ""
-        what = f"all {len(tested)} metrics{many} together (Holm)"
-        lost = [name for name, j in found if (j.p_holm or 0) > ALPHA]
-        if lost:
-            few = len(lost) == len(found)
-            lines.append(
-                f"no change is certain at 5% for {what}" if few else f"not certain at 5% for {what}: {', '.join(lost)}"
-            )
-        else:
-            lines.append(f"every change is certain at 5% for {what}, too")
-    return lines
+def _tails(comparison: Comparison) -> str:
+    """Percentiles of the samples of all seeds together."""
+    rows = [["samples of all seeds together", "unit", "", "", "difference", "95% interval"]]
+    for m in comparison.metrics:
+        for j in m.comparisons:
+            if j.tail:
+                rows.append([_named(comparison, m.metric, j), m.metric.unit, *_tail(j)])
+    if len(rows) == 1:
+        return ""
+    if len(comparison.pairs) == 1:
+        rows[0][2:4] = comparison.pairs[0]
+    return "\n".join(columns(rows, "<<>>>>"))
 
 
-def _grouped(lines: Sequence[str]) -> list[str]:
-    """Metrics with the same reason share a line."""
-    groups: dict[str, list[str]] = {}
-    for line in lines:
-        name, _, why = (
-            line.rpartition(": ") if ": " in line and not line.startswith(("~", ESTIMAND)) else ("", "", line)
-        )
-        groups.setdefault(why, []).append(name)
-    return [f"{', '.join(names)}: {why}" if names[0] else why for why, names in groups.items()]
+def _tail(j: Judgement) -> list[str]:
+    assert j.tail is not None
+    t = j.tail
+    if t.difference is None:
+        return [value(t.a), value(t.b), NOTHING, NOTHING if t.resolved else "too few samples above it"]
+    estimate, low, high = t.difference.estimate, t.difference.low, t.difference.high
+    return [value(t.a), value(t.b), _signed(estimate), f"{_signed(low)} .. {_signed(high)}"]
 
 
-def trouble(comparison: Comparison) -> list[str]:
-    """What a reader must know of real runs; runs that are not in the numbers, and why."""
-    lines = list(comparison.remarks)
-    if comparison.failures:
-        lines.append(f"{plural(len(comparison.failures), 'run')} failed and not in these numbers")
-    if comparison.missing:
-        lines.append(f"interrupted: {plural(comparison.missing, 'run')} not in these numbers")
-    return lines
+def _signed(x: float) -> str:
+    return f"{'+' if x > 0 else '-' if x < 0 else ''}{value(abs(x))}"
+
+
+def _spreads(comparison: Comparison) -> str:
+    """Whether one variant varies more from seed to seed: declared metrics, and others where it is certain."""
+    rows = [["spread between seeds", "", "", "change", "95% interval"]]
+    for m in comparison.metrics:
+        for j in m.comparisons:
+            if j.spread and j.spread.change and (m.metric.declared or j.spread.change.excludes_zero()):
+                rows.append([_named(comparison, m.metric, j), *_spread(j)])
+    if len(rows) == 1:
+        return ""
+    if len(comparison.pairs) == 1:
+        rows[0][1:3] = comparison.pairs[0]
+    return "\n".join(columns(rows, "<>>>>"))
+
+
+def _spread(j: Judgement) -> list[str]:
+    assert j.spread is not None
+    assert j.spread.change is not None
+    s, c = j.spread, j.spread.change
+    sides = [f"±{x:.3g}%" if s.percent else f"±{value(x)}" for x in (s.a, s.b)]
+    shown = percent(c.estimate) if c.excludes_zero() else "~"
+    return [*sides, shown, f"{percent(c.low)} .. {percent(c.high)}"]
+
+
+def _named(comparison: Comparison, metric: Metric, j: Judgement) -> str:
+    """The metric, with the pair where there are several."""
+    return metric.name if len(comparison.pairs) == 1 else f"{metric.name}, {j.b} against {j.a}"

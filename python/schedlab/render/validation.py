@@ -1,4 +1,4 @@
-"""How far the simulator lies from a kernel, as text, as a page for the documentation, and as JSON: worst rows first."""
+"""How far the simulator is from a kernel, as text, as a page of the documentation, and as JSON: worst values first."""
 
 from __future__ import annotations
 
@@ -6,36 +6,48 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from schedlab import documents
-from schedlab.arms.validate import GOALS, Effect, Row, Validation, summary
 from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.validity.effects import Effect
+from schedlab.validity.errors import of_validation
+from schedlab.validity.rows import GOALS, Row
+from schedlab.validity.validation import Validation, rates, summary
 
 
 def text(found: Validation) -> str:
     """For a terminal."""
     rows, effects = found.rows, found.effects
     blocks = [f"simulated against measured on {found.where}, {len({r.scenario for r in rows})} scenarios"]
-    blocks.append("\n".join(columns(summary(rows, effects), "<>>>>><")))
+    blocks.append("\n".join(columns(summary(rows, effects), "<>>>><>")))
+    blocks.append("\n".join(_sentences(effects)))
+    blocks.append("\n".join(columns(_errors(found), "<>>>>>")))
     blocks.append("\n".join(columns(_rows(rows), "<<<>>>><")))
-    blocks.append("\n".join(columns(_effects(effects), "<<<>>><")))
+    blocks.append("\n".join(columns(_effects(effects), "<<<>>><<")))
     if found.failures:
         blocks.append("\n".join(["runs that failed and are not in the numbers:", *found.failures]))
     return "\n\n".join(blocks)
 
 
-def page(found: Validation, command: str) -> str:
-    """Markdown, whole."""
+def page(found: Validation, files: str) -> str:
+    """Markdown, computed from a stored validation alone."""
     rows, effects = found.rows, found.effects
     parts = [
         "# How far the simulator is from the kernel",
-        f"Written by `{command}`, measured on {found.where}. An error is the simulated value\n"
-        "against the measured one; its interval is of the Hodges-Lehmann estimate over seeds. Worst rows first;\n"
-        "nothing is left out. [arms.md](arms.md) says how this is measured.",
+        f"`schedlab validate --stored --out docs/validation.md` writes this page from {files}; nothing in it is edited\n"
+        "by hand. The error is that of the simulated value against the measured one, with the Hodges-Lehmann estimate\n"
+        "and its 95% interval over seeds. The worst values come first and none is left out. [arms.md](arms.md) explains\n"
+        "how real kernels are measured.",
+        _provenance(found),
         _markdown(summary(rows, effects)),
-        "## Effects of the variants",
-        "An effect over 5% that was certain when measured must have the same sign when simulated. The gap is how much\n"
-        "larger the ratio of the two variants is when simulated.",
+        "\n".join(_sentences(effects)),
+        "## Model errors",
+        "The error of a change is how much larger the ratio of two variants is when simulated. Tables and pages of\n"
+        "`schedlab compare` show the error that nine in ten changes of a family stayed within (the worst of fewer than nine).",
+        _markdown(_errors(found)),
+        "## Changes between variants",
+        "A change of more than 5% that is certain when measured must be certain, with the same sign, when simulated, and\n"
+        "the reverse. `WRONG` is the other sign, `not shown` a change that the other arm does not show with certainty.",
         _markdown(_effects(effects)),
-        "## Every metric",
+        "## Every value",
         _markdown(_rows(rows)),
     ]
     if found.failures:
@@ -49,11 +61,53 @@ def document(found: Validation) -> str:
         "schema": "schedlab.validate/1",
         "ran_on": found.where,
         "goals": dict(GOALS),
+        "rates": rates(found.effects),
+        "model_errors": [asdict(error) for error in of_validation(found)],
         "rows": [{**asdict(row), "missed": row.missed} for row in _worst_first(found.rows)],
-        "effects": [{**asdict(effect), "agrees": effect.agrees, "gap": effect.gap} for effect in found.effects],
+        "effects": [_effect(effect) for effect in found.effects],
         "failures": found.failures,
     }
     return documents.dumps(shown, indent=1)
+
+
+def _effect(effect: Effect) -> dict[str, object]:
+    return {
+        **asdict(effect),
+        "of_measured": effect.of_measured,
+        "of_simulated": effect.of_simulated,
+        "gap": effect.gap,
+    }
+
+
+def _provenance(found: Validation) -> str:
+    kernels = ", ".join(f"{row} is {release}" for row, release in found.kernels.items())
+    lines = [f"Measured on {found.where}: {_made(found.measured)}. Kernel rows and what was measured: {kernels}."]
+    lines.append(f"Simulated with costs calibrated on the same machine: {_made(found.simulated)}.")
+    return "\n".join(lines)
+
+
+def _made(made: dict[str, object]) -> str:
+    return ", ".join(f"{key} {made[key]}" for key in ("date", "schedlab", "host", "command") if made.get(key))
+
+
+def _sentences(effects: Sequence[Effect]) -> list[str]:
+    """Both rates in words."""
+    lines = []
+    for of, other in (("measured", "simulated"), ("simulated", "measured")):
+        n = rates(effects)[of]
+        lines.append(
+            f"Of {n['judged']} changes that are certain and above 5% when {of}, {n['same']} have the same sign with "
+            f"certainty when {other}; {n['WRONG']} have the other sign, {n['not shown']} are not shown."
+        )
+    return lines
+
+
+def _errors(found: Validation) -> list[list[str]]:
+    table = [["family", "CPUs", "changes", "half within", "nine in ten within", "worst"]]
+    for e in sorted(of_validation(found), key=lambda e: -e.error_pct):
+        sizes = (f"{x:.3g}%" for x in (e.median_pct, e.error_pct, e.worst_pct))
+        table.append([e.family, str(e.cpus), str(e.changes), *sizes])
+    return table
 
 
 def _worst_first(rows: Sequence[Row]) -> list[Row]:
@@ -74,13 +128,22 @@ def _rows(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _effects(effects: Sequence[Effect]) -> list[list[str]]:
-    table = [["scenario", "variants", "metric", "simulated", "measured", "gap", "sign"]]
-    order = {False: 0, True: 1, None: 2}
-    for e in sorted(effects, key=lambda e: (order[e.agrees], -abs(e.gap or 0))):
-        sign = {True: "same", False: "WRONG", None: "small or uncertain"}[e.agrees]
-        variants = f"{e.b} against {e.a}"
-        table.append([e.scenario, variants, e.metric, percent(e.simulated), percent(e.measured), percent(e.gap), sign])
+    table = [["scenario", "variants", "metric", "simulated", "measured", "gap", "measured, then simulated", "and back"]]
+    order = {"WRONG": 0, "not shown": 1, "same": 2, None: 3}
+
+    def rank(e: Effect) -> tuple[int, float]:
+        return min(order[e.of_measured], order[e.of_simulated]), -abs(e.log_gap or 0)
+
+    for e in sorted(effects, key=rank):
+        words = (word or NOTHING for word in (e.of_measured, e.of_simulated))
+        sizes = (_size(e.simulated.percent, e.simulated.certain), _size(e.measured.percent, e.measured.certain))
+        table.append([e.scenario, f"{e.b} against {e.a}", e.metric, *sizes, percent(e.gap), *words])
     return table
+
+
+def _size(change: float | None, certain: bool) -> str:
+    """A change that is not certain in brackets."""
+    return percent(change) if certain or change is None else f"({percent(change)})"
 
 
 def _markdown(table: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,13 @@
+"""`--seeds auto[:N]`, as it was typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """Units are added until the verdicts are settled."""
+
+    budget: int | None = None
+    """The most units; None: as many as is usual for the arm."""

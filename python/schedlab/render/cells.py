@@ -1,0 +1,89 @@
+"""The pieces that all styles share: the headline, what ran, and the cells of one judgement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from schedlab.render.grid import NOTHING, percent, size
+from schedlab.scenario import Scenario
+
+if TYPE_CHECKING:
+    from schedlab.comparison import Comparison, MetricComparison
+    from schedlab.judge import Judgement
+
+SETUP_WIDTH = 110
+
+
+def headline(comparison: Comparison) -> str:
+    """What was compared, on what, how often."""
+    s = comparison.scenario
+    seeds = plural(len(comparison.seeds), "seed")
+    if comparison.machine:
+        return f"{s.name}: {comparison.arm_word} on {comparison.machine}, {seeds}; {_kernels(comparison)}"
+    size = f"{plural(s.machine.cpus, 'CPU')}, {seeds}"
+    return f"{s.name}: {comparison.arm_word} {machine_name(s)}, {size}; {_kernels(comparison)}"
+
+
+def setup(comparison: Comparison, width: int = SETUP_WIDTH) -> list[str]:
+    """What ran and how the variants differ, wrapped; a block, or none for a result without a description."""
+    from textwrap import wrap
+
+    if not comparison.setup:
+        return []
+    gutter = max(len(fact.name) for fact in comparison.setup) + 2
+    lines = []
+    for fact in comparison.setup:
+        first, *rest = wrap(fact.text, max(40, width - gutter), break_on_hyphens=False) or [""]
+        lines += [f"{fact.name:<{gutter}}{first}", *(" " * gutter + line for line in rest)]
+    return ["\n".join(lines)]
+
+
+def _kernels(comparison: Comparison) -> str:
+    return ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
+
+
+def machine_name(scenario: Scenario) -> str:
+    """The machine, and whether its costs were measured on it."""
+    machine = scenario.machine
+    return machine.name if machine.calibrated else f"{machine.name} (uncalibrated)"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 seed`, `2 seeds`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def change(j: Judgement) -> str:
+    """The estimated change, or `~` where none can be detected."""
+    d = j.difference
+    if d.estimate is None:
+        return NOTHING
+    if not j.detectable and not d.constant:
+        return "~"
+    return percent(d.estimate) if d.percent else f"{d.estimate:+.4g}"
+
+
+def interval(j: Judgement) -> str:
+    """The 95% interval of the change."""
+    d = j.difference
+    if d.interval is None:
+        return NOTHING
+    if d.percent:
+        return f"{percent(d.interval.low)} .. {percent(d.interval.high)}"
+    return f"{d.interval.low:+.4g} .. {d.interval.high:+.4g}"
+
+
+def model_error(m: MetricComparison) -> str:
+    """By how much changes of this kind have been off; `?` where that was not measured on this kind of machine."""
+    if m.model is None or m.model.error is None:
+        return "?"
+    return size(m.model.error.error_pct) + ("" if m.model.holds else "?")
+
+
+def noise_floor(m: MetricComparison) -> str:
+    """The largest difference that two samples of the same variant allow."""
+    d = m.noise_floor
+    if d is None or d.interval is None:
+        return NOTHING
+    reach = max(abs(d.interval.low), abs(d.interval.high))
+    return size(reach) if d.percent else f"{reach:.2g}"

@@ -1,0 +1,178 @@
+"""What stands below a table: reasons, what holds for all metrics together, model errors, noise, trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from schedlab.judge import ALPHA
+from schedlab.render.cells import change, plural
+from schedlab.render.grid import size
+from schedlab.robust import RANGE
+from schedlab.verdicts import DETERMINISTIC
+
+if TYPE_CHECKING:
+    from schedlab.comparison import Comparison, MetricComparison
+    from schedlab.judge import Judgement
+    from schedlab.validity import Validated
+
+ESTIMAND = "change, interval: pseudo-median (Hodges-Lehmann) of the seeds' log ratios"
+UNDETECTED = "~  no detectable change: the 95% interval of the paired difference holds 0, or there is none"
+
+
+def below(comparison: Comparison) -> list[str]:
+    """All lines, without those that say nothing here."""
+    judged = [j for _, j in comparison.judgements()]
+    lines = [UNDETECTED] if any(change(j) == "~" for j in judged) else []
+    if any(j.difference.interval is not None and j.difference.percent for j in judged):
+        lines.append(ESTIMAND)
+    return [
+        *lines,
+        *looks(comparison),
+        *_reasons(comparison),
+        *holm(comparison),
+        *models(comparison),
+        *noise(comparison),
+        *robustness(comparison),
+        *ties(comparison),
+        *trouble(comparison),
+    ]
+
+
+def looks(comparison: Comparison) -> list[str]:
+    """Of a comparison with several looks: how many there were, and that the intervals allow for it."""
+    stages = comparison.design.looks
+    seeds = len(comparison.seeds)
+    if seeds not in stages:
+        return []
+    number, budget = stages.index(seeds) + 1, stages[-1]
+    end = "its budget" if seeds == budget else f"a budget of {budget:,} seeds"
+    return [f"look {number} of {len(stages)} in {end}: intervals and p hold their 95% over all looks together"]
+
+
+def holm(comparison: Comparison) -> list[str]:
+    """For each pair, what the adjustment for many metrics leaves; nothing where fewer than two were tested."""
+    lines = []
+    for a, b in comparison.pairs:
+        tested = [(m.name, j) for m, j in comparison.judgements() if (j.a, j.b) == (a, b) and j.p_holm is not None]
+        found = [(name, j) for name, j in tested if j.p is not None and j.p <= ALPHA]
+        if len(tested) < 2 or not found:
+            continue
+        lost = [name for name, j in found if (j.p_holm or 0) > ALPHA]
+        what = f"all {len(tested)} metrics{f' of {b}' if len(comparison.pairs) > 1 else ''} together (Holm)"
+        if not lost:
+            lines.append(f"every change is certain at 5% for {what}, too")
+        elif len(lost) == len(found):
+            lines.append(f"no change is certain at 5% for {what}")
+        else:
+            lines.append(f"not certain at 5% for {what}: {', '.join(lost)}")
+    return lines
+
+
+def models(comparison: Comparison) -> list[str]:
+    """How far the simulator may be off, and which changes are no larger than that."""
+    known = [m for m in comparison.metrics if m.model is not None]
+    if not known:
+        return []
+    lines = [_model(m.model) for m in _first_of_each(known) if m.model]
+    machines = dict.fromkeys(m.model.error.machine for m in known if m.model and m.model.error)
+    missing = dict.fromkeys(word for m in known if m.model and m.model.error for word in m.model.missing)
+    if machines:
+        lines.append(f"model errors: simulated changes against the same changes measured on {' and '.join(machines)}")
+    if missing:
+        lines.append(f"NOT VALIDATED (?): {' and '.join(missing)}")
+    small = [m.metric.name for m in known for j in m.comparisons if _within(m, j)]
+    if small:
+        lines.append(f"smaller than the model error: {', '.join(dict.fromkeys(small))}")
+    return lines
+
+
+def _model(model: Validated) -> str:
+    error = model.error
+    if error is None:
+        return f"model error: {model.family} was never validated against a real kernel"
+    sizes = f"{size(error.error_pct)} covers nine in ten changes, {size(error.median_pct)} half of them"
+    return f"model error of {model.family}: {sizes} ({error.changes} compared)"
+
+
+def _within(m: MetricComparison, j: Judgement) -> bool:
+    d = j.difference
+    return j.effect != "none" and d.percent and m.model is not None and m.model.covers(d.estimate or 0.0)
+
+
+def _first_of_each(known: Sequence[MetricComparison]) -> list[MetricComparison]:
+    """One metric of each family, in the order of the table."""
+    return list({m.model.family: m for m in reversed(known) if m.model}.values())[::-1]
+
+
+def noise(comparison: Comparison) -> list[str]:
+    """What further runs of the first variant say about changes that were found."""
+    first = comparison.columns[0].name
+    floors = [(m, m.noise_floor) for m in comparison.metrics if m.noise_floor and m.noise_floor.interval]
+    if not floors:
+        return []
+    lines = [f"noise floor: {first} against {first} with other seeds differs by no more with 95% certainty"]
+    drift = [m.metric.name for m, d in floors if d.interval and d.interval.excludes_zero()]
+    if drift:
+        lines.append(f"{first} differs from itself: {', '.join(drift)}; something else than the variants changes them")
+    small = [
+        m.metric.name
+        for m, d in floors
+        for j in m.comparisons
+        if j.effect != "none" and d.interval and abs(j.difference.estimate or 0) < max(-d.interval.low, d.interval.high)
+    ]
+    if small:
+        lines.append(f"smaller than the noise floor: {', '.join(dict.fromkeys(small))}")
+    return lines
+
+
+def robustness(comparison: Comparison) -> list[str]:
+    """On how many machines with other costs each verdict holds."""
+    from schedlab.robust import outcomes
+
+    found = comparison.robustness
+    if found is None:
+        return []
+    shown: dict[int, list[str]] = {}
+    for key, outcome in outcomes(comparison).items():
+        if outcome in ("better", "worse", "changed", "equivalent"):
+            name = key[0] if len(comparison.pairs) == 1 else f"{key[0]} of {key[2]}"
+            shown.setdefault(found.held(key, outcome), []).append(name)
+    total = len(found.draws)
+    head = f"verdicts on {total} machines, {found.costs} estimated costs drawn from 1/{RANGE:g} to {RANGE:g} times"
+    return [f"{head}:", *(f"  hold in {n} of {total}: {', '.join(shown[n])}" for n in sorted(shown))] if shown else []
+
+
+def ties(comparison: Comparison) -> list[str]:
+    """Where variants share a rank only because they cannot be told apart."""
+    pairs = [(r.metric, r.undecided) for r in comparison.rankings if r.undecided]
+    if not comparison.rankings:
+        return []
+    head = "rank: one more than the number of variants that are better with certainty (Holm over the pairs of a metric)"
+    lines = [f"{name}: {', '.join(f'{a} and {b}' for a, b in tied)}" for name, tied in pairs]
+    return [head, *(f"cannot be told apart, {line}" for line in lines)]
+
+
+def trouble(comparison: Comparison) -> list[str]:
+    """What a reader must know of real runs; runs that are not in the numbers, and why."""
+    lines = list(comparison.remarks)
+    if comparison.failures:
+        lines.append(f"{plural(len(comparison.failures), 'run')} failed and not in these numbers")
+    if comparison.missing:
+        lines.append(f"interrupted: {plural(comparison.missing, 'run')} not in these numbers")
+    return lines
+
+
+def _reasons(comparison: Comparison) -> list[str]:
+    """The reasons of what has no clear verdict; metrics with the same reason share a line."""
+    groups: dict[str, list[str]] = {}
+    many = len(comparison.pairs) > 1
+    for metric, j in comparison.judgements():
+        if (
+            j.verdict.startswith("undecided")
+            or j.verdict == DETERMINISTIC
+            or j.difference.missing
+            or not j.difference.percent
+        ):
+            groups.setdefault(j.reason, []).append(f"{metric.name} of {j.b}" if many else metric.name)
+    return [f"{', '.join(names)}: {why}" for why, names in groups.items()]

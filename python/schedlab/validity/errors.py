@@ -1,0 +1,116 @@
+"""The model error of a metric on a machine, from stored validations, and what of it has never been validated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from schedlab.scenario import Metric, Scenario
+from schedlab.statistics import median
+from schedlab.statistics.interval import percent_of
+from schedlab.validity.files import read, shipped
+from schedlab.validity.rows import family_of
+from schedlab.validity.validation import Trial, Validation, machine_of
+
+MOST = 0.9
+"""The model error is one that this share of validated changes stays within."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelError:
+    """How far simulated changes of one family have been from measured ones on one kind of machine."""
+
+    family: str
+    arm: str
+    machine: str
+    """What was measured, in words."""
+    cpus: int
+    changes: int
+    """How many changes between two variants were compared."""
+    median_pct: float
+    """Half of them were off by no more: the ratio of the two variants, simulated against measured."""
+    error_pct: float
+    """Nine in ten were off by no more; of fewer than nine, the worst."""
+    worst_pct: float
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What is known about the model error of one metric of a scenario."""
+
+    family: str
+    error: ModelError | None
+    """From the kind of machine that is nearest; None if the family was never validated."""
+    missing: tuple[str, ...] = ()
+    """In what the scenario differs from what was validated, such as `8 CPUs`; empty if in nothing."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the error was measured on this kind of machine."""
+        return self.error is not None and not self.missing
+
+    def covers(self, percent: float) -> bool:
+        """Whether a change of this size is within the model error."""
+        return self.error is not None and abs(math.log1p(max(percent, -99.99) / 100)) < math.log1p(
+            self.error.error_pct / 100
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        known = asdict(self.error) if self.error else {}
+        return {"family": self.family, **known, "holds": self.holds, "not_validated": list(self.missing)}
+
+
+def validated(scenario: Scenario, metric: Metric, errors: Iterable[ModelError]) -> Validated:
+    """The error measured on the number of CPUs that is nearest, and what it was not measured for."""
+    family, cpus = family_of(metric), scenario.machine.cpus
+    known = [e for e in errors if e.family == family]
+    costs = () if scenario.machine.calibrated else (f"the costs of {scenario.machine.name}",)
+    size = (f"{cpus} CPU{'s' * (cpus != 1)}",)
+    if not known:
+        return Validated(family, None, (family,))
+    nearest = min(known, key=lambda e: (abs(math.log(e.cpus / cpus)), -e.changes))
+    return Validated(family, nearest, (*(size if nearest.cpus != cpus else ()), *costs))
+
+
+def model_errors(files: Iterable[Path] = ()) -> tuple[ModelError, ...]:
+    """The errors of the shipped validations and of other stored ones."""
+    return tuple(error for file in (*shipped(), *files) for error in _of_file(file))
+
+
+@cache
+def _of_file(file: Path) -> tuple[ModelError, ...]:
+    return tuple(of_validation(read(file)))
+
+
+def of_validation(found: Validation) -> list[ModelError]:
+    """One error for each family and kind of machine of a validation."""
+    groups: dict[tuple[str, str, int], list[float]] = {}
+    for trial in found.trials:
+        machine, cpus = machine_of(trial.measured) or "unknown", trial.measured.scenario.machine.cpus
+        for family, gaps in _gaps(trial).items():
+            groups.setdefault((family, machine, cpus), []).extend(gaps)
+    return [
+        ModelError(family, found.arm, machine, cpus, len(gaps), *_quantiles(gaps))
+        for (family, machine, cpus), gaps in groups.items()
+    ]
+
+
+def _gaps(trial: Trial) -> Mapping[str, list[float]]:
+    from schedlab.validity.effects import effects
+
+    gaps: dict[str, list[float]] = {}
+    for effect in effects(trial.simulated, trial.measured):
+        if effect.log_gap is not None:
+            gaps.setdefault(effect.family, []).append(abs(effect.log_gap))
+    return gaps
+
+
+def _quantiles(gaps: list[float]) -> tuple[float, float, float]:
+    """Median, the value that the next one stays within with a probability of 90%, and the largest."""
+    ordered = sorted(gaps)
+    rank = min(len(ordered), math.ceil(MOST * (len(ordered) + 1)))
+    return percent_of(median(ordered) or 0.0), percent_of(ordered[rank - 1]), percent_of(ordered[-1])
