@@ -123,7 +123,9 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mappi
     """
     before = _manifest(path / "manifest.json")
     for key in ("scenario", "arm", "design"):
-        if _without_seeds(before.get(key)) != _without_seeds(documents.cleaned(json.loads(json.dumps(manifest.get(key))))):
+        if _without_seeds(before.get(key)) != _without_seeds(
+            documents.cleaned(json.loads(json.dumps(manifest.get(key))))
+        ):
             raise InputError(
                 f"{path} holds a result of another {key}, which cannot be resumed",
                 hint="choose another directory with --out",

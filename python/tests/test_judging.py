@@ -61,7 +61,12 @@ def test_variants_that_cannot_be_told_apart_share_a_rank(schedlab: Schedlab, sce
     assert "sched.switches" not in ranks  # neither direction is better
     table = schedlab("report", "r")[1]
     ranking = table[table.index("rank by metric") :].splitlines()
-    assert next(line for line in ranking if line.startswith("load.rate")).split() == ["load.rate", "two,", "three", "one"]
+    assert next(line for line in ranking if line.startswith("load.rate")).split() == [
+        "load.rate",
+        "two,",
+        "three",
+        "one",
+    ]
 
 
 def test_two_variants_have_no_ranking(schedlab: Schedlab, scenario: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from pathlib import Path
@@ -106,7 +107,9 @@ def _robustness(options: Options, console: Console, engine: Engine, scenario: Sc
     draws = []
     try:
         for draw in range(1, options.robust + 1):
-            drawn, interrupted = api.run_all(engine, robust.machine(engine, scenario, draw, overrides), jobs=options.jobs)
+            drawn, interrupted = api.run_all(
+                engine, robust.machine(engine, scenario, draw, overrides), jobs=options.jobs
+            )
             if interrupted:
                 raise KeyboardInterrupt
             draws.append(robust.outcomes(compare_variants(drawn, against=options.against)))

@@ -80,7 +80,7 @@ def _units(options: Options) -> int | None:
 
 
 def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) -> None:
-    from schedlab.render.table import plural
+    from schedlab.render.cells import plural
 
     if not plan.left:
         console.say("every run is there already")

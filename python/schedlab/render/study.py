@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from schedlab.engine import ARMS
+from schedlab.render.cells import plural
 from schedlab.render.grid import NOTHING, columns, percent, value
-from schedlab.render.table import plural
 from schedlab.studies.report import CaseRows, Report, StudyReport
 from schedlab.studies.score import Row, Score
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from schedlab.render.cells import plural
 from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.study import (
     INSIDE,
@@ -15,7 +16,6 @@ from schedlab.render.study import (
     score_table,
     verdict,
 )
-from schedlab.render.table import plural
 from schedlab.studies.history import Entry
 from schedlab.studies.report import CaseRows, Report, StudyReport
 from schedlab.studies.score import Row
