@@ -102,13 +102,13 @@ def test_what_is_refused_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> 
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
     lines = {line.split()[0]: line for line in unwrapped.splitlines()}
     assert lines["HRTICK_DL"].endswith("; refused: there is no SCHED_DEADLINE")
-    assert "; refused in 6.6, 6.12.0, 6.12.107: " in lines["DOUBLE_TICK"]
+    assert "; refused in 6.6, 6.12.0, " in lines["DOUBLE_TICK"]
     assert "refused" not in lines["RUN_TO_PARITY"]
     assert main(["list", "knobs"]) == 0
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
     lines = {line.split()[0]: line for line in unwrapped.splitlines()}
     assert "; refused: a write acts when a CPU goes on- or offline" in lines["tunable_scaling"]
-    assert "; refused in 6.12.0, 6.12.107, " in lines["rt_runtime_us"]
+    assert "; refused in 6.12.0, " in lines["rt_runtime_us"]
     assert main(["list", "features", "--kernel", "7.2"]) == 0
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
     lines = {line.split()[0]: line for line in unwrapped.splitlines()}

@@ -22,7 +22,7 @@ fn stats(run: &Run, path: &str) -> [f64; 5] {
 
 #[test]
 fn a_hog_is_throttled_for_what_its_quota_leaves() {
-    for kernel in ["5.2", "6.1", "6.6", "6.12", "6.18.2", "7.2"] {
+    for kernel in ["5.2", "6.1", "6.6", "6.12.107", "6.18.2", "7.2"] {
         let body = format!(
             "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}, {{ name = \"free\" }}]\n\
              workload = [{{ use = \"hog\", cgroup = \"top\" }}, {{ use = \"hog\", name = \"other\", cgroup = \"free\" }}]\n\

@@ -32,7 +32,7 @@ const CASES: &[Case] = &[
         "tick",
         [("stay", "check_preempt_tick", ""), ("expire", "update_curr", "")],
     ),
-    (HOGS, "kernel = \"6.12\"", "kernel = \"6.12\", hz = 1000", "tick", [("", "", ""), ("expire", "update_curr", "")]),
+    (HOGS, "kernel = \"6.12.107\"", "kernel = \"6.12.107\", hz = 1000", "tick", [("", "", ""), ("expire", "update_curr", "")]),
     (
         MIX,
         "kernel = \"6.6\"",
@@ -42,8 +42,8 @@ const CASES: &[Case] = &[
     ),
     (
         MIX,
-        "kernel = \"6.18\", preempt = \"full\"",
-        "kernel = \"6.18\", preempt = \"lazy\"",
+        "kernel = \"6.18.44\", preempt = \"full\"",
+        "kernel = \"6.18.44\", preempt = \"lazy\"",
         "preempt_check",
         [("preempt", "check_preempt_wakeup_fair", ""), ("preempt", "check_preempt_wakeup_fair", "")],
     ),
@@ -76,10 +76,10 @@ fn the_rule_that_differs_is_named() {
 
 /// Ticks cost time: what comes after them comes later, in another order in the end, whatever anybody decides.
 const COSTS: &[(&str, &str)] = &[
-    ("kernel = \"6.12\", hz = 250", "kernel = \"6.12\", hz = 1000"),
+    ("kernel = \"6.12.107\", hz = 250", "kernel = \"6.12.107\", hz = 1000"),
     ("kernel = \"6.1\", hz = 250", "kernel = \"6.1\", hz = 100"),
-    ("kernel = \"6.12\"", "kernel = \"6.12\", features = { SIS_UTIL = false }"),
-    ("kernel = \"6.12\"", "kernel = \"6.12\", features = { TTWU_QUEUE = false }"),
+    ("kernel = \"6.12.107\"", "kernel = \"6.12.107\", features = { SIS_UTIL = false }"),
+    ("kernel = \"6.12.107\"", "kernel = \"6.12.107\", features = { TTWU_QUEUE = false }"),
     ("kernel = \"6.6\"", "kernel = \"6.12.0\""),
     ("kernel = \"7.2\"", "kernel = \"7.2\", features = { HRTICK = false }"),
 ];
@@ -115,10 +115,10 @@ fn a_decision_is_blamed_only_if_it_differs_and_costs_are_told_as_what_moved() {
 
 #[test]
 fn equal_variants_never_part_and_an_ablated_feature_without_effect_does_not_either() {
-    let kernel = "kernel = \"6.12\"";
+    let kernel = "kernel = \"6.12.107\"";
     assert_eq!(parting(MIX, kernel, kernel), None);
     // Nobody has a slice of its own here.
-    assert_eq!(parting(HOGS, kernel, "kernel = \"6.12\", features = { PREEMPT_SHORT = false }"), None);
+    assert_eq!(parting(HOGS, kernel, "kernel = \"6.12.107\", features = { PREEMPT_SHORT = false }"), None);
 }
 
 #[test]

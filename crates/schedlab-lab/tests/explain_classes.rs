@@ -39,7 +39,7 @@ fn the_level_at_which_two_variants_part_is_named() {
     for (kernel, question, function) in [
         ("6.1", "tick", "check_preempt_tick"),
         ("6.6", "pick", "pick_eevdf"),
-        ("6.12", "pick", "pick_eevdf"),
+        ("6.12.107", "pick", "pick_eevdf"),
         ("7.2", "pick", "pick_eevdf"),
     ] {
         let kernel = format!("kernel = \"{kernel}\", hz = 1000, preempt = \"full\"");
@@ -57,7 +57,7 @@ fn the_level_at_which_two_variants_part_is_named() {
 
 #[test]
 fn a_pick_is_told_level_by_level() {
-    let kernel = "kernel = \"6.12\", hz = 1000";
+    let kernel = "kernel = \"6.12.107\", hz = 1000";
     let body = format!("{GROUPS}variant = [{{ name = \"a\", {kernel} }}]\n");
     let waits = [50_500_000, 54_500_000, 58_500_000].into_iter().map(|at| ask(&body, "one", at));
     let waits = waits.into_iter().find(|why| why.state == "waiting").unwrap();
@@ -70,7 +70,7 @@ fn a_pick_is_told_level_by_level() {
 
 #[test]
 fn a_throttled_task_is_told_by_which_pool_and_until_when() {
-    for kernel in ["5.2", "6.1", "6.12", "6.18.2", "7.2"] {
+    for kernel in ["5.2", "6.1", "6.12.107", "6.18.2", "7.2"] {
         let body = format!(
             "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}, {{ name = \"top/in\" }}]\n\
              workload = [{{ use = \"hog\", name = \"limited\", cgroup = \"top/in\" }}, {{ use = \"hog\", name = \"free\" }}]\n\
@@ -93,7 +93,7 @@ fn a_throttled_task_is_told_by_which_pool_and_until_when() {
 fn a_quota_that_parts_two_variants_is_named() {
     for (kernel, verdict, function) in [
         ("6.1", "expire", "__account_cfs_rq_runtime"),
-        ("6.12", "expire", "__account_cfs_rq_runtime"),
+        ("6.12.107", "expire", "__account_cfs_rq_runtime"),
         ("6.18.2", "expire", "__account_cfs_rq_runtime"),
         ("7.2", "leave", "throttle_cfs_rq_work"),
     ] {
@@ -111,7 +111,7 @@ fn a_quota_that_parts_two_variants_is_named() {
 
 #[test]
 fn a_real_time_task_in_the_way_is_told() {
-    for kernel in ["6.1", "6.12"] {
+    for kernel in ["6.1", "6.12.107"] {
         let body = format!(
             "workload = [{{ use = \"hog\", name = \"fair\" }}, \
              {{ use = \"hog\", name = \"rt\", policy = \"fifo:10\" }}]\n\
@@ -128,7 +128,7 @@ fn a_real_time_task_in_the_way_is_told() {
 
 #[test]
 fn what_holds_the_real_time_class_back_is_told() {
-    for (kernel, function) in [("6.1", "sched_rt_runtime_exceeded"), ("6.12", "dl_server_timer")] {
+    for (kernel, function) in [("6.1", "sched_rt_runtime_exceeded"), ("6.12.107", "dl_server_timer")] {
         let body = format!(
             "workload = [{{ use = \"hog\", name = \"fair\" }}, \
              {{ use = \"hog\", name = \"rt\", policy = \"fifo:10\" }}]\n\
@@ -152,7 +152,7 @@ fn what_holds_the_real_time_class_back_is_told() {
 
 #[test]
 fn whether_a_wakee_is_real_time_parts_two_variants() {
-    let kernel = "kernel = \"6.12\", hz = 1000";
+    let kernel = "kernel = \"6.12.107\", hz = 1000";
     let parting = parting(&format!(
         "workload = [{{ use = \"hog\" }}, {{ use = \"cyclictest\", interval = \"3ms\" }}]\n\
          variant = [{{ name = \"a\", {kernel} }}, {{ name = \"b\", {kernel}, tasks.cyclictest.policy = \"fifo:50\" }}]\n"
@@ -165,7 +165,7 @@ fn whether_a_wakee_is_real_time_parts_two_variants() {
 
 #[test]
 fn sessions_are_named() {
-    let kernel = "kernel = \"6.12\", hz = 1000";
+    let kernel = "kernel = \"6.12.107\", hz = 1000";
     let parting = parting(&format!(
         "workload = [{{ use = \"hog\", name = \"build\", threads = 3 }}, {{ use = \"hog\", name = \"player\" }}]\n\
          variant = [{{ name = \"a\", {kernel} }}, {{ name = \"b\", {kernel}, autogroup = true }}]\n"
@@ -178,7 +178,7 @@ fn sessions_are_named() {
 /// A task of a group that runs out while it waits is told so: what took the group's runtime, and what gave it some again.
 #[test]
 fn a_wait_through_a_throttle_names_the_quota() {
-    for kernel in ["5.13", "6.6", "6.12", "6.18.2", "7.2"] {
+    for kernel in ["5.13", "6.6", "6.12.107", "6.18.2", "7.2"] {
         let body = format!(
             "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}]\n\
              workload = [{{ use = \"hog\", name = \"limited\", cgroup = \"top\", threads = 3 }}, {{ use = \"hog\", name = \"free\" }}]\n\

@@ -179,13 +179,13 @@ mod tests {
     fn a_queue_reports_changes_above_a_64th_and_not_too_often() {
         let mut group = GroupLoad { load_avg: 6400 };
         let mut here = queue(6500, 6400);
-        group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12"));
+        group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12.107"));
         assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6400, 6400), "exactly a 64th is not enough");
         here.avg.load_avg = 6501;
-        group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12"));
+        group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12.107"));
         assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6501, 6501));
         here.avg.load_avg = 0;
-        group.update_tg_load_avg(&mut here, 5_900_000, &Signals::of("6.12"));
+        group.update_tg_load_avg(&mut here, 5_900_000, &Signals::of("6.12.107"));
         assert_eq!(group.load_avg, 6501, "within a millisecond");
         group.update_tg_load_avg(&mut here, 5_900_000, SIGNALS);
         assert_eq!(group.load_avg, 0, "older kernels do not wait");

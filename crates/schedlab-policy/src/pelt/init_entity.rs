@@ -42,11 +42,11 @@ mod tests {
         let table = [
             (Signals::of("6.1"), 0, 0, 0, 512),
             (Signals::of("6.1"), 0, 100, 1024, 462),
-            (Signals::of("6.12"), 0, 100, 1024, 99),
-            (Signals::of("6.12"), 10, 100, 1024, 10),
-            (Signals::of("6.12"), -10, 400, 1024, 312),
-            (Signals::of("6.12"), 0, 1024, 1024, 0),
-            (Signals::of("6.12"), 0, 1030, 9000, 0),
+            (Signals::of("6.12.107"), 0, 100, 1024, 99),
+            (Signals::of("6.12.107"), 10, 100, 1024, 10),
+            (Signals::of("6.12.107"), -10, 400, 1024, 312),
+            (Signals::of("6.12.107"), 0, 1024, 1024, 0),
+            (Signals::of("6.12.107"), 0, 1030, 9000, 0),
         ];
         for (signals, nice, util_avg, load_avg, expected) in table {
             let load = LoadWeight::of_task(nice, FairPolicy::Normal);
