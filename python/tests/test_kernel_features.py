@@ -128,7 +128,7 @@ def test_knobs_show_their_defaults_in_that_row(capsys: pytest.CaptureFixture[str
 def test_a_bug_is_shown_on_exact_rows(capsys: pytest.CaptureFixture[str]) -> None:
     """A series such as 6.12 moves on to its next stable release, which may have the fix."""
     assert main(["list", "kernels", "--json"]) == 0
-    rows = {row["name"] for row in json.loads(capsys.readouterr().out)}
+    rows = {row["id"] for row in json.loads(capsys.readouterr().out)}
     files = sorted((Path(__file__).resolve().parents[2] / "scenarios/bugs").glob("*.toml"))
     used = {variant["kernel"] for path in files for variant in tomllib.loads(path.read_text())["variant"]}
     assert len(used) > 5

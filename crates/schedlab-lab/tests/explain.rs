@@ -32,7 +32,13 @@ const CASES: &[Case] = &[
         "tick",
         [("stay", "check_preempt_tick", ""), ("expire", "update_curr", "")],
     ),
-    (HOGS, "kernel = \"6.12.107\"", "kernel = \"6.12.107\", hz = 1000", "tick", [("", "", ""), ("expire", "update_curr", "")]),
+    (
+        HOGS,
+        "kernel = \"6.12.107\"",
+        "kernel = \"6.12.107\", hz = 1000",
+        "tick",
+        [("", "", ""), ("expire", "update_curr", "")],
+    ),
     (
         MIX,
         "kernel = \"6.6\"",
