@@ -22,10 +22,10 @@ workload = [
     { use = "cyclictest", name = "probe", interval = "500us" },
 ]
 variant = [
-    { name = "plain", kernel = "6.12" },
-    { name = "two", kernel = "6.12", knobs = { base_slice = "6ms" }, features = { RUN_TO_PARITY = false } },
+    { name = "plain", kernel = "6.12.107" },
+    { name = "two", kernel = "6.12.107", knobs = { base_slice = "6ms" }, features = { RUN_TO_PARITY = false } },
     { name = "cfs", kernel = "6.1" },
-    { name = "same", kernel = "6.12" },
+    { name = "same", kernel = "6.12.107" },
 ]
 metric = [{ of = "probe.latency", stat = "mean" }]
 """

@@ -18,7 +18,7 @@ COMMITS = {
     "1560d1f6eb6b": ("6.9", "sched/eevdf: Prevent vlag from going out of bounds in reweight_eevdf()"),
     "2227a957e1d5": ("6.8", "sched/eevdf: Sort the rbtree by virtual deadline"),
     "26cf52229efc": ("5.7", "sched: Avoid scale real weight down to zero"),
-    "2a4b03ffc69f": ("5.7", "sched/fair: Prevent unlimited runtime on throttled group"),
+    "2a4b03ffc69f": ("5.6", "sched/fair: Prevent unlimited runtime on throttled group"),
     "2ae891b82695": ("6.15", "sched: Reduce the default slice to avoid tasks getting an extra tick"),
     "2cae3948edd4": ("5.16", "sched: adjust sleeper credit for SCHED_IDLE entities"),
     "304000390f88": ("5.15", "sched: Cgroup SCHED_IDLE support"),
@@ -62,14 +62,26 @@ COMMITS = {
 }
 """Looked up one by one: the lists of merged commits, the threads that merged them and the sources at hand."""
 
+TABLES = [
+    *(ROOT / "crates/schedlab-policy/src/version").glob("*.rs"),
+    *(ROOT / "crates/schedlab-policy/src" / f"{name}.rs" for name in ("features", "knobs", "preempt_model")),
+]
+"""Where rules, features, knobs, names and preemption models name the commit of every change."""
+
 NAMED = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12}\b")
+CHANGE = re.compile(r'\b(from|seen) "([0-9.]+)" by "([0-9a-f]+)"')
+
+
+def changes() -> list[tuple[str, str, str]]:
+    return [found for path in TABLES for found in CHANGE.findall(path.read_text())]
 
 
 def test_every_commit_named_is_a_known_one() -> None:
     places = [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("scenarios/bugs/*.toml")]
     named = {(commit, path.name) for path in places for commit in NAMED.findall(path.read_text())}
+    known = COMMITS.keys() | {commit for _, _, commit in changes()}
     assert len(named) > 40
-    assert [pair for pair in named if pair[0] not in COMMITS] == []
+    assert [pair for pair in named if pair[0] not in known] == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios/bugs").glob("*.toml")), ids=lambda path: path.stem)
@@ -80,8 +92,13 @@ def test_a_bug_names_its_fix(path: Path) -> None:
     assert COMMITS[found[1]][1] == found[2]
 
 
-def test_rules_name_the_release_of_their_commit() -> None:
-    catalogue = (ROOT / "crates/schedlab-policy/src/version/catalogue.rs").read_text()
-    said = re.findall(r"(\d\.\d+) \(([0-9a-f]{12})\)", catalogue)
-    assert len(said) > 25
-    assert [(commit, release) for release, commit in said if COMMITS[commit][0] != release] == []
+def test_a_change_names_the_release_of_its_commit() -> None:
+    releases = {commit: release for kind, release, commit in changes() if kind == "from"}
+    assert len(releases) > 100
+    both = releases.keys() & COMMITS.keys()
+    assert {commit: releases[commit] for commit in both} == {commit: COMMITS[commit][0] for commit in both}
+
+
+def test_a_commit_is_in_one_release() -> None:
+    said = {(commit, release) for kind, release, commit in changes() if kind == "from"}
+    assert len(said) == len({commit for commit, _ in said})

@@ -222,7 +222,7 @@ def test_a_row_shows_what_tells_it_from_the_one_before(capsys: pytest.CaptureFix
     assert main(["list", "kernels", "--kernel", "6.18.2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("placement: relative deadline"))
-    assert row.split()[3:8] == ["false", "true", "place_entity", "6.13", "(6d71a9c61604),"]
+    assert row.split()[3:8] == ["no", "yes", "place_entity", "6.13", "(6d71a9c61604),"]
     assert main(["list", "features", "--kernel", "6.12.107"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split()[:2] == ["RUN_TO_PARITY", "on"] for line in lines)

@@ -20,8 +20,8 @@ noise = false
 workload = [{ use = "hog" }, { use = "hog", name = "late", nice = 5 }]
 variant = [
     { name = "cfs", kernel = "6.1", hz = 1000 },
-    { name = "eevdf", kernel = "6.12", hz = 1000 },
-    { name = "same", kernel = "6.12", hz = 1000 },
+    { name = "eevdf", kernel = "6.12.107", hz = 1000 },
+    { name = "same", kernel = "6.12.107", hz = 1000 },
 ]
 """
 
@@ -106,8 +106,8 @@ workload = [
     { use = "hog", name = "three", cgroup = "b/c" },
 ]
 variant = [
-    { name = "even", kernel = "6.12", hz = 1000 },
-    { name = "more", kernel = "6.12", hz = 1000, cgroups.b.weight = 300 },
+    { name = "even", kernel = "6.12.107", hz = 1000 },
+    { name = "more", kernel = "6.12.107", hz = 1000, cgroups.b.weight = 300 },
 ]
 """
 
@@ -150,8 +150,8 @@ duration = "100ms"
 noise = false
 workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe", threads = 2 }]
 variant = [
-    { name = "idle", kernel = "6.12", hz = 1000 },
-    { name = "weight", kernel = "6.12", hz = 1000, features = { WA_IDLE = false } },
+    { name = "idle", kernel = "6.12.107", hz = 1000 },
+    { name = "weight", kernel = "6.12.107", hz = 1000, features = { WA_IDLE = false } },
 ]
 """
 

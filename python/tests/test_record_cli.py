@@ -327,7 +327,8 @@ def test_a_version_that_no_metapackage_names_is_looked_for_by_package(
         'case "$*" in\n'
         "*pkgnames*) echo linux-image-7.0.9+deb13-cloud-amd64 linux-image-7.0.13+deb13-cloud-amd64 ;;\n"
         "*linux-image-7.0*) for v in 9 13; do\n"
-        'echo "linux-image-7.0.$v+deb13-cloud-amd64 | 7.0.$v-1 | http://x/debian trixie-backports/main amd64 Packages"\n'
+        'echo "linux-image-7.0.$v+deb13-cloud-amd64 | 7.0.$v-1 |'
+        ' http://x/debian trixie-backports/main amd64 Packages"\n'
         "done ;;\n"
         f"*) cat <<'END'\n{MADISON}END\n;;\nesac\n",
     )

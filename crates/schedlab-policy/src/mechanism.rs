@@ -116,8 +116,11 @@ impl KernelConfig {
             }
         };
         let words = |on: bool| if on { "on".to_owned() } else { "off".to_owned() };
-        let modelled =
-            |info: &&crate::FeatureInfo| [self, other].iter().any(|config| info.left_out_in(config.version).is_none());
+        let modelled = |info: &&crate::FeatureInfo| {
+            let rows = [self.version, other.version];
+            let mut having = rows.iter().filter(|row| info.default_in(row).is_some()).peekable();
+            having.peek().is_none() || having.any(|row| info.left_out_in(row).is_none())
+        };
         for info in Feature::all().iter().filter(modelled) {
             let [a, b] = [self, other].map(|config| words(config.has(info.feature)));
             add(info.name, Kind::Feature, a, b, What::Feature(info.feature));
