@@ -38,7 +38,7 @@ EXAMPLES = ("README.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
 """Pages whose console blocks are run and compared."""
 
 SUITES = [
-    Suite("rust-format", "lint", "cargo fmt --all --check -- --color never", 0.5),
+    Suite("rust-format", "lint", "cargo fmt --all --check -- --color never", 0.2),
     Suite("rust-lint", "lint", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 2),
     Suite("words", "rust", "cargo test -p schedlab-model -p schedlab-trace -p schedlab-metrics", 2),
     Suite("workloads", "rust", "cargo test -p schedlab-workload -p schedlab-scenario", 2),
@@ -52,7 +52,7 @@ SUITES = [
     Suite("python", "python", "python -m pytest -p no:cacheprovider", 2),
     Suite("real-arms", "arms", "python tools/real_arms.py", 4),
     Suite("package", "package", "python tools/check_package.py", 2),
-    Suite("docs", "docs", "sphinx-build -q -W --keep-going -b html docs out/docs", 1),
+    Suite("docs", "docs", "sphinx-build -q -W --keep-going -b html docs out/docs", 0.3),
     Suite("examples", "readme", f"python tools/console_examples.py check {' '.join(EXAMPLES)}", 2),
     Suite("picture", "readme", "python tools/picture.py check", 1),
 ]
@@ -138,7 +138,7 @@ RUST_SKIP = re.compile(r"^(?:test \S+ \.\.\. )?(?:skipped|NOT RUN): (.*)$", re.M
 
 
 def count(output: str, code: int) -> Score:
-    """Parse the output of cargo test, pytest or a script of ours; an unexplained exit code counts as one failed test."""
+    """Parse the output of cargo test, pytest or a script of ours; an unexplained exit code is one failed test."""
     score = Score()
     for found in (*CARGO.findall(output), *OWN.findall(output)):
         passed, failed, skipped = (int(n or 0) for n in found)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.cli import main
-from schedlab.cli.parser import _time
+from schedlab.cli.values import time as _time
 
 pytest.importorskip("schedlab._engine", reason="the simulator is not built")
 

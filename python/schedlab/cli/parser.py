@@ -7,15 +7,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from schedlab.cli import values
+
 from schedlab import gate
 from schedlab.cli.auto import Auto
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
 KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
 REASONS = ("none", "explain", "ablate")
-MOST_SEEDS = 10_000
-MOST_DRAWS = 1000
-MOST_JOBS = 4096
 
 EXIT_CODES = """\
 exit codes:
@@ -162,11 +161,11 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument(
         "--seeds",
         dest="seeds_or_auto",
-        type=_seeds_or_auto,
+        type=values.seeds_or_auto,
         metavar="N|LIST|auto[:N]",
         help="how many seeds, or which: 20 or 1,2,7; auto adds seeds until the verdicts are settled, N at most",
     )
-    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument(
         "--noise-floor",
         action=argparse.BooleanOptionalAction,
@@ -175,7 +174,7 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument(
         "--robust",
         nargs="?",
-        type=_draws,
+        type=values.draws,
         const=20,
         default=0,
         metavar="N",
@@ -193,7 +192,7 @@ def _run(commands: argparse._SubParsersAction[Parser]) -> None:
     _scenario(p)
     _arm(p)
     p.add_argument("--variant", metavar="NAME", help="which variant (default: the only one)")
-    p.add_argument("--seed", type=_seed, metavar="N", help="which seed (default: the scenario's first)")
+    p.add_argument("--seed", type=values.seed, metavar="N", help="which seed (default: the scenario's first)")
     p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix chooses the format")
     p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the run as one JSON document; - is stdout")
@@ -207,10 +206,10 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "explain", summary)
     _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
-    p.add_argument("--seed", type=_seed, metavar="N", help="which seed (default: the scenario's first)")
+    p.add_argument("--seed", type=values.seed, metavar="N", help="which seed (default: the scenario's first)")
     p.add_argument("--variant", metavar="NAME", help="with --task: which variant (default: the only one)")
     p.add_argument("--task", metavar="TASK", help="why this task waits, runs or sleeps: a pid, a workload or a program")
-    p.add_argument("--at", type=_time, metavar="TIME", help="when: 12.5ms, 1.5s, 800us, 1200000ns")
+    p.add_argument("--at", type=values.time, metavar="TIME", help="when: 12.5ms, 1.5s, 800us, 1200000ns")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the answer as JSON; - is stdout, alone")
     _common(p)
 
@@ -220,8 +219,8 @@ def _ablate(commands: argparse._SubParsersAction[Parser]) -> None:
     _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
     p.add_argument("--metric", metavar="NAME", help="the difference in what (default: the scenario's first metric)")
-    p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
-    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
+    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every number as JSON; - is stdout, alone")
     _common(p)
 
@@ -248,10 +247,15 @@ def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
     rows = p.add_mutually_exclusive_group()
     rows.add_argument("--kernel", metavar="VERSION", help="which row (default: that of the recorded kernel)")
     rows.add_argument("--matrix", action="store_true", help="every row, a line each")
-    p.add_argument("--first", type=_natural, default=1, metavar="N", help="show the first N disagreements (default: 1)")
+    p.add_argument(
+        "--first", type=values.natural, default=1, metavar="N", help="show the first N disagreements (default: 1)"
+    )
     p.add_argument("--state", action="store_true", help="show where the model's state first parts from the probed one")
     p.add_argument(
-        "--explain", type=_moment, metavar="TASK@TIME", help="why a task (pid or name) waits at a time of the trace"
+        "--explain",
+        type=values.moment,
+        metavar="TASK@TIME",
+        help="why a task (pid or name) waits at a time of the trace",
     )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all counts as JSON; - is stdout, alone")
     p.set_defaults(html=None)
@@ -283,15 +287,15 @@ def _record(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="KERNEL",
         help="an image file; a Debian kernel by version, suite or package (6.1, trixie, linux-image-...); `running`",
     )
-    p.add_argument("--cpus", type=_positive, metavar="N", help="CPUs of the virtual machine (default: 1)")
+    p.add_argument("--cpus", type=values.positive, metavar="N", help="CPUs of the virtual machine (default: 1)")
     p.add_argument("--out", type=Path, metavar="FILE", help="the trace; its suffix chooses the format")
-    p.add_argument("--records", type=_natural, default=0, metavar="N", help="keep the first N records only")
+    p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep the first N records only")
     p.add_argument("--no-probes", dest="probes", action="store_false", help="do not read the scheduler's own state")
     p.add_argument(
-        "--memory", type=_positive, default=1536, metavar="MB", help="of the virtual machine (default: 1536)"
+        "--memory", type=values.positive, default=1536, metavar="MB", help="of the virtual machine (default: 1536)"
     )
     p.add_argument(
-        "--time-limit", type=_positive, default=300, metavar="S", help="end a guest that hangs (default: 300)"
+        "--time-limit", type=values.positive, default=300, metavar="S", help="end a guest that hangs (default: 300)"
     )
     p.add_argument("--append", default="", metavar="WORDS", help="more words for the kernel's command line")
     p.add_argument("--autogroup", action="store_true", help="let the kernel make a group of every session")
@@ -325,8 +329,8 @@ def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="scenario files")
     p.add_argument("--arm", choices=("host", "vm"), default="vm", help="the real kernel (default: vm)")
     p.add_argument("--machine", metavar="FILE", help="a calibrated machine file (default: calibrate first)")
-    p.add_argument("--seeds", type=_seeds, metavar="N|LIST", help="how many seeds, or which")
-    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time")
+    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="how many seeds, or which")
+    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time")
     p.add_argument("--runs", type=Path, metavar="DIR", help="keep real runs and calibrations in DIR and reuse them")
     p.add_argument("--store", type=Path, metavar="FILE", help="write the validation for `compare --validity`")
     p.add_argument("--stored", nargs="?", const="", metavar="FILE", help="show a stored one (default: schedlab's own)")
@@ -344,14 +348,14 @@ def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
         "studies", nargs="*", metavar="STUDY|all", help="studies by name, or study files; `all` is every one"
     )
     p.add_argument("--list", action="store_true", help="list the studies and exit")
-    p.add_argument("--units", type=_units, metavar="N", help="runs per variant (default: 6)")
+    p.add_argument("--units", type=values.units, metavar="N", help="runs per variant (default: 6)")
     p.add_argument(
         "--short", action="store_true", help="the short form, which shows that a study runs and nothing else"
     )
-    p.add_argument("--jobs", type=_jobs, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument(
         "--time",
-        type=_natural,
+        type=values.natural,
         metavar="MIN",
         help="begin nothing that would not end within this time; 0: show what ran",
     )
@@ -386,7 +390,7 @@ def _scenario(p: Parser) -> None:
         "--machine", metavar="NAME|FILE", help="another machine than the scenario's, such as a calibrated one"
     )
     p.add_argument("--duration", metavar="TIME", help="another duration of a run, such as 500ms")
-    p.add_argument("--noise", type=_switch, metavar="on|off", help="whether anything is drawn at random")
+    p.add_argument("--noise", type=values.switch, metavar="on|off", help="whether anything is drawn at random")
 
 
 def _arm(p: Parser) -> None:
@@ -405,7 +409,7 @@ def _outputs(p: Parser) -> None:
     )
     p.add_argument(
         "--fail-on",
-        type=_gates,
+        type=values.gates,
         default=[],
         metavar="VERDICT[:METRIC[:PERCENT]]",
         help=f"exit 1 on any of: {', '.join(gate.VERDICTS)}; of one metric; if larger than PERCENT, or than the `model` error",
@@ -425,85 +429,6 @@ def _common(p: Parser) -> None:
     p.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
     p.add_argument("-v", "--verbose", action="store_true", help="a line per run")
     p.add_argument("--no-progress", dest="progress", action="store_false", help="no progress on stderr")
-
-
-def _jobs(text: str) -> int:
-    return _whole(text, 1, MOST_JOBS)
-
-
-def _units(text: str) -> int:
-    return _whole(text, 1, MOST_SEEDS)
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1, 2**63 - 1)
-
-
-def _natural(text: str) -> int:
-    return _whole(text, 0, 2**63 - 1)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0, 2**64 - 1)
-
-
-def _whole(text: str, smallest: int, largest: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and smallest <= int(text) <= largest):
-        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from {smallest} to {largest}")
-    return int(text)
-
-
-def _time(text: str) -> int:
-    """Nanoseconds of a time with its unit."""
-    import re
-
-    units = {"s": 9, "ms": 6, "us": 3, "ns": 0}
-    found = re.fullmatch(r"(\d{1,12})(?:\.(\d{1,9}))?(s|ms|us|ns)", text.strip(), re.ASCII)
-    if not found:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a time; write 12.5ms, 1.5s, 800us or 1200000ns")
-    whole, fraction, unit = found[1], found[2] or "", units[found[3]]
-    return int(whole + fraction.ljust(unit, "0")[:unit])
-
-
-def _moment(text: str) -> tuple[str, int]:
-    """A task and ns of the trace's clock, which prints seconds."""
-    task, at, time = text.rpartition("@")
-    if not (task and at and time):
-        raise argparse.ArgumentTypeError(f"`{text}` is not TASK@TIME; write 154@5.180241 or sh@5.180241")
-    return task, _time(time if time[-1:].isalpha() else time + "s")
-
-
-def _switch(text: str) -> bool:
-    if text not in ("on", "off"):
-        raise argparse.ArgumentTypeError(f"`{text}` is neither `on` nor `off`")
-    return text == "on"
-
-
-def _seeds(text: str) -> int | list[int]:
-    if "," not in text:
-        return _whole(text, 1, MOST_SEEDS)
-    seeds = [_seed(part.strip()) for part in text.rstrip(",").split(",")]
-    if len(set(seeds)) < len(seeds):
-        raise argparse.ArgumentTypeError(f"`{text}` names a seed twice")
-    return seeds
-
-
-def _seeds_or_auto(text: str) -> int | list[int] | Auto:
-    word, colon, budget = text.partition(":")
-    if word != "auto":
-        return _seeds(text)
-    return Auto(_whole(budget, 1, MOST_SEEDS) if colon else None)
-
-
-def _draws(text: str) -> int:
-    return _whole(text, 1, MOST_DRAWS)
-
-
-def _gates(text: str) -> list[gate.Gate]:
-    try:
-        return gate.parse(text)
-    except ValueError as e:
-        raise argparse.ArgumentTypeError(str(e)) from None
 
 
 class _Version(argparse.Action):

@@ -51,10 +51,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 
 def _list(engine: Engine, console: Console) -> int:
-    from schedlab.render.grid import columns
+    from schedlab.render import listing
 
-    rows = engine.listing("studies")
-    console.result("\n".join(columns([[str(row["id"]), str(row["summary"])] for row in rows], "<<")))
+    console.result(listing.text("studies", engine.listing("studies"), None))
     return 0
 
 

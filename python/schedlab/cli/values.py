@@ -1,0 +1,88 @@
+"""The values that flags take: counts, seeds, times, moments, gates; each with its message when it is wrong."""
+
+from __future__ import annotations
+
+import argparse
+
+MOST_SEEDS = 10_000
+MOST_DRAWS = 1000
+MOST_JOBS = 4096
+
+
+def jobs(text: str) -> int:
+    return whole(text, 1, MOST_JOBS)
+
+
+def units(text: str) -> int:
+    return whole(text, 1, MOST_SEEDS)
+
+
+def positive(text: str) -> int:
+    return whole(text, 1, 2**63 - 1)
+
+
+def natural(text: str) -> int:
+    return whole(text, 0, 2**63 - 1)
+
+
+def seed(text: str) -> int:
+    return whole(text, 0, 2**64 - 1)
+
+
+def whole(text: str, smallest: int, largest: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and smallest <= int(text) <= largest):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from {smallest} to {largest}")
+    return int(text)
+
+
+def time(text: str) -> int:
+    """Nanoseconds of a time with its unit."""
+    import re
+
+    units = {"s": 9, "ms": 6, "us": 3, "ns": 0}
+    found = re.fullmatch(r"(\d{1,12})(?:\.(\d{1,9}))?(s|ms|us|ns)", text.strip(), re.ASCII)
+    if not found:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time; write 12.5ms, 1.5s, 800us or 1200000ns")
+    whole, fraction, unit = found[1], found[2] or "", units[found[3]]
+    return int(whole + fraction.ljust(unit, "0")[:unit])
+
+
+def moment(text: str) -> tuple[str, int]:
+    """A task and ns of the trace's clock, which prints seconds."""
+    task, at, time = text.rpartition("@")
+    if not (task and at and time):
+        raise argparse.ArgumentTypeError(f"`{text}` is not TASK@TIME; write 154@5.180241 or sh@5.180241")
+    return task, time(time if time[-1:].isalpha() else time + "s")
+
+
+def switch(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise argparse.ArgumentTypeError(f"`{text}` is neither `on` nor `off`")
+    return text == "on"
+
+
+def seeds(text: str) -> int | list[int]:
+    if "," not in text:
+        return whole(text, 1, MOST_SEEDS)
+    seeds = [seed(part.strip()) for part in text.rstrip(",").split(",")]
+    if len(set(seeds)) < len(seeds):
+        raise argparse.ArgumentTypeError(f"`{text}` names a seed twice")
+    return seeds
+
+
+def seeds_or_auto(text: str) -> int | list[int] | Auto:
+    word, colon, budget = text.partition(":")
+    if word != "auto":
+        return seeds(text)
+    return Auto(whole(budget, 1, MOST_SEEDS) if colon else None)
+
+
+def draws(text: str) -> int:
+    return whole(text, 1, MOST_DRAWS)
+
+
+def gates(text: str) -> list[gate.Gate]:
+    try:
+        return gate.parse(text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
