@@ -1,9 +1,9 @@
 """Records what the simulator and the replay do, or compares it with an earlier recording.
 
 `behaviour.py record FILE` writes one line per fact: the trace digest of every variant of every shipped scenario, the
-digests of 2,000 random runs, and the replay's agreement with every trace of the corpus. `behaviour.py check FILE` computes
-the same facts and prints each line that differs; it exits with 1 if there is one. A refactoring must leave every line as
-it was; any other change lists the lines it means to change.
+digests of 2,000 random runs, and the replay's agreement with every trace of the corpus. `behaviour.py check FILE`
+computes the same facts and prints each line that differs; it exits with 1 if there is one. A refactoring must leave
+every line as it was; any other change lists the lines it means to change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
             return 0
         case ["check", file]:
             before, now = Path(file).read_text().splitlines(), list(facts())
-            changed = [line for line in difflib.unified_diff(before, now, file, "now", lineterm="", n=0)]
+            changed = list(difflib.unified_diff(before, now, file, "now", lineterm="", n=0))
             print("\n".join(changed) or f"all {len(now)} facts are as recorded")
             return 1 if changed else 0
     print(__doc__)

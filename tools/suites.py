@@ -2,8 +2,8 @@
 
 `suites.py [GROUP...]` runs the suites of these groups, by default all. A suite is a row of SUITES. Its output goes to
 out/tests/NAME.log and is shown if it fails. The last line, `N passed, N failed, N skipped`, is the result. A test that
-cannot run here prints a line `skipped: WHAT: WHY`; such lines are shown and counted. Budgets are printed beside the times
-and decide nothing, except that a suite that takes ten times its budget is assumed to hang and is killed.
+cannot run here prints a line `skipped: WHAT: WHY`; such lines are shown and counted. Budgets are printed beside the
+times and decide nothing, except that a suite that takes ten times its budget is assumed to hang and is killed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ class Comparison:
     """What ran and how the variants differ."""
     rankings: tuple[Ranking, ...] = ()
     """With three variants or more, for every metric that has a direction."""
-    design: Design = Design()
+    design: Design = field(default_factory=Design)
     """What was declared before the first run."""
     robustness: Robustness | None = None
     """On how many machines with other costs the verdicts hold."""

@@ -1,4 +1,4 @@
-"""What a comparison runs beside its scenario, declared before the first run: looks at the data, and runs for the noise."""
+"""What a comparison runs beside its scenario: looks at the data and runs for the noise, fixed in advance."""
 
 from __future__ import annotations
 

@@ -22,6 +22,9 @@ MANIFEST = shape.table(
     {"provenance": shape.mapping(shape.anything), "design": DESIGN},
 )
 
+NO_DESIGN = Design()
+"""No looks at the data, no runs for the noise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -36,7 +39,7 @@ class Result:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
     """The directory that holds it."""
-    design: Design = Design()
+    design: Design = field(default_factory=Design)
     """What was declared before the first run."""
 
     @classmethod
@@ -48,7 +51,7 @@ class Result:
         outcomes: Iterable[Outcome],
         provenance: Mapping[str, Any],
         path: Path | None = None,
-        design: Design = Design(),
+        design: Design = NO_DESIGN,
     ) -> Self:
         """Sort outcomes, so that the order in which runs ended does not show.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_one_look_has_the_whole_level() -> None:
 def test_a_plan_ends_at_its_budget(budget: int) -> None:
     looks = Plan.up_to(budget).looks
     assert looks[-1] == budget
-    assert all(a < b for a, b in zip(looks, looks[1:], strict=False))
+    assert all(a < b for a, b in itertools.pairwise(looks))
     assert looks[0] >= min(10, budget)
 
 

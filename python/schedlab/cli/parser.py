@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from schedlab.cli import values
-
 from schedlab import gate
+from schedlab.cli import values
 from schedlab.cli.auto import Auto
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
@@ -412,7 +411,7 @@ def _outputs(p: Parser) -> None:
         type=values.gates,
         default=[],
         metavar="VERDICT[:METRIC[:PERCENT]]",
-        help=f"exit 1 on any of: {', '.join(gate.VERDICTS)}; of one metric; if larger than PERCENT, or than the `model` error",
+        help=f"exit 1 on any of: {', '.join(gate.VERDICTS)}; of one metric; if larger than PERCENT or `model` error",
     )
     p.add_argument("--against", metavar="NAME", help="another baseline than the first variant; `all`: every pair")
     p.add_argument(

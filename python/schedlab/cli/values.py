@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from schedlab import gate
+from schedlab.cli.auto import Auto
+
 MOST_SEEDS = 10_000
 MOST_DRAWS = 1000
 MOST_JOBS = 4096
@@ -49,10 +52,10 @@ def time(text: str) -> int:
 
 def moment(text: str) -> tuple[str, int]:
     """A task and ns of the trace's clock, which prints seconds."""
-    task, at, time = text.rpartition("@")
-    if not (task and at and time):
+    task, at, clock = text.rpartition("@")
+    if not (task and at and clock):
         raise argparse.ArgumentTypeError(f"`{text}` is not TASK@TIME; write 154@5.180241 or sh@5.180241")
-    return task, time(time if time[-1:].isalpha() else time + "s")
+    return task, time(clock if clock[-1:].isalpha() else clock + "s")
 
 
 def switch(text: str) -> bool:

@@ -254,7 +254,7 @@ def choose(name: str, candidates: Sequence[Candidate]) -> Candidate | None:
 
 
 def is_image(package: str, version: str) -> bool:
-    """Whether a package is a cloud image of a version that begins so (`linux-image-7.0.13+deb13-cloud-amd64` of `7.0`)."""
+    """Whether a package is a cloud image of that version (`linux-image-7.0.13+deb13-cloud-amd64` of `7.0`)."""
     return re.fullmatch(rf"linux-image-{re.escape(version)}(?![0-9])\S*-cloud-amd64", package) is not None
 
 

@@ -96,7 +96,7 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _exact_with_ties(a: Sequence[float], b: Sequence[float]) -> float:
-    """The share of all ways to deal the values to both sides whose rank sum is as extreme; scipy has it without ties."""
+    """Share of all divisions of the values whose rank sum is as extreme; scipy has it without ties."""
     from scipy.stats import rankdata
 
     doubled = [round(2 * rank) for rank in rankdata([*a, *b])]

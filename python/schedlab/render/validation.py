@@ -32,19 +32,19 @@ def page(found: Validation, files: str) -> str:
     rows, effects = found.rows, found.effects
     parts = [
         "# How far the simulator is from the kernel",
-        f"`schedlab validate --stored --out docs/validation.md` writes this page from {files}; nothing in it is edited\n"
+        f"`schedlab validate --stored --out docs/validation.md` writes this page from {files}; nothing in it is edited\n"  # noqa: E501
         "by hand. The error is that of the simulated value against the measured one, with the Hodges-Lehmann estimate\n"
-        "and its 95% interval over seeds. The worst values come first and none is left out. [arms.md](arms.md) explains\n"
+        "and its 95% interval over seeds. The worst values come first and none is left out. [arms.md](arms.md) explains\n"  # noqa: E501
         "how real kernels are measured.",
         _provenance(found),
         _markdown(summary(rows, effects)),
         "\n".join(_sentences(effects)),
         "## Model errors",
         "The error of a change is how much larger the ratio of two variants is when simulated. Tables and pages of\n"
-        "`schedlab compare` show the error that nine in ten changes of a family stayed within (the worst of fewer than nine).",
+        "`schedlab compare` show the error that nine in ten changes of a family stayed within (the worst of fewer than nine).",  # noqa: E501
         _markdown(_errors(found)),
         "## Changes between variants",
-        "A change of more than 5% that is certain when measured must be certain, with the same sign, when simulated, and\n"
+        "A change of more than 5% that is certain when measured must be certain, with the same sign, when simulated, and\n"  # noqa: E501
         "the reverse. `WRONG` is the other sign, `not shown` a change that the other arm does not show with certainty.",
         _markdown(_effects(effects)),
         "## Every value",
