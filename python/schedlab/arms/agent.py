@@ -17,7 +17,7 @@ from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
 NAME = "schedlab-agent"
-HINT = "the wheels of `make wheels` contain it; in a source tree, `make build` builds it"
+HINT = "`make build` in a source tree builds it; SCHEDLAB_AGENT=PATH names another one"
 TARGET = f"{platform.machine()}-unknown-linux-gnu"
 
 
