@@ -17,4 +17,4 @@ pub use error::SimError;
 pub use machine::CpuTime;
 pub use run::{EventQueue, Phase};
 pub use session::{CpuView, Decided, Detail, Session, TaskView};
-pub use world::{kernel_seed, run, Ended, Outcome, World};
+pub use world::{kernel_seed, run, Ended, Outcome, System, Systems, World};

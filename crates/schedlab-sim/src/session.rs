@@ -19,7 +19,7 @@ use crate::world::{Ended, World};
 /// A run of one kernel in progress.
 pub struct Session<'a, S: Sink>(World<'a, S>);
 
-/// What a task is doing, for people.
+/// What a task is doing, in words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskView {
     /// As traces print it.
@@ -36,7 +36,7 @@ pub struct TaskView {
     pub in_kernel: bool,
 }
 
-/// What has been asked of a CPU and not yet been done.
+/// A CPU's pending requests and overhead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpuView {
     /// TIF_NEED_RESCHED.
@@ -49,12 +49,12 @@ pub struct CpuView {
     pub next_tick: Option<Nanos>,
 }
 
-/// What is kept of every decision.
+/// How much is recorded of every decision.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Detail {
-    /// Itself.
+    /// The decision.
     Decisions,
-    /// And what placements looked at.
+    /// And the candidates that placements looked at.
     Placements,
     /// And the CPU's queue as it stood.
     Queues,
@@ -74,14 +74,14 @@ pub struct Decided {
 impl<'a, S: Sink> Session<'a, S> {
     /// The run at time 0.
     pub fn new(spec: &RunSpec, sink: &'a mut S) -> Self {
-        let mut world = World::new(std::slice::from_ref(spec), sink);
+        let mut world = World::new(spec, sink);
         world.run.horizon = 0;
         // Dead tasks can be looked at, too, by ids that stay theirs.
-        world.kernels[0].recycles = false;
+        world.systems.kernel.recycles = false;
         Session(world)
     }
 
-    /// Goes through the next instant; `Some` once the run has ended.
+    /// Handles the next instant; `Some` once the run has ended.
     pub fn step(&mut self, cancel: &AtomicBool) -> Result<Option<Ended>, SimError> {
         self.0.step(cancel)
     }
@@ -99,21 +99,21 @@ impl<'a, S: Sink> Session<'a, S> {
     }
 
     fn kernel(&self) -> &Kernel {
-        &self.0.kernels[0]
+        &self.0.systems.kernel
     }
 
     fn programs(&self) -> &Programs {
-        &self.0.programs[0]
+        &self.0.systems.programs
     }
 
-    /// From now on decisions are recorded in this detail.
+    /// Records decisions from now on, in this detail.
     pub fn record(&mut self, detail: Detail) {
-        self.0.kernels[0].sched.record(detail == Detail::Queues, detail != Detail::Decisions);
+        self.0.systems.kernel.sched.record(detail == Detail::Queues, detail != Detail::Decisions);
     }
 
-    /// Takes what was decided since the last call.
+    /// The decisions since the last call.
     pub fn decided(&mut self) -> impl Iterator<Item = Decided> + '_ {
-        self.0.kernels[0].sched.take_decisions().into_iter().map(|recorded| {
+        self.0.systems.kernel.sched.take_decisions().into_iter().map(|recorded| {
             let queue = recorded.queue.map(|mut view| {
                 view.rename(pid);
                 view
@@ -150,7 +150,7 @@ impl<'a, S: Sink> Session<'a, S> {
         CpuView {
             need_resched: c.need_resched,
             need_resched_lazy: c.need_resched_lazy,
-            cost: self.0.machines[0].cpus[cpu.index()].time.cost,
+            cost: self.0.systems.machine.cpus[cpu.index()].time.cost,
             next_tick: self.0.run.due(self.kernel().id, Source::Tick, cpu),
         }
     }
@@ -171,7 +171,7 @@ impl<'a, S: Sink> Session<'a, S> {
         let cpu = self.kernel().sched.cpu_of(task);
         let running = self.kernel().cpus[cpu.index()].curr == Some(task);
         let segment = if running {
-            &self.0.machines[0].cpus[cpu.index()].segment
+            &self.0.systems.machine.cpus[cpu.index()].segment
         } else {
             &self.kernel().tasks[task.index()].segment
         };

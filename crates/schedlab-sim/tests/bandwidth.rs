@@ -1,4 +1,4 @@
-//! Quotas of groups in whole runs: how much they get, and when.
+//! Quotas of groups in whole runs: how much CPU time they get, and when.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -36,7 +36,7 @@ fn run_of(
     spec
 }
 
-/// When the tasks of that name ran: from, to.
+/// When the tasks of that name ran, as (from, to).
 fn runs(spec: &RunSpec, name: &str) -> Vec<(Nanos, Nanos)> {
     let (outcome, record) = record(spec);
     outcome.unwrap();
@@ -54,14 +54,14 @@ fn runs(spec: &RunSpec, name: &str) -> Vec<(Nanos, Nanos)> {
     runs
 }
 
-/// CPU time between two moments, as a part of one CPU's.
+/// CPU time between two points in time, as a share of one CPU.
 fn part(runs: &[(Nanos, Nanos)], from: Nanos, to: Nanos) -> f64 {
     let ran: Nanos = runs.iter().map(|(a, b)| (*b).min(to).saturating_sub((*a).max(from))).sum();
     ran as f64 / (to - from) as f64
 }
 
-/// A quota of 20 ms and four CPUs that want it: each takes `sched_cfs_bandwidth_slice_us` at a time, so with a slice of the
-/// whole quota one CPU gets all of it.
+/// Four CPUs compete for a quota of 20 ms, and each takes `sched_cfs_bandwidth_slice_us` at a time: with a slice as large as
+/// the quota one CPU gets all of it.
 #[test]
 fn a_cpu_takes_a_slice_of_the_quota_at_a_time() {
     for version in Version::all() {
@@ -96,7 +96,7 @@ fn a_quota_is_what_a_group_gets() {
     }
 }
 
-/// After a second of sleep a group has what two refills before the timer stopped saved up, as far as burst allows it.
+/// After a second of sleep a group has saved the two refills that came before the timer stopped, as far as burst allows.
 #[test]
 fn a_burst_is_saved_quota() {
     let sleeper = vec![Op::Sleep(Amount::Fixed(SEC)), Op::Run(Amount::Fixed(10 * SEC)), Op::Jump(0)];
@@ -115,7 +115,7 @@ fn a_burst_is_saved_quota() {
     }
 }
 
-/// The stricter of two nested quotas counts; who is outside gets the rest of the CPU.
+/// The stricter of two nested quotas applies; a task outside the groups gets the rest of the CPU.
 #[test]
 fn nested_quotas_hold_both() {
     for version in Version::all() {
@@ -151,10 +151,10 @@ fn throttling_is_counted() {
     }
 }
 
-/// Tasks of 6.18 and later leave their queue at the end of the interrupt that found the quota used up, if nothing else asks
-/// for the CPU: nobody who competes with the group has to be picked first, and the group's weight is gone.
+/// From 6.18 a throttled task leaves its queue at the end of the interrupt that found the quota used up, if no reschedule is
+/// pending: no competitor has to be picked first, and the group's weight leaves with it.
 #[test]
-fn who_runs_out_of_quota_leaves_before_the_next_pick() {
+fn a_throttled_task_leaves_before_the_next_pick() {
     for version in Version::all().iter().filter(|version| version.rules.throttles_at_once()) {
         let list = vec![("w", 0, None, hog()), ("h", -10, None, hog())];
         let mut workload = tasks(list);
@@ -179,7 +179,7 @@ fn who_runs_out_of_quota_leaves_before_the_next_pick() {
     }
 }
 
-/// Who sleeps as the quota ends is not kept from running: up to 6.5 that counts as throttled time all the same.
+/// A task that sleeps when the quota is used up is not kept from running; up to 6.5 the time counts as throttled all the same.
 #[test]
 fn throttled_time_of_an_empty_group() {
     let nap = vec![Op::Run(Amount::Fixed(10 * MSEC)), Op::Sleep(Amount::Fixed(90 * MSEC)), Op::Jump(0)];
@@ -194,8 +194,8 @@ fn throttled_time_of_an_empty_group() {
     }
 }
 
-/// Two hogs in a group whose parent has the quota. 7.2 tells only the one that ran as the quota ended: the other follows it
-/// within the same group, where `set_next_task_fair` does not look at the levels above, and is never stopped.
+/// Two hogs in a group whose parent has the quota. 7.2 throttles only the one that ran when the quota was used up: the
+/// other is picked within the same group, where `set_next_task_fair` does not look at the levels above, and is never throttled.
 #[test]
 fn a_quota_above_a_group_of_two_hogs() {
     for version in Version::all() {

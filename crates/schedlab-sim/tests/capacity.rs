@@ -1,4 +1,4 @@
-//! What the real-time class takes, the fair class does without: placement and balancing must see it.
+//! CPU time of the real-time class is missing to the fair class: placement and balancing must account for it.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -12,8 +12,8 @@ use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Policy, Workload};
 use support::{flat, kernel, record, spec, tasks};
 
-/// Hogs that may run on both CPUs, and on CPU 0 a real-time task of 5 ms every 10 ms.
-fn beside_real_time(hogs: u32) -> Workload {
+/// Hogs that may run on both CPUs, and on CPU 0 a real-time task that runs 5 ms of every 10 ms.
+fn hogs_and_real_time(hogs: u32) -> Workload {
     let hog = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
     let video = vec![Op::Run(Amount::Fixed(5 * MSEC)), Op::Sleep(Amount::Fixed(5 * MSEC)), Op::Jump(0)];
     let mut workload = tasks(vec![("hog", 0, None, hog), ("video", 0, Some(0), video)]);
@@ -22,7 +22,7 @@ fn beside_real_time(hogs: u32) -> Workload {
     workload
 }
 
-/// CPU time of each hog in the second half, the least first.
+/// CPU time of each hog in the second half, in ascending order.
 fn service(spec: &RunSpec) -> Vec<Nanos> {
     let (outcome, record) = record(spec);
     outcome.unwrap();
@@ -52,7 +52,7 @@ fn service(spec: &RunSpec) -> Vec<Nanos> {
 #[test]
 fn tasks_are_balanced_by_what_is_left_of_their_cpus() {
     for version in Version::all() {
-        let mut spec = spec(flat(2, 500), kernel(version.name, 2, 250), vec![beside_real_time(6)]);
+        let mut spec = spec(flat(2, 500), kernel(version.name, 2, 250), vec![hogs_and_real_time(6)]);
         spec.duration = 8 * SEC;
         let service = service(&spec);
         let (least, most) = (service[0] as f64, service[5] as f64);
@@ -65,11 +65,11 @@ fn tasks_are_balanced_by_what_is_left_of_their_cpus() {
     }
 }
 
-/// One hog and a CPU that is free: it does not stay where half of its CPU is missing.
+/// One hog and a free CPU: the hog does not stay on the CPU of which half is missing.
 #[test]
 fn a_single_task_leaves_a_cpu_that_others_use() {
     for version in Version::all() {
-        let mut spec = spec(flat(2, 500), kernel(version.name, 2, 250), vec![beside_real_time(1)]);
+        let mut spec = spec(flat(2, 500), kernel(version.name, 2, 250), vec![hogs_and_real_time(1)]);
         spec.duration = 4 * SEC;
         let service = service(&spec);
         // 5.5 to 5.9 look for utilisation, and then never at a CPU with one fair task.

@@ -1,4 +1,4 @@
-//! Runs that cannot go on say why: deadlock, livelock, a program the kernel refuses, an interrupt.
+//! Runs that cannot continue say why: deadlock, livelock, a program that the kernel refuses, an interrupt.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -16,7 +16,7 @@ fn failure(workload: Workload) -> String {
 }
 
 #[test]
-fn a_deadlock_names_who_waits_on_what() {
+fn a_deadlock_names_tasks_and_what_they_wait_on() {
     let mut workload = tasks(vec![
         ("a", 0, None, vec![Op::Lock(0), Op::Sleep(Amount::Fixed(MSEC)), Op::Lock(1)]),
         ("b", 0, None, vec![Op::Lock(1), Op::Sleep(Amount::Fixed(MSEC)), Op::Lock(0)]),

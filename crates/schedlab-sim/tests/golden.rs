@@ -1,4 +1,4 @@
-//! The golden traces of two hogs, through the whole engine: one CPU of eight (scaling factor 4), no costs, no noise.
+//! The golden traces of two hogs, through the whole simulator: one CPU of eight (scaling factor 4), no costs, no noise.
 #![allow(clippy::unwrap_used)]
 
 mod support;

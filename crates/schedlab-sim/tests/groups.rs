@@ -1,4 +1,4 @@
-//! Task groups in whole runs: who gets how much, on few CPUs and on many.
+//! Task groups in whole runs: what share each gets, on few CPUs and on many.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -18,7 +18,7 @@ fn cgroup(path: &str, weight: u64) -> Cgroup {
     Cgroup { path: path.into(), shares: Some(GroupShares::Weight(weight)), ..Cgroup::default() }
 }
 
-/// Hogs, so many in each group and of each nice value.
+/// Hogs: group, how many, nice value.
 fn hogs(list: &[(&str, u32, i8)]) -> Workload {
     let hog = || vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
     let mut workload = tasks(list.iter().map(|(path, _, nice)| (*path, *nice, None, hog())).collect());
@@ -36,7 +36,7 @@ fn run_of(version: &str, cpus: u32, cgroups: Vec<Cgroup>, workload: Workload) ->
     spec
 }
 
-/// CPU time per task name in ns, in the second half: until then load finds its place.
+/// CPU time per task name in ns, in the second half; by then load is balanced.
 fn service(spec: &RunSpec) -> BTreeMap<String, Nanos> {
     let (outcome, record) = record(spec);
     outcome.unwrap();
@@ -59,7 +59,7 @@ fn service(spec: &RunSpec) -> BTreeMap<String, Nanos> {
     service
 }
 
-/// The part of all CPU time that goes to names that begin so.
+/// The share of all CPU time of tasks whose names begin with `prefix`.
 fn part(service: &BTreeMap<String, Nanos>, prefix: &str) -> f64 {
     let all: Nanos = service.values().sum();
     let own: Nanos = service.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, ns)| ns).sum();
@@ -70,7 +70,7 @@ fn part(service: &BTreeMap<String, Nanos>, prefix: &str) -> f64 {
 const MACHINES: [(u32, u32, u32); 3] = [(1, 7, 2), (4, 23, 11), (64, 160, 200)];
 
 #[test]
-fn a_groups_weight_counts_however_many_tasks_it_has() {
+fn a_groups_share_does_not_depend_on_its_number_of_tasks() {
     for version in Version::all() {
         for (cpus, light, heavy) in MACHINES {
             let list = [("/a", light, 0), ("/b", heavy, 0), ("/b", heavy / 2, 5)];
@@ -83,7 +83,7 @@ fn a_groups_weight_counts_however_many_tasks_it_has() {
     }
 }
 
-/// Where nobody moves, a group's weight is divided among the CPUs by its load there, however unbalanced: on each CPU it
+/// Where no task migrates, a group's weight is divided among the CPUs by its load there, however unbalanced: on each CPU it
 /// competes with its part of its weight. Up to 6.18 that part counts in whole 1024ths of nice 0 (`scale_load_down` in
 /// `__calc_delta`): 6 instead of 6.4 for one task of 160.
 #[test]
@@ -117,7 +117,7 @@ fn a_groups_weight_is_divided_by_its_load_on_each_cpu() {
     }
 }
 
-/// What nested groups get of one CPU: weights hold at each level, the root's own tasks compete with the groups.
+/// Shares of nested groups on one CPU: weights apply at each level, and the root's own tasks compete with the groups.
 #[test]
 fn weights_of_nested_groups_multiply() {
     let groups = || vec![cgroup("/a", 100), cgroup("/a/x", 100), cgroup("/a/x/deep", 50), cgroup("/a/y", 300)];
@@ -133,7 +133,7 @@ fn weights_of_nested_groups_multiply() {
 }
 
 #[test]
-fn an_idle_group_weighs_three_whatever_is_in_it() {
+fn an_idle_group_has_weight_three_whatever_its_tasks() {
     for version in Version::all().iter().filter(|version| version.has_cpu_idle()) {
         let groups = vec![Cgroup { path: "/i".into(), idle: true, ..Cgroup::default() }, cgroup("/b", 100)];
         let run = run_of(version.name, 1, groups, hogs(&[("/i", 4, -20), ("/b", 1, 0)]));
@@ -143,7 +143,7 @@ fn an_idle_group_weighs_three_whatever_is_in_it() {
     }
 }
 
-/// A session of one task beside one of nine: half each with autogroups, a tenth without.
+/// A session of one task against one of nine: half each with autogroups, a tenth without.
 #[test]
 fn sessions_share_equally_with_autogroup() {
     let named = |name: &str, count| {
@@ -166,7 +166,7 @@ fn sessions_share_equally_with_autogroup() {
 fn a_task_that_moves_has_its_new_groups_share() {
     for version in Version::all() {
         let hog = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
-        // 1 s of work, then over to the group of weight 300, beside a hog of weight 100: three quarters from there on.
+        // 1 s of work, then a move to the group of weight 300, against a hog of weight 100: three quarters from then on.
         let work = Op::Run(Amount::Fixed(SEC));
         let mover = vec![work, Op::SetCgroup(0), work, Op::Jump(2)];
         let mut workload = tasks(vec![("hog", 0, None, hog), ("mover", 0, None, mover)]);
@@ -182,9 +182,9 @@ fn a_task_that_moves_has_its_new_groups_share() {
     }
 }
 
-/// A parent takes nice 5 and group and CPU of its own, forks and leaves: its child has all three.
+/// A parent changes its nice value, group and affinity, forks and exits: its child inherits all three.
 #[test]
-fn a_child_has_what_its_parent_has() {
+fn a_child_inherits_its_parents_attributes() {
     for version in Version::all() {
         let hog = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
         let fork = Op::Fork { program: 2, kind: schedlab_workload::TaskKind::Process, into: 0 };
@@ -195,7 +195,7 @@ fn a_child_has_what_its_parent_has() {
         workload.tasks.truncate(2);
         workload.masks = vec![CpuMask::from_iter([CpuId(1)])];
         workload.cgroups = vec!["/b".to_string()];
-        // Beside the hog in the group, on the hog's CPU.
+        // Against the hog in the group, on the hog's CPU.
         workload.tasks[0].cgroup = Some("/b".to_string());
         let share = part(&service(&run_of(version.name, 2, vec![cgroup("/b", 100)], workload)), "child");
         let expected = 335.0 / 1359.0;

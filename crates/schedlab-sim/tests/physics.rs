@@ -1,4 +1,4 @@
-//! Who pays what, and when a request to reschedule takes effect.
+//! Where costs are charged, and when a request to reschedule takes effect.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -44,7 +44,7 @@ fn a_running_task_notices_a_remote_request_only_by_the_interrupt() {
     };
     for burst in [SEC, 100 * USEC, 7 * USEC] {
         let hog = vec![Op::Run(Amount::Fixed(burst)), Op::Jump(0)];
-        // The wakee's timer is on CPU 1, where it last slept; affinity brings it to the hog's CPU.
+        // The wakee's timer is on CPU 1, where it last slept; its affinity places it on the hog's CPU.
         let wakee = vec![Op::SetAffinity(0), Op::Wait(0), Op::Run(Amount::Fixed(10 * USEC)), Op::Jump(1)];
         let waker = vec![Op::Sleep(Amount::Fixed(20 * MSEC)), Op::Post(0), Op::Jump(0)];
         let mut workload =
@@ -66,7 +66,7 @@ fn a_running_task_notices_a_remote_request_only_by_the_interrupt() {
 }
 
 #[test]
-fn a_task_that_starts_on_a_busy_cpu_is_compared_at_once() {
+fn a_task_that_starts_on_a_busy_cpu_may_preempt_at_once() {
     let hog = |ops| vec![Op::Run(Amount::Fixed(SEC)), ops];
     let mut workload = tasks(vec![("hog", 19, None, hog(Op::Exit)), ("late", -20, None, hog(Op::Exit))]);
     workload.tasks[1].delay = 50 * MSEC + 500 * USEC;
@@ -92,7 +92,7 @@ fn two_threads_of_a_core_share_it() {
 }
 
 #[test]
-fn lag_is_held_against_its_bound_where_hogs_compete() {
+fn the_lag_bound_is_checked_where_hogs_compete() {
     let hog = |ns: u64| vec![Op::Run(Amount::Fixed(ns)), Op::Jump(0)];
     let nices = [-20, -10, -5, 0, 0, 3, 10, 19];
     let list = nices.iter().enumerate().map(|(i, nice)| (["a", "b"][i % 2], *nice, Some(0), hog(77_777))).collect();
@@ -103,11 +103,11 @@ fn lag_is_held_against_its_bound_where_hogs_compete() {
     spec.duration = 5 * SEC;
     let outcome = record(&spec).0.unwrap();
     let looks = outcome.checks.iter().find(|(check, _)| *check == "lag_bound").unwrap().1;
-    assert!(looks > 100, "the bound was looked at {looks} times");
+    assert!(looks > 100, "the bound was checked {looks} times");
 }
 
 #[test]
-fn tasks_that_are_gone_leave_their_place_to_others() {
+fn places_of_dead_tasks_are_reused() {
     let forks = 20_000;
     let fork = Op::Fork { program: 1, kind: schedlab_workload::TaskKind::Process, into: 0 };
     let parent = vec![Op::Set(7, forks), fork, Op::Reap, Op::DecJump { reg: 7, to: 1 }, Op::Exit];
@@ -120,13 +120,13 @@ fn tasks_that_are_gone_leave_their_place_to_others() {
         Kind::Fork { child, .. } => Some(child),
         _ => None,
     });
-    assert!(born.eq(2..2 + forks as i32), "pids count on");
+    assert!(born.eq(2..2 + forks as i32), "pids are never reused");
 }
 
 #[test]
 fn a_lock_outlives_its_holder_and_a_message_to_the_dead_is_lost() {
     let fork = |program| Op::Fork { program, kind: schedlab_workload::TaskKind::Thread, into: 0 };
-    // The first child dies with the lock; the second takes its place, is posted by its name and may not unlock.
+    // The first child exits with the lock held. The second reuses its place, is posted by its handle and may not unlock.
     let parent =
         vec![fork(1), Op::Copy { into: 1, from: 0 }, Op::Reap, fork(2), Op::PostPeer(1), Op::PostPeer(0), Op::Reap];
     let (dies, waits) = (vec![Op::Lock(0), Op::Exit], vec![Op::WaitOwn, Op::Unlock(0)]);

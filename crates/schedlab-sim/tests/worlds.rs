@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 use schedlab_model::{CpuId, KernelId, Nanos, MSEC, SEC, USEC};
 use schedlab_policy::Version;
-use schedlab_sim::{kernel_seed, Ended, SimError, World};
+use schedlab_sim::{kernel_seed, Ended, SimError, Systems, World};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Op};
@@ -17,7 +17,7 @@ use support::{flat, kernel, record, spec, tasks, Record};
 
 const FULL_SPEED: u32 = 1024;
 
-fn end(world: &mut World<Record>) -> Result<Ended, SimError> {
+fn end<K: Systems>(world: &mut World<Record, K>) -> Result<Ended, SimError> {
     let cancel = AtomicBool::new(false);
     loop {
         if let Some(ended) = world.step(&cancel)? {
@@ -29,7 +29,7 @@ fn end(world: &mut World<Record>) -> Result<Ended, SimError> {
 /// The events of each kernel of a world, as if it were the first.
 fn together(specs: &[RunSpec]) -> Result<Vec<Vec<Event>>, SimError> {
     let mut log = Record::default();
-    let mut world = World::new(specs, &mut log);
+    let mut world = World::of(specs, &mut log);
     let ended = end(&mut world)?;
     world.finish(ended)?;
     let ids = (0..specs.len() as u16).map(KernelId);
@@ -68,7 +68,7 @@ fn a_world_has_events_of_all_its_kernels() {
     let specs: Vec<RunSpec> =
         ["6.1", "6.12.0"].map(|version| spec(flat(2, 500), kernel(version, 2, 250), vec![hog()])).into();
     let mut log = Record::default();
-    let mut world = World::new(&specs, &mut log);
+    let mut world = World::of(&specs, &mut log);
     assert_eq!(end(&mut world), Ok(Ended::Duration));
     drop(world);
     let changes = log.events.windows(2).filter(|pair| pair[0].kernel != pair[1].kernel).count();
@@ -81,7 +81,7 @@ fn exit_of(version: &str, cost: Nanos, ops: &[Op], from: Nanos, to: Nanos) -> Na
     workload.tasks[0].timer_slack = 0;
     let spec = spec(flat(1, cost), kernel(version, 1, 250), vec![workload]);
     let mut log = Record::default();
-    let mut world = World::new(std::slice::from_ref(&spec), &mut log);
+    let mut world = World::new(&spec, &mut log);
     let cancel = AtomicBool::new(false);
     for (time, speed) in [(from, 0), (to, FULL_SPEED)] {
         assert_eq!(world.run_until(time, &cancel), Ok(None));
@@ -131,7 +131,7 @@ proptest! {
         changes in prop::collection::vec((0..10 * MSEC, any::<u32>(), prop::sample::select(vec![0, 300, FULL_SPEED])), 1..60),
     ) {
         let mut log = Record::default();
-        let mut world = World::new(std::slice::from_ref(&spec), &mut log);
+        let mut world = World::new(&spec, &mut log);
         let cancel = AtomicBool::new(false);
         let failed = |error: SimError| TestCaseError::fail(error.to_string());
         let mut ended = None;

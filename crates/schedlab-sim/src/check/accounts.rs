@@ -1,20 +1,19 @@
-//! Time conservation: busy + idle + cost + stolen = wall, per CPU, against the checker's own record of when a task was on
-//! the CPU.
+//! Time conservation: busy + idle + cost + stolen = wall, per CPU, against a record of when a task was on the CPU.
 
 use schedlab_model::{CpuId, Nanos};
 
 use super::Finding;
 use crate::machine::CpuTime;
 
-/// The checker's own account of every CPU.
+/// The checker's record of every CPU.
 #[derive(Clone, Debug)]
 pub struct Accounts {
-    cpus: Vec<OwnClock>,
+    cpus: Vec<Occupancy>,
     pub looks: u64,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
-struct OwnClock {
+struct Occupancy {
     since: Nanos,
     /// Time with a task on the CPU.
     occupied: Nanos,
@@ -24,7 +23,7 @@ struct OwnClock {
 
 impl Accounts {
     pub fn new(nr_cpus: usize) -> Self {
-        Accounts { cpus: vec![OwnClock::default(); nr_cpus], looks: 0 }
+        Accounts { cpus: vec![Occupancy::default(); nr_cpus], looks: 0 }
     }
 
     /// The CPU switches; `occupied` = a task ran on it until now.
@@ -39,7 +38,7 @@ impl Accounts {
         }
     }
 
-    /// Holds a CPU's account, made up to `now`, against the own one; `occupied` = a task is on it.
+    /// Compares where a CPU's time went up to `now` with the record; `occupied` = a task is on it.
     pub fn look(&mut self, cpu: CpuId, occupied: bool, time: CpuTime, now: Nanos) -> Option<Finding> {
         self.looks += 1;
         self.switched(cpu, occupied, now);
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_nanosecond_must_be_accounted_once() {
+    fn every_nanosecond_is_accounted_once() {
         let mut accounts = Accounts::new(1);
         accounts.switched(CpuId(0), false, 10);
         let good = CpuTime { busy: 25, cost: 4, idle: 9, stolen: 2 };

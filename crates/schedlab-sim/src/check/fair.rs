@@ -6,7 +6,7 @@ use schedlab_policy::{Algorithm, Sched};
 
 use super::Finding;
 
-/// The checker's own record per CPU.
+/// The checker's record per CPU.
 #[derive(Clone, Debug)]
 pub struct FairSums {
     cpus: Vec<Pace>,
@@ -21,21 +21,21 @@ pub struct FairSums {
 #[derive(Clone, Copy, Default, Debug)]
 struct Pace {
     last_pick: Nanos,
-    /// When a task last joined or left its queue.
+    /// When a task was last enqueued on it or dequeued.
     changed: Nanos,
     /// Longest time between two picks.
     longest: Nanos,
 }
 
-/// A group competes on a CPU exactly while one of its tasks would there and it is not throttled, or while its own dequeue
-/// is delayed.
+/// A group's entity is queued on a CPU exactly while tasks are queued in the group there and it is not throttled, or while
+/// the entity's own dequeue is delayed.
 fn wrong_entity(sched: &Sched, group: GroupId, cpu: CpuId) -> Option<String> {
     let se = sched.fair.group_entity(group, cpu)?;
     let below = sched.fair.group_rq(group, cpu);
-    let cut_off = below.throttled && !sched.fair.config.rules.throttles_tasks();
+    let throttled = below.throttled && !sched.fair.config.rules.throttles_tasks();
     let queued = below.nr_running;
-    let wrong = se.on_rq != (queued > 0 && !cut_off || se.sched_delayed);
-    wrong.then(|| format!("{queued} are queued in it, its own entity is queued: {}", se.on_rq))
+    let wrong = se.on_rq != (queued > 0 && !throttled || se.sched_delayed);
+    wrong.then(|| format!("{queued} entities are queued in it, but its own is queued: {}", se.on_rq))
 }
 
 impl FairSums {
@@ -50,7 +50,7 @@ impl FairSums {
         pace.last_pick = now;
     }
 
-    /// A task joined or left the CPU's queue, or changed its weight or slice.
+    /// A task was enqueued on the CPU or dequeued, or its weight or slice changed.
     #[inline]
     pub fn changed(&mut self, cpu: CpuId, now: Nanos) {
         self.cpus[cpu.index()].changed = now;
@@ -68,7 +68,7 @@ impl FairSums {
                 return Some(("fair_groups", format!("{cpu:?} {group:?}: {message}")));
             }
         }
-        // A group's weight follows its load, so nobody's share is steady enough for a bound.
+        // A group's weight follows its load, so no share is steady enough for a bound.
         match sched.fair.nr_groups() {
             1 => self.look_at_lags(sched, cpu, now),
             _ => None,
@@ -78,13 +78,13 @@ impl FairSums {
     /// EEVDF bounds every task's lag, in ns of service, by r_max + q: the largest request plus the longest time
     /// between two picks (ticks and sections that cannot be preempted round requests up).
     ///
-    /// The theorem is about a steady set of competitors that start without lag. Whoever joins may bring as much as the
-    /// kernel's clamp allows, and moves V under the others; positive lag is served first. So the bound is held against
-    /// a queue whose set has not changed while everybody's clamp and request could be served; until then, and for
-    /// negative lag, which only V's own progress heals, the clamp is the bound where it is larger.
+    /// The theorem is about a steady set of competitors that start without lag. A task that is enqueued may carry as much
+    /// lag as the kernel's clamp allows, and moves V for the others; positive lag is served first. So the bound applies to
+    /// a queue whose set has not changed for as long as it takes to serve every task's clamp and request. For negative
+    /// lag, which only the progress of V reduces, the clamp is the bound where it is larger.
     ///
-    /// Picks happen only every q, and a request shorter than that overshoots. While a task is owed service, each of
-    /// the n - 1 others may overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
+    /// Picks happen only every q, so a shorter request overshoots. While a task is owed service, each of the n - 1 others may
+    /// overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
     fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
         if sched.fair.config.rules.algorithm != Algorithm::Eevdf {
             return None;
@@ -94,7 +94,7 @@ impl FairSums {
         let tasks = || sched.fair.view().queued(cpu);
         let slice_max = tasks().map(|task| sched.fair.entity(task).slice).max().unwrap_or(0);
         self.slice_max = self.slice_max.max(slice_max);
-        // Lag travels with a task that changes CPU, so the slowest CPU bounds all.
+        // A task keeps its lag when it changes CPU, so the slowest CPU bounds all.
         self.longest = self.longest.max(self.cpus.iter().map(|pace| pace.longest).max().unwrap_or(0));
         let bound = self.slice_max + self.longest;
         // update_entity_lag's clamp, as service.

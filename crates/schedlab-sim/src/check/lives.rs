@@ -9,7 +9,7 @@ use super::Finding;
 pub enum OnCpu {
     /// Preempted: it stays runnable.
     Preempted,
-    /// It waits now (a waker may already have found it).
+    /// It sleeps (a waker may already have found it).
     Blocked,
     /// It is dead.
     Exited,
@@ -25,7 +25,7 @@ enum State {
     Dead,
 }
 
-/// The checker's own record of every task.
+/// The checker's record of every task.
 #[derive(Clone, Default, Debug)]
 pub struct Lives {
     tasks: Vec<State>,
@@ -36,14 +36,14 @@ pub struct Lives {
 }
 
 impl Lives {
-    /// A task begins, in a place of its own or one that a dead task has left.
-    pub fn born(&mut self, task: TaskId) -> Option<Finding> {
+    /// A task was created, in a new place or in that of a dead task.
+    pub fn created(&mut self, task: TaskId) -> Option<Finding> {
         self.tasks.resize(self.tasks.len().max(task.index() + 1), State::New);
         let state = std::mem::replace(&mut self.tasks[task.index()], State::New);
         if matches!(state, State::New | State::Dead) {
             return None;
         }
-        illegal(task, state, "born")
+        illegal(task, state, "created")
     }
 
     #[inline]
@@ -88,7 +88,7 @@ impl Lives {
         None
     }
 
-    /// Tasks that wait for a CPU by this record.
+    /// Tasks that wait for a CPU, according to this record.
     pub fn runnable(&self) -> impl Iterator<Item = TaskId> + '_ {
         let waiting = |state: &State| matches!(state, State::Runnable(_));
         self.tasks.iter().enumerate().filter(move |(_, s)| waiting(s)).map(|(i, _)| TaskId(i as u32))
@@ -109,12 +109,12 @@ mod tests {
 
     fn fresh() -> Lives {
         let mut lives = Lives::default();
-        lives.born(A);
+        lives.created(A);
         lives
     }
 
     #[test]
-    fn a_whole_life_is_legal() {
+    fn a_complete_life_is_legal() {
         let mut lives = fresh();
         assert_eq!(lives.woken(A, 1), None);
         assert_eq!(lives.enter(CPU, A), None);
@@ -127,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_cannot_do_is_found() {
+    fn illegal_transitions_are_found() {
         assert!(fresh().enter(CPU, A).is_some(), "ran without a wakeup");
         let mut lives = fresh();
         lives.woken(A, 1);
         assert!(lives.woken(A, 2).is_some(), "woken twice");
         lives.enter(CPU, A);
         assert!(lives.enter(CpuId(1), A).is_some(), "on two CPUs");
-        assert!(lives.leave(CpuId(1), A, OnCpu::Blocked).is_some(), "left a CPU it was not on");
+        assert!(lives.leave(CpuId(1), A, OnCpu::Blocked).is_some(), "switched out on a CPU it was not on");
     }
 }

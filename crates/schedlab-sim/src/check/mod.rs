@@ -1,8 +1,7 @@
-//! Checkers: invariants held against every run, outside the code they check, on in release.
+//! Checkers: invariants that every run must satisfy, outside the code they check, enabled in release builds.
 //!
-//! Each keeps its own small record of what the engine told it and compares; none reads the engine's bookkeeping to
-//! decide what that bookkeeping should be. Idle-while-runnable is a metric, not a check: the kernel itself is not
-//! work-conserving.
+//! Each keeps a small record of its own and compares it with the simulator's state; none derives what that state should be
+//! from the state itself. Idle-while-runnable is a metric, not a check: the kernel itself is not work-conserving.
 
 mod accounts;
 mod fair;
@@ -17,7 +16,7 @@ pub use lives::{Lives, OnCpu};
 /// What a checker found: its name and the finding.
 pub type Finding = (&'static str, String);
 
-/// All checkers of a run.
+/// The checkers of one kernel.
 #[derive(Clone, Debug)]
 pub struct Checks {
     /// One task per CPU, legal state transitions, every wakeup ends in a run.
@@ -39,18 +38,20 @@ impl Checks {
         }
     }
 
-    pub fn born(&mut self, task: TaskId) {
-        let found = self.lives.born(task);
+    /// A task was created.
+    pub fn created(&mut self, task: TaskId) {
+        let found = self.lives.created(task);
         self.keep(found);
     }
 
+    /// A task was woken.
     #[inline]
     pub fn woken(&mut self, task: TaskId, now: Nanos) {
         let found = self.lives.woken(task, now);
         self.keep(found);
     }
 
-    /// A CPU picked; `ran` = the task that now runs there.
+    /// A CPU picks its next task.
     #[inline]
     pub fn picked(&mut self, cpu: CpuId, now: Nanos) {
         self.fair.picked(cpu, now);
@@ -81,7 +82,7 @@ impl Checks {
         self.finding.take()
     }
 
-    /// Keeps a finding; the first one wins.
+    /// Keeps a finding, unless there is one already.
     #[inline]
     pub fn keep(&mut self, found: Option<Finding>) {
         if found.is_some() {

@@ -23,7 +23,7 @@ fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
         let (pid, prio) = kernel.name_of(*task);
         let dest_cpu = kernel.sched.cpu_of(*task);
         let now = run.now;
-        let checks = run.checks(kernel.id);
+        let checks = &mut kernel.checks;
         checks.fair.changed(*orig_cpu, now);
         checks.fair.changed(dest_cpu, now);
         run.emit(kernel.id, cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });

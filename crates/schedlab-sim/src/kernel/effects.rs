@@ -87,7 +87,7 @@ fn waking<S: Sink>(
     let cost = machine.costs.wakeup.draw(&mut t.dice);
     run.emit(kernel.id, this, Kind::Waking { pid, prio, target_cpu });
     let now = run.now;
-    run.checks(kernel.id).woken(task, now);
+    kernel.checks.woken(task, now);
     machine.charge(this, cost);
 }
 
@@ -151,7 +151,7 @@ fn preempt<S: Sink>(
 ) {
     let now = run.now;
     machine.cpus[cpu.index()].progress(now);
-    run.checks(kernel.id).fair.changed(cpu, now);
+    kernel.checks.fair.changed(cpu, now);
     resched_curr(run, machine, kernel, cpu, resched, this);
     kernel.cpus[cpu.index()].clock_read = machine.wakeup_clock(cpu);
 }

@@ -1,4 +1,4 @@
-//! A task exits, and its parent learns of it.
+//! A task exits, and its parent is notified.
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_policy::fair::GroupId;
@@ -24,9 +24,9 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         do_notify_parent(run, machine, kernel, cpu, parent, thread);
     }
     let now = run.now;
-    run.checks(kernel.id).fair.changed(cpu, now);
+    kernel.checks.fair.changed(cpu, now);
     if kernel.cgroups.is_autogroup(kernel.sched.fair.group_of(task)) {
-        // sched_autogroup_exit_task: the last steps are taken in the root group.
+        // sched_autogroup_exit_task: the rest of the exit runs in the root group.
         kernel.sched.move_to_group(task, GroupId::ROOT, kernel.clock_task(cpu, now));
     }
     begin_block(run, machine, kernel, cpu, Leaving::Exits);

@@ -104,11 +104,11 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
     }
 }
 
-/// Adds the task in its place: one of its own, or one that a dead task has left.
+/// Adds the task, in a new place or in that of a dead task.
 fn add<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, task: Task, name: &str) {
     kernel.last_pid = task.pid;
     run.name(kernel.id, task.pid, name);
-    run.checks(kernel.id).born(task.id);
+    kernel.checks.created(task.id);
     match kernel.tasks.get_mut(task.id.index()) {
         Some(place) => *place = task,
         None => kernel.tasks.push(task),

@@ -28,7 +28,7 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     k.resched_seen = false;
     k.schedule_paid = false;
     let schedule = Schedule::new(cpu).leaving(leaving).migrating(k.push_away.take()).clock_read(k.clock_read);
-    run.checks(kernel.id).picked(cpu, now);
+    kernel.checks.picked(cpu, now);
     drive(run, machine, kernel, cpu, schedule);
     arm_bandwidth(run, kernel);
 }
@@ -41,7 +41,7 @@ fn begin_leaving<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     let t = &mut kernel.tasks[task.index()];
     machine.cpus[cpu.index()].segment.work_left = std::mem::take(&mut t.after) << WORK_SHIFT;
     let now = run.now;
-    run.checks(kernel.id).fair.changed(cpu, now);
+    kernel.checks.fair.changed(cpu, now);
     Some(leaving)
 }
 
@@ -96,7 +96,7 @@ pub fn context_switch<S: Sink>(
     };
     let left = prev.map(|task| (task, how(prev_state)));
     let now = run.now;
-    run.checks(kernel.id).switched(cpu, left, next, now);
+    kernel.checks.switched(cpu, left, next, now);
     if let (Some(task), TaskState::Dead) = (prev, prev_state) {
         kernel.release(task);
     }
@@ -180,6 +180,10 @@ fn switch_in<S: Sink>(
 pub fn begin_block<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, why: Leaving) {
     let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
     k.leaving_for = Some(why);
+    if why == Leaving::Sleeps {
+        c.segment.mode = Mode::Kernel;
+        c.segment.work_left = 0;
+    }
     if machine.costs.schedule.is_nothing() || std::mem::replace(&mut k.schedule_paid, true) {
         return mark(run, kernel, cpu);
     }

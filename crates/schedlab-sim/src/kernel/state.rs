@@ -9,6 +9,7 @@ use schedlab_spec::RunSpec;
 use super::cgroup::Cgroups;
 use super::percpu::PerCpu;
 use super::task::{Handle, Life, Task};
+use crate::check::Checks;
 
 /// One kernel: a host's, or later a guest's.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Kernel {
     pub cpus: Vec<PerCpu>,
     pub tasks: Vec<Task>,
     pub cgroups: Cgroups,
+    /// The checkers of the kernel, which keep records of their own.
+    pub checks: Checks,
     /// Some group has a quota.
     pub bandwidth: bool,
     pub tick_nsec: Nanos,
@@ -52,6 +55,7 @@ impl Kernel {
             cpus: (0..nr_cpus).map(|cpu| PerCpu::new(tick_phase(cpu))).collect(),
             tasks: Vec::new(),
             cgroups,
+            checks: Checks::new(nr_cpus),
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
             tick_nsec,
             preemptible: matches!(spec.kernel.preempt, PreemptModel::Full | PreemptModel::Lazy),

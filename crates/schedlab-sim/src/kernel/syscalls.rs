@@ -1,4 +1,4 @@
-//! System calls by which a task changes its own scheduling attributes, or gives the CPU away.
+//! System calls by which a task changes its own scheduling attributes, or yields the CPU.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 use schedlab_policy::fair::GroupId;
@@ -36,7 +36,7 @@ pub fn change_attribute<S: Sink>(
     attribute: Attribute,
 ) {
     let (now, clock) = (run.now, kernel.clock_task(cpu, run.now));
-    run.checks(kernel.id).fair.changed(cpu, now);
+    kernel.checks.fair.changed(cpu, now);
     let resched = match attribute {
         Attribute::Nice(nice) => kernel.sched.set_nice(task, nice, clock),
         Attribute::Policy(policy) => match (fair_policy(policy), rt_policy(policy)) {
@@ -56,7 +56,7 @@ pub fn change_attribute<S: Sink>(
 /// `__schedule` (the stopper's work).
 pub fn set_affinity<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: TaskId, mask: CpuMask) -> bool {
     let now = run.now;
-    run.checks(kernel.id).fair.changed(cpu, now);
+    kernel.checks.fair.changed(cpu, now);
     let Some(dest) = kernel.sched.set_affinity(task, Some(mask), kernel.clock_task(cpu, now)) else { return false };
     kernel.cpus[cpu.index()].push_away = Some((task, dest));
     mark(run, kernel, cpu);

@@ -34,7 +34,7 @@ pub enum Wait {
     Child,
 }
 
-/// A task named for good: what is kept of a task that may be gone, and what programs hold in a register.
+/// A task's unique name, for references that may outlive the task, and for the registers of programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle {
     /// Its place.
@@ -55,8 +55,8 @@ impl Handle {
     }
 }
 
-/// A task. Its id is a place in the tables of kernel, policy and programs, which a later task reuses once it is gone; its
-/// pid is its own.
+/// A task. Its id is a place in the tables of kernel, policy and programs, which a later task reuses after it is dead; its
+/// pid is unique.
 #[derive(Clone, Debug)]
 pub struct Task {
     pub id: TaskId,
@@ -83,7 +83,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Its name for good.
+    /// Its unique name.
     pub fn handle(&self) -> Handle {
         Handle { task: self.id, pid: self.pid }
     }

@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::run::{Run, Source};
 
 /// Starts the tick of a CPU that has just become busy (NO_HZ idle: none before).
+#[inline]
 pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
     let phase = kernel.cpus[cpu.index()].tick_phase;
     let since = run.now.saturating_sub(phase);

@@ -56,7 +56,7 @@ pub fn wake_up_new_task<S: Sink>(
 ) {
     kernel.tasks[task.index()].life = Life::Runnable;
     let now = run.now;
-    run.checks(kernel.id).woken(task, now);
+    kernel.checks.woken(task, now);
     drive(run, machine, kernel, cpu_of_parent, WakeUpNewTask::new(task, cpu_of_parent));
 }
 

@@ -21,6 +21,8 @@ struct Core {
 pub struct Machine {
     pub cpus: Vec<Cpu>,
     pub costs: CostTables,
+    /// CPUs at rate 0.
+    pub stopped: u32,
     cores: Vec<Core>,
     /// Index into `cores`, by CPU.
     core_of: Vec<u32>,
@@ -41,6 +43,7 @@ impl Machine {
         Machine {
             cpus: (0..preset.topology.nr_cpus()).map(|cpu| Cpu::new(smt_rate, dice(cpu))).collect(),
             costs: CostTables::new(&preset.costs, spec.noise),
+            stopped: 0,
             cores,
             core_of,
             idle_exits: preset.idle_states.iter().map(|state| CostTable::new(&state.exit, spec.noise)).collect(),
@@ -154,6 +157,8 @@ impl Machine {
         let rate = c.rate;
         c.speed = speed;
         c.update_rate();
+        self.stopped += u32::from(c.rate == 0);
+        self.stopped -= u32::from(rate == 0);
         if c.activity != Activity::Idle {
             return;
         }

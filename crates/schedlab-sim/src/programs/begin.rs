@@ -10,7 +10,6 @@ use super::sync;
 use crate::machine::Mode;
 
 /// What the operation needs.
-#[inline(never)]
 pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     match op {
         Op::Run(amount) => Next::Work(Mode::User, x.amount(amount)),

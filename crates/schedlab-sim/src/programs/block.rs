@@ -6,34 +6,31 @@ use super::objects::Object;
 use super::position::{Next, Step};
 use super::running::Running;
 use crate::kernel::{self, Leaving, Life, Wait};
-use crate::machine::Mode;
 
 /// The running task stops until it is woken. It then continues with `step` of its operation.
 pub fn block<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step) {
-    let costs = &x.machine.costs;
+    let Running { run, machine, kernel, programs, cpu, task } = x.reborrow();
+    let costs = &machine.costs;
     let after = match wait {
         Wait::Nothing => None,
         Wait::Timer => Some(&costs.timer_resume),
         Wait::Child => Some(&costs.reap),
         Wait::Own => Some(&costs.futex_resume),
-        Wait::Object(object) => match &x.programs.objects[object as usize] {
+        Wait::Object(object) => match &programs.objects[object as usize] {
             Object::Channel(channel) if channel.is_socket() => Some(&costs.socket_resume),
             Object::Channel(_) => Some(&costs.pipe_resume),
             Object::Gate { .. } => None,
             _ => Some(&costs.futex_resume),
         },
     };
-    let t = &mut x.kernel.tasks[x.task.index()];
+    let t = &mut kernel.tasks[task.index()];
     t.after = after.map_or(0, |cost| cost.draw_any(&mut t.dice));
     t.life = Life::Sleeping;
     t.wait = wait;
-    let position = x.position();
+    let position = &mut programs.positions[task.index()];
     position.step = step;
     position.resumed = true;
-    let segment = x.segment();
-    segment.mode = Mode::Kernel;
-    segment.work_left = 0;
-    kernel::begin_block(x.run, x.machine, x.kernel, x.cpu, Leaving::Sleeps);
+    kernel::begin_block(run, machine, kernel, cpu, Leaving::Sleeps);
 }
 
 /// Blocks the running task; when woken it repeats the effect of its operation.

@@ -87,6 +87,7 @@ impl Channel {
     }
 
     /// Writes up to `bytes`. `resumed`: the caller was blocked in this call and has been woken.
+    #[inline(always)]
     pub fn write(&mut self, bytes: u32, resumed: bool) -> Outcome {
         match self.limit {
             Limit::Pages { packet, .. } => self.pipe_write(bytes, packet, resumed),
@@ -95,6 +96,7 @@ impl Channel {
     }
 
     /// Reads up to `bytes`. `resumed`: the caller was blocked in this call and has been woken.
+    #[inline(always)]
     pub fn read(&mut self, bytes: u32, resumed: bool) -> Outcome {
         match self.limit {
             Limit::Pages { .. } => self.pipe_read(bytes, resumed),
@@ -121,6 +123,7 @@ impl Channel {
         matches!(self.limit, Limit::Pages { pages, .. } if self.buffers.len() >= pages as usize)
     }
 
+    #[inline]
     fn pipe_write(&mut self, bytes: u32, packet: bool, resumed: bool) -> Outcome {
         let was_empty = self.buffers.is_empty();
         let mut left = bytes;
@@ -141,6 +144,7 @@ impl Channel {
         Outcome { left, wake_readers: one(was_empty), wake_writers: one(left == 0 && resumed && !self.full()) }
     }
 
+    #[inline]
     fn pipe_read(&mut self, bytes: u32, resumed: bool) -> Outcome {
         let was_full = self.full();
         let mut left = bytes;
@@ -161,6 +165,7 @@ impl Channel {
         }
     }
 
+    #[inline]
     fn socket_write(&mut self, bytes: u32, sndbuf: u32) -> Outcome {
         let mut left = bytes;
         while left > 0 && self.charged < sndbuf {
@@ -174,6 +179,7 @@ impl Channel {
         Outcome { left, wake_readers: if sent { Wake::All } else { Wake::None }, wake_writers: Wake::None }
     }
 
+    #[inline]
     fn socket_read(&mut self, bytes: u32, sndbuf: u32) -> Outcome {
         let mut left = bytes;
         let mut freed = false;

@@ -21,6 +21,7 @@ const IDLE_STEPS: u32 = 1_000_000;
 
 /// The running task's segment has ended, or its overhead before a preemption. What follows is handled here for as
 /// long as it is what happens next anyway.
+#[inline(always)]
 pub fn on_segment<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -63,61 +64,86 @@ pub fn on_segment<S: Sink>(
 
 /// The running task's segment has ended: continues until the next segment, block or exit.
 ///
-/// Transfers, plain work and jumps are most of what a run executes: they are inlined here and keep hold of the task's
-/// position, all other operations are calls.
+/// Transfers, plain work and jumps are most of what a run executes: they are inlined here, all other operations are calls.
 #[inline(always)]
 fn advance<S: Sink>(x: &mut Running<S>) {
     loop {
-        let position = &mut x.programs.positions[x.task.index()];
-        let segment = &mut x.machine.cpus[x.cpu.index()].segment;
-        let op = x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit);
-        let over = match (position.step, op) {
-            (Step::Fetch, Op::Read { object, bytes }) => {
-                let dice = &mut x.kernel.tasks[x.task.index()].dice;
-                let channel = &x.programs.objects[*object as usize];
-                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, false);
-                position.work(segment, Mode::Kernel, amount)
-            }
-            (Step::Fetch, Op::Write { object, bytes }) => {
-                let dice = &mut x.kernel.tasks[x.task.index()].dice;
-                let channel = &x.programs.objects[*object as usize];
-                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, true);
-                position.work(segment, Mode::Kernel, amount)
-            }
-            (Step::Fetch, Op::Run(Amount::Fixed(amount))) => position.work(segment, Mode::User, *amount),
-            (Step::Fetch, Op::DecJump { reg, to }) => {
-                let value = position.register(*reg);
-                *value = value.wrapping_sub(1);
-                if *value == 0 {
-                    position.advance()
-                } else if position.idle_steps < IDLE_STEPS {
-                    position.jump(*to)
-                } else {
-                    return fail_livelock(x);
-                }
-            }
-            (Step::Fetch, op) => {
-                position.resumed = false;
-                let op = *op;
-                let next = begin(x, op);
-                let position = &mut x.programs.positions[x.task.index()];
-                if position.idle_steps >= IDLE_STEPS {
-                    return fail_livelock(x);
-                }
-                position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
-            }
-            (Step::Effect, Op::Run(_)) => {
-                segment.mode = Mode::User;
-                position.advance()
-            }
-            (Step::Effect, Op::Read { object, .. }) => transfer(x, *object, false),
-            (Step::Effect, Op::Write { object, .. }) => transfer(x, *object, true),
-            (Step::Effect, op) => other_effect(x, *op),
-        };
-        if over {
+        let step = x.programs.positions[x.task.index()].step;
+        if step == Step::Effect && take_effect(x) || fetch(x) {
             return;
         }
     }
+}
+
+/// The operation at hand takes effect. True: the interpreter stops.
+#[inline(always)]
+fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
+    let position = &mut x.programs.positions[x.task.index()];
+    match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
+        Op::Run(_) => {
+            x.machine.cpus[x.cpu.index()].segment.mode = Mode::User;
+            position.advance()
+        }
+        Op::Read { object, .. } => transfer(x, *object, false),
+        Op::Write { object, .. } => transfer(x, *object, true),
+        op => {
+            let op = *op;
+            other_effect(&mut x.reborrow(), op)
+        }
+    }
+}
+
+/// Begins operations, up to the first that takes time: true, or the interpreter stops for another reason. False: an
+/// operation takes effect at once.
+#[inline(always)]
+fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
+    let position = &mut x.programs.positions[x.task.index()];
+    let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+    loop {
+        match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
+            Op::Read { object, bytes } => {
+                let dice = &mut x.kernel.tasks[x.task.index()].dice;
+                let channel = &x.programs.objects[*object as usize];
+                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, false);
+                return position.work(segment, Mode::Kernel, amount);
+            }
+            Op::Write { object, bytes } => {
+                let dice = &mut x.kernel.tasks[x.task.index()].dice;
+                let channel = &x.programs.objects[*object as usize];
+                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, true);
+                return position.work(segment, Mode::Kernel, amount);
+            }
+            Op::Run(Amount::Fixed(amount)) => return position.work(segment, Mode::User, *amount),
+            Op::DecJump { reg, to } => {
+                let value = position.register(*reg);
+                *value = value.wrapping_sub(1);
+                if *value == 0 {
+                    position.advance();
+                } else if position.idle_steps < IDLE_STEPS {
+                    position.jump(*to);
+                } else {
+                    fail_livelock(&mut x.reborrow());
+                    return true;
+                }
+            }
+            op => {
+                let op = *op;
+                return begin_other(&mut x.reborrow(), op);
+            }
+        }
+    }
+}
+
+#[inline(never)]
+fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    x.position().resumed = false;
+    let next = begin(x, op);
+    let position = &mut x.programs.positions[x.task.index()];
+    if position.idle_steps >= IDLE_STEPS {
+        fail_livelock(x);
+        return true;
+    }
+    position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
 }
 
 #[inline(never)]

@@ -59,13 +59,13 @@ pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
         }
     }
     if outcome.wake_readers != Wake::None {
-        wake_channel(x, object, outcome.wake_readers, false);
+        wake_channel(&mut x.reborrow(), object, outcome.wake_readers, false);
     }
     if outcome.wake_writers != Wake::None {
-        wake_channel(x, object, outcome.wake_writers, true);
+        wake_channel(&mut x.reborrow(), object, outcome.wake_writers, true);
     }
     if outcome.left > 0 {
-        block(x, Wait::Object(object), Step::Effect);
+        block(&mut x.reborrow(), Wait::Object(object), Step::Effect);
         return true;
     }
     leave_call(x, true)

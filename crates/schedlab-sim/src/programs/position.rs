@@ -56,7 +56,7 @@ pub struct Position {
     /// Identity of its streams, from which its children's are derived.
     pub key: u64,
     pub forked: u32,
-    /// Steps taken since time last moved for it.
+    /// Jumps since time last passed for it.
     pub idle_steps: u32,
     /// The per-CPU lock it holds: the object and the CPU.
     pub cpu_lock: Option<(u32, usize)>,

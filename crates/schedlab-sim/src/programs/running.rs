@@ -22,7 +22,21 @@ pub struct Running<'c, 'r, S: Sink> {
     pub task: TaskId,
 }
 
-impl<S: Sink> Running<'_, '_, S> {
+impl<'r, S: Sink> Running<'_, 'r, S> {
+    /// The same again, for a call that is not inlined: what such a call gets a reference to has to live in memory, and the
+    /// interpreter's own copy is to stay in registers.
+    #[inline(always)]
+    pub fn reborrow(&mut self) -> Running<'_, 'r, S> {
+        Running {
+            run: &mut *self.run,
+            machine: &mut *self.machine,
+            kernel: &mut *self.kernel,
+            programs: &mut *self.programs,
+            cpu: self.cpu,
+            task: self.task,
+        }
+    }
+
     /// The task as the kernel knows it.
     #[inline]
     pub fn task(&mut self) -> &mut Task {

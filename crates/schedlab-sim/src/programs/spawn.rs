@@ -30,7 +30,7 @@ pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Progr
             }
         }
     }
-    // Taken from the end.
+    // The next one is the last.
     programs.starts.sort_unstable_by_key(|start| Reverse(*start));
     run.unfinished += programs.unfinished.iter().filter(|unfinished| **unfinished).count() as u32;
     arm_start(run, kernel, programs);

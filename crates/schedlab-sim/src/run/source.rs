@@ -30,24 +30,27 @@ pub enum Source {
     Classes = 9,
 }
 
-/// Sources by number.
-const SOURCES: [Source; 10] = [
-    Source::Segment,
-    Source::Tick,
-    Source::Resched,
-    Source::Call,
-    Source::IdleExit,
-    Source::HrTimer,
-    Source::HrTick,
-    Source::Start,
-    Source::Bandwidth,
-    Source::Classes,
-];
-
 /// Bits of the number of a source.
 const SOURCE_BITS: u32 = 4;
 
 impl Source {
+    /// The source with this number.
+    #[inline]
+    fn from_number(number: u32) -> Source {
+        match number {
+            0 => Source::Segment,
+            1 => Source::Tick,
+            2 => Source::Resched,
+            3 => Source::Call,
+            4 => Source::IdleExit,
+            5 => Source::HrTimer,
+            6 => Source::HrTick,
+            7 => Source::Start,
+            8 => Source::Bandwidth,
+            _ => Source::Classes,
+        }
+    }
+
     /// When its events are handled within an instant.
     #[inline]
     pub fn phase(self) -> Phase {
@@ -69,7 +72,7 @@ impl Source {
 
     /// Every source that needs the CPU, in the order of their numbers.
     pub fn on_cpus() -> impl Iterator<Item = Source> {
-        SOURCES.into_iter().filter(|source| source.needs_cpu())
+        (0..=Source::Classes as u32).map(Source::from_number).filter(|source| source.needs_cpu())
     }
 }
 
@@ -98,8 +101,8 @@ impl Sources {
     #[inline]
     pub fn unpack(self, source: u32) -> (KernelId, Source, CpuId) {
         let (cpu, upper) = (source & ((1 << self.cpu_bits) - 1), source >> self.cpu_bits);
-        let source = SOURCES.get((upper & ((1 << SOURCE_BITS) - 1)) as usize).copied();
-        (KernelId((upper >> SOURCE_BITS) as u16), source.unwrap_or(Source::Classes), CpuId(cpu))
+        let source = Source::from_number(upper & ((1 << SOURCE_BITS) - 1));
+        (KernelId((upper >> SOURCE_BITS) as u16), source, CpuId(cpu))
     }
 }
 
@@ -114,7 +117,7 @@ mod tests {
             let sources = Sources::new(nr_cpus);
             let mut seen = BTreeSet::new();
             for kernel in (0..3).map(KernelId) {
-                for source in SOURCES {
+                for source in (0..=Source::Classes as u32).map(Source::from_number) {
                     for cpu in (0..nr_cpus as u32).map(CpuId) {
                         let number = sources.pack(kernel, source, cpu);
                         assert_eq!(sources.unpack(number), (kernel, source, cpu));

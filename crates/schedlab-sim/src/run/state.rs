@@ -1,11 +1,10 @@
-//! What all parts of a run share: the clock, the event queue, the sink, the checkers, and what stops the run.
+//! What all parts of a run share: the clock, the event queue, the sink, and what stops the run.
 
 use schedlab_model::{CpuId, KernelId, Nanos};
 use schedlab_trace::{Event, Kind, Sink};
 
 use super::queue::EventQueue;
 use super::source::{Source, Sources};
-use crate::check::Checks;
 use crate::error::SimError;
 
 /// Events between two looks at the cancel flag and at the whole state: few at first, so that a short run is looked at
@@ -19,8 +18,6 @@ pub struct Run<'a, S: Sink> {
     events: EventQueue,
     sources: Sources,
     sink: &'a mut S,
-    /// By kernel.
-    checks: Vec<Checks>,
     /// CPUs that reschedule at the end of this instant.
     pub marked: Vec<(KernelId, CpuId)>,
     /// Events handled.
@@ -38,16 +35,15 @@ pub struct Run<'a, S: Sink> {
 }
 
 impl<'a, S: Sink> Run<'a, S> {
-    /// A run at time 0 of kernels with so many CPUs each.
-    pub fn new(nr_cpus: &[usize], horizon: Nanos, sink: &'a mut S) -> Self {
-        let sources = Sources::new(nr_cpus.iter().copied().max().unwrap_or(1));
+    /// A run at time 0 of so many kernels with at most so many CPUs.
+    pub fn new(kernels: usize, nr_cpus: usize, horizon: Nanos, sink: &'a mut S) -> Self {
+        let sources = Sources::new(nr_cpus);
         Run {
             now: 0,
-            events: EventQueue::new(sources.count(nr_cpus.len())),
+            events: EventQueue::new(sources.count(kernels)),
             sources,
             sink,
-            checks: nr_cpus.iter().map(|cpus| Checks::new(*cpus)).collect(),
-            marked: Vec::with_capacity(nr_cpus.iter().sum()),
+            marked: Vec::with_capacity(kernels * nr_cpus),
             handled: 0,
             next_look: LOOK_MIN,
             horizon,
@@ -111,12 +107,6 @@ impl<'a, S: Sink> Run<'a, S> {
             && end < self.horizon
             && self.handled < self.next_look
             && self.marked.is_empty()
-    }
-
-    /// The kernel's checkers.
-    #[inline]
-    pub fn checks(&mut self, kernel: KernelId) -> &mut Checks {
-        &mut self.checks[usize::from(kernel.0)]
     }
 
     /// Ends the run; the first failure is the one that is reported.

@@ -4,40 +4,35 @@ use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::Sink;
 
 use super::state::World;
-use crate::check::{Checks, Finding};
+use super::system::{System, Systems};
+use crate::check::Finding;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::machine::{Activity, Machine, Mode};
 use crate::run::{Run, Source, LOOK_MAX, LOOK_MIN};
 
-impl<S: Sink> World<'_, S> {
+impl<S: Sink, K: Systems> World<'_, S, K> {
     /// The checkers' regular look at the whole state.
     pub(super) fn look_over(&mut self) -> Result<(), SimError> {
         self.run.pending_max = self.run.pending_max.max(self.run.pending());
-        for (machine, kernel) in self.machines.iter_mut().zip(&self.kernels) {
-            look_at(&mut self.run, machine, kernel);
+        for System { machine, kernel, .. } in self.systems.all_mut() {
+            look_at(&self.run, machine, kernel);
         }
-        self.fail_on_finding()
+        self.fail_check()
     }
 
     /// A look costs in proportion to CPUs and tasks: the more there are, the rarer it is.
     pub(super) fn look_interval(&self) -> u64 {
-        let size: usize = self.kernels.iter().map(|kernel| kernel.tasks.len() + kernel.cpus.len()).sum();
+        let size: usize =
+            self.systems.all().iter().map(|System { kernel, .. }| kernel.tasks.len() + kernel.cpus.len()).sum();
         (self.run.handled / 16).clamp(LOOK_MIN, LOOK_MAX).max(8 * size as u64)
     }
 
-    #[inline(always)]
-    pub(super) fn fail_on_finding(&mut self) -> Result<(), SimError> {
-        if self.kernels.iter().any(|kernel| self.run.checks(kernel.id).found()) {
-            return self.fail_check();
-        }
-        Ok(())
-    }
-
+    /// Stops the run if a checker has found something.
     #[cold]
     #[inline(never)]
-    fn fail_check(&mut self) -> Result<(), SimError> {
-        match self.kernels.iter().find_map(|kernel| self.run.checks(kernel.id).take()) {
+    pub(super) fn fail_check(&mut self) -> Result<(), SimError> {
+        match self.systems.all_mut().iter_mut().find_map(|system| system.kernel.checks.take()) {
             None => Ok(()),
             Some((check, message)) => {
                 let (at, event, seed) = (self.run.now, self.run.handled, self.seed);
@@ -47,23 +42,21 @@ impl<S: Sink> World<'_, S> {
     }
 }
 
-fn look_at<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel) {
+fn look_at<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
     let now = run.now;
     for cpu in (0..kernel.cpus.len() as u32).map(CpuId) {
         let c = &mut machine.cpus[cpu.index()];
         c.progress(now);
         let occupied = kernel.cpus[cpu.index()].curr.is_some();
-        let stranded = stranded(run, machine, kernel, cpu);
-        let checks = run.checks(kernel.id);
-        let found = checks.accounts.look(cpu, occupied, machine.cpus[cpu.index()].time, now);
-        checks.keep(found);
-        let found = checks.fair.look(&kernel.sched, cpu, now);
-        checks.keep(found);
-        checks.keep(stranded);
+        let found = kernel.checks.accounts.look(cpu, occupied, c.time, now);
+        kernel.checks.keep(found);
+        let found = kernel.checks.fair.look(&kernel.sched, cpu, now);
+        kernel.checks.keep(found);
+        let found = stranded(run, machine, kernel, cpu);
+        kernel.checks.keep(found);
     }
-    let checks = run.checks(kernel.id);
-    let lost = lost_wakeup(checks, kernel);
-    checks.keep(lost);
+    let lost = lost_wakeup(kernel);
+    kernel.checks.keep(lost);
 }
 
 /// A CPU that stands still with work to do: idle with tasks queued and no interrupt due, or busy with a segment
@@ -92,7 +85,7 @@ fn stranded<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuI
 }
 
 /// A task that was woken must be on a runqueue or on a wakelist until it runs.
-fn lost_wakeup(checks: &Checks, kernel: &Kernel) -> Option<Finding> {
+fn lost_wakeup(kernel: &Kernel) -> Option<Finding> {
     let cpus = || (0..kernel.cpus.len() as u32).map(CpuId);
     let listed =
         |task: &TaskId| cpus().any(|cpu| kernel.sched.wakelist(cpu).iter().any(|(waiting, _)| waiting == task));
@@ -102,6 +95,6 @@ fn lost_wakeup(checks: &Checks, kernel: &Kernel) -> Option<Finding> {
         let throttled = kernel.sched.fair.entity(*task).throttled;
         kernel.sched.on_rq(*task) || throttled || kernel.cpus[cpu.index()].curr == Some(*task) || listed(task)
     };
-    let lost = checks.lives.runnable().find(|task| !queued(task))?;
+    let lost = kernel.checks.lives.runnable().find(|task| !queued(task))?;
     Some(("wakeup_ends_in_a_run", format!("{lost:?} was woken and is on no queue")))
 }

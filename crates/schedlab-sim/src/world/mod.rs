@@ -3,6 +3,8 @@
 mod look;
 mod outcome;
 mod state;
+mod system;
 
 pub use outcome::{Ended, Outcome};
-pub use state::{kernel_seed, run, World};
+pub use state::{run, World};
+pub use system::{kernel_seed, System, Systems};

@@ -1,4 +1,4 @@
-//! What the engine's tests share: a machine whose costs are all one number, and small workloads.
+//! What the tests share: a machine whose costs are all one number, and small workloads.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod swarm;
@@ -70,7 +70,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
     }
 }
 
-/// The same with the parts of calls and switches that other machines have in one: each takes `cost`, too.
+/// The same with separate parts of calls and switches, which other machines count in one: each takes `cost`, too.
 #[allow(dead_code)]
 pub fn in_parts(mut machine: Machine, cost: Nanos) -> Machine {
     let costs = &mut machine.costs;

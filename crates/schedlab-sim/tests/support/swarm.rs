@@ -12,7 +12,7 @@ use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind,
 
 use super::{in_parts, kernel, machine};
 
-/// Steps that can never block for ever: each is a loop body of its own.
+/// Steps of which none blocks for ever on its own.
 fn step() -> impl Strategy<Value = Vec<Op>> {
     let amount = || prop_oneof![(1u64..3_000_000).prop_map(Amount::Fixed), Just(Amount::Drawn(0))];
     prop_oneof![
@@ -43,7 +43,7 @@ fn program() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-/// A chain of two groups and one beside it, some with quotas, or no groups at all.
+/// Two nested groups and a third one, some with quotas, or no groups at all.
 fn groups() -> impl Strategy<Value = Vec<Cgroup>> {
     let quota = || prop::option::weighted(0.3, (1u64..30, 5u64..30, 0u64..20));
     let group = || (1u64..10_000, quota(), prop::bool::weighted(0.1));

@@ -1,0 +1,119 @@
+//! A kernel, its machine, and its tasks' programs: what lives in a world.
+
+use schedlab_model::{stream, CpuId, KernelId};
+use schedlab_spec::RunSpec;
+use schedlab_trace::Sink;
+
+use super::outcome::{Ended, Outcome};
+use crate::kernel::{self, Kernel};
+use crate::machine::Machine;
+use crate::programs::{self, Programs};
+use crate::run::{Run, Source};
+
+/// A kernel on its machine, with the programs of its tasks.
+#[derive(Debug)]
+pub struct System {
+    pub(crate) machine: Machine,
+    pub(crate) kernel: Kernel,
+    pub(crate) programs: Programs,
+}
+
+/// The systems of a world. A world of one is a type of its own, so that its kernel is found without indexing.
+pub trait Systems {
+    /// The system of a kernel.
+    fn get_mut(&mut self, kernel: KernelId) -> &mut System;
+
+    /// All of them, in the order of their kernels.
+    fn all(&self) -> &[System];
+
+    /// All of them, in the order of their kernels.
+    fn all_mut(&mut self) -> &mut [System];
+}
+
+impl Systems for System {
+    #[inline(always)]
+    fn get_mut(&mut self, _kernel: KernelId) -> &mut System {
+        self
+    }
+
+    fn all(&self) -> &[System] {
+        std::slice::from_ref(self)
+    }
+
+    fn all_mut(&mut self) -> &mut [System] {
+        std::slice::from_mut(self)
+    }
+}
+
+impl Systems for Vec<System> {
+    #[inline]
+    fn get_mut(&mut self, kernel: KernelId) -> &mut System {
+        &mut self[kernel.index()]
+    }
+
+    fn all(&self) -> &[System] {
+        self
+    }
+
+    fn all_mut(&mut self) -> &mut [System] {
+        self
+    }
+}
+
+/// The seed of a kernel of a run: the run's own for kernel 0, one derived from it for any other, so that no two kernels
+/// draw from the same streams. A kernel draws what it would draw alone in a run with that seed.
+#[must_use]
+pub fn kernel_seed(seed: u64, kernel: KernelId) -> u64 {
+    match kernel {
+        KernelId::FIRST => seed,
+        KernelId(number) => stream(seed, &format!("kernel/{number}")).next_u64(),
+    }
+}
+
+impl System {
+    /// A kernel at time 0 with the starts of its tasks planned.
+    pub(super) fn new<S: Sink>(run: &mut Run<S>, spec: &RunSpec, id: KernelId) -> Self {
+        let seed = kernel_seed(spec.seed, id);
+        let machine = Machine::new(spec, seed);
+        let (mut kernel, mut programs) = (Kernel::new(id, spec, seed), Programs::new(spec, seed));
+        kernel::arm_bandwidth(run, &kernel);
+        programs::boot(run, &mut kernel, &mut programs);
+        System { machine, kernel, programs }
+    }
+
+    /// Handles an event of the kernel.
+    #[inline(always)]
+    pub(super) fn handle<S: Sink>(&mut self, run: &mut Run<S>, source: Source, cpu: CpuId) {
+        let System { machine, kernel, programs } = self;
+        if machine.stopped > 0 && machine.cpus[cpu.index()].rate == 0 && source.needs_cpu() {
+            return kernel::hold_interrupt(kernel, source, cpu);
+        }
+        match source {
+            Source::Segment => programs::on_segment(run, machine, kernel, programs, cpu),
+            Source::Tick => kernel::on_tick(run, machine, kernel, cpu),
+            Source::Resched => kernel::on_resched_ipi(run, machine, kernel, cpu),
+            Source::Call => kernel::on_call_ipi(run, machine, kernel, cpu),
+            Source::IdleExit => kernel::on_idle_exit(run, machine, kernel, cpu),
+            Source::HrTimer => kernel::on_hrtimer(run, machine, kernel, cpu),
+            Source::HrTick => kernel::on_hrtick(run, machine, kernel, cpu),
+            Source::Bandwidth => kernel::on_bandwidth(run, machine, kernel),
+            Source::Classes => kernel::on_class_timer(run, machine, kernel),
+            Source::Start => programs::on_start(run, machine, kernel, programs),
+        }
+    }
+
+    pub(super) fn outcome<S: Sink>(&self, run: &Run<S>, ended: Ended) -> Outcome {
+        let System { machine, kernel, .. } = self;
+        Outcome {
+            ended,
+            now: run.now,
+            handled: run.handled,
+            switches: kernel.switches,
+            pending_max: run.pending_max,
+            tasks_max: kernel.tasks.len(),
+            cpus: machine.cpus.iter().map(|cpu| cpu.time).collect(),
+            checks: kernel.checks.counts(),
+            bandwidth: kernel.cgroups.bandwidth(&kernel.sched.fair),
+        }
+    }
+}
