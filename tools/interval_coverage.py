@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-from schedlab.statistics import SMALLEST_N, walsh_interval
+from schedlab.statistics import SMALLEST_N, Plan, p_value, spread, tail_difference, walsh_interval
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]
@@ -111,7 +111,63 @@ def real_table(trials: int, sizes: Sequence[int] = (6, 10, 20, 30)) -> list[str]
     return lines
 
 
+def auto_misses(draw: Draw, budget: int, trials: int) -> float:
+    """The share of trials in which any look of `--seeds auto` finds a difference."""
+    rng, plan = np.random.default_rng([21, budget]), Plan.up_to(budget)
+    found = 0
+    for _ in range(trials):
+        d = draw(rng, budget).tolist()
+        found += any(p_value(d[:n]) <= plan.level(n, 0.05) for n in plan.looks)
+    return found / trials
+
+
+def spread_misses(draw: Draw, n: int, trials: int) -> float:
+    """The share of trials whose interval of the ratio of two equal spreads leaves out 0."""
+    rng = np.random.default_rng([22, n])
+    found = 0
+    for _ in range(trials):
+        change = spread(np.exp(0.01 * draw(rng, n)).tolist(), np.exp(0.01 * draw(rng, n)).tolist()).change
+        found += change is not None and change.excludes_zero()
+    return found / trials
+
+
+def tail_misses(between: float, n: int, trials: int) -> float:
+    """The share of trials whose interval of the difference of two equal p99 leaves out 0; 400 samples a unit."""
+    rng = np.random.default_rng([23, n, round(100 * between)])
+    found = 0
+    for _ in range(trials):
+        shared = rng.normal(0, between, (n, 1))
+        units = []
+        sides = [np.round(100 * np.exp(shared + rng.normal(0, 0.5, (n, 400)))) for _ in range(2)]
+        for pair in zip(*sides, strict=True):
+            counted = (np.unique(side, return_counts=True) for side in pair)
+            units.append(tuple(list(zip(v.tolist(), c.tolist(), strict=True)) for v, c in counted))
+        tail = tail_difference(units, 99)  # type: ignore[arg-type]
+        found += tail is not None and tail.difference is not None and tail.difference.excludes_zero()
+    return found / trials
+
+
+def further_table(trials: int, sizes: Sequence[int] = (6, 10, 20, 30)) -> list[str]:
+    """The same for looks, spreads and tails."""
+    lines = ["| what | samples | " + " | ".join(f"n = {n}" for n in sizes) + " |"]
+    lines.append("|---|---|" + "---|" * len(sizes))
+
+    def row(what: str, samples: str, miss: Callable[[int], float]) -> str:
+        return f"| {what} | {samples} | " + " | ".join(f"{100 * miss(n):.1f}" for n in sizes) + " |"
+
+    for name in ("normal", "heavy tails", "skewed"):
+        draw = DRAWS[name]
+        lines.append(row("spread", name, lambda n, draw=draw: spread_misses(draw, n, trials)))  # type: ignore[misc]
+    for between in (0.0, 0.3):
+        lines.append(row("p99", f"between units {between:g}", lambda n, b=between: tail_misses(b, n, trials)))  # type: ignore[misc]
+    budgets = ["", "| `--seeds auto` | differences | budget of 40 | budget of 100 |", "|---|---|---|---|"]
+    for name in ("normal", "heavy tails", "two modes"):
+        rates = " | ".join(f"{100 * auto_misses(DRAWS[name], budget, trials):.1f}" for budget in (40, 100))
+        budgets.append(f"| any look | {name} | {rates} |")
+    return [*lines, *budgets]
+
+
 if __name__ == "__main__":
     assert SMALLEST_N == 6
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    print("\n".join([*table(trials), "", *real_table(trials)]))
+    print("\n".join([*table(trials), "", *real_table(trials), "", *further_table(max(100, trials // 10))]))

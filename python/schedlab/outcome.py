@@ -35,7 +35,7 @@ RUN = s.table(
     },
     {
         "handled": s.whole,
-        "switches": s.maybe(s.whole),
+        "switches": s.maybe(s.number),
         "sim_s": s.number,
         "run_s": s.number,
         "series": s.mapping(SERIES),

@@ -31,7 +31,8 @@ def test_load_run_and_compare(engine: Engine, scenario: Write) -> None:
         "arm": "simulated", "metric": "probe.latency.p50", "unit": "us", "better": "lower", "a": "cfs", "b": "eevdf",
         "median_a": c.table()[0]["median_a"], "median_b": c.table()[0]["median_b"], "delta_pct": 0.0, "low_pct": 0.0,
         "high_pct": 0.0, "n": 7, "margin_pct": 5.0, "verdict": "equivalent", "reason": "",
-        "p": 1.0, "p_holm": 1.0, "p_equivalent": 1 / 128, "model_error_pct": None, "validated": False,
+        "p": 1.0, "p_holm": 1.0, "p_equivalent": 1 / 128, "validated": False,
+        "model_error_pct": c.table()[0]["model_error_pct"],
     }  # fmt: skip
     assert len(c.samples_table()) == 4 * 2 * 7
 

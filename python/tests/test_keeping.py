@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import fake_engine
 from schedlab import store
+from schedlab.outcome import checked_record
 
 Call = Callable[..., tuple[int, str, str]]
 Write = Callable[..., str]
@@ -238,3 +240,9 @@ def test_two_single_variants_are_compared_whatever_their_names(scenario: Write, 
     assert code == 0
     assert "a:x" in out
     assert "b:y" in out
+
+
+def test_the_counts_of_a_real_run_are_read_back() -> None:
+    # The agent writes counts as 5825.0.
+    record = {**fake_engine.record("cfs", 1, "6.1", {}), "status": "ok", "switches": 5825.0}
+    assert checked_record(record).switches == 5825

@@ -294,3 +294,21 @@ def test_what_validate_refuses(words: tuple[str, ...], reason: str, schedlab: Sc
     code, _, err = schedlab(*words)
     assert code == 2
     assert reason.lower() in err.lower()
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_of_the_documentation_is_the_stored_validation() -> None:
+    (stored,) = files.shipped()
+    found = files.read(stored)
+    assert files.dump(found) == stored.read_text(encoding="utf-8")
+    shown = page(found, f"`{stored.relative_to(ROOT)}`")
+    assert shown == (ROOT / "docs/validation.md").read_text(encoding="utf-8")
+
+
+def test_the_headline_comparison_is_not_validated() -> None:
+    # 8 CPUs and estimated costs; the shipped validations have 1 CPU and measured costs.
+    known = validity.validated(scenario(8, False), metric("probe.latency.p99", "p99", "us"), validity.model_errors())
+    assert known.error is not None
+    assert (known.error.cpus, known.missing) == (1, ("8 CPUs", "the costs of box"))

@@ -9,6 +9,7 @@ from schedlab.judge import ALPHA
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
 from schedlab.robust import RANGE
+from schedlab.validity.errors import FEWEST
 from schedlab.verdicts import DETERMINISTIC
 
 if TYPE_CHECKING:
@@ -91,8 +92,14 @@ def _model(model: Validated) -> str:
     error = model.error
     if error is None:
         return f"model error: {model.family} was never validated against a real kernel"
-    sizes = f"{size(error.error_pct)} covers nine in ten changes, {size(error.median_pct)} half of them"
-    return f"model error of {model.family}: {sizes} ({error.changes} compared)"
+    most = (
+        f"nine in ten of {error.changes} changes"
+        if error.changes >= FEWEST
+        else f"the worst of {error.changes} changes"
+    )
+    return (
+        f"model error of {model.family}: {size(error.error_pct)} covers {most}, {size(error.median_pct)} half of them"
+    )
 
 
 def _within(m: MetricComparison, j: Judgement) -> bool:

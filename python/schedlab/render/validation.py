@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from schedlab import documents
-from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.render.grid import NOTHING, columns, percent, size, value
 from schedlab.validity.effects import Effect
 from schedlab.validity.errors import of_validation
 from schedlab.validity.rows import GOALS, Row
@@ -105,7 +105,7 @@ def _sentences(effects: Sequence[Effect]) -> list[str]:
 def _errors(found: Validation) -> list[list[str]]:
     table = [["family", "CPUs", "changes", "half within", "nine in ten within", "worst"]]
     for e in sorted(of_validation(found), key=lambda e: -e.error_pct):
-        sizes = (f"{x:.3g}%" for x in (e.median_pct, e.error_pct, e.worst_pct))
+        sizes = (size(x) for x in (e.median_pct, e.error_pct, e.worst_pct))
         table.append([e.family, str(e.cpus), str(e.changes), *sizes])
     return table
 

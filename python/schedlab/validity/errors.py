@@ -18,6 +18,8 @@ from schedlab.validity.validation import Trial, Validation, machine_of
 
 MOST = 0.9
 """The model error is one that this share of validated changes stays within."""
+FEWEST = 9
+"""With fewer changes no such quantile exists, and the worst is taken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def _tasks(run: Run) -> list[dict[str, Any]]:
     for task in sorted(run.tasks, key=lambda t: t.pid):
         by_name.setdefault(task.name, []).append(task)
     found = []
-    for name, tasks in by_name.items():
+    for name, tasks in sorted(by_name.items()):
         if sum(t.tasks for t in tasks) <= MOST_TOLD_APART:
             found += [{"name": name, "pid": t.pid, "cpu_ns": t.cpu_ns, "switches": t.switches} for t in tasks]
         else:
