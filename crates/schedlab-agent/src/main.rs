@@ -115,7 +115,7 @@ fn run(options: &Run) -> Result<()> {
         "machine": options.machine, "duration": options.duration, "noise": options.noise,
     });
     let scenario = Scenario::load(&options.scenario, Some(&overrides.to_string()))?;
-    let spec = scenario.run_spec(&options.variant, options.seed)?;
+    let spec = scenario.real_spec(&options.variant, options.seed)?;
     let settings = Settings {
         trace: options.trace.clone(),
         tracing: !options.no_tracing,

@@ -111,16 +111,22 @@ impl Scenario {
     }
 
     /// Everything that a simulated run of a variant with a seed depends on.
+    ///
+    /// # Errors
+    /// No such variant, or a setting of it that the simulator does not model.
     pub fn run_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
-        let found = self.variants.iter().find(|known| known.name == variant).ok_or_else(|| {
-            let names = self.variants.iter().map(|known| known.name.as_str());
-            let error =
-                ScenarioError::new(self.file.clone(), "variant", format!("no variant is called {}", quote(variant)));
-            error.hint(suggest(variant, names))
-        })?;
-        if let Some(error) = &found.not_simulated {
-            return Err(error.clone());
+        match &self.variant(variant)?.not_simulated {
+            Some(error) => Err(error.clone()),
+            None => self.real_spec(variant, seed),
         }
+    }
+
+    /// The same for a run on a real kernel, which takes every setting of the variant.
+    ///
+    /// # Errors
+    /// No such variant.
+    pub fn real_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
+        let found = self.variant(variant)?;
         Ok(RunSpec {
             machine: Arc::clone(&self.machine),
             kernel: found.kernel.clone(),
@@ -131,6 +137,15 @@ impl Scenario {
             warmup: self.warmup,
             seed,
             noise: self.noise,
+        })
+    }
+
+    fn variant(&self, variant: &str) -> Result<&Variant> {
+        self.variants.iter().find(|known| known.name == variant).ok_or_else(|| {
+            let names = self.variants.iter().map(|known| known.name.as_str());
+            let error =
+                ScenarioError::new(self.file.clone(), "variant", format!("no variant is called {}", quote(variant)));
+            error.hint(suggest(variant, names))
         })
     }
 }

@@ -90,6 +90,7 @@ fn runtime_and_period_of_real_time_tasks_are_set_in_the_order_that_the_kernel_ac
         // From 6.12 on only real kernels take them.
         let refused = scenario.run_spec("tuned", 1).err();
         assert_eq!(refused.is_some(), (period, runtime) != (1_000_000, 950_000), "{refused:?}");
+        assert_eq!(scenario.real_spec("tuned", 1).unwrap().kernel.knobs, tuned.kernel.knobs);
     }
     let refused = with("rt_runtime_us = 1000001").unwrap_err();
     assert!(refused.to_string().contains("rt_runtime_us"), "{refused}");
