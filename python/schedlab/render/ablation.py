@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from schedlab.ablation import Ablation, Part
@@ -11,7 +12,7 @@ from schedlab.render.grid import NOTHING, columns, percent, value
 from schedlab.statistics import SMALLEST_N, Interval
 
 SCHEMA = "schedlab.ablate/1"
-_LONGEST = 34
+_WIDTH = 110
 
 
 def document(x: Ablation) -> dict[str, Any]:
@@ -69,14 +70,12 @@ def text(x: Ablation) -> str:
         fewer = len(x.seeds) < SMALLEST_N
         why = f"{SMALLEST_N} seeds are the least" if fewer else "the effect itself is not certain"
         head.append(f"no shares: {why}" if all(p.effect for p in x.parts) else "no shares: a run failed")
-    rows = [["mechanism", x.a, x.b, f"{x.a} with it", f"{x.b} without", "mean of both", "share"]]
+    rows = [["mechanism", f"{x.a} with it", f"{x.b} without", "mean of both", "share"]]
     for p in _ordered([p for p in x.parts if not p.inert]):
         without = p.missing.difference
         rows.append(
             [
                 f"  {p.name}" if p.within else p.name,
-                _cut(p.a),
-                _cut(p.b),
                 percent(p.alone.difference.estimate),
                 # What taking it away does: the other direction of what it does.
                 percent(_reverse(without.estimate) if without.percent else without.estimate),
@@ -84,18 +83,24 @@ def text(x: Ablation) -> str:
                 f"({_ranged(p)})" if p.within else _ranged(p),
             ]
         )
-    rows.append(["together beyond each alone", "", "", "", "", _shown(x, x.interaction), _share(x.interaction_share)])
+    rows.append(["together beyond each alone", "", "", _shown(x, x.interaction), _share(x.interaction_share)])
     if x.unattributed and abs(x.unattributed.estimate) > 1e-9:
-        rows.append(["not attributed", "", "", "", "", _shown(x, x.unattributed), _share(x.unattributed_share)])
-    lines = columns(rows, "<<<>>>>")
+        rows.append(["not attributed", "", "", _shown(x, x.unattributed), _share(x.unattributed_share)])
+    lines = columns(rows, "<>>>>")
     if any(p.within for p in x.parts):
         rest_note = ["in brackets: a part of the bundle above that only one of the two has, flipped there"]
     else:
         rest_note = []
+    rest_note += [_filled(f"{p.name}: {p.a} in {x.a}, {p.b} in {x.b}") for p in x.parts if not p.inert]
     inert = [p.name for p in x.parts if p.inert]
-    tail = [*rest_note, *([f"without any effect here: {', '.join(inert)}"] if inert else [])]
+    tail = [*rest_note, *([_filled(f"without any effect here: {', '.join(inert)}")] if inert else [])]
     tail += [f"failed: {words}" for words in x.failures[:3]]
     return "\n".join([*head, "", *lines, *([""] if tail else []), *tail])
+
+
+def _filled(words: str) -> str:
+    """The words in lines of at most `_WIDTH` columns."""
+    return textwrap.fill(words, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _ordered(parts: list[Part]) -> list[Part]:
@@ -124,7 +129,3 @@ def _shown(x: Ablation, i: Interval | None) -> str:
     if len(x.seeds) < SMALLEST_N:
         return one(i.estimate)
     return f"{one(i.estimate)} [{one(i.low)}, {one(i.high)}]"
-
-
-def _cut(words: str) -> str:
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
