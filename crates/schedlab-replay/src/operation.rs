@@ -194,8 +194,10 @@ pub enum Caller {
 /// Need-resched of a CPU around a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flag {
-    /// It was set before: the kernel does not check again.
+    /// It was set before, lazy or not: no record can show what a check decides.
     pub before: bool,
+    /// TIF_NEED_RESCHED was set before: the kernel does not check at all.
+    pub before_full: bool,
     /// It was set after; `None`: no record shows it.
     pub after: Option<bool>,
     /// The record that shows it comes after another decision for the same CPU: a flag that is set may be due to either.

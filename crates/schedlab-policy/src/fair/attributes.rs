@@ -141,10 +141,30 @@ impl Fair {
         self.need_resched(cpu)
     }
 
+    /// `__setscheduler_params` of a task that another class has: only the fair class reweights, so the load changes, and a lag kept
+    /// from before does not.
+    pub fn set_params_outside(&mut self, task: TaskId, params: SchedParams) {
+        let idle = params.policy == FairPolicy::Idle;
+        let custom = self.config.rules.slice == SliceSource::Custom;
+        let (config, se) = (&self.queues.config, &mut self.queues.arena.entities[EntityId::of(task)]);
+        (se.policy, se.prio) = (params.policy, params.nice);
+        if !idle {
+            se.nice = params.nice;
+        }
+        if custom && !idle {
+            se.set_custom_slice(params.slice.unwrap_or(0), config);
+        }
+        se.load = LoadWeight::of_task(se.nice, se.policy).dividing(config.rules.delta_divides);
+    }
+
     /// `switched_from_fair` (`detach_task_cfs_rq`) of a task that is not queued: its load leaves, a CFS sleeper's vruntime
-    /// becomes relative.
+    /// becomes relative. A SCHED_IDLE task has been reweighted to its nice value by then (`__setscheduler_params`).
     pub fn switched_from(&mut self, task: TaskId, now: Nanos) {
         let id = EntityId::of(task);
+        let (config, se) = (&self.queues.config, &mut self.queues.arena.entities[id]);
+        if se.policy == FairPolicy::Idle {
+            se.rescale(config, LoadWeight::of_task(se.nice, FairPolicy::Normal).dividing(config.rules.delta_divides));
+        }
         self.queues.place_sleeper_relative(id, now);
         self.queues.arena.entities[id].asleep = false;
         self.queues.arena.detach_entity_cfs_rq(&self.config.rules.pelt, id, now);

@@ -3,6 +3,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+use super::attributes::SchedParams;
 use super::fair_sched_class::Fair;
 use super::Hrtick;
 use crate::class::{view_pid, ClassId, SchedClass};
@@ -203,8 +204,8 @@ impl SchedClass for Fair {
         self.with(core).sync(cpu);
     }
 
-    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, next: TaskId, _: bool, now: Nanos) {
-        Fair::set_next_task(self, cpu, next, now);
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, next: TaskId, first: bool, now: Nanos) {
+        Fair::set_next_task(self, cpu, next, first, now);
         self.with(core).sync(cpu);
     }
 
@@ -225,8 +226,11 @@ impl SchedClass for Fair {
         self.changed(core, task, Resched::No);
     }
 
-    fn switching_to(&mut self, _: &mut Core, task: TaskId, attr: &TaskAttr, queued: bool, now: Nanos) {
-        self.set_policy(task, attr.policy, now);
+    fn switching_to(&mut self, _: &mut Core, task: TaskId, attr: &TaskAttr, queued: bool, _: Nanos) {
+        let se = self.entity(task);
+        let slice = se.custom_slice.then_some(se.slice);
+        let params = SchedParams { policy: attr.policy, nice: se.nice, slice };
+        self.set_params_outside(task, params);
         Fair::switched_to(self, task, queued);
     }
 

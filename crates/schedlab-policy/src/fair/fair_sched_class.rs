@@ -218,10 +218,11 @@ impl Fair {
         self.queues.put_prev_task(cpu, now);
     }
 
-    /// `set_next_task_fair`: the task gets the CPU, which must have no current task.
-    pub fn set_next_task(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
+    /// `set_next_task_fair`: the task gets the CPU, which must have no current task; `first`: it was picked. A running task that
+    /// comes from another class was not, and its protection is not renewed.
+    pub fn set_next_task(&mut self, cpu: CpuId, task: TaskId, first: bool, now: Nanos) {
         let id = EntityId::of(task);
-        self.queues.set_next_task_fair(id, true, now);
+        self.queues.set_next_task_fair(id, first, now);
         self.queues.move_to_list_front(cpu, id);
     }
 

@@ -16,7 +16,7 @@ impl Model {
         }
         self.queue_anyway(cpu, pid);
         if let Some(id) = self.task(pid) {
-            self.fair.set_next_task(cpu, id, now);
+            self.fair.set_next_task(cpu, id, true, now);
         }
     }
 

@@ -90,9 +90,11 @@ impl Model {
         if curr == id {
             return self.fair.clear_resched(cpu);
         }
-        let before = flag.before || before == Resched::Full || self.cpus[cpu.index()].preempted;
+        let preempted = self.cpus[cpu.index()].preempted;
+        let full = flag.before_full || before == Resched::Full || preempted;
+        let before = flag.before || before == Resched::Full || preempted;
         let flags = WakeFlags { sync: false, fork: kind == DecisionKind::Fork };
-        let resched = self.fair.wakeup_preempt(cpu, id, flags, before, now) != Resched::No;
+        let resched = self.fair.wakeup_preempt(cpu, id, flags, full, now) != Resched::No;
         if self.fair.entity(curr).on_rq {
             self.judge_preemption(kind, cpu, id, resched, flag);
             if let (false, Some(after)) = (before || flag.shared && flag.after == Some(true), flag.after) {

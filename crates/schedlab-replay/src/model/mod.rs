@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
-use schedlab_policy::fair::{Fair, GroupId};
+use schedlab_policy::fair::{Fair, GroupId, SchedParams};
 use schedlab_policy::{Algorithm, DelayedLag, KernelConfig};
 
 use crate::decision::Decision;
@@ -157,7 +157,9 @@ impl Model {
             Operation::MoveTask { cpu, pid, to, flag } => self.move_task(cpu, pid, to, flag),
             Operation::Yield { cpu } => self.fair.yield_task(cpu, self.clock(cpu)),
             Operation::SetAffinity { pid } => self.set_affinity(pid),
-            Operation::SetScheduler { pid, policy, nice, slice } => self.set_scheduler(pid, (policy, nice, slice)),
+            Operation::SetScheduler { pid, policy, nice, slice } => {
+                self.set_scheduler(pid, SchedParams { policy, nice, slice })
+            }
             Operation::SetPolicy { pid, policy } => self.set_policy(pid, policy),
             Operation::SetNice { pid, nice } => self.set_nice(pid, nice),
             Operation::Reweight { pid, weight } => self.reweight(pid, weight),

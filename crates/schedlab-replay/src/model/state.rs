@@ -58,11 +58,14 @@ impl Model {
     }
 
     fn compare_state(&mut self, id: TaskId, probe: &Probe, charged: bool) {
-        let cpu = self.fair.entity(id).cpu;
+        let left_class = self.tasks.get(&probe.pid).is_some_and(|task| task.left_class);
+        // The model does not follow a task of another class from CPU to CPU.
+        let cpu = if left_class { self.at } else { self.fair.entity(id).cpu };
         let snapshot = match probe.point {
             // It may still be blocking.
             Point::Waking if self.fair.curr(cpu) == Some(id) && self.at != cpu => return,
             Point::Waking if !probe.queued => Snapshot { sums: None, ..self.snapshot(cpu, id) },
+            Point::Woken if left_class => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken | Point::Next | Point::Prev => {
                 if self.fair.group_of(id) == GroupId::ROOT {
                     self.take_zero(cpu, probe);

@@ -37,7 +37,7 @@ impl Model {
             self.guess_used_slice(id);
         }
         if let (Location::Running(cpu), None) = (at, self.fair.curr(cpu)) {
-            self.fair.set_next_task(cpu, id, now);
+            self.fair.set_next_task(cpu, id, true, now);
         }
         // Last: if the task runs, its mark of protection is the kernel's.
         self.take_state(pid, first);
@@ -132,17 +132,21 @@ impl Model {
     }
 
     /// `__sched_setscheduler`.
-    pub(super) fn set_scheduler(&mut self, pid: Pid, (policy, nice, slice): (FairPolicy, i8, Option<Nanos>)) {
-        let Some(id) = self.task(pid) else { return };
+    pub(super) fn set_scheduler(&mut self, pid: Pid, params: SchedParams) {
+        let Some((id, left_class)) = self.tasks.get(&pid).map(|task| (task.id, task.left_class)) else { return };
+        if left_class {
+            return self.fair.set_params_outside(id, params);
+        }
         let cpu = self.fair.entity(id).cpu;
-        self.fair.__sched_setscheduler(id, SchedParams { policy, nice, slice }, self.clock(cpu));
+        self.fair.__sched_setscheduler(id, params, self.clock(cpu));
         self.fair.clear_resched(cpu);
     }
 
     /// `_sched_setscheduler`.
     pub(super) fn set_policy(&mut self, pid: Pid, policy: FairPolicy) {
-        let Some(se) = self.task(pid).map(|id| self.fair.entity(id)) else { return };
-        self.set_scheduler(pid, (policy, se.nice, se.custom_slice.then_some(se.slice)));
+        let Some(se) = self.tasks.get(&pid).map(|task| self.fair.entity(task.id)) else { return };
+        let slice = se.custom_slice.then_some(se.slice);
+        self.set_scheduler(pid, SchedParams { policy, nice: se.nice, slice });
     }
 
     /// `do_set_cpus_allowed`.
@@ -189,6 +193,7 @@ impl Model {
             self.cpus[cpu.index()].clock = now;
             self.fair.put_prev_task(cpu, now);
         }
+        self.fair.switched_from(id, now);
         self.tasks.entry(pid).and_modify(|task| task.left_class = true);
     }
 
@@ -207,7 +212,7 @@ impl Model {
         let now = self.clock(cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
         if runs && self.fair.curr(cpu).is_none() {
-            self.fair.set_next_task(cpu, id, now);
+            self.fair.set_next_task(cpu, id, false, now);
         }
         self.fair.clear_resched(cpu);
     }

@@ -36,7 +36,7 @@ impl Reader {
             Place::Off(_) => Place::Off(to),
             Place::Queued(_) | Place::Running(_) => Place::Queued(to),
         };
-        self.block_before_pull(entry, to, ahead);
+        self.block_before_pull(entry, pid, to, ahead);
         self.push(Operation::Detach { pid, from, to });
         self.cpu(entry.cpu).moving.push(Moving { pid, to, becomes });
     }
@@ -64,8 +64,9 @@ impl Reader {
 
     /// A CPU that pulls a task in task context is in `schedule()`: its current task has been dequeued though its switch is still
     /// to come.
-    fn block_before_pull(&mut self, entry: &Entry, to: CpuId, ahead: &Window<'_>) {
-        if to != entry.cpu || !entry.in_task() || !self.current_is_fair(to) {
+    fn block_before_pull(&mut self, entry: &Entry, pid: Pid, to: CpuId, ahead: &Window<'_>) {
+        let moved_by_call = self.tasks.get(&entry.pid).is_some_and(|task| task.affinity_of == Some(pid));
+        if to != entry.cpu || !entry.in_task() || moved_by_call || !self.current_is_fair(to) {
             return;
         }
         if let Some(state) = self.current(to).and_then(|current| leaves(to, current, true, ahead)) {
@@ -118,13 +119,19 @@ impl Reader {
         self.attach(entry, moving, ahead);
     }
 
-    /// A task that runs has been attached, though the code that moves it has emitted nothing more.
-    pub(super) fn attach_next_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
-        let Kind::Switch { next, .. } = kind else { return };
-        let has_next = |view: &mut Cpu| view.moving.iter().any(|moving| moving.pid == next);
-        if let Some(view) = self.cpus.iter_mut().find_map(|view| has_next(view).then_some(view)) {
+    /// A task that runs or is woken has been attached, though the code that moves it has emitted nothing more. An idle CPU has
+    /// looked for a task to run by then.
+    pub(super) fn attach_named_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
+        let (Kind::Switch { next: pid, .. } | Kind::Waking { pid, .. }) = kind else { return };
+        let has_task = |view: &mut Cpu| view.moving.iter().any(|moving| moving.pid == pid);
+        if let Some(view) = self.cpus.iter_mut().find_map(|view| has_task(view).then_some(view)) {
             let moving = std::mem::take(&mut view.moving);
             self.attach(entry, moving, ahead);
+        }
+        if let (Kind::Waking { .. }, Some(Place::Off(cpu))) = (kind, self.place(pid)) {
+            if cpu != entry.cpu && std::mem::take(&mut self.cpu(cpu).received) {
+                self.push(Operation::NewidleBalance { cpu });
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
 use super::class::{is_outside, outside_next};
-use super::code::{leaves, next_on, picks_again, reschedules, Change};
+use super::code::{forks, leaves, next_on, picks_again, reschedules, AfterYield, Change};
 use super::task::{Place, Task};
 use super::Reader;
 use crate::operation::{Caller, Charge, Flag, Group, Location, Operation, Timer};
@@ -35,7 +35,8 @@ impl Reader {
             return self.runtime_outside(pid, ahead);
         }
         if !fair {
-            return self.announced_return(pid, ahead);
+            self.announced_return(pid, ahead);
+            return;
         }
         self.charge(entry, cpu, Runtime { pid, ran, printed }, ahead);
     }
@@ -79,18 +80,23 @@ impl Reader {
     fn make_change(&mut self, entry: &Entry, pid: Pid, change: Change, ahead: &Window<'_>) {
         let cpu = entry.cpu;
         match change {
-            Change::Announced => self.make_pending_change(entry.pid, true),
+            Change::Announced => self.make_pending_change(entry.pid, true, ahead),
             Change::MoveTask(to) => {
                 let to = if self.kernel.uses_autogroup { to } else { Group::Same };
-                let flag = Flag { before: entry.flag(), ..self.flag_ahead(cpu, ahead) };
+                let flag = Flag {
+                    before: entry.flag(),
+                    before_full: entry.flags.need_resched(),
+                    ..self.flag_ahead(cpu, ahead)
+                };
                 self.cpu(cpu).flag = reschedules(entry, ahead);
                 self.push(Operation::MoveTask { cpu, pid, to, flag });
             }
-            Change::Yield { switches } => {
+            Change::Yield(after) => {
                 self.push(Operation::Yield { cpu });
-                match switches {
-                    true => self.cpu(cpu).yielded = true,
-                    false => self.push(Operation::Repick { cpu, certain: true }),
+                match after {
+                    AfterYield::Switches => self.cpu(cpu).yielded = true,
+                    AfterYield::PicksAgain => self.push(Operation::Repick { cpu, certain: true }),
+                    AfterYield::PicksAgainLater => self.cpu(cpu).picks_again = true,
                 }
             }
             Change::Block(weight, state) => {
@@ -125,7 +131,7 @@ impl Reader {
         if self.tasks.get(&pid).is_some_and(Task::is_fair) {
             self.leave_class(pid);
         }
-        if outside_next(pid, ahead) == Some(false) {
+        if !self.announced_return(pid, ahead) && outside_next(pid, ahead) == Some(false) {
             self.return_to_class(pid, ahead);
         }
     }
@@ -171,7 +177,7 @@ impl Reader {
             return Some(Change::MoveTask(Group::Root));
         }
         if std::mem::take(&mut self.cpu(cpu).yields) || self.yields(entry, pid, ahead) {
-            return Some(Change::Yield { switches: super::code::gives_way(entry, pid, ahead) });
+            return Some(Change::Yield(self.after_yield(entry, pid, ahead)));
         }
         if let Some(state) = leaves(cpu, pid, false, ahead) {
             return Some(Change::Block(self.new_weight(pid, printed, ahead), state));
@@ -179,7 +185,7 @@ impl Reader {
         if self.moves_to_session(entry, ahead) {
             return Some(Change::MoveTask(Group::New));
         }
-        match super::code::forks(entry, pid, ahead) {
+        match forks(entry, pid, ahead) {
             Some(child) => Some(Change::Fork(child)),
             _ if outside_next(pid, ahead) == Some(true) => Some(Change::LeaveClass),
             _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),

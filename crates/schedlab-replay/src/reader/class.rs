@@ -6,22 +6,13 @@ use schedlab_model::Pid;
 use schedlab_policy::FairPolicy;
 use schedlab_trace::Kind;
 
+use super::code::{next_on, picks_again};
 use super::first::group_ahead;
-use super::task::{is_fair, nice};
+use super::task::{is_fair, nice, prio};
 use super::weight::first_weight;
 use super::Reader;
-use crate::operation::{NewTask, Operation, Weight};
-use crate::trace::{Entry, LookAhead, Point, SchedChange, What, Window};
-
-/// SCHED_NORMAL, SCHED_BATCH, SCHED_IDLE.
-fn fair_policy(number: u32) -> Option<FairPolicy> {
-    match number {
-        0 => Some(FairPolicy::Normal),
-        3 => Some(FairPolicy::Batch),
-        5 => Some(FairPolicy::Idle),
-        _ => None,
-    }
-}
+use crate::operation::{Location, NewTask, Operation, Weight};
+use crate::trace::{fair_policy, Entry, LookAhead, Point, SchedChange, What, Window};
 
 impl Reader {
     /// A record gives a task's priority: its class and nice value, if they have changed.
@@ -46,12 +37,20 @@ impl Reader {
         }
     }
 
-    /// Whether a charge in task context belongs to the change that the task has announced. A system call may change nothing; if
-    /// it does change something, its charge is the next one, unless `schedule()` comes first because need-resched is set.
+    /// Whether a charge in task context belongs to the change that the task has announced: the task is enqueued again right behind
+    /// it, as probes show. Without probes a system call that changes something is charged next, unless `schedule()` comes first
+    /// because need-resched is set.
     pub(super) fn is_change_pending(&mut self, entry: &Entry, ahead: &Window<'_>) -> bool {
         let Some(task) = self.tasks.get_mut(&entry.pid) else { return false };
-        if !task.change.is_some_and(SchedChange::may_change_nothing) {
-            return task.change.is_some();
+        let Some(change) = task.change else { return false };
+        if ahead.shows_moves() && !change.leaves_fair_class() {
+            return requeued_behind(entry, change.pid(), ahead);
+        }
+        if picks_again(entry, ahead) || charges_to_preempt(entry, ahead) {
+            return false;
+        }
+        if !change.may_change_nothing() {
+            return true;
         }
         match ahead.next_event_on(entry.cpu, LookAhead::TaskCode) {
             Some(Kind::Switch { .. }) => false,
@@ -64,57 +63,80 @@ impl Reader {
         }
     }
 
-    /// A task outside the fair class is charged where it has announced its return.
-    pub(super) fn announced_return(&mut self, pid: Pid, ahead: &Window<'_>) {
-        let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.left_class) else { return };
-        if matches!(task.change, Some(SchedChange::Policy { policy, .. }) if fair_policy(policy).is_some()) {
-            task.change = None;
-            self.return_to_class(pid, ahead);
+    /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no charge
+    /// preceded it.
+    pub(super) fn requeued(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) {
+        let announced =
+            self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);
+        if announced && entry.in_task() {
+            self.make_pending_change(entry.pid, true, ahead);
         }
     }
 
+    /// A task outside the fair class is charged where its return was announced. Whether it has returned.
+    pub(super) fn announced_return(&mut self, pid: Pid, ahead: &Window<'_>) -> bool {
+        let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.left_class) else { return false };
+        let Some(change) = task.change.filter(|change| change.pid() == pid && change.enters_fair_class()) else {
+            return false;
+        };
+        task.change = None;
+        self.make_sched_change(change, ahead);
+        true
+    }
+
     /// An announced change is made at its charge, or else before the next record of the code that makes it.
-    pub(super) fn make_pending_change(&mut self, pid: Pid, charged: bool) {
+    pub(super) fn make_pending_change(&mut self, pid: Pid, charged: bool, ahead: &Window<'_>) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         match task.change {
             Some(change) if charged || !change.may_change_nothing() => {
                 task.change = None;
-                self.make_sched_change(change);
+                self.make_sched_change(change, ahead);
             }
             _ => {}
         }
     }
 
-    fn make_sched_change(&mut self, change: SchedChange) {
+    fn make_sched_change(&mut self, change: SchedChange, ahead: &Window<'_>) {
         let pid = change.pid();
-        let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.is_fair()) else { return };
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let (fair, returns) = (task.is_fair(), task.left_class && change.enters_fair_class());
+        if fair && change.leaves_fair_class() {
+            self.leave_class(pid);
+        } else if fair {
+            self.set_attributes(change);
+        } else if returns {
+            self.set_attributes(change);
+            self.switch_to_class(pid, ahead);
+        }
+    }
+
+    /// A change within the fair class, or to it.
+    fn set_attributes(&mut self, change: SchedChange) {
+        let pid = change.pid();
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
         match change {
             SchedChange::Nice { nice, .. } | SchedChange::Priority { nice, .. } => {
                 if task.weight != Weight::Idle {
                     task.weight = Weight::Nice(nice);
                 }
-                task.prio = 120 + i32::from(nice);
+                task.prio = prio(nice);
                 self.push(Operation::SetNice { pid, nice });
             }
             SchedChange::Affinity { .. } => self.push(Operation::SetAffinity { pid }),
-            SchedChange::Policy { policy, .. } => match fair_policy(policy) {
-                Some(policy) => {
-                    let nice = Weight::Nice(nice(task.prio));
-                    task.weight = if policy == FairPolicy::Idle { Weight::Idle } else { nice };
-                    self.push(Operation::SetPolicy { pid, policy });
-                }
-                None => self.leave_class(pid),
-            },
-            SchedChange::Scheduler { policy, nice, slice, .. } => match fair_policy(policy) {
-                Some(policy) => {
-                    let idle = policy == FairPolicy::Idle;
-                    task.weight = if idle { Weight::Idle } else { Weight::Nice(nice) };
-                    task.prio = 120 + i32::from(nice);
-                    let slice = Some(slice).filter(|slice| *slice > 0);
-                    self.push(Operation::SetScheduler { pid, policy, nice, slice });
-                }
-                None => self.leave_class(pid),
-            },
+            SchedChange::Policy { policy, .. } => {
+                let Some(policy) = fair_policy(policy) else { return };
+                let nice = Weight::Nice(nice(task.prio));
+                task.weight = if policy == FairPolicy::Idle { Weight::Idle } else { nice };
+                self.push(Operation::SetPolicy { pid, policy });
+            }
+            SchedChange::Scheduler { policy, nice, slice, .. } => {
+                let Some(policy) = fair_policy(policy) else { return };
+                let idle = policy == FairPolicy::Idle;
+                task.weight = if idle { Weight::Idle } else { Weight::Nice(nice) };
+                task.prio = prio(nice);
+                let slice = Some(slice).filter(|slice| *slice > 0);
+                self.push(Operation::SetScheduler { pid, policy, nice, slice });
+            }
         }
     }
 
@@ -125,17 +147,41 @@ impl Reader {
         }
     }
 
-    /// It may return with another weight, which its records from now on show.
+    /// A return that nothing announced.
     pub(super) fn return_to_class(&mut self, pid: Pid, ahead: &Window<'_>) {
+        if !self.announced_return(pid, ahead) {
+            self.switch_to_class(pid, ahead);
+        }
+    }
+
+    /// `switched_to_fair`. Where vruntime is printed, the task's records from now on show its weight.
+    fn switch_to_class(&mut self, pid: Pid, ahead: &Window<'_>) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.left_class = false;
         let (at, known) = (task.location(), task.weight);
-        let weight = first_weight(pid, Weight::Nice(nice(task.prio)), None, ahead);
+        let weight = first_weight(pid, known, None, ahead);
         if weight != known {
             self.reweight(pid, weight);
         }
         self.push(Operation::SwitchedTo { pid, at });
+        // `switched_to_fair` of the running task ends in `resched_curr`.
+        if let Location::Running(cpu) = at {
+            let view = self.cpu(cpu);
+            (view.flag, view.full, view.resched) = (true, true, true);
+        }
     }
+}
+
+/// Whether a charge is that of a `schedule()` that preempts the task in the kernel.
+fn charges_to_preempt(entry: &Entry, ahead: &Window<'_>) -> bool {
+    entry.flag() && next_on(entry, LookAhead::TaskCode, ahead).is_some_and(|next| next.preempts)
+}
+
+/// Whether probes show that a task is enqueued again before the CPU's next event.
+fn requeued_behind(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
+    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
+    let mut inside = own.take_while(|next| next.kind().is_none());
+    inside.any(|next| matches!(next.what, What::Clock { pid: of, move_task: Some(_), .. } if of == pid))
 }
 
 /// Whether the task's next run time is outside the fair class, if the task runs on until then.

@@ -8,8 +8,35 @@ use super::Reader;
 use crate::operation::{Group, PrevState, Weight};
 use crate::trace::{Entry, LookAhead, What, Window};
 
-/// An interrupt within this time came before the task's next instructions.
-const AT_ONCE: Nanos = 10 * USEC;
+/// The time from the charge of a yield to its switch, before one was seen.
+const YIELD_TAKES: Nanos = 10 * USEC;
+
+/// What the `schedule()` of a `sched_yield` did.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AfterYield {
+    Switches,
+    PicksAgain,
+    /// The same, perhaps after an interrupt.
+    PicksAgainLater,
+}
+
+/// An interrupt within this time may have come before the switch of a yield.
+const SOON: Nanos = 50 * USEC;
+
+/// Records that are emitted from timer interrupts with the same locks each time.
+#[derive(Clone, Copy)]
+pub enum InterruptKind {
+    Charge,
+    Waking,
+}
+
+fn interrupt_kind(entry: &Entry) -> Option<InterruptKind> {
+    match entry.kind().filter(|_| entry.interrupts_task())? {
+        Kind::Runtime { .. } => Some(InterruptKind::Charge),
+        Kind::Waking { .. } => Some(InterruptKind::Waking),
+        _ => None,
+    }
+}
 
 /// What a task did to itself.
 #[derive(Clone, Copy)]
@@ -18,10 +45,8 @@ pub enum Change {
     Announced,
     /// `sched_move_task` of a task that exits or begins a session.
     MoveTask(Group),
-    /// `sched_yield`; unless it `switches`, `schedule()` picked the task again.
-    Yield {
-        switches: bool,
-    },
+    /// `sched_yield`.
+    Yield(AfterYield),
     /// It was charged for the last time: in `schedule()`, or right before where its weight changed.
     Block(Option<Weight>, PrevState),
     Fork(Pid),
@@ -57,6 +82,50 @@ impl Reader {
         let runnable = |kind| matches!(kind, Kind::Switch { prev, prev_state: TaskState::Running, .. } if prev == pid);
         let voluntary = entry.has_flags() && !entry.flag() && self.tasks.get(&pid).is_some_and(|task| !task.woken);
         voluntary && ahead.next_event_on(entry.cpu, LookAhead::TaskCode).is_some_and(runnable)
+    }
+
+    /// What follows a yield: `schedule()`, at once. An interrupt came before it if it comes sooner than the switch of any other
+    /// yield, or finds preemption disabled.
+    pub(super) fn after_yield(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> AfterYield {
+        let shows = |next: &&Entry| next.kind().is_some() || next.in_task() && !next.is_inside();
+        let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu).filter(shows).peekable();
+        let switches = |next: &Entry| matches!(next.kind(), Some(Kind::Switch { prev, prev_state: TaskState::Running, .. }) if prev == pid);
+        // At the end of the trace nothing shows.
+        let Some(next) = own.peek().copied() else { return AfterYield::Switches };
+        let passed = next.time.saturating_sub(entry.time);
+        if next.in_task() {
+            let switches = switches(next);
+            if switches {
+                self.yield_takes = Some(self.yield_takes.map_or(passed, |takes| takes.min(passed)));
+            }
+            return if switches { AfterYield::Switches } else { AfterYield::PicksAgain };
+        }
+        // A task that is alone does not yield: the charge is that of `schedule()`, which locks once more.
+        let alone = entry.depth().is_some_and(|depth| depth != b'1');
+        let before = !alone
+            && (passed < self.yield_takes.unwrap_or(YIELD_TAKES) || passed < SOON && self.interrupts_atomic(next));
+        // After an interrupt `schedule()` may charge the task again.
+        let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
+        match own.find(|next| next.in_task() && !charges(next)) {
+            _ if !before => AfterYield::PicksAgain,
+            Some(next) if switches(next) => AfterYield::Switches,
+            _ => AfterYield::PicksAgainLater,
+        }
+    }
+
+    /// Whether a record is that of an interrupt which found preemption disabled: its preempt count is higher than that of other
+    /// records of its kind.
+    fn interrupts_atomic(&self, entry: &Entry) -> bool {
+        let depth = interrupt_kind(entry).and_then(|kind| self.irq_depth[kind as usize]);
+        depth.zip(entry.depth()).is_some_and(|(least, depth)| depth > least)
+    }
+
+    /// Notes the preempt count of interrupts.
+    pub(super) fn note_depth(&mut self, entry: &Entry) {
+        if let (Some(kind), Some(depth)) = (interrupt_kind(entry), entry.depth()) {
+            let least = self.irq_depth[kind as usize].get_or_insert(depth);
+            *least = depth.min(*least);
+        }
     }
 }
 
@@ -97,16 +166,6 @@ pub fn forks(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
             _ => return None,
         }
     }
-}
-
-/// Whether the switch of a task that yields is the yield's own: `schedule()` follows at once, but for an interrupt that
-/// comes at once.
-pub fn gives_way(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
-    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu && next.kind().is_some());
-    let mut own = own.peekable();
-    let at_once = |next: &&Entry| next.in_task() || next.time - entry.time < AT_ONCE;
-    let next = own.peek().copied().filter(at_once).and_then(|_| own.find(|next| next.in_task()));
-    next.and_then(Entry::kind).is_some_and(|kind| matches!(kind, Kind::Switch { prev, .. } if prev == pid))
 }
 
 /// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task does

@@ -8,7 +8,7 @@ use schedlab_trace::{Kind, TaskState};
 
 use super::Reader;
 use crate::operation::{Flag, Operation};
-use crate::trace::{Entry, LookAhead, Window};
+use crate::trace::{Entry, LookAhead, What, Window};
 
 /// A CPU whose running task was charged this recently has a clock that advances, unless it was seen not to.
 const CLOCK_RUNS: Nanos = 1000 * USEC;
@@ -19,9 +19,15 @@ impl Reader {
         self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.flag)
     }
 
+    /// Whether TIF_NEED_RESCHED of a CPU is set, not only the lazy flag.
+    fn is_full(&self, cpu: CpuId, ahead: &Window<'_>) -> bool {
+        self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.flag && (cpu.full || !ahead.shows_lazy()))
+    }
+
     /// The flag around a decision for `cpu`, which the next record there shows.
     pub(super) fn flag_ahead(&self, cpu: CpuId, ahead: &Window<'_>) -> Flag {
-        let mut flag = Flag { before: self.flag_of(cpu), after: None, shared: false };
+        let mut flag =
+            Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, shared: false };
         let mut rest = ahead.look(LookAhead::Outcome);
         while let Some(entry) = rest.next() {
             let decides = self.decides_for(cpu, entry);
@@ -51,10 +57,20 @@ impl Reader {
                 return false;
             }
             if entry.cpu == cpu && !entry.is_inside() {
-                return entry.flag();
+                return entry.flag() || self.is_preempted_by(cpu, entry);
             }
         }
         false
+    }
+
+    /// Whether a record is the switch of the CPU's running task though that is runnable and has not yielded.
+    fn is_preempted_by(&self, cpu: CpuId, entry: &Entry) -> bool {
+        let yielded = self.cpus.get(cpu.index()).is_none_or(|view| view.yielded || view.yields);
+        let prev = match entry.kind() {
+            Some(Kind::Switch { prev, prev_state: TaskState::Running, .. }) => Some(prev),
+            _ => None,
+        };
+        prev.is_some() && prev == self.current(cpu) && !yielded
     }
 
     /// Whether a record is that of a decision for the CPU, or of one about to be made.
@@ -91,29 +107,42 @@ impl Reader {
 
     /// Tracks the flag of the record's CPU, and returns it as it was before. A flag that clears without a switch is that of a
     /// `schedule()` that picked the running task again.
-    pub(super) fn follow_flag(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) -> bool {
-        let before = self.flag_of(entry.cpu);
+    pub(super) fn follow_flag(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) -> FlagBefore {
+        let before = FlagBefore { flag: self.flag_of(entry.cpu), full: self.is_full(entry.cpu, ahead) };
         if matches!(kind, Kind::Switch { .. }) {
             return before;
         }
         let mut now = entry.flag();
-        if before && !now && entry.has_flags() && self.current_is_fair(entry.cpu) {
+        if before.flag && !now && entry.has_flags() && self.current_is_fair(entry.cpu) {
             now = self.was_set(entry.cpu, entry, ahead.look(LookAhead::Repick));
             if !now {
                 self.push(Operation::Repick { cpu: entry.cpu, certain: false });
             }
         }
         self.cpu(entry.cpu).flag = now;
+        self.cpu(entry.cpu).full = entry.flags.need_resched() || !entry.flag() && before.full;
         before
     }
 
     /// The flag will clear without a switch: `schedule()` runs now, if this record is its own charge or if the queue does not
-    /// change before the next record. (Otherwise it is not known between which of the changes it runs.)
+    /// change before the next event. (Otherwise it is not known between which of the changes it runs.) A change of attributes sets the
+    /// flag though no event need follow it, so any record may be the last one that shows it.
     pub(super) fn repick_before_next(&mut self, entry: &Entry, ahead: &Window<'_>) {
         let cpu = entry.cpu;
-        if !self.flag_of(cpu) || !entry.flag() || !self.current_is_fair(cpu) {
+        if self.cpu(cpu).picks_again && !entry.in_task() {
+            return self.pick_again_after_interrupt(entry, ahead);
+        }
+        // `schedule()` clears the flag before its switch: a switch that shows it shows the previous task's.
+        let shown = entry.flag() && !matches!(entry.kind(), Some(Kind::Switch { .. }));
+        let view = self.cpu(cpu);
+        if !(shown || view.resched) || view.repicked || matches!(entry.what, What::Lost) {
             return;
         }
+        let mut later = ahead.look(LookAhead::Repick).filter(|next| next.cpu == cpu);
+        if !self.current_is_fair(cpu) || later.next().is_some_and(|next| next.is_inside() && next.flag()) {
+            return;
+        }
+        self.cpu(cpu).resched = false;
         let charges = self.cpu(cpu).schedules;
         let (mut changed, mut decided) = (false, false);
         let mut rest = ahead.look(LookAhead::Repick);
@@ -124,15 +153,40 @@ impl Reader {
             own
         };
         let Some(next) = rest.by_ref().find(own) else { return };
-        let kept = matches!(next.kind(), Some(Kind::Switch { .. } | Kind::Fork { .. }));
+        let kept = matches!(next.kind(), Some(Kind::Switch { .. }));
         let clears = next.has_flags() && !next.flag() && !self.was_set(cpu, next, rest);
         // It cleared and was set again.
         let set_again = charges && decided && next.flag();
         if !kept && (clears && (charges || !changed) || set_again) {
             self.push(Operation::Repick { cpu, certain: true });
             self.cpu(cpu).flag = false;
+            self.cpu(cpu).repicked = true;
         }
     }
+}
+
+impl Reader {
+    /// `schedule()` follows the last record of the interrupt; or it preceded the interrupt, which matters if the queue has changed.
+    fn pick_again_after_interrupt(&mut self, entry: &Entry, ahead: &Window<'_>) {
+        let cpu = entry.cpu;
+        let changes = self.changes_queue(cpu, entry) && !matches!(entry.kind(), Some(Kind::Runtime { .. }));
+        self.cpu(cpu).changed |= changes;
+        if ahead.look(LookAhead::Repick).find(|next| next.cpu == cpu).is_none_or(Entry::in_task) {
+            let view = self.cpu(cpu);
+            let certain = !std::mem::take(&mut view.changed);
+            (view.picks_again, view.flag, view.repicked) = (false, false, true);
+            self.push(Operation::Repick { cpu, certain });
+        }
+    }
+}
+
+/// Need-resched of a CPU before a record.
+#[derive(Clone, Copy)]
+pub struct FlagBefore {
+    /// It was set, lazy or not.
+    pub flag: bool,
+    /// TIF_NEED_RESCHED was set.
+    pub full: bool,
 }
 
 /// A charge in task context may be that of a change that sets the flag.

@@ -54,6 +54,10 @@ pub struct Reader {
     shown_in: BTreeMap<Pid, Address>,
     /// A probe at `sched_stat_runtime` reads the state after the charge.
     probes_follow_charges: Option<bool>,
+    /// The shortest time from the charge of a yield to its switch.
+    yield_takes: Option<Nanos>,
+    /// The least preempt count of interrupts, by what they emit.
+    irq_depth: [Option<u8>; 2],
     now: Nanos,
 }
 
@@ -66,8 +70,10 @@ struct Cpu {
     primed: bool,
     /// When its running task was charged last.
     charged: Nanos,
-    /// Need-resched as last seen.
+    /// Need-resched as last seen, lazy or not.
     flag: bool,
+    /// TIF_NEED_RESCHED was seen, not only the lazy flag.
+    full: bool,
     /// Tasks that code on this CPU has detached and not yet attached.
     moving: Vec<Moving>,
     /// The clock by which code on this CPU enqueued a task without a wakeup.
@@ -80,6 +86,14 @@ struct Cpu {
     interrupted: bool,
     /// This record is a charge that only `schedule()` can have made.
     schedules: bool,
+    /// The running task has set its own need-resched by this record (`switched_to_fair`), whatever the record shows.
+    resched: bool,
+    /// The running task has yielded, and `schedule()` will pick it again, perhaps after an interrupt.
+    picks_again: bool,
+    /// The queue has changed in that interrupt.
+    changed: bool,
+    /// `schedule()` has picked the running task again since the last event.
+    repicked: bool,
     /// The running task was dequeued already.
     blocked: bool,
     /// Tasks were attached while it idled: it enters `schedule()` at the end of the interrupt that attached them.
@@ -118,6 +132,8 @@ impl Reader {
             initial: None,
             shown_in: BTreeMap::new(),
             probes_follow_charges: None,
+            yield_takes: None,
+            irq_depth: [None; 2],
             now: 0,
         }
     }
@@ -132,6 +148,7 @@ impl Reader {
             What::Event(kind) => self.event(entry, kind, ahead),
             _ => self.other(entry, ahead),
         }
+        self.repick_before_next(entry, ahead);
         self.operations.drain(..)
     }
 
@@ -161,9 +178,12 @@ impl Reader {
                     task.change_target = Some(pid);
                 }
             }
-            What::Clock { cpu: Some(cpu), clock, .. } => {
+            What::Clock { cpu: Some(cpu), clock, pid, move_task } => {
                 self.cpu(entry.cpu).attach_clock = Some(clock);
                 self.push(Operation::UpdateRqClock { cpu, clock });
+                if move_task.is_some() {
+                    self.requeued(entry, pid, ahead);
+                }
             }
             What::UpdateBlockedAverages { cpu } => self.update_blocked_averages(entry, cpu, ahead),
             What::CfsRqLoad { cpu, at, state: Some(state) } => self.update_cfs_rq_load(entry, cpu, at, &state, ahead),
@@ -188,20 +208,22 @@ impl Reader {
     fn event(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         self.start(entry, ahead);
         self.attach_before(entry, kind, ahead);
-        self.attach_next_task(entry, kind, ahead);
+        self.attach_named_task(entry, kind, ahead);
         self.block_before_switch(entry, kind, ahead);
         self.read_clock(entry, kind, ahead);
         self.read_tg_loads(entry, kind, ahead);
         self.now = entry.time;
+        self.note_depth(entry);
         self.cpu(entry.cpu).schedules = false;
-        let flag_before = self.follow_flag(entry, kind, ahead);
-        self.leave_task_code(entry, kind);
+        self.cpu(entry.cpu).repicked = false;
+        let before = self.follow_flag(entry, kind, ahead);
+        self.leave_task_code(entry, kind, ahead);
         let interrupted = std::mem::replace(&mut self.cpu(entry.cpu).interrupted, !entry.in_task());
         match kind {
             Kind::Runtime { pid, runtime, vruntime } => self.runtime(entry, pid, runtime, vruntime, ahead),
             Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu, ahead),
             Kind::Wakeup { pid, prio, target_cpu: cpu } => {
-                self.wakeup(entry, &Wakee { pid, prio, cpu }, flag_before, ahead);
+                self.wakeup(entry, &Wakee { pid, prio, cpu }, before, ahead);
             }
             Kind::WakeupNew { pid, prio, target_cpu: cpu } => {
                 self.wakeup_new(entry, &Wakee { pid, prio, cpu }, ahead);
@@ -217,16 +239,16 @@ impl Reader {
             Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => {}
         }
         self.cpu(entry.cpu).just_charged = matches!(kind, Kind::Runtime { .. });
-        self.repick_before_next(entry, ahead);
     }
 
     /// A record in task context ends what the task was in the middle of.
-    fn leave_task_code(&mut self, entry: &Entry, kind: Kind) {
+    fn leave_task_code(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         if entry.in_task() && !matches!(kind, Kind::Switch { .. }) {
             self.cpu(entry.cpu).yielded = false;
         }
-        if entry.in_task() && !matches!(kind, Kind::Runtime { .. }) {
-            self.make_pending_change(entry.pid, false);
+        // A task that is preempted in the kernel has not finished its system call.
+        if entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. }) {
+            self.make_pending_change(entry.pid, false, ahead);
             self.cpu(entry.cpu).setsid = false;
         }
     }
@@ -242,6 +264,7 @@ impl Reader {
         };
         self.cpu(entry.cpu).current = Some(pid);
         self.cpu(entry.cpu).flag = entry.flag();
+        self.cpu(entry.cpu).full = entry.flags.need_resched();
         self.start_clock(entry.cpu, ahead);
         if pid != 0 {
             self.add_task(pid, None, Location::Running(entry.cpu), Some(entry), ahead);

@@ -25,6 +25,7 @@ impl Reader {
         self.push(Operation::Switch(Switch { cpu, prev, prev_state: state, next, next_is_fair }));
         if let Some(task) = self.tasks.get_mut(&prev) {
             task.woken = false;
+            task.affinity_of = None;
             task.change = task.change.filter(|_| state == PrevState::Runnable);
         }
         self.put(prev, if state == PrevState::Runnable { Place::Queued(cpu) } else { Place::Off(cpu) });

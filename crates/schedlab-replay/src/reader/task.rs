@@ -28,6 +28,8 @@ pub struct Task {
     pub change: Option<SchedChange>,
     /// The task that its system call names for this.
     pub change_target: Option<Pid>,
+    /// The task whose affinity it has set since it got the CPU: `sched_setaffinity` may move that task itself.
+    pub affinity_of: Option<Pid>,
 }
 
 /// Where a task is.
@@ -54,12 +56,16 @@ impl Task {
             left_class: false,
             change: None,
             change_target: None,
+            affinity_of: None,
         }
     }
 
     /// A probe or system call of this task, `own`, says what is about to change.
     pub fn announce(&mut self, change: SchedChange, own: Pid) {
         let named = self.change.map(SchedChange::pid).or(self.change_target.take()).unwrap_or(own);
+        if let SchedChange::Affinity { pid } = change {
+            self.affinity_of = Some(pid);
+        }
         self.change = Some(match change {
             SchedChange::Scheduler { pid: UNNAMED, policy, nice, slice } => {
                 SchedChange::Scheduler { pid: named, policy, nice, slice }
@@ -85,6 +91,11 @@ impl Task {
 /// Whether a kernel priority (0..=139) belongs to the fair class.
 pub fn is_fair(prio: i32) -> bool {
     (100..140).contains(&prio)
+}
+
+/// The priority of a nice value.
+pub fn prio(nice: i8) -> i32 {
+    120 + i32::from(nice)
 }
 
 /// The nice value of a fair priority.

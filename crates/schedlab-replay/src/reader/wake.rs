@@ -5,6 +5,7 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
 use super::first::{first_state, group_ahead};
+use super::flag::FlagBefore;
 use super::task::{is_fair, nice, Place, Task};
 use super::Reader;
 use crate::operation::{First, Flag, Location, NewTask, Operation, Wakeup, Weight};
@@ -37,18 +38,19 @@ impl Reader {
         }
     }
 
-    pub(super) fn wakeup(&mut self, entry: &Entry, wakee: &Wakee, flag_before: bool, ahead: &Window<'_>) {
+    pub(super) fn wakeup(&mut self, entry: &Entry, wakee: &Wakee, before: FlagBefore, ahead: &Window<'_>) {
         let Wakee { pid, prio, cpu } = *wakee;
         if !self.tasks.get(&pid).is_some_and(|task| task.waking) {
             self.waking(pid, prio, cpu, ahead);
         }
         let flag = match self.cpu(entry.cpu).checking.take() {
             _ if cpu == entry.cpu => {
-                Flag { before: flag_before, after: entry.has_flags().then_some(entry.flag()), shared: false }
+                let after = entry.has_flags().then_some(entry.flag());
+                Flag { before: before.flag, before_full: before.full, after, shared: false }
             }
             // The check came before this record, and the other CPU showed its outcome before it.
             Some((checked, false)) if checked == cpu && self.flag_of(cpu) => {
-                Flag { before: false, after: Some(true), shared: false }
+                Flag { before: false, before_full: false, after: Some(true), shared: false }
             }
             _ => self.flag_ahead(cpu, ahead),
         };

@@ -1,6 +1,7 @@
 //! Changes of a task's scheduling attributes, as a probe or a system call announces them.
 
 use schedlab_model::{Nanos, Pid};
+use schedlab_policy::FairPolicy;
 use schedlab_trace::Fields;
 
 /// A change that is about to be made.
@@ -34,6 +35,23 @@ impl SchedChange {
         matches!(self, SchedChange::Affinity { .. } | SchedChange::Policy { .. } | SchedChange::Priority { .. })
     }
 
+    /// Whether the task is in the fair class afterwards, whatever it was before.
+    pub fn enters_fair_class(self) -> bool {
+        self.policy().is_some_and(|policy| fair_policy(policy).is_some())
+    }
+
+    /// Whether the task is in another class afterwards, whatever it was before.
+    pub fn leaves_fair_class(self) -> bool {
+        self.policy().is_some_and(|policy| fair_policy(policy).is_none())
+    }
+
+    fn policy(self) -> Option<u32> {
+        match self {
+            SchedChange::Scheduler { policy, .. } | SchedChange::Policy { policy, .. } => Some(policy),
+            SchedChange::Nice { .. } | SchedChange::Priority { .. } | SchedChange::Affinity { .. } => None,
+        }
+    }
+
     /// Probe at `__sched_setscheduler`.
     pub(super) fn of_setscheduler_probe(fields: Fields<'_>) -> Option<SchedChange> {
         let (pid, nice) = probed(fields)?;
@@ -63,6 +81,16 @@ impl SchedChange {
         let nice = u32::from_str_radix(digits.trim_start_matches("0x"), 16).ok()? as i32;
         let pid = if pid > 0 { pid } else { caller };
         process.then_some(SchedChange::Priority { pid, nice: nice.clamp(-20, 19) as i8 })
+    }
+}
+
+/// SCHED_NORMAL, SCHED_BATCH or SCHED_IDLE by its number in user space.
+pub fn fair_policy(number: u32) -> Option<FairPolicy> {
+    match number {
+        0 => Some(FairPolicy::Normal),
+        3 => Some(FairPolicy::Batch),
+        5 => Some(FairPolicy::Idle),
+        _ => None,
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Entry {
     pub pid: Pid,
     pub flags: Flags,
     pub what: What,
+    /// A `sched_switch` whose previous task was preempted in the kernel (`R+`), not on its way to user mode.
+    pub preempts: bool,
 }
 
 /// What the record says.
@@ -61,8 +63,9 @@ pub enum What {
 impl Entry {
     /// The entries that a record stands for: one, or two for a probe at a switch.
     pub fn of(record: &Record<'_>) -> [Option<Entry>; 2] {
-        let entry =
-            |what| Some(Entry { time: record.time, cpu: record.cpu, pid: record.pid, flags: record.flags, what });
+        let Record { time, cpu, pid, flags, .. } = *record;
+        let preempts = matches!(record.body, Body::Event(_, words) if words.prev_state.ends_with('+'));
+        let entry = |what| Some(Entry { time, cpu, pid, flags, what, preempts });
         match record.body {
             Body::Event(kind, words) => [entry(What::Event(plain_sleep(kind, words.prev_state))), None],
             Body::Other { name: "sw", fields } => {

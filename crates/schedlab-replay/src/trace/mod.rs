@@ -6,7 +6,7 @@ mod lookahead;
 mod probe;
 mod window;
 
-pub use change::{SchedChange, UNNAMED};
+pub use change::{fair_policy, SchedChange, UNNAMED};
 pub use entry::{Entry, What};
 pub use lookahead::LookAhead;
 pub use probe::{Address, CfsRqLoad, GroupEntity, Point, Probe, QueueLoad, Sums};

@@ -27,6 +27,7 @@ pub struct Window<'r> {
     shows_state: bool,
     shows_hrtick: bool,
     shows_moves: bool,
+    shows_lazy: bool,
     cpus: usize,
     fixed: bool,
 }
@@ -56,6 +57,7 @@ impl<'r> Window<'r> {
             shows_state: false,
             shows_hrtick: false,
             shows_moves: false,
+            shows_lazy: false,
             cpus: 1,
             fixed: false,
         }
@@ -84,6 +86,7 @@ impl<'r> Window<'r> {
             }
         }
         let entries = Entry::of(&record);
+        self.shows_lazy |= record.flags.need_resched_lazy();
         self.records += 1;
         self.first.get_or_insert(record.time);
         self.last = record.time;
@@ -145,6 +148,11 @@ impl<'r> Window<'r> {
     /// Whether probes show where tasks are enqueued without a wakeup, and why.
     pub fn shows_moves(&self) -> bool {
         self.shows_moves
+    }
+
+    /// Whether any record shows the lazy need-resched flag: without it every flag is the full one.
+    pub fn shows_lazy(&self) -> bool {
+        self.shows_lazy
     }
 
     /// A task's name, as last read.
