@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,11 +29,30 @@ class Cancel(Protocol):
     def cancel(self) -> None: ...
 
 
+class Handle(Protocol):
+    """Stops one run and shows how far it is."""
+
+    @property
+    def now_ns(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A run that has not ended yet."""
+
+    label: str
+    now_ns: int
+    """The simulated time that it has reached."""
+    duration_ns: int
+    """It ends then at the latest."""
+
+
 class Engine:
     """The calls that the rest of schedlab makes; `native` is the compiled module, or a stand-in for it in tests."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
+        self._under_way: dict[Handle, tuple[str, int]] = {}
 
     def load(self, path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
         """Read and validate a scenario file; `overrides` replaces top-level keys of it."""
@@ -81,9 +101,12 @@ class Engine:
         check_determinism: bool = False,
     ) -> Run:
         """One run; the GIL is free meanwhile."""
-        with self._translated(f" (variant `{variant}`, seed {seed})"):
+        with (
+            self._translated(f" (variant `{variant}`, seed {seed})"),
+            self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
+        ):
             text = self._native.run(
-                scenario.handle, variant, seed, trace=trace, cancel=cancel, check_determinism=check_determinism
+                scenario.handle, variant, seed, trace=trace, cancel=handle, check_determinism=check_determinism
             )
         record = documents.loads(text)
         divergence = record.pop("determinism", "same")
@@ -101,8 +124,12 @@ class Engine:
         self, scenario: Scenario, a: str, b: str, names: list[str], seed: int, *, cancel: Cancel | None = None
     ) -> Run:
         """Variant `a` with some of the differences taken from `b`."""
-        with self._translated(f" (variant `{a}` with {', '.join(names)}, seed {seed})"):
-            text = self._native.run_hybrid(scenario.handle, a, b, names, seed, cancel=cancel)
+        named = ", ".join(names)
+        with (
+            self._translated(f" (variant `{a}` with {named}, seed {seed})"),
+            self._noted(scenario, f"{a} with {named} seed {seed}", cancel) as handle,
+        ):
+            text = self._native.run_hybrid(scenario.handle, a, b, names, seed, cancel=handle)
         return Run.from_record(documents.loads(text))
 
     def explain(
@@ -160,6 +187,21 @@ class Engine:
         """A fresh handle to stop runs with."""
         handle: Cancel = self._native.Cancel()
         return handle
+
+    def under_way(self) -> list[UnderWay]:
+        """The runs that have begun and not ended, in the order in which they began."""
+        return [UnderWay(label, handle.now_ns, end) for handle, (label, end) in list(self._under_way.items())]
+
+    @contextmanager
+    def _noted(self, scenario: Scenario, label: str, cancel: Cancel | None) -> Iterator[Handle]:
+        """A handle of its own for a run, which `under_way` shows until the run ends."""
+        native: Any = cancel or self._native.Cancel()
+        handle: Handle = native.of_run()
+        self._under_way[handle] = (label, scenario.duration_ns)
+        try:
+            yield handle
+        finally:
+            del self._under_way[handle]
 
     @contextmanager
     def _translated(self, doing: str = "") -> Iterator[None]:

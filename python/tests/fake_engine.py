@@ -54,8 +54,16 @@ class Cancel:
     def __init__(self) -> None:
         self.event = threading.Event()
 
+        self.now_ns = 0
+
     def cancel(self) -> None:
         self.event.set()
+
+    def of_run(self) -> Cancel:
+        """Half a second of the simulated second has passed as soon as the run begins."""
+        one = Cancel()
+        one.event, one.now_ns = self.event, 500_000_000
+        return one
 
 
 class Scenario:

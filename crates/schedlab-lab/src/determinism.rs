@@ -1,8 +1,6 @@
 //! The same specification run twice, event against event.
 
-use std::sync::atomic::AtomicBool;
-
-use schedlab_sim::SimError;
+use schedlab_sim::{SimError, Watch};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Divergence;
 
@@ -16,8 +14,8 @@ pub enum Verdict {
 }
 
 /// Runs the specification twice at the same time and compares every event.
-pub fn check_determinism(spec: &RunSpec, cancel: &AtomicBool) -> Result<Verdict, SimError> {
-    let go = |recorder: &mut schedlab_trace::Recorder| schedlab_sim::run(spec, recorder, cancel).map(|_| ());
+pub fn check_determinism<W: Watch + Sync>(spec: &RunSpec, watch: &W) -> Result<Verdict, SimError> {
+    let go = |recorder: &mut schedlab_trace::Recorder| schedlab_sim::run(spec, recorder, watch).map(|_| ());
     let (first, second, divergence) = schedlab_trace::lockstep(go, go);
     first?;
     second?;

@@ -10,7 +10,7 @@ pub use ablate::{differences, hybrid, Difference};
 pub use determinism::{check_determinism, Verdict};
 pub use guard::{guard, remember_panics, Broken};
 pub use run::{run, LabError, Run};
-pub use schedlab_sim::SimError;
+pub use schedlab_sim::{SimError, Watch};
 pub use schedlab_spec::RunSpec;
 
 /// The engine's version, part of every result.

@@ -1,10 +1,9 @@
 //! A run with all of its sinks.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use schedlab_metrics::{Metrics, Plan, Report};
-use schedlab_sim::{Ended, Outcome, SimError};
+use schedlab_sim::{Ended, Outcome, SimError, Watch};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Digest, Header, Tee};
 
@@ -41,16 +40,16 @@ pub enum LabError {
 }
 
 /// Runs one specification; writes its trace to `trace` if given (the suffix chooses the format).
-pub fn run(spec: &RunSpec, trace: Option<&Path>, cancel: &AtomicBool) -> Result<Run, LabError> {
+pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<Run, LabError> {
     let groups = spec.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
     let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup).with_groups(groups);
     let header = header(spec, &plan);
     let mut sink = Tee(Digest::default(), Metrics::new(plan));
     let (outcome, trace_error) = match trace {
-        None => (schedlab_sim::run(spec, &mut sink, cancel)?, None),
+        None => (schedlab_sim::run(spec, &mut sink, watch)?, None),
         Some(path) => {
             let mut writer = schedlab_trace::create(path, &header)?;
-            let outcome = schedlab_sim::run(spec, &mut Tee(&mut sink, &mut *writer), cancel);
+            let outcome = schedlab_sim::run(spec, &mut Tee(&mut sink, &mut *writer), watch);
             // What was traced before a run stopped is worth having.
             let written = writer.finish();
             (outcome?, written.err().map(|error| error.to_string()))

@@ -1,8 +1,5 @@
 //! Runs between two variants.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use schedlab_lab::{differences, hybrid};
 
@@ -35,8 +32,8 @@ pub fn run_hybrid(
     let spec = |variant: &str| scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let spec = hybrid(&spec(a)?, &spec(b)?, &names);
-    let flag: Arc<AtomicBool> = cancel.map_or_else(Arc::default, Cancel::flag);
-    match py.detach(|| schedlab_lab::guard(|| schedlab_lab::run(&spec, None, &flag))) {
+    let watched = Cancel::watch(cancel);
+    match py.detach(|| schedlab_lab::guard(|| schedlab_lab::run(&spec, None, &watched))) {
         Ok(Ok(run)) => {
             let mut json = run.to_json();
             json["variant"] = a.into();

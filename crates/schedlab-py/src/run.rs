@@ -1,24 +1,46 @@
 //! Runs: the interpreter is let go, so that threads run side by side and Ctrl-C reaches the main one.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use schedlab_lab::{LabError, Verdict};
+use schedlab_lab::{LabError, Verdict, Watch};
 
 use crate::errors;
 use crate::scenario::Scenario;
 
-/// Asks runs to stop; may be shared by any number of them.
+/// Asks runs to stop; may be shared by any number of them. One that is used for a single run shows how far it is.
 #[pyclass(frozen, module = "schedlab._engine")]
 #[derive(Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+    now: Arc<AtomicU64>,
+}
 
 impl Cancel {
-    /// What a run watches.
+    /// What a reader of traces watches.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.flag)
+    }
+
+    /// What a run watches.
+    pub fn watch(cancel: Option<&Cancel>) -> Watched {
+        cancel.map_or_else(Watched::default, |cancel| Watched { flag: cancel.flag(), now: Arc::clone(&cancel.now) })
+    }
+}
+
+/// Stops a run and tells its time; needs no Python.
+#[derive(Default)]
+pub struct Watched {
+    flag: Arc<AtomicBool>,
+    now: Arc<AtomicU64>,
+}
+
+impl Watch for Watched {
+    fn stops(&self, now: u64) -> bool {
+        self.now.store(now, Ordering::Relaxed);
+        self.flag.load(Ordering::Relaxed)
     }
 }
 
@@ -31,7 +53,18 @@ impl Cancel {
 
     /// Every run that was given this stops within some thousand events.
     fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    /// Another one that stops with this one, for a run of its own.
+    fn of_run(&self) -> Self {
+        Cancel { flag: self.flag(), now: Arc::default() }
+    }
+
+    /// The simulated time that the run has reached, in nanoseconds.
+    #[getter]
+    fn now_ns(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
     }
 }
 
@@ -48,17 +81,17 @@ pub fn run(
     check_determinism: bool,
 ) -> PyResult<String> {
     let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
-    let flag = cancel.map_or_else(Arc::default, Cancel::flag);
+    let watched = Cancel::watch(cancel);
     let work = || -> Result<String, LabError> {
         // The one place where a run meets the wall clock: to say how long it took.
         #[allow(clippy::disallowed_methods)]
         let begun = std::time::Instant::now();
-        let run = schedlab_lab::run(&spec, trace.map(Path::new), &flag)?;
+        let run = schedlab_lab::run(&spec, trace.map(Path::new), &watched)?;
         let mut json = run.to_json();
         json["variant"] = variant.into();
         json["wall_s"] = begun.elapsed().as_secs_f64().into();
         if check_determinism {
-            json["determinism"] = match schedlab_lab::check_determinism(&spec, &flag)? {
+            json["determinism"] = match schedlab_lab::check_determinism(&spec, &watched)? {
                 Verdict::Same => "same".into(),
                 Verdict::Parted(divergence) => divergence.to_string().into(),
             };

@@ -37,6 +37,28 @@ pub enum SimError {
         /// What is wrong.
         message: String,
     },
+    /// More tasks than a run can hold.
+    #[error("too many tasks at {}: \"{task}\", step {step}{}, forks while {limit} tasks are alive", seconds(*.at), in_line(*.line))]
+    TooManyTasks {
+        /// When.
+        at: Nanos,
+        /// The name of the task that forks.
+        task: String,
+        /// The step it was at.
+        step: u32,
+        /// Its source line.
+        line: Option<u32>,
+        /// The largest number of tasks.
+        limit: u32,
+    },
+    /// More tasks at the start than a run can hold.
+    #[error("{tasks} tasks at the start, and a run holds at most {limit}")]
+    TooManyAtStart {
+        /// How many.
+        tasks: usize,
+        /// The largest number.
+        limit: u32,
+    },
     /// An invariant does not hold: an error in the laboratory itself.
     #[error("check \"{check}\" failed at {} (event {event}, seed {seed}): {message}", seconds(*.at))]
     Check {
@@ -69,6 +91,10 @@ impl SimError {
             }
             SimError::Livelock { .. } => "give the loop a step that takes time (run, sleep) or that blocks",
             SimError::Program { .. } => "change the step",
+            SimError::TooManyTasks { .. } => {
+                "bound the loop that forks, or let the children exit: a task that has exited makes room"
+            }
+            SimError::TooManyAtStart { .. } => "lower `count` or the option that sets the number of tasks",
             SimError::Check { .. } => "this is a defect of schedlab: report it with the scenario and the seed",
             SimError::Cancelled { .. } => "finished runs are kept",
         }

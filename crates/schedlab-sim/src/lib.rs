@@ -15,6 +15,6 @@ mod world;
 
 pub use error::SimError;
 pub use machine::CpuTime;
-pub use run::{EventQueue, Phase};
+pub use run::{EventQueue, Phase, Watch};
 pub use session::{CpuView, Decided, Detail, Session, TaskView};
 pub use world::{kernel_seed, run, Ended, Outcome, System, Systems, World};

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use schedlab_model::MSEC;
 use schedlab_trace::Discard;
-use schedlab_workload::{Amount, ObjectSpec, Op, Workload};
+use schedlab_workload::{Amount, ObjectSpec, Op, TaskKind, Workload};
 use support::{flat, kernel, record, spec, tasks};
 
 fn failure(workload: Workload) -> String {
@@ -50,6 +50,29 @@ fn programs_the_kernel_refuses_are_named() {
         let message = failure(workload);
         assert!(message.contains(want), "{message}");
     }
+}
+
+#[test]
+fn an_endless_fork_ends_with_its_place() {
+    let hog = ("hog", 0, None, vec![Op::Run(Amount::Fixed(MSEC)), Op::Jump(0)]);
+    let fork = Op::Fork { program: 0, kind: TaskKind::Process, into: 0 };
+    let mut workload = tasks(vec![hog, ("bomb", 0, None, vec![fork, Op::Jump(0)])]);
+    workload.programs[1].lines = vec![7, 8];
+    // The same seconds of simulated time as on a kernel, with forks that cost nothing.
+    let spec = spec(flat(2, 0), kernel("6.12.0", 2, 250), vec![workload]);
+    let error = schedlab_sim::run(&spec, &mut Discard, &AtomicBool::new(false)).unwrap_err();
+    let message = error.to_string();
+    assert!(message.starts_with("too many tasks at ") && message.contains("\"bomb\""), "{message}");
+    assert!(message.contains("(line 7)") && message.contains("262144 tasks"), "{message}");
+    assert!(error.hint().contains("bound the loop that forks"), "{}", error.hint());
+}
+
+#[test]
+fn more_tasks_at_the_start_than_a_run_can_hold_are_refused() {
+    let mut workload = tasks(vec![("a", 0, None, vec![Op::Exit]), ("b", 0, None, vec![Op::Exit])]);
+    workload.tasks[0].count = 200_000;
+    workload.tasks[1].count = 100_000;
+    assert_eq!(failure(workload), "300000 tasks at the start, and a run holds at most 262144");
 }
 
 #[test]

@@ -27,7 +27,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     metric = _metric(scenario, options.metric)
     differences = engine.ablation(scenario, a, b)
     console.say(f"{len(differences)} differences, {count(differences, scenario.seeds)} runs")
-    progress = console.progress(count(differences, scenario.seeds))
+    progress = console.progress(count(differences, scenario.seeds), engine.under_way)
 
     def ended(outcome: Outcome) -> None:
         progress.step(f"{outcome.variant} seed {outcome.seed}")

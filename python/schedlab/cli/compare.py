@@ -101,7 +101,7 @@ def _declared(design: Design) -> list[str]:
 def _robustness(options: Options, console: Console, engine: Engine, scenario: Scenario, result: Result) -> Robustness:
     """The same comparison on machines with drawn costs; kept beside the runs."""
     console.say(f"the same on {options.robust} machines with other costs (--robust)")
-    progress = console.progress(options.robust)
+    progress = console.progress(options.robust, engine.under_way)
     given = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
     overrides = {key: value for key, value in given.items() if value is not None} | {"seeds": list(result.seeds)}
     draws = []
@@ -137,7 +137,7 @@ def _run(
     def stage(runs: int) -> None:
         nonlocal progress
         progress.clear()
-        progress = console.progress(runs)
+        progress = console.progress(runs, engine.under_way)
 
     def ended(outcome: Outcome) -> None:
         progress.step(f"{outcome.variant} seed {outcome.seed}")

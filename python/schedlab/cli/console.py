@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from schedlab import files, plain
 from schedlab.cli.parser import Options
+from schedlab.cli.progress import Progress, nothing_under_way, write
 from schedlab.errors import OutputError, SchedlabError, reason, render
+
+if TYPE_CHECKING:
+    from schedlab.engine import UnderWay
 
 
 class Console:
@@ -44,45 +48,22 @@ class Console:
     def say(self, text: str) -> None:
         """A remark, to stderr."""
         if not self.quiet:
-            _stderr(plain.lines(text))
+            write(plain.lines(text) + "\n")
 
     def detail(self, text: str) -> None:
         """A remark for --verbose."""
         if self.verbose and not self.quiet:
-            _stderr(plain.lines(text))
+            write(plain.lines(text) + "\n")
 
     def error(self, error: SchedlabError) -> None:
         colour = colours(sys.stderr)
-        _stderr(plain.lines(render(error, colour=colour), colour=colour))
+        write(plain.lines(render(error, colour=colour), colour=colour) + "\n")
 
-    def progress(self, total: int) -> Progress:
+    def progress(self, total: int, under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way) -> Progress:
         """Progress over `total` runs; silent if it is switched off."""
         wanted = self._progress and not self.quiet and not self.verbose
         live = sys.stderr.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
-        return Progress(total, live) if wanted else Progress(0, False)
-
-
-class Progress:
-    """One line that is redrawn on a terminal; elsewhere a line at every tenth of the way."""
-
-    def __init__(self, total: int, live: bool) -> None:
-        self._total, self._live, self._done, self._shown = total, live, 0, 0
-        self._began = time.monotonic()
-
-    def step(self, text: str) -> None:
-        """One more run has ended."""
-        self._done += 1
-        if self._live and self._total:
-            left = (time.monotonic() - self._began) * (self._total - self._done) / self._done
-            _write(f"\r\x1b[K[{self._done}/{self._total}] {plain.escaped(text)}, about {left:.0f} s left")
-        elif self._total and self._done * 10 // self._total > self._shown:
-            self._shown = self._done * 10 // self._total
-            _stderr(f"{self._done}/{self._total} runs")
-
-    def clear(self) -> None:
-        """Leave the line to others."""
-        if self._live and self._total:
-            _write("\r\x1b[K")
+        return Progress(total, live, under_way) if wanted else Progress(0, False)
 
 
 def colours(stream: TextIO) -> bool:
@@ -101,18 +82,6 @@ def write_file(path: Path, text: str) -> None:
         files.replace(path, text)
     except OSError as e:
         raise OutputError(f"cannot write {path}: {reason(e)}") from None
-
-
-def _stderr(text: str) -> None:
-    _write(text + "\n")
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except OSError:
-        pass  # there is no other place to report it
 
 
 def _abandon(stream: TextIO) -> None:

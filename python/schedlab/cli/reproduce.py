@@ -35,7 +35,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     plan = Plan(engine, studies, options.out or FOLDER, history.seconds(history.FILE))
     jobs = options.jobs or api.default_jobs()
     _tell_estimate(plan, jobs, options, console)
-    progress = _run(plan, jobs, options, console)
+    progress = _run(engine, plan, jobs, options, console)
     found = [study_report(study, plan, progress) for study in studies]
     if not progress.interrupted and not options.short:
         try:
@@ -93,8 +93,8 @@ def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) ->
         console.say(f"that is more than --time {options.time}: what does not fit is left out and named")
 
 
-def _run(plan: Plan, jobs: int, options: Options, console: Console) -> Progress:
-    bar = console.progress(plan.left)
+def _run(engine: Engine, plan: Plan, jobs: int, options: Options, console: Console) -> Progress:
+    bar = console.progress(plan.left, engine.under_way)
 
     def ended(task: Task, outcome: Outcome) -> None:
         bar.step(f"{task.label}: {outcome.variant} seed {outcome.seed}")

@@ -50,10 +50,14 @@ def _ran(
 ) -> Run:
     check = options.check_determinism
     if scenario.arm == "sim":
-        return interruptible(
-            engine,
-            lambda cancel: engine.run(scenario, variant, seed, trace=trace, cancel=cancel, check_determinism=check),
-        )
+        progress = console.progress(1, engine.under_way)
+        try:
+            return interruptible(
+                engine,
+                lambda cancel: engine.run(scenario, variant, seed, trace=trace, cancel=cancel, check_determinism=check),
+            )
+        finally:
+            progress.clear()
     if check:
         raise InputError("only the simulator is deterministic", hint="leave --check-determinism or --arm out")
     arm = arm_of(scenario.arm, engine, console.detail)

@@ -179,7 +179,7 @@ def _ran(
     chosen = arm_of(arm, engine, console.detail)
     chosen.prepare(scenario)
     left = len(scenario.seeds) * len(scenario.variants) - (len(store.finished) if store else 0)
-    progress = console.progress(left)
+    progress = console.progress(left, engine.under_way)
     try:
         result, interrupted = api.run_all(
             engine,

@@ -11,16 +11,24 @@ use schedlab_workload::{identity, TaskKind, TaskSpec};
 use super::position::{Next, Position};
 use super::running::Running;
 use super::state::{PlannedStart, Programs};
+use crate::error::SimError;
 use crate::kernel::{self, Kernel};
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
+/// The most tasks of a kernel that are alive at a time: memory that a fork bomb cannot exceed, about 300 MB. The default
+/// of the kernel's own limit, `pid_max`, is 32,768.
+pub const TASKS_MAX: u32 = 1 << 18;
 /// First register that a child inherits from its parent.
 const INHERITED: usize = 4;
 
 /// Plans the start of every workload's own tasks.
 pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Programs) {
     let workloads = Arc::clone(&programs.workloads);
+    let tasks: usize = workloads.iter().flat_map(|workload| &workload.tasks).map(|spec| spec.count as usize).sum();
+    if tasks > TASKS_MAX as usize {
+        return run.fail(SimError::TooManyAtStart { tasks, limit: TASKS_MAX });
+    }
     for (w, workload) in workloads.iter().enumerate() {
         for (s, spec) in workload.tasks.iter().enumerate() {
             for instance in 0..spec.count {
@@ -106,6 +114,11 @@ fn first_cpu(programs: &mut Programs, spec: &TaskSpec, nr_cpus: usize) -> CpuId 
 
 /// fork or clone by the running task; its register `into` gets the child's handle.
 pub fn fork<S: Sink>(x: &mut Running<S>, program: u32, kind: TaskKind, into: u8) -> Next {
+    if x.kernel.alive >= TASKS_MAX {
+        let (at, (task, step, line)) = (x.run.now, x.programs.where_is(x.task));
+        x.run.fail(SimError::TooManyTasks { at, task, step, line, limit: TASKS_MAX });
+        return Next::Stop;
+    }
     let parent = x.position();
     parent.forked += 1;
     let (workload, key) = (parent.workload, identity::child_key(parent.key, parent.forked));

@@ -3,7 +3,9 @@
 mod queue;
 mod source;
 mod state;
+mod watch;
 
 pub use queue::{EventQueue, Phase};
 pub use source::Source;
 pub use state::{Run, LOOK_MAX, LOOK_MIN};
+pub use watch::Watch;

@@ -1,6 +1,6 @@
 //! The event loop: everything of one instant, then each marked CPU reschedules once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, KernelId, Nanos};
 use schedlab_spec::RunSpec;
@@ -11,7 +11,7 @@ use super::system::{System, Systems};
 use crate::error::SimError;
 use crate::kernel;
 use crate::programs;
-use crate::run::Run;
+use crate::run::{Run, Watch};
 
 /// More events than this at one instant mean that time no longer moves.
 const INSTANT_LIMIT: u64 = 20_000_000;
@@ -62,9 +62,9 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     }
 
     /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended. Fails when
-    /// `cancel` becomes true.
+    /// `watch` asks it to stop.
     #[inline(always)]
-    pub fn step(&mut self, cancel: &AtomicBool) -> Result<Option<Ended>, SimError> {
+    pub fn step<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
         if self.run.pending() == 0 {
             return self.nothing_left().map(Some);
         }
@@ -79,7 +79,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         }
         if self.run.handled >= self.run.next_look {
             self.run.next_look = self.run.handled + self.look_interval();
-            if cancel.load(Ordering::Relaxed) {
+            if watch.stops(self.run.now) {
                 return Err(SimError::Cancelled { at: self.run.now });
             }
             self.look_over()?;
@@ -161,8 +161,11 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         kernel::set_speed(&mut self.run, machine, kernel, cpu, speed);
     }
 
-    /// No event is pending: everything has exited, or a CPU is stopped, or the rest waits for ever.
+    /// No event is pending: the run could not start, everything has exited, a CPU is stopped, or the rest waits for ever.
     fn nothing_left(&mut self) -> Result<Ended, SimError> {
+        if let Some(failure) = self.run.failure.take() {
+            return Err(failure);
+        }
         if self.systems.all().iter().all(|system| system.kernel.alive == 0) {
             return Ok(Ended::Completed);
         }
@@ -191,11 +194,11 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     }
 }
 
-/// Runs one specification; every event goes to `sink`. Stops early when `cancel` becomes true.
-pub fn run<S: Sink>(spec: &RunSpec, sink: &mut S, cancel: &AtomicBool) -> Result<Outcome, SimError> {
+/// Runs one specification; every event goes to `sink`. Stops early when `watch` asks for it.
+pub fn run<S: Sink, W: Watch>(spec: &RunSpec, sink: &mut S, watch: &W) -> Result<Outcome, SimError> {
     let mut world = World::new(spec, sink);
     let ended = loop {
-        if let Some(ended) = world.step(cancel)? {
+        if let Some(ended) = world.step(watch)? {
             break ended;
         }
     };

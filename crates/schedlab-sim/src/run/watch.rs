@@ -1,0 +1,17 @@
+//! What watches a run from outside: it may stop the run, and it learns how far the run is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use schedlab_model::Nanos;
+
+/// Watches a run. A flag is the simplest: it stops the run when it is set.
+pub trait Watch {
+    /// Called every few thousand events with the simulated time. True asks the run to stop.
+    fn stops(&self, now: Nanos) -> bool;
+}
+
+impl Watch for AtomicBool {
+    fn stops(&self, _: Nanos) -> bool {
+        self.load(Ordering::Relaxed)
+    }
+}

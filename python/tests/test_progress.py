@@ -1,0 +1,75 @@
+"""Progress: what a terminal shows of the runs under way, and that nothing else shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli.progress import line
+from schedlab.engine import UnderWay
+
+HERE = Path(__file__).parent
+HOUR = 3600 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "last", "under_way", "elapsed_s", "expected"),
+    [
+        (0, 4, "", [], 0.0, "[0/4]"),
+        (1, 4, "a seed 1", [], 10.0, "[1/4] a seed 1, about 30 s left"),
+        (0, 1, "", [UnderWay("a seed 1", 6 * HOUR, 24 * HOUR)], 60.0,
+         "[0/1] a seed 1 at 6.0 h of 24.0 h, about 3.0 min left"),
+        (0, 1, "", [UnderWay("a seed 1", 10**9, 24 * HOUR)], 1.0, "[0/1] a seed 1 at 1 s of 24.0 h"),
+        (0, 1, "", [UnderWay("a seed 1", 0, HOUR)], 1.0, "[0/1]"),
+        (
+            1, 4, "a seed 1", [UnderWay("b seed 1", HOUR, 2 * HOUR), UnderWay("a seed 2", HOUR, 2 * HOUR)], 60.0,
+            "[1/4] b seed 1 at 60.0 min of 2.0 h, a seed 2 at 60.0 min of 2.0 h, about 60 s left",
+        ),
+    ],
+)  # fmt: skip
+def test_the_line(done: int, total: int, last: str, under_way: list[UnderWay], elapsed_s: float, expected: str) -> None:
+    assert line(done, total, last, under_way, elapsed_s) == expected
+
+
+COMMANDS = [["run", "toy.toml", "--variant", "cfs"], ["compare", "toy.toml", "--jobs", "1"]]
+
+
+def environment(**more: str) -> dict[str, str]:
+    path = os.pathsep.join([str(HERE.parent), str(HERE)])
+    return {k: v for k, v in os.environ.items() if k != "CI"} | {"PYTHONPATH": path, "TERM": "xterm", **more}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_terminal_shows_how_far_a_run_is(command: list[str], tmp_path: Path) -> None:
+    release = tmp_path / "go on"
+    behaviour = {"cfs": {"hang_on": [1], "hangs_until": str(release)}}
+    (tmp_path / "toy.toml").write_text(json.dumps({"seeds": [1], "behaviour": behaviour}))
+    ours, theirs = pty.openpty()
+    words = [sys.executable, str(HERE / "stand_in_cli.py"), *command]
+    process = subprocess.Popen(words, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    try:
+        seen = b""
+        # It must come while the run hangs; otherwise this waits until the suite is stopped.
+        while b"cfs seed 1 at 0.5 s of 1 s" not in seen:
+            seen += os.read(ours, 4096)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_pipe_shows_no_redrawn_line(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "toy.toml").write_text(json.dumps({"seeds": [1]}))
+    words = [sys.executable, str(HERE / "stand_in_cli.py"), *command]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True)
+    assert done.returncode == 0
+    assert b"\r" not in done.stdout + done.stderr
+    assert b"\x1b" not in done.stdout + done.stderr
