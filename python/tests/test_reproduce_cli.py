@@ -85,7 +85,14 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
                 case("small", 0, "autogroup"),
             ],
             "gaps": [
-                {"experiment": "e", "workload": "large", "metric": "p99", "mechanism": "caches", "found": "by hand"}
+                {
+                    "experiment": "e",
+                    "workload": "large",
+                    "metric": "p99",
+                    "mechanism": "caches",
+                    "found": "by hand",
+                    "hypothesis": None,
+                }
             ],
             "scenarios": [{"behaviour": quick}, {"behaviour": {**quick, **behaviour}}],
         }
@@ -107,7 +114,7 @@ def test_rows_stand_side_by_side(toy: Callable[..., str], schedlab: Call) -> Non
     assert "missing: workload absent" in find("absent: rate")
     assert "sign agreement: 1 of 5 rows beyond noise (20%); 2 with the wrong sign, 2 missing" in out
     assert "simulated beyond it" in find("small: p99")
-    assert "small [autogroup]: rate" in out
+    assert find("small [autogroup]: rate").split()[-4:] == ["+24.4%", "2", "same", "sign"]
     assert "autogroup: on (assumed: a test)" in out
     assert "  caches; by hand\n    large: p99\n" in out
     reason = "the variants part at 1.500 ms in pick_eevdf [RUN_TO_PARITY] and pick_eevdf"
@@ -198,7 +205,7 @@ def test_an_interrupted_reproduction_goes_on_where_it_was(
     _, err = process.communicate(timeout=60)
     if how == signal.SIGINT:
         assert process.returncode == 130
-        assert "the same command goes on" in err
+        assert "the same command resumes" in err
     assert sum(path.read_text().count("\n") for path in Path("r").rglob("results.jsonl")) == 18
     Path("released").touch()
     code, out, err = schedlab("reproduce", study, "--out", "r", "--reasons", "none")
@@ -226,7 +233,7 @@ def test_scores_are_recorded_and_shown_on_the_page(toy: Callable[..., str], sche
         arguments = ("--out", "r", "--record", name, "--page", "docs/studies/README.md")
         assert schedlab("reproduce", study, *arguments)[0] == 0
     page = Path("docs/studies/README.md").read_text()
-    assert "Written by `schedlab reproduce toy.json --record caches --page docs/studies/README.md`" in page
+    assert "by `schedlab reproduce toy.json --record caches` with 6 units per variant" in page
     assert "| what the model lacks | rows beyond noise | studies |" in page
     assert "| workload absent | 2 | toy (2) |" in page
     assert "| caches | 1 | toy (1) |" in page

@@ -295,7 +295,11 @@ def test_every_row_is_in_exactly_one_count(pairs: list[tuple[float, float | None
 
 
 def test_the_first_gap_that_fits_counts() -> None:
-    gaps = (Gap("e", "v", None, "one", None), Gap("e", None, "p99", "two", None), Gap("e", None, None, "three", "x"))
+    gaps = (
+        Gap("e", "v", None, "one", "x", None),
+        Gap("e", None, "p99", "two", "x", None),
+        Gap("e", None, None, "three", None, "x"),
+    )
     own = study(RISE, gaps=gaps)
     found = [own.gap("e", w, m) for w, m in (("v", "p99"), ("w", "p99"), ("w", "p50"))]
     assert [gap.mechanism if gap else None for gap in found] == ["one", "two", "three"]

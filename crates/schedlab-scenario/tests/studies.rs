@@ -147,6 +147,21 @@ fn conditions_reach_the_scenarios() {
     assert_eq!(cases[0]["metrics"][0]["metric"], "hackbench.time");
 }
 
+#[test]
+fn an_alternative_can_be_longer() {
+    let alternative = |loops: u64| {
+        let instead = format!("instead = {{ cases = 1, duration = \"30s\", set.hackbench = {{ loops = {loops} }} }}");
+        let text = CONDITIONS.replace("instead = { autogroup = false, machine = \"rpi4\" }", &instead);
+        let study = parse(&text, &StudyOptions::default()).map_err(|error| shown(&error)).unwrap();
+        assert_eq!([0, 2].map(|number| study.scenario(number).unwrap().duration), [10_000_000_000, 30_000_000_000]);
+        assert_eq!(study.describe()["cases"].as_array().unwrap().len(), 3);
+        [0, 2].map(|case| study.describe()["cases"][case]["fingerprint"].as_str().unwrap().to_owned())
+    };
+    let (short, long) = (alternative(1000), alternative(2000));
+    assert_eq!(short[0], long[0]);
+    assert_ne!(short[1], long[1]);
+}
+
 /// Kept runs are found by it, so it must move with anything that a run depends on, and with nothing else.
 #[test]
 fn the_fingerprint_is_of_what_runs() {

@@ -93,6 +93,7 @@ class Options(argparse.Namespace):
     reasons: str
     page: Path | None
     record: str | None
+    note: str | None
     list: bool
 
 
@@ -366,9 +367,21 @@ def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row as JSON; - is stdout, alone")
     p.add_argument("--page", type=Path, metavar="FILE", help="write a Markdown page")
-    p.add_argument("--record", metavar="NAME", help="add the scores to docs/studies/history.json under this name")
+    p.add_argument("--html", type=Path, metavar="FILE", help="write the same page as HTML; - is stdout, alone")
+    p.add_argument(
+        "--record",
+        metavar="NAME",
+        help="keep the results in docs/studies/results.json, and their scores in history.json under this name",
+    )
+    p.add_argument("--note", metavar="TEXT", help="a sentence that the page shows about what is recorded")
+    p.add_argument(
+        "--stored",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="run nothing and show what was recorded last (default: docs/studies/results.json)",
+    )
     p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/studies)")
-    p.set_defaults(html=None)
     _common(p)
 
 

@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from schedlab import api
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
+from schedlab.cli.reasons import with_reasons
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, RunError
 from schedlab.outcome import Outcome
-from schedlab.studies import history, reasons
+from schedlab.studies import history, results
 from schedlab.studies.figures import published
-from schedlab.studies.report import Report, StudyReport, study_report
+from schedlab.studies.report import Report, study_report
 from schedlab.studies.runs import FOLDER, Plan, Progress, Task
 from schedlab.studies.study import Study
 
 ALL = "all"
-LONGEST_ABLATION_S = 600.0
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 3 if some runs failed, or 130; how well a study agrees is a result, not a failure."""
     engine = engine or native_engine()
+    _check(options)
     if options.list:
         return _list(engine, console)
+    if options.stored is not None:
+        return _stored(engine, options, console)
     studies = _studies(options, engine)
-    if options.record and options.short:
-        raise InputError("--record keeps results, and the short form has none", hint="leave --short out")
     plan = Plan(engine, studies, options.out or FOLDER, history.seconds(history.FILE))
     jobs = options.jobs or api.default_jobs()
     _tell_estimate(plan, jobs, options, console)
     progress = _run(engine, plan, jobs, options, console)
-    found = [study_report(study, plan, progress) for study in studies]
+    found = [study_report(study, progress) for study in studies]
     if not progress.interrupted and not options.short:
         try:
-            found = [_with_reasons(engine, one, plan, jobs, options, console) for one in found]
+            found = [with_reasons(engine, one, plan, jobs, options.reasons, console) for one in found]
         except KeyboardInterrupt:
             progress.interrupted = True
-    report = Report(tuple(found), tuple(progress.unfit), progress.interrupted)
-    _show(report, plan, engine, options, console)
+    report = Report(tuple(found), tuple(task.label for task in progress.unfit), progress.interrupted)
+    origin = results.origin(report, _command(options), engine.version, plan.wall_s(), options.note or "")
     if progress.interrupted:
-        console.say("interrupted: the finished runs are kept; the same command goes on")
+        _show(report, [], origin, options, console)
+        console.say("interrupted: the finished runs are kept; the same command resumes")
         return EXIT_INTERRUPTED
+    entries = _record(report, origin, plan, options, console)
+    _show(report, entries, origin, options, console)
+    _pages(report, entries, origin, options, console)
     return 3 if progress.failures else 0
+
+
+def _check(options: Options) -> None:
+    if options.record and options.short:
+        raise InputError("--record keeps results, and the short form has none", hint="leave --short out")
+    if options.note and not options.record:
+        raise InputError("--note belongs to what is recorded", hint="add --record NAME")
+    if options.stored is not None and (options.studies or options.record or options.short or options.units is not None):
+        raise InputError("--stored shows what was recorded and runs nothing", hint="leave the studies and options out")
+
+
+def _stored(engine: Engine, options: Options, console: Console) -> int:
+    file = Path(options.stored) if options.stored else results.FILE
+    report, origin = results.read(file, lambda name, units: engine.load_study(name, units=units))
+    entries = history.read(history.FILE)
+    _show(report, entries, origin, options, console)
+    _pages(report, entries, origin, options, console)
+    return 0
 
 
 def _list(engine: Engine, console: Console) -> int:
@@ -114,55 +135,47 @@ def _run(engine: Engine, plan: Plan, jobs: int, options: Options, console: Conso
     return progress
 
 
-def _with_reasons(
-    engine: Engine, report: StudyReport, plan: Plan, jobs: int, options: Options, console: Console
-) -> StudyReport:
-    """The study with what explain and ablate say about the cases that disagree."""
-    if options.reasons == "none":
-        return report
-    found, seconds = {}, plan.seconds()
-    for case in report.cases:
-        if case.task is None or case.case.alternative:
-            continue
-        wrong = reasons.disagreeing(case.rows)
-        for variant in dict.fromkeys(row.published.variant for row in wrong):
-            task = case.task
-            console.detail(f"{task.label}: why does {variant} disagree?")
-            reason = interruptible(engine, lambda cancel: reasons.explained(engine, task, variant, cancel))  # noqa: B023
-            if options.reasons == "ablate":
-                each = seconds.get(task.label, 0.0)
-                fits = each * reasons.ablation_runs(engine, task, variant) / jobs <= LONGEST_ABLATION_S
-                largest = max(
-                    (row for row in wrong if row.published.variant == variant),
-                    key=lambda row: abs(row.published.change_pct or 0.0),
-                )
-                metric = next(m.metric for m in case.case.measures if m.published == largest.published.metric)
-                if fits and metric and largest.outcome == "wrong sign":
-                    reason = reasons.ablated(engine, task, variant, metric, reason, jobs)
-            found[case.case.key, variant] = reason
-    return dataclasses.replace(report, reasons=found)
-
-
-def _show(report: Report, plan: Plan, engine: Engine, options: Options, console: Console) -> None:
+def _show(
+    report: Report, entries: list[history.Entry], origin: results.Origin, options: Options, console: Console
+) -> None:
+    from schedlab.render.blocks import html
     from schedlab.render.document import dump
     from schedlab.render.study import document, text
+    from schedlab.render.study_page import page
 
-    console.result(dump(document(report)) if options.json == STDOUT else text(report))
+    if options.json == STDOUT:
+        console.result(dump(document(report)))
+    elif str(options.html) == STDOUT:
+        console.result(html(page(report, entries, origin)))
+    else:
+        console.result(text(report))
     if options.json not in (None, STDOUT):
         write_file(Path(options.json), dump(document(report)) + "\n")
-    if report.interrupted:
-        return
-    entries = history.read(history.FILE) if options.page or options.record else []
-    if options.record:
-        units = report.studies[0].study.units
-        new = history.entry(options.record, engine.version, units, report.scores(), plan.seconds())
-        entries = history.append(history.FILE, new)
-        console.say(f"recorded as `{options.record}` in {history.FILE}")
-    if options.page:
-        from schedlab.render.study_page import page
 
-        write_file(options.page, page(report, entries, _command(options)))
-        console.say(f"page: {options.page}")
+
+def _record(
+    report: Report, origin: results.Origin, plan: Plan, options: Options, console: Console
+) -> list[history.Entry]:
+    """The history, with this reproduction added if it is to be recorded."""
+    if not options.record:
+        return history.read(history.FILE) if options.page or options.html else []
+    new = history.entry(options.record, origin.engine, origin.units, report.scores(), plan.seconds())
+    entries = history.append(history.FILE, new)
+    results.write(results.FILE, report, origin)
+    console.say(f"recorded as `{options.record}` in {history.FILE} and {results.FILE}")
+    return entries
+
+
+def _pages(
+    report: Report, entries: list[history.Entry], origin: results.Origin, options: Options, console: Console
+) -> None:
+    from schedlab.render.blocks import html, markdown
+    from schedlab.render.study_page import page
+
+    for file, write in ((options.page, markdown), (options.html, html)):
+        if file and str(file) != STDOUT:
+            write_file(file, write(page(report, entries, origin)))
+            console.say(f"page: {file}")
 
 
 def _command(options: Options) -> str:
@@ -171,7 +184,6 @@ def _command(options: Options) -> str:
     words += ["--time", str(options.time)] if options.time is not None else []
     words += ["--reasons", options.reasons] if options.reasons != "explain" else []
     words += ["--record", options.record] if options.record else []
-    words += ["--page", str(options.page)] if options.page else []
     return " ".join(words)
 
 

@@ -11,7 +11,7 @@ from schedlab.engine import ARMS
 from schedlab.render.cells import plural
 from schedlab.render.grid import NOTHING, columns, percent, value
 from schedlab.studies.report import CaseRows, Report, StudyReport
-from schedlab.studies.score import Row, Score
+from schedlab.studies.score import SMALLEST_CHANGE_PCT, Row, Score
 
 SCHEMA = "schedlab.reproduce/1"
 WIDTH = 120
@@ -25,7 +25,7 @@ def text(report: Report) -> str:
     if len(report.studies) > 1:
         blocks.append("\n".join(columns(score_table(report.scores()), "<" + ">" * (len(SCORE_HEAD) - 1))))
     if report.unfit:
-        labels = [f"  {task.label}" for task in report.unfit]
+        labels = [f"  {label}" for label in report.unfit]
         blocks.append("\n".join([f"did not fit into the time: {plural(len(labels), 'case')}", *labels]))
     return "\n\n".join(blocks)
 
@@ -41,7 +41,9 @@ def study_text(report: StudyReport) -> str:
     if inside := inside_rows(report):
         blocks.append([INSIDE, *columns(row_table(inside), _ALIGN)])
     if other := alternative_rows(report):
-        blocks.append([ALTERNATIVES, *columns(row_table(other), _ALIGN)])
+        blocks.append([ALTERNATIVES, *columns(alternative_table(report, other), "<<>>>><")])
+    if len(table := spread_table(report)) > 1:
+        blocks.append([SPREADS, *columns(table, "<<>>>>>>")])
     blocks.append(score_lines(report.score))
     if lines := disagreements(report):
         blocks.append(["rows that disagree", *lines])
@@ -50,6 +52,7 @@ def study_text(report: StudyReport) -> str:
 
 INSIDE = "not counted: the published change is inside its noise"
 ALTERNATIVES = "not counted: alternatives to what is assumed"
+SPREADS = "spread between runs, published as a standard deviation, simulated as a mean absolute deviation"
 
 
 def counted_rows(report: StudyReport) -> Iterator[tuple[str, Rows]]:
@@ -68,6 +71,61 @@ def inside_rows(report: StudyReport) -> Rows:
 def alternative_rows(report: StudyReport) -> Rows:
     """What the alternatives gave."""
     return [(case, row) for case in report.cases if case.case.alternative for row in case.rows if row.simulated]
+
+
+ALTERNATIVE_HEAD = ["", "variant", "published", "as assumed", "alternative", "units", ""]
+
+
+def alternative_table(report: StudyReport, rows: Rows) -> list[list[str]]:
+    """What each alternative changes: whether the simulated change keeps its sign, or was settled."""
+    return [ALTERNATIVE_HEAD, *(_alternative_cells(report, case, row) for case, row in rows)]
+
+
+def _alternative_cells(report: StudyReport, case: CaseRows, row: Row) -> list[str]:
+    p, assumed = row.published, report.assumed(case, row)
+    usual = assumed.simulated.change_pct if assumed and assumed.simulated else None
+    other = row.simulated.change_pct if row.simulated else None
+    return [
+        f"{p.label} [{case.case.alternative}]: {p.metric}",
+        p.variant,
+        ("up" if p.sign > 0 else "down") if p.change_pct is None else percent(p.change_pct),
+        percent(usual),
+        percent(other),
+        str(row.simulated.units if row.simulated else 0),
+        _comparison(usual, other),
+    ]
+
+
+def _comparison(usual: float | None, other: float | None) -> str:
+    if usual is None or other is None:
+        return NOTHING
+    signs = [0 if abs(x) < SMALLEST_CHANGE_PCT else 1 if x > 0 else -1 for x in (usual, other)]
+    return "same sign" if signs[0] == signs[1] else "another sign"
+
+
+SPREAD_HEAD = ["", "variant", "published", "", "simulated", "", "change", "95% interval"]
+
+
+def spread_table(report: StudyReport) -> list[list[str]]:
+    """How much the metrics vary from run to run, of rows that have both spreads, published and simulated."""
+    cells = []
+    for _, row in _own(report):
+        p, s = row.published, row.simulated and row.simulated.spread
+        if p.spread_a_pct is not None and p.spread_b_pct is not None and s:
+            change = s.change
+            cells.append(
+                [
+                    f"{p.label}: {p.metric}",
+                    p.variant,
+                    f"{p.spread_a_pct:.3g}%",
+                    f"{p.spread_b_pct:.3g}%",
+                    f"{s.a_pct:.3g}%",
+                    f"{s.b_pct:.3g}%",
+                    percent(change.estimate) if change else NOTHING,
+                    f"{percent(change.low)} to {percent(change.high)}" if change else NOTHING,
+                ]
+            )
+    return [SPREAD_HEAD, *cells]
 
 
 def _own(report: StudyReport) -> Rows:
@@ -115,8 +173,8 @@ def row_cells(case: CaseRows, row: Row) -> list[str]:
 
 def fewer(case: CaseRows, row: Row) -> str:
     """Says so where not every unit has run."""
-    asked = len(case.task.scenario.seeds) if case.task else 0
-    return f" ({row.simulated.units} of {asked} units)" if row.simulated and 0 < row.simulated.units < asked else ""
+    units = row.simulated.units if row.simulated else 0
+    return f" ({units} of {case.units} units)" if 0 < units < case.units else ""
 
 
 def verdict(row: Row) -> str:
@@ -199,7 +257,7 @@ def document(report: Report) -> dict[str, Any]:
         "schema": SCHEMA,
         "arm_word": ARMS["sim"],
         "interrupted": report.interrupted,
-        "did_not_fit": [task.label for task in report.unfit],
+        "did_not_fit": list(report.unfit),
         "scores": {name: _score(s) for name, s in report.scores().items()},
         "studies": [_study(study) for study in report.studies],
     }

@@ -1,52 +1,84 @@
-"""Studies as a Markdown page for the documentation: the scores, the misses by mechanism, the history, every row."""
+"""Studies as a page, Markdown or HTML: the scores, the misses by mechanism, the history, then every row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from schedlab.render.blocks import Block, Heading, Items, Paragraph, Table
 from schedlab.render.cells import plural
 from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.study import (
+    ALTERNATIVES,
     INSIDE,
+    SPREADS,
+    alternative_rows,
+    alternative_table,
     counted_rows,
     fewer,
     inside_rows,
     ratio,
     score_lines,
     score_table,
+    spread_table,
     verdict,
 )
 from schedlab.studies.history import Entry
 from schedlab.studies.report import CaseRows, Report, StudyReport
+from schedlab.studies.results import Origin
 from schedlab.studies.score import Row
 
-INTRODUCTION = """\
-Every figure here is simulated or published; nothing was measured for this page. A row counts if its published change is
-larger than its own noise. Rows that cannot be simulated yet count as missed. [conditions.md](conditions.md) says which
-conditions hold and how a row is judged, [format.md](format.md) what a study file can say."""
+INTRODUCTION = (
+    "Every figure on this page is simulated or published; nothing was measured for it. A row counts if its published "
+    "change is larger than its own noise. Rows that cannot be simulated yet count as missed. "
+    "[conditions.md](conditions.md) says which conditions hold and how a row is judged, [format.md](format.md) what a "
+    "study file can say."
+)
 
 
-def page(report: Report, entries: Sequence[Entry], command: str) -> str:
-    """Markdown, whole."""
-    parts = [
-        "# Published studies, reproduced",
-        f"Written by `{command}`.\n{INTRODUCTION}",
-        _markdown(score_table(report.scores())),
-        "## Misses, by what is missing",
-        _markdown(_misses(report)),
+def page(report: Report, entries: Sequence[Entry], origin: Origin) -> list[Block]:
+    """The whole page."""
+    parts: list[Block] = [
+        Heading(1, "Published studies, reproduced"),
+        Paragraph(INTRODUCTION),
+        Paragraph(_origin(origin)),
+        Table(score_table(report.scores())),
+        Heading(2, "Misses, by what is missing"),
+        Table(_misses(report)),
     ]
     if report.unfit:
-        names = [f"- {task.label}" for task in report.unfit]
-        parts += ["## What did not fit into the time", "\n".join(names)]
+        parts += [Heading(2, "What did not fit into the time"), Items(report.unfit)]
     if entries:
-        parts += [
-            "## History",
-            "Rows beyond noise whose sign agrees, as recorded after each mechanism landed.",
-            _markdown(_history(entries)),
-        ]
+        text = "Rows beyond noise whose sign agrees, as recorded after each mechanism landed."
+        parts += [Heading(2, "History"), Paragraph(text), Table(_history(entries))]
     for study in report.studies:
         parts += _study(study)
-    return "\n\n".join(parts) + "\n"
+    return parts
+
+
+def summary(report: Report, origin: Origin) -> str:
+    """The short form for the README, misses first."""
+    total = report.total()
+    missed = {"cannot be simulated yet": total.missing, "have the wrong sign": total.wrong,
+              "do not change in the simulation": total.unchanged, "were not run": total.not_run}  # fmt: skip
+    words = ", ".join(f"{n} {what}" for what, n in missed.items() if n)
+    share = 0.0 if total.agreement is None else 100 * total.agreement
+    rank = NOTHING if total.rank is None else f"{total.rank:+.2f}"
+    return (
+        f"Of {total.counted} published changes beyond their own noise, {words}; the sign agrees for {total.agreed} "
+        f"({share:.0f}%). Over the {total.ranked} rows that are simulated the rank correlation of the changes is "
+        f"{rank} and the median size ratio {ratio(total.size)}; {total.close_absolutes} of {total.absolutes} absolute times "
+        f"lie within a factor of 3 ({plural(origin.units, 'unit')}, {origin.date})."
+    )
+
+
+def _origin(origin: Origin) -> str:
+    note = f" {origin.note}" if origin.note else ""
+    return (
+        f"Recorded on {origin.date} by `{origin.command}` with {plural(origin.units, 'unit')} per variant, engine "
+        f"{origin.engine}; the runs took {origin.seconds / 60:.0f} minutes of one CPU or less.{note} "
+        "`schedlab reproduce --stored --page docs/studies/README.md` renders this page from `results.json`, "
+        "`history.json` and the study files; nothing in it is edited by hand."
+    )
 
 
 def _misses(report: Report) -> list[list[str]]:
@@ -82,28 +114,34 @@ def _recorded(score: Mapping[str, object] | None) -> str:
 _HEAD = ["row", "variant", "published", "change", "noise", "simulated", "change", "size", "outcome"]
 
 
-def _study(report: StudyReport) -> list[str]:
+def _study(report: StudyReport) -> list[Block]:
     study = report.study
     where = (
         f"Simulated on {report.machine}, {plural(study.units, 'unit')}." if report.machine else "Nothing is simulated."
     )
-    parts = [
-        f"## {study.name}",
-        f"{study.summary[0].upper()}{study.summary[1:]}. {where}",
-        _list(score_lines(report.score)),
+    parts: list[Block] = [
+        Heading(2, study.name),
+        Paragraph(f"{study.summary[0].upper()}{study.summary[1:]}. {where}"),
+        Items(score_lines(report.score)),
+        Heading(3, f"{study.name}: conditions"),
+        Items(
+            [
+                f"{c.what}: {c.holds} ({f'stated: {c.source}' if c.source else f'assumed: {c.assumed}'})"
+                for c in study.conditions
+            ]
+        ),
     ]
-    kinds = [
-        (f"{c.what}: {c.holds}", f"stated: {c.source}" if c.source else f"assumed: {c.assumed}")
-        for c in study.conditions
-    ]
-    parts.append(_list([f"{what} ({why})" for what, why in kinds]))
     for title, rows in counted_rows(report):
         ordered = sorted(rows, key=lambda one: _ORDER[one[1].outcome])
-        table = [[*_HEAD], *([*_cells(row)[:-1], _outcome(report, case, row)] for case, row in ordered)]
-        parts += [f"### {title}", _markdown(table)]
-    inside = inside_rows(report)
-    if inside:
-        parts += [f"### {INSIDE}", _markdown([[*_HEAD], *(_cells(row) for _, row in inside)])]
+        cells = [[*_cells(row)[:-1], _outcome(report, case, row)] for case, row in ordered]
+        parts += [Heading(3, f"{study.name}: {title}"), Table([_HEAD, *cells])]
+    if inside := inside_rows(report):
+        cells = [_cells(row) for _, row in inside]
+        parts += [Heading(3, f"{study.name}: {INSIDE}"), Table([_HEAD, *cells])]
+    if other := alternative_rows(report):
+        parts += [Heading(3, f"{study.name}: {ALTERNATIVES}"), Table(alternative_table(report, other))]
+    if len(table := spread_table(report)) > 1:
+        parts += [Heading(3, f"{study.name}: {SPREADS}"), Table(table)]
     return parts
 
 
@@ -131,13 +169,3 @@ def _outcome(report: StudyReport, case: CaseRows, row: Row) -> str:
     why = report.why(case, row)
     outcome = row.outcome + fewer(case, row)
     return why if row.outcome == "missing" else f"{outcome}: {why}" if why else outcome
-
-
-def _list(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _markdown(table: Sequence[Sequence[str]]) -> str:
-    head, *rest = table
-    rows = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, ["---"] * len(head), *rest)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)

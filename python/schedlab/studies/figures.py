@@ -68,6 +68,9 @@ class Published:
     sign: int
     noise_pct: float
     noise_from: str
+    spread_a_pct: float | None = None
+    """Standard deviation of the baseline in percent of its value, printed or computed from its repeats."""
+    spread_b_pct: float | None = None
 
     @property
     def counted(self) -> bool:
@@ -178,7 +181,32 @@ def _row(study: Study, baseline: str, name: str, a: Sequence[Figure], b: Sequenc
         sign=sign,
         noise_pct=noise,
         noise_from=source,
+        **dict(zip(("spread_a_pct", "spread_b_pct"), _spreads(a, b, study), strict=True)),
     )
+
+
+def _spreads(a: Sequence[Figure], b: Sequence[Figure], study: Study) -> tuple[float | None, float | None]:
+    """The standard deviations of both sides in percent; None where only bounds or nothing was published."""
+    if b[0].unit == "delta_pct":
+        parts = [part.strip() for part in b[0].spread.split(";")]
+        if len(parts) == 2 and all(parts) and not any(part.startswith("<") for part in parts):
+            first, second = (_number(part.rstrip("%"), b[0], study) for part in parts)
+            return first, second
+        return None, None
+    if b[0].unit.startswith("d"):
+        return None, None
+    return _own_spread(a, study), _own_spread(b, study)
+
+
+def _own_spread(figures: Sequence[Figure], study: Study) -> float | None:
+    mean = abs(_mean(figures, study))
+    if not mean or figures[0].spread.startswith("<"):
+        return None
+    if figures[0].spread:
+        return 100 * _spread(figures[0], study) / mean
+    if len(figures) > 1:
+        return 100 * statistics.stdev(_number(f.value, f, study) for f in figures) / mean
+    return None
 
 
 def _noise(a: Sequence[Figure], b: Sequence[Figure], base: float, study: Study) -> tuple[float, str]:

@@ -1,17 +1,19 @@
-"""What `reproduce` has to tell: the rows of each study with their reasons, and the scores."""
+"""What `reproduce` shows: the rows of each study with their reasons, and the scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schedlab.studies.figures import published
+from schedlab.studies.figures import Published, published
 from schedlab.studies.reasons import UNEXPLAINED, Reason
-from schedlab.studies.runs import Plan, Progress, Task
-from schedlab.studies.score import Row, Score, rows_of, score
+from schedlab.studies.runs import Progress
+from schedlab.studies.score import Row, Score, Simulated, row_of, score, simulated
 from schedlab.studies.study import Case, Study
 
 NOT_RUN = "not run"
+Reasons = Mapping[tuple[tuple[str, str, str], str], Reason]
+"""By case and variant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +21,22 @@ class CaseRows:
     """The rows of one case."""
 
     case: Case
-    task: Task | None
-    """None if something is missing."""
     rows: tuple[Row, ...]
+
+    @property
+    def units(self) -> int:
+        """How many units were asked for."""
+        return len(self.case.scenario.seeds) if self.case.scenario else 0
 
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
-    """One study and its cases, in the order of the file; alternatives behind."""
+    """One study and its cases, in the order of the file; alternatives come last."""
 
     study: Study
     cases: tuple[CaseRows, ...]
-    reasons: Mapping[tuple[tuple[str, str, str], str], Reason] = field(default_factory=dict)
-    """By case and variant, of rows that disagree."""
+    reasons: Reasons = field(default_factory=dict)
+    """Of rows that disagree."""
 
     @property
     def rows(self) -> list[Row]:
@@ -44,8 +49,15 @@ class StudyReport:
     @property
     def machine(self) -> str | None:
         """The machine that is simulated."""
-        names = dict.fromkeys(c.task.scenario.machine.name for c in self.cases if c.task and not c.case.alternative)
-        return ", ".join(names) or None
+        cases = [c.case for c in self.cases if c.case.scenario and not c.case.alternative]
+        return ", ".join(dict.fromkeys(c.scenario.machine.name for c in cases if c.scenario)) or None
+
+    def assumed(self, case: CaseRows, row: Row) -> Row | None:
+        """The counted row beside that of an alternative."""
+        for other in self.cases:
+            if other.case.key == case.case.key and not other.case.alternative:
+                return next((one for one in other.rows if one.published == row.published), None)
+        return None
 
     def mechanism(self, row: Row) -> str:
         """What a counted row that does not agree lacks, in short."""
@@ -55,7 +67,7 @@ class StudyReport:
             return NOT_RUN
         p = row.published
         gap = self.study.gap(p.experiment, p.workload, p.metric)
-        return gap.mechanism if gap else UNEXPLAINED
+        return gap.text if gap else UNEXPLAINED
 
     def why(self, case: CaseRows, row: Row) -> str:
         """The same with how it is known: from the study file, else by explain and ablate."""
@@ -66,7 +78,7 @@ class StudyReport:
         p = row.published
         gap = self.study.gap(p.experiment, p.workload, p.metric)
         reason = self.reasons.get((case.case.key, p.variant))
-        found = (gap and gap.found) or (reason and reason.text)
+        found = (gap and (gap.found or gap.hypothesis)) or (reason and reason.text)
         return f"{self.mechanism(row)}; {found}" if found else self.mechanism(row)
 
 
@@ -75,8 +87,8 @@ class Report:
     """All studies that were asked for."""
 
     studies: tuple[StudyReport, ...]
-    unfit: tuple[Task, ...] = ()
-    """What did not fit into the time."""
+    unfit: tuple[str, ...] = ()
+    """The cases that did not fit into the time."""
     interrupted: bool = False
 
     def total(self) -> Score:
@@ -88,14 +100,26 @@ class Report:
         return {**{s.study.name: s.score for s in self.studies}, "all": self.total()}
 
 
-def study_report(study: Study, plan: Plan, progress: Progress) -> StudyReport:
+Values = Callable[[Case, Sequence[Published]], Sequence[Simulated | None]]
+
+
+def study_report(study: Study, progress: Progress) -> StudyReport:
     """The rows of a study with what has been run of it."""
+
+    def values(case: Case, rows: Sequence[Published]) -> list[Simulated | None]:
+        runs = progress.runs.get(f"{study.name}: {case.label}", {})
+        seeds = case.scenario.seeds if case.scenario else ()
+        return [simulated(study, case, row, runs, seeds) for row in rows]
+
+    return report_of(study, values, {})
+
+
+def report_of(study: Study, values: Values, reasons: Reasons) -> StudyReport:
+    """The rows of a study with the simulated values of each."""
     table = published(study)
-    tasks = {task.label: task for task in plan.tasks}
     cases = []
     for case in study.cases:
-        task = tasks.get(f"{study.name}: {case.label}")
-        runs = progress.runs.get(task.label, {}) if task else {}
-        seeds = task.scenario.seeds if task else ()
-        cases.append(CaseRows(case, task, tuple(rows_of(study, case, table[case.key], runs, seeds))))
-    return StudyReport(study, tuple(sorted(cases, key=lambda c: c.case.alternative is not None)))
+        rows = table[case.key]
+        found = zip(rows, values(case, rows), strict=True)
+        cases.append(CaseRows(case, tuple(row_of(study, case, row, value) for row, value in found)))
+    return StudyReport(study, tuple(sorted(cases, key=lambda c: c.case.alternative is not None)), reasons)

@@ -1,4 +1,4 @@
-"""Runs the cases of studies and keeps every finished run, so that an interrupted reproduction goes on where it was."""
+"""Runs the cases of studies and keeps every finished run, so that an interrupted reproduction can be resumed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from schedlab.store import Store
 from schedlab.studies.study import Case, Study
 
 FOLDER = Path("schedlab-results") / "studies"
-ALTERNATIVE_UNITS = 2
-"""An alternative is shown and never counted: two units show its direction."""
+
+Runs = Mapping[tuple[str, int], Run]
+"""By variant and seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Task:
 class Progress:
     """What came of the runs."""
 
-    runs: dict[str, Mapping[tuple[str, int], Run]] = field(default_factory=dict)
+    runs: dict[str, Runs] = field(default_factory=dict)
     """By the label of the task."""
     failures: list[tuple[str, Failure]] = field(default_factory=list)
     unfit: list[Task] = field(default_factory=list)
@@ -63,12 +64,13 @@ class Plan:
         self._engine = engine
         build = engine.build()
         self.tasks = [
-            Task(study, case, scenario, folder / study.name / _folder_name(case, build))
+            Task(study, case, case.scenario, folder / study.name / _folder_name(case, build))
             for study in studies
             for case in sorted(study.cases, key=lambda case: case.alternative is not None)
-            if (scenario := _scenario(case)) is not None
+            if case.scenario is not None
         ]
-        self._seconds = {**(known or {}), **_measured(folder, self.tasks)}
+        self._runs = {task.label: _kept(task.folder) for task in self.tasks}
+        self._seconds = {**(known or {}), **self._measured(folder)}
 
     @property
     def left(self) -> int:
@@ -85,58 +87,70 @@ class Plan:
         """The mean wall time of a run of each case that was ever run."""
         return {task.label: self._seconds[task.label] for task in self.tasks if task.label in self._seconds}
 
+    def wall_s(self) -> float:
+        """The wall time of all runs that are kept."""
+        return sum(run.wall_s for runs in self._runs.values() for run in runs.values())
+
     def run(
         self, *, jobs: int, limit_s: float | None = None, on_outcome: Callable[[Task, Outcome], None] | None = None
     ) -> Progress:
         """Run what is left, case by case; nothing is begun that is not expected to end within the limit."""
         began, progress = time.monotonic(), Progress()
         for task in self.tasks:
-            expected = self._seconds.get(task.label, 0.0) * self._left(task) / jobs
+            left = self._left(task)
+            expected = self._seconds.get(task.label, 0.0) * left / jobs
             over = limit_s is not None and time.monotonic() - began + expected > limit_s
-            if self._left(task) and (progress.interrupted or over):
-                if over:
-                    progress.unfit.append(task)
-                progress.runs[task.label] = {(r.variant, r.seed): r for r in kept(task)}
-                continue
-            self._one(task, jobs, progress, on_outcome)
+            if left and over:
+                progress.unfit.append(task)
+            elif left and not progress.interrupted:
+                self._one(task, jobs, progress, on_outcome)
+            progress.runs[task.label] = self._runs[task.label]
         return progress
 
     def _one(
         self, task: Task, jobs: int, progress: Progress, on_outcome: Callable[[Task, Outcome], None] | None
     ) -> None:
-        def told(outcome: Outcome) -> None:
+        def report(outcome: Outcome) -> None:
             if on_outcome:
                 on_outcome(task, outcome)
 
         store = Store(task.folder, _manifest(task), resume=True)
-        result, interrupted = api.run_all(self._engine, task.scenario, jobs=jobs, store=store, on_outcome=told)
-        progress.runs[task.label] = result.runs
+        result, interrupted = api.run_all(self._engine, task.scenario, jobs=jobs, store=store, on_outcome=report)
+        self._runs[task.label] = result.runs
         progress.failures += [(task.label, failure) for failure in result.failures]
         progress.interrupted = progress.interrupted or interrupted
         if result.runs:
             self._seconds[task.label] = _mean(run.wall_s for run in result.runs.values())
 
     def _left(self, task: Task) -> int:
-        done = {(run.variant, run.seed) for run in kept(task)}
+        done = self._runs[task.label]
         wanted = ((v.name, seed) for v in task.scenario.variants for seed in task.scenario.seeds)
         return sum(one not in done for one in wanted)
 
+    def _measured(self, folder: Path) -> dict[str, float]:
+        """The mean wall time of the runs that are kept, else of those that the newest other engine left."""
+        found = {}
+        for task in self.tasks:
+            runs = self._runs[task.label] or _kept_by_another(folder, task)
+            if runs:
+                found[task.label] = _mean(run.wall_s for run in runs.values())
+        return found
 
-def kept(task: Task) -> list[Run]:
+
+def _kept(folder: Path) -> Runs:
     """The finished runs of a case."""
-    return [outcome for outcome in _outcomes(task.folder) if isinstance(outcome, Run)]
+    return {(o.variant, o.seed): o for o in _outcomes(folder) if isinstance(o, Run)}
+
+
+def _kept_by_another(folder: Path, task: Task) -> Runs:
+    folders = sorted((folder / task.study.name).glob(f"{_glob(_stem(task.case))}-????????????"), key=_age)
+    return _kept(folders[-1]) if folders else {}
 
 
 def _manifest(task: Task) -> dict[str, Any]:
     """By the study's name: the same study, read by another path, goes on with the same runs."""
     manifest = api.manifest(task.scenario)
     return {**manifest, "scenario": {**manifest["scenario"], "file": task.study.name}}
-
-
-def _scenario(case: Case) -> Scenario | None:
-    if case.scenario is None or case.alternative is None:
-        return case.scenario
-    return replace(case.scenario, seeds=case.scenario.seeds[:ALTERNATIVE_UNITS])
 
 
 def _folder_name(case: Case, build: str) -> str:
@@ -147,17 +161,6 @@ def _folder_name(case: Case, build: str) -> str:
 
 def _stem(case: Case) -> str:
     return re.sub(r"[^A-Za-z0-9._%-]+", "-", case.label).strip("-.")[:80]
-
-
-def _measured(folder: Path, tasks: Iterable[Task]) -> dict[str, float]:
-    """From what was ever run here, by any engine: the newest folder of a case counts."""
-    found = {}
-    for task in tasks:
-        folders = sorted((folder / task.study.name).glob(f"{_glob(_stem(task.case))}-????????????"), key=_age)
-        walls = [run.wall_s for f in folders[-1:] for run in _outcomes(f) if isinstance(run, Run)]
-        if walls:
-            found[task.label] = _mean(walls)
-    return found
 
 
 def _outcomes(folder: Path) -> Iterator[Outcome]:

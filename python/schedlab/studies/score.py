@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from schedlab.outcome import Run
-from schedlab.statistics import median, paired_difference
+from schedlab.statistics import Interval, median, paired_difference, spread
 from schedlab.studies.figures import Published
 from schedlab.studies.study import Case, Measure, Study
 
@@ -20,6 +20,7 @@ CLOSE_SIZE, CLOSE_ABSOLUTE = 2.0, 3.0
 """Factors within which a size and an absolute time are called close."""
 TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 FEWEST_RANKS = 3
+FEWEST_FOR_SPREAD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,17 @@ class Simulated:
     low_pct: float | None
     high_pct: float | None
     units: int
+    spread: SpreadBetweenUnits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadBetweenUnits:
+    """How much a metric varies from unit to unit: the mean absolute deviation from the median, in percent."""
+
+    a_pct: float
+    b_pct: float
+    change: Interval | None
+    """How much more the variant varies, in percent; None with too few units or without any variation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +84,27 @@ def rows_of(
     study: Study, case: Case, published: Iterable[Published], runs: Mapping[tuple[str, int], Run], seeds: Sequence[int]
 ) -> list[Row]:
     """The rows of one case. `runs` is what finished; without any, the rows were not run."""
-    rows = []
-    measures = {m.published: m for m in case.measures}
-    for row in published:
-        measure = measures[row.metric]
-        variants = study.experiment(case.experiment).variants
-        missing = case.missing or measure.missing or study.variant(row.variant).missing
-        simulated = None
-        if case.scenario is not None and not measure.missing and row.baseline in variants:
-            simulated = _simulated(row, measure, runs, seeds)
-        outcome = _outcome(row, simulated, missing)
-        rows.append(Row(row, simulated, missing, outcome, case.alternative))
-    return rows
+    return [row_of(study, case, row, simulated(study, case, row, runs, seeds)) for row in published]
+
+
+def row_of(study: Study, case: Case, row: Published, value: Simulated | None) -> Row:
+    """A published row beside its simulated values."""
+    missing = case.missing or _measure(case, row).missing or study.variant(row.variant).missing
+    return Row(row, value, missing, _outcome(row, value, missing), case.alternative)
+
+
+def simulated(
+    study: Study, case: Case, row: Published, runs: Mapping[tuple[str, int], Run], seeds: Sequence[int]
+) -> Simulated | None:
+    """The simulated values of a row; None if there are none."""
+    measure, variants = _measure(case, row), study.experiment(case.experiment).variants
+    if case.scenario is None or measure.missing or row.baseline not in variants:
+        return None
+    return _simulated(row, measure, runs, seeds)
+
+
+def _measure(case: Case, row: Published) -> Measure:
+    return next(measure for measure in case.measures if measure.published == row.metric)
 
 
 def _outcome(row: Published, simulated: Simulated | None, missing: str | None) -> Outcome:
@@ -107,7 +128,15 @@ def _simulated(
     middle = [None if x is None else factor * x for x in (median(a), median(b))]
     change = d.estimate if d.percent else None
     low, high = (d.interval.low, d.interval.high) if d.interval and d.percent else (None, None)
-    return Simulated(middle[0], middle[1], change, low, high, d.pairs)
+    return Simulated(middle[0], middle[1], change, low, high, d.pairs, _spread(a, b))
+
+
+def _spread(a: Sequence[float | None], b: Sequence[float | None]) -> SpreadBetweenUnits | None:
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+    if len(pairs) < FEWEST_FOR_SPREAD:
+        return None
+    found = spread([x for x, _ in pairs], [y for _, y in pairs])
+    return SpreadBetweenUnits(found.a, found.b, found.change) if found.percent else None
 
 
 def _value(run: Run | None, measure: Measure) -> float | None:

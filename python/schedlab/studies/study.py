@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from schedlab.scenario import Scenario
+
+ALTERNATIVE_UNITS = 2
+"""An alternative is shown and never counted: two units show its direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,14 @@ class Gap:
     metric: str | None
     mechanism: str
     found: str | None
-    """How that is known."""
+    """How that is known; None if it is a hypothesis."""
+    hypothesis: str | None
+    """What suggests it, where it is not known."""
+
+    @property
+    def text(self) -> str:
+        """The mechanism, marked where it is only supposed."""
+        return self.mechanism if self.hypothesis is None else f"hypothesis: {self.mechanism}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +167,13 @@ def _case(d: Mapping[str, Any], scenario: Callable[[int], Scenario]) -> Case:
         alternative=d["alternative"],
         missing=d["missing"],
         measures=tuple(_measure(m) for m in d["metrics"]),
-        scenario=None if d["scenario"] is None else scenario(d["scenario"]),
+        scenario=None if d["scenario"] is None else _units(scenario(d["scenario"]), d["alternative"]),
         fingerprint=d["fingerprint"],
     )
+
+
+def _units(scenario: Scenario, alternative: str | None) -> Scenario:
+    return scenario if alternative is None else replace(scenario, seeds=scenario.seeds[:ALTERNATIVE_UNITS])
 
 
 def _measure(d: Mapping[str, Any]) -> Measure:

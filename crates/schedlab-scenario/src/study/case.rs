@@ -36,7 +36,9 @@ pub(super) fn cases<'a>(
         context.conditions.iter().filter(|condition| !context.short && condition.has_alternative(experiment.name));
     let mut found = Vec::new();
     for alternative in std::iter::once(None).chain(alternatives.map(Some)) {
-        for table in &own {
+        let cases = alternative.and_then(|condition| condition.instead.as_ref()?.get("cases"));
+        let most = cases.map_or(Ok(own.len() as i64), |value| value.integer(1..=1000))? as usize;
+        for table in own.iter().take(most) {
             let case = Case { context, experiment, table: table.as_ref(), alternative };
             if let Some(json) = case.describe(scenarios)? {
                 found.push(json);
@@ -115,8 +117,8 @@ impl<'a> Case<'_, 'a> {
     fn document(&self) -> Result<DeTable<'a>> {
         let mut root = DeTable::new();
         for key in ["duration", "warmup"] {
-            let short = self.short().and_then(|short| short.get(key));
-            if let Some(value) = short.or_else(|| self.experiment.table.get(key)) {
+            let changed = [self.instead(), self.short()].into_iter().flatten().find_map(|from| from.get(key));
+            if let Some(value) = changed.or_else(|| self.experiment.table.get(key)) {
                 put(&mut root, key, value.raw());
             }
         }
@@ -136,15 +138,20 @@ impl<'a> Case<'_, 'a> {
         self.experiment.short.as_ref().filter(|_| self.context.short)
     }
 
+    /// What the alternative changes, if the case is one.
+    fn instead(&self) -> Option<&Table<'a>> {
+        self.alternative.and_then(|condition| condition.instead.as_ref())
+    }
+
     /// The alternative's machine, else the experiment's, else the study's.
     fn machine(&self) -> Option<Value<'a>> {
         let own = || self.experiment.table.get("machine").or_else(|| self.context.root.get("machine"));
-        self.alternative.and_then(|condition| condition.instead.as_ref()?.get("machine")).or_else(own)
+        self.instead().and_then(|instead| instead.get("machine")).or_else(own)
     }
 
     /// What the conditions make of a key of the variants; the alternative goes first.
     fn sets(&self, key: &str) -> Option<Value<'a>> {
-        let alternative = self.alternative.and_then(|condition| condition.instead.as_ref()?.get(key));
+        let alternative = self.instead().and_then(|instead| instead.get(key));
         alternative.or_else(|| self.context.conditions.iter().find_map(|condition| condition.set.as_ref()?.get(key)))
     }
 
@@ -155,7 +162,7 @@ impl<'a> Case<'_, 'a> {
             let name = ["name", "use"].iter().find_map(|key| table.get(key)?.as_string()).unwrap_or_default();
             names.push(name);
             let mut raw = table.raw().clone();
-            let sets = [self.table, self.short()].into_iter().flatten().filter_map(|from| from.get("set"));
+            let sets = self.with_sets().filter_map(|from| from.get("set"));
             for set in sets {
                 if let Some(own) = set.table("set.WORKLOAD tables")?.get(name) {
                     merge(&mut raw, own.table("keys of the workload")?.raw());
@@ -163,10 +170,15 @@ impl<'a> Case<'_, 'a> {
             }
             workloads.push(Spanned::new(table.start()..table.start() + 1, DeValue::Table(raw)));
         }
-        for from in [self.table, self.short()].into_iter().flatten() {
+        for from in self.with_sets() {
             self.known(from, &names)?;
         }
         Ok(workloads)
+    }
+
+    /// The tables that may have set.WORKLOAD, in the order in which they apply.
+    fn with_sets(&self) -> impl Iterator<Item = &Table<'a>> {
+        [self.table, self.short(), self.instead()].into_iter().flatten()
     }
 
     /// Refuses `set` for a workload that is not there.

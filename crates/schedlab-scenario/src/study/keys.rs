@@ -21,7 +21,7 @@ pub const STUDY: Section = Section {
         key("condition", "tables", "", "the circumstances of the measurement"),
         key("variant", "tables", "", "the kernels that were compared"),
         key("experiment", "tables", "", "what was run"),
-        key("gap", "tables", "", "why rows disagree, where that is known"),
+        key("gap", "tables", "", "why rows disagree, as far as that is known or supposed"),
     ],
 };
 
@@ -57,6 +57,9 @@ pub const INSTEAD: Section = Section {
         key("hz", "100, 250, 300 or 1000", "as without the alternative", "as in condition.set"),
         key("preempt", "as in a scenario", "as without the alternative", "as in condition.set"),
         key("autogroup", "boolean", "as without the alternative", "as in condition.set"),
+        key("duration", "duration", "as without the alternative", "limit of a run"),
+        key("set", "table", "", "set.WORKLOAD: keys of that workload in the alternative"),
+        key("cases", "1 to 1000", "all", "how many of an experiment's cases run the alternative, from the first"),
     ],
 };
 
@@ -130,6 +133,7 @@ pub const GAP: Section = Section {
         key("metric", "string", "all", "only rows of this metric"),
         key("mechanism", "string", "", "what the model lacks"),
         key("found", "string", "", "how that is known"),
+        key("hypothesis", "string", "", "instead of `found`: what suggests it, where it is not known"),
     ],
 };
 

@@ -216,7 +216,7 @@ fn metrics<'a>(table: &Table<'a>) -> Result<Vec<(&'a str, Table<'a>)>> {
     Ok(found)
 }
 
-/// The known reasons of disagreement, as JSON.
+/// The known and the supposed reasons of disagreement, as JSON.
 pub(super) fn gaps(root: &Table, experiments: &[Experiment]) -> Result<Vec<Json>> {
     let mut found = Vec::new();
     for table in tables(root, "gap")? {
@@ -227,12 +227,19 @@ pub(super) fn gaps(root: &Table, experiments: &[Experiment]) -> Result<Vec<Json>
         if !known().any(|one| one == experiment) {
             return Err(name.unknown("experiment", experiment, known()));
         }
+        let mechanism = required(&table, "mechanism", "what the model lacks")?;
+        let (known, hypothesis) = (string(&table, "found")?, string(&table, "hypothesis")?);
+        if known.is_some() == hypothesis.is_some() {
+            let error = table.error("a gap is either known or a hypothesis");
+            return Err(error.expected("found, which says how it is known, or hypothesis, which says what suggests it"));
+        }
         found.push(json!({
             "experiment": experiment,
             "workload": string(&table, "workload")?,
             "metric": string(&table, "metric")?,
-            "mechanism": required(&table, "mechanism", "what the model lacks")?,
-            "found": string(&table, "found")?,
+            "mechanism": mechanism,
+            "found": known,
+            "hypothesis": hypothesis,
         }));
     }
     Ok(found)
