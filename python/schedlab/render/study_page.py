@@ -66,8 +66,8 @@ def summary(report: Report, origin: Origin) -> str:
     return (
         f"Of {total.counted} published changes beyond their own noise, {words}; the sign agrees for {total.agreed} "
         f"({share:.0f}%). Over the {total.ranked} rows that are simulated the rank correlation of the changes is "
-        f"{rank} and the median size ratio {ratio(total.size)}; {total.close_absolutes} of {total.absolutes} absolute times "
-        f"lie within a factor of 3 ({plural(origin.units, 'unit')}, {origin.date})."
+        f"{rank} and the median size ratio {ratio(total.size)}; {total.close_absolutes} of {total.absolutes} absolute "
+        f"times lie within a factor of 3 ({plural(origin.units, 'unit')}, {origin.date})."
     )
 
 
