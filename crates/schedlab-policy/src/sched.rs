@@ -46,8 +46,6 @@ pub struct Sched<L = Classes> {
     classes: L,
     /// Places of tasks that are gone, to be taken by the next ones.
     released: Vec<TaskId>,
-    /// What the last balancing call of a procedure has done, for its driver to take.
-    moves: Moves,
 }
 
 impl Sched {
@@ -83,7 +81,7 @@ impl<L: ClassList> Sched<L> {
     pub fn with_classes(mut classes: L, config: &KernelConfig, topology: Arc<Topology>) -> Self {
         classes.walk(&mut dispatch::Numbered);
         let core = Core::new(config, topology, ClassId(L::LEN - 1));
-        Sched { core, classes, released: Vec::new(), moves: Moves::default() }
+        Sched { core, classes, released: Vec::new() }
     }
 
     /// What the caller will charge for a domain pass and for each CPU it looks at. It stands for the kernel's own
@@ -121,7 +119,7 @@ impl<L: ClassList> Sched<L> {
     }
 
     /// `sched_fork`: a child with the parent's attributes on the parent's CPU, not yet queued. [`Resched`] is for the
-    /// parent's CPU (`child_runs_first`). [`WakeUpNewTask`](crate::WakeUpNewTask) follows.
+    /// parent's CPU (`child_runs_first`). [`wake_up_new_task`](crate::procedure::wake_up_new_task()) follows.
     pub fn fork(&mut self, parent: TaskId, now: Nanos) -> (TaskId, Resched) {
         let mut state = self.core.tasks[parent.index()].clone();
         let cpu = state.cpu;

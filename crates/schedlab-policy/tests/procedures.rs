@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology, MSEC};
 use schedlab_policy::procedure::{
-    At, Effect, Leaving, Procedure, SchedTtwuPending, Schedule, Timer, TryToWakeUp, WakeUpNewTask,
+    sched_ttwu_pending, schedule, try_to_wake_up, wake_off_cpu, wake_up_new_task, Driver, Effect, Leaving, Schedule,
+    Timer, Wakeup,
 };
 use schedlab_policy::rt::RtPolicy;
-use schedlab_policy::{KernelConfig, Sched, TaskAttr, Version};
+use schedlab_policy::{Classes, KernelConfig, Sched, Selection, TaskAttr, Version};
 
 struct Lab {
     sched: Sched,
@@ -29,30 +30,32 @@ impl Lab {
         Lab { sched: Sched::new(config, Arc::new(topology)), now: 100 * MSEC }
     }
 
-    /// The effects of a procedure up to its end, or to where it has to wait.
-    fn effects(&mut self, procedure: &mut impl Procedure) -> Vec<String> {
-        let mut effects = Vec::new();
-        loop {
-            let effect = procedure.resume(&mut self.sched, &At(self.now));
-            let waits = matches!(effect, Effect::WaitOnCpu { .. });
-            let done = effect == Effect::Done;
-            effects.extend((!done).then(|| word(&mut self.sched, &effect)));
-            if done || waits {
-                return effects;
-            }
-        }
+    /// The effects of what `procedure` does.
+    fn effects(&mut self, procedure: impl FnOnce(&mut Words)) -> Vec<String> {
+        let mut words = Words { lab: self, words: Vec::new(), place_on: None, at_preempt: None };
+        procedure(&mut words);
+        words.words
     }
 
     fn schedule(&mut self, cpu: u32) -> Vec<String> {
-        self.effects(&mut Schedule::new(CpuId(cpu)))
+        self.effects(|driver| schedule(driver, CpuId(cpu), Schedule::default()))
     }
 
     fn leave(&mut self, cpu: u32, leaving: Leaving) -> Vec<String> {
-        self.effects(&mut Schedule::new(CpuId(cpu)).leaving(Some(leaving)))
+        let found = Schedule { leaving: Some(leaving), ..Schedule::default() };
+        self.effects(|driver| schedule(driver, CpuId(cpu), found))
     }
 
     fn wake(&mut self, task: TaskId, waker: u32) -> Vec<String> {
-        self.effects(&mut TryToWakeUp::new(task, CpuId(waker), false))
+        self.effects(|driver| try_to_wake_up(driver, wakeup(task, waker)))
+    }
+
+    fn wake_new(&mut self, task: TaskId, parent_cpu: u32) -> Vec<String> {
+        self.effects(|driver| wake_up_new_task(driver, task, CpuId(parent_cpu)))
+    }
+
+    fn pending(&mut self, cpu: u32) -> Vec<String> {
+        self.effects(|driver| sched_ttwu_pending(driver, CpuId(cpu)))
     }
 
     fn task(&mut self, attr: TaskAttr) -> TaskId {
@@ -62,7 +65,7 @@ impl Lab {
     /// A task that runs on the CPU, alone.
     fn running(&mut self, cpu: u32) -> TaskId {
         let task = self.pinned(cpu);
-        self.effects(&mut WakeUpNewTask::new(task, CpuId(cpu)));
+        self.wake_new(task, cpu);
         self.schedule(cpu);
         assert_eq!(self.sched.curr(CpuId(cpu)), Some(task));
         self.sched.set_affinity(task, None, self.now);
@@ -85,12 +88,60 @@ impl Lab {
     }
 }
 
-fn word(sched: &mut Sched, effect: &Effect) -> String {
+fn wakeup(task: TaskId, waker: u32) -> Wakeup {
+    Wakeup { task, waker_cpu: CpuId(waker), sync: false }
+}
+
+/// A change that another CPU makes in the middle of a procedure.
+type Interference = Box<dyn Fn(&mut Lab)>;
+
+/// A driver that puts effects into words.
+struct Words<'a> {
+    lab: &'a mut Lab,
+    words: Vec<String>,
+    /// Where a task goes instead of the CPU selected for it.
+    place_on: Option<CpuId>,
+    /// What happens right after a preemption check.
+    at_preempt: Option<Interference>,
+}
+
+impl Driver for Words<'_> {
+    type Classes = Classes;
+
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.lab.sched
+    }
+
+    fn clock(&self, _: CpuId) -> Nanos {
+        self.lab.now
+    }
+
+    fn clock_task(&self, _: CpuId) -> Nanos {
+        self.lab.now
+    }
+
+    fn need_resched(&self, _: CpuId) -> bool {
+        false
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.words.push(word(&effect));
+        if let (Effect::Preempt { .. }, Some(call)) = (effect, &self.at_preempt) {
+            call(self.lab);
+        }
+    }
+
+    fn selected(&mut self, _: TaskId, selection: &Selection) -> CpuId {
+        self.words.push(format!("select {}", selection.cpu.0));
+        self.place_on.unwrap_or(selection.cpu)
+    }
+}
+
+fn word(effect: &Effect) -> String {
     let pid = |task: &Option<TaskId>| task.map_or("idle".into(), |task| task.0.to_string());
     match effect {
         Effect::Waking { task, cpu } => format!("waking {} on {}", task.0, cpu.0),
         Effect::WaitOnCpu { cpu, .. } => format!("wait for {}", cpu.0),
-        Effect::Selected { selection, .. } => format!("select {}", selection.cpu.0),
         Effect::Migrate { task, from, to } => format!("migrate {} {}->{}", task.0, from.0, to.0),
         Effect::WakelistQueued { cpu, first, .. } => format!("wakelist {}{}", cpu.0, if *first { " IPI" } else { "" }),
         Effect::Wakeup { task, cpu, new } => {
@@ -100,10 +151,9 @@ fn word(sched: &mut Sched, effect: &Effect) -> String {
         Effect::Resched { cpu, resched } => format!("resched {} {resched:?}", cpu.0),
         Effect::Program(Timer::Hrtick { update, .. }) => format!("hrtick{}", if *update { " update" } else { "" }),
         Effect::Program(Timer::Classes(_)) => "timer".into(),
-        Effect::Balanced => format!("balance moves {}", sched.take_moves().moved.len()),
+        Effect::Balanced(moves) => format!("balance moves {}", moves.moved.len()),
         Effect::Switch { prev, next } => format!("switch {}->{}", pid(prev), pid(next)),
         Effect::Repicked { next } => format!("repick {}", pid(next)),
-        Effect::Done => "done".into(),
     }
 }
 
@@ -114,7 +164,7 @@ fn a_wakeup_on_the_wakers_cache_is_enqueued_by_the_waker() {
     lab.running(0);
     // CPU 1 is empty: since 5.18 such a CPU enqueues the task itself.
     assert_eq!(lab.wake(task, 0), ["waking 0 on 1", "select 1", "wakelist 1 IPI"]);
-    let pending = lab.effects(&mut SchedTtwuPending::new(CpuId(1)));
+    let pending = lab.pending(1);
     assert_eq!(pending, ["preempt 1 Full", "wakeup 0 on 1"]);
     assert_eq!(lab.schedule(1), ["switch idle->0"]);
     // Without TTWU_QUEUE the waker does all of it.
@@ -132,7 +182,7 @@ fn a_wakelist_takes_one_interrupt_for_many_tasks() {
     lab.sched.set_affinity(b, CpuMask::from_list("1"), lab.now);
     assert_eq!(lab.wake(a, 0), ["waking 0 on 1", "select 1", "wakelist 1 IPI"]);
     assert_eq!(lab.wake(b, 0), ["waking 1 on 1", "select 1", "wakelist 1"]);
-    let pending = lab.effects(&mut SchedTtwuPending::new(CpuId(1)));
+    let pending = lab.pending(1);
     assert_eq!(pending, ["preempt 1 Full", "wakeup 0 on 1", "preempt 1 Full", "wakeup 1 on 1"]);
     assert!(lab.sched.wakelist(CpuId(1)).is_empty());
 }
@@ -151,17 +201,11 @@ fn a_driver_may_place_the_task_elsewhere() {
     let mut lab = Lab::with("6.12.0", 1, 3, |config| config.set_feature("TTWU_QUEUE", false).unwrap());
     let task = lab.sleeping(0);
     lab.running(0);
-    let mut wakeup = TryToWakeUp::new(task, CpuId(0), false);
-    loop {
-        match wakeup.resume(&mut lab.sched, &At(lab.now)) {
-            Effect::Selected { selection, .. } => {
-                assert_eq!(selection.cpu, CpuId(1));
-                wakeup.place_on(CpuId(2));
-            }
-            Effect::Done => break,
-            _ => {}
-        }
-    }
+    let effects = lab.effects(|driver| {
+        driver.place_on = Some(CpuId(2));
+        try_to_wake_up(driver, wakeup(task, 0));
+    });
+    assert_eq!(effects, ["waking 0 on 0", "select 1", "migrate 0 0->2", "preempt 2 Full", "wakeup 0 on 2"]);
     assert_eq!((lab.sched.cpu_of(task), lab.sched.nr_running(CpuId(2))), (CpuId(2), 1));
 }
 
@@ -172,16 +216,15 @@ fn a_task_still_on_its_cpu_is_waited_for_or_left_to_that_cpu() {
         let mut lab = Lab::new("6.1", caches, cpus);
         let task = lab.running(1);
         let other = lab.pinned(1);
-        lab.effects(&mut WakeUpNewTask::new(other, CpuId(1)));
+        lab.wake_new(other, 1);
         lab.running(0);
         // It has decided to sleep, and is not yet in __schedule.
-        let mut wakeup = TryToWakeUp::new(task, CpuId(0), false);
-        let begun = lab.effects(&mut wakeup);
+        let begun = lab.wake(task, 0);
         let end = if waits { "wait for 1" } else { "wakelist 1 IPI" };
         assert_eq!(begun, ["waking 0 on 1", end]);
         assert_eq!(lab.leave(1, Leaving::Sleeps), ["switch 0->1"]);
         if waits {
-            let rest = lab.effects(&mut wakeup);
+            let rest = lab.effects(|driver| wake_off_cpu(driver, wakeup(task, 0)));
             assert_eq!(rest.first().unwrap(), "select 1");
         }
     }
@@ -192,7 +235,7 @@ fn a_delayed_task_wakes_where_it_is() {
     let mut lab = Lab::new("6.12.0", 1, 2);
     let task = lab.running(1);
     let other = lab.pinned(1);
-    lab.effects(&mut WakeUpNewTask::new(other, CpuId(1)));
+    lab.wake_new(other, 1);
     lab.now += 3 * MSEC;
     // It has run ahead of its share, so its dequeue is delayed.
     assert_eq!(lab.leave(1, Leaving::Sleeps), ["switch 0->1"]);
@@ -206,7 +249,7 @@ fn a_forked_task_shows_its_wakeup_before_the_check_for_preemption() {
     let mut lab = Lab::new("6.12.0", 1, 2);
     let parent = lab.running(0);
     let (child, _) = lab.sched.fork(parent, lab.now);
-    let effects = lab.effects(&mut WakeUpNewTask::new(child, CpuId(0)));
+    let effects = lab.wake_new(child, 0);
     assert_eq!(effects, ["select 1", "migrate 1 0->1", "wakeup_new 1 on 1", "preempt 1 Full"]);
 }
 
@@ -222,7 +265,7 @@ fn what_schedule_does() {
     // Two tasks: the one that exits is never delayed.
     lab.running(0);
     let other = lab.pinned(0);
-    lab.effects(&mut WakeUpNewTask::new(other, CpuId(0)));
+    lab.wake_new(other, 0);
     lab.now += 3 * MSEC;
     assert_eq!(lab.leave(0, Leaving::Exits), ["switch 1->2"]);
     assert!(!lab.sched.on_rq(TaskId(1)));
@@ -233,7 +276,7 @@ fn a_cpu_that_runs_dry_pulls() {
     let mut lab = Lab::new("6.12.0", 1, 2);
     let (running, leaving) = (lab.running(0), lab.running(1));
     let waiting = lab.pinned(0);
-    lab.effects(&mut WakeUpNewTask::new(waiting, CpuId(0)));
+    lab.wake_new(waiting, 0);
     lab.sched.set_affinity(waiting, None, lab.now);
     lab.now += MSEC;
     let effects = lab.leave(1, Leaving::Sleeps);
@@ -246,7 +289,8 @@ fn the_stopper_migrates_before_the_pick() {
     let mut lab = Lab::new("6.12.0", 1, 2);
     let task = lab.running(0);
     let dest = lab.sched.set_affinity(task, CpuMask::from_list("1"), lab.now).unwrap();
-    let effects = lab.effects(&mut Schedule::new(CpuId(0)).migrating(Some((task, dest))));
+    let found = Schedule { migrate: Some((task, dest)), ..Schedule::default() };
+    let effects = lab.effects(|driver| schedule(driver, CpuId(0), found));
     let expected = ["migrate 0 0->1", "resched 1 Full", "balance moves 0", "balance moves 0", "switch 0->idle"];
     assert_eq!(effects, expected);
 }
@@ -256,16 +300,17 @@ fn real_time_pushes_after_a_wakeup_and_after_the_switch() {
     let mut lab = Lab::new("6.12.0", 1, 2);
     let fifo = |priority| TaskAttr { rt: Some(RtPolicy { priority, round_robin: false }), ..TaskAttr::default() };
     let high = lab.task(fifo(2));
-    let first = lab.effects(&mut WakeUpNewTask::new(high, CpuId(0)));
+    let first = lab.wake_new(high, 0);
     assert_eq!(first, ["select 0", "wakeup_new 0 on 0", "preempt 0 Full", "balance moves 0", "timer"]);
     assert_eq!(lab.schedule(0), ["balance moves 0", "switch idle->0", "balance moves 0", "timer"]);
     // A second one would wait there: it is pushed at once.
     let low = lab.task(fifo(1));
     lab.sched.set_affinity(low, CpuMask::from_list("0"), lab.now);
-    let mut wakeup = WakeUpNewTask::new(low, CpuId(0));
-    while !matches!(wakeup.resume(&mut lab.sched, &At(lab.now)), Effect::Preempt { .. }) {}
-    lab.sched.set_affinity(low, None, lab.now);
-    assert_eq!(lab.effects(&mut wakeup), ["balance moves 1", "timer"]);
+    let second = lab.effects(|driver| {
+        driver.at_preempt = Some(Box::new(move |lab| _ = lab.sched.set_affinity(low, None, lab.now)));
+        wake_up_new_task(driver, low, CpuId(0));
+    });
+    assert_eq!(second[second.len() - 2..], ["balance moves 1", "timer"]);
     assert_eq!(lab.sched.cpu_of(low), CpuId(1));
 }
 
@@ -274,7 +319,7 @@ fn hrtick_follows_the_wakeup_and_the_pick() {
     let mut lab = Lab::with("6.12.0", 1, 1, |config| config.set_feature("HRTICK", true).unwrap());
     lab.running(0);
     let task = lab.task(TaskAttr::default());
-    let woken = lab.effects(&mut WakeUpNewTask::new(task, CpuId(0)));
+    let woken = lab.wake_new(task, 0);
     assert_eq!(woken, ["select 0", "wakeup_new 1 on 0", "preempt 0 No", "hrtick update"]);
     assert_eq!(lab.schedule(0), ["repick 0", "hrtick"]);
 }

@@ -1,12 +1,13 @@
-//! What a procedure asks of the world.
+//! What a procedure asks of its driver.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+use super::Wakeup;
 use crate::fair::Hrtick;
-use crate::{Resched, Selection};
+use crate::{Moves, Resched};
 
-/// What a procedure asks of the world.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What a procedure asks of its driver.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The tracepoint `sched_waking`; `cpu` is the task's last CPU. It is TASK_WAKING now.
     Waking {
@@ -15,19 +16,13 @@ pub enum Effect {
         /// Its last CPU.
         cpu: CpuId,
     },
-    /// The task is still running on `cpu` (`smp_cond_load_acquire(&p->on_cpu, !VAL)`): to be resumed once it is not.
+    /// The task is still running on `cpu` (`smp_cond_load_acquire(&p->on_cpu, !VAL)`), and `try_to_wake_up` has returned:
+    /// [`wake_off_cpu`](super::wake_off_cpu) is to be called once the CPU has switched away from it.
     WaitOnCpu {
-        /// The task.
-        task: TaskId,
-        /// Where it is leaving.
+        /// The wakeup.
+        wakeup: Wakeup,
+        /// The CPU that the task is leaving.
         cpu: CpuId,
-    },
-    /// `select_task_rq` has chosen a CPU; the cost of its search is the waker's.
-    Selected {
-        /// The task.
-        task: TaskId,
-        /// The CPU chosen, and how many the search has tested.
-        selection: Selection,
     },
     /// The tracepoint `sched_migrate_task`.
     Migrate {
@@ -39,7 +34,7 @@ pub enum Effect {
         to: CpuId,
     },
     /// The task is on the CPU's wakelist (`__ttwu_queue_wakelist`); `first`: an IPI has to be sent, and the CPU then runs
-    /// [`SchedTtwuPending`](super::SchedTtwuPending).
+    /// [`sched_ttwu_pending`](super::sched_ttwu_pending).
     WakelistQueued {
         /// The task.
         task: TaskId,
@@ -73,10 +68,9 @@ pub enum Effect {
     },
     /// A timer is to be programmed.
     Program(Timer),
-    /// Balancing has looked at CPUs and may have moved tasks ([`Sched::take_moves`](crate::Sched::take_moves)): their
-    /// tracepoints, the reschedules it asks for, its cost.
-    Balanced,
-    /// `context_switch`; `None` is the idle task. From here on the CPU does not run `prev`: procedures that wait for that are
+    /// Balancing has looked at CPUs and may have moved tasks: their tracepoints, the reschedules it asks for, its cost.
+    Balanced(Moves),
+    /// `context_switch`; `None` is the idle task. From here on the CPU does not run `prev`: wakeups that wait for that are
     /// to be resumed.
     Switch {
         /// What ran.
@@ -89,8 +83,6 @@ pub enum Effect {
         /// What runs; `None`: the idle task.
         next: Option<TaskId>,
     },
-    /// The procedure has ended.
-    Done,
 }
 
 /// A timer of the scheduler.

@@ -4,7 +4,6 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::{Moves, Sched};
 use crate::class::ClassList;
-use crate::procedure::Effect;
 
 impl<L: ClassList> Sched<L> {
     /// `balance` of the classes, before a pick (`put_prev_task_balance`).
@@ -75,19 +74,6 @@ impl<L: ClassList> Sched<L> {
     /// `nohz_idle_balance`: `cpu` balances for every idle CPU that is due, itself last.
     pub fn nohz_idle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         self.moving(now, |sched| sched.every_class().nohz_idle_balance(cpu, now))
-    }
-
-    /// A balancing call of a procedure, whose moves are kept for its driver.
-    #[inline]
-    pub(crate) fn balanced(&mut self, call: impl FnOnce(&mut Self) -> Moves) -> Effect {
-        self.moves = call(self);
-        Effect::Balanced
-    }
-
-    /// What the balancing call of the last [`Effect::Balanced`] has done.
-    #[inline]
-    pub fn take_moves(&mut self) -> Moves {
-        std::mem::take(&mut self.moves)
     }
 
     /// A call by which a class may move tasks, of which the others learn.

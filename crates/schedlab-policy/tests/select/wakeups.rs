@@ -1,7 +1,7 @@
 //! Where wakeups and forks go, example by example.
 
 use schedlab_model::{CpuId, CpuMask, MSEC, SEC};
-use schedlab_policy::procedure::{At, Effect, Procedure, SchedTtwuPending, TryToWakeUp};
+use schedlab_policy::procedure::{sched_ttwu_pending, try_to_wake_up, Effect, Recorder, Wakeup};
 use schedlab_policy::{KernelConfig, WakeKind};
 
 use crate::lab::{Lab, Shape, SYNC, WAKE};
@@ -247,13 +247,13 @@ fn a_pending_wakeup_hides_an_idle_cpu() {
     let mut lab = Lab::new("6.1", (1, 1, 2, 1));
     let task = lab.task_on(1);
     lab.running(0);
-    let mut wakeup = TryToWakeUp::new(task, CpuId(0), false);
-    let now = At(lab.now);
-    while !matches!(wakeup.resume(&mut lab.sched, &now), Effect::WakelistQueued { cpu: CpuId(1), first: true, .. }) {}
+    let mut recorder = Recorder::new(&mut lab.sched, lab.now);
+    try_to_wake_up(&mut recorder, Wakeup { task, waker_cpu: CpuId(0), sync: false });
+    let queued = Effect::WakelistQueued { task, cpu: CpuId(1), first: true };
+    assert_eq!(recorder.effects, [Effect::Waking { task, cpu: CpuId(1) }, queued]);
     assert_eq!((lab.sched.is_idle(CpuId(1)), lab.sched.nr_running(CpuId(1))), (false, 0));
     assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes, 0);
-    let mut pending = SchedTtwuPending::new(CpuId(1));
-    while pending.resume(&mut lab.sched, &now) != Effect::Done {}
+    sched_ttwu_pending(&mut Recorder::new(&mut lab.sched, lab.now), CpuId(1));
     assert_eq!((lab.sched.wakelist(CpuId(1)), lab.sched.nr_running(CpuId(1))), (&[][..], 1));
 }
 

@@ -1,14 +1,13 @@
 //! Carries out what the scheduler's procedures ask for: trace events, costs, interrupts, timers.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use schedlab_policy::procedure::{Context, Effect, Timer};
-use schedlab_policy::{Resched, Selection};
+use schedlab_policy::procedure::{Driver, Effect, Timer};
+use schedlab_policy::{Classes, Resched, Sched, Selection};
 use schedlab_trace::{Kind, Sink};
 
 use super::balance::apply_moves;
 use super::hrtick::program_hrtick;
 use super::idle::wake_idle_cpu;
-use super::percpu::PerCpu;
 use super::resched::resched_curr;
 use super::schedule::{context_switch, repicked};
 use super::state::Kernel;
@@ -16,40 +15,62 @@ use super::task::Life;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
-/// What procedures read of a kernel and of the time.
-pub struct Now<'a> {
-    pub now: Nanos,
-    pub cpus: &'a [PerCpu],
+/// A CPU that executes the scheduler's procedures.
+pub struct Executor<'a, 's, S: Sink> {
+    pub run: &'a mut Run<'s, S>,
+    pub machine: &'a mut Machine,
+    pub kernel: &'a mut Kernel,
+    pub cpu: CpuId,
 }
 
-impl Context for Now<'_> {
-    #[inline]
+impl<S: Sink> Driver for Executor<'_, '_, S> {
+    type Classes = Classes;
+
+    #[inline(always)]
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.kernel.sched
+    }
+
+    #[inline(always)]
     fn clock(&self, cpu: CpuId) -> Nanos {
-        self.cpus[cpu.index()].clocks.clock(self.now)
+        self.kernel.cpus[cpu.index()].clocks.clock(self.run.now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn clock_task(&self, cpu: CpuId) -> Nanos {
-        self.cpus[cpu.index()].clocks.clock_task(self.now)
+        self.kernel.cpus[cpu.index()].clocks.clock_task(self.run.now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn need_resched(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu.index()].need_resched
+        self.kernel.cpus[cpu.index()].need_resched
+    }
+
+    // Inlined where the effect is a constant, so that what is left is the one arm.
+    #[inline(always)]
+    fn effect(&mut self, effect: Effect) {
+        carry_out(self.run, self.machine, self.kernel, self.cpu, effect);
+    }
+
+    #[inline(always)]
+    fn selected(&mut self, task: TaskId, selection: &Selection) -> CpuId {
+        charge_selection(self.run, self.machine, self.kernel, self.cpu, task, selection);
+        selection.cpu
     }
 }
 
 /// Carries out an effect of a procedure that CPU `this` executes.
 #[inline(always)]
-pub fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId, effect: Effect) {
+fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId, effect: Effect) {
     match effect {
         Effect::Waking { task, cpu } => waking(run, machine, kernel, this, task, cpu),
-        Effect::Selected { task, selection } => selected(run, machine, kernel, this, task, &selection),
+        Effect::WaitOnCpu { wakeup, cpu } => kernel.cpus[cpu.index()].waiting_wakeups.push(wakeup),
         Effect::Migrate { task, from, to } => {
             let (pid, prio) = kernel.name_of(task);
             run.emit(kernel.id, this, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
         }
-        Effect::WakelistQueued { task, cpu, first } if first => send_call_ipi(run, machine, kernel, this, task, cpu),
+        Effect::WakelistQueued { task, cpu, first: true } => send_call_ipi(run, machine, kernel, this, task, cpu),
+        Effect::WakelistQueued { first: false, .. } => {}
         Effect::Wakeup { task, cpu, new } => {
             let (pid, prio) = kernel.name_of(task);
             let kind = match new {
@@ -61,13 +82,9 @@ pub fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
         Effect::Preempt { cpu, resched } => preempt(run, machine, kernel, this, cpu, resched),
         Effect::Resched { cpu, resched } => resched_curr(run, machine, kernel, cpu, resched, this),
         Effect::Program(timer) => program(run, machine, kernel, timer),
-        Effect::Balanced => {
-            let moves = kernel.sched.take_moves();
-            apply_moves(run, machine, kernel, this, &moves);
-        }
+        Effect::Balanced(moves) => apply_moves(run, machine, kernel, this, &moves),
         Effect::Switch { prev, next } => context_switch(run, machine, kernel, this, prev, next),
         Effect::Repicked { next } => repicked(run, machine, kernel, this, next),
-        Effect::WakelistQueued { .. } | Effect::WaitOnCpu { .. } | Effect::Done => {}
     }
 }
 
@@ -93,7 +110,7 @@ fn waking<S: Sink>(
 
 /// The cost of a search for a CPU.
 #[inline(always)]
-fn selected<S: Sink>(
+fn charge_selection<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use schedlab_policy::procedure::TryToWakeUp;
+use schedlab_policy::procedure::Wakeup;
 
 use super::clock::RqClock;
 
@@ -46,7 +46,7 @@ pub struct PerCpu {
     pub tick_phase: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
     /// Wakeups of tasks that are still leaving this CPU; the wakers' CPUs wait meanwhile.
-    pub waiting_wakeups: Vec<TryToWakeUp>,
+    pub waiting_wakeups: Vec<Wakeup>,
     /// Its current task may no longer run here and is migrated there at the next `__schedule`.
     pub push_away: Option<(TaskId, CpuId)>,
     /// Asked to balance for the idle CPUs when it wakes.

@@ -1,17 +1,18 @@
 //! __schedule: which task runs next on a CPU, and what the switch costs.
 
 use schedlab_model::{CpuId, TaskId};
-use schedlab_policy::procedure::Schedule;
+use schedlab_policy::procedure::{self, Schedule};
 use schedlab_trace::{Kind, Sink, TaskState};
 
 use super::bandwidth::{arm_bandwidth, resume_user_mode_work};
+use super::effects::Executor;
 use super::idle::{enter_idle_state, switch_to_idle};
 use super::percpu::Leaving;
 use super::segment::{core_changed, mark, poll_lock, segment_end, settle};
 use super::state::Kernel;
 use super::task::{Life, Wait};
 use super::tick::start_tick;
-use super::wake::{drive, resume_wakeups};
+use super::wake::resume_wakeups;
 use crate::check::OnCpu;
 use crate::machine::{Activity, Machine, Mode, WORK_SHIFT};
 use crate::run::{Run, Source};
@@ -27,9 +28,9 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     k.need_resched_lazy = false;
     k.resched_seen = false;
     k.schedule_paid = false;
-    let schedule = Schedule::new(cpu).leaving(leaving).migrating(k.push_away.take()).clock_read(k.clock_read);
+    let found = Schedule { leaving, migrate: k.push_away.take(), clock_read: k.clock_read };
     kernel.checks.picked(cpu, now);
-    drive(run, machine, kernel, cpu, schedule);
+    procedure::schedule(&mut Executor { run, machine, kernel, cpu }, cpu, found);
     arm_bandwidth(run, kernel);
 }
 
@@ -62,7 +63,7 @@ pub fn repicked<S: Sink>(
     look_at_wakelist(run, machine, kernel, cpu);
 }
 
-/// Wakeups that waited for the CPU to leave `__schedule` go on, and its wakelist is looked at.
+/// Wakeups that waited for the CPU to leave `__schedule` continue, and its wakelist is looked at.
 #[inline(always)]
 fn look_at_wakelist<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if !kernel.cpus[cpu.index()].waiting_wakeups.is_empty() || !kernel.sched.wakelist(cpu).is_empty() {
