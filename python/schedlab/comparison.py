@@ -63,7 +63,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """What `compare` and `report` show, in any format."""
+    """What `compare` and `report` show; `schedlab.render` writes it in any format."""
 
     scenario: Scenario
     arm: str
@@ -125,24 +125,6 @@ class Comparison:
     def to_dataframe(self) -> pandas.DataFrame:
         """`table` as a DataFrame; needs pandas (`pip install schedlab[pandas]`)."""
         return _dataframe(self.table())
-
-    def to_json(self) -> dict[str, Any]:
-        """The document that `compare --json` prints."""
-        from schedlab.render.document import compare_document
-
-        return compare_document(self)
-
-    def text(self, style: str = "table") -> str:
-        """The text that `compare --style` prints."""
-        from schedlab.render import text
-
-        return text(self, style)
-
-    def html(self) -> str:
-        """The self-contained page that `compare --html` writes."""
-        from schedlab.render.page import page
-
-        return page(self)
 
 
 def _row(m: MetricComparison, j: Judgement, arm: str) -> dict[str, Any]:

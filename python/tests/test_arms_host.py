@@ -16,7 +16,7 @@ import pytest
 
 import arm_stand_ins as made_up
 import fake_engine
-from schedlab import api
+from schedlab import api, render
 from schedlab.arms import noise, process, state
 from schedlab.arms.arm import Flag
 from schedlab.arms.host import HostArm, usable_cpus
@@ -290,7 +290,7 @@ def test_a_noisy_machine_gets_no_number(root: Path) -> None:
         assert "a 6.0%, b 6.0%; the limit is 5%" in row["reason"]
     assert any(remark.endswith("most by rustc, cc1, top") for remark in comparison.remarks)
     for style in ("table", "mmtests", "benchstat", "ministat"):
-        assert "noisy" in comparison.text(style), style
+        assert "noisy" in render.text(comparison, style), style
 
 
 def test_what_could_not_be_measured_is_said_with_its_reason(root: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import arm_stand_ins as made_up
 import fake_engine
-from schedlab import api
+from schedlab import api, render
 from schedlab.arms import accelerator, doctor, guest, images, topology
 from schedlab.arms.vm import VmArm
 from schedlab.engine import Engine
@@ -185,7 +185,7 @@ def test_no_duration_of_several_emulated_cpus_is_in_any_document(here: Path) -> 
     compared = scenario(made_up.variant("old"), made_up.variant("b"), cpus=4, groups=FOUR, repeatable=False)
     result = measured(compared)
     comparison = compare_variants(result)
-    of_compare = comparison.to_json()
+    of_compare = render.json_document(comparison)
     run = next(iter(result.runs.values()))
     assert run.metrics["probe.latency.p50"] == run.seed + 0.5  # kept, for the order of variants
     of_run = run_document(compared, "vm", run)

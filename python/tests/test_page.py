@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from schedlab import render
 from schedlab.engine import Engine
 from schedlab.render import charts
 
@@ -62,7 +63,7 @@ def read(page: str) -> Reader:
 
 
 def test_page_is_whole_and_refers_to_nothing_outside(comparison: Any) -> None:
-    page = comparison(behaviour=SLOWER).html()
+    page = render.html(comparison(behaviour=SLOWER))
     assert len(page.encode()) < 1_500_000
     reader = read(page)
     for tag, attributes in reader.elements:
@@ -76,7 +77,7 @@ def test_page_is_whole_and_refers_to_nothing_outside(comparison: Any) -> None:
 
 def test_page_shows_everything_without_scripts(comparison: Any) -> None:
     c = comparison(behaviour=SLOWER)
-    page = re.sub(r"<script.*?</script>", "", c.html(), flags=re.S)
+    page = re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)
     reader = read(page)
     words = " ".join(reader.text)
     assert page.count("<svg") == 2 + len(c.metrics)
@@ -97,7 +98,7 @@ def test_page_shows_everything_without_scripts(comparison: Any) -> None:
 
 
 def test_page_can_be_read_aloud(comparison: Any) -> None:
-    reader = read(comparison(behaviour=SLOWER).html())
+    reader = read(render.html(comparison(behaviour=SLOWER)))
     assert ("html", {"lang": "en"}) in reader.elements
     assert reader.headings[0] == 1
     assert reader.headings.count(1) == 1
@@ -108,13 +109,13 @@ def test_page_can_be_read_aloud(comparison: Any) -> None:
     pictures = [a for tag, a in reader.elements if a.get("role") == "img" and tag == "div"]
     assert pictures
     assert all(a.get("aria-label") for a in pictures)
-    assert "prefers-color-scheme: dark" in comparison().html()
+    assert "prefers-color-scheme: dark" in render.html(comparison())
 
 
 def test_names_cannot_break_out_of_the_page(comparison: Any) -> None:
     evil = "</script><script>alert(1)</script>"
     variants = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in ("a<b>", evil)]
-    page = comparison(name=f"<img src=x>{evil}", variants=variants).html()
+    page = render.html(comparison(name=f"<img src=x>{evil}", variants=variants))
     read(page)
     assert "alert(1)</script>" not in page
     assert "<img src=x>" not in page
@@ -122,7 +123,7 @@ def test_names_cannot_break_out_of_the_page(comparison: Any) -> None:
 
 @pytest.mark.parametrize("seeds", [1, 2, 30])
 def test_pictures_compile_for_any_number_of_seeds(seeds: int, comparison: Any) -> None:
-    page = comparison(seeds=list(range(seeds)), behaviour=SLOWER).html()
+    page = render.html(comparison(seeds=list(range(seeds)), behaviour=SLOWER))
     assert len(page.encode()) < 1_500_000
     for text in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S):
         assert json.loads(text.replace("<\\/", "</"))["$schema"] == charts.SCHEMA
@@ -133,7 +134,7 @@ def test_nothing_to_draw_is_no_picture(comparison: Any) -> None:
     c = comparison(behaviour={"cfs": nothing, "eevdf": nothing})
     assert charts.changes(c) is None
     assert charts.strips(c, c.metrics[0]) is None
-    read(c.html())
+    read(render.html(c))
 
 
 def test_three_variants_keep_their_looks(comparison: Any) -> None:
@@ -154,6 +155,6 @@ def test_curves_take_the_median_and_the_range_over_seeds(comparison: Any) -> Non
 
 
 def test_the_script_of_the_page_is_bundled(comparison: Any) -> None:
-    page = comparison().html()
+    page = render.html(comparison())
     assert "window.vegaEmbed" in page
     assert (Path(charts.__file__).with_name("page.js").read_text()) in page

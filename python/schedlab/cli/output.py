@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from schedlab import gate
+from schedlab import gate, render
 from schedlab.cli.console import Console, colours, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.comparison import Comparison
 from schedlab.errors import OutputError
-from schedlab.render import text
 from schedlab.render.cells import change
 
 EXIT_GATE = 1
@@ -34,23 +33,23 @@ def _stdout(comparison: Comparison, options: Options, console: Console) -> None:
     from schedlab.render.document import dump
 
     if options.json == STDOUT:
-        console.result(dump(comparison.to_json()))
+        console.result(dump(render.json_document(comparison)))
     elif str(options.html) == STDOUT:
-        console.result(comparison.html())
+        console.result(render.html(comparison))
     else:
-        console.result(text(comparison, options.style, colour=colours(sys.stdout)))
+        console.result(render.text(comparison, options.style, colour=colours(sys.stdout)))
 
 
 def _json_file(comparison: Comparison, options: Options, _: Console) -> None:
     from schedlab.render.document import dump
 
     if options.json not in (None, STDOUT):
-        write_file(Path(options.json), dump(comparison.to_json()) + "\n")
+        write_file(Path(options.json), dump(render.json_document(comparison)) + "\n")
 
 
 def _html_file(comparison: Comparison, options: Options, console: Console) -> None:
     if options.html is not None and str(options.html) != STDOUT:
-        write_file(options.html, comparison.html())
+        write_file(options.html, render.html(comparison))
         console.say(f"page: {options.html}")
 
 

@@ -1,9 +1,9 @@
-"""Comparisons as text, one file per style; colour and files are the command line's business."""
+"""Comparisons as text, one file per style, as a page and as a document; colour and files are not decided here."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison
@@ -17,3 +17,17 @@ def text(comparison: Comparison, style: str = "table", *, colour: bool = False) 
         raise ValueError(f"no style {style!r}; there are {', '.join(STYLES)}")
     module = import_module(f"schedlab.render.{style.replace('-', '_')}")
     return str(module.render(comparison, colour=colour))
+
+
+def html(comparison: Comparison) -> str:
+    """The self-contained page that `compare --html` writes."""
+    from schedlab.render.page import page
+
+    return page(comparison)
+
+
+def json_document(comparison: Comparison) -> dict[str, Any]:
+    """The document that `compare --json` prints."""
+    from schedlab.render.document import compare_document
+
+    return compare_document(comparison)
