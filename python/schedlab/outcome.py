@@ -107,7 +107,7 @@ class Run:
     record: Mapping[str, Any] = field(repr=False, compare=False)
     """The whole document of the engine."""
     trace_error: str | None = None
-    """Why the trace file is incomplete; the numbers are not affected."""
+    """Why there is no trace file; the numbers are not affected."""
 
     @classmethod
     def from_record(cls, d: Mapping[str, Any]) -> Self:

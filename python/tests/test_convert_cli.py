@@ -57,6 +57,31 @@ def test_what_is_no_file_is_written_directly(cli: Cli) -> None:
     assert Path("null.dat").is_symlink()
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_planted_links_are_not_followed(suffix: str, cli: Cli) -> None:
+    victim = Path("victim")
+    victim.write_text("precious")
+    out = Path(f"out.{suffix}")
+    # The target itself, and the temporary names that a process with this id could be predicted to use.
+    planted = [out, Path(f".part{os.getpid()}-{out}"), Path(f"{out}.scratch")]
+    for link in planted:
+        link.symlink_to(victim)
+    assert cli("convert", "in.ftrace", str(out), "-q") == (0, "", "")
+    assert victim.read_text() == "precious"
+    assert out.is_file()
+    assert not out.is_symlink()
+    assert not list(Path().glob(".schedlab-*"))
+
+
+def test_the_umask_decides_who_reads_a_trace(cli: Cli) -> None:
+    before = os.umask(0o027)
+    try:
+        assert cli("convert", "in.ftrace", "out.ftrace", "-q") == (0, "", "")
+    finally:
+        os.umask(before)
+    assert Path("out.ftrace").stat().st_mode & 0o777 == 0o640
+
+
 BAD = [
     # files, arguments, exit code, words
     ({}, ("nowhere.dat", "out.dat"), 2, ["cannot read the trace: No such file or directory", "--> nowhere.dat"]),
@@ -119,7 +144,7 @@ def test_ctrl_c_stops_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     )
     try:
         deadline = time.monotonic() + 60
-        while process.poll() is None and not list(tmp_path.glob(".part*")) and time.monotonic() < deadline:
+        while process.poll() is None and not list(tmp_path.glob(".schedlab-*.part")) and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)

@@ -205,9 +205,8 @@ def test_ctrl_c_stops_a_run_under_way(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell job ignores it
     )  # fmt: skip
-    trace = tmp_path / "t.ftrace"
     try:
-        while not trace.exists() or trace.stat().st_size == 0:
+        while not any(part.stat().st_size for part in tmp_path.glob(".schedlab-*.part")):
             assert process.poll() is None, process.stderr.read() if process.stderr else ""
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
@@ -216,6 +215,8 @@ def test_ctrl_c_stops_a_run_under_way(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 130
     assert err == "interrupted\n"
+    # What was traced until then is kept, under its name.
+    assert sorted(os.listdir(tmp_path)) == ["long.toml", "t.ftrace"]
 
 
 def test_a_row_shows_what_tells_it_from_the_one_before(capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,11 +181,11 @@ def test_a_trace_that_cannot_be_written_leaves_the_run(scenario: Write, schedlab
     code, out, err = schedlab("run", "toy.toml", "--variant", "cfs", "--trace", "t.ftrace")
     assert code == 3
     assert "probe.latency.p99" in out
-    assert "error: the trace is incomplete: t.ftrace: No space left on device" in err
+    assert "error: the trace could not be kept: t.ftrace: No space left on device" in err
     code, out, err = schedlab("compare", "toy.toml", "--seeds", "6", "--trace", "d", "--out", "r")
     assert code == 3
     assert "probe.latency.p99" in out
-    assert "the trace of cfs seed 1 is incomplete" in err
+    assert "the trace of cfs seed 1 could not be kept" in err
     assert "(5 more traces too)" in err
     assert schedlab("report", "r")[0] == 0
 

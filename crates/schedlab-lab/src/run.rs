@@ -24,7 +24,7 @@ pub struct Run {
     pub digest: String,
     /// Trace events.
     pub events: u64,
-    /// Why the trace file is not whole; the numbers are.
+    /// Why there is no trace file; the numbers are not affected.
     pub trace_error: Option<String>,
 }
 

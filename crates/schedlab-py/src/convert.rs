@@ -1,10 +1,10 @@
 //! Traces from one file format to another: the new file appears when it is whole, or not at all.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use schedlab_trace::{create, Fault, Format, Place, TraceError, TraceReader, TraceWriter};
+use schedlab_trace::{create, Format, TraceError, TraceReader, TraceWriter};
 use serde_json::json;
 
 use crate::errors;
@@ -26,12 +26,10 @@ pub fn convert(py: Python<'_>, source: &str, target: &str, cancel: Option<&Cance
 }
 
 fn copy(reader: &mut Stoppable, target: &Path) -> Result<String, TraceFailure> {
-    let part = Part::beside(target);
     let header = reader.header().clone();
-    let mut writer = create(&part.path, &header).map_err(|error| part.failure(error))?;
+    let mut writer = create(target, &header).map_err(TraceFailure::Output)?;
     let counts = records(reader, &mut *writer).map_err(TraceFailure::Input)?;
-    writer.finish().map_err(|error| part.failure(error))?;
-    part.keep()?;
+    writer.finish().map_err(TraceFailure::Output)?;
     Ok(counts)
 }
 
@@ -55,45 +53,4 @@ fn records(reader: &mut Stoppable, writer: &mut dyn TraceWriter) -> Result<Strin
         "span_ns": span_ns,
     });
     Ok(counts.to_string())
-}
-
-/// A file under a name of its own until it is whole. What is no regular file (a pipe, /dev/null) is written directly.
-struct Part {
-    path: PathBuf,
-    target: PathBuf,
-}
-
-impl Part {
-    fn beside(target: &Path) -> Part {
-        let direct = target.metadata().is_ok_and(|found| !found.is_file());
-        // The suffix chooses the format, so it stays at the end.
-        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let hidden = target.with_file_name(format!(".part{}-{name}", std::process::id()));
-        Part { path: if direct { target.to_owned() } else { hidden }, target: target.to_owned() }
-    }
-
-    fn keep(self) -> Result<(), TraceFailure> {
-        if self.path == self.target {
-            return Ok(());
-        }
-        std::fs::rename(&self.path, &self.target).map_err(|error| {
-            let fault = Fault::Io(error);
-            self.failure(TraceError { file: self.path.clone(), at: Place::File, fault })
-        })
-    }
-
-    /// An error in the words of the person, who knows the file by its final name.
-    fn failure(&self, error: TraceError) -> TraceFailure {
-        let file = if error.file == self.path { self.target.clone() } else { error.file };
-        TraceFailure::Output(TraceError { file, ..error })
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if self.path != self.target {
-            // After a rename there is nothing left to remove.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }

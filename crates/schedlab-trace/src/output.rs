@@ -1,11 +1,16 @@
 //! Where writers write: buffered, optionally gzipped, the first error kept until the end.
+//!
+//! A file gets its name when it is whole. Until then it has an unpredictable name in the same directory, created by this
+//! process alone, so nothing that another user put there is followed or overwritten.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 use flate2::Compression;
+use tempfile::{Builder, TempPath};
 
 use crate::error::{Fault, Place, TraceError};
 
@@ -27,36 +32,48 @@ impl Target for BufWriter<File> {
 pub struct Output {
     to: Box<dyn Target>,
     file: PathBuf,
+    /// The file until it is whole; removed when this is dropped.
+    part: Option<TempPath>,
     error: Option<io::Error>,
 }
+
+/// The permissions of a new file, before the umask.
+const MODE: u32 = 0o666;
 
 impl Output {
     /// Writes to anything; `file` is what errors call it.
     pub fn new(to: Box<dyn Target>, file: &Path) -> Output {
-        Output { to, file: file.to_owned(), error: None }
+        Output { to, file: file.to_owned(), part: None, error: None }
     }
 
-    /// Creates a file, gzipped if its name ends in `.gz`.
+    /// Creates a file, gzipped if its name ends in `.gz`. A pipe or a device is written directly.
     pub fn create(path: &Path) -> Result<Output, TraceError> {
         let failed = |error| TraceError { file: path.to_owned(), at: Place::File, fault: Fault::Io(error) };
-        let file = BufWriter::with_capacity(1 << 16, File::create(path).map_err(failed)?);
+        let (file, part) = match path.metadata() {
+            Ok(found) if found.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
+            Ok(found) if !found.is_file() => (File::options().write(true).open(path).map_err(failed)?, None),
+            _ => {
+                let mut options = File::options();
+                options.write(true).create_new(true).mode(MODE);
+                let mut name = Builder::new();
+                let part = name.prefix(".schedlab-").suffix(".part").make_in(folder(path), |part| options.open(part));
+                let (file, part) = part.map_err(failed)?.into_parts();
+                (file, Some(part))
+            }
+        };
+        let file = BufWriter::with_capacity(1 << 16, file);
         let gzip = path.extension().is_some_and(|suffix| suffix == "gz");
         let to: Box<dyn Target> = match gzip {
             true => Box::new(Gzip(GzEncoder::new(file, Compression::default()))),
             false => Box::new(file),
         };
-        Ok(Output::new(to, path))
+        Ok(Output { part, ..Output::new(to, path) })
     }
 
-    /// A file for what must wait, in the same folder. It has no name: it is gone when it is closed.
+    /// A file for what must wait, in the same directory. It has no name: it is gone when it is closed.
     pub fn scratch(path: &Path) -> Result<File, TraceError> {
         let failed = |error| TraceError { file: path.to_owned(), at: Place::File, fault: Fault::Io(error) };
-        let mut name = path.as_os_str().to_owned();
-        name.push(".scratch");
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(true).open(&name).map_err(failed)?;
-        std::fs::remove_file(&name).map_err(failed)?;
-        Ok(file)
+        tempfile::tempfile_in(folder(path)).map_err(failed)
     }
 
     /// Writes unless an earlier write failed.
@@ -73,12 +90,23 @@ impl Output {
         }
     }
 
-    /// Writes out what is buffered; returns the first error of all.
+    /// Writes out what is buffered and gives the file its name; returns the first error of all. No file remains after an
+    /// error.
     pub fn finish(mut self) -> Result<(), TraceError> {
         self.keep(|to| to.flush());
-        let Output { error, file, .. } = self;
-        error.map_or(Ok(()), |error| Err(TraceError { file, at: Place::File, fault: Fault::Io(error) }))
+        let Output { error, file, part, .. } = self;
+        let named = match (error, part) {
+            (Some(error), _) => Err(error),
+            (None, Some(part)) => part.persist(&file).map_err(|kept| kept.error),
+            (None, None) => Ok(()),
+        };
+        named.map_err(|error| TraceError { file, at: Place::File, fault: Fault::Io(error) })
     }
+}
+
+/// Where the file of this name is.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A gzip stream whose `flush` ends it: writers flush once, at their end.

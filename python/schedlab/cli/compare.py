@@ -197,7 +197,7 @@ def _tell_torn_traces(result: Result, console: Console) -> bool:
     torn = [run for run in result.runs.values() if run.trace_error]
     if torn:
         first, more = torn[0], f" ({plural(len(torn) - 1, 'more trace')} too)" if len(torn) > 1 else ""
-        text = f"the trace of {first.variant} seed {first.seed} is incomplete: {first.trace_error}{more}"
+        text = f"the trace of {first.variant} seed {first.seed} could not be kept: {first.trace_error}{more}"
         console.error(OutputError(text, hint="the metrics are not affected"))
     return bool(torn)
 

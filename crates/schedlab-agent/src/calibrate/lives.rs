@@ -106,16 +106,13 @@ pub fn threads(samples: usize) -> Result<Lives> {
 /// Processes as the agent itself makes them: a run of its own with a trace, in which a parent and its children look at
 /// the clock. What a fork and an exit take depends on the process: its memory, the pages that a child touches first.
 pub fn in_a_run(kind: &str, samples: usize) -> Result<(Lives, Events)> {
-    let dir = std::env::temp_dir().join(format!("schedlab-lives-{}", std::process::id()));
-    let lives = run_in(&dir, kind, samples);
-    // Nothing else is in it.
-    let _ = std::fs::remove_dir_all(&dir);
-    lives
+    // A name that nobody can have prepared; removed at the end.
+    let dir = tempfile::Builder::new().prefix("schedlab-lives-").tempdir();
+    run_in(dir.map_err(os("a directory for temporary files"))?.path(), kind, samples)
 }
 
 fn run_in(dir: &Path, kind: &str, samples: usize) -> Result<(Lives, Events)> {
     let failed = |what: &str| AgentError::failed(format!("calibrate: a run of {kind} children: {what}"), "");
-    std::fs::create_dir_all(dir).map_err(os("a directory for temporary files"))?;
     let (scenario, trace) = (dir.join("lives.toml"), dir.join("lives.ftrace"));
     let text = SCENARIO.replace("KIND", kind).replace("SAMPLES", &samples.to_string());
     std::fs::write(&scenario, text).map_err(os("a temporary file"))?;
