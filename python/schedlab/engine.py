@@ -216,7 +216,7 @@ class Engine:
             if type(e).__name__ != "PanicException":
                 raise
             hint = f"this is a bug in schedlab; please report it{doing}"
-            raise RunError(f"the engine broke off: {e}", hint=hint) from None
+            raise RunError(f"the engine panicked: {e}", hint=hint) from None
 
 
 def _scenario(handle: Any) -> Scenario:

@@ -348,7 +348,7 @@ def test_a_panic_fails_its_runs_and_names_variant_and_seed(schedlab: Call, scena
     for arguments in (["compare", name, "--seeds", "6"], ["run", name, "--variant", "eevdf", "--seed", "1"]):
         code, _, err = schedlab(*arguments)
         assert code == 3
-        assert "the engine broke off: index out of bounds" in err
+        assert "the engine panicked: index out of bounds" in err
         assert "variant `eevdf`, seed 1" in err
         assert "Traceback" not in err
 

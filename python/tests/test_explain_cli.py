@@ -77,7 +77,7 @@ def test_why_a_task_waits(scenario: str, capsys: pytest.CaptureFixture[str]) -> 
         (["--task", "1"], "--task and --at go together"),
         (["--task", "1", "--at", "5"], "is not a time"),
         (["--variant", "cfs", "--task", "haug", "--at", "5ms"], "no task"),
-        (["--variant", "cfs", "--task", "hog", "--at", "5ms"], "say which by pid, first those that wait: "),
+        (["--variant", "cfs", "--task", "hog", "--at", "5ms"], "name one by its pid (runnable tasks first): "),
         (["--variant", "cfs", "--task", "lat", "--at", "5ms"], "did you mean"),
         (["--variant", "cfs", "--task", "1", "--at", "5s"], "the run ends at 50.000000 ms, before 5000.000000 ms"),
         (["--variant", "cfs"], "--variant goes with --task"),

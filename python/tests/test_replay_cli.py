@@ -94,7 +94,7 @@ BAD = [
     (["torn.ftrace"], ["--> torn.ftrace:4"]),
     (["hogs.ftrace", "--kernel", "6.13"], ["unknown kernel version", "6.12.0"]),
     (["new.ftrace"], ["kernel 99.1.0: row not modelled yet", "--kernel: 5.2, "]),
-    (["bare.ftrace"], ["does not say which kernel", "--kernel: 5.2, "]),
+    (["bare.ftrace"], ["does not name the kernel", "--kernel: 5.2, "]),
     (["hogs.ftrace", "--kernel", "6.1", "--matrix"], ["not allowed with"]),
     (["hogs.ftrace", "--json", "hogs.ftrace/x"], ["cannot write"]),
     (["hogs.ftrace", "--first", "-1"], ["whole number"]),

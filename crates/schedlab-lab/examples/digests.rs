@@ -1,6 +1,6 @@
 //! Prints one trace digest per variant of the given scenarios.
 //!
-//! `digests SEED SCENARIO...` prints `SCENARIO VARIANT EVENTS DIGEST` a line.
+//! `digests SEED SCENARIO...` prints one line `SCENARIO VARIANT EVENTS DIGEST` per variant.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

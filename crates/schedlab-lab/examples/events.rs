@@ -1,4 +1,4 @@
-//! Events per second of the engine beside a std `BinaryHeap` in a hold model at the same queue size, in one process.
+//! Events per second of the engine and of a std `BinaryHeap` in a hold model of the same queue size, in one process.
 //!
 //! `events SCENARIO VARIANT [ROUNDS]` prints one JSON object: both rates, their ratio (engine / heap), events and
 //! nanoseconds per switch. Rounds alternate between the two; the medians are compared.
@@ -58,7 +58,7 @@ fn hold(size: usize, holds: u64) {
     std::hint::black_box(&heap);
 }
 
-#[allow(clippy::disallowed_methods)] // a benchmark is the place for the wall clock
+#[allow(clippy::disallowed_methods)] // a benchmark measures wall-clock time
 fn time(work: impl FnOnce()) -> Duration {
     let begun = std::time::Instant::now();
     work();

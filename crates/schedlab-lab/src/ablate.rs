@@ -1,4 +1,4 @@
-//! Runs between two variants: one with some of what the other does differently.
+//! Hybrids of two variants: the first variant with some of the second's differences.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use schedlab_policy::Mechanism;
 use schedlab_spec::RunSpec;
 use serde::Serialize;
 
-/// A difference of two variants.
+/// One difference between two variants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Difference {
-    /// What it is called.
+    /// The name of the feature, knob, rule or setting.
     pub name: &'static str,
     /// `feature`, `knob`, `rule` or `setting`.
     pub kind: &'static str,
-    /// Of a rule, the kernel's function that follows it.
+    /// For a rule, the kernel function that it belongs to.
     pub function: Option<&'static str>,
-    /// Of a rule, the releases that changed it.
+    /// For a rule, the releases that changed it.
     pub since: Option<String>,
-    /// What the first has.
+    /// The value in the first variant.
     pub a: String,
-    /// What the second has.
+    /// The value in the second variant.
     pub b: String,
-    /// The bundle that takes it along, if only one of the two has it.
+    /// The bundle that it belongs to, if only one of the two variants has that bundle.
     pub within: Option<&'static str>,
 }
 
-/// What the variants set for their tasks differs.
+/// The name of the difference between the variants' task settings.
 const TASKS: &str = "tasks";
 
-/// What `b` does differently from `a`, as far as the kernels and the tasks' settings go.
+/// The differences between `a` and `b` in the kernel and in the tasks' settings.
 #[must_use]
 pub fn differences(a: &RunSpec, b: &RunSpec) -> Vec<Difference> {
     let kernel = a.kernel.differences(&b.kernel).into_iter();
@@ -39,13 +39,13 @@ pub fn differences(a: &RunSpec, b: &RunSpec) -> Vec<Difference> {
     };
     let mut all: Vec<Difference> = kernel.map(difference).collect();
     if a.workloads != b.workloads {
-        let (a, b) = ("as this variant sets them".to_owned(), "as that variant sets them".to_owned());
+        let (a, b) = ("settings of the first variant".to_owned(), "settings of the second variant".to_owned());
         all.push(Difference { name: TASKS, kind: "setting", function: None, since: None, a, b, within: None });
     }
     all
 }
 
-/// `a` with some of the differences, by name, taken from `b`.
+/// Returns `a` with the named differences taken from `b`.
 #[must_use]
 pub fn hybrid(a: &RunSpec, b: &RunSpec, names: &[&str]) -> RunSpec {
     let workloads = if names.contains(&TASKS) { &b.workloads } else { &a.workloads };

@@ -1,23 +1,23 @@
-//! The same specification run twice, event against event.
+//! The determinism check: the same specification is run twice and compared event by event.
 
 use schedlab_sim::{SimError, Watch};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Divergence;
 
-/// What comparing two runs of one specification showed.
+/// The result of the determinism check.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Verdict {
+pub enum Determinism {
     /// Equal, event for event.
     Same,
-    /// They part at an event.
-    Parted(Box<Divergence>),
+    /// The first event at which they differ.
+    Differs(Box<Divergence>),
 }
 
 /// Runs the specification twice at the same time and compares every event.
-pub fn check_determinism<W: Watch + Sync>(spec: &RunSpec, watch: &W) -> Result<Verdict, SimError> {
-    let go = |recorder: &mut schedlab_trace::Recorder| schedlab_sim::run(spec, recorder, watch).map(|_| ());
-    let (first, second, divergence) = schedlab_trace::lockstep(go, go);
+pub fn check_determinism<W: Watch + Sync>(spec: &RunSpec, watch: &W) -> Result<Determinism, SimError> {
+    let run = |recorder: &mut schedlab_trace::Recorder| schedlab_sim::run(spec, recorder, watch).map(|_| ());
+    let (first, second, divergence) = schedlab_trace::lockstep(run, run);
     first?;
     second?;
-    Ok(divergence.map_or(Verdict::Same, |divergence| Verdict::Parted(Box::new(divergence))))
+    Ok(divergence.map_or(Determinism::Same, |divergence| Determinism::Differs(Box::new(divergence))))
 }

@@ -1,4 +1,4 @@
-//! One run from its specification to its report: engine, metrics, digest and trace file put together.
+//! One run from its specification to its report: the engine with metrics, digest and trace file.
 
 mod ablate;
 mod determinism;
@@ -7,8 +7,8 @@ mod guard;
 mod run;
 
 pub use ablate::{differences, hybrid, Difference};
-pub use determinism::{check_determinism, Verdict};
-pub use guard::{guard, remember_panics, Broken};
+pub use determinism::{check_determinism, Determinism};
+pub use guard::{guard, remember_panics, Panicked};
 pub use run::{run, LabError, Run};
 pub use schedlab_sim::{SimError, Watch};
 pub use schedlab_spec::RunSpec;

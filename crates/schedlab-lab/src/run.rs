@@ -1,4 +1,4 @@
-//! A run with all of its sinks.
+//! One run with all of its sinks.
 
 use std::path::Path;
 
@@ -24,17 +24,17 @@ pub struct Run {
     pub digest: String,
     /// Trace events.
     pub events: u64,
-    /// Why there is no trace file; the numbers are not affected.
+    /// Why there is no trace file; the metrics are not affected.
     pub trace_error: Option<String>,
 }
 
-/// Why there is no result.
+/// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The simulation stopped.
     #[error(transparent)]
     Sim(#[from] SimError),
-    /// The trace cannot be begun.
+    /// The trace file cannot be created.
     #[error(transparent)]
     Trace(#[from] schedlab_trace::TraceError),
 }
@@ -50,7 +50,7 @@ pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<
         Some(path) => {
             let mut writer = schedlab_trace::create(path, &header)?;
             let outcome = schedlab_sim::run(spec, &mut Tee(&mut sink, &mut *writer), watch);
-            // What was traced before a run stopped is worth having.
+            // The trace up to the point where a run stopped is kept.
             let written = writer.finish();
             (outcome?, written.err().map(|error| error.to_string()))
         }
@@ -67,7 +67,7 @@ pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<
     })
 }
 
-/// What the trace file says about itself.
+/// The header of the trace file.
 fn header(spec: &RunSpec, plan: &Plan) -> Header {
     Header {
         kernel: Some(spec.kernel.version.name.to_owned()),

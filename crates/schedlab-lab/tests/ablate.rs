@@ -1,4 +1,4 @@
-//! A kernel between two rows is one that runs: every difference alone keeps the simulator's checks.
+//! Hybrids of two rows run: with any single difference the simulator's checks still hold.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -17,7 +17,7 @@ fn name(row: &str) -> String {
 }
 
 #[test]
-fn every_difference_alone_runs_under_the_checks() {
+fn every_single_difference_passes_the_checks() {
     let rows =
         ["5.2", "5.7", "5.13", "6.1", "6.3", "eevdf-rfc", "6.6", "6.12.0", "6.12.107", "6.18.2", "6.18.44", "7.2"];
     let variants: Vec<String> =

@@ -1,4 +1,4 @@
-//! What a group's quota did is in every result, named and counted as in `cpu.stat`.
+//! Every result has the bandwidth statistics of its control groups, with the names and meaning of `cpu.stat`.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -21,7 +21,7 @@ fn stats(run: &Run, path: &str) -> [f64; 5] {
 }
 
 #[test]
-fn a_hog_is_throttled_for_what_its_quota_leaves() {
+fn a_hog_is_throttled_beyond_its_quota() {
     for kernel in ["5.2", "6.1", "6.6", "6.12.107", "6.18.2", "7.2"] {
         let body = format!(
             "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}, {{ name = \"free\" }}]\n\
@@ -31,11 +31,11 @@ fn a_hog_is_throttled_for_what_its_quota_leaves() {
         let run = run_of(&body, "a");
         let found = stats(&run, "/top");
         let [periods, throttled, usec, bursts, burst] = found;
-        // The timer of 1 s falls on the end; the first 20 ms are as long as those of two hogs.
+        // The period timer at 1 s coincides with the end of the run; two hogs share the first 20 ms.
         assert!((9.0..=10.0).contains(&periods) && (8.0..=10.0).contains(&throttled), "{kernel}: {found:?}");
         assert!((60_000.0 * throttled - 10_000.0..=82_000.0 * throttled).contains(&usec), "{kernel}: {found:?}");
         assert_eq!((bursts, burst), (0.0, 0.0), "{kernel}");
-        // The same as the scheduler's own account.
+        // The scheduler's own statistics agree.
         let (path, own) = &run.outcome.bandwidth[0];
         let own = [own.nr_periods as f64, own.nr_throttled as f64, own.throttled_time as f64 / 1e3];
         assert_eq!((path.as_str(), own), ("/top", [periods, throttled, usec]), "{kernel}");
@@ -44,7 +44,7 @@ fn a_hog_is_throttled_for_what_its_quota_leaves() {
 }
 
 #[test]
-fn what_was_saved_up_is_a_burst() {
+fn unused_runtime_is_counted_as_a_burst() {
     let body = "cgroup = [{ name = \"g\", quota = \"20ms\", period = \"100ms\", burst = \"20ms\" }]\n\
         [[workload]]\nname = \"w\"\n[[workload.task]]\nname = \"t\"\ncgroup = \"g\"\n\
         program = [{ loop = \"forever\", do = [{ sleep = \"195ms\" }, { run = \"35ms\" }] }]\n\
@@ -57,7 +57,7 @@ fn what_was_saved_up_is_a_burst() {
 }
 
 #[test]
-fn every_variant_has_what_one_limits_and_only_the_measured_time_counts() {
+fn all_variants_report_a_group_that_one_limits_and_the_warm_up_does_not_count() {
     let body = "warmup = \"500ms\"\ncgroup = [{ name = \"g\" }]\nworkload = [{ use = \"hog\", cgroup = \"g\" }]\n\
         variant = [{ name = \"free\", kernel = \"6.12\" }, \
         { name = \"held\", kernel = \"6.12\", cgroups.g = { quota = \"10ms\", period = \"50ms\" } }]\n\
@@ -68,7 +68,11 @@ fn every_variant_has_what_one_limits_and_only_the_measured_time_counts() {
     assert_eq!(stats(&run_of(body, "free"), "/g"), [0.0; 5]);
     let held = run_of(body, "held");
     let [periods, throttled, usec, ..] = stats(&held, "/g");
-    assert_eq!((periods, throttled), (10.0, 10.0), "half of twenty, the one at the warm-up's end included");
+    assert_eq!(
+        (periods, throttled),
+        (10.0, 10.0),
+        "half of the twenty periods, including the one at the end of the warm-up"
+    );
     assert!((390_000.0..=400_100.0).contains(&usec), "{usec}");
     assert!(held.outcome.bandwidth[0].1.nr_periods >= 19);
     let wrong = body.replace("/g.nr_throttled", "/g.nr_throttles");

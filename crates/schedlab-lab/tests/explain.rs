@@ -1,10 +1,10 @@
-//! The decision at which two variants part is the one whose rule differs.
+//! The first difference between two variants is the decision whose rule differs.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, DecisionView, Parting, Who, WhyError};
+use schedlab_lab::explain::{explain, why, DecisionView, FirstDifference, TaskSelector, WhyError};
 use schedlab_scenario::Scenario;
 
 const HOGS: &str =
@@ -14,14 +14,14 @@ const MIX: &str = "machine = \"laptop-8\"\nduration = \"100ms\"\n\
                    workload = [{ use = \"hackbench\", groups = 1, repeat = true }, \
                    { use = \"cyclictest\", smp = true, interval = \"500us\" }]\n";
 
-fn parting(workload: &str, a: &str, b: &str) -> Option<Parting> {
+fn difference(workload: &str, a: &str, b: &str) -> Option<FirstDifference> {
     let text = format!("{workload}variant = [{{ name = \"a\", {a} }}, {{ name = \"b\", {b} }}]\n");
     let scenario = Scenario::parse(&text, "test.toml", None).unwrap();
     let spec = |variant: &str| scenario.run_spec(variant, 1).unwrap();
     explain([&spec("a"), &spec("b")], &AtomicBool::new(false)).unwrap()
 }
 
-/// Workload, variants, the question, and per side the verdict with its function and feature; "" = not asked.
+/// Workload, variants, the question, and per side the verdict with its function and feature; "" if the question did not come up.
 type Case = (&'static str, &'static str, &'static str, &'static str, [(&'static str, &'static str, &'static str); 2]);
 
 const CASES: &[Case] = &[
@@ -65,22 +65,22 @@ const CASES: &[Case] = &[
 #[test]
 fn the_rule_that_differs_is_named() {
     for (workload, a, b, question, sides) in CASES {
-        // Which decision is the first to differ hangs on a mix's times: one of these parts at the one that is meant.
-        let told = |interval: &str| {
+        // Which decision differs first depends on the timing of the mix: one of these intervals reaches the intended one.
+        let view = |interval: &str| {
             let workload = workload.replace("500us", interval);
-            let parting = parting(&workload, a, b).unwrap_or_else(|| panic!("{a} | {b}: never part"));
-            let told = parting.sides.each_ref().map(|side| {
-                let of = |told: &DecisionView| (told.verdict, told.function, told.feature.unwrap_or_default());
+            let difference = difference(&workload, a, b).unwrap_or_else(|| panic!("{a} | {b}: no difference"));
+            let view = difference.sides.each_ref().map(|side| {
+                let of = |view: &DecisionView| (view.verdict, view.function, view.feature.unwrap_or_default());
                 side.decision.as_ref().map_or(("", "", ""), of)
             });
-            (parting.question, told)
+            (difference.question, view)
         };
-        let all: Vec<_> = ["500us", "400us", "600us", "700us", "300us"].into_iter().map(told).collect();
+        let all: Vec<_> = ["500us", "400us", "600us", "700us", "300us"].into_iter().map(view).collect();
         assert!(all.contains(&(*question, *sides)), "{a} | {b}: {all:#?}");
     }
 }
 
-/// Ticks cost time: what comes after them comes later, in another order in the end, whatever anybody decides.
+/// Variants whose costs differ: events shift in time and finally change their order although no decision differs.
 const COSTS: &[(&str, &str)] = &[
     ("kernel = \"6.12.107\", hz = 250", "kernel = \"6.12.107\", hz = 1000"),
     ("kernel = \"6.1\", hz = 250", "kernel = \"6.1\", hz = 100"),
@@ -91,64 +91,64 @@ const COSTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_decision_is_blamed_only_if_it_differs_and_costs_are_told_as_what_moved() {
+fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
     let mut by_costs = 0;
     let mixes = ["500us", "600us", "400us", "1ms"].map(|interval| MIX.replace("500us", interval));
     for (workload, (a, b)) in mixes.iter().flat_map(|mix| COSTS.iter().map(move |case| (mix, case))) {
-        let Some(parting) = parting(workload, a, b) else { continue };
-        let decisions = parting.sides.each_ref().map(|side| side.decision.as_ref());
+        let Some(difference) = difference(workload, a, b) else { continue };
+        let decisions = difference.sides.each_ref().map(|side| side.decision.as_ref());
         if let [Some(a), Some(b)] = decisions {
-            let what = |told: &DecisionView| (told.verdict, told.pid, told.group, told.other_cpu, told.asked);
-            assert_ne!(what(a), what(b), "{parting:#?}");
-            assert_eq!(parting.same_rule, (a.rule, a.feature) == (b.rule, b.feature), "{parting:#?}");
+            let what = |view: &DecisionView| (view.verdict, view.pid, view.group, view.other_cpu, view.asked);
+            assert_ne!(what(a), what(b), "{difference:#?}");
+            assert_eq!(difference.same_rule, (a.rule, a.feature) == (b.rule, b.feature), "{difference:#?}");
         }
-        let Some(costs) = &parting.costs else {
-            assert!(parting.question != "order" && decisions.iter().any(Option::is_some), "{parting:#?}");
+        let Some(costs) = &difference.costs else {
+            assert!(difference.question != "order" && decisions.iter().any(Option::is_some), "{difference:#?}");
             continue;
         };
         by_costs += 1;
-        assert_eq!((parting.question, decisions), ("order", [None, None]), "{parting:#?}");
+        assert_eq!((difference.question, decisions), ("order", [None, None]), "{difference:#?}");
         let times: Vec<[Option<u64>; 2]> = costs.events.iter().flatten().map(|moved| moved.at_ns).collect();
         if let [[Some(a0), Some(b0)], [Some(a1), Some(b1)]] = times[..] {
-            // The first run's own event comes first there, the second's in the other run.
+            // Each run has its own event first.
             assert!(a0 <= a1 && b1 <= b0, "{costs:#?}");
         }
-        let later = |side: usize| parting.sides[side].event_ns.is_none_or(|at| at >= costs.since_ns[side]);
-        assert!(later(0) && later(1) && parting.alike > 0, "{parting:#?}");
+        let later = |side: usize| difference.sides[side].event_ns.is_none_or(|at| at >= costs.since_ns[side]);
+        assert!(later(0) && later(1) && difference.alike > 0, "{difference:#?}");
     }
     assert!(by_costs > 0);
 }
 
 #[test]
-fn equal_variants_never_part_and_an_ablated_feature_without_effect_does_not_either() {
+fn equal_variants_and_a_feature_without_effect_make_no_difference() {
     let kernel = "kernel = \"6.12.107\"";
-    assert_eq!(parting(MIX, kernel, kernel), None);
-    // Nobody has a slice of its own here.
-    assert_eq!(parting(HOGS, kernel, "kernel = \"6.12.107\", features = { PREEMPT_SHORT = false }"), None);
+    assert_eq!(difference(MIX, kernel, kernel), None);
+    // No task has a slice of its own here.
+    assert_eq!(difference(HOGS, kernel, "kernel = \"6.12.107\", features = { PREEMPT_SHORT = false }"), None);
 }
 
 #[test]
-fn a_waiting_task_is_told_who_runs_and_what_ended_it() {
+fn a_waiting_task_is_explained_by_the_running_task_and_by_what_ended_the_wait() {
     let text = format!("{HOGS}variant = [{{ name = \"x\", kernel = \"6.6\", hz = 1000 }}]\n");
     let scenario = Scenario::parse(&text, "test.toml", None).unwrap();
     let spec = scenario.run_spec("x", 1).unwrap();
-    let ask = |who: Who, at: u64| why(&spec, &who, at, &AtomicBool::new(false));
-    let mut seen = Vec::new();
+    let ask = |who: TaskSelector, at: u64| why(&spec, &who, at, &AtomicBool::new(false));
+    let mut waiting_pids = Vec::new();
     for at in [10_500_000, 12_500_000, 15_100_000] {
-        let [a, b] = [1, 2].map(|pid| ask(Who::Pid(pid), at).unwrap());
+        let [a, b] = [1, 2].map(|pid| ask(TaskSelector::Pid(pid), at).unwrap());
         // One of two hogs runs, the other waits for it.
         let (runs, waits) = if a.state == "running" { (a, b) } else { (b, a) };
         assert_eq!((runs.state, waits.state, waits.runner), ("running", "waiting", Some(runs.pid)));
         assert_eq!((runs.since_ns, runs.ended_ns), (waits.since_ns, waits.ended_ns));
-        assert_eq!(waits.picked.last().map(|told| (told.verdict, told.pid)), Some(("pick", Some(runs.pid))));
+        assert_eq!(waits.picked.last().map(|view| (view.verdict, view.pid)), Some(("pick", Some(runs.pid))));
         let ended = waits.ended_by.last().unwrap();
         assert_eq!((ended.verdict, ended.pid), ("pick", Some(waits.pid)), "{waits:#?}");
         assert!(waits.ended_ns.unwrap() > at && waits.since_ns.unwrap() <= at);
-        seen.push(waits.pid);
+        waiting_pids.push(waits.pid);
     }
-    assert!(seen.contains(&1) && seen.contains(&2), "{seen:?}");
-    assert_eq!(ask(Who::Name("second".into()), 5_000_000).unwrap().pid, 2);
-    assert!(matches!(ask(Who::Name("hog".into()), 5_000_000), Err(WhyError::Several { .. })));
-    assert!(matches!(ask(Who::Pid(9), 5_000_000), Err(WhyError::NoTask { .. })));
-    assert!(matches!(ask(Who::Pid(1), 999_000_000_000), Err(WhyError::Over { .. })));
+    assert!(waiting_pids.contains(&1) && waiting_pids.contains(&2), "{waiting_pids:?}");
+    assert_eq!(ask(TaskSelector::Name("second".into()), 5_000_000).unwrap().pid, 2);
+    assert!(matches!(ask(TaskSelector::Name("hog".into()), 5_000_000), Err(WhyError::Several { .. })));
+    assert!(matches!(ask(TaskSelector::Pid(9), 5_000_000), Err(WhyError::NoTask { .. })));
+    assert!(matches!(ask(TaskSelector::Pid(1), 999_000_000_000), Err(WhyError::Over { .. })));
 }

@@ -1,13 +1,13 @@
-//! Decisions between groups, of quotas and of the real-time class are told like those between tasks.
+//! Decisions between groups, about quotas and of the real-time class are explained like those between tasks.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, DecisionView, Parting, Who, Why};
+use schedlab_lab::explain::{explain, why, DecisionView, FirstDifference, TaskSelector, Why};
 use schedlab_scenario::Scenario;
 
-/// One CPU, nothing drawn.
+/// One CPU and no random noise.
 const HEAD: &str =
     "machine = { base = \"laptop-8\", topology = { cores-per-llc = 1 } }\nduration = \"500ms\"\nnoise = false\n";
 
@@ -15,7 +15,7 @@ fn scenario(body: &str) -> Scenario {
     Scenario::parse(&format!("{HEAD}{body}"), "test.toml", None).unwrap()
 }
 
-fn parting(body: &str) -> Parting {
+fn difference(body: &str) -> FirstDifference {
     let scenario = scenario(body);
     let spec = |variant: &str| scenario.run_spec(variant, 1).unwrap();
     explain([&spec("a"), &spec("b")], &AtomicBool::new(false)).unwrap().unwrap()
@@ -23,19 +23,19 @@ fn parting(body: &str) -> Parting {
 
 fn ask(body: &str, who: &str, at: u64) -> Why {
     let spec = scenario(body).run_spec("a", 1).unwrap();
-    why(&spec, &Who::Name(who.into()), at, &AtomicBool::new(false)).unwrap()
+    why(&spec, &TaskSelector::Name(who.into()), at, &AtomicBool::new(false)).unwrap()
 }
 
 /// Verdict, function, the group's path and the task's name of a decision.
-fn words<'a>(told: &'a DecisionView, groups: &'a schedlab_lab::explain::GroupNames) -> (&'a str, &'a str, &'a str) {
-    (told.verdict, told.function, told.group.map_or("", |group| groups[&group].as_str()))
+fn words<'a>(view: &'a DecisionView, groups: &'a schedlab_lab::explain::GroupNames) -> (&'a str, &'a str, &'a str) {
+    (view.verdict, view.function, view.group.map_or("", |group| groups[&group].as_str()))
 }
 
 const GROUPS: &str = "cgroup = [{ name = \"a\" }, { name = \"b\" }, { name = \"b/c\" }]\n\
     workload = [{ use = \"hog\", name = \"one\", cgroup = \"a\" }, { use = \"hog\", name = \"three\", cgroup = \"b/c\" }]\n";
 
 #[test]
-fn the_level_at_which_two_variants_part_is_named() {
+fn the_group_level_of_the_first_difference_is_named() {
     for (kernel, question, function) in [
         ("6.1", "tick", "check_preempt_tick"),
         ("6.6", "pick", "pick_eevdf"),
@@ -43,33 +43,33 @@ fn the_level_at_which_two_variants_part_is_named() {
         ("7.2", "pick", "pick_eevdf"),
     ] {
         let kernel = format!("kernel = \"{kernel}\", hz = 1000, preempt = \"full\"");
-        let parting = parting(&format!(
+        let difference = difference(&format!(
             "{GROUPS}variant = [{{ name = \"a\", {kernel} }}, \
              {{ name = \"b\", {kernel}, cgroups.b.weight = 300 }}]\n"
         ));
-        assert_eq!(parting.question, question, "{kernel}: {parting:#?}");
-        for told in parting.sides.iter().filter_map(|side| side.decision.as_ref()) {
-            let (_, named, group) = words(told, &parting.groups);
-            assert!(["/a", "/b"].contains(&group) && named == function, "{kernel}: {parting:#?}");
+        assert_eq!(difference.question, question, "{kernel}: {difference:#?}");
+        for view in difference.sides.iter().filter_map(|side| side.decision.as_ref()) {
+            let (_, named, group) = words(view, &difference.groups);
+            assert!(["/a", "/b"].contains(&group) && named == function, "{kernel}: {difference:#?}");
         }
     }
 }
 
 #[test]
-fn a_pick_is_told_level_by_level() {
+fn a_pick_is_reported_level_by_level() {
     let kernel = "kernel = \"6.12.107\", hz = 1000";
     let body = format!("{GROUPS}variant = [{{ name = \"a\", {kernel} }}]\n");
     let waits = [50_500_000, 54_500_000, 58_500_000].into_iter().map(|at| ask(&body, "one", at));
     let waits = waits.into_iter().find(|why| why.state == "waiting").unwrap();
-    let told: Vec<_> = waits.picked.iter().map(|told| (words(told, &waits.groups).2, told.pid)).collect();
-    assert_eq!(told, [("/b", None), ("/b/c", None), ("", Some(2))], "{waits:#?}");
+    let view: Vec<_> = waits.picked.iter().map(|view| (words(view, &waits.groups).2, view.pid)).collect();
+    assert_eq!(view, [("/b", None), ("/b/c", None), ("", Some(2))], "{waits:#?}");
     let ended: Vec<_> =
-        waits.ended_by.iter().map(|told| (told.verdict, words(told, &waits.groups).2, told.pid)).collect();
+        waits.ended_by.iter().map(|view| (view.verdict, words(view, &waits.groups).2, view.pid)).collect();
     assert_eq!(ended, [("expire", "/b", Some(2)), ("pick", "/a", None), ("pick", "", Some(1))], "{waits:#?}");
 }
 
 #[test]
-fn a_throttled_task_is_told_by_which_pool_and_until_when() {
+fn a_throttled_task_reports_its_group_and_the_refill() {
     for kernel in ["5.2", "6.1", "6.12.107", "6.18.2", "7.2"] {
         let body = format!(
             "cgroup = [{{ name = \"top\", quota = \"20ms\", period = \"100ms\" }}, {{ name = \"top/in\" }}]\n\
@@ -80,17 +80,17 @@ fn a_throttled_task_is_told_by_which_pool_and_until_when() {
         assert_eq!((why.state, why.runner), ("throttled", Some(2)), "{kernel}: {why:#?}");
         let throttle = why.throttle.as_ref().unwrap();
         assert_eq!(words(throttle, &why.groups), ("throttle", "throttle_cfs_rq", "/top"), "{kernel}");
-        // The pool is filled at 300 ms.
+        // The quota is refilled at 300 ms.
         let [left, refill] = throttle.compared[..] else { panic!("{kernel}: {throttle:?}") };
         assert!(left.1 <= 0 && throttle.time_ns + refill.1 as u64 == 300_000_000, "{kernel}: {throttle:?}");
-        let ended: Vec<_> = why.ended_by.iter().map(|told| words(told, &why.groups)).collect();
+        let ended: Vec<_> = why.ended_by.iter().map(|view| words(view, &why.groups)).collect();
         assert!(ended.contains(&("unthrottle", "unthrottle_cfs_rq", "/top")), "{kernel}: {ended:?}");
         assert!(why.ended_ns.unwrap() >= 300_000_000 && why.queue.throttled.len() == 1, "{kernel}: {why:#?}");
     }
 }
 
 #[test]
-fn a_quota_that_parts_two_variants_is_named() {
+fn a_quota_that_makes_the_difference_is_named() {
     for (kernel, verdict, function) in [
         ("6.1", "expire", "__account_cfs_rq_runtime"),
         ("6.12.107", "expire", "__account_cfs_rq_runtime"),
@@ -98,19 +98,19 @@ fn a_quota_that_parts_two_variants_is_named() {
         ("7.2", "leave", "throttle_cfs_rq_work"),
     ] {
         let kernel = format!("kernel = \"{kernel}\", hz = 1000, preempt = \"full\"");
-        let parting = parting(&format!(
+        let difference = difference(&format!(
             "cgroup = [{{ name = \"top\" }}]\n\
              workload = [{{ use = \"hog\", name = \"limited\", cgroup = \"top\" }}]\n\
              variant = [{{ name = \"a\", {kernel} }}, \
              {{ name = \"b\", {kernel}, cgroups.top = {{ quota = \"20ms\", period = \"100ms\" }} }}]\n"
         ));
-        let told = parting.sides[1].decision.as_ref().unwrap_or_else(|| panic!("{kernel}: {parting:#?}"));
-        assert_eq!(words(told, &parting.groups), (verdict, function, "/top"), "{kernel}: {parting:#?}");
+        let view = difference.sides[1].decision.as_ref().unwrap_or_else(|| panic!("{kernel}: {difference:#?}"));
+        assert_eq!(words(view, &difference.groups), (verdict, function, "/top"), "{kernel}: {difference:#?}");
     }
 }
 
 #[test]
-fn a_real_time_task_in_the_way_is_told() {
+fn a_real_time_task_that_runs_instead_is_reported() {
     for kernel in ["6.1", "6.12.107"] {
         let body = format!(
             "workload = [{{ use = \"hog\", name = \"fair\" }}, \
@@ -119,15 +119,15 @@ fn a_real_time_task_in_the_way_is_told() {
         );
         let why = ask(&body, "fair", 400_000_000);
         assert_eq!((why.state, why.runner), ("waiting", Some(2)), "{kernel}: {why:#?}");
-        let picked: Vec<_> = why.picked.iter().map(|told| (told.class, told.function, told.compared[0])).collect();
+        let picked: Vec<_> = why.picked.iter().map(|view| (view.class, view.function, view.compared[0])).collect();
         assert_eq!(picked, [("rt", "_pick_next_task_rt", ("priority", 10))], "{kernel}");
         assert_eq!((why.queue.real_time.len(), why.queue.real_time[0].running), (1, true));
-        assert!(why.kept.iter().all(|told| (told.verdict, told.function) == ("stay", "task_tick_rt")), "{kernel}");
+        assert!(why.kept.iter().all(|view| (view.verdict, view.function) == ("stay", "task_tick_rt")), "{kernel}");
     }
 }
 
 #[test]
-fn what_holds_the_real_time_class_back_is_told() {
+fn the_throttle_of_the_real_time_class_is_reported() {
     for (kernel, function) in [("6.1", "sched_rt_runtime_exceeded"), ("6.12.107", "dl_server_timer")] {
         let body = format!(
             "workload = [{{ use = \"hog\", name = \"fair\" }}, \
@@ -139,43 +139,43 @@ fn what_holds_the_real_time_class_back_is_told() {
         let spec =
             Scenario::parse(&format!("{}{body}", HEAD.replace("duration = \"500ms\"\n", "")), "t", None).unwrap();
         let spec = spec.run_spec("a", 1).unwrap();
-        let ask = |who: &str, at| why(&spec, &Who::Name(who.into()), at, &AtomicBool::new(false)).unwrap();
-        // The last 5% of a second are the others'.
+        let ask = |who: &str, at| why(&spec, &TaskSelector::Name(who.into()), at, &AtomicBool::new(false)).unwrap();
+        // The real-time class may use 95% of each second.
         let why = ask("rt", 970_000_000);
         assert_eq!((why.state, why.runner), ("waiting", Some(1)), "{kernel}: {why:#?}");
         let throttle = why.throttle.as_ref().unwrap_or_else(|| panic!("{kernel}: {why:#?}"));
         assert_eq!((throttle.class, throttle.verdict, throttle.function), ("rt", "throttle", function));
         let fair = ask("fair", 900_000_000);
-        assert!(fair.ended_by.iter().any(|told| told.function == function), "{kernel}: {fair:#?}");
+        assert!(fair.ended_by.iter().any(|view| view.function == function), "{kernel}: {fair:#?}");
     }
 }
 
 #[test]
-fn whether_a_wakee_is_real_time_parts_two_variants() {
+fn a_real_time_policy_of_one_variant_is_the_first_difference() {
     let kernel = "kernel = \"6.12.107\", hz = 1000";
-    let parting = parting(&format!(
+    let difference = difference(&format!(
         "workload = [{{ use = \"hog\" }}, {{ use = \"cyclictest\", interval = \"3ms\" }}]\n\
          variant = [{{ name = \"a\", {kernel} }}, {{ name = \"b\", {kernel}, tasks.cyclictest.policy = \"fifo:50\" }}]\n"
     ));
-    let told = parting.sides.each_ref().map(|side| side.decision.as_ref().map(|told| (told.class, told.function)));
+    let view = difference.sides.each_ref().map(|side| side.decision.as_ref().map(|view| (view.class, view.function)));
     // Both are new: the first pick already differs.
     let expected = [Some(("fair", "pick_eevdf")), Some(("rt", "_pick_next_task_rt"))];
-    assert_eq!((parting.question, told), ("pick", expected), "{parting:#?}");
+    assert_eq!((difference.question, view), ("pick", expected), "{difference:#?}");
 }
 
 #[test]
 fn sessions_are_named() {
     let kernel = "kernel = \"6.12.107\", hz = 1000";
-    let parting = parting(&format!(
+    let difference = difference(&format!(
         "workload = [{{ use = \"hog\", name = \"build\", threads = 3 }}, {{ use = \"hog\", name = \"player\" }}]\n\
          variant = [{{ name = \"a\", {kernel} }}, {{ name = \"b\", {kernel}, autogroup = true }}]\n"
     ));
-    let told: Vec<_> = parting.sides.iter().filter_map(|side| side.decision.as_ref()).collect();
-    let groups: Vec<_> = told.iter().map(|told| words(told, &parting.groups).2).collect();
-    assert!(groups.iter().any(|group| group.starts_with("/autogroup-")), "{parting:#?}");
+    let view: Vec<_> = difference.sides.iter().filter_map(|side| side.decision.as_ref()).collect();
+    let groups: Vec<_> = view.iter().map(|view| words(view, &difference.groups).2).collect();
+    assert!(groups.iter().any(|group| group.starts_with("/autogroup-")), "{difference:#?}");
 }
 
-/// A task of a group that runs out while it waits is told so: what took the group's runtime, and what gave it some again.
+/// If the group of a waiting task is throttled meanwhile, the explanation has the throttle and the unthrottle.
 #[test]
 fn a_wait_through_a_throttle_names_the_quota() {
     for kernel in ["5.13", "6.6", "6.12.107", "6.18.2", "7.2"] {
@@ -187,12 +187,12 @@ fn a_wait_through_a_throttle_names_the_quota() {
         let spec = scenario(&body).run_spec("a", 1).unwrap();
         let answers = (201..240)
             .flat_map(|at| (1..=3).map(move |pid| (at, pid)))
-            .map(|(at, pid)| why(&spec, &Who::Pid(pid), at * 1_000_000, &AtomicBool::new(false)).unwrap());
+            .map(|(at, pid)| why(&spec, &TaskSelector::Pid(pid), at * 1_000_000, &AtomicBool::new(false)).unwrap());
         let through = |why: &Why| why.state == "waiting" && why.ended_ns.is_some_and(|at| at >= 300_000_000);
-        let why = answers.into_iter().find(through).unwrap_or_else(|| panic!("{kernel}: nobody waits that long"));
-        let ended: Vec<_> = why.ended_by.iter().map(|told| words(told, &why.groups)).collect();
+        let why = answers.into_iter().find(through).unwrap_or_else(|| panic!("{kernel}: no task waits that long"));
+        let ended: Vec<_> = why.ended_by.iter().map(|view| words(view, &why.groups)).collect();
         let quota = [("throttle", "throttle_cfs_rq", "/top"), ("unthrottle", "unthrottle_cfs_rq", "/top")];
-        let places = quota.map(|told| ended.iter().position(|ended| *ended == told));
+        let places = quota.map(|view| ended.iter().position(|ended| *ended == view));
         assert!(places[0].is_some() && places[0] < places[1], "{kernel}: {:#?}", why.ended_by);
     }
 }

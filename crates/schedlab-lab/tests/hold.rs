@@ -1,4 +1,4 @@
-//! What must hold of every row, on whole runs: who never sleeps beside who does, a thousand tasks, one file per bug.
+//! Properties of every row, checked on whole runs: the share of a sleeper, the lag bound with a thousand tasks, known bugs.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -24,13 +24,13 @@ fn sleepers_share(scenario: &Scenario, variant: &str) -> f64 {
 }
 
 #[test]
-fn an_always_runner_beside_a_sleeper() {
+fn the_share_of_a_sleeper_next_to_a_cpu_hog() {
     let text = std::fs::read_to_string(scenarios().join("sleeper-curve.toml")).unwrap();
     let workloads = &text[..text.find("[[variant]]").unwrap()];
     let no_delay = "features = { DELAY_DEQUEUE = false }";
-    // Credit for sleeping makes it half. Without any, a third: it waits as long as it runs, then sleeps as long. A delayed
-    // sleeper pays its debt while it sleeps, which comes to almost half again up to 6.18 (it also pays for its way onto the
-    // CPU); 7.2 places it at V, behind in deadline.
+    // With sleeper credit the share is a half. Without it, a third: the sleeper runs, waits and sleeps for equally long.
+    // With a delayed dequeue it works off negative lag while it sleeps, which restores almost a half up to 6.18 (switch
+    // and wakeup overhead count as runtime); 7.2 places it at V, with a later deadline.
     let cases = [
         ("5.2", "", 50.0, 1.0),
         ("5.7", "", 50.0, 1.0),
@@ -56,7 +56,7 @@ fn an_always_runner_beside_a_sleeper() {
 }
 
 #[test]
-fn a_thousand_tasks_stay_inside_the_lag_bound() {
+fn a_thousand_tasks_stay_within_the_lag_bound() {
     for kernel in ["6.6", "6.12.0", "6.12.107", "6.18.2", "7.2"] {
         let slices = kernel != "6.6";
         let short = if slices { "slice = \"0.5ms\"" } else { "nice = -3" };
@@ -78,10 +78,10 @@ fn a_thousand_tasks_stay_inside_the_lag_bound() {
     }
 }
 
-/// Every file of `scenarios/bugs`: its first line names the commit that fixed the bug, its metrics bound what a correct
-/// scheduler does, and every variant but those named `buggy` keeps to the bounds.
+/// Every file of `scenarios/bugs` names the commit that fixed the bug in its first line and has metrics whose bounds hold
+/// on a correct scheduler. Variants named `buggy...` must violate a bound, all others must keep them.
 #[test]
-fn a_known_bug_shows_where_it_is_and_nowhere_else() {
+fn a_known_bug_shows_in_buggy_variants_only() {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(scenarios().join("bugs")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -95,24 +95,24 @@ fn a_known_bug_shows_where_it_is_and_nowhere_else() {
         let hex = commit.len() >= 12 && commit.chars().all(|c| c.is_ascii_hexdigit());
         assert!(hex, "{name}: the first line must be `# Fixed by COMMIT (\"subject\")`, not {first:?}");
         let scenario = Scenario::load(&file, None).unwrap_or_else(|error| panic!("{error}"));
-        let mut seen = [false; 2];
+        let mut has_kind = [false; 2];
         for variant in scenario.variants() {
             let buggy = variant.name.starts_with("buggy");
-            seen[usize::from(buggy)] = true;
+            has_kind[usize::from(buggy)] = true;
             for seed in &scenario.seeds {
-                let (kept, told) = keeps(&scenario, &variant.name, *seed);
+                let (kept, values) = keeps(&scenario, &variant.name, *seed);
                 assert_eq!(
                     kept, !buggy,
-                    "{name}: {} ({}), seed {seed}: {told}",
+                    "{name}: {} ({}), seed {seed}: {values}",
                     variant.name, variant.kernel.version.name
                 );
             }
         }
-        assert_eq!(seen, [true; 2], "{name}: a variant `buggy...` and one that is not");
+        assert_eq!(has_kind, [true; 2], "{name}: a variant `buggy...` and one that is not");
     }
 }
 
-/// Whether the run keeps to every bound of the file, and what it came to.
+/// Whether the run keeps every bound of the file, and the values.
 fn keeps(scenario: &Scenario, variant: &str, seed: u64) -> (bool, String) {
     let json = ran(&scenario.run_spec(variant, seed).unwrap()).to_json();
     let bounds: Vec<_> =

@@ -1,4 +1,4 @@
-//! Real-time tasks in whole runs: their latency beside load, what they take from others.
+//! Real-time tasks in whole runs: their latency under load and their effect on other tasks.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -27,13 +27,13 @@ fn a_real_time_thread_does_not_wait_for_hackbench() {
     };
     for variant in ["cfs", "eevdf", "lazy"] {
         let [fair, fifo] = ["", ", priority = 80"].map(|o| metric(&beside(o), variant, "rt.latency.max"));
-        // In us: no slack, no queue; what is left are idle exits, interrupts and code that cannot be preempted.
+        // In us. There is no timer slack and no queueing; idle exits, interrupts and non-preemptible sections remain.
         assert!(fifo < 100.0 && fair > 5.0 * fifo, "{variant}: {fair} us as a fair task, {fifo} us as fifo");
     }
 }
 
 #[test]
-fn noise_of_the_class_and_hackbench_end_well() {
+fn mixed_classes_with_noise_pass_the_checks() {
     for (variant, policy) in [("cfs", "rr:10"), ("eevdf", "fifo:10"), ("lazy", "rr:99")] {
         let text = format!(
             "machine = \"laptop-8\"\nduration = \"3s\"\n\n\

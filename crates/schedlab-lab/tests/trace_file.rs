@@ -1,4 +1,4 @@
-//! A trace that cannot be written costs the trace, not the run.
+//! If the trace cannot be written, the run still has its metrics.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -14,7 +14,7 @@ variant = [{ name = "a", kernel = "6.1" }]
 "#;
 
 #[test]
-fn a_full_disk_leaves_the_numbers() {
+fn a_full_disk_keeps_the_metrics() {
     if !Path::new("/dev/full").exists() {
         let _ = writeln!(std::io::stdout(), "\nskipped: a full disk: there is no /dev/full here");
         return;

@@ -1,4 +1,4 @@
-//! Runs between two variants.
+//! Ablation: hybrids of two variants.
 
 use pyo3::prelude::*;
 use schedlab_lab::{differences, hybrid};
@@ -7,7 +7,7 @@ use crate::errors;
 use crate::run::Cancel;
 use crate::scenario::Scenario;
 
-/// What variant `b` does differently from `a`, as a JSON list of objects with `name`, `kind`, `a`, `b` and `within`.
+/// The differences between variants `a` and `b`, as a JSON list of objects with `name`, `kind`, `a`, `b` and `within`.
 #[pyfunction]
 pub fn ablation(py: Python<'_>, scenario: &Scenario, a: &str, b: &str) -> PyResult<String> {
     let seed = scenario.0.seeds.first().copied().unwrap_or(1);
@@ -17,7 +17,7 @@ pub fn ablation(py: Python<'_>, scenario: &Scenario, a: &str, b: &str) -> PyResu
     Ok(serde_json::to_string(&found).unwrap_or_default())
 }
 
-/// Runs variant `a` with some of the differences, by name, taken from `b`; the result as [`crate::run::run`] gives it.
+/// Runs variant `a` with the named differences taken from `b` and returns the same document as [`crate::run::run`].
 #[pyfunction]
 #[pyo3(signature = (scenario, a, b, names, seed, *, cancel=None))]
 pub fn run_hybrid(
@@ -41,8 +41,8 @@ pub fn run_hybrid(
             Ok(json.to_string())
         }
         Ok(Err(error)) => Err(errors::lab(py, &error)),
-        Err(broken) => {
-            Err(errors::broken(py, &broken, &format!("variant `{a}` with {}, seed {seed}", names.join(", "))))
+        Err(panicked) => {
+            Err(errors::panicked(py, &panicked, &format!("variant `{a}` with {}, seed {seed}", names.join(", "))))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Traces from one file format to another: the new file appears when it is whole, or not at all.
+//! Converts traces from one file format to another. The new file appears under its name only when it is complete.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::errors;
 use crate::run::Cancel;
-use crate::traces::{Stoppable, TraceFailure};
+use crate::traces::{CancellableReader, TraceFailure};
 
-/// Copies the trace `source` to `target` in the format of its suffix. Returns what was copied as a JSON document.
+/// Copies the trace `source` to `target`, in the format of the target's suffix. Returns the counts as a JSON document.
 #[pyfunction]
 #[pyo3(signature = (source, target, *, cancel=None))]
 pub fn convert(py: Python<'_>, source: &str, target: &str, cancel: Option<&Cancel>) -> PyResult<String> {
@@ -19,13 +19,13 @@ pub fn convert(py: Python<'_>, source: &str, target: &str, cancel: Option<&Cance
     let (source, target) = (Path::new(source), Path::new(target));
     let copied = py.detach(|| {
         Format::of_path(target).map_err(TraceFailure::Input)?;
-        let mut reader = Stoppable::open(source, flag).map_err(TraceFailure::Input)?;
+        let mut reader = CancellableReader::open(source, flag).map_err(TraceFailure::Input)?;
         copy(&mut reader, target)
     });
     copied.map_err(|failure| errors::trace(py, &failure))
 }
 
-fn copy(reader: &mut Stoppable, target: &Path) -> Result<String, TraceFailure> {
+fn copy(reader: &mut CancellableReader, target: &Path) -> Result<String, TraceFailure> {
     let header = reader.header().clone();
     let mut writer = create(target, &header).map_err(TraceFailure::Output)?;
     let counts = records(reader, &mut *writer).map_err(TraceFailure::Input)?;
@@ -33,7 +33,7 @@ fn copy(reader: &mut Stoppable, target: &Path) -> Result<String, TraceFailure> {
     Ok(counts)
 }
 
-fn records(reader: &mut Stoppable, writer: &mut dyn TraceWriter) -> Result<String, TraceError> {
+fn records(reader: &mut CancellableReader, writer: &mut dyn TraceWriter) -> Result<String, TraceError> {
     let (mut records, mut events, mut first, mut last) = (0u64, 0u64, None, 0);
     while let Some(record) = reader.next_record()? {
         records += 1;

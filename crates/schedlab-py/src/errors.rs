@@ -8,13 +8,13 @@ use schedlab_trace::{Fault, Place, TraceError};
 
 use crate::traces::TraceFailure;
 
-create_exception!(schedlab, EngineError, PyException, "What the engine refuses or could not finish.");
+create_exception!(schedlab, EngineError, PyException, "An error of the engine.");
 create_exception!(schedlab, ScenarioError, EngineError, "A scenario that cannot be read.");
 create_exception!(schedlab, TraceFileError, EngineError, "A trace that cannot be read or replayed.");
 create_exception!(schedlab, RunError, EngineError, "A run that could not finish.");
-create_exception!(schedlab, Cancelled, EngineError, "A run that was asked to stop.");
+create_exception!(schedlab, Cancelled, EngineError, "A run that was cancelled.");
 
-/// What every exception carries.
+/// The attributes of every exception.
 #[derive(Default)]
 pub struct Details {
     pub message: String,
@@ -74,7 +74,7 @@ pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
             py,
             Details { message, hint: Some(sim.hint().into()), exit_code: 3, ..Details::default() },
         ),
-        // A name that no format has is the caller's mistake, found before the run.
+        // A suffix without a format is an error in the arguments and is found before the run.
         LabError::Trace(error @ TraceError { fault: Fault::UnknownFormat(_), .. }) => {
             raise::<TraceFileError>(py, place("write", error, 2))
         }
@@ -82,7 +82,7 @@ pub fn lab(py: Python<'_>, error: &LabError) -> PyErr {
     }
 }
 
-/// A task that cannot be asked about, or a run that stopped.
+/// The exception for a question that cannot be answered.
 pub fn why(py: Python<'_>, error: schedlab_lab::explain::WhyError) -> PyErr {
     use schedlab_lab::explain::WhyError;
     let message = error.to_string();
@@ -98,23 +98,23 @@ pub fn why(py: Python<'_>, error: schedlab_lab::explain::WhyError) -> PyErr {
         WhyError::Several { pids, .. } => {
             let shown: Vec<String> = pids.iter().take(16).map(ToString::to_string).collect();
             let more = if pids.len() > shown.len() { ", ..." } else { "" };
-            format!("say which by pid, first those that wait: {}{more}", shown.join(", "))
+            format!("name one by its pid (runnable tasks first): {}{more}", shown.join(", "))
         }
         WhyError::Over { .. } => "ask about an earlier time".into(),
     };
     raise::<EngineError>(py, Details { message, hint: Some(hint), exit_code: 2, ..Details::default() })
 }
 
-/// A bug of ours, with what is needed to see it again.
-pub fn broken(py: Python<'_>, broken: &schedlab_lab::Broken, while_at: &str) -> PyErr {
-    let hint = format!("this is a bug in schedlab; please report it with the scenario file ({while_at})");
-    let details = Details { message: broken.to_string(), hint: Some(hint), exit_code: 3, ..Details::default() };
+/// The exception for a bug in schedlab, with what is needed to reproduce it.
+pub fn panicked(py: Python<'_>, panicked: &schedlab_lab::Panicked, context: &str) -> PyErr {
+    let hint = format!("this is a bug in schedlab; please report it with the scenario file ({context})");
+    let details = Details { message: panicked.to_string(), hint: Some(hint), exit_code: 3, ..Details::default() };
     raise::<RunError>(py, details)
 }
 
 pub fn trace(py: Python<'_>, failure: &TraceFailure) -> PyErr {
     match failure {
-        TraceFailure::Input(error) if TraceFailure::is_stopped(error) => raise::<Cancelled>(
+        TraceFailure::Input(error) if TraceFailure::is_cancelled(error) => raise::<Cancelled>(
             py,
             Details { message: "stopped before the end of the trace".into(), exit_code: 130, ..Details::default() },
         ),
@@ -127,7 +127,7 @@ pub fn trace(py: Python<'_>, failure: &TraceFailure) -> PyErr {
     }
 }
 
-/// A line has an attribute of its own, an offset stands before what was found there.
+/// The details of a trace error. A line number has an attribute of its own; a byte offset becomes part of the message.
 fn place(doing: &str, error: &TraceError, exit_code: u8) -> Details {
     let (line, offset) = match error.at {
         Place::File => (None, None),
@@ -148,7 +148,7 @@ fn place(doing: &str, error: &TraceError, exit_code: u8) -> Details {
     }
 }
 
-/// The operating system's words without its number.
+/// The operating system's message without the error number.
 fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()

@@ -1,10 +1,10 @@
-//! Why two variants part, and why a task waits.
+//! Why the runs of two variants differ, and why a task waits.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use schedlab_lab::explain::{explain as part, why as look, Who, WhyError};
+use schedlab_lab::explain::{TaskSelector, WhyError};
 use schedlab_lab::{guard, RunSpec};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::errors;
 use crate::run::Cancel;
 use crate::scenario::Scenario;
 
-/// The first decision at which two variants part, as a JSON document; `null` if they never do.
+/// The first decision at which the runs of two variants differ, as a JSON document; `null` if their events all agree.
 #[pyfunction]
 #[pyo3(signature = (scenario, a, b, seed, *, cancel=None))]
 pub fn explain(
@@ -26,13 +26,13 @@ pub fn explain(
     let spec = |variant: &str| scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error));
     let (first, second) = (spec(a)?, spec(b)?);
     answered(py, cancel, |flag: &AtomicBool| {
-        let parting = part([&first, &second], flag)?;
+        let difference = schedlab_lab::explain::explain([&first, &second], flag)?;
         // Plain data with string keys: it always serialises.
-        Ok(serde_json::to_value(parting).unwrap_or_default())
+        Ok(serde_json::to_value(difference).unwrap_or_default())
     })
 }
 
-/// Why a task waits, runs or sleeps at a moment, as a JSON document. `task`: a pid, or a name.
+/// Why a task waits, runs or sleeps at one moment, as a JSON document. `task` is a pid or a name.
 #[pyfunction]
 #[pyo3(signature = (scenario, variant, seed, task, at_ns, *, cancel=None))]
 pub fn why(
@@ -45,9 +45,9 @@ pub fn why(
     cancel: Option<&Cancel>,
 ) -> PyResult<String> {
     let spec: RunSpec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
-    let who = task.parse().map_or_else(|_| Who::Name(task.to_owned()), Who::Pid);
+    let selector = task.parse().map_or_else(|_| TaskSelector::Name(task.to_owned()), TaskSelector::Pid);
     answered(py, cancel, |flag: &AtomicBool| {
-        let why = look(&spec, &who, at_ns, flag)?;
+        let why = schedlab_lab::explain::why(&spec, &selector, at_ns, flag)?;
         Ok(serde_json::to_value(why).unwrap_or_default())
     })
 }
@@ -61,6 +61,6 @@ fn answered(
     match py.detach(|| guard(|| work(&flag))) {
         Ok(Ok(value)) => Ok(value.to_string()),
         Ok(Err(error)) => Err(errors::why(py, error)),
-        Err(broken) => Err(errors::broken(py, &broken, "explain")),
+        Err(panicked) => Err(errors::panicked(py, &panicked, "explain")),
     }
 }

@@ -10,10 +10,11 @@ use schedlab_trace::TraceReader;
 
 use crate::errors;
 use crate::run::Cancel;
-use crate::traces::{Stoppable, TraceFailure};
+use crate::traces::{CancellableReader, TraceFailure};
 
 /// Replays a trace under one row (by default the recorded kernel's), or under every row, and returns the reports as a
-/// JSON list. `explain` is a task (pid or name) and a time in ns, which the first report then explains. `warm_up_ms` and `first` stand for the replay's own defaults where they are `None`.
+/// JSON list. `explain` is a task (pid or name) and a time in ns, which the first report then explains. Where
+/// `warm_up_ms` or `first` is `None`, the replay's default applies.
 #[pyfunction]
 #[pyo3(signature = (trace, kernel=None, *, matrix=false, first=None, warm_up_ms=None, explain=None, cancel=None))]
 #[allow(clippy::too_many_arguments)] // keywords of one Python function
@@ -28,15 +29,15 @@ pub fn replay(
     cancel: Option<&Cancel>,
 ) -> PyResult<String> {
     let flag = cancel.map_or_else(Arc::default, Cancel::flag);
-    let usual = Options::default();
+    let defaults = Options::default();
     let options = Options {
-        disagreements: first.unwrap_or(usual.disagreements),
-        warm_up: warm_up_ms.map_or(usual.warm_up, |ms| ms.saturating_mul(1_000_000)),
+        disagreements: first.unwrap_or(defaults.disagreements),
+        warm_up: warm_up_ms.map_or(defaults.warm_up, |ms| ms.saturating_mul(1_000_000)),
         explain: explain.map(|(task, at)| Question { task, at }),
     };
     let reports = py.detach(|| -> Result<String, TraceFailure> {
         let named = kernel.map(find).transpose()?;
-        let mut reader = Stoppable::open(Path::new(trace), flag).map_err(TraceFailure::Input)?;
+        let mut reader = CancellableReader::open(Path::new(trace), flag).map_err(TraceFailure::Input)?;
         let rows = match (matrix, named) {
             (true, _) => Version::all().iter().collect(),
             (false, Some(row)) => vec![row],
@@ -53,11 +54,14 @@ fn find(name: &str) -> Result<&'static Version, TraceFailure> {
     Version::find(name).map_err(|error| TraceFailure::Kernel { message: error.to_string(), hint: error.hint() })
 }
 
-fn recorded_row(reader: &Stoppable) -> Result<&'static Version, TraceFailure> {
+fn recorded_row(reader: &CancellableReader) -> Result<&'static Version, TraceFailure> {
     let rows: Vec<&str> = Version::all().iter().map(|row| row.name).collect();
     let hint = format!("choose a row with --kernel: {}", rows.join(", "));
     let Some(release) = reader.header().kernel.clone() else {
-        return Err(TraceFailure::Kernel { message: "the trace does not say which kernel it is of".into(), hint });
+        return Err(TraceFailure::Kernel {
+            message: "the trace does not name the kernel that it was recorded on".into(),
+            hint,
+        });
     };
     let message = format!("kernel {release}: row not modelled yet");
     row_of(&release).ok_or(TraceFailure::Kernel { message, hint })

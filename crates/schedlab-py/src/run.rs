@@ -1,16 +1,16 @@
-//! Runs: the interpreter is let go, so that threads run side by side and Ctrl-C reaches the main one.
+//! Runs. The GIL is released, so that threads run in parallel and Ctrl-C reaches the main thread.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use schedlab_lab::{LabError, Verdict, Watch};
+use schedlab_lab::{Determinism, LabError, Watch};
 
 use crate::errors;
 use crate::scenario::Scenario;
 
-/// Asks runs to stop; may be shared by any number of them. One that is used for a single run shows how far it is.
+/// Cancels runs. One object may be shared by any number of runs; an object for a single run also shows its progress.
 #[pyclass(frozen, module = "schedlab._engine")]
 #[derive(Default)]
 pub struct Cancel {
@@ -19,18 +19,18 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// What a reader of traces watches.
+    /// The flag that a reader of traces polls.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
 
-    /// What a run watches.
+    /// The watch that a run polls.
     pub fn watch(cancel: Option<&Cancel>) -> Watched {
         cancel.map_or_else(Watched::default, |cancel| Watched { flag: cancel.flag(), now: Arc::clone(&cancel.now) })
     }
 }
 
-/// Stops a run and tells its time; needs no Python.
+/// Stops a run and receives its time; works without the GIL.
 #[derive(Default)]
 pub struct Watched {
     flag: Arc<AtomicBool>,
@@ -51,12 +51,12 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// Every run that was given this stops within some thousand events.
+    /// Stops every run that was given this object, within a few thousand events.
     fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Another one that stops with this one, for a run of its own.
+    /// Creates an object for a single run that is cancelled together with this one.
     fn of_run(&self) -> Self {
         Cancel { flag: self.flag(), now: Arc::default() }
     }
@@ -83,23 +83,23 @@ pub fn run(
     let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
     let watched = Cancel::watch(cancel);
     let work = || -> Result<String, LabError> {
-        // The one place where a run meets the wall clock: to say how long it took.
+        // The only use of the wall clock: the duration of the run is part of its result.
         #[allow(clippy::disallowed_methods)]
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let run = schedlab_lab::run(&spec, trace.map(Path::new), &watched)?;
         let mut json = run.to_json();
         json["variant"] = variant.into();
-        json["wall_s"] = begun.elapsed().as_secs_f64().into();
+        json["wall_s"] = started.elapsed().as_secs_f64().into();
         if check_determinism {
             json["determinism"] = match schedlab_lab::check_determinism(&spec, &watched)? {
-                Verdict::Same => "same".into(),
-                Verdict::Parted(divergence) => divergence.to_string().into(),
+                Determinism::Same => "same".into(),
+                Determinism::Differs(divergence) => divergence.to_string().into(),
             };
         }
         Ok(json.to_string())
     };
     match py.detach(|| schedlab_lab::guard(work)) {
         Ok(result) => result.map_err(|error| errors::lab(py, &error)),
-        Err(broken) => Err(errors::broken(py, &broken, &format!("variant `{variant}`, seed {seed}"))),
+        Err(panicked) => Err(errors::panicked(py, &panicked, &format!("variant `{variant}`, seed {seed}"))),
     }
 }

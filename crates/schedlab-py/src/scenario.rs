@@ -1,4 +1,4 @@
-//! Scenarios: read once, validated, then immutable and shared by all threads.
+//! Scenarios: read and validated once, then immutable and shared by all threads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,11 +38,11 @@ type Read = Result<schedlab_scenario::Scenario, Box<schedlab_scenario::ScenarioE
 fn made(py: Python<'_>, name: &str, read: impl FnOnce() -> Read + Send) -> PyResult<Scenario> {
     match py.detach(|| schedlab_lab::guard(read)) {
         Ok(read) => read.map(|scenario| Scenario(Arc::new(scenario))).map_err(|error| errors::scenario(py, *error)),
-        Err(broken) => Err(errors::broken(py, &broken, &format!("scenario {name}"))),
+        Err(panicked) => Err(errors::panicked(py, &panicked, &format!("scenario {name}"))),
     }
 }
 
-/// What exists: `machines`, `kernels`, `features`, `workloads`, `knobs` or `studies`, as a JSON list of objects.
+/// What is available: `machines`, `kernels`, `features`, `workloads`, `knobs` or `studies`, as a JSON list of objects.
 #[pyfunction]
 #[pyo3(signature = (kind, kernel=None))]
 pub fn listing(py: Python<'_>, kind: &str, kernel: Option<&str>) -> PyResult<String> {

@@ -1,4 +1,4 @@
-//! Studies: a file becomes its description and the scenarios of its cases.
+//! Studies: the description of a study file and the scenarios of its cases.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Study {
         self.0.describe().to_string()
     }
 
-    /// The scenario of that number.
+    /// The scenario with that number.
     fn scenario(&self, number: usize) -> PyResult<Scenario> {
         let scenario = self.0.scenario(number).map(|scenario| Scenario(Arc::clone(scenario)));
         scenario.ok_or_else(|| PyIndexError::new_err(format!("the study has no scenario {number}")))
@@ -31,10 +31,10 @@ impl Study {
 #[pyfunction]
 #[pyo3(signature = (name, short=false, units=None))]
 pub fn load_study(py: Python<'_>, name: &str, short: bool, units: Option<u64>) -> PyResult<Study> {
-    let usual = StudyOptions::default();
-    let options = StudyOptions { short, units: units.unwrap_or(usual.units) };
+    let defaults = StudyOptions::default();
+    let options = StudyOptions { short, units: units.unwrap_or(defaults.units) };
     match py.detach(|| schedlab_lab::guard(|| schedlab_scenario::Study::load(name, &options))) {
         Ok(read) => read.map(Study).map_err(|error| errors::scenario(py, *error)),
-        Err(broken) => Err(errors::broken(py, &broken, &format!("study {name}"))),
+        Err(panicked) => Err(errors::panicked(py, &panicked, &format!("study {name}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! A trace being read by something that a person may stop, and what may go wrong with it.
+//! A trace reader that can be cancelled, and its errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use schedlab_trace::{Fault, Header, Place, Record, TraceError, TraceReader};
 
-/// A reader that ends with an error once the flag is set.
-pub struct Stoppable {
+/// A reader that fails once the flag is set.
+pub struct CancellableReader {
     reader: Box<dyn TraceReader>,
     file: PathBuf,
     flag: Arc<AtomicBool>,
 }
 
-impl Stoppable {
-    pub fn open(path: &Path, flag: Arc<AtomicBool>) -> Result<Stoppable, TraceError> {
-        Ok(Stoppable { reader: schedlab_trace::open(path)?, file: path.to_owned(), flag })
+impl CancellableReader {
+    pub fn open(path: &Path, flag: Arc<AtomicBool>) -> Result<CancellableReader, TraceError> {
+        Ok(CancellableReader { reader: schedlab_trace::open(path)?, file: path.to_owned(), flag })
     }
 }
 
-impl TraceReader for Stoppable {
+impl TraceReader for CancellableReader {
     fn header(&self) -> &Header {
         self.reader.header()
     }
@@ -38,9 +38,9 @@ impl TraceReader for Stoppable {
     }
 }
 
-/// Whose fault it is decides the exit code.
+/// What went wrong. The kind of failure determines the exit code.
 pub enum TraceFailure {
-    /// The trace that is read, or a name that was typed.
+    /// The trace that is read, or an argument.
     Input(TraceError),
     /// The file that is written.
     Output(TraceError),
@@ -49,8 +49,8 @@ pub enum TraceFailure {
 }
 
 impl TraceFailure {
-    /// Whether the person stopped it.
-    pub fn is_stopped(error: &TraceError) -> bool {
+    /// Whether the error means that reading was cancelled.
+    pub fn is_cancelled(error: &TraceError) -> bool {
         matches!(&error.fault, Fault::Io(io) if io.kind() == io::ErrorKind::Interrupted)
     }
 }

@@ -1,17 +1,18 @@
-//! Why two variants part, and why a task waits: the first decision that differs, with the queue it was taken from.
+//! Why the runs of two variants differ, and why a task waits: the first decision that differs, with the state of the
+//! queue at that moment.
 //!
-//! Nothing is reconstructed: the runs are deterministic, so they are taken again with the policy's decisions recorded.
+//! Nothing is reconstructed. Runs are deterministic, so they are repeated with the policy's decisions recorded.
 
-mod behind;
 mod costs;
-mod item;
-mod lane;
-mod part;
+mod first_difference;
+mod question;
+mod sched_event;
 mod side_by_side;
-mod told;
+mod stepper;
+mod views;
 mod why;
 
-pub use costs::{Costs, Moved};
-pub use part::{explain, Parting, Side};
-pub use told::{DecisionView, GroupNames, TaskNames};
-pub use why::{why, Who, Why, WhyError};
+pub use costs::{Costs, MovedEvent};
+pub use first_difference::{explain, FirstDifference, Side};
+pub use views::{DecisionView, GroupNames, TaskNames};
+pub use why::{why, TaskSelector, Why, WhyError};

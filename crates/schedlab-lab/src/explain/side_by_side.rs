@@ -1,7 +1,7 @@
-//! Two runs side by side up to the first scheduler event without counterpart that no earlier one can precede.
+//! Two runs side by side, up to the earliest scheduler event that has no counterpart in the other run.
 //!
-//! Decisions are compared on the way too, CPU by CPU: if none of them turns out to have parted the runs, the first
-//! unlike one without an event of its own (a wider search, a shorter one) is what there is to tell.
+//! Decisions are compared as well, CPU by CPU. If no decision caused the event, the first pair of decisions that disagree
+//! without an event of their own (such as searches of different width) is reported instead.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -11,23 +11,23 @@ use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_sim::SimError;
 use schedlab_spec::RunSpec;
 
-use super::item::Item;
-use super::lane::{Lane, Row, Shelf};
+use super::sched_event::SchedEvent;
+use super::stepper::{CpuEvents, EventBuffer, Stepper};
 
-/// The CPU where two runs part and both sides' events.
-pub(super) struct Split {
+/// The first event without a counterpart: its CPU and both sides' next events there.
+pub(super) struct Mismatch {
     pub cpu: CpuId,
-    pub items: [Option<Item>; 2],
-    /// When each run's last common event of the CPU was.
+    pub items: [Option<SchedEvent>; 2],
+    /// When each run had its last common event of the CPU.
     pub since: [Nanos; 2],
     pub common: u64,
-    /// Decisions that both took, over all CPUs.
+    /// The number of decisions that agree, over all CPUs.
     pub alike: u64,
-    /// The first that one of them took otherwise, up to the split.
+    /// The first pair of decisions that disagree, up to the mismatch.
     pub unlike: Option<[Decision; 2]>,
 }
 
-impl Split {
+impl Mismatch {
     /// The side whose event comes first.
     pub fn first(&self) -> usize {
         let time = |side: usize| self.items[side].map_or(Nanos::MAX, |item| item.event.time);
@@ -39,55 +39,58 @@ impl Split {
     }
 }
 
-/// What is known of the decisions so far.
+/// The comparison of decisions so far.
 #[derive(Default)]
 struct Decisions {
     alike: u64,
-    /// Per CPU, the first two that differ; from then on its decisions are not compared.
+    /// Per CPU, the first pair that disagrees. Later decisions of that CPU are not compared.
     unlike: Vec<Option<[Decision; 2]>>,
-    /// Per CPU, what either run has decided and the other not yet; a tick that leaves all as it is does not count.
+    /// Per CPU, decisions of one run that the other has not reached. Ticks that change nothing are left out.
     pending: Vec<[VecDeque<Decision>; 2]>,
 }
 
-/// Runs both specifications side by side; `None` = they never part.
-pub(super) fn find(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Split>, SimError> {
-    let mut sinks = [Shelf::default(), Shelf::default()];
+/// Runs both specifications side by side; `None` if all scheduler events agree.
+pub(super) fn first_mismatch(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Mismatch>, SimError> {
+    let mut sinks = [EventBuffer::default(), EventBuffer::default()];
     let [sink_a, sink_b] = &mut sinks;
-    let mut lanes = [Lane::new(specs[0], sink_a), Lane::new(specs[1], sink_b)];
-    let mut decisions = Decisions::new(lanes[0].rows.len());
-    let (mut found, mut common): (Option<Split>, u64) = (None, 0);
+    let mut steppers = [Stepper::new(specs[0], sink_a), Stepper::new(specs[1], sink_b)];
+    let mut decisions = Decisions::new(steppers[0].cpus.len());
+    let (mut found, mut common): (Option<Mismatch>, u64) = (None, 0);
     loop {
-        let behind = usize::from(lanes[1].next_time() < lanes[0].next_time());
-        let done = lanes.iter().all(|lane| lane.over);
+        let earlier = usize::from(steppers[1].next_time() < steppers[0].next_time());
+        let done = steppers.iter().all(|stepper| stepper.over);
         if !done {
-            lanes[behind].step(cancel)?;
-            decisions.follow(&lanes[behind], behind);
+            steppers[earlier].step(cancel)?;
+            decisions.compare(&steppers[earlier], earlier);
         }
-        for cpu in touched(&lanes[behind], done) {
-            let (matched, split) = compare(&mut lanes, cpu, done);
+        for cpu in cpus_to_compare(&steppers[earlier], done) {
+            let (matched, mismatch) = compare(&mut steppers, cpu, done);
             common += matched;
-            if let Some(split) = split.filter(|split| found.as_ref().is_none_or(|known| split.time() < known.time())) {
-                found = Some(Split { common, ..split });
+            if let Some(mismatch) =
+                mismatch.filter(|mismatch| found.as_ref().is_none_or(|known| mismatch.time() < known.time()))
+            {
+                found = Some(Mismatch { common, ..mismatch });
             }
         }
-        if done || found.as_ref().is_some_and(|split| nothing_before(&lanes, split.time())) {
-            return Ok(found.map(|split| decisions.up_to(split)));
+        if done || found.as_ref().is_some_and(|mismatch| is_earliest(&steppers, mismatch.time())) {
+            return Ok(found.map(|mismatch| decisions.up_to(mismatch)));
         }
     }
 }
 
-/// The CPUs to compare: those with new events; at the end all.
-fn touched(lane: &Lane<'_>, done: bool) -> Vec<CpuId> {
+/// The CPUs with new events; all CPUs once both runs are over.
+fn cpus_to_compare(stepper: &Stepper<'_>, done: bool) -> Vec<CpuId> {
     match done {
-        true => (0..lane.rows.len()).map(|cpu| CpuId(cpu as u32)).collect(),
-        false => lane.touched.clone(),
+        true => (0..stepper.cpus.len()).map(|cpu| CpuId(cpu as u32)).collect(),
+        false => stepper.touched.clone(),
     }
 }
 
-/// Takes off what both have; the events left over if they differ. At the end one side may have none.
-fn compare(lanes: &mut [Lane<'_>; 2], cpu: CpuId, done: bool) -> (u64, Option<Split>) {
-    let [a, b] = lanes;
-    let (a, b) = (&mut a.rows[cpu.index()], &mut b.rows[cpu.index()]);
+/// Removes the events that both runs have and returns their number, with the mismatch if the next events differ. Once
+/// both runs are over, one side may have no event left.
+fn compare(steppers: &mut [Stepper<'_>; 2], cpu: CpuId, done: bool) -> (u64, Option<Mismatch>) {
+    let [a, b] = steppers;
+    let (a, b) = (&mut a.cpus[cpu.index()], &mut b.cpus[cpu.index()]);
     let mut common = 0;
     while let (Some(x), Some(y)) = (a.items.front(), b.items.front()) {
         if !x.same(y) {
@@ -99,16 +102,16 @@ fn compare(lanes: &mut [Lane<'_>; 2], cpu: CpuId, done: bool) -> (u64, Option<Sp
         b.items.pop_front();
     }
     let items = [a.items.front().copied(), b.items.front().copied()];
-    let parts = if done { items.iter().any(Option::is_some) } else { items.iter().all(Option::is_some) };
+    let differs = if done { items.iter().any(Option::is_some) } else { items.iter().all(Option::is_some) };
     let since = [a.matched, b.matched];
-    (common, parts.then_some(Split { cpu, items, since, common: 0, alike: 0, unlike: None }))
+    (common, differs.then_some(Mismatch { cpu, items, since, common: 0, alike: 0, unlike: None }))
 }
 
-/// Both runs are past the time, and no event before it still waits for its counterpart.
-fn nothing_before(lanes: &[Lane<'_>; 2], time: Nanos) -> bool {
-    lanes.iter().all(|lane| {
-        let pending = |row: &Row| row.items.front().is_some_and(|item| item.event.time < time);
-        lane.known_until() >= time && !lane.rows.iter().any(pending)
+/// Whether both runs are past `time` and no earlier event still lacks its counterpart.
+fn is_earliest(steppers: &[Stepper<'_>; 2], time: Nanos) -> bool {
+    steppers.iter().all(|stepper| {
+        let pending = |cpu: &CpuEvents| cpu.items.front().is_some_and(|item| item.event.time < time);
+        stepper.known_until() >= time && !stepper.cpus.iter().any(pending)
     })
 }
 
@@ -117,10 +120,10 @@ impl Decisions {
         Decisions { alike: 0, unlike: vec![None; cpus], pending: vec![Default::default(); cpus] }
     }
 
-    /// Takes off what both have decided alike.
-    fn follow(&mut self, lane: &Lane<'_>, side: usize) {
+    /// Compares the decisions of the stepper's last instant with those of the other run.
+    fn compare(&mut self, stepper: &Stepper<'_>, side: usize) {
         let counted = |decision: &&Decision| !matches!(decision.verdict, Verdict::Stay(_));
-        for decision in lane.decided.iter().map(|kept| &kept.decision).filter(counted) {
+        for decision in stepper.decided.iter().map(|kept| &kept.decision).filter(counted) {
             let (pending, unlike) = (&mut self.pending[decision.cpu.index()], &mut self.unlike[decision.cpu.index()]);
             if unlike.is_some() {
                 continue;
@@ -138,15 +141,15 @@ impl Decisions {
         }
     }
 
-    fn up_to(&self, split: Split) -> Split {
-        let before = |pair: &&[Decision; 2]| pair.iter().all(|decision| decision.now <= split.time());
+    fn up_to(&self, mismatch: Mismatch) -> Mismatch {
+        let before = |pair: &&[Decision; 2]| pair.iter().all(|decision| decision.now <= mismatch.time());
         let earliest = |pair: &&[Decision; 2]| pair[0].now.min(pair[1].now);
         let unlike = self.unlike.iter().flatten().filter(before).min_by_key(earliest).copied();
-        Split { alike: self.alike, unlike, ..split }
+        Mismatch { alike: self.alike, unlike, ..mismatch }
     }
 }
 
-/// The same outcome, by whatever rule; of a search, as wide.
+/// Whether both decisions have the same outcome, by whichever rule; searches must also be equally wide.
 fn alike(a: &Decision, b: &Decision) -> bool {
     let as_wide = !matches!(a.verdict, Verdict::Search(_)) || a.compared[0].1 == b.compared[0].1;
     a.verdict == b.verdict && a.asked == b.asked && as_wide

@@ -1,4 +1,5 @@
-//! Why a task waits, runs or sleeps at one moment: since when, who runs instead by which decision, and what ended it.
+//! Why a task waits, runs or sleeps at one moment: since when, which decision made another task run instead, and what
+//! ended that state.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,62 +11,63 @@ use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use serde::Serialize;
 
-use super::lane::{Lane, Shelf};
-use super::told::{groups, names, pid_of, tell, tell_alone, DecisionView, GroupNames, TaskNames};
+use super::stepper::{EventBuffer, Stepper};
+use super::views::{decision_view, groups, names, pid_of, recorded_view, DecisionView, GroupNames, TaskNames};
 
-/// Which task is meant.
+/// Selects one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Who {
+pub enum TaskSelector {
     /// By pid.
     Pid(Pid),
-    /// By `workload/program`, by either of the two alone if that names one task only.
+    /// By `workload/program`, or by either of the two alone if only one task matches.
     Name(String),
 }
 
-/// Nothing can be told.
+/// Why the question cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum WhyError {
     /// The run stopped.
     #[error(transparent)]
     Sim(#[from] SimError),
-    /// No task of this name or pid at that time.
+    /// No task has this name or pid at that time.
     #[error("no task {name} at {} ms", ms(*at_ns))]
     NoTask {
-        /// What was asked for.
+        /// The name or pid that was asked for.
         name: String,
-        /// When.
+        /// The time that was asked about.
         at_ns: Nanos,
-        /// What there is, each name once.
+        /// The names of all tasks at that time, each name once.
         tasks: Vec<String>,
     },
     /// Several tasks have this name.
     #[error("{name} names {} tasks", pids.len())]
     Several {
-        /// What was asked for.
+        /// The name or pid that was asked for.
         name: String,
-        /// Theirs, those that wait first; the dead ones are left out if others are not.
+        /// Their pids, runnable tasks first. Dead tasks are listed only if all are dead.
         pids: Vec<Pid>,
     },
-    /// The run was over before.
+    /// The run ended before the time that was asked about.
     #[error("the run ends at {} ms, before {} ms", ms(*end_ns), ms(*at_ns))]
     Over {
         /// When it ended.
         end_ns: Nanos,
-        /// When somebody asked.
+        /// The time that was asked about.
         at_ns: Nanos,
     },
 }
 
-/// The answer.
+/// The state of one task at one moment and the decisions behind it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Why {
     /// The kernel's row.
     pub kernel: &'static str,
-    /// When.
+    /// The time that was asked about.
     pub at_ns: Nanos,
-    /// The task.
+    /// The task's pid.
     pub pid: Pid,
-    /// `running`, `waiting`, `throttled` (a group above has no runtime), `delayed` (asleep, but queued), `sleeping`, `new`, `dead`.
+    /// `running`, `waiting`, `throttled` (an ancestor group is out of runtime), `delayed` (asleep, but still queued),
+    /// `sleeping`, `new` or `dead`.
     pub state: &'static str,
     /// What it sleeps on.
     pub waits_for: Option<String>,
@@ -73,101 +75,103 @@ pub struct Why {
     pub since_ns: Option<Nanos>,
     /// When it was last woken.
     pub woken_ns: Option<Nanos>,
-    /// Its CPU.
+    /// The task's CPU.
     pub cpu: u32,
-    /// What brought it there: its last placement, or the balancer.
+    /// The decision that put the task on its CPU: its last placement, or a migration by load balancing.
     pub placed: Option<DecisionView>,
-    /// Of a task that waits: CPUs that it may use and that are idle at this moment.
+    /// If the task waits: the CPUs in its affinity mask that are idle at this moment.
     pub idle_cpus: Vec<u32>,
-    /// Who runs there; `None` = idle.
+    /// The task that runs on that CPU; `None` if the CPU is idle.
     pub runner: Option<Pid>,
-    /// The CPU's queue.
+    /// The runqueue of the CPU.
     pub queue: QueueView,
-    /// The group whose quota keeps it from running.
+    /// The group whose exhausted quota keeps the task from running.
     pub throttled_by: Option<u32>,
-    /// What throttled that group, or the real-time class, on the CPU, unless it is over.
+    /// The decision that throttled that group, or the real-time class, on the CPU; `None` if it is not throttled now.
     pub throttle: Option<DecisionView>,
-    /// The pick that put the runner there, level by level from the root down.
+    /// The decisions that picked the running task, one per level of the group hierarchy, from the root down.
     pub picked: Vec<DecisionView>,
-    /// What kept it since: the last checks and ticks, the oldest first.
+    /// The decisions since then that kept it running: the last preemption checks and ticks, oldest first.
     pub kept: Vec<DecisionView>,
-    /// How many decisions kept it altogether.
+    /// The number of all such decisions.
     pub kept_total: u64,
-    /// TIF_NEED_RESCHED is set: `full` or `lazy`.
+    /// `full` if TIF_NEED_RESCHED is set, `lazy` if only TIF_NEED_RESCHED_LAZY is.
     pub asked: Option<&'static str>,
     /// The CPU's next tick.
     pub next_tick_ns: Option<Nanos>,
-    /// What ended the state: the decisions that led to it, and when. `None` if the run ended first.
+    /// When the state ended; `None` if the run ended first.
     pub ended_ns: Option<Nanos>,
-    /// The decisions, the last one last.
+    /// The decisions that ended the state, in order of time.
     pub ended_by: Vec<DecisionView>,
-    /// Names of the tasks that occur.
+    /// The names of all tasks.
     pub tasks: TaskNames,
-    /// Paths of the groups.
+    /// The paths of all groups.
     pub groups: GroupNames,
 }
 
-/// Keeping decisions told.
-const KEPT: usize = 3;
-/// Decisions looked through for what ended a state; a longer wait is told by its last ones.
-const LOOKED_THROUGH: usize = 4096;
+/// How many decisions that kept the running task are reported.
+const KEPT_REPORTED: usize = 3;
+/// How many decisions are searched for what ended a state; of a longer wait, the last ones.
+const MAX_ENDED_BY: usize = 4096;
 
-/// What is remembered of one CPU while the run goes to the moment.
+/// The decisions about the task that runs on one CPU, recorded while the run advances to the moment in question.
 #[derive(Clone, Default)]
-struct Turn {
+struct RunnerHistory {
     picked: Vec<Decision>,
     kept: Vec<Decision>,
     kept_total: u64,
-    /// Levels of a pick in progress.
+    /// The levels of a pick in progress.
     levels: Vec<Decision>,
-    /// Pools that are empty here.
+    /// Decisions that throttled a group or a class that is still throttled on this CPU.
     throttled: Vec<Decision>,
 }
 
-/// Runs the specification up to `at` and on until the task's state changes.
-pub fn why(spec: &RunSpec, who: &Who, at: Nanos, cancel: &AtomicBool) -> Result<Why, WhyError> {
-    let mut sink = Shelf::default();
-    let mut lane = Lane::new(spec, &mut sink);
-    lane.session.record(Detail::Placements);
-    let mut turns = vec![Turn::default(); lane.rows.len()];
-    let mut past = Past::default();
-    while !lane.over && lane.next_time() <= at {
-        lane.step(cancel)?;
-        lane.decided.iter().for_each(|kept| turns[kept.decision.cpu.index()].note(&kept.decision));
-        past.note(&mut lane);
+/// Runs the specification up to `at`, and from there until the task's state changes.
+pub fn why(spec: &RunSpec, selector: &TaskSelector, at: Nanos, cancel: &AtomicBool) -> Result<Why, WhyError> {
+    let mut sink = EventBuffer::default();
+    let mut stepper = Stepper::new(spec, &mut sink);
+    stepper.session.record(Detail::Placements);
+    let mut runners = vec![RunnerHistory::default(); stepper.cpus.len()];
+    let mut history = TaskHistory::default();
+    while !stepper.over && stepper.next_time() <= at {
+        stepper.step(cancel)?;
+        stepper.decided.iter().for_each(|kept| runners[kept.decision.cpu.index()].note(&kept.decision));
+        history.note(&mut stepper);
     }
-    if lane.over && lane.session.now() < at {
-        return Err(WhyError::Over { end_ns: lane.session.now(), at_ns: at });
+    if stepper.over && stepper.session.now() < at {
+        return Err(WhyError::Over { end_ns: stepper.session.now(), at_ns: at });
     }
-    let task = find(&lane, who, at)?;
-    let mut why = answer(spec, &lane, &task, &turns, &past, at);
-    while !lane.over && why.ended_ns.is_none() {
-        lane.step(cancel)?;
+    let task = find(&stepper, selector, at)?;
+    let mut why = answer(spec, &stepper, &task, &runners, &history, at);
+    while !stepper.over && why.ended_ns.is_none() {
+        stepper.step(cancel)?;
         let version = spec.kernel.version;
         let concerns = |kept: &&Decided| kept.decision.cpu.0 == why.cpu || pid_of(&kept.decision) == Some(task.pid);
-        let told: Vec<DecisionView> = lane.decided.iter().filter(concerns).map(|kept| tell(kept, version)).collect();
-        // It got the CPU to go into limbo only.
-        let limbo = matches!(why.state, "waiting" | "throttled") && told.iter().any(|told| leaves(told, task.pid));
-        why.ended_by.extend(told);
-        let keep_from = why.ended_by.len().saturating_sub(LOOKED_THROUGH);
+        let view: Vec<DecisionView> =
+            stepper.decided.iter().filter(concerns).map(|kept| recorded_view(kept, version)).collect();
+        // The task was switched in only to be dequeued by the deferred throttle; its wait goes on.
+        let deferred_throttle =
+            matches!(why.state, "waiting" | "throttled") && view.iter().any(|view| is_dequeued(view, task.pid));
+        why.ended_by.extend(view);
+        let keep_from = why.ended_by.len().saturating_sub(MAX_ENDED_BY);
         why.ended_by.drain(..keep_from);
-        let ended = lane.rows.iter_mut().flat_map(|row| row.items.drain(..)).any(|item| ends(&item.event, &why));
-        if ended && !limbo {
-            why.ended_ns = Some(lane.session.now());
+        let ended = stepper.cpus.iter_mut().flat_map(|row| row.items.drain(..)).any(|item| ends(&item.event, &why));
+        if ended && !deferred_throttle {
+            why.ended_ns = Some(stepper.session.now());
         }
     }
     why.ended_by = match why.ended_ns {
-        Some(_) => what_counts(&why, &groups_above(&lane, &task)),
+        Some(_) => relevant_decisions(&why, &groups_above(&stepper, &task)),
         None => Vec::new(),
     };
-    why.tasks = names(&lane.session);
-    why.groups = groups(&lane.session);
+    why.tasks = names(&stepper.session);
+    why.groups = groups(&stepper.session);
     Ok(why)
 }
 
-/// The groups that the task is in, its own first.
-fn groups_above(lane: &Lane<'_>, task: &TaskView) -> Vec<u32> {
-    let fair = &lane.session.sched().fair;
+/// The task's group and its ancestors, innermost first, without the root.
+fn groups_above(stepper: &Stepper<'_>, task: &TaskView) -> Vec<u32> {
+    let fair = &stepper.session.sched().fair;
     let mut group = fair.group_of(task.task);
     let mut groups = Vec::new();
     while group != GroupId::ROOT {
@@ -177,54 +181,56 @@ fn groups_above(lane: &Lane<'_>, task: &TaskView) -> Vec<u32> {
     groups
 }
 
-/// Of the decisions up to the end: what throttled a group of the task meanwhile and the task itself, what gave them runtime
-/// again, the decision that asked the runner to go, and the last one, a pick (level by level) or a placement.
-fn what_counts(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
+/// Selects from the decisions up to the end of the state: what throttled a group of the task or the task itself, what
+/// unthrottled it, the decision that requested a reschedule of the running task, and the last decision, which is a pick
+/// (one decision per level) or a placement.
+fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
     let pid = Some(why.pid);
-    let asks = |told: &&DecisionView| {
-        told.cpu == why.cpu
-            && told.asked.is_some()
-            && matches!(told.verdict, "preempt" | "expire" | "leave" | "throttle")
+    let requests_resched = |view: &&DecisionView| {
+        view.cpu == why.cpu
+            && view.asked.is_some()
+            && matches!(view.verdict, "preempt" | "expire" | "leave" | "throttle")
     };
     let queued = matches!(why.state, "waiting" | "throttled");
-    // Others may have run before the task did: what counts is what ended the last turn of another.
-    let of_others =
-        |told: &DecisionView| told.cpu == why.cpu && told.verdict == "pick" && told.pid.is_some() && told.pid != pid;
-    let since = why.ended_by.iter().rposition(of_others).filter(|_| queued).map_or(0, |last| last + 1);
-    let first = why.ended_by[since..].iter().find(asks).filter(|_| queued || why.state == "running");
-    let held = |verdict: &'static str| {
-        let of_task = move |told: &DecisionView| {
-            told.cpu == why.cpu && told.group.is_some_and(|group| groups.contains(&group)) && told.verdict == verdict
+    // Several tasks may have run before this one. What matters is what preempted the last of them.
+    let picked_another =
+        |view: &DecisionView| view.cpu == why.cpu && view.verdict == "pick" && view.pid.is_some() && view.pid != pid;
+    let since = why.ended_by.iter().rposition(picked_another).filter(|_| queued).map_or(0, |last| last + 1);
+    let request = why.ended_by[since..].iter().find(requests_resched).filter(|_| queued || why.state == "running");
+    let of_task_group = |verdict: &'static str| {
+        let of_task = move |view: &DecisionView| {
+            view.cpu == why.cpu && view.group.is_some_and(|group| groups.contains(&group)) && view.verdict == verdict
         };
         why.ended_by.iter().rposition(of_task).filter(|_| queued)
     };
-    let given = held("unthrottle").map(|given| &why.ended_by[given]);
-    // The one that the task was waiting for already is told with the wait.
-    let taken = held("throttle").map(|taken| &why.ended_by[taken]);
-    // A task that slept is placed, then checked.
-    let place = |told: &&DecisionView| told.verdict == "place" && told.pid == pid && !queued;
+    let unthrottled = of_task_group("unthrottle").map(|index| &why.ended_by[index]);
+    // The throttle that was in force already at the moment in question is reported as `throttle`.
+    let throttled = of_task_group("throttle").map(|index| &why.ended_by[index]);
+    // A task that slept is placed on a CPU first; then the preemption check follows.
+    let place = |view: &&DecisionView| view.verdict == "place" && view.pid == pid && !queued;
     let placed = why.ended_by.iter().rev().find(place).filter(|_| why.state != "running");
-    let last = why.ended_by.iter().rposition(|told| match why.state {
-        "waiting" | "throttled" => told.verdict == "pick" && told.pid == pid,
-        "running" => told.verdict == "pick" && told.pid.is_some() || matches!(told.verdict, "delay" | "leave"),
-        _ => told.pid == pid && matches!(told.verdict, "place" | "preempt" | "keep"),
+    let last = why.ended_by.iter().rposition(|view| match why.state {
+        "waiting" | "throttled" => view.verdict == "pick" && view.pid == pid,
+        "running" => view.verdict == "pick" && view.pid.is_some() || matches!(view.verdict, "delay" | "leave"),
+        _ => view.pid == pid && matches!(view.verdict, "place" | "preempt" | "keep"),
     });
     let above =
-        |last: usize| why.ended_by[..last].iter().rev().take_while(|told| told.verdict == "pick" && told.pid.is_none());
-    let levels = last.map_or(0, |last| above(last).filter(|told| told.time_ns == why.ended_by[last].time_ns).count());
+        |last: usize| why.ended_by[..last].iter().rev().take_while(|view| view.verdict == "pick" && view.pid.is_none());
+    let levels = last.map_or(0, |last| above(last).filter(|view| view.time_ns == why.ended_by[last].time_ns).count());
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
-    let first = first.filter(|first| chain.iter().all(|told| told != *first));
-    let left = why.ended_by.iter().rev().find(|told| queued && leaves(told, why.pid));
-    let mut told: Vec<&DecisionView> = first.into_iter().chain(taken).chain(left).chain(given).chain(placed).collect();
-    told.retain(|told| !chain.contains(*told));
-    told.sort_by_key(|told| told.time_ns);
-    told.dedup();
-    told.into_iter().chain(chain).cloned().collect()
+    let request = request.filter(|request| chain.iter().all(|view| view != *request));
+    let left = why.ended_by.iter().rev().find(|view| queued && is_dequeued(view, why.pid));
+    let mut view: Vec<&DecisionView> =
+        request.into_iter().chain(throttled).chain(left).chain(unthrottled).chain(placed).collect();
+    view.retain(|view| !chain.contains(*view));
+    view.sort_by_key(|view| view.time_ns);
+    view.dedup();
+    view.into_iter().chain(chain).cloned().collect()
 }
 
-/// Whether the task left its queue, throttled.
-fn leaves(told: &DecisionView, pid: Pid) -> bool {
-    told.verdict == "leave" && told.pid == Some(pid)
+/// Whether the task itself was dequeued because its group is throttled.
+fn is_dequeued(view: &DecisionView, pid: Pid) -> bool {
+    view.verdict == "leave" && view.pid == Some(pid)
 }
 
 /// Whether the event ends the state that the task was in.
@@ -237,7 +243,7 @@ fn ends(event: &Event, why: &Why) -> bool {
     }
 }
 
-impl Turn {
+impl RunnerHistory {
     fn note(&mut self, decision: &Decision) {
         match decision.verdict {
             Verdict::PickGroup(_) => {
@@ -251,10 +257,16 @@ impl Turn {
                 let mut picked = if above { std::mem::take(&mut self.levels) } else { Vec::new() };
                 picked.push(*decision);
                 let same = self.picked.last().is_some_and(|before| before.task() == Some(task));
-                // Somebody else was picked, or nobody had been: a new turn.
+                // Another task than before was picked: its history starts here.
                 match same {
                     true => picked.iter().for_each(|decision| self.keep(decision)),
-                    false => *self = Turn { picked, throttled: std::mem::take(&mut self.throttled), ..Turn::default() },
+                    false => {
+                        *self = RunnerHistory {
+                            picked,
+                            throttled: std::mem::take(&mut self.throttled),
+                            ..RunnerHistory::default()
+                        }
+                    }
                 }
             }
             Verdict::Keep(_) | Verdict::Stay(_) => self.keep(decision),
@@ -267,33 +279,33 @@ impl Turn {
     fn keep(&mut self, decision: &Decision) {
         self.kept_total += 1;
         self.kept.push(*decision);
-        let from = self.kept.len().saturating_sub(KEPT);
+        let from = self.kept.len().saturating_sub(KEPT_REPORTED);
         self.kept.drain(..from);
     }
 
-    /// What keeps the group, or the whole class, from running.
+    /// The decision that keeps the group, or the whole real-time class, from running.
     fn throttle(&self, pool: Pool) -> Option<&Decision> {
         self.throttled.iter().find(|decision| decision.verdict == Verdict::Throttle(pool))
     }
 }
 
-/// Per task, when it last changed its state and when it was last woken.
+/// Per task, when its state last changed, when it was last woken and which decision put it on its CPU.
 #[derive(Default)]
-struct Past {
+struct TaskHistory {
     changed: Vec<Option<Nanos>>,
     woken: Vec<Option<Nanos>>,
     placed: Vec<Option<Decided>>,
 }
 
-impl Past {
-    fn note(&mut self, lane: &mut Lane<'_>) {
-        let brings = |kept: &Decided| matches!(kept.decision.verdict, Verdict::Place(..) | Verdict::Pull(..));
-        for kept in lane.decided.drain(..).filter(brings) {
+impl TaskHistory {
+    fn note(&mut self, stepper: &mut Stepper<'_>) {
+        let places = |kept: &Decided| matches!(kept.decision.verdict, Verdict::Place(..) | Verdict::Pull(..));
+        for kept in stepper.decided.drain(..).filter(places) {
             if let Some(pid) = pid_of(&kept.decision) {
                 put(&mut self.placed, pid, kept);
             }
         }
-        for item in lane.rows.iter_mut().flat_map(|row| row.items.drain(..)) {
+        for item in stepper.cpus.iter_mut().flat_map(|row| row.items.drain(..)) {
             let time = item.event.time;
             match item.event.kind {
                 Kind::Switch { prev, next, .. } => {
@@ -322,16 +334,18 @@ fn get<T: Clone>(of: &[Option<T>], pid: Pid) -> Option<T> {
     usize::try_from(pid).ok().and_then(|index| of.get(index).cloned()).flatten()
 }
 
-fn find(lane: &Lane<'_>, who: &Who, at: Nanos) -> Result<TaskView, WhyError> {
-    let all: Vec<TaskView> = lane.session.tasks().collect();
-    let matches = |task: &&TaskView| match who {
-        Who::Pid(pid) => task.pid == *pid,
-        Who::Name(name) => task.name == *name || task.name.split_once('/').is_some_and(|(w, p)| w == name || p == name),
+fn find(stepper: &Stepper<'_>, selector: &TaskSelector, at: Nanos) -> Result<TaskView, WhyError> {
+    let all: Vec<TaskView> = stepper.session.tasks().collect();
+    let matches = |task: &&TaskView| match selector {
+        TaskSelector::Pid(pid) => task.pid == *pid,
+        TaskSelector::Name(name) => {
+            task.name == *name || task.name.split_once('/').is_some_and(|(w, p)| w == name || p == name)
+        }
     };
     let found: Vec<&TaskView> = all.iter().filter(matches).collect();
-    let name = match who {
-        Who::Pid(pid) => format!("with pid {pid}"),
-        Who::Name(name) => format!("\"{name}\""),
+    let name = match selector {
+        TaskSelector::Pid(pid) => format!("with pid {pid}"),
+        TaskSelector::Name(name) => format!("\"{name}\""),
     };
     match found[..] {
         [task] => Ok(task.clone()),
@@ -359,34 +373,41 @@ fn ms(ns: Nanos) -> String {
     format!("{}.{:06}", ns / 1_000_000, ns % 1_000_000)
 }
 
-fn answer(spec: &RunSpec, lane: &Lane<'_>, task: &TaskView, turns: &[Turn], past: &Past, at: Nanos) -> Why {
-    let sched = lane.session.sched();
+fn answer(
+    spec: &RunSpec,
+    stepper: &Stepper<'_>,
+    task: &TaskView,
+    runners: &[RunnerHistory],
+    history: &TaskHistory,
+    at: Nanos,
+) -> Why {
+    let sched = stepper.session.sched();
     let cpu = sched.cpu_of(task.task);
-    let (turn, flags) = (&turns[cpu.index()], lane.session.cpu(cpu));
-    let told = |decision: &Decision| tell_alone(decision, spec.kernel.version);
+    let (turn, flags) = (&runners[cpu.index()], stepper.session.cpu(cpu));
+    let view = |decision: &Decision| decision_view(decision, spec.kernel.version);
     let fair = &sched.fair;
     let state = state(task, fair.entity(task.task).sched_delayed, fair.view().throttled_by(task.task).is_some());
     let throttled_by = fair.view().throttled_by(task.task).filter(|_| state == "throttled");
     let real_time = sched.rt.policy(task.task).map(|_| Pool::RealTime);
     let pool = throttled_by.map(Pool::Group).or(real_time);
-    let ran = sched.curr(cpu).map(|_| turn.picked.iter().map(told).collect());
+    let ran = sched.curr(cpu).map(|_| turn.picked.iter().map(view).collect());
     Why {
         kernel: spec.kernel.version.name,
         at_ns: at,
         pid: task.pid,
         state,
         waits_for: task.waits_for.clone(),
-        since_ns: get(&past.changed, task.pid),
-        woken_ns: get(&past.woken, task.pid),
+        since_ns: get(&history.changed, task.pid),
+        woken_ns: get(&history.woken, task.pid),
         cpu: cpu.0,
-        placed: get(&past.placed, task.pid).map(|kept| tell(&kept, spec.kernel.version)),
+        placed: get(&history.placed, task.pid).map(|kept| recorded_view(&kept, spec.kernel.version)),
         idle_cpus: if state == "waiting" { sched.idle_cpus_for(task.task).map(|cpu| cpu.0).collect() } else { vec![] },
         runner: sched.curr(cpu).map(|task: TaskId| task.0 as Pid + 1),
-        queue: lane.session.queue(cpu),
+        queue: stepper.session.queue(cpu),
         throttled_by: throttled_by.map(|group| group.0),
-        throttle: pool.and_then(|pool| turn.throttle(pool)).map(told),
+        throttle: pool.and_then(|pool| turn.throttle(pool)).map(view),
         picked: ran.unwrap_or_default(),
-        kept: turn.kept.iter().map(told).collect(),
+        kept: turn.kept.iter().map(view).collect(),
         kept_total: turn.kept_total,
         asked: asked(flags),
         next_tick_ns: flags.next_tick,

@@ -1,7 +1,7 @@
-//! The decision behind the event at which two runs part, and the other run's answer to the same question.
+//! The decision that caused the event at which two runs differ, and the other run's answer to the same question.
 //!
-//! A decision counts only if the other run, asked the same, answered otherwise or was not asked at all: where both
-//! decided alike, sooner or later, something else parted them.
+//! A decision explains the difference only if the other run decided the same question differently or never had to decide
+//! it. If both decided alike, the cause is elsewhere.
 
 use schedlab_model::Nanos;
 use schedlab_policy::decision::{Decision, During, Verdict};
@@ -10,33 +10,33 @@ use schedlab_sim::Decided;
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind::Switch;
 
-use super::item::{same_decision, Item};
-use super::side_by_side::Split;
-use super::told::pid_of;
+use super::sched_event::{same_request, SchedEvent};
+use super::side_by_side::Mismatch;
+use super::views::pid_of;
 
-/// A question that the two runs answered differently.
-pub(super) struct Answered<'a> {
+/// A question that the two runs if_different differently.
+pub(super) struct DifferingAnswer<'a> {
     pub question: &'static str,
-    /// `None`: it was woken in the queue, which nobody decides.
+    /// `None` if the task was woken while still queued, for which no CPU is selected.
     pub decision: Option<&'a Decided>,
     pub answer: Option<&'a Decided>,
 }
 
-/// The question whose answer made the side's event, if the other run answered it otherwise.
-pub(super) fn behind<'a>(
-    split: &Split,
+/// The question whose answer caused the side's event, if the other run if_different it differently.
+pub(super) fn find_question<'a>(
+    mismatch: &Mismatch,
     side: usize,
     logs: &'a [Vec<Decided>; 2],
     spec: &RunSpec,
-) -> Option<Answered<'a>> {
-    let item = split.items[side]?;
-    let other = split.items[1 - side];
+) -> Option<DifferingAnswer<'a>> {
+    let item = mismatch.items[side]?;
+    let other = mismatch.items[1 - side];
     let (log, others) = (&logs[side], &logs[1 - side]);
     let at = item.event.time;
     if let Some(cause) = item.cause.filter(|_| item.preempts()) {
-        // Both were asked to go by the same decision: then the picks differ, or how soon the request was honoured.
-        let alike = other.filter(Item::preempts).and_then(|other| other.cause);
-        if !alike.is_some_and(|other| same_decision(cause, other) && cause.asked == other.asked) {
+        // If the same decision requested both reschedules, the picks differ or the delay until the request was honoured.
+        let alike = other.filter(SchedEvent::preempts).and_then(|other| other.cause);
+        if !alike.is_some_and(|other| same_request(cause, other) && cause.asked == other.asked) {
             let question = match (cause.during, cause.verdict) {
                 (During::Tick, _) => "tick",
                 (During::Hrtick, _) => "hrtick",
@@ -46,60 +46,65 @@ pub(super) fn behind<'a>(
             };
             let own =
                 log.iter().find(|kept| kept.decision.now == cause.time && kept.decision.verdict == cause.verdict)?;
-            return answered(question, own, answer(others, &own.decision, question));
+            return if_different(question, own, answer(others, &own.decision, question));
         }
     }
     if matches!(item.event.kind, Switch { .. }) {
-        return if other.is_some_and(|other| leaves_alike(&item, &other)) { pick(split, side, logs) } else { None };
+        return if other.is_some_and(|other| same_prev(&item, &other)) { pick(mismatch, side, logs) } else { None };
     }
     let pid = Some(item.pid());
     let last = |wanted: &dyn Fn(&Decision) -> bool| {
         log.iter().rev().find(|kept| kept.decision.now <= at && pid_of(&kept.decision) == pid && wanted(&kept.decision))
     };
     if let Some(own) = last(&|decision| matches!(decision.verdict, Verdict::Pull(..)) && decision.now == at) {
-        return answered("pull", own, answer(others, &own.decision, "pull"));
+        return if_different("pull", own, answer(others, &own.decision, "pull"));
     }
     match last(&|decision| matches!(decision.verdict, Verdict::Place(..))) {
-        Some(own) => answered("placement", own, answer(others, &own.decision, "placement")),
-        // A task that sleeps in the queue is woken there; no CPU is chosen.
+        Some(own) => if_different("placement", own, answer(others, &own.decision, "placement")),
+        // A task whose dequeue was delayed is woken where it is queued; no CPU is selected.
         None if spec.kernel.has(Feature::DelayDequeue) => {
             let answer = placed(others, item, at)?;
-            Some(Answered { question: "delayed_wakeup", decision: None, answer: Some(answer) })
+            Some(DifferingAnswer { question: "delayed_wakeup", decision: None, answer: Some(answer) })
         }
         None => None,
     }
 }
 
-/// Unless the other run decided alike. A placement that the other never had to make was made elsewhere, not here.
-fn answered<'a>(question: &'static str, own: &'a Decided, answer: Option<&'a Decided>) -> Option<Answered<'a>> {
+/// The question, unless the other run decided it alike. If the other run had no such placement at all, the runs differ
+/// for another reason.
+fn if_different<'a>(
+    question: &'static str,
+    own: &'a Decided,
+    answer: Option<&'a Decided>,
+) -> Option<DifferingAnswer<'a>> {
     let differs = match answer {
         Some(Decided { decision: other, .. }) => {
             other.verdict != own.decision.verdict || other.asked != own.decision.asked
         }
         None => question != "placement",
     };
-    differs.then_some(Answered { question, decision: Some(own), answer })
+    differs.then_some(DifferingAnswer { question, decision: Some(own), answer })
 }
 
-/// Both switch away from the same task in the same state.
-fn leaves_alike(a: &Item, b: &Item) -> bool {
+/// Whether both events switch away from the same task in the same state.
+fn same_prev(a: &SchedEvent, b: &SchedEvent) -> bool {
     match (a.event.kind, b.event.kind) {
         (Switch { prev: p, prev_state: s, .. }, Switch { prev: q, prev_state: t, .. }) => (p, s) == (q, t),
         _ => false,
     }
 }
 
-/// A pick is one decision per level, from the root down: the first level at which the two picks differ.
-fn pick<'a>(split: &Split, side: usize, logs: &'a [Vec<Decided>; 2]) -> Option<Answered<'a>> {
+/// The first level at which two picks differ. A pick is one decision per level of the group hierarchy, from the root down.
+fn pick<'a>(mismatch: &Mismatch, side: usize, logs: &'a [Vec<Decided>; 2]) -> Option<DifferingAnswer<'a>> {
     let [own, other] = [side, 1 - side].map(|side| {
-        let at = split.items[side].map_or(0, |item| item.event.time);
+        let at = mismatch.items[side].map_or(0, |item| item.event.time);
         levels(&logs[side], at)
     });
     let (a, b) = own.iter().zip(&other).find(|(a, b)| a.decision.verdict != b.decision.verdict)?;
-    Some(Answered { question: "pick", decision: Some(a), answer: Some(b) })
+    Some(DifferingAnswer { question: "pick", decision: Some(a), answer: Some(b) })
 }
 
-/// The last pick of an instant, level by level.
+/// The last pick at the time `at`, one decision per level.
 fn levels(log: &[Decided], at: Nanos) -> Vec<&Decided> {
     let picks = |kept: &&Decided| {
         kept.decision.now == at && matches!(kept.decision.verdict, Verdict::Pick(_) | Verdict::PickGroup(_))
@@ -110,7 +115,7 @@ fn levels(log: &[Decided], at: Nanos) -> Vec<&Decided> {
     all[from..].to_vec()
 }
 
-/// The other run's answer to the same question: a tick's at the same time, else the nearest.
+/// The other run's answer to the same question: of ticks the one at the same time, otherwise the nearest in time.
 fn answer<'a>(log: &'a [Decided], asked: &Decision, question: &str) -> Option<&'a Decided> {
     let near = |kept: &&Decided| kept.decision.now.abs_diff(asked.now);
     let about = |decision: &Decision| decision.task() == asked.task();
@@ -130,8 +135,8 @@ fn answer<'a>(log: &'a [Decided], asked: &Decision, question: &str) -> Option<&'
     log.iter().filter(same).min_by_key(near)
 }
 
-/// Where the other run put the task, nearest in time.
-fn placed(log: &[Decided], item: Item, at: Nanos) -> Option<&Decided> {
+/// The other run's placement of the task that is nearest in time.
+fn placed(log: &[Decided], item: SchedEvent, at: Nanos) -> Option<&Decided> {
     let same = |kept: &&Decided| {
         matches!(kept.decision.verdict, Verdict::Place(..)) && pid_of(&kept.decision) == Some(item.pid())
     };

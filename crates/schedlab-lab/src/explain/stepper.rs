@@ -1,4 +1,5 @@
-//! One of the runs side by side: its scheduler events CPU by CPU, each preemption with the decision that led to it.
+//! A run that is advanced instant by instant: its scheduler events per CPU, each preemption with the decision that
+//! requested it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,66 +13,66 @@ use schedlab_sim::{Decided, Detail, Session, SimError};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Sink};
 
-use super::item::{Cause, Item};
+use super::sched_event::{Cause, SchedEvent};
 
-/// Keeps an instant's events until the lane takes them.
+/// Holds the scheduler events of one instant until the stepper collects them.
 #[derive(Clone, Default)]
-pub(super) struct Shelf(Rc<RefCell<Vec<Event>>>);
+pub(super) struct EventBuffer(Rc<RefCell<Vec<Event>>>);
 
-impl Sink for Shelf {
+impl Sink for EventBuffer {
     fn event(&mut self, event: &Event) {
-        if Item::cpu(event).is_some() {
+        if SchedEvent::cpu(event).is_some() {
             self.0.borrow_mut().push(*event);
         }
     }
 }
 
-/// What of a CPU's events is not compared yet.
+/// The scheduler events of one CPU that have not been compared yet.
 #[derive(Default)]
-pub(super) struct Row {
-    /// Not yet matched.
-    pub items: VecDeque<Item>,
-    /// When the last matched one was.
+pub(super) struct CpuEvents {
+    /// Events without a counterpart so far.
+    pub items: VecDeque<SchedEvent>,
+    /// The time of the last event that had a counterpart.
     pub matched: Nanos,
-    /// Events so far.
+    /// The number of events so far.
     count: u64,
-    /// The first request to reschedule in the present turn.
+    /// The first reschedule request since the current task was picked.
     request: Option<Cause>,
-    /// The same of the turn that the last pick ended.
+    /// The time of the last pick and the first reschedule request before it.
     ended_by: Option<(Nanos, Cause)>,
 }
 
-/// A run in progress.
-pub(super) struct Lane<'a> {
-    pub session: Session<'a, Shelf>,
-    pub rows: Vec<Row>,
-    /// The CPUs that had events in the last instant.
+/// A run in progress, advanced by [`Stepper::step`].
+pub(super) struct Stepper<'a> {
+    pub session: Session<'a, EventBuffer>,
+    pub cpus: Vec<CpuEvents>,
+    /// The CPUs that had scheduler events in the last instant.
     pub touched: Vec<CpuId>,
-    /// Decisions of the last instant.
+    /// The decisions of the last instant.
     pub decided: Vec<Decided>,
     pub over: bool,
-    shelf: Shelf,
+    buffer: EventBuffer,
 }
 
-impl<'a> Lane<'a> {
-    pub fn new(spec: &'a RunSpec, sink: &'a mut Shelf) -> Self {
-        let shelf = sink.clone();
+impl<'a> Stepper<'a> {
+    pub fn new(spec: &'a RunSpec, sink: &'a mut EventBuffer) -> Self {
+        let buffer = sink.clone();
         let mut session = Session::new(spec, sink);
         session.record(Detail::Decisions);
-        let rows = (0..spec.machine.topology.nr_cpus()).map(|_| Row::default()).collect();
-        Lane { session, rows, touched: Vec::new(), decided: Vec::new(), over: false, shelf }
+        let cpus = (0..spec.machine.topology.nr_cpus()).map(|_| CpuEvents::default()).collect();
+        Stepper { session, cpus, touched: Vec::new(), decided: Vec::new(), over: false, buffer }
     }
 
-    /// When it goes on; never, once it is over.
+    /// The time of the next instant; [`Nanos::MAX`] once the run is over.
     pub fn next_time(&self) -> Nanos {
         if self.over {
             return Nanos::MAX;
         }
-        // A run that has nothing left must still be told so.
+        // One more step ends a run that has no event left.
         self.session.next_time().unwrap_or(self.session.now())
     }
 
-    /// Up to when everything of it is known.
+    /// The time up to which all events of the run are known.
     pub fn known_until(&self) -> Nanos {
         if self.over {
             Nanos::MAX
@@ -80,23 +81,23 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Overhead of all CPUs so far.
+    /// The overhead of all CPUs so far.
     pub fn overhead(&self) -> Nanos {
-        (0..self.rows.len() as u32).map(|cpu| self.session.cpu(CpuId(cpu)).cost).sum()
+        (0..self.cpus.len() as u32).map(|cpu| self.session.cpu(CpuId(cpu)).cost).sum()
     }
 
-    /// Goes through the next instant.
+    /// Handles the next instant.
     pub fn step(&mut self, cancel: &AtomicBool) -> Result<(), SimError> {
         self.over = self.session.step(cancel)?.is_some();
         self.touched.clear();
         self.decided.clear();
         self.decided.extend(self.session.decided());
         for Decided { decision, .. } in &self.decided {
-            self.rows[decision.cpu.index()].note(decision);
+            self.cpus[decision.cpu.index()].note(decision);
         }
-        for event in self.shelf.0.borrow_mut().drain(..) {
-            let Some(cpu) = Item::cpu(&event) else { continue };
-            self.rows[cpu.index()].push(event);
+        for event in self.buffer.0.borrow_mut().drain(..) {
+            let Some(cpu) = SchedEvent::cpu(&event) else { continue };
+            self.cpus[cpu.index()].push(event);
             if !self.touched.contains(&cpu) {
                 self.touched.push(cpu);
             }
@@ -105,8 +106,8 @@ impl<'a> Lane<'a> {
     }
 }
 
-impl Row {
-    /// A pick ends the turn; what was asked first in it is why.
+impl CpuEvents {
+    /// Records reschedule requests. The first one since the last pick is the reason for the next pick.
     fn note(&mut self, decision: &Decision) {
         match decision.verdict {
             Verdict::Pick(_) | Verdict::PickGroup(_) => {
@@ -129,10 +130,10 @@ impl Row {
 
     fn push(&mut self, event: Event) {
         self.count += 1;
-        let mut item = Item { event, cause: None };
+        let mut item = SchedEvent { event, cause: None };
         if item.preempts() {
             let picked = self.ended_by.filter(|(picked, _)| *picked == event.time).map(|(_, cause)| cause);
-            // Nobody was left to be picked.
+            // There was no pick because no task was left in the queue.
             item.cause = picked.or_else(|| self.request.take());
         }
         self.items.push_back(item);

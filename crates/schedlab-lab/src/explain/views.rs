@@ -1,0 +1,41 @@
+//! Decisions, tasks and groups of the simulator as `explain` reports them: tasks by pid, groups by number.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::Pid;
+use schedlab_policy::decision::Decision;
+pub use schedlab_policy::decision_view::DecisionView;
+use schedlab_policy::Version;
+use schedlab_sim::{Decided, Session};
+use schedlab_trace::Sink;
+
+/// The name `workload/program` of each task, by pid.
+pub type TaskNames = BTreeMap<Pid, String>;
+
+/// A recorded decision with the CPUs that it looked at; the queue is left out.
+pub(super) fn recorded_view(kept: &Decided, version: &Version) -> DecisionView {
+    DecisionView { looked: kept.looked.clone(), ..decision_view(&kept.decision, version) }
+}
+
+/// A decision that was recorded without its queue and without the CPUs that it looked at.
+pub(super) fn decision_view(decision: &Decision, version: &Version) -> DecisionView {
+    DecisionView::of(decision, pid_of(decision), None, version)
+}
+
+/// The pid of the task that the decision is about; `None` if it is about a group. Pids in traces start at 1.
+pub(super) fn pid_of(decision: &Decision) -> Option<Pid> {
+    decision.task().map(|task| task.0 as Pid + 1)
+}
+
+/// The path of each control group, by number.
+pub type GroupNames = BTreeMap<u32, String>;
+
+/// The paths of all groups.
+pub(super) fn groups<S: Sink>(session: &Session<'_, S>) -> GroupNames {
+    session.groups().collect()
+}
+
+/// The names of all tasks created so far.
+pub(super) fn names<S: Sink>(session: &Session<'_, S>) -> TaskNames {
+    session.tasks().map(|task| (task.pid, task.name)).collect()
+}
