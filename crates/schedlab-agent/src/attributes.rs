@@ -1,4 +1,4 @@
-//! What a thread asks the scheduler for: nice, policy, affinity, slice, timer slack, name.
+//! The scheduling attributes of a thread: nice, policy, affinity, slice, timer slack, name.
 
 use std::ffi::CString;
 use std::num::NonZeroU64;
@@ -7,23 +7,23 @@ use rustix::thread::CpuSet;
 use schedlab_model::Nanos;
 use schedlab_workload::Policy;
 
+use crate::shared_state::Failure;
 use crate::sys::{sched_getattr, sched_setattr, SchedAttr};
-use crate::world::Failure;
 
-type Done = Result<(), (Failure, i32)>;
+type AttributeResult = Result<(), (Failure, i32)>;
 
 fn failed(why: Failure) -> impl Fn(std::io::Error) -> (Failure, i32) {
     move |error| (why, error.raw_os_error().unwrap_or(0))
 }
 
-/// `setpriority` of the calling thread.
-pub fn nice(nice: i8) -> Done {
+/// `setpriority` for the calling thread.
+pub fn nice(nice: i8) -> AttributeResult {
     let error = |error: rustix::io::Errno| (Failure::Nice, error.raw_os_error());
     rustix::process::setpriority_process(None, i32::from(nice)).map_err(error)
 }
 
-/// `sched_setscheduler` of the calling thread; nice and slice stay.
-pub fn policy(policy: Policy) -> Done {
+/// `sched_setscheduler` for the calling thread; nice and slice are kept.
+pub fn policy(policy: Policy) -> AttributeResult {
     let now = sched_getattr().map_err(failed(Failure::Policy))?;
     let (number, priority) = numbers(policy);
     let attr = SchedAttr { policy: number, priority, ..now };
@@ -43,9 +43,9 @@ pub fn numbers(policy: Policy) -> (u32, u32) {
     (number as u32, u32::from(priority))
 }
 
-/// `sched_setattr` with `sched_runtime`: the own slice, 0 = the base slice. A kernel without slices ignores it, so the
-/// effect is looked at.
-pub fn slice(slice: Nanos) -> Done {
+/// `sched_setattr` with `sched_runtime` as the custom slice, 0 for the base slice. Kernels without custom slices ignore the
+/// value, so it is read back.
+pub fn slice(slice: Nanos) -> AttributeResult {
     let now = sched_getattr().map_err(failed(Failure::Slice))?;
     sched_setattr(&SchedAttr { runtime: slice, ..now }).map_err(failed(Failure::Slice))?;
     let then = sched_getattr().map_err(failed(Failure::Slice))?;
@@ -55,22 +55,22 @@ pub fn slice(slice: Nanos) -> Done {
     Ok(())
 }
 
-/// `sched_setaffinity` of the calling thread.
-pub fn affinity(cpus: &CpuSet) -> Done {
+/// `sched_setaffinity` for the calling thread.
+pub fn affinity(cpus: &CpuSet) -> AttributeResult {
     let error = |error: rustix::io::Errno| (Failure::Affinity, error.raw_os_error());
     rustix::thread::sched_setaffinity(None, cpus).map_err(error)
 }
 
-/// `PR_SET_TIMERSLACK`; the kernel takes 1 ns for none.
-pub fn timer_slack(slack: Nanos) -> Done {
+/// `PR_SET_TIMERSLACK`. The smallest value is 1 ns, because 0 restores the default.
+pub fn timer_slack(slack: Nanos) -> AttributeResult {
     let error = |error: rustix::io::Errno| (Failure::TimerSlack, error.raw_os_error());
     rustix::thread::set_current_timer_slack(NonZeroU64::new(slack.max(1))).map_err(error)
 }
 
-/// `PR_SET_NAME`; the kernel keeps 15 bytes.
+/// `PR_SET_NAME`; the kernel truncates to 15 bytes.
 pub fn name(name: &str) {
     if let Ok(name) = CString::new(name) {
-        // It cannot fail for a valid string.
+        // Cannot fail for a valid string.
         let _ = rustix::thread::set_name(&name);
     }
 }

@@ -1,8 +1,8 @@
-//! Work: CPU time at a speed that is measured anew for every run, so that "1 ms" is 1 ms of an undisturbed CPU.
+//! Work: CPU time at a speed that is calibrated for every run, so that "1 ms" is 1 ms on an undisturbed CPU.
 //!
-//! User work is a chain of dependent integer steps that touches no memory; how many make a nanosecond is measured. Work
-//! is counted in steps, so time lost to preemption or to a slower clock makes it last longer, as on the simulator. Kernel
-//! work is one `readv` from /dev/urandom into the same buffer again and again; the kernel may reschedule at every page.
+//! User work is a chain of dependent integer steps that access no memory; their number per nanosecond is measured. Because
+//! work is counted in steps, preemption and a lower clock frequency make it take longer, as in the simulator. Kernel work is
+//! one `readv` from /dev/urandom that fills the same buffer repeatedly; the kernel may reschedule at every page.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -14,28 +14,28 @@ use crate::clock::now;
 use crate::error::{os, Result};
 use crate::sys::read_over;
 
-/// How fast this machine works.
+/// The calibrated speed of this machine.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub struct Speed {
     /// Steps of user work in 1024 ns.
     pub steps_per_1024ns: f64,
-    /// Bytes of kernel work in 1024 ns; 0 if no program asks for it.
+    /// Bytes of kernel work in 1024 ns; 0 if no program has any.
     pub bytes_per_1024ns: f64,
-    /// Half of the batches took this many percent longer or shorter than their median: quartile distance.
+    /// The interquartile range of the batch times, in percent of their median.
     pub spread_pct: f64,
-    /// The fastest batch, percent below the median.
+    /// The fastest batch, in percent below the median.
     pub fastest_pct: f64,
-    /// The slowest batch, percent above the median.
+    /// The slowest batch, in percent above the median.
     pub slowest_pct: f64,
-    /// Batches measured.
+    /// The number of batches.
     pub batches: usize,
 }
 
-/// Batches of a calibration, and how long each is.
+/// The number of batches in a calibration, and the length of each.
 const BATCHES: usize = 41;
 const BATCH: Nanos = 250 * USEC;
 
-/// What kernel work is made of.
+/// The size of the buffer for kernel work.
 const BUFFER: usize = 64 << 10;
 
 impl Speed {
@@ -51,7 +51,7 @@ impl Speed {
         let at = |share: usize| times[(times.len() - 1) * share / 4] as f64;
         let percent = |time: f64| 100.0 * (time / at(2) - 1.0).abs();
         Ok(Speed {
-            // Disturbances only ever lengthen a batch: the lower quartile is nearer to the undisturbed speed.
+            // Disturbances only lengthen a batch, so the lower quartile is closest to the undisturbed speed.
             steps_per_1024ns: steps as f64 * 1024.0 / at(1),
             bytes_per_1024ns: if kernel { kernel_speed()? } else { 0.0 },
             spread_pct: 100.0 * (at(3) - at(1)) / at(2),
@@ -74,7 +74,7 @@ fn time_of(count: u64) -> Nanos {
     now() - begin
 }
 
-/// Dependent steps (xorshift): neither vectorised nor folded, and of the same time on every pass.
+/// Dependent steps (xorshift), which the compiler can neither vectorise nor fold and which all take the same time.
 #[inline(never)]
 fn steps(count: u64) {
     let mut state = std::hint::black_box(88_172_645_463_325_252_u64);
@@ -86,14 +86,14 @@ fn steps(count: u64) {
     std::hint::black_box(state);
 }
 
-/// Busy in user mode until the clock shows `until`.
+/// Spins in user mode until the time `until`.
 pub fn spin_until(until: Nanos) {
     while now() < until {
         std::hint::spin_loop();
     }
 }
 
-/// Where kernel work is done.
+/// The file and the buffer for kernel work.
 #[derive(Debug)]
 pub struct Kernel {
     random: OwnedFd,

@@ -1,4 +1,4 @@
-//! The operations that are system calls of more than one line: transfers, timers, locks, forks, reaping.
+//! Operations that take more than one system call: transfers, timers, locks, forks, reaping.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
@@ -11,11 +11,11 @@ use crate::clock;
 use crate::exec::Worker;
 use crate::life;
 use crate::objects::Object;
+use crate::shared_state::Failure;
 use crate::sys;
-use crate::world::Failure;
 
 impl Worker {
-    /// Reads or writes exactly so many bytes.
+    /// Reads or writes exactly `bytes` bytes.
     pub(crate) fn transfer(&mut self, object: u32, bytes: u32, write: bool) -> Result<(), (Failure, i32)> {
         let Object::Channel(reader, writer) = self.object(object) else { return Ok(()) };
         if self.buffer.len() < bytes as usize {
@@ -40,22 +40,22 @@ impl Worker {
             self.kernel = Some(Kernel::open().map_err(|_| (Failure::Io, libc::ENOENT))?);
         }
         if let Some(kernel) = &mut self.kernel {
-            kernel.run(&self.world.speed, work);
+            kernel.run(&self.shared.speed, work);
         }
         Ok(())
     }
 
     pub(crate) fn sleep_until(&self, time: Nanos) {
-        clock::sleep_until(self.world.control.begin.load(Relaxed).saturating_add(time));
+        clock::sleep_until(self.shared.control.begin.load(Relaxed).saturating_add(time));
     }
 
-    /// rt-app's timer event: the next expiry is one period after the last; a missed one is not waited for.
+    /// rt-app's timer event: the next expiry is one period after the last. An expiry in the past is not waited for.
     pub(crate) fn timer(&mut self, object: u32, period: Amount, mode: TimerMode) {
         let period = self.amount(period);
         let Object::Timer(last) = self.object(object) else { return };
-        let now = self.world.time();
+        let now = self.shared.time();
         let mut next = 0;
-        // Tasks that share it move it on one after the other.
+        // Tasks that share the timer advance it one after the other.
         let _ = last.fetch_update(AcqRel, Relaxed, |last| {
             next = last.checked_sub(1).unwrap_or(now).saturating_add(period);
             let missed = next <= now;
@@ -84,23 +84,23 @@ impl Worker {
         }
     }
 
-    /// The pipe holds a byte while the gate is open.
-    pub(crate) fn move_gate(&self, object: u32, open: bool) {
+    /// Opens or closes a gate, which is a pipe that holds a byte while the gate is open.
+    pub(crate) fn set_gate(&self, object: u32, open: bool) {
         let Object::Gate(read, write) = self.object(object) else { return };
         let mut buffer = [0; 16];
-        // Both ends are non-blocking: an open gate may be opened again, a closed one closed.
+        // Both ends are non-blocking, so that an open gate may be opened again and a closed one closed again.
         let _ = rustix::io::read(read, &mut buffer);
         if open {
             let _ = rustix::io::write(write, &[1]);
         }
     }
 
-    /// Spins for the lock of the CPU that it is on, looking again after every pause.
+    /// Spins for the lock of the current CPU, which is determined anew after every pause.
     pub(crate) fn cpu_lock(&mut self, object: u32, me: u32) {
         let Object::CpuLocks(locks) = self.object(object) else { return };
         loop {
             let cpu = sys::current_cpu();
-            let slot = self.world.cpus.iter().position(|known| *known == cpu).unwrap_or(0);
+            let slot = self.shared.cpus.iter().position(|known| *known == cpu).unwrap_or(0);
             if locks[slot].compare_exchange(0, me, Acquire, Relaxed).is_ok() {
                 self.cpu_lock = Some((object, slot));
                 return;
@@ -110,26 +110,26 @@ impl Worker {
     }
 
     pub(crate) fn fork(&mut self, program: u32, kind: TaskKind, into: u8) -> Result<(), (Failure, i32)> {
-        let id = self.world.new_task().ok_or((Failure::TooManyTasks, 0))?;
+        let id = self.shared.new_task().ok_or((Failure::TooManyTasks, 0))?;
         self.forked += 1;
         let key = identity::child_key(self.key, self.forked);
-        let child = &self.world.slots[id as usize];
+        let child = &self.shared.slots[id as usize];
         life::inherit(self.slot, child, self.workload, program);
         self.slot.set(into, i64::from(id));
         let parent = self.id;
         match kind {
             TaskKind::Thread => {
                 self.threads += 1;
-                life::spawn_thread(self.world, id, key, Some(parent)).map_err(|error| (Failure::Fork, error))
+                life::spawn_thread(self.shared, id, key, Some(parent)).map_err(|error| (Failure::Fork, error))
             }
             TaskKind::Process => {
                 self.processes += 1;
-                life::spawn_process(self.world, id, key, parent).map_err(|error| (Failure::Fork, error))
+                life::spawn_process(self.shared, id, key, parent).map_err(|error| (Failure::Fork, error))
             }
         }
     }
 
-    /// Waits for one child. Processes are waited for as such, threads on a futex, as a joiner does.
+    /// Waits for one child: for processes with waitpid(), for threads on a futex as in pthread_join().
     pub(crate) fn reap(&mut self) -> Result<(), (Failure, i32)> {
         match (self.processes, self.threads) {
             (0, 0) => return Err((Failure::NoChild, 0)),
@@ -150,12 +150,12 @@ impl Worker {
             if exited != self.reaped {
                 break;
             }
-            // Woken by the child's end, or at once if there has been one since.
+            // Returns when a child exits, or at once if one has exited since.
             let _ = futex::wait(&self.slot.exited, Flags::empty(), exited, None);
         }
         self.slot.reaping.store(0, Relaxed);
         self.reaped += 1;
-        // Which kind it was shows in whether a process can be collected.
+        // The child was a process if one can be reaped, otherwise a thread.
         if self.processes > 0 && matches!(sys::wait_any(false, true), Ok(Some(_))) {
             self.processes -= 1;
         } else {

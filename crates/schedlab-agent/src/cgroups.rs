@@ -1,8 +1,8 @@
-//! The control groups of a run, in whichever hierarchy has the cpu controller; removed when the run is over.
+//! The control groups of a run, in the hierarchy that has the cpu controller. They are removed at the end of the run.
 //!
-//! Groups are children of the hierarchy's root, as on the simulator, under names that no other run has. Where the
-//! controller is in cgroup v2 they are threaded: as in v1, single threads belong to them, and a group with tasks may have
-//! groups below it. Left out: latency nice of groups, which no mainline kernel has.
+//! Groups are children of the hierarchy's root, as in the simulator, with names that are unique to the run. In cgroup v2 they
+//! are threaded: as in v1, single threads belong to a group, and a group with tasks may have child groups. Latency nice of
+//! groups is not supported because no mainline kernel has it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,15 +16,15 @@ use schedlab_workload::cpu_stat::CPU_STATS;
 
 use crate::error::{AgentError, Result};
 
-/// Bits of `scale_load`: shares at full resolution have them below the file's unit.
+/// The shift of `scale_load`, by which the internal resolution of shares exceeds that of `cpu.shares`.
 const FIXEDPOINT_SHIFT: u32 = 10;
 
-/// Which interface the cpu controller has.
+/// The interface of the cpu controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
-    /// A hierarchy of each controller.
+    /// cgroup v1: one hierarchy per controller.
     V1,
-    /// One hierarchy of all.
+    /// cgroup v2: one hierarchy for all controllers.
     V2,
 }
 
@@ -33,10 +33,10 @@ pub enum Version {
 pub struct Groups {
     version: Version,
     root: PathBuf,
-    /// Directory of each group, by the scenario's path; those above come first.
-    made: BTreeMap<String, PathBuf>,
-    /// The root did not hand the controller on before.
-    handed_on: bool,
+    /// The directory of each group, by its path in the scenario; parents come before their children.
+    dirs: BTreeMap<String, PathBuf>,
+    /// Whether this run enabled the controller for the children of the root.
+    enabled_at_root: bool,
 }
 
 /// The mounted hierarchy with the cpu controller.
@@ -58,21 +58,21 @@ pub fn hierarchy() -> Option<(Version, PathBuf)> {
 }
 
 impl Groups {
-    /// Makes them; `None` if the scenario has none.
-    pub fn make(cgroups: &[Cgroup]) -> Result<Option<Groups>> {
+    /// Creates the groups; `None` if the scenario has none.
+    pub fn create(cgroups: &[Cgroup]) -> Result<Option<Groups>> {
         if cgroups.is_empty() {
             return Ok(None);
         }
         let none = || {
             let hint = "mount -t cgroup2 none /sys/fs/cgroup (as root)";
-            AgentError::cannot("no hierarchy of control groups has the cpu controller", hint)
+            AgentError::cannot("no mounted cgroup hierarchy has the cpu controller", hint)
         };
         let (version, root) = hierarchy().ok_or_else(none)?;
-        let mut groups = Groups { version, root, made: BTreeMap::new(), handed_on: false };
+        let mut groups = Groups { version, root, dirs: BTreeMap::new(), enabled_at_root: false };
         for cgroup in cgroups {
             // What was made so far is removed on the way out.
-            let made = groups.make_one(cgroup);
-            if let Err(error) = made {
+            let created = groups.create_one(cgroup);
+            if let Err(error) = created {
                 groups.remove();
                 return Err(error);
             }
@@ -80,7 +80,7 @@ impl Groups {
         Ok(Some(groups))
     }
 
-    /// The quota, in the microseconds that the files take.
+    /// Writes the quota, in microseconds as the files expect it.
     fn limit(&self, dir: &Path, max: CpuMax) -> Result<()> {
         let [quota, period, burst] = [max.quota, max.period, max.burst].map(|ns| (ns / USEC).to_string());
         let burst_file = match self.version {
@@ -100,15 +100,15 @@ impl Groups {
         write(dir, burst_file, &burst)
     }
 
-    fn make_one(&mut self, cgroup: &Cgroup) -> Result<()> {
+    fn create_one(&mut self, cgroup: &Cgroup) -> Result<()> {
         let name = format!("schedlab-{}-{}", std::process::id(), cgroup.path.trim_start_matches('/'));
         let dir = self.root.join(name);
         if self.version == Version::V2 {
-            self.hand_on(dir.parent().unwrap_or(&self.root).to_owned())?;
+            self.enable_controller(dir.parent().unwrap_or(&self.root).to_owned())?;
         }
-        let made = fs::create_dir(&dir);
-        made.map_err(|error| AgentError::cannot(format!("{}: {error}", dir.display()), "run it as root"))?;
-        self.made.insert(cgroup.path.clone(), dir.clone());
+        let created = fs::create_dir(&dir);
+        created.map_err(|error| AgentError::cannot(format!("{}: {error}", dir.display()), "run it as root"))?;
+        self.dirs.insert(cgroup.path.clone(), dir.clone());
         if self.version == Version::V2 {
             write(&dir, "cgroup.type", "threaded")?;
         }
@@ -124,33 +124,33 @@ impl Groups {
             (Version::V2, Some(GroupShares::Weight(weight))) => write(&dir, "cpu.weight", &weight.to_string()),
             (Version::V2, Some(GroupShares::Nice(nice))) => write(&dir, "cpu.weight.nice", &nice.to_string()),
             (Version::V2, Some(GroupShares::Shares(shares))) => {
-                // The inverse of the kernel's own conversion, which has 100 for 1024.
+                // The inverse of the kernel's conversion, which maps weight 100 to 1024 shares.
                 let weight = (shares * 100 + 512) / 1024;
                 write(&dir, "cpu.weight", &weight.clamp(1, 10_000).to_string())
             }
         }
     }
 
-    /// Gives the children of `above` the controller.
-    fn hand_on(&mut self, above: PathBuf) -> Result<()> {
+    /// Enables the controller for the children of `above`.
+    fn enable_controller(&mut self, above: PathBuf) -> Result<()> {
         const FILE: &str = "cgroup.subtree_control";
         let has = fs::read_to_string(above.join(FILE)).unwrap_or_default();
         if has.split_ascii_whitespace().any(|controller| controller == "cpu") {
             return Ok(());
         }
         write(&above, FILE, "+cpu")?;
-        self.handed_on |= above == self.root;
+        self.enabled_at_root |= above == self.root;
         Ok(())
     }
 
-    /// Moves the calling process, which has one thread, to the root of the hierarchy: threads can leave it from there.
+    /// Moves the calling process, which has one thread, to the root of the hierarchy, from where threads may enter the groups.
     pub fn enter_root(&self) -> std::io::Result<()> {
         fs::write(self.root.join("cgroup.procs"), "0")
     }
 
-    /// Moves the calling thread into the group of a path.
+    /// Moves the calling thread into the group with this path.
     pub fn enter(&self, path: &str) -> std::io::Result<()> {
-        let dir = self.made.get(path).unwrap_or(&self.root);
+        let dir = self.dirs.get(path).unwrap_or(&self.root);
         let file = match self.version {
             Version::V1 => "tasks",
             Version::V2 => "cgroup.threads",
@@ -158,31 +158,33 @@ impl Groups {
         fs::write(dir.join(file), "0")
     }
 
-    /// What each group's `cpu.stat` counts of its quota; left out where it counts none (the controller is off).
+    /// The bandwidth statistics from each group's `cpu.stat`. Groups whose `cpu.stat` has none (controller disabled) are left
+    /// out.
     pub fn cpu_stat(&self) -> BTreeMap<String, [u64; CPU_STATS]> {
         let read = |dir: &PathBuf| parse_cpu_stat(&fs::read_to_string(dir.join("cpu.stat")).ok()?);
-        self.made.iter().filter_map(|(path, dir)| Some((path.clone(), read(dir)?))).collect()
+        self.dirs.iter().filter_map(|(path, dir)| Some((path.clone(), read(dir)?))).collect()
     }
 
-    /// Removes them, the deepest first, once their last tasks are gone.
+    /// Removes the groups, children first, once their last tasks have exited.
     pub fn remove(&self) {
-        for dir in self.made.values().rev() {
-            let gone = || !dir.exists() || fs::remove_dir(dir).is_ok();
+        for dir in self.dirs.values().rev() {
+            let removed = || !dir.exists() || fs::remove_dir(dir).is_ok();
             for _ in 0..200 {
-                if gone() {
+                if removed() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        if self.handed_on {
-            // Somebody else may have come to need it.
+        if self.enabled_at_root {
+            // Fails if other groups use the controller by now, which is fine.
             let _ = fs::write(self.root.join("cgroup.subtree_control"), "-cpu");
         }
     }
 }
 
-/// Times in ns: cgroup v2 has them in microseconds, v1 in ns under other names. Kernels before 5.15 count no bursts.
+/// Parses `cpu.stat` to times in ns. cgroup v2 has microseconds, v1 nanoseconds under other names. Kernels before 5.15 count
+/// no bursts.
 fn parse_cpu_stat(text: &str) -> Option<[u64; CPU_STATS]> {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;

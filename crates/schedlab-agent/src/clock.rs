@@ -1,10 +1,10 @@
-//! The real clock, the only one in the project: `CLOCK_MONOTONIC`, which is also the clock of the kernel's trace.
+//! The real clock: `CLOCK_MONOTONIC`, which the recorded tracepoints use too.
 
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{clock_getres, clock_gettime, ClockId, Timespec};
 use schedlab_model::{Nanos, SEC};
 
-/// Now, in ns since boot.
+/// The current time, in ns since boot.
 #[inline]
 #[must_use]
 pub fn now() -> Nanos {
@@ -12,19 +12,19 @@ pub fn now() -> Nanos {
     time.tv_sec as u64 * SEC + time.tv_nsec as u64
 }
 
-/// Sleeps until `time`; the kernel adds the thread's timer slack. Returns at once when it has passed.
+/// Sleeps until `time`, plus the thread's timer slack. Returns at once if `time` has passed.
 pub fn sleep_until(time: Nanos) {
     let time = timespec(time);
     while clock_nanosleep_absolute(ClockId::Monotonic, &time).is_err() {}
 }
 
-/// A time as the kernel takes it.
+/// Converts a time for the kernel.
 #[must_use]
 pub fn timespec(time: Nanos) -> Timespec {
     Timespec { tv_sec: (time / SEC) as i64, tv_nsec: (time % SEC) as i64 }
 }
 
-/// The tick's period: what the coarse clock moves by.
+/// The tick period, which is the resolution of the coarse clock.
 #[must_use]
 pub fn tick() -> Nanos {
     let period = clock_getres(ClockId::MonotonicCoarse);

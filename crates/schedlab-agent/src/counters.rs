@@ -1,4 +1,5 @@
-//! What the kernel counts anyway: per-task switches and CPU time for runs without a trace, CPU times of the machine.
+//! Counters that the kernel always maintains: switches and CPU time of each task, for runs without a trace, and the CPU time
+//! of the machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,14 +10,14 @@ use schedlab_model::Nanos;
 use schedlab_workload::cpu_stat::CPU_STATS;
 
 use crate::cgroups::Groups;
-use crate::world::World;
+use crate::shared_state::SharedState;
 
 /// Counts of one task.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct TaskCounts {
     /// CPU time.
     pub cpu_ns: u64,
-    /// Time on runqueues; `None` for tasks that have exited.
+    /// Time waiting on runqueues; `None` for tasks that have exited.
     pub wait_ns: Option<u64>,
     /// Voluntary switches.
     pub voluntary: u64,
@@ -27,51 +28,51 @@ pub struct TaskCounts {
 /// CPU time of the whole machine since boot, in clock ticks of user space (10 ms).
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct MachineTime {
-    /// In tasks.
+    /// Time in tasks.
     pub busy: u64,
-    /// Idle.
+    /// Idle time.
     pub idle: u64,
-    /// In interrupts.
+    /// Time in interrupts.
     pub interrupts: u64,
-    /// Taken by a hypervisor.
+    /// Time stolen by a hypervisor.
     pub steal: u64,
 }
 
-/// Counts taken at the end of the warm-up and at the end.
+/// The counters at the end of the warm-up, as the baseline for those at the end of the run.
 #[derive(Debug, Default)]
 pub struct Counters {
     warmup: Nanos,
-    /// Whether each task is looked at: a trace tells more, without thousands of files to read.
+    /// Whether the counters of each task are read. With a trace they are not needed.
     tasks: bool,
     begun: Option<Counts>,
 }
 
-/// Everything counted at one time.
+/// All counters at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// By task id.
     pub tasks: BTreeMap<u32, TaskCounts>,
     /// The machine's.
     pub machine: MachineTime,
-    /// By the path of each control group that counts its quota, in the order of [`schedlab_workload::cpu_stat`].
+    /// The bandwidth statistics of each control group by its path, in the order of [`schedlab_workload::cpu_stat`].
     pub groups: BTreeMap<String, [u64; CPU_STATS]>,
 }
 
 impl Counters {
-    /// Counts from the end of the warm-up.
+    /// Creates the counters of a run with this warm-up.
     #[must_use]
     pub fn new(warmup: Nanos, tasks: bool) -> Counters {
         Counters { warmup, tasks, begun: None }
     }
 
-    /// Takes the first counts once the warm-up is over.
-    pub fn tick(&mut self, world: &World, now: Nanos) {
+    /// Reads the baseline once the warm-up is over.
+    pub fn tick(&mut self, shared: &SharedState, now: Nanos) {
         if self.begun.is_none() && (now >= self.warmup && now > 0) {
-            self.begun = Some(Counts::now(world, self.tasks));
+            self.begun = Some(Counts::now(shared, self.tasks));
         }
     }
 
-    /// When it wants to be called, on the clock.
+    /// The time of the next call, on the monotonic clock.
     #[must_use]
     pub fn next(&self, begin: Nanos) -> Nanos {
         if self.begun.is_some() {
@@ -81,10 +82,10 @@ impl Counters {
         }
     }
 
-    /// What was counted between the end of the warm-up and now.
+    /// The difference between the counters now and at the end of the warm-up.
     #[must_use]
-    pub fn finish(&self, world: &World) -> Counts {
-        let mut counts = Counts::now(world, self.tasks);
+    pub fn finish(&self, shared: &SharedState) -> Counts {
+        let mut counts = Counts::now(shared, self.tasks);
         let Some(begun) = &self.begun else { return counts };
         for (id, now) in &mut counts.tasks {
             let before = begun.tasks.get(id).copied().unwrap_or_default();
@@ -103,16 +104,16 @@ impl Counters {
 }
 
 impl Counts {
-    fn now(world: &World, tasks: bool) -> Counts {
-        let made = if tasks { world.control.tasks.load(Acquire) } else { 0 };
-        let tasks = (0..made).filter_map(|id| Some((id, task(world, id)?))).collect();
-        let groups = world.groups.as_ref().map(Groups::cpu_stat).unwrap_or_default();
+    fn now(shared: &SharedState, tasks: bool) -> Counts {
+        let made = if tasks { shared.control.tasks.load(Acquire) } else { 0 };
+        let tasks = (0..made).filter_map(|id| Some((id, task(shared, id)?))).collect();
+        let groups = shared.groups.as_ref().map(Groups::cpu_stat).unwrap_or_default();
         Counts { tasks, machine: MachineTime::now(), groups }
     }
 }
 
-fn task(world: &World, id: u32) -> Option<TaskCounts> {
-    let slot = &world.slots[id as usize];
+fn task(shared: &SharedState, id: u32) -> Option<TaskCounts> {
+    let slot = &shared.slots[id as usize];
     if slot.dead.load(Acquire) != 0 {
         return Some(TaskCounts {
             cpu_ns: slot.cpu_ns.load(Relaxed),
@@ -124,7 +125,7 @@ fn task(world: &World, id: u32) -> Option<TaskCounts> {
     let (pid, tid) = (slot.pid.load(Relaxed), slot.tid.load(Relaxed));
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
     let mut counts = switches(&read("status")?);
-    // Without CONFIG_SCHED_INFO there is no such file.
+    // The file does not exist without CONFIG_SCHED_INFO.
     if let Some((cpu, wait)) = read("schedstat").and_then(|text| times(&text)) {
         (counts.cpu_ns, counts.wait_ns) = (cpu, Some(wait));
     }
@@ -140,14 +141,14 @@ fn switches(status: &str) -> TaskCounts {
     }
 }
 
-/// Time on the CPU and on runqueues.
+/// The time on the CPU and the time waiting on runqueues.
 fn times(schedstat: &str) -> Option<(u64, u64)> {
     let mut fields = schedstat.split_ascii_whitespace().map(str::parse);
     Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
 impl MachineTime {
-    /// As /proc/stat says.
+    /// Reads /proc/stat.
     #[must_use]
     pub fn now() -> MachineTime {
         fs::read_to_string("/proc/stat").map_or_else(|_| MachineTime::default(), |text| MachineTime::parse(&text))
@@ -169,7 +170,7 @@ impl MachineTime {
         }
     }
 
-    /// All of it.
+    /// The sum of all times.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.busy + self.idle + self.interrupts + self.steal

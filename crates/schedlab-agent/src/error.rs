@@ -1,19 +1,19 @@
-//! Why there is no result, with the exit code that says it to other programs.
+//! The errors of the agent and their exit codes.
 
 use schedlab_scenario::ScenarioError;
 
 /// Any failure of the agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The scenario or the command line.
+    /// An error in the scenario or on the command line.
     #[error("{message}")]
     Input {
-        /// What is wrong, with its place.
+        /// What is wrong, and where.
         message: String,
         /// What to do.
         hint: String,
     },
-    /// The run broke off.
+    /// The run failed.
     #[error("{message}")]
     Failed {
         /// What happened.
@@ -21,34 +21,34 @@ pub enum AgentError {
         /// What to do.
         hint: String,
     },
-    /// This machine, or this user, cannot run it.
+    /// This machine, or this user, cannot run the scenario.
     #[error("{message}")]
     Cannot {
         /// What is missing.
         message: String,
-        /// The command that would help.
+        /// The command that would provide it.
         hint: String,
     },
-    /// Somebody asked it to stop.
+    /// The run was stopped by a signal.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Shorthand of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, AgentError>;
 
 impl AgentError {
-    /// A failed run.
+    /// An error of a run.
     pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         AgentError::Failed { message: message.into(), hint: hint.into() }
     }
 
-    /// Something this machine lacks.
+    /// An error for something that this machine or user lacks.
     pub fn cannot(message: impl Into<String>, hint: impl Into<String>) -> Self {
         AgentError::Cannot { message: message.into(), hint: hint.into() }
     }
 
-    /// Bad input.
+    /// An error in the input.
     pub fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
         AgentError::Input { message: message.into(), hint: hint.into() }
     }
@@ -64,7 +64,7 @@ impl AgentError {
         }
     }
 
-    /// What to do about it, empty if nothing can be said.
+    /// What to do about the error; may be empty.
     #[must_use]
     pub fn hint(&self) -> &str {
         match self {
@@ -80,12 +80,12 @@ impl From<Box<ScenarioError>> for AgentError {
     }
 }
 
-/// A system call that failed, as a failed run.
+/// Maps the error of a system call to a failed run.
 pub fn os(what: &str) -> impl FnOnce(std::io::Error) -> AgentError + '_ {
     move |error| AgentError::failed(format!("{what}: {error}"), "")
 }
 
-/// The same for rustix' errors.
+/// Maps a rustix error to a failed run.
 pub fn errno(what: &str) -> impl FnOnce(rustix::io::Errno) -> AgentError + '_ {
     move |error| AgentError::failed(format!("{what}: {error}"), "")
 }

@@ -1,7 +1,8 @@
-//! The interpreter on a real thread: each operation of a program becomes the system call or the work that it stands for.
+//! The interpreter on a real thread: each operation of a program is carried out as the system call or the work that it
+//! describes.
 //!
-//! The semantics are those of crates/schedlab-sim/src/programs/{exec,effect,sync}.rs; the conformance tests hold the two together.
-//! Left out: the report of a livelock, which here simply uses the CPU.
+//! The semantics are those of crates/schedlab-sim/src/programs/{exec,effect,sync}.rs; the conformance tests compare the two.
+//! Livelocks are not detected; they simply use the CPU.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::Arc;
@@ -13,30 +14,30 @@ use schedlab_workload::{Amount, Op, Workload};
 use crate::attributes;
 use crate::burn::{self, Kernel};
 use crate::clock;
-use crate::log::Note;
+use crate::log::AppEvent;
 use crate::objects::{wait_open, Object};
+use crate::shared_state::{Failure, SharedState};
 use crate::sys;
 use crate::task::Slot;
-use crate::world::{Failure, World};
 
-/// Longest step, as on the simulator.
+/// The longest step, as in the simulator.
 const AMOUNT_MAX: Nanos = 1 << 50;
 
-/// A task as its thread sees it.
+/// The thread-local state of a task.
 #[derive(Debug)]
 pub struct Worker {
-    pub(crate) world: &'static World,
+    pub(crate) shared: &'static SharedState,
     pub(crate) id: u32,
     pub(crate) slot: &'static Slot,
     pub(crate) workload: usize,
     program: usize,
     pc: u32,
-    /// Draws of its distributions.
+    /// The random stream for its distributions.
     stream: Stream,
-    /// Names the streams of it and its children.
+    /// The key from which its stream and those of its children are derived.
     pub(crate) key: u64,
     pub(crate) forked: u32,
-    /// The private stack: the id on top plus 1.
+    /// The private list of tasks: the id of the first plus 1.
     stack: u32,
     /// Children that have not been reaped, by kind.
     pub(crate) processes: u32,
@@ -57,19 +58,19 @@ enum Next {
 }
 
 impl Worker {
-    /// A task that runs `program` of `workload`; it is the calling thread's from here on.
+    /// Creates the worker of task `id` for the calling thread.
     #[must_use]
-    pub fn new(world: &'static World, id: u32, key: u64) -> Worker {
-        let slot = &world.slots[id as usize];
+    pub fn new(shared: &'static SharedState, id: u32, key: u64) -> Worker {
+        let slot = &shared.slots[id as usize];
         let (workload, program) = slot.runs();
         let mut worker = Worker {
-            world,
+            shared,
             id,
             slot,
             workload,
             program,
             pc: 0,
-            stream: schedlab_workload::identity::work_stream(world.seed, key),
+            stream: schedlab_workload::identity::work_stream(shared.seed, key),
             key,
             forked: 0,
             stack: 0,
@@ -79,15 +80,15 @@ impl Worker {
             cpu_lock: None,
             buffer: Vec::new(),
             kernel: None,
-            flags: world.flags[workload],
+            flags: shared.flags[workload],
             tid: 0,
         };
-        worker.adopt();
+        worker.record_thread();
         worker
     }
 
-    /// Notes which thread runs it.
-    pub fn adopt(&mut self) {
+    /// Records which thread runs the task.
+    pub fn record_thread(&mut self) {
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
         self.tid = tid as u32;
         self.slot.tid.store(tid, Relaxed);
@@ -96,7 +97,7 @@ impl Worker {
 
     /// Runs the program to its end.
     pub fn run(&mut self) {
-        let workloads = Arc::clone(&self.world.workloads);
+        let workloads = Arc::clone(&self.shared.workloads);
         let ops = &workloads[self.workload].programs[self.program].ops;
         loop {
             let op = ops.get(self.pc as usize).copied().unwrap_or(Op::Exit);
@@ -105,7 +106,7 @@ impl Worker {
                 Ok(Next::Goto(label)) => self.pc = label,
                 Ok(Next::End) => return,
                 Err((why, errno)) => {
-                    self.world.fail(self.id, self.pc, why, errno);
+                    self.shared.fail(self.id, self.pc, why, errno);
                     return;
                 }
             }
@@ -113,11 +114,11 @@ impl Worker {
     }
 
     fn workload(&self) -> &'static Workload {
-        &self.world.workloads[self.workload]
+        &self.shared.workloads[self.workload]
     }
 
     pub(crate) fn object(&self, object: u32) -> &'static Object {
-        &self.world.objects[self.workload][object as usize]
+        &self.shared.objects[self.workload][object as usize]
     }
 
     #[inline]
@@ -125,7 +126,7 @@ impl Worker {
         match op {
             Op::Run(amount) => {
                 let work = self.amount(amount);
-                self.world.speed.run(work);
+                self.shared.speed.run(work);
             }
             Op::RunWall(amount) => {
                 let spin = self.amount(amount);
@@ -152,25 +153,25 @@ impl Worker {
             Op::SetSlice(slice) => attributes::slice(slice)?,
             Op::SetCgroup(index) => {
                 let path = self.workload().cgroups.get(index as usize);
-                if let (Some(groups), Some(path)) = (&self.world.groups, path) {
+                if let (Some(groups), Some(path)) = (&self.shared.groups, path) {
                     let entered = groups.enter(path);
                     entered.map_err(|error| (Failure::Cgroup, error.raw_os_error().unwrap_or(0)))?;
                 }
             }
             Op::SetAffinity(mask) => {
                 if let Some(mask) = self.workload().masks.get(mask as usize) {
-                    attributes::affinity(&self.world.cpu_set(mask))?;
+                    attributes::affinity(&self.shared.cpu_set(mask))?;
                 }
             }
-            Op::Finish => self.world.finish(self.workload),
-            _ => return self.share(op),
+            Op::Finish => self.shared.finish(self.workload),
+            _ => return self.step_objects(op),
         }
         Ok(Next::Done)
     }
 
-    /// Operations on objects other than channels.
+    /// Executes operations on objects other than channels.
     #[inline]
-    fn share(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+    fn step_objects(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
         let me = self.id + 1;
         let fail = |why| Err((why, 0));
         match op {
@@ -230,7 +231,7 @@ impl Worker {
                     wait_open(read);
                 }
             }
-            Op::GateOpen(object) | Op::GateClose(object) => self.move_gate(object, matches!(op, Op::GateOpen(_))),
+            Op::GateOpen(object) | Op::GateClose(object) => self.set_gate(object, matches!(op, Op::GateOpen(_))),
             Op::CpuLock(object) => self.cpu_lock(object, me),
             Op::CpuUnlock(object) => {
                 let held = self.cpu_lock.take().filter(|(lock, _)| *lock == object);
@@ -239,14 +240,14 @@ impl Worker {
                 };
                 locks[slot].store(0, Release);
             }
-            _ => return self.compute(op),
+            _ => return self.step_registers(op),
         }
         Ok(Next::Done)
     }
 
-    /// Operations on registers, lists and mailboxes.
+    /// Executes operations on registers, lists and mailboxes.
     #[inline]
-    fn compute(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+    fn step_registers(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
         let slot = self.slot;
         match op {
             Op::Set(reg, value) => slot.set(reg, value),
@@ -255,7 +256,7 @@ impl Worker {
             Op::AddReg { into, from } => slot.set(into, slot.register(into).wrapping_add(slot.register(from))),
             Op::SubReg { into, from } => slot.set(into, slot.register(into).wrapping_sub(slot.register(from))),
             Op::Draw(reg, dist) => slot.set(reg, self.draw(dist) as i64),
-            Op::Clock(reg) => slot.set(reg, self.world.time() as i64),
+            Op::Clock(reg) => slot.set(reg, self.shared.time() as i64),
             Op::Jump(to) => return Ok(Next::Goto(to)),
             Op::JumpBelow { reg, than, to } if slot.register(reg) < than => return Ok(Next::Goto(to)),
             Op::DecJump { reg, to } => {
@@ -265,8 +266,8 @@ impl Worker {
                     return Ok(Next::Goto(to));
                 }
             }
-            Op::Sample { metric, reg } => self.note(false, metric, slot.register(reg).max(0) as u64),
-            Op::Count { metric, count } => self.note(true, metric, u64::from(count)),
+            Op::Sample { metric, reg } => self.log_event(false, metric, slot.register(reg).max(0) as u64),
+            Op::Count { metric, count } => self.log_event(true, metric, u64::from(count)),
             Op::ListPush(object) => {
                 if let Object::List(list) = self.object(object) {
                     list.push(self.id, slot);
@@ -279,7 +280,7 @@ impl Worker {
             }
             Op::ListPop { into, empty } => {
                 let Some(top) = self.stack.checked_sub(1) else { return Ok(Next::Goto(empty)) };
-                self.stack = self.world.slots[top as usize].below.load(Relaxed);
+                self.stack = self.shared.slots[top as usize].next.load(Relaxed);
                 slot.set(into, i64::from(top));
             }
             Op::SetPeer { peer, register, from } => {
@@ -289,11 +290,11 @@ impl Worker {
             }
             Op::MailPeer { peer, from } => {
                 let value = slot.register(from);
-                if self.peer(peer).is_some_and(|peer| !self.world.mailbox(peer).is_some_and(|mail| mail.push(value))) {
+                if self.peer(peer).is_some_and(|peer| !self.shared.mailbox(peer).is_some_and(|mail| mail.push(value))) {
                     return Err((Failure::MailboxFull, 0));
                 }
             }
-            Op::MailTake { into, empty } => match self.world.mailbox(slot).and_then(crate::task::Mailbox::pop) {
+            Op::MailTake { into, empty } => match self.shared.mailbox(slot).and_then(crate::task::Mailbox::pop) {
                 Some(value) => slot.set(into, value),
                 None => return Ok(Next::Goto(empty)),
             },
@@ -302,15 +303,15 @@ impl Worker {
         Ok(Next::Done)
     }
 
-    fn note(&self, is_count: bool, metric: u16, value: u64) {
-        let metric = self.world.metric_base[self.workload] + metric;
-        let note = Note { time: self.world.time(), cpu: sys::current_cpu(), is_count, metric, value };
-        self.world.pool.write(&self.slot.log, note);
+    fn log_event(&self, is_count: bool, metric: u16, value: u64) {
+        let metric = self.shared.metric_base[self.workload] + metric;
+        let note = AppEvent { time: self.shared.time(), cpu: sys::current_cpu(), is_count, metric, value };
+        self.shared.pool.write(&self.slot.log, note);
     }
 
     fn peer(&self, reg: u8) -> Option<&'static Slot> {
         let id = u32::try_from(self.slot.register(reg)).ok()?;
-        (id < self.world.control.tasks.load(Acquire)).then(|| &self.world.slots[id as usize])
+        (id < self.shared.control.tasks.load(Acquire)).then(|| &self.shared.slots[id as usize])
     }
 
     pub(crate) fn amount(&mut self, amount: Amount) -> Nanos {
@@ -325,7 +326,7 @@ impl Worker {
     fn draw(&mut self, dist: u32) -> Nanos {
         match self.workload().dists.get(dist as usize) {
             None => 0,
-            Some(dist) if self.world.noise => dist.draw(&mut self.stream),
+            Some(dist) if self.shared.noise => dist.draw(&mut self.stream),
             Some(dist) => dist.typical(),
         }
     }

@@ -1,5 +1,5 @@
-//! Scheduling attributes that a process inherits from its caller. Every task of a run would have them too, so they are set
-//! to the kernel's defaults before anything starts; what this user may not set is refused.
+//! Scheduling attributes that the agent inherits from its caller. All tasks of a run would inherit them too, so they are
+//! reset to the kernel's defaults before anything starts. If this user may not do that, the run is refused.
 
 use rustix::thread::CpuSet;
 use schedlab_model::{Nanos, USEC};
@@ -8,20 +8,20 @@ use crate::attributes;
 use crate::error::{AgentError, Result};
 use crate::sys::{sched_getattr, sched_setattr, SchedAttr};
 
-/// `timer_slack_ns` of a task that nobody has changed (`init_task`).
+/// The default `timer_slack_ns` (`init_task`).
 const TIMER_SLACK: Nanos = 50 * USEC;
 
-/// Sets policy, nice value, slice, affinity and timer slack of the calling thread to the kernel's defaults. A restriction of
-/// its cpuset stays.
+/// Resets policy, nice value, slice, affinity and timer slack of the calling thread to the kernel's defaults. The restriction
+/// by its cpuset remains.
 pub fn reset() -> Result<()> {
     let inherited = sched_getattr().map_err(crate::error::os("sched_getattr"))?;
-    // SCHED_OTHER with nice 0, and runtime 0: the slice of the kernel.
+    // SCHED_OTHER with nice 0; runtime 0 selects the default slice.
     sched_setattr(&SchedAttr::default()).map_err(|error| refused(&inherited, &error))?;
     let mut every = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| every.set(cpu));
     attributes::affinity(&every).map_err(|(_, errno)| {
         let error = std::io::Error::from_raw_os_error(errno);
-        AgentError::cannot(format!("the affinity of the caller cannot be lifted: {error}"), "start it without taskset")
+        AgentError::cannot(format!("cannot reset the inherited CPU affinity: {error}"), "start it without taskset")
     })?;
     attributes::timer_slack(TIMER_SLACK)
         .map_err(|(_, errno)| AgentError::cannot(format!("timer slack: error {errno}"), ""))
@@ -30,8 +30,8 @@ pub fn reset() -> Result<()> {
 fn refused(inherited: &SchedAttr, error: &std::io::Error) -> AgentError {
     let SchedAttr { policy, nice, flags, .. } = inherited;
     let what = format!(
-        "every task would inherit policy {policy}, nice {nice} and flags {flags:#x} of the caller, which this user may \
-         not set to the defaults: {error}"
+        "every task would inherit policy {policy}, nice {nice} and flags {flags:#x} of the caller, and this user may \
+        not reset them to the defaults: {error}"
     );
     AgentError::cannot(what, "start it without nice or chrt, as root, or after: ulimit -e 20")
 }
@@ -42,7 +42,7 @@ mod tests {
     use crate::sys::{self, Forked};
     use schedlab_workload::Policy;
 
-    /// In a process of its own, as the attributes are the test's otherwise.
+    /// Runs `body` in a child process, so that it does not change the attributes of the test.
     fn in_child(body: impl FnOnce() -> i32) -> Option<String> {
         match sys::fork().unwrap() {
             Forked::Child => sys::exit_now(body()),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_set_is_set_back_or_refused() {
+    fn inherited_attributes_are_reset_or_refused() {
         let ended = in_child(|| {
             let mut one = CpuSet::new();
             one.set(crate::run::allowed_cpus().unwrap()[0] as usize);

@@ -1,8 +1,8 @@
 //! The agent: the same task programs on real threads and processes of the running kernel.
 //!
-//! One binary without Python. It parses a scenario, runs one variant with one seed, and writes the report that the
-//! simulator writes: application events stamped in the programs and the kernel's own scheduler tracepoints go through
-//! the same reduction ([`schedlab_metrics`]).
+//! The agent is one static binary without Python. It parses a scenario, runs one variant with one seed and writes the same
+//! report as the simulator: application events, timestamped in the programs, and the kernel's scheduler tracepoints are
+//! reduced to metrics by the same code ([`schedlab_metrics`]).
 
 mod attributes;
 mod burn;
@@ -21,18 +21,18 @@ mod merge;
 mod objects;
 mod probe;
 pub mod program;
-mod reals;
+mod program_results;
 mod result;
 mod run;
 mod settings;
+mod shared_state;
 mod start;
 mod supervise;
+mod sync;
 #[allow(unsafe_code)]
 mod sys;
 mod task;
 mod tracing;
-mod words;
-mod world;
 
 pub use error::{AgentError, Result};
 pub use probe::probe;

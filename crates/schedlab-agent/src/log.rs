@@ -1,7 +1,8 @@
-//! Application events of each task, written in shared memory as the program runs and read when it is over.
+//! The application events of each task, written to shared memory while the program runs and read when it is over.
 //!
-//! Chunks come from one pool by one atomic addition, so that a task that is killed loses nothing. Counts of one metric
-//! within 10 ms and on one side of the warm-up become one event: what is reduced from them stays the same.
+//! Chunks are allocated from one pool by one atomic addition, so that the events of a killed task are not lost. Counts of one
+//! metric within 10 ms and on the same side of the end of the warm-up are merged into one event, which does not change the
+//! metrics.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -11,13 +12,13 @@ use schedlab_trace::{Event, Kind};
 
 use crate::sys::shared;
 
-/// Entries of one chunk: 12 KiB.
+/// The number of entries in one chunk of 12 KiB.
 const ENTRIES: usize = 511;
-/// Counts within such a span may be added up; it divides the second, of which rates are made.
+/// Counts within the same span may be merged. One second, the unit of rates, is a multiple of the span.
 const SPAN: Nanos = 10 * MSEC;
 
 shared! {
-    /// Where a task writes.
+    /// The log of one task.
     #[derive(Debug)]
     pub struct Log {
         first: AtomicU32,
@@ -36,7 +37,7 @@ shared! {
 }
 
 shared! {
-    /// Some events of one task.
+    /// A block of events of one task.
     #[derive(Debug)]
     pub struct Chunk {
         next: AtomicU32,
@@ -46,7 +47,7 @@ shared! {
 }
 
 shared! {
-    /// How much of the pool is used.
+    /// The counters of the pool.
     #[derive(Debug)]
     pub struct PoolState {
         used: AtomicU32,
@@ -57,22 +58,22 @@ shared! {
 /// The pool of chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool {
-    /// The chunks; index 0 is never given out.
+    /// The chunks; index 0 is never allocated.
     pub chunks: &'static [Chunk],
     /// The pool's counters.
     pub state: &'static PoolState,
-    /// End of the warm-up, in run time.
+    /// The end of the warm-up, in run time.
     pub warmup: Nanos,
 }
 
 /// An application event: sample or count of a metric of the run's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Note {
+pub struct AppEvent {
     /// Run time.
     pub time: Nanos,
-    /// Where.
+    /// The CPU of the event.
     pub cpu: u32,
-    /// Whether `value` counts operations; else it is a sample.
+    /// Whether `value` is a count of operations rather than a sample.
     pub is_count: bool,
     /// Index into the run's metric table.
     pub metric: u16,
@@ -82,7 +83,7 @@ pub struct Note {
 
 impl Pool {
     /// Appends an event to a task's log.
-    pub fn write(&self, log: &Log, note: Note) {
+    pub fn write(&self, log: &Log, note: AppEvent) {
         let index = log.current.load(Relaxed);
         let chunk = &self.chunks[index as usize];
         let used = chunk.used.load(Relaxed) as usize;
@@ -102,7 +103,7 @@ impl Pool {
         chunk.used.store(used + 1, Release);
     }
 
-    fn merge(&self, last: &Entry, note: Note) -> bool {
+    fn merge(&self, last: &Entry, note: AppEvent) -> bool {
         let before = last.read();
         let fits = before.is_count
             && before.metric == note.metric
@@ -129,8 +130,8 @@ impl Pool {
         Some(chunk)
     }
 
-    /// Everything a task wrote, in order.
-    pub fn read(&self, log: &Log) -> impl Iterator<Item = Note> + '_ {
+    /// All events of a task, in order.
+    pub fn read(&self, log: &Log) -> impl Iterator<Item = AppEvent> + '_ {
         let mut next = log.first.load(Acquire);
         let chunks = std::iter::from_fn(move || {
             let chunk = self.chunks.get(next as usize).filter(|_| next != 0)?;
@@ -140,7 +141,7 @@ impl Pool {
         chunks.flat_map(|chunk| chunk.entries.iter().take(chunk.used.load(Acquire) as usize).map(Entry::read))
     }
 
-    /// Events that found no room.
+    /// The number of events that were lost because the pool was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.state.lost.load(Relaxed)
@@ -148,9 +149,9 @@ impl Pool {
 }
 
 impl Entry {
-    fn read(&self) -> Note {
+    fn read(&self) -> AppEvent {
         let what = self.what.load(Relaxed);
-        Note {
+        AppEvent {
             time: self.time.load(Relaxed),
             cpu: (what >> 32) as u32,
             is_count: what >> 16 & 1 == 1,
@@ -160,11 +161,11 @@ impl Entry {
     }
 }
 
-impl Note {
-    /// The event as a trace has it, by the task `pid`.
+impl AppEvent {
+    /// The event as a trace event of the task `pid`.
     #[must_use]
     pub fn event(&self, pid: i32) -> Event {
-        let Note { metric, value, .. } = *self;
+        let AppEvent { metric, value, .. } = *self;
         let kind =
             if self.is_count { Kind::Count { pid, metric, count: value } } else { Kind::Sample { pid, metric, value } };
         Event::new(self.time, CpuId(self.cpu), kind)
@@ -177,25 +178,25 @@ mod tests {
     use crate::sys::Arena;
 
     #[test]
-    fn events_come_back_in_order_and_lost_ones_are_counted() {
+    fn events_are_read_in_order_and_lost_events_are_counted() {
         let mut arena = Arena::new(1 << 20).unwrap();
         let pool = Pool { chunks: arena.slice(3).unwrap(), state: arena.one().unwrap(), warmup: 5 };
         let log: &Log = arena.one().unwrap();
-        let note = |time| Note { time, cpu: 3, is_count: false, metric: 9, value: time * 2 };
+        let note = |time| AppEvent { time, cpu: 3, is_count: false, metric: 9, value: time * 2 };
         (0..ENTRIES as u64 * 2 + 10).for_each(|time| pool.write(log, note(time)));
-        let read: Vec<Note> = pool.read(log).collect();
+        let read: Vec<AppEvent> = pool.read(log).collect();
         assert_eq!(read.len(), ENTRIES * 2);
         assert!(read.iter().enumerate().all(|(i, read)| *read == note(i as u64)));
         assert_eq!(pool.lost(), 10);
     }
 
     #[test]
-    fn counts_are_added_up_within_a_span_but_not_across_the_warmup() {
+    fn counts_are_merged_within_a_span_but_not_across_the_warmup() {
         let mut arena = Arena::new(1 << 20).unwrap();
         let pool = Pool { chunks: arena.slice(3).unwrap(), state: arena.one().unwrap(), warmup: 5 };
         let log: &Log = arena.one().unwrap();
         for (time, metric) in [(1, 0), (4, 0), (5, 0), (6, 0), (7, 1), (SPAN - 1, 1), (SPAN, 1)] {
-            pool.write(log, Note { time, cpu: 0, is_count: true, metric, value: 10 });
+            pool.write(log, AppEvent { time, cpu: 0, is_count: true, metric, value: 10 });
         }
         let read: Vec<_> = pool.read(log).map(|note| (note.time, note.metric, note.value)).collect();
         assert_eq!(read, [(1, 0, 20), (5, 0, 20), (7, 1, 20), (SPAN, 1, 10)]);

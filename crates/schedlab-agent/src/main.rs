@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use schedlab_agent::program::{self, Choice};
+use schedlab_agent::program::{self, DriverChoice};
 use schedlab_agent::{AgentError, Result, Settings};
 use schedlab_scenario::Scenario;
 
@@ -21,21 +21,21 @@ struct Cli {
 enum Command {
     /// Run one variant of a scenario with one seed.
     Run(Run),
-    /// Say what this machine offers.
+    /// Print what this machine supports.
     Probe,
-    /// Measure what this machine's kernel costs.
+    /// Measure the scheduling costs of this machine and its kernel.
     Calibrate {
-        /// A few seconds instead of half a minute.
+        /// Measure for a few seconds instead of half a minute.
         #[arg(long)]
         quick: bool,
-        /// With the scheduler's tracepoints on, as in a run: they tell the parts of a wakeup and a switch apart.
+        /// Enable the scheduler tracepoints, as in a run; they separate the parts of a wakeup and a context switch.
         #[arg(long)]
         traced: bool,
-        /// Where the JSON goes; stdout if not given.
+        /// Write the JSON to this file instead of stdout.
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Say which executables the workloads of a scenario may start.
+    /// Print which executables the workloads of a scenario may start.
     Programs {
         /// The scenario file.
         scenario: PathBuf,
@@ -52,34 +52,35 @@ struct Run {
     /// The seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the JSON report goes; stdout if not given.
+    /// Write the JSON report to this file instead of stdout.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Write the trace to this file; the suffix chooses the format.
+    /// Write the trace to this file; the suffix selects the format.
     #[arg(long)]
     trace: Option<PathBuf>,
     /// Do not record scheduler tracepoints.
     #[arg(long)]
     no_tracing: bool,
-    /// KiB of trace buffer for each CPU.
+    /// Size of the trace buffer of each CPU, in KiB.
     #[arg(long, default_value_t = 16384)]
     buffer: u32,
-    /// Who runs the catalogue's workloads; the program where it is installed if not given.
+    /// Run the catalogue's workloads as the real program or as the agent's model of it. Default: the program where it is
+    /// installed.
     #[arg(long)]
     driver: Option<Driver>,
-    /// What the report calls the arm.
+    /// The name of the arm in the report.
     #[arg(long, default_value = "host")]
     arm: String,
-    /// What a reader of the trace must know; it goes into its header.
+    /// A remark for the header of the trace.
     #[arg(long)]
     remark: Option<String>,
-    /// Another duration, such as 2s.
+    /// Override the duration of the scenario, for example 2s.
     #[arg(long)]
     duration: Option<String>,
-    /// Whether anything is drawn at random.
+    /// Override whether random noise is enabled.
     #[arg(long)]
     noise: Option<bool>,
-    /// Another machine than this one: its number of CPUs is what the workloads are built for.
+    /// Build the workloads for the CPUs of this machine file instead of those of this machine.
     #[arg(long, default_value = "host")]
     machine: String,
 }
@@ -92,13 +93,13 @@ enum Driver {
 
 fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
-    let done = match command {
+    let outcome = match command {
         Command::Run(options) => run(&options),
         Command::Probe => write(&schedlab_agent::probe(), None),
         Command::Calibrate { quick, traced, out } => calibrate(quick, traced, out.as_deref()),
         Command::Programs { scenario } => programs(&scenario),
     };
-    match done {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -124,9 +125,9 @@ fn run(options: &Run) -> Result<()> {
         remark: options.remark.clone(),
     };
     let choice = match options.driver {
-        None => Choice::Installed,
-        Some(Driver::Program) => Choice::Program,
-        Some(Driver::Agent) => Choice::Agent,
+        None => DriverChoice::Installed,
+        Some(Driver::Program) => DriverChoice::Program,
+        Some(Driver::Agent) => DriverChoice::Agent,
     };
     let real = program::choose(scenario.programs(), &spec.workloads, choice)?;
     let mut json = schedlab_agent::run(&spec, real, &settings)?;
@@ -135,8 +136,8 @@ fn run(options: &Run) -> Result<()> {
 }
 
 fn calibrate(quick: bool, traced: bool, out: Option<&Path>) -> Result<()> {
-    let none = || AgentError::cannot("this machine's topology cannot be read", "mount -t sysfs none /sys");
-    let machine = schedlab_scenario::preset("host").ok_or_else(none)??;
+    let unreadable = || AgentError::cannot("this machine's topology cannot be read", "mount -t sysfs unreadable /sys");
+    let machine = schedlab_scenario::preset("host").ok_or_else(unreadable)??;
     let measured = schedlab_agent::calibrate::calibrate(&machine.topology, quick, traced)?;
     write(&serde_json::json!(measured), out)
 }

@@ -1,8 +1,8 @@
-//! How much memory the machine has left.
+//! The available memory of the machine.
 
 use std::fs;
 
-/// Memory that may be used, in KiB; 1 GiB where the kernel does not say.
+/// The available memory in KiB; 1 GiB if the kernel does not report it.
 #[must_use]
 pub fn available_kib() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();

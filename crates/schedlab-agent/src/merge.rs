@@ -1,58 +1,59 @@
-//! The kernel's events as the metrics want them: run time, the scenario's CPUs, and whose they are.
+//! Prepares the kernel's events for the metrics: in run time, with the scenario's CPU numbers, without foreign tasks.
 //!
-//! A simulated machine runs nothing but the scenario. So that both mean the same, what other tasks do is taken out: a
-//! CPU that runs one of them counts as idle, its wakeups and forks are dropped, and its time is reported as noise. One
-//! reduction sees them all the same: an idle CPU is not idle while somebody else's task runs there.
+//! A simulated machine runs only the scenario. To give the metrics the same meaning on a real machine, the events of foreign
+//! tasks are removed: a CPU that runs one counts as idle, its wakeups and forks are dropped, and its CPU time is reported as
+//! noise. Idle-while-runnable is the exception, because a CPU is not idle while a foreign task runs on it.
 
 use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::{Event, Kind, TaskState};
 
-/// The scenario's events, those with others in place, and what others did.
+/// The events without and with foreign tasks, and statistics of the foreign tasks.
 #[derive(Debug, Default)]
 pub struct Merged {
-    /// Others count as idle.
+    /// The events in which foreign tasks count as idle.
     pub own: Vec<Event>,
-    /// Others stay, as tasks that nobody wakes and that never wait.
+    /// The events in which foreign tasks run but are never woken and never wait.
     pub all: Vec<Event>,
-    /// CPU time of other tasks within the measured time, by name, largest first.
+    /// CPU time of foreign tasks within the measured time, by name, largest first.
     pub foreign: Vec<(String, Nanos)>,
-    /// What the scenario's tasks are called, as the kernel says.
+    /// The comm of each task of the scenario.
     pub names: BTreeMap<Pid, String>,
-    /// Switches from a task of the scenario to another one, within the measured time.
+    /// The number of switches from a task of the scenario to a foreign task within the measured time.
     pub displaced: u64,
-    /// Switches that involve no task of the scenario, within the measured time.
+    /// The number of switches between foreign tasks and idle within the measured time.
     pub foreign_switches: u64,
 }
 
-/// Sorts events into those of the scenario and those of others.
+/// Separates the events of the scenario from those of foreign tasks.
 #[derive(Debug)]
 pub struct Merger {
-    /// Begin of the run on the trace's clock.
+    /// The start of the run on the trace's clock.
     begin: Nanos,
     warmup: Nanos,
     end: Nanos,
-    /// The scenario's numbers of the system's CPUs.
+    /// The scenario's number of each of the system's CPUs.
     cpus: BTreeMap<u32, CpuId>,
-    /// Which tasks are the scenario's, and what others are called.
-    tasks: BTreeMap<Pid, Whose>,
-    /// What each CPU runs, and since when.
+    /// The owner of each task.
+    tasks: BTreeMap<Pid, Owner>,
+    /// The task that each CPU runs, and since when.
     running: BTreeMap<u32, (Pid, Nanos)>,
-    /// Whether the run has begun.
-    opened: bool,
+    /// Whether the run has started.
+    started: bool,
     foreign: BTreeMap<Pid, Nanos>,
     merged: Merged,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Whose {
-    Ours,
-    Theirs(String),
+enum Owner {
+    Scenario,
+    Other(String),
 }
 
 impl Merger {
-    /// For a run from `begin` to `end`, measured after `warmup`; `ours` are the threads of the scenario.
+    /// Creates a merger for a run that starts at `begin` and lasts until `end`, measured after `warmup`; `ours` are the threads
+    /// of the scenario.
     #[must_use]
     pub fn new(begin: Nanos, warmup: Nanos, end: Nanos, cpus: &[u32], ours: impl Iterator<Item = Pid>) -> Merger {
         Merger {
@@ -60,26 +61,26 @@ impl Merger {
             warmup,
             end,
             cpus: cpus.iter().zip(0..).map(|(cpu, number)| (*cpu, CpuId(number))).collect(),
-            tasks: ours.map(|pid| (pid, Whose::Ours)).collect(),
+            tasks: ours.map(|pid| (pid, Owner::Scenario)).collect(),
             running: BTreeMap::new(),
-            opened: false,
+            started: false,
             foreign: BTreeMap::new(),
             merged: Merged::default(),
         }
     }
 
-    /// Takes one event; `comm` and `other` name its tasks.
-    pub fn take(&mut self, event: &Event, comm: &str, other: &str) {
+    /// Adds one event; `comm` and `other` are the comms of its tasks.
+    pub fn add(&mut self, event: &Event, comm: &str, other: &str) {
         if let Kind::Fork { parent, child } = event.kind {
             if self.is_ours(parent) {
-                self.tasks.insert(child, Whose::Ours);
+                self.tasks.insert(child, Owner::Scenario);
             }
         }
         if event.time < self.begin || event.time > self.begin + self.end {
-            self.follow(event, comm, other);
+            self.track_running(event, comm, other);
             return;
         }
-        self.open();
+        self.add_running_at_start();
         let time = event.time - self.begin;
         match event.kind {
             Kind::Switch { .. } => self.switch(event, time, comm, other),
@@ -96,20 +97,20 @@ impl Merger {
                 };
                 let cpu = self.cpu(event.cpu);
                 if let (true, Some(cpu), Some(kind)) = (self.is_ours(about), cpu, self.renumber(kind)) {
-                    self.keep(Event::new(time, cpu, kind), true);
+                    self.push(Event::new(time, cpu, kind), true);
                 }
             }
         }
     }
 
-    /// Ends the stream.
+    /// Ends the stream and returns the result.
     #[must_use]
     pub fn finish(mut self) -> Merged {
         let end = self.begin + self.end;
         let running: Vec<u32> = self.running.keys().copied().collect();
-        running.into_iter().for_each(|cpu| self.charge(cpu, end));
+        running.into_iter().for_each(|cpu| self.account(cpu, end));
         let name = |pid: &Pid| match self.tasks.get(pid) {
-            Some(Whose::Theirs(name)) => name.clone(),
+            Some(Owner::Other(name)) => name.clone(),
             _ => format!("pid {pid}"),
         };
         let mut by_name: BTreeMap<String, Nanos> = BTreeMap::new();
@@ -122,7 +123,7 @@ impl Merger {
     }
 
     fn is_ours(&self, pid: Pid) -> bool {
-        self.tasks.get(&pid) == Some(&Whose::Ours)
+        self.tasks.get(&pid) == Some(&Owner::Scenario)
     }
 
     fn cpu(&self, cpu: CpuId) -> Option<CpuId> {
@@ -144,18 +145,18 @@ impl Merger {
         })
     }
 
-    /// Outside of the run only who runs where is of interest.
-    fn follow(&mut self, event: &Event, comm: &str, other: &str) {
+    /// Tracks the task that each CPU runs.
+    fn track_running(&mut self, event: &Event, comm: &str, other: &str) {
         if let Kind::Switch { prev, next, .. } = event.kind {
-            self.learn(prev, comm);
-            self.learn(next, other);
-            self.charge(event.cpu.0, event.time);
+            self.record_comm(prev, comm);
+            self.record_comm(next, other);
+            self.account(event.cpu.0, event.time);
             self.running.insert(event.cpu.0, (next, event.time));
         }
     }
 
-    fn learn(&mut self, pid: Pid, comm: &str) {
-        if pid == 0 || *self.tasks.entry(pid).or_insert_with(|| Whose::Theirs(comm.to_owned())) != Whose::Ours {
+    fn record_comm(&mut self, pid: Pid, comm: &str) {
+        if pid == 0 || *self.tasks.entry(pid).or_insert_with(|| Owner::Other(comm.to_owned())) != Owner::Scenario {
             return;
         }
         if self.merged.names.get(&pid).is_none_or(|known| known != comm) {
@@ -163,8 +164,8 @@ impl Merger {
         }
     }
 
-    /// Charges what ran on a CPU to it, if it is somebody else's.
-    fn charge(&mut self, cpu: u32, now: Nanos) {
+    /// Accounts the CPU time of the running task, if it is foreign.
+    fn account(&mut self, cpu: u32, now: Nanos) {
         let Some((pid, since)) = self.running.get(&cpu).copied() else { return };
         let (from, to) = (self.begin + self.warmup, self.begin + self.end);
         let time = now.clamp(from, to).saturating_sub(since.clamp(from, to));
@@ -174,7 +175,7 @@ impl Merger {
     }
 
     fn switch(&mut self, event: &Event, time: Nanos, comm: &str, other: &str) {
-        self.follow(event, comm, other);
+        self.track_running(event, comm, other);
         let (Kind::Switch { prev, prev_prio, prev_state, next, next_prio }, Some(cpu)) =
             (event.kind, self.cpu(event.cpu))
         else {
@@ -192,20 +193,20 @@ impl Merger {
             Event::new(time, cpu, kind)
         };
         if from_us || to_us {
-            // Somebody else's task stands for idle, which is always runnable.
+            // A foreign task is replaced by the idle task, which is always runnable.
             let mine = |pid: Pid, ours: bool| if ours { pid } else { 0 };
             let state = if from_us { prev_state } else { TaskState::Running };
             let event = of(mine(prev, from_us), state, mine(next, to_us));
-            self.keep(event, false);
+            self.push(event, false);
         }
-        // Whoever is somebody else's never counts as waiting.
+        // A foreign task never counts as waiting.
         let state = if from_us || prev == 0 { prev_state } else { TaskState::Sleeping };
         self.merged.all.push(of(prev, state, next));
     }
 
-    /// What ran when the run began.
-    fn open(&mut self) {
-        if std::mem::replace(&mut self.opened, true) {
+    /// Adds switches to the tasks that were running at the start of the run.
+    fn add_running_at_start(&mut self) {
+        if std::mem::replace(&mut self.started, true) {
             return;
         }
         let running = self.running.iter().filter(|(_, (pid, _))| *pid != 0);
@@ -217,7 +218,7 @@ impl Merger {
         self.merged.all = begun.collect();
     }
 
-    fn keep(&mut self, event: Event, both: bool) {
+    fn push(&mut self, event: Event, both: bool) {
         self.merged.own.push(event);
         if both {
             self.merged.all.push(event);
@@ -241,7 +242,7 @@ mod tests {
 
     fn merged(events: &[Event]) -> Merged {
         let mut merger = Merger::new(1000, 0, 100, &[4, 6], [OURS].into_iter());
-        events.iter().for_each(|event| merger.take(event, "a", "b"));
+        events.iter().for_each(|event| merger.add(event, "a", "b"));
         merger.finish()
     }
 
@@ -252,8 +253,8 @@ mod tests {
     }
 
     #[test]
-    fn others_count_as_idle_but_their_cpus_are_not_free() {
-        // CPU 4 runs somebody else from 1020 on; we, preempted there, wait until 1080 while CPU 6 idles.
+    fn foreign_tasks_count_as_idle_but_their_cpus_are_not_idle_while_runnable() {
+        // CPU 4 runs a foreign task from 1020 on; our task, preempted there, waits until 1080 while CPU 6 idles.
         let events = [
             switch(1000, 4, 0, TaskState::Running, OURS),
             switch(1020, 4, OURS, TaskState::Running, THEIRS),
@@ -270,12 +271,12 @@ mod tests {
         let (own, all) = (report(&merged.own), report(&merged.all));
         assert_eq!(own.metric("sched.cpu_busy"), Some(20.0));
         assert_eq!(own.metric("sched.run_delay.max"), Some(0.06));
-        // CPU 6 idles for 50 of the 60 during which we wait; CPU 4 never does.
+        // CPU 6 idles for 50 of the 60 during which our task waits; CPU 4 never idles.
         assert_eq!(all.metric("sched.idle_while_runnable"), Some(25.0));
     }
 
     #[test]
-    fn wakeups_of_others_are_dropped_and_children_of_ours_kept() {
+    fn foreign_wakeups_are_dropped_and_our_children_kept() {
         let at = |time, kind| Event::new(time, CpuId(4), kind);
         let wake = |pid| Kind::Wakeup { pid, prio: 120, target_cpu: CpuId(6) };
         let events = [

@@ -1,4 +1,4 @@
-//! What tasks share and wait on, as the kernel's own: pipes, sockets, futex words, descriptors to poll.
+//! The objects that tasks share and wait on: pipes, sockets, futex words, descriptors to poll.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,20 +11,20 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, PipeFlags}
 use schedlab_workload::ObjectSpec;
 
 use crate::error::{errno, AgentError, Result};
+use crate::sync::{Barrier, Condition, Futex, Mutex, Semaphore};
 use crate::sys::Arena;
 use crate::task::TaskList;
-use crate::words::{Barrier, Condition, Futex, Mutex, Semaphore};
 
 /// One object.
 #[derive(Debug)]
 pub enum Object {
-    /// Pipe or socket: the end to read, the end to write.
+    /// Pipe or socket: the read end and the write end.
     Channel(OwnedFd, OwnedFd),
     /// Futex word.
     Futex(&'static Futex),
-    /// Mutex, and whether it inherits priority.
+    /// Mutex, and whether it has priority inheritance.
     Mutex(&'static Mutex, bool),
-    /// Barrier and its parties.
+    /// Barrier and its number of parties.
     Barrier(&'static Barrier, u32),
     /// Semaphore.
     Semaphore(&'static Semaphore),
@@ -32,9 +32,9 @@ pub enum Object {
     Condition(&'static Condition),
     /// List of tasks.
     List(&'static TaskList),
-    /// A pipe whose readable end lets through while it holds a byte that nobody reads.
+    /// A pipe that is polled by the waiting tasks. The gate is open while the pipe holds a byte, which no task reads.
     Gate(OwnedFd, OwnedFd),
-    /// Last expiry of a periodic timer in run time, plus 1; 0 before the first.
+    /// The last expiry of a periodic timer in run time, plus 1; 0 before the first.
     Timer(&'static AtomicU64),
     /// Spin locks, by CPU: the holder's id plus 1.
     CpuLocks(&'static [AtomicU32]),
@@ -43,7 +43,7 @@ pub enum Object {
 const PAGE: usize = 4096;
 
 impl Object {
-    /// Makes it.
+    /// Creates the object.
     pub fn new(spec: &ObjectSpec, arena: &mut Arena, nr_cpus: usize) -> Result<Object> {
         let memory = |error: io::Error| AgentError::failed(format!("shared memory: {error}"), "");
         Ok(match *spec {
@@ -68,7 +68,7 @@ impl Object {
         })
     }
 
-    /// How many descriptors a specification takes.
+    /// The number of file descriptors that an object needs.
     #[must_use]
     pub fn descriptors(spec: &ObjectSpec) -> u64 {
         match spec {
@@ -79,7 +79,7 @@ impl Object {
 }
 
 fn descriptors(error: rustix::io::Errno) -> AgentError {
-    AgentError::cannot(format!("a pipe or socket of the workload: {error}"), "ulimit -n $(ulimit -Hn)")
+    AgentError::cannot(format!("cannot create a pipe or socket of the workload: {error}"), "ulimit -n $(ulimit -Hn)")
 }
 
 fn pipe(pages: u32, packet: bool) -> Result<Object> {
@@ -92,8 +92,8 @@ fn pipe(pages: u32, packet: bool) -> Result<Object> {
             AgentError::cannot(format!("a pipe of {pages} pages: {error}"), hint)
         })?;
         if given != size {
-            let what = format!("a pipe of {pages} pages: the kernel makes it {}", given / PAGE);
-            return Err(AgentError::cannot(what, "choose a power of two of pages"));
+            let what = format!("a pipe of {pages} pages: the kernel sets it to {}", given / PAGE);
+            return Err(AgentError::cannot(what, "choose a number of pages that is a power of two"));
         }
     }
     Ok(Object::Channel(read, write))
@@ -104,19 +104,19 @@ fn socket(sndbuf: u32) -> Result<Object> {
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None).map_err(descriptors)?;
     let size = || socket_send_buffer_size(&write).map_err(errno("SO_SNDBUF"));
     if size()? != sndbuf as usize {
-        // The kernel doubles what is set.
+        // The kernel doubles the value.
         let half = sndbuf as usize / 2;
         let set = set_socket_send_buffer_size(&write, half).map_err(errno("SO_SNDBUF"));
         set?;
         if size()? != sndbuf as usize {
-            // It may not exceed net.core.wmem_max without CAP_NET_ADMIN.
+            // Values above net.core.wmem_max need CAP_NET_ADMIN.
             let _ = set_socket_send_buffer_size_force(&write, half);
         }
         let given = size()?;
         if given != sndbuf as usize {
             let hint = format!("sysctl net.core.wmem_max={half}");
             return Err(AgentError::cannot(
-                format!("a send buffer of {sndbuf} bytes: the kernel makes it {given}"),
+                format!("a send buffer of {sndbuf} bytes: the kernel sets it to {given}"),
                 hint,
             ));
         }

@@ -1,4 +1,4 @@
-//! What this machine offers to a run, tried rather than looked up where that leaves nothing behind.
+//! What this machine supports. Features are tried out rather than looked up wherever that has no lasting effect.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::cgroups::{self, Version};
 use crate::sys::{self, Forked};
 use crate::{attributes, program, tracing};
 
-/// Everything, as JSON.
+/// All findings as JSON.
 #[must_use]
 pub fn probe() -> Json {
     let uname = rustix::system::uname();
@@ -44,7 +44,7 @@ pub fn probe() -> Json {
     })
 }
 
-/// Tries something in a process of its own, which then ends.
+/// Tries something in a child process, so that it has no effect on this one.
 fn works(what: impl FnOnce() -> bool) -> bool {
     match sys::fork() {
         Ok(Forked::Child) => sys::exit_now(i32::from(!what())),
@@ -77,7 +77,7 @@ fn clock_read() -> u64 {
     (crate::clock::now() - begin) / READS
 }
 
-/// Which hierarchy has the cpu controller, and whether groups can be made there.
+/// The hierarchy with the cpu controller, and whether groups can be created there.
 fn cgroup() -> Json {
     let Some((version, path)) = cgroups::hierarchy() else { return Json::Null };
     let group = path.join(format!("schedlab-probe-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! From what was noted and recorded to the report that every arm writes.
+//! Turns application events and recorded tracepoints into the report that every arm writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -15,32 +15,32 @@ use crate::counters::Counts;
 use crate::error::{AgentError, Result};
 use crate::life::spec_of;
 use crate::merge::{Merged, Merger};
-use crate::reals;
+use crate::program_results;
 use crate::settings::Settings;
+use crate::shared_state::SharedState;
 use crate::tracing::Recording;
-use crate::world::World;
 
-/// Everything that a run left behind, but its trace.
+/// The data of a run, except its trace.
 pub struct Measured<'a> {
-    /// What was to run.
+    /// The specification of the run.
     pub spec: &'a RunSpec,
-    /// What its tasks left.
-    pub world: &'a World,
-    /// Its begin on the clock.
+    /// The state of its tasks.
+    pub shared: &'a SharedState,
+    /// The start of the run on the monotonic clock.
     pub begin: Nanos,
-    /// Its end.
+    /// When and how the run ended.
     pub ended: Ended,
-    /// What the kernel counted after the warm-up.
+    /// The kernel's counters since the end of the warm-up.
     pub counts: Counts,
     /// The speed after the run.
     pub after: Speed,
-    /// All of it, preparation included.
+    /// The wall-clock time of the run, including its preparation.
     pub wall_ns: Nanos,
-    /// What was not as the workload asks for.
+    /// A deviation from what the workload requires.
     pub note: Option<String>,
 }
 
-/// How a run ended, and at which run time.
+/// When and how a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
     /// Run time.
@@ -49,18 +49,18 @@ pub struct Ended {
     pub completed: bool,
 }
 
-/// Why a value is null on a real kernel.
-const NO_CPU_STAT: &str = "the group's cpu.stat counts no quota";
-const NO_SCAN: &str = "the kernel has no tracepoint for the search for an idle CPU";
+/// Reasons for a null value on a real kernel.
+const NO_CPU_STAT: &str = "the group's cpu.stat has no bandwidth statistics";
+const NO_SCAN: &str = "the kernel has no tracepoint in the search for an idle CPU";
 
 /// The report as JSON: the keys of `schedlab run --json` that a real run has, and `arm`, `release`, `unavailable`,
 /// `calibration`, `noise`, `trace`, `run_s`, `wall_s`.
 pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Settings) -> Result<Json> {
-    let Measured { spec, world, ended, .. } = measured;
-    let lost = world.pool.lost();
+    let Measured { spec, shared, ended, .. } = measured;
+    let lost = shared.pool.lost();
     if lost > 0 {
-        let what = format!("{lost} application events found no room in memory");
-        return Err(AgentError::failed(what, "a shorter run, or more memory"));
+        let what = format!("{lost} application events were lost because the log was full");
+        return Err(AgentError::failed(what, "use a shorter run, or a machine with more memory"));
     }
     let nr_cpus = spec.machine.topology.nr_cpus();
     let groups: Vec<&str> =
@@ -69,17 +69,17 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     let of_groups = plan.metrics.len();
     let plan = plan.with_groups(groups.iter().copied());
     let header = header(spec, &plan, settings.remark.as_deref());
-    let mut names = names(world);
+    let mut names = names(shared);
     let recorded = recorded(measured, &names, &mut recording)?;
-    let reals = reals::read(world, &plan, spec.warmup, ended.at)?;
-    let mut notes = notes(world, ended.at);
-    notes.extend(&reals.events);
+    let program_results = program_results::read(shared, &plan, spec.warmup, ended.at)?;
+    let mut notes = notes(shared, ended.at);
+    notes.extend(&program_results.events);
     notes.extend(throttling(measured, &groups, of_groups));
     notes.sort_by_key(|event| event.time);
     if let Some(recorded) = &recorded {
-        // Programs that were started have names of their own.
-        let told: BTreeSet<i32> = names.iter().map(|(tid, _)| *tid).collect();
-        let more = recorded.merged.names.iter().filter(|(tid, _)| !told.contains(tid));
+        // Tasks of real programs have names of their own.
+        let known: BTreeSet<i32> = names.iter().map(|(tid, _)| *tid).collect();
+        let more = recorded.merged.names.iter().filter(|(tid, _)| !known.contains(tid));
         names.extend(more.map(|(tid, name)| (*tid, name.clone())));
     }
     let kernel: &[Event] = recorded.as_ref().map_or(&[], |recorded| &recorded.merged.own);
@@ -106,12 +106,14 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
             unavailable.insert(format!("{path}.{}", decl.name), NO_CPU_STAT.to_owned());
         }
     }
-    reals.patch(&mut json, &mut unavailable);
-    match (&recorded, recording.why_not()) {
+    program_results.patch(&mut json, &mut unavailable);
+    match (&recorded, recording.off_reason()) {
         (Some(recorded), _) if recorded.lost == 0 => idle_beside_others(&mut json, recorded, plan, ended.at),
         (Some(recorded), _) => {
-            let why =
-                format!("{} events found no room in the trace buffer; --buffer KIB makes it larger", recorded.lost);
+            let why = format!(
+                "{} events were lost because the trace buffer was full; enlarge it with --buffer KIB",
+                recorded.lost
+            );
             without_trace(&mut json, measured, &why, &mut unavailable);
         }
         (None, why) => without_trace(&mut json, measured, why.unwrap_or_default(), &mut unavailable),
@@ -123,7 +125,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     }
     let traced = recorded.as_ref().is_some_and(|recorded| recorded.lost == 0);
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let told = json!({
+    let fields = json!({
         "kernel": spec.kernel.version.name,
         "release": release,
         "arm": settings.arm,
@@ -133,45 +135,45 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
         "events": digest.events(),
         "handled": digest.events(),
         "events_from": if traced { "tracefs and the programs" } else { "the programs" },
-        "drivers": reals.drivers,
+        "drivers": program_results.drivers,
         "switches": json["metrics"]["sched.switches"],
         "sim_s": ended.at as f64 / 1e9,
         "wall_s": measured.wall_ns as f64 / 1e9,
         "ended": if ended.completed { "completed" } else { "duration" },
         "unavailable": unavailable,
-        "calibration": { "before": world.speed, "after": measured.after, "drift_pct": drift(world.speed, measured.after) },
+        "calibration": { "before": shared.speed, "after": measured.after, "drift_pct": drift(shared.speed, measured.after) },
         "noise": noise(measured, recorded.as_ref()),
         "note": measured.note,
         "trace_error": trace_error,
     });
-    if let (Json::Object(json), Json::Object(told)) = (&mut json, told) {
-        json.extend(told.into_iter().filter(|(_, value)| !value.is_null()));
+    if let (Json::Object(json), Json::Object(fields)) = (&mut json, fields) {
+        json.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
     }
     Ok(json)
 }
 
-/// What the kernel's tracepoints told.
+/// The recorded tracepoints.
 struct Recorded {
     merged: Merged,
-    /// Events that found no room.
+    /// The number of events that were lost.
     lost: u64,
 }
 
 fn recorded(measured: &Measured<'_>, names: &[(i32, String)], recording: &mut Recording) -> Result<Option<Recorded>> {
-    let Measured { spec, world, begin, ended, .. } = measured;
+    let Measured { spec, shared, begin, ended, .. } = measured;
     let Some(mut reader) = recording.reader()? else { return Ok(None) };
     let ours = names.iter().map(|(tid, _)| *tid);
-    let mut merger = Merger::new(*begin, spec.warmup, ended.at, &world.cpus, ours);
+    let mut merger = Merger::new(*begin, spec.warmup, ended.at, &shared.cpus, ours);
     let failed = |error| AgentError::failed(format!("the recorded trace: {error}"), "");
     while let Some(record) = reader.next_record().map_err(failed)? {
         if let (Some(event), Body::Event(_, words)) = (record.event(), &record.body) {
-            merger.take(&event, words.comm, words.other_comm);
+            merger.add(&event, words.comm, words.other_comm);
         }
     }
     Ok(Some(Recorded { merged: merger.finish(), lost: reader.lost() }))
 }
 
-/// A CPU is not idle while another task than the scenario's runs on it.
+/// Takes idle-while-runnable from the events with foreign tasks, because a CPU that runs one is not idle.
 fn idle_beside_others(json: &mut Json, recorded: &Recorded, plan: Plan, end: Nanos) {
     let mut metrics = Metrics::new(plan);
     recorded.merged.all.iter().for_each(|event| metrics.event(event));
@@ -186,19 +188,19 @@ fn drift(before: Speed, after: Speed) -> f64 {
     100.0 * (after.steps_per_1024ns / before.steps_per_1024ns - 1.0)
 }
 
-/// Application events of all tasks up to `end`, by time.
-fn notes(world: &World, end: Nanos) -> Vec<Event> {
-    let made = world.control.tasks.load(Acquire);
+/// The application events of all tasks up to `end`, by time.
+fn notes(shared: &SharedState, end: Nanos) -> Vec<Event> {
+    let made = shared.control.tasks.load(Acquire);
     let of = |id: u32| {
-        let slot = &world.slots[id as usize];
+        let slot = &shared.slots[id as usize];
         let tid = slot.tid.load(Relaxed);
-        world.pool.read(&slot.log).map(move |note| note.event(tid))
+        shared.pool.read(&slot.log).map(move |note| note.event(tid))
     };
     let notes: Vec<Event> = (0..made).flat_map(of).filter(|event| event.time <= end).collect();
     notes
 }
 
-/// What `cpu.stat` counted of the groups' quotas in the measured time, as events of its end.
+/// The bandwidth statistics of the groups within the measured time, as events at its end.
 fn throttling(measured: &Measured<'_>, groups: &[&str], base: usize) -> Vec<Event> {
     let mut events = Vec::new();
     for (nth, path) in groups.iter().enumerate() {
@@ -212,19 +214,19 @@ fn throttling(measured: &Measured<'_>, groups: &[&str], base: usize) -> Vec<Even
 }
 
 /// Thread ids and names of all tasks that ran.
-fn names(world: &World) -> Vec<(i32, String)> {
-    let made = world.control.tasks.load(Acquire);
+fn names(shared: &SharedState) -> Vec<(i32, String)> {
+    let made = shared.control.tasks.load(Acquire);
     let name = |id: u32| {
-        let slot = &world.slots[id as usize];
+        let slot = &shared.slots[id as usize];
         let (workload, program) = slot.runs();
-        let program = world.workloads.get(workload)?.programs.get(program)?;
-        let name = spec_of(world, id).map_or(program.name.as_str(), |spec| spec.name.as_str());
+        let program = shared.workloads.get(workload)?.programs.get(program)?;
+        let name = spec_of(shared, id).map_or(program.name.as_str(), |spec| spec.name.as_str());
         Some((slot.tid.load(Relaxed), name.to_owned())).filter(|(tid, _)| *tid != 0)
     };
     (0..made).filter_map(name).collect()
 }
 
-/// Both kinds of events in one stream by time; at one instant the kernel's come first.
+/// Merges both kinds of events by time; at the same instant the kernel's come first.
 fn pour(names: &[(i32, String)], notes: &[Event], kernel: &[Event], sink: &mut dyn Sink) {
     names.iter().for_each(|(tid, name)| sink.name(KernelId::FIRST, *tid, name));
     let mut notes = notes.iter().peekable();
@@ -237,17 +239,17 @@ fn pour(names: &[(i32, String)], notes: &[Event], kernel: &[Event], sink: &mut d
     notes.for_each(|note| sink.event(note));
 }
 
-/// What is known without scheduler tracepoints: counts and CPU time of each task.
+/// Fills in what is known without scheduler tracepoints: the switches and the CPU time of each task.
 fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailable: &mut BTreeMap<String, String>) {
-    let world = measured.world;
-    let told: BTreeMap<i32, String> = names(world).into_iter().collect();
+    let shared = measured.shared;
+    let names: BTreeMap<i32, String> = names(shared).into_iter().collect();
     let counts = &measured.counts.tasks;
     let sum = |field: fn(&crate::counters::TaskCounts) -> u64| counts.values().map(field).sum::<u64>();
     let (voluntary, involuntary) = (sum(|task| task.voluntary), sum(|task| task.involuntary));
     let capacity = json["measured_ns"].as_f64().unwrap_or(0.0) * measured.spec.machine.topology.nr_cpus() as f64;
     let busy = 100.0 * sum(|task| task.cpu_ns) as f64 / capacity.max(1.0);
-    let known: &[_] = match counts.is_empty() || world.real.iter().any(Option::is_some) {
-        // What a program's own processes did is not counted without a trace.
+    let known: &[_] = match counts.is_empty() || shared.real.iter().any(Option::is_some) {
+        // The processes of a real program are not counted without a trace.
         true => &[],
         false => &[
             ("sched.voluntary_switches", voluntary as f64),
@@ -269,8 +271,8 @@ fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailabl
         series.retain(|name, _| !name.starts_with("sched."));
     }
     let task = |(id, task): (&u32, &crate::counters::TaskCounts)| {
-        let tid = world.slots[*id as usize].tid.load(Relaxed);
-        let name = told.get(&tid).map_or("", String::as_str);
+        let tid = shared.slots[*id as usize].tid.load(Relaxed);
+        let name = names.get(&tid).map_or("", String::as_str);
         json!({
             "name": name, "pid": tid, "cpu_ns": task.cpu_ns, "wait_ns": task.wait_ns, "wait_ns_max": null,
             "switches": task.voluntary + task.involuntary, "involuntary_switches": task.involuntary,
@@ -281,10 +283,10 @@ fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailabl
     json["cpus"] = json!([]);
 }
 
-/// Names of other tasks that are told.
-const OTHERS_TOLD: usize = 10;
+/// How many foreign tasks are listed by name.
+const MAX_FOREIGN_LISTED: usize = 10;
 
-/// What else the machine did after the warm-up, in percent of all its CPU time.
+/// The noise after the warm-up, in percent of the machine's CPU time.
 fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
     let machine = measured.counts.machine;
     let total = machine.total().max(1) as f64;
@@ -293,13 +295,17 @@ fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
         "interrupts_pct": percent(machine.interrupts as f64),
         "steal_pct": percent(machine.steal as f64),
     });
-    let told = match recorded {
+    let foreign = match recorded {
         Some(Recorded { merged, lost: 0 }) => {
             let time =
-                (measured.ended.at.saturating_sub(measured.spec.warmup)) as f64 * measured.world.cpus.len() as f64;
+                (measured.ended.at.saturating_sub(measured.spec.warmup)) as f64 * measured.shared.cpus.len() as f64;
             let share = |ns: Nanos| 100.0 * ns as f64 / time.max(1.0);
-            let others: serde_json::Map<String, Json> =
-                merged.foreign.iter().take(OTHERS_TOLD).map(|(name, ns)| (name.clone(), share(*ns).into())).collect();
+            let others: serde_json::Map<String, Json> = merged
+                .foreign
+                .iter()
+                .take(MAX_FOREIGN_LISTED)
+                .map(|(name, ns)| (name.clone(), share(*ns).into()))
+                .collect();
             json!({
                 "foreign_pct": share(merged.foreign.iter().map(|(_, ns)| ns).sum()),
                 "foreign_switches": merged.foreign_switches,
@@ -311,16 +317,16 @@ fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
         _ => {
             let own: u64 = measured.counts.tasks.values().map(|task| task.cpu_ns).sum();
             let foreign = (machine.busy as f64 - own as f64 / 1e7).max(0.0);
-            json!({ "foreign_pct": percent(foreign), "source": "/proc/stat, in steps of 10 ms" })
+            json!({ "foreign_pct": percent(foreign), "source": "/proc/stat, with a resolution of 10 ms" })
         }
     };
-    if let (Json::Object(noise), Json::Object(told)) = (&mut noise, told) {
-        noise.extend(told);
+    if let (Json::Object(noise), Json::Object(foreign)) = (&mut noise, foreign) {
+        noise.extend(foreign);
     }
     noise
 }
 
-/// What the trace file says about itself.
+/// The header of the trace file.
 fn header(spec: &RunSpec, plan: &Plan, remark: Option<&str>) -> Header {
     let who = format!("recorded by schedlab-agent {}, seed {}", env!("CARGO_PKG_VERSION"), spec.seed);
     Header {

@@ -1,4 +1,5 @@
-//! One run: calibrate, lay out, start, watch, end, and reduce what was noted to the report every arm writes.
+//! One run: calibrate, allocate the shared state, start the tasks, supervise them, end the run, and write the report that
+//! every arm writes.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,27 +17,27 @@ use crate::counters::Counters;
 use crate::error::{os, AgentError, Result};
 use crate::inherited;
 use crate::program::launch::GRACE;
-use crate::program::Real;
+use crate::program::RealProgram;
 use crate::result::{self, Ended, Measured};
 use crate::settings::Settings;
+use crate::shared_state::SharedState;
 use crate::start::Start;
 use crate::supervise::Root;
 use crate::sys;
 use crate::tracing::{self, Recording};
-use crate::world::World;
 
-/// Everything is ready this long before the run begins.
-const LEAD: Nanos = 20 * MSEC;
-/// Tasks of the start must be ready within this.
-const PATIENCE: Nanos = 60 * SEC;
-/// How often the trace is emptied.
-const DRAIN: Nanos = 250 * MSEC;
+/// The delay between the moment when all tasks are ready and the start of the run.
+const START_DELAY: Nanos = 20 * MSEC;
+/// The time within which all initial tasks must be ready.
+const READY_TIMEOUT: Nanos = 60 * SEC;
+/// The interval at which the trace buffers are drained.
+const DRAIN_INTERVAL: Nanos = 250 * MSEC;
 
 /// Runs one specification on this machine and returns the result as JSON.
-pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Result<serde_json::Value> {
+pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) -> Result<serde_json::Value> {
     let wall = clock::now();
     if spec.autogroup && !autogroup_is_on() {
-        let what = "autogroup = true: the kernel makes no autogroups";
+        let what = "autogroup = true: autogroups are disabled on this kernel";
         return Err(AgentError::cannot(what, "sysctl kernel.sched_autogroup_enabled=1"));
     }
     refuse_latency_nice(spec)?;
@@ -45,51 +46,51 @@ pub fn run(spec: &RunSpec, real: Vec<Option<Real>>, settings: &Settings) -> Resu
     let kernel_work =
         spec.workloads.iter().flat_map(|w| &w.programs).flat_map(|p| &p.ops).any(|op| matches!(op, Op::System(_)));
     let speed = Speed::measure(kernel_work)?;
-    let (_awake, note) = keep_awake(spec, &real);
-    let world = World::new(spec, speed, allowed_cpus()?, real)?;
-    let _groups = RemoveGroups(world);
-    let mut start = Start::plan(world, spec)?;
-    let firsts = start.tasks();
+    let (_latency_limit, note) = limit_idle_latency(spec, &real);
+    let shared = SharedState::new(spec, speed, allowed_cpus()?, real)?;
+    let _groups = RemoveGroups(shared);
+    let mut start = Start::plan(shared, spec)?;
+    let nr_tasks = start.tasks();
     let mut root = Root::start(&mut start)?;
-    wait_ready(world, firsts as u32, &signals)?;
+    wait_ready(shared, nr_tasks as u32, &signals)?;
     let mut recording = tracing::begin(settings);
-    let mut counters = Counters::new(spec.warmup, recording.why_not().is_some());
-    let begin = clock::now() + LEAD;
-    world.control.begin.store(begin, Relaxed);
-    world.control.started.store(1, Release);
-    let _ = futex::wake(&world.control.started, Flags::empty(), i32::MAX as u32);
-    let ended = watch(world, spec, begin, &signals, &mut recording, &mut counters)?;
-    let at_end = counters.finish(world);
+    let mut counters = Counters::new(spec.warmup, recording.off_reason().is_some());
+    let begin = clock::now() + START_DELAY;
+    shared.control.begin.store(begin, Relaxed);
+    shared.control.started.store(1, Release);
+    let _ = futex::wake(&shared.control.started, Flags::empty(), i32::MAX as u32);
+    let ended = watch(shared, spec, begin, &signals, &mut recording, &mut counters)?;
+    let at_end = counters.finish(shared);
     recording.stop();
-    wait_reports(world, &signals)?;
+    wait_reports(shared, &signals)?;
     root.end();
-    if let Some(error) = world.failure() {
+    if let Some(error) = shared.failure() {
         return Err(error);
     }
     let after = Speed::measure(false)?;
     let wall_ns = clock::now() - wall;
-    let measured = Measured { spec, world, begin, ended, counts: at_end, after, wall_ns, note };
+    let measured = Measured { spec, shared, begin, ended, counts: at_end, after, wall_ns, note };
     result::report(&measured, recording, settings)
 }
 
-/// What no kernel can be told must not be passed over in silence.
+/// Refuses latency nice, which no mainline kernel supports, instead of ignoring it.
 fn refuse_latency_nice(spec: &RunSpec) -> Result<()> {
     let tasks = spec.workloads.iter().flat_map(|w| &w.tasks).filter(|task| task.latency_nice.is_some());
     let groups = spec.cgroups.iter().filter(|group| group.latency_nice != 0);
-    let whose = tasks.map(|task| format!("task {}", task.name)).chain(groups.map(|g| format!("cgroup {}", g.path)));
+    let users = tasks.map(|task| format!("task {}", task.name)).chain(groups.map(|g| format!("cgroup {}", g.path)));
     let refused = |who: String| {
-        let what = format!("{who}: latency nice is in no mainline kernel");
-        Err(AgentError::cannot(what, "leave latency_nice out, or simulate it"))
+        let what = format!("{who}: no mainline kernel supports latency nice");
+        Err(AgentError::cannot(what, "remove latency_nice, or run the variant on the simulator"))
     };
-    whose.take(1).try_for_each(refused)
+    users.take(1).try_for_each(refused)
 }
 
 fn autogroup_is_on() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1")
 }
 
-/// What the kernel is asked for about idle states, as cyclictest does: the file is held open for the run.
-fn keep_awake(spec: &RunSpec, real: &[Option<Real>]) -> (Option<File>, Option<String>) {
+/// Limits the exit latency of idle states as cyclictest does: the request is in force while the file is open.
+fn limit_idle_latency(spec: &RunSpec, real: &[Option<RealProgram>]) -> (Option<File>, Option<String>) {
     const FILE: &str = "/dev/cpu_dma_latency";
     let own = spec.workloads.iter().zip(real).filter(|(_, real)| real.is_none());
     let Some(limit) = own.filter_map(|(workload, _)| workload.idle_latency_limit).min() else { return (None, None) };
@@ -100,12 +101,14 @@ fn keep_awake(spec: &RunSpec, real: &[Option<Real>]) -> (Option<File>, Option<St
     });
     match held {
         Ok(file) => (Some(file), None),
-        Err(error) => (None, Some(format!("{FILE}: {error}: CPUs may idle deeper than the workload asks for"))),
+        Err(error) => {
+            (None, Some(format!("{FILE}: {error}: CPUs may enter deeper idle states than the workload allows")))
+        }
     }
 }
 
-/// Removes the control groups on every way out; what the root has removed already is skipped.
-struct RemoveGroups(&'static World);
+/// Removes the control groups when dropped. Groups that the root process has removed already are skipped.
+struct RemoveGroups(&'static SharedState);
 
 impl Drop for RemoveGroups {
     fn drop(&mut self) {
@@ -116,17 +119,17 @@ impl Drop for RemoveGroups {
 }
 
 fn watch(
-    world: &World,
+    shared: &SharedState,
     spec: &RunSpec,
     begin: Nanos,
     signals: &std::os::fd::OwnedFd,
     recording: &mut Recording,
     counters: &mut Counters,
 ) -> Result<Ended> {
-    let control = world.control;
+    let control = shared.control;
     loop {
         let now = clock::now().saturating_sub(begin);
-        counters.tick(world, now);
+        counters.tick(shared, now);
         recording.drain();
         if control.failure.load(Acquire) == 2 {
             return Ok(Ended { at: now, completed: false });
@@ -143,55 +146,57 @@ fn watch(
             return Ok(Ended { at: spec.duration, completed: false });
         }
         let end = begin + spec.duration;
-        let next = (clock::now() + DRAIN).min(end).min(counters.next(begin));
-        if rest(world, signals, next.saturating_sub(clock::now()))? {
+        let next = (clock::now() + DRAIN_INTERVAL).min(end).min(counters.next(begin));
+        if wait_for_event(shared, signals, next.saturating_sub(clock::now()))? {
             return Err(AgentError::Interrupted);
         }
     }
 }
 
-/// Waits for the bell, a signal or the time; true if a signal came.
-fn rest(world: &World, signals: &std::os::fd::OwnedFd, length: Nanos) -> Result<bool> {
-    let mut fds = [PollFd::new(&world.bell, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
+/// Waits for the wakeup descriptor, a signal or the timeout. Returns true if a signal arrived.
+fn wait_for_event(shared: &SharedState, signals: &std::os::fd::OwnedFd, length: Nanos) -> Result<bool> {
+    let mut fds = [PollFd::new(&shared.wakeup_fd, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
     let _ = poll(&mut fds, Some(&clock::timespec(length)));
-    let rung = !fds[0].revents().is_empty();
-    if rung {
-        let _ = rustix::io::read(&world.bell, &mut [0u8; 8]);
+    let woken = !fds[0].revents().is_empty();
+    if woken {
+        let _ = rustix::io::read(&shared.wakeup_fd, &mut [0u8; 8]);
     }
     Ok(sys::take_signal(signals).is_some())
 }
 
-fn wait_ready(world: &World, firsts: u32, signals: &std::os::fd::OwnedFd) -> Result<()> {
-    let until = clock::now() + PATIENCE;
-    while world.control.ready.load(Acquire) < firsts {
-        if let Some(error) = world.failure() {
+fn wait_ready(shared: &SharedState, nr_tasks: u32, signals: &std::os::fd::OwnedFd) -> Result<()> {
+    let until = clock::now() + READY_TIMEOUT;
+    while shared.control.ready.load(Acquire) < nr_tasks {
+        if let Some(error) = shared.failure() {
             return Err(error);
         }
-        if rest(world, signals, 100 * MSEC)? {
+        if wait_for_event(shared, signals, 100 * MSEC)? {
             return Err(AgentError::Interrupted);
         }
         if clock::now() > until {
-            let ready = world.control.ready.load(Acquire);
-            let what = format!("only {ready} of {firsts} tasks were ready after {} s", PATIENCE / SEC);
-            return Err(AgentError::failed(what, "fewer tasks, or a machine with less load"));
+            let ready = shared.control.ready.load(Acquire);
+            let what = format!("only {ready} of {nr_tasks} tasks were ready after {} s", READY_TIMEOUT / SEC);
+            return Err(AgentError::failed(what, "use fewer tasks, or reduce the load of the machine"));
         }
     }
-    world.failure().map_or(Ok(()), Err)
+    shared.failure().map_or(Ok(()), Err)
 }
 
-/// Programs that were interrupted print what they have measured.
-fn wait_reports(world: &World, signals: &std::os::fd::OwnedFd) -> Result<()> {
+/// Waits until the interrupted programs have printed their results.
+fn wait_reports(shared: &SharedState, signals: &std::os::fd::OwnedFd) -> Result<()> {
     let until = clock::now() + GRACE;
-    while world.control.reporting.load(Acquire) > 0 && world.control.failure.load(Acquire) == 0 && clock::now() < until
+    while shared.control.reporting.load(Acquire) > 0
+        && shared.control.failure.load(Acquire) == 0
+        && clock::now() < until
     {
-        if rest(world, signals, 100 * MSEC)? {
+        if wait_for_event(shared, signals, 100 * MSEC)? {
             return Err(AgentError::Interrupted);
         }
     }
     Ok(())
 }
 
-/// The CPUs that this process may use, by number.
+/// The numbers of the CPUs that this process may use.
 pub fn allowed_cpus() -> Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None).map_err(crate::error::errno("sched_getaffinity"))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())

@@ -1,18 +1,18 @@
-//! What a run is asked for beyond its scenario.
+//! The settings of a run that are not part of its scenario.
 
 use std::path::PathBuf;
 
-/// What is asked beyond the scenario.
+/// The settings of a run that are not part of its scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Where the trace goes; the suffix chooses the format.
+    /// The file for the trace; the suffix selects the format.
     pub trace: Option<PathBuf>,
     /// Whether scheduler tracepoints are recorded.
     pub tracing: bool,
-    /// KiB of trace buffer for each CPU.
+    /// Size of the trace buffer of each CPU, in KiB.
     pub buffer_kb: u32,
-    /// What the report calls the arm.
+    /// The name of the arm in the report.
     pub arm: String,
-    /// What a reader of the trace must know, in its header.
+    /// A remark for the header of the trace.
     pub remark: Option<String>,
 }

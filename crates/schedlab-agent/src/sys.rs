@@ -1,10 +1,10 @@
-//! The few system calls that no safe library offers, and shared memory: all `unsafe` of the project's own code.
+//! System calls that no safe library offers, and shared memory. All `unsafe` code of the agent is in this file.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 
-/// Types of which any bytes are a value and all of whose fields are atomic, so that processes may share them.
+/// Types for which any bytes are a valid value and whose fields are all atomic, so that processes may share them.
 ///
 /// # Safety
 /// The implementor has no padding that matters, no pointer, and no field that is not atomic.
@@ -19,7 +19,7 @@ unsafe impl Shared for AtomicU64 {}
 // SAFETY: as above.
 unsafe impl Shared for AtomicI64 {}
 
-/// Declares a struct that consists of shared fields only.
+/// Declares a struct that consists of `Shared` fields only.
 macro_rules! shared {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
@@ -39,7 +39,7 @@ pub(crate) use shared;
 // SAFETY: an array of shared values.
 unsafe impl<T: Shared, const N: usize> Shared for [T; N] {}
 
-/// Memory that this process shares with all that it forks; zeroed, and never given back.
+/// Zeroed memory that this process shares with all its descendants. It is never freed.
 #[derive(Debug)]
 pub struct Arena {
     base: *mut u8,
@@ -48,7 +48,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Reserves `size` bytes of address space; memory is taken when it is touched.
+    /// Reserves `size` bytes of address space; memory is allocated on first access.
     pub fn new(size: usize) -> io::Result<Arena> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -60,7 +60,7 @@ impl Arena {
         Ok(Arena { base: base.cast(), size, used: 0 })
     }
 
-    /// The next `count` values, all bytes 0. An error when the arena is used up.
+    /// Allocates `count` zeroed values. Fails if the arena is exhausted.
     pub fn slice<T: Shared>(&mut self, count: usize) -> io::Result<&'static [T]> {
         let start = self.used.next_multiple_of(std::mem::align_of::<T>().max(64));
         let bytes = count.checked_mul(std::mem::size_of::<T>());
@@ -71,13 +71,13 @@ impl Arena {
         Ok(unsafe { std::slice::from_raw_parts(self.base.add(start).cast::<T>(), count) })
     }
 
-    /// One value.
+    /// Allocates one zeroed value.
     pub fn one<T: Shared>(&mut self) -> io::Result<&'static T> {
         Ok(&self.slice(1)?[0])
     }
 }
 
-/// Who returns from [`fork`].
+/// The process that returns from [`fork`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forked {
     /// The child.
@@ -86,7 +86,7 @@ pub enum Forked {
     Parent(i32),
 }
 
-/// `fork`. The child of a process with several threads has only this one; glibc keeps its allocator usable there.
+/// `fork`. The child has only the calling thread; glibc keeps its allocator usable there.
 pub fn fork() -> io::Result<Forked> {
     // SAFETY: the child touches no lock of another thread: glibc's fork handlers reset the allocator's, and the agent's
     // own state is in atomics.
@@ -97,13 +97,14 @@ pub fn fork() -> io::Result<Forked> {
     }
 }
 
-/// `_exit`: ends the whole process without running anything.
+/// `_exit`: ends the process without running exit handlers.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: no memory is involved.
     unsafe { libc::_exit(code) }
 }
 
-/// `waitpid(-1)`: a child of this thread if `own_thread`; `None` if none has exited and `block` is false.
+/// `waitpid(-1)`, only for children of this thread if `own_thread`. Returns `None` if no child has exited and `block` is
+/// false.
 pub fn wait_any(block: bool, own_thread: bool) -> io::Result<Option<(i32, i32)>> {
     let mut status = 0;
     let options = if block { 0 } else { libc::WNOHANG } | if own_thread { libc::__WNOTHREAD } else { 0 };
@@ -118,7 +119,7 @@ pub fn wait_any(block: bool, own_thread: bool) -> io::Result<Option<(i32, i32)>>
     }
 }
 
-/// How a process ended, in words; `None` if it exited with 0.
+/// A description of how a process ended; `None` if it exited with 0.
 #[must_use]
 pub fn ended_badly(status: i32) -> Option<String> {
     if libc::WIFSIGNALED(status) {
@@ -128,8 +129,7 @@ pub fn ended_badly(status: i32) -> Option<String> {
     (code != 0).then(|| format!("exit code {code}"))
 }
 
-/// Blocks these signals and returns a descriptor that tells when one comes; other processes inherit the mask, see
-/// [`unblock_signals`].
+/// Blocks these signals and returns a signalfd for them. Child processes inherit the mask and call [`unblock_signals`].
 pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     // SAFETY: `set` is initialised by sigemptyset before it is read; the descriptor is new and owned by nobody else.
     unsafe {
@@ -148,7 +148,7 @@ pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes the pending signal from a descriptor of [`signal_fd`].
+/// Reads a pending signal from a descriptor of [`signal_fd`].
 #[must_use]
 pub fn take_signal(fd: &OwnedFd) -> Option<i32> {
     // SAFETY: the kernel writes at most the size of `info`, which is plain data.
@@ -160,7 +160,7 @@ pub fn take_signal(fd: &OwnedFd) -> Option<i32> {
     }
 }
 
-/// Every signal is delivered again, as programs expect it.
+/// Unblocks all signals, as programs expect it.
 pub fn unblock_signals() {
     // SAFETY: `set` is initialised by sigemptyset.
     unsafe {
@@ -217,7 +217,7 @@ pub fn sched_setattr(attr: &SchedAttr) -> io::Result<()> {
     }
 }
 
-/// The CPU this thread is on (the rseq area, no system call).
+/// The CPU that this thread runs on (read from the rseq area, without a system call).
 #[inline]
 #[must_use]
 pub fn current_cpu() -> u32 {
@@ -225,14 +225,14 @@ pub fn current_cpu() -> u32 {
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// What the kernel counted for the calling thread.
+/// The kernel's statistics of the calling thread.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Usage {
     /// CPU time in ns, user and system.
     pub cpu_ns: u64,
-    /// Switches away because it blocked.
+    /// Voluntary context switches.
     pub voluntary: u64,
-    /// Switches away while runnable.
+    /// Involuntary context switches.
     pub involuntary: u64,
 }
 
@@ -253,7 +253,7 @@ pub fn thread_usage() -> Usage {
     }
 }
 
-/// One `readv` that fills the same buffer again and again: `bytes` of kernel work in one system call.
+/// One `readv` of `bytes` that fills the same buffer repeatedly: kernel work in one system call.
 pub fn read_over(fd: &OwnedFd, buffer: &mut [u8], bytes: u64) -> io::Result<u64> {
     const MOST: u64 = 1024;
     let (base, size) = (buffer.as_mut_ptr(), buffer.len() as u64);

@@ -1,4 +1,4 @@
-//! What tasks share about themselves: registers, own futex word, mailbox, and how they ended.
+//! The per-task state in shared memory: registers, futex word, mailbox, and statistics after exit.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 use schedlab_workload::REGISTERS;
 
 use crate::log::Log;
+use crate::sync::Futex;
 use crate::sys::shared;
-use crate::words::Futex;
 
-/// Tasks of one run; ids are never reused.
-pub const MOST_TASKS: usize = 1 << 20;
+/// The maximum number of tasks in one run. Ids are never reused.
+pub const MAX_TASKS: usize = 1 << 20;
 
 shared! {
     /// One task.
@@ -18,41 +18,41 @@ shared! {
     pub struct Slot {
         /// Registers; other tasks may set them.
         pub registers: [AtomicI64; REGISTERS],
-        /// The own futex word.
+        /// The task's own futex word.
         pub own: Futex,
-        /// The task below on a list, plus 1.
-        pub below: AtomicU32,
+        /// The next task on a list, plus 1.
+        pub next: AtomicU32,
         /// The thread id, 0 before it runs.
         pub tid: AtomicI32,
         /// The process id.
         pub pid: AtomicI32,
         /// Workload and program, for names: `workload << 32 | program`.
         pub runs: AtomicU64,
-        /// Entry of the workload's tasks plus 1, 0 for a forked one.
+        /// Index into the workload's tasks, plus 1; 0 for a forked task.
         pub spec: AtomicU32,
-        /// Children that have exited; the futex on which a parent waits for them.
+        /// The number of children that have exited; also the futex on which the task waits for them.
         pub exited: AtomicU32,
         /// Whether the task waits on `exited`.
         pub reaping: AtomicU32,
-        /// Mailbox plus 1, 0 for none.
+        /// Index of the mailbox plus 1; 0 for none.
         pub mailbox: AtomicU32,
-        /// 1 once it has exited; the counts below are final then.
+        /// 1 once the task has exited; from then on the statistics below are final.
         pub dead: AtomicU32,
-        /// CPU time at its end.
+        /// CPU time at exit.
         pub cpu_ns: AtomicU64,
-        /// Waiting time on runqueues at its end.
+        /// Time spent waiting on runqueues, at exit.
         pub wait_ns: AtomicU64,
-        /// Voluntary switches at its end.
+        /// Voluntary context switches at exit.
         pub voluntary: AtomicU64,
-        /// Involuntary switches at its end.
+        /// Involuntary context switches at exit.
         pub involuntary: AtomicU64,
-        /// Application events.
+        /// The log of application events.
         pub log: Log,
     }
 }
 
 impl Slot {
-    /// A register; a number beyond the last wraps round, as in the simulator.
+    /// Returns a register. Register numbers wrap around, as in the simulator.
     #[inline]
     #[must_use]
     pub fn register(&self, reg: u8) -> i64 {
@@ -66,42 +66,42 @@ impl Slot {
     }
 }
 
-/// Values that a mailbox holds.
-const MAIL: usize = 1 << 14;
+/// The capacity of a mailbox.
+const MAILBOX_SIZE: usize = 1 << 14;
 
 shared! {
-    /// Values for a task, oldest first; any task adds, the owner takes (Vyukov's bounded queue).
+    /// A queue of values for one task, oldest first. Any task may push, only the owner pops (Vyukov's bounded queue).
     #[derive(Debug)]
     pub struct Mailbox {
         tail: AtomicU64,
         head: AtomicU64,
-        cells: [Cell; MAIL],
+        cells: [Cell; MAILBOX_SIZE],
     }
 }
 
 shared! {
     #[derive(Debug)]
     pub struct Cell {
-        /// `round * 2` when empty for that round, `+ 1` when full.
-        turn: AtomicU64,
+        /// `round * 2` if empty in that round, `round * 2 + 1` if full.
+        sequence: AtomicU64,
         value: AtomicI64,
     }
 }
 
 impl Mailbox {
-    /// Adds a value; false when it is full.
+    /// Adds a value. Returns false if the mailbox is full.
     pub fn push(&self, value: i64) -> bool {
         loop {
             let tail = self.tail.load(Relaxed);
-            let cell = &self.cells[tail as usize % MAIL];
-            let round = tail / MAIL as u64 * 2;
-            match cell.turn.load(Acquire) {
-                turn if turn < round => return false,
-                turn if turn > round => {}
+            let cell = &self.cells[tail as usize % MAILBOX_SIZE];
+            let round = tail / MAILBOX_SIZE as u64 * 2;
+            match cell.sequence.load(Acquire) {
+                sequence if sequence < round => return false,
+                sequence if sequence > round => {}
                 _ => {
                     if self.tail.compare_exchange_weak(tail, tail + 1, AcqRel, Relaxed).is_ok() {
                         cell.value.store(value, Relaxed);
-                        cell.turn.store(round + 1, Release);
+                        cell.sequence.store(round + 1, Release);
                         return true;
                     }
                 }
@@ -109,14 +109,14 @@ impl Mailbox {
         }
     }
 
-    /// Takes the oldest value.
+    /// Removes the oldest value.
     pub fn pop(&self) -> Option<i64> {
         let head = self.head.load(Relaxed);
-        let cell = &self.cells[head as usize % MAIL];
-        let round = head / MAIL as u64 * 2;
-        (cell.turn.load(Acquire) == round + 1).then(|| {
+        let cell = &self.cells[head as usize % MAILBOX_SIZE];
+        let round = head / MAILBOX_SIZE as u64 * 2;
+        (cell.sequence.load(Acquire) == round + 1).then(|| {
             let value = cell.value.load(Relaxed);
-            cell.turn.store(round + 2, Release);
+            cell.sequence.store(round + 2, Release);
             self.head.store(head + 1, Relaxed);
             value
         })
@@ -124,7 +124,7 @@ impl Mailbox {
 }
 
 shared! {
-    /// A list of tasks: the id on top plus 1. Push and take-all only, so that an id cannot come back unseen.
+    /// A list of tasks: the id of the first task plus 1. Only push and take-all are supported, which avoids the ABA problem.
     #[derive(Debug)]
     pub struct TaskList {
         top: AtomicU32,
@@ -132,11 +132,11 @@ shared! {
 }
 
 impl TaskList {
-    /// Puts a task on top.
+    /// Pushes a task to the front.
     pub fn push(&self, id: u32, slot: &Slot) {
         let mut top = self.top.load(Relaxed);
         loop {
-            slot.below.store(top, Relaxed);
+            slot.next.store(top, Relaxed);
             match self.top.compare_exchange_weak(top, id + 1, AcqRel, Relaxed) {
                 Ok(_) => return,
                 Err(now) => top = now,
@@ -144,7 +144,7 @@ impl TaskList {
         }
     }
 
-    /// Takes the whole list: the id on top plus 1, the rest follows [`Slot::below`].
+    /// Removes the whole list. Returns the id of the first task plus 1; the others follow by [`Slot::next`].
     #[must_use]
     pub fn take(&self) -> u32 {
         self.top.swap(0, AcqRel)
@@ -157,14 +157,14 @@ mod tests {
     use crate::sys::Arena;
 
     #[test]
-    fn mail_arrives_in_order_and_a_full_box_says_so() {
+    fn values_arrive_in_order_and_a_full_mailbox_refuses_more() {
         let mut arena = Arena::new(8 << 20).unwrap();
         let mail: &Mailbox = arena.one().unwrap();
         assert_eq!(mail.pop(), None);
         for round in 0..3 {
-            assert!((0..MAIL as i64).all(|value| mail.push(value)), "round {round}");
+            assert!((0..MAILBOX_SIZE as i64).all(|value| mail.push(value)), "round {round}");
             assert!(!mail.push(1));
-            assert!((0..MAIL as i64).all(|value| mail.pop() == Some(value)));
+            assert!((0..MAILBOX_SIZE as i64).all(|value| mail.pop() == Some(value)));
             assert_eq!(mail.pop(), None);
         }
         std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! The kernel's scheduler tracepoints during a run: a tracefs instance of its own, emptied into memory, then merged.
+//! Records the kernel's scheduler tracepoints during a run, in a tracefs instance of its own that is drained to memory.
 //!
-//! The buffers' pages are kept as the kernel wrote them and put behind the head of a `trace.dat`, so that the reader of
-//! that format (crates/schedlab-trace) decodes them: times to the ns, on the clock that the programs are stamped with.
+//! The buffer pages are kept as the kernel wrote them and appended to the header of a `trace.dat`, so that the reader of that
+//! format (crates/schedlab-trace) decodes them: with ns resolution, on the clock that the application events use.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -14,9 +14,9 @@ use schedlab_trace::TraceReader;
 use crate::error::{AgentError, Result};
 use crate::settings::Settings;
 
-/// Where tracefs may be mounted.
+/// The mount points of tracefs.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// What is recorded; the last only for a trace that is kept, for no metric needs it.
+/// The recorded tracepoints. The last is enabled only if the trace is kept, because no metric needs it.
 const EVENTS: [&str; 8] = [
     "sched_switch",
     "sched_waking",
@@ -28,10 +28,10 @@ const EVENTS: [&str; 8] = [
     "sched_stat_runtime",
 ];
 
-/// A recording under way, or why there is none.
+/// A recording in progress, or the reason why there is none.
 #[derive(Debug)]
 pub enum Recording {
-    /// Nothing is recorded, for this reason.
+    /// Nothing is recorded, for the given reason.
     Off(String),
     /// An instance of tracefs.
     On(Instance),
@@ -53,11 +53,11 @@ struct Stream {
     pages: Vec<u8>,
 }
 
-/// Starts to record if that is wanted and permitted.
+/// Starts recording if it is enabled and permitted.
 #[must_use]
 pub fn begin(settings: &Settings) -> Recording {
     if !settings.tracing {
-        return Recording::Off("tracing is switched off".into());
+        return Recording::Off("tracing is disabled".into());
     }
     let events = if settings.trace.is_some() { &EVENTS[..] } else { &EVENTS[..EVENTS.len() - 1] };
     match Instance::begin(settings.buffer_kb, events) {
@@ -66,65 +66,65 @@ pub fn begin(settings: &Settings) -> Recording {
     }
 }
 
-/// The mounted tracefs, if this user may use it.
+/// The mount point of tracefs, if this user may use it.
 pub fn mounted() -> std::result::Result<PathBuf, String> {
-    let mut why = "no tracefs; mount -t tracefs none /sys/kernel/tracing (as root)";
+    let mut why = "tracefs is not mounted; mount -t tracefs none /sys/kernel/tracing (as root)";
     for path in MOUNTS.iter().map(Path::new) {
         match path.join("trace_clock").try_exists() {
             Ok(true) => return Ok(path.to_path_buf()),
             Ok(false) => {}
-            Err(_) => why = "tracefs is root's alone; run it as root",
+            Err(_) => why = "tracefs is accessible to root only; run it as root",
         }
     }
     Err(why.into())
 }
 
-/// Whether a recording could begin; leaves nothing behind.
+/// Checks that recording is possible, without lasting effect.
 pub fn permitted() -> std::result::Result<(), String> {
     Instance::begin(64, &EVENTS).map(drop)
 }
 
-/// The instance of a supervisor, by its process id.
+/// The path of a supervisor's instance, by its process id.
 fn instance_of(tracefs: &Path, pid: u32) -> PathBuf {
     tracefs.join("instances").join(format!("schedlab-{pid}"))
 }
 
-/// Removes the instance of a supervisor that has ended and left it. The kernel refuses while its buffers are open, so one
-/// in use stays.
+/// Removes the instance that a supervisor left behind when it was killed. The kernel refuses to remove an instance whose
+/// buffers are open, so one in use is kept.
 pub fn remove_instance_of(pid: u32) {
     if let Ok(tracefs) = mounted() {
-        // Usually there is none.
+        // Usually it does not exist.
         let _ = fs::remove_dir(instance_of(&tracefs, pid));
     }
 }
 
 impl Recording {
-    /// Takes what the kernel has written so far.
+    /// Reads what the kernel has written so far.
     pub fn drain(&mut self) {
         if let Recording::On(instance) = self {
             instance.drain();
         }
     }
 
-    /// Stops recording and takes the rest.
+    /// Stops recording and reads the rest.
     pub fn stop(&mut self) {
         if let Recording::On(instance) = self {
-            // The instance is removed later in any case.
+            // A failure does not matter because the instance is removed later.
             let _ = fs::write(instance.path.join("tracing_on"), "0");
             instance.drain();
         }
     }
 
-    /// Why nothing is recorded.
+    /// The reason why nothing is recorded.
     #[must_use]
-    pub fn why_not(&self) -> Option<&str> {
+    pub fn off_reason(&self) -> Option<&str> {
         match self {
             Recording::Off(why) => Some(why),
             Recording::On(_) => None,
         }
     }
 
-    /// Everything recorded, as a trace to read from its first record.
+    /// A reader for the whole recording.
     pub fn reader(&mut self) -> Result<Option<Box<dyn TraceReader>>> {
         match self {
             Recording::Off(_) => Ok(None),
@@ -158,7 +158,7 @@ impl Instance {
             }
         }
         instance.open()?;
-        // Events that were enabled while it was off are all there from the first one.
+        // All events were enabled while tracing was off, so that none is missing at the start.
         instance.set("tracing_on", "1")?;
         Ok(instance)
     }
@@ -190,7 +190,7 @@ impl Instance {
                 if read == 0 {
                     break;
                 }
-                // A page that is not full comes short; in the file every page has its whole size.
+                // A partial page is returned short; in the file every page has full size.
                 page[read..].fill(0);
                 stream.pages.extend_from_slice(&page);
             }
@@ -214,13 +214,13 @@ impl Instance {
         for stream in &self.cpus {
             file.write_all(&stream.pages)?;
         }
-        // An empty recording still has its head's last page.
+        // The file of an empty recording ends with a full page, too.
         let end = file.stream_position()?;
         file.set_len(end)?;
         Ok(file)
     }
 
-    /// trace.dat(5), version 6, up to the places of the pages.
+    /// The header of a trace.dat(5) of version 6, up to the offsets of the pages.
     fn head(&self) -> Vec<u8> {
         let mut head = b"\x17\x08\x44tracing6\0\0\x08".to_vec();
         head.extend((self.page as u32).to_le_bytes());
@@ -241,7 +241,7 @@ impl Instance {
         let known: Vec<&Vec<u8>> = formats.iter().filter(|format| !format.is_empty()).collect();
         head.extend((known.len() as u32).to_le_bytes());
         known.iter().for_each(|format| sized(&mut head, format));
-        // kallsyms and printk formats: none.
+        // Neither kallsyms nor printk formats.
         head.extend(0u32.to_le_bytes());
         head.extend(0u32.to_le_bytes());
         sized(&mut head, &text("saved_cmdlines"));
@@ -253,7 +253,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.cpus.clear();
-        // Nothing else can be done about one that stays.
+        // There is nothing more to do if the removal fails.
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_size_is_that_of_the_layout() {
+    fn the_page_size_is_read_from_the_layout() {
         let layout = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
                       \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
         assert_eq!(page_size(layout), Some(4096));

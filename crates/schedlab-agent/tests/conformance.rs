@@ -1,7 +1,7 @@
-//! One table of small scenarios that run on the simulator and on real threads; what must hold, must hold on both.
+//! One table of small scenarios that run on the simulator and on real threads, with conditions that must hold on both.
 //!
-//! Nothing here depends on how fast the computer is: only counts, orders and draws are compared, and times where they
-//! cannot be smaller.
+//! Nothing here depends on the speed of the computer: only counts, orders and random draws are compared, and lower bounds of
+//! times.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -23,26 +23,25 @@ enum Must {
     Be(f64),
     /// This value or more.
     Reach(f64),
-    /// Between so many times another metric's value and so many.
+    /// Between these multiples of another metric's value.
     Times(&'static str, f64, f64),
 }
 use Must::{Be, Reach, Times};
 
-/// One scenario with what must hold.
+/// One scenario with its conditions.
 struct Case {
     name: &'static str,
     workloads: &'static str,
     holds: &'static [(&'static str, Must)],
 }
 
-/// Two loops that never end share CPU 0; `count` is how often each has come round. What else the machine runs there takes
-/// from both.
+/// Two endless loops share CPU 0; `count` is the number of iterations of each. Other tasks of the machine slow down both.
 const TWO_LOOPS: &str = r#"
     cpus = "0"
     program = [ { loop = "forever", do = [ { run = "500us" }, { count = "turns" } ] } ]
 "#;
 
-/// What takes privileges, or a kernel of some kind; skipped where the agent says that it cannot run here.
+/// Scenarios that need privileges or kernel features; skipped where the agent reports that it cannot run them.
 const PRIVILEGED: &[Case] = &[
     Case {
         name: "a real-time task that is woken runs before its waker goes on",
@@ -72,7 +71,7 @@ const PRIVILEGED: &[Case] = &[
     },
     Case {
         name: "a quota holds its group up",
-        // 90 ms of work take 17 refills of 5 ms; work is calibrated, and on a busy machine it may come out at a fifth.
+        // 90 ms of work need 17 refills of 5 ms. Work is calibrated and may come out at a fifth on a busy machine.
         workloads: r#"
             [[cgroup]]
             name = "q"
@@ -98,7 +97,7 @@ const PRIVILEGED: &[Case] = &[
     },
 ];
 
-/// Shares of a CPU: what stands before each of two loops, and how often the first comes round for once of the second.
+/// Shares of a CPU: the attributes of two loops and the ratio of their iterations.
 const SHARES: &[(&str, &str, &str, &str, f64)] = &[
     ("nice 0 against 5: 1024 to 335", "", "nice = 0", "nice = 5", 1024.0 / 335.0),
     (
@@ -117,7 +116,7 @@ const SHARES: &[(&str, &str, &str, &str, f64)] = &[
     ),
 ];
 
-/// Steps of one task; `count` tasks of it.
+/// The steps of `count` equal tasks.
 const CASES: &[Case] = &[
     Case {
         name: "a loop runs as often as it says",
@@ -162,7 +161,7 @@ const CASES: &[Case] = &[
               { name = "slow", program = [ { loop = 20, do = [ { sleep = "200us" }, { barrier = "b" } ] } ] },
             ]
         "#,
-        // After the first round everybody waits for 19 sleeps.
+        // After the first round every task waits for 19 sleeps.
         holds: &[("w.all.count", Be(2.0)), ("w.all.min", Reach(3_800.0))],
     },
     Case {
@@ -177,7 +176,7 @@ const CASES: &[Case] = &[
               { name = "reader", program = [ { read = "go" }, { sleep = "10ms" }, { read = "p", bytes = 4096 }, { read = "p", bytes = 4096 } ] },
             ]
         "#,
-        // The reader sleeps after it has been told to go, so the second write cannot be over before.
+        // The reader sleeps after it is released, so the second write cannot complete earlier.
         holds: &[("w.fits.count", Be(1.0)), ("w.blocks.count", Be(1.0)), ("w.blocks.min", Reach(10_000.0))],
     },
     Case {
@@ -298,7 +297,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Both arms draw the same: the values of a distribution, as they are waited for.
+/// Both arms draw the same values of a distribution, observed as sleeps.
 const DRAWS: &str = r#"
     [[workload]]
     name = "w"
@@ -309,12 +308,12 @@ fn scenario(name: &str, workloads: &str) -> (PathBuf, Scenario) {
     scenario_with(name, workloads, "")
 }
 
-/// A scenario whose variant says more.
+/// A scenario with additional keys in its variant.
 fn scenario_with(name: &str, workloads: &str, more: &str) -> (PathBuf, Scenario) {
     scenario_for("20s", name, workloads, more)
 }
 
-/// One that ends after `duration` at the latest.
+/// A scenario that ends after `duration` at the latest.
 fn scenario_for(duration: &str, name: &str, workloads: &str, more: &str) -> (PathBuf, Scenario) {
     let head = format!("machine = \"host\"\nduration = \"{duration}\"\n");
     let more = if more.contains("kernel = ") { more.to_owned() } else { format!("kernel = \"6.12\"\n{more}") };
@@ -357,7 +356,7 @@ fn metrics(document: &Json) -> BTreeMap<String, Option<f64>> {
     document["metrics"].as_object().unwrap().iter().map(|(name, v)| (name.clone(), v.as_f64())).collect()
 }
 
-/// Whether this user may start tasks with the default nice value and policy; if not, a line says so.
+/// Whether this user may start tasks with the default nice value and policy; prints a line if not.
 fn defaults_permitted(name: &str) -> bool {
     let (_, stdout, _) = agent(&["probe"]);
     let permitted = serde_json::from_str::<Json>(&stdout).unwrap()["defaults"] == true;
@@ -369,7 +368,7 @@ fn defaults_permitted(name: &str) -> bool {
 }
 
 #[test]
-fn the_caller_s_nice_value_and_affinity_do_not_reach_the_tasks() {
+fn tasks_do_not_inherit_nice_value_and_affinity_of_the_caller() {
     let endless = "[[workload]]\nname = \"w\"\nprogram = [ { loop = \"forever\", do = [ { run = \"1ms\" }, { sleep = \"1ms\" } ] } ]\n";
     let (path, _) = scenario("inherited", endless);
     let words = ["-n", "7", "taskset", "-c", &first_cpu(), env!("CARGO_BIN_EXE_schedlab-agent"), "run"];
@@ -396,7 +395,7 @@ fn the_caller_s_nice_value_and_affinity_do_not_reach_the_tasks() {
     for pid in processes_of(&path) {
         assert_eq!(nice(pid), 0, "process {pid}");
         if status(pid, "Cpus_allowed_list") != every {
-            // Where a cpuset holds this process, it holds its tasks as well.
+            // A cpuset that restricts this process restricts its tasks as well.
             assert_eq!(status(pid, "Cpus_allowed_list"), widest_affinity(), "process {pid}");
         }
     }
@@ -409,14 +408,14 @@ fn first_cpu() -> String {
     (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| set.is_set(*cpu)).unwrap().to_string()
 }
 
-/// `Cpus_allowed_list` of a process that has asked for every CPU.
+/// `Cpus_allowed_list` of a process that has requested all CPUs.
 fn widest_affinity() -> Option<String> {
     let shown = Command::new("taskset").args(["-c", "0-1023", "cat", "/proc/self/status"]).output().unwrap().stdout;
     String::from_utf8(shown).unwrap().lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned)
 }
 
 #[test]
-fn what_holds_on_the_simulator_holds_on_real_threads() {
+fn conditions_hold_on_the_simulator_and_on_real_threads() {
     if !defaults_permitted("conformance") {
         return;
     }
@@ -427,7 +426,7 @@ fn what_holds_on_the_simulator_holds_on_real_threads() {
 }
 
 #[test]
-fn what_takes_privileges_holds_on_both_too() {
+fn privileged_scenarios_hold_on_both() {
     for case in PRIVILEGED {
         let (path, scenario) = scenario(case.name, case.workloads);
         if let Some(real) = permitted(case.name, &path) {
@@ -449,7 +448,7 @@ fn weights_divide_a_cpu_on_both() {
     }
 }
 
-/// What must hold, holds on both arms; they have the same metrics.
+/// Checks the conditions on both arms and that they have the same metrics.
 fn hold(name: &str, holds: &[(&str, Must)], scenario: &Scenario, real: &Json) {
     let arms = [simulated(scenario).metrics.into_iter().collect(), metrics(real)];
     let names = |arm: &BTreeMap<String, Option<f64>>| arm.keys().cloned().collect::<Vec<_>>();
@@ -470,7 +469,7 @@ fn hold(name: &str, holds: &[(&str, Must)], scenario: &Scenario, real: &Json) {
     }
 }
 
-/// A run on real threads, or a line that says why there is none.
+/// A run on real threads; `None` with a printed reason if it is not possible here.
 fn permitted(name: &str, path: &Path) -> Option<Json> {
     let (code, stdout, stderr) =
         agent(&["run", path.to_str().unwrap(), "--variant", "v", "--seed", "1", "--driver", "agent"]);
@@ -489,7 +488,7 @@ fn both_arms_draw_the_same() {
         return;
     }
     let [simulated, real] = both("draws", DRAWS);
-    // A sleep takes what was drawn and then some: each quantile on real threads is that of the draws or more.
+    // A sleep takes at least the drawn time, so each quantile on real threads is at least that of the draws.
     let (path, scenario) = scenario("draws", DRAWS);
     let spec = scenario.run_spec("v", 1).unwrap();
     let workload = &spec.workloads[0];
@@ -527,10 +526,10 @@ fn errors_have_codes_and_hints() {
     };
     let (task, group) = (rfc("nice-task", &task), rfc("nice-group", &group));
     let cases: [(&[&str], i32, &str); 6] = [
-        (&["run", &task, "--variant", "v"], 4, "task w: latency nice is in no mainline kernel"),
-        (&["run", &group, "--variant", "v"], 4, "cgroup /g: latency nice is in no mainline kernel"),
+        (&["run", &task, "--variant", "v"], 4, "task w: no mainline kernel supports latency nice"),
+        (&["run", &group, "--variant", "v"], 4, "cgroup /g: no mainline kernel supports latency nice"),
         (&["run", "/nowhere.toml", "--variant", "v"], 2, "error: /nowhere.toml"),
-        (&["run", path, "--variant", "w"], 2, "no variant is called \"w\""),
+        (&["run", path, "--variant", "w"], 2, "there is no variant \"w\""),
         (&["run", path], 2, "--variant"),
         (&["run", broken, "--variant", "v"], 3, "step 0 (line 5): unlock: the task does not hold this mutex"),
     ];
@@ -542,7 +541,7 @@ fn errors_have_codes_and_hints() {
     }
 }
 
-/// A real program in the place of its model: the same metrics, and the result says who ran.
+/// A real program in place of its model has the same metrics, and the result names what ran.
 #[test]
 fn real_programs_report_the_metrics_of_their_models() {
     if !defaults_permitted("real programs report the metrics of their models") {
@@ -611,7 +610,7 @@ fn control_groups_are_made_and_removed() {
     }
 }
 
-/// Whatever ends the supervisor, its tasks end with it, in one session or in several.
+/// The tasks end with the supervisor, however it ends, in one session or in several.
 #[test]
 fn nothing_outlives_a_run() {
     if !defaults_permitted("nothing outlives a run") {
@@ -630,13 +629,13 @@ fn nothing_outlives_a_run() {
     if autogroup.trim() == "1" {
         ends_with_its_supervisor(&scenario_with("endless-sessions", endless, "autogroup = true").0);
     } else {
-        writeln!(std::io::stdout(), "skipped: sessions of workloads: this kernel makes no autogroups").unwrap();
+        writeln!(std::io::stdout(), "skipped: sessions of workloads: autogroups are disabled on this kernel").unwrap();
     }
 }
 
 fn ends_with_its_supervisor(path: &Path) {
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
-        // Started in the background, the tests inherit that SIGINT is ignored.
+        // Tests that are started in the background inherit an ignored SIGINT.
         let mut child = Command::new("env")
             .args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_schedlab-agent")])
             .args(["run", path.to_str().unwrap(), "--variant", "v"])
@@ -657,7 +656,7 @@ fn ends_with_its_supervisor(path: &Path) {
     }
 }
 
-/// Processes of the agent whose command line names the scenario: forked tasks keep that of the agent.
+/// The processes of the agent for the scenario, by command line; forked tasks inherit that of the agent.
 fn processes_of(path: &Path) -> Vec<i32> {
     let name = path.to_str().unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -679,7 +678,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("not within 30 s: {what}");
 }
 
-/// Every cost that is measured has a place in a machine file, with quantiles in order.
+/// Every measured cost is a key of a machine file, with quantiles in order.
 #[test]
 fn calibrated_costs_are_keys_of_machine_files() {
     if !defaults_permitted("calibrated costs are keys of machine files") {
@@ -693,7 +692,7 @@ fn calibrated_costs_are_keys_of_machine_files() {
     let flags = reasons.iter().flat_map(|reason| reason.split(' ')).filter(|word| word.starts_with("--"));
     assert!(flags.clone().all(|flag| flag == "--traced") && flags.count() > 0, "{reasons:?}");
     let parts = calibrated(&["calibrate", "--quick", "--traced"]);
-    // Elsewhere this user may not trace.
+    // Otherwise this user may not trace.
     if Path::new("/sys/kernel/tracing/instances").exists() && rustix::process::geteuid().is_root() {
         for key in ["schedule", "irq-entry", "futex-wait", "socket-resume", "start-process", "reap"] {
             assert!(parts.contains(&key.to_owned()), "{parts:?}");
@@ -701,7 +700,7 @@ fn calibrated_costs_are_keys_of_machine_files() {
     }
 }
 
-/// The keys of what `calibrate` says.
+/// The keys in the output of `calibrate`.
 fn calibrated(words: &[&str]) -> Vec<String> {
     let (code, stdout, stderr) = agent(words);
     assert_eq!(code, Some(0), "{stderr}");
@@ -727,7 +726,7 @@ fn calibrated(words: &[&str]) -> Vec<String> {
     costs.keys().cloned().collect()
 }
 
-/// A run's trace can be read again and holds what its metrics were made of.
+/// The trace of a run can be read and contains the events of its metrics.
 #[test]
 fn the_trace_of_a_run_is_readable() {
     if !defaults_permitted("the trace of a run is readable") {
@@ -749,7 +748,7 @@ fn the_trace_of_a_run_is_readable() {
             _ => {}
         }
     }
-    // Five naps, and the time of the whole workload.
+    // Five sleeps, and the time of the whole workload.
     assert_eq!(samples, 6);
     match json["metrics"]["sched.switches"].as_f64() {
         Some(counted) => assert_eq!(f64::from(switches), counted),

@@ -1,5 +1,5 @@
-//! `[arm]`: how the arms with real kernels run a scenario. Text and limits are checked here; whether this machine can run
-//! it, and whether a kernel image exists, is checked by the arm.
+//! `[arm]`: settings for the arms with real kernels. Their form is checked here; whether this machine can run the scenario and
+//! whether a kernel image exists is checked by the arm.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ const USUAL_NOISE_PCT: f64 = 5.0;
 const USUAL_MEMORY_MB: i64 = 1024;
 const LONGEST: Nanos = 24 * 3600 * SEC;
 
-/// The table as JSON, with every default filled in. Paths are relative to `dir`; `variants` are the names that a table of
-/// images may use.
+/// Reads the table and returns it as JSON with all defaults. Paths are relative to `dir`; `variants` are the valid keys of a
+/// table of images.
 pub(crate) fn read(root: &Table, dir: &Path, duration: Nanos, variants: &[&str]) -> Result<Json> {
     let table = root.get("arm").map(|value| value.table("a table such as [arm.vm]")?.only(&ARM)).transpose()?;
     let get = |key: &str| table.as_ref().and_then(|table| table.get(key));
@@ -58,7 +58,7 @@ fn of_vm(table: Option<&Table>, dir: &Path, duration: Nanos, variants: &[&str]) 
     }))
 }
 
-/// The image of each variant that has one of its own: one path for all variants, or a table by variant.
+/// The kernel image of each variant: one path for all variants, or a table by variant.
 fn images(value: &Value, dir: &Path, variants: &[&str]) -> Result<Map<String, Json>> {
     let path = |value: &Value| -> Result<Json> {
         let path = value.string("the path of a kernel image, or a table of paths by variant")?;

@@ -6,17 +6,17 @@ use schedlab_workload::Policy;
 use crate::error::Result;
 use crate::value::Value;
 
-/// A nice value.
+/// Reads a nice value.
 pub(crate) fn nice(value: &Value) -> Result<i8> {
     Ok(value.integer(-20..=19)? as i8)
 }
 
-/// A slice, within what `__setscheduler_params` accepts.
+/// Reads a slice within the range that `__setscheduler_params` accepts.
 pub(crate) fn slice(value: &Value) -> Result<Nanos> {
     value.duration(100 * USEC..=100 * MSEC)
 }
 
-/// A policy; a real-time one carries its priority, as in `fifo:50`.
+/// Reads a policy. Real-time policies include the priority, as in `fifo:50`.
 pub(crate) fn policy(value: &Value) -> Result<Policy> {
     const FAIR: &[(&str, Policy)] = &[("normal", Policy::Normal), ("batch", Policy::Batch), ("idle", Policy::Idle)];
     let text = value.as_string().unwrap_or_default();
@@ -28,24 +28,24 @@ pub(crate) fn policy(value: &Value) -> Result<Policy> {
             Ok(priority @ 1..=99) if name == "fifo" => Ok(Policy::Fifo(priority)),
             Ok(priority @ 1..=99) => Ok(Policy::RoundRobin(priority)),
             _ if priority.is_empty() => {
-                let hint = format!("write \"{name}:50\" for priority 50; 99 goes first");
+                let hint = format!("write \"{name}:50\" for priority 50; 99 is the highest");
                 Err(value.refuse("a real-time policy needs a priority").expected(POLICY).hint(hint))
             }
-            _ => Err(value.refuse("no priority of the real-time class").expected(POLICY)),
+            _ => Err(value.refuse("not a real-time priority").expected(POLICY)),
         },
         _ => value.choice(FAIR),
     }
 }
 
-/// What a policy looks like.
+/// The form of a policy, for messages.
 const POLICY: &str = "normal, batch, idle, or fifo:N or rr:N with N from 1 to 99";
 
-/// A CPU list within the machine.
+/// Reads a CPU list within the machine.
 pub(crate) fn cpus(value: &Value, nr_cpus: usize) -> Result<CpuMask> {
     const FORM: &str = "a CPU list such as \"0-3,8\"";
     let text = value.string(FORM)?;
     let mask = CpuMask::from_list(text).filter(|mask| !mask.is_empty());
-    let mask = mask.ok_or_else(|| value.refuse("no CPU list").expected(FORM))?;
+    let mask = mask.ok_or_else(|| value.refuse("not a CPU list").expected(FORM))?;
     if mask.without(&CpuMask::first(nr_cpus)).is_empty() {
         return Ok(mask);
     }

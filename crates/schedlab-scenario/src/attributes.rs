@@ -1,4 +1,4 @@
-//! Scheduling attributes of tasks, as a workload, one of its tasks or a variant writes them.
+//! Scheduling attributes of tasks, from the table of a workload, a task or a variant.
 
 use schedlab_model::{CpuMask, Nanos, SEC};
 use schedlab_policy::Version;
@@ -10,14 +10,14 @@ use crate::cgroup::{path, placed};
 use crate::error::Result;
 use crate::value::{Table, Value};
 
-/// What one table says; what it leaves out stays as it is.
+/// The attributes in one table; `None` where the table does not set them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes<'a> {
     /// Nice value.
     pub nice: Option<i8>,
-    /// Own slice, with its place for later errors.
+    /// Custom slice, with its position for later errors.
     pub slice: Option<(Nanos, Value<'a>)>,
-    /// latency-nice, with its place for later errors.
+    /// Latency nice, with its position for later errors.
     pub latency_nice: Option<(i8, Value<'a>)>,
     /// Policy.
     pub policy: Option<Policy>,
@@ -27,12 +27,12 @@ pub(crate) struct Attributes<'a> {
     pub delay: Option<Nanos>,
     /// Timer slack.
     pub timer_slack: Option<Nanos>,
-    /// Control group, with its place for later errors.
+    /// Control group, with its position for later errors.
     pub cgroup: Option<(String, Value<'a>)>,
 }
 
 impl<'a> Attributes<'a> {
-    /// Reads those the table has; `skip` are keys that mean something else there (a program's own options).
+    /// Reads the attributes of a table. `skip` are keys with another meaning there (options of the program).
     pub fn read(table: &Table<'a>, skip: &[&str], nr_cpus: usize) -> Result<Self> {
         let get = |key: &str| table.get(key).filter(|_| !skip.contains(&key));
         let placed_slice = |value: Value<'a>| -> Result<_> { Ok((slice(&value)?, value)) };
@@ -49,7 +49,7 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// Writes them into a task.
+    /// Applies the attributes to a task.
     pub fn apply(&self, task: &mut TaskSpec) {
         task.nice = self.nice.unwrap_or(task.nice);
         task.slice = self.slice.as_ref().map(|slice| slice.0).or(task.slice);
@@ -61,37 +61,37 @@ impl<'a> Attributes<'a> {
         task.timer_slack = self.timer_slack.unwrap_or(task.timer_slack);
     }
 
-    /// What a task that a step forks sets for itself.
+    /// The attributes that a forked task sets for itself.
     pub fn own(&self) -> Own {
         Own { policy: self.policy.is_some(), nice: self.nice.is_some() }
     }
 
-    /// Refuses what the kernel of a variant does not have.
+    /// Refuses attributes that the kernel of a variant does not support.
     pub fn check_kernel(&self, version: &Version, variant: &str) -> Result<()> {
         if let Some((_, place)) = self.slice.as_ref().filter(|_| !has_slice(version)) {
             return Err(place
                 .error(no_slice(version, variant))
-                .hint("write tasks.WORKLOAD.slice in the variants whose kernel has them"));
+                .hint("set tasks.WORKLOAD.slice in the variants whose kernel supports it"));
         }
         if let Some((_, place)) = self.latency_nice.as_ref().filter(|_| !has_latency_nice(version)) {
             let message = format!("kernel {} of variant \"{variant}\" has no latency nice", version.name);
-            return Err(place.error(message).hint("from 6.12 on a shorter slice does that: tasks.WORKLOAD.slice"));
+            return Err(place.error(message).hint("since 6.12 a shorter slice has this effect: tasks.WORKLOAD.slice"));
         }
         Ok(())
     }
 }
 
-/// Whether `sched_setattr` takes a slice for fair tasks (`sched_attr::sched_runtime`, 6.12).
+/// Whether `sched_setattr` accepts a slice for fair tasks (`sched_attr::sched_runtime`, 6.12).
 pub(crate) fn has_slice(version: &Version) -> bool {
     version.has_slices()
 }
 
-/// The message for a slice where there is none.
+/// The message for a custom slice on a kernel without support.
 pub(crate) fn no_slice(version: &Version, variant: &str) -> String {
-    format!("kernel {} of variant \"{variant}\" has no slices of tasks (6.12 and later have)", version.name)
+    format!("kernel {} of variant \"{variant}\" has no custom slices (available since 6.12)", version.name)
 }
 
-/// Whether tasks have a latency nice value, which only the EEVDF series of March 2023 gave them.
+/// Whether tasks have a latency nice value, which only the EEVDF series of March 2023 had.
 pub(crate) fn has_latency_nice(version: &Version) -> bool {
     version.has_latency_nice()
 }

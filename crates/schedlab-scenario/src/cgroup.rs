@@ -1,4 +1,4 @@
-//! `[[cgroup]]`: control groups of the cpu controller, and what a variant writes to their files instead.
+//! `[[cgroup]]`: control groups of the cpu controller, and the values with which a variant overrides theirs.
 
 use std::ops::RangeInclusive;
 
@@ -14,16 +14,16 @@ use crate::units;
 use crate::value::{Table, Value};
 use schedlab_model::{suggest, Nanos, MSEC, SEC};
 
-/// A group as the scenario declares it.
+/// A declared control group.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft<'a> {
     /// Its path, from the root.
     pub path: String,
-    /// What its table says.
+    /// The values in its table.
     pub files: Files<'a>,
 }
 
-/// What one table says about a group; what it leaves out stays as it is.
+/// The values of a group in one table; `None` where the table does not set them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files<'a> {
     shares: Option<(GroupShares, Value<'a>)>,
@@ -34,10 +34,10 @@ pub(crate) struct Files<'a> {
     burst: Option<(Nanos, Value<'a>)>,
 }
 
-/// The deepest path; the kernel has no limit; this one bounds the work.
+/// The maximum depth of a path. The kernel has no limit by default.
 const DEEPEST: usize = 32;
 
-/// Reads the groups, those above a declared one included, and those `made` by a workload itself.
+/// Reads the groups. Includes the parents of declared groups, and the groups `made` by rt-app files.
 pub(crate) fn read<'a>(tables: Vec<Table<'a>>, made: Vec<String>) -> Result<Vec<Draft<'a>>> {
     let mut drafts: Vec<Draft> = Vec::new();
     for table in tables {
@@ -45,7 +45,7 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>, made: Vec<String>) -> Result<Vec<
         let name = table.require("name", FORM)?;
         let path = path(&name)?;
         if drafts.iter().any(|known| known.path == path) {
-            return Err(table.error(format!("two cgroups are called {}", quote(&path))));
+            return Err(table.error(format!("two cgroups are named {}", quote(&path))));
         }
         let files = Files::read(&table)?;
         files.check(&Files::default())?;
@@ -60,14 +60,14 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>, made: Vec<String>) -> Result<Vec<
             }
         }
     }
-    // A path sorts after the one it begins with.
+    // A path sorts after its parents.
     drafts.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(drafts)
 }
 
 const FORM: &str = "a path such as \"web/fast\"";
 
-/// A path from the root, however it is written.
+/// Normalises a path to begin at the root.
 pub(crate) fn path(value: &Value) -> Result<String> {
     let text = value.string(FORM)?;
     let parts: Vec<&str> = text.strip_prefix('/').unwrap_or(text).split('/').collect();
@@ -80,12 +80,12 @@ pub(crate) fn path(value: &Value) -> Result<String> {
         return Err(value.refuse("too deep").expected(format!("at most {DEEPEST} levels")));
     }
     if !parts.iter().all(plain) {
-        return Err(value.refuse("no path of a cgroup").expected(FORM));
+        return Err(value.refuse("not a valid cgroup path").expected(FORM));
     }
     Ok(format!("/{}", parts.join("/")))
 }
 
-/// Refuses a path that no `[[cgroup]]` declares.
+/// Refuses a path that is not declared by a `[[cgroup]]`.
 pub(crate) fn check_declared(value: &Value, path: &str, drafts: &[Draft]) -> Result<()> {
     if drafts.iter().any(|draft| draft.path == path) {
         return Ok(());
@@ -94,7 +94,7 @@ pub(crate) fn check_declared(value: &Value, path: &str, drafts: &[Draft]) -> Res
     Err(error.hint(suggest(path, drafts.iter().map(|draft| draft.path.as_str()))))
 }
 
-/// Reads what a variant changes, by path.
+/// Reads the values that a variant overrides, by path.
 pub(crate) fn overrides<'a>(table: &Table<'a>, drafts: &[Draft]) -> Result<Vec<(String, Files<'a>)>> {
     let Some(value) = table.get("cgroups") else { return Ok(Vec::new()) };
     let all = value.table("a table such as { \"web\" = { weight = 300 } }")?;
@@ -116,7 +116,7 @@ impl<'a> Files<'a> {
         let idle = placed(table.get("idle"), |value| value.boolean())?;
         let shares = shares(table)?;
         if let (Some((_, place)), Some((true, _))) = (&shares, &idle) {
-            return Err(place.error("an idle group's weight cannot be written").hint("leave one of the two out"));
+            return Err(place.error("the weight of an idle group cannot be set").hint("remove one of the two"));
         }
         let latency_nice = placed(table.get("latency_nice"), nice)?;
         let quota = placed(table.get("quota"), |value| value.duration(MSEC..=1000 * SEC))?;
@@ -125,11 +125,11 @@ impl<'a> Files<'a> {
         Ok(Files { shares, idle, latency_nice, quota, period, burst })
     }
 
-    /// Refuses what makes no sense once it is written to a group that has `before`: what is left out keeps its value.
+    /// Refuses values that contradict those of the group, `before`, that the table does not override.
     fn check(&self, before: &Files<'a>) -> Result<()> {
         let idle = before.idle.as_ref().is_some_and(|idle| idle.0) && self.idle.is_none();
         if let (Some((_, place)), true) = (&self.shares, idle) {
-            return Err(place.error("an idle group's weight cannot be written").hint("idle = false"));
+            return Err(place.error("the weight of an idle group cannot be set").hint("idle = false"));
         }
         let Some((quota, _)) = self.quota.as_ref().or(before.quota.as_ref()) else {
             let alone = [("period", &self.period), ("burst", &self.burst)];
@@ -148,28 +148,28 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Refuses what the kernel of a variant does not have.
+    /// Refuses values that the kernel of a variant does not support.
     pub fn check_kernel(&self, version: &Version, variant: &str) -> Result<()> {
         if let Some((_, place)) = self.idle.as_ref().filter(|(idle, _)| *idle && !version.has_cpu_idle()) {
             let message =
-                format!("kernel {} of variant \"{variant}\" has no cpu.idle (5.15 and later have)", version.name);
-            return Err(place.error(message).hint("write cgroups.GROUP.idle in the variants whose kernel has it"));
+                format!("kernel {} of variant \"{variant}\" has no cpu.idle (available since 5.15)", version.name);
+            return Err(place.error(message).hint("set cgroups.GROUP.idle in the variants whose kernel supports it"));
         }
         let burst = self.burst.as_ref().filter(|(burst, _)| *burst > 0 && !version.rules.bandwidth_burst);
         if let Some((_, place)) = burst {
             let message =
-                format!("kernel {} of variant \"{variant}\" has no burst (5.14 and later have)", version.name);
-            return Err(place.error(message).hint("leave burst out"));
+                format!("kernel {} of variant \"{variant}\" has no burst (available since 5.14)", version.name);
+            return Err(place.error(message).hint("remove burst"));
         }
         let latency_nice = self.latency_nice.as_ref().filter(|_| !version.has_latency_nice());
         if let Some((_, place)) = latency_nice {
             let message = format!("kernel {} of variant \"{variant}\" has no latency nice of groups", version.name);
-            return Err(place.error(message).hint("write cgroups.GROUP.latency_nice in variants of eevdf-rfc"));
+            return Err(place.error(message).hint("set cgroups.GROUP.latency_nice in variants with eevdf-rfc"));
         }
         Ok(())
     }
 
-    /// Writes them to a group; a file that is left out keeps what it says.
+    /// Applies the values to a group; values that are not set are kept.
     pub fn apply(&self, cgroup: &mut Cgroup) {
         cgroup.idle = self.idle.as_ref().map_or(cgroup.idle, |idle| idle.0);
         cgroup.shares = self.shares.as_ref().map(|shares| shares.0).or(cgroup.shares);
@@ -184,7 +184,7 @@ impl<'a> Files<'a> {
         cgroup.latency_nice = self.latency_nice.as_ref().map_or(cgroup.latency_nice, |nice| nice.0);
     }
 
-    /// As results print it.
+    /// The values as JSON, for the results.
     pub fn show(&self) -> Json {
         let mut shown = Map::new();
         match self.shares.as_ref().map(|shares| shares.0) {
@@ -202,7 +202,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// A value, if it is there, with its place for later errors.
+/// An optional value with its position for later errors.
 pub(crate) fn placed<'a, T>(
     value: Option<Value<'a>>,
     read: impl Fn(&Value<'a>) -> Result<T>,
@@ -210,7 +210,7 @@ pub(crate) fn placed<'a, T>(
     value.map(|value| Ok((read(&value)?, value))).transpose()
 }
 
-/// What `cpu.max` accepts.
+/// The range that `cpu.max` accepts.
 const PERIODS: RangeInclusive<Nanos> = MSEC..=SEC;
 const USUAL_PERIOD: Nanos = 100 * MSEC;
 
@@ -224,7 +224,9 @@ fn shares<'a>(table: &Table<'a>) -> Result<Option<(GroupShares, Value<'a>)>> {
             _ => GroupShares::Shares(value.integer(2..=1 << 18)? as u64),
         };
         if found.replace((shares, value)).is_some() {
-            return Err(table.key_error(key, "one group, two weights").expected("one of weight, weight-nice, shares"));
+            return Err(table
+                .key_error(key, "a group can have only one weight")
+                .expected("one of weight, weight-nice, shares"));
         }
     }
     Ok(found)

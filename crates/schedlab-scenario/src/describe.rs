@@ -1,4 +1,4 @@
-//! A scenario as JSON, for whatever shows or stores it. The keys are a contract: more may come, none changes.
+//! A scenario as JSON, for display and storage. The keys are an interface: keys may be added, but existing keys do not change.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::metric::Metric;
 use crate::scenario::{Scenario, Variant};
 
 impl Scenario {
-    /// Everything about it. The steps of its own programs are in `text` only.
+    /// The whole scenario as JSON. The steps of its own programs are only in `text`.
     #[must_use]
     pub fn describe(&self) -> Json {
         json!({
@@ -71,7 +71,7 @@ fn variant(variant: &Variant) -> Json {
     })
 }
 
-/// CPU lists of what shares a core, a last-level cache, a socket and a node.
+/// The CPU lists of cores, last-level caches, sockets and nodes.
 fn topology(topology: &Topology) -> Json {
     let groups = |of: fn(CpuPlace) -> u32| -> Vec<String> {
         let mut groups: BTreeMap<u32, CpuMask> = BTreeMap::new();
@@ -88,7 +88,7 @@ fn topology(topology: &Topology) -> Json {
     })
 }
 
-/// The median of every cost in ns, by distance where it depends on that, and the exit latency of every idle state.
+/// The median of every cost in ns, by distance where it depends on the distance, and the exit latency of every idle state.
 fn costs(machine: &Machine) -> Json {
     let mut costs = machine.costs.clone();
     let mut shown = serde_json::Map::new();
@@ -115,7 +115,7 @@ fn metric(metric: &Metric) -> Json {
     })
 }
 
-/// A unit as tables print it; a bare number has none.
+/// The name of a unit in tables; plain numbers have none.
 pub(crate) fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Microseconds => "us",
@@ -127,7 +127,7 @@ pub(crate) fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// A direction as files write it.
+/// The name of a direction in files.
 pub(crate) fn better_name(better: Better) -> &'static str {
     match better {
         Better::Lower => "lower",

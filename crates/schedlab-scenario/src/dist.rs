@@ -1,4 +1,4 @@
-//! Distributions as files write them: a duration, `{ constant = .. }`, `{ quantiles = .. }` and the named families.
+//! The forms of a distribution: a duration, `{ constant = .. }`, `{ quantiles = .. }` and the named families.
 
 use schedlab_model::{Nanos, SEC};
 use schedlab_workload::Dist;
@@ -6,21 +6,21 @@ use schedlab_workload::Dist;
 use crate::error::Result;
 use crate::value::{Table, Value};
 
-/// What a length of a step looks like, for messages.
+/// The form of a step's length, for messages.
 pub(crate) const LENGTH: &str = "a duration such as \"10ms\", or a table with one of constant, uniform, exponential, \
      lognormal, normal, quantiles";
 
 const FAMILIES: &[&str] = &["constant", "uniform", "exponential", "lognormal", "normal", "quantiles"];
 const LONGEST: Nanos = 24 * 3600 * SEC;
 
-/// A length in a program: a plain duration is constant.
+/// Reads a length in a program. A plain duration is constant.
 pub(crate) fn length(value: &Value) -> Result<Dist> {
     if value.as_string().is_some() {
         return Ok(Dist::Constant(value.duration(0..=LONGEST)?));
     }
     let table = value.table(LENGTH)?.only_these(FAMILIES, "a length")?;
     let [(family, parameters)] = &table.entries()[..] else {
-        return Err(table.error("a length has exactly one kind").expected(LENGTH));
+        return Err(table.error("the table must have exactly one key").expected(LENGTH));
     };
     let dist = match *family {
         "uniform" => {
@@ -46,7 +46,7 @@ pub(crate) fn length(value: &Value) -> Result<Dist> {
 
 const PAIR: &str = "an array of the smallest and the largest duration";
 
-/// The `constant` or `quantiles` of a table that may have other keys besides; no value above `longest`.
+/// Reads the `constant` or `quantiles` of a table that may have other keys; no value may exceed `longest`.
 pub(crate) fn constant_or_quantiles_up_to(longest: Nanos, table: &Table) -> Result<Dist> {
     match (table.get("constant"), table.get("quantiles")) {
         (Some(constant), None) => Ok(Dist::Constant(constant.duration(0..=longest)?)),
@@ -60,7 +60,8 @@ fn spread(longest: Nanos, value: &Value) -> Result<Dist> {
     const FORM: &str = "a table such as { p0 = \"1us\", p50 = \"2us\", p100 = \"9us\" }";
     let mut points = Vec::new();
     for (name, value) in value.table(FORM)?.entries() {
-        let rank = per_mille(name).ok_or_else(|| value.error(format!("\"{name}\" is no quantile")).expected(FORM))?;
+        let rank =
+            per_mille(name).ok_or_else(|| value.error(format!("\"{name}\" is not a quantile")).expected(FORM))?;
         points.push((rank, value.duration(0..=longest)?));
     }
     points.sort_unstable_by_key(|point| point.0);

@@ -1,38 +1,38 @@
-//! The one error of this crate: where in which file, what is wrong, what was expected, what may have been meant.
+//! The error of this crate: the place in a file, what is wrong, what was expected, and a hint.
 
 use std::fmt;
 
-/// Shorthand of this crate; boxed because the error is much larger than most results.
+/// The result type of this crate. The error is boxed because it is much larger than most results.
 pub type Result<T> = std::result::Result<T, Box<ScenarioError>>;
 
 /// Why a scenario or machine file cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ScenarioError {
-    /// The file as the user named it, or what stands for it (`command line`).
+    /// The file as the user named it, or `command line`.
     pub file: Option<String>,
-    /// Line, from 1, if the error has a place in a text.
+    /// The line, from 1, if the error has a position in a text.
     pub line: Option<u32>,
-    /// Column in characters, from 1, if the error has a place in a text.
+    /// The column in characters, from 1, if the error has a position in a text.
     pub column: Option<u32>,
-    /// Dotted key, if it is about one.
+    /// The dotted key that the error is about, if any.
     pub key: Option<String>,
     /// What is wrong.
     pub message: String,
-    /// What would have been right, unless the message says it.
+    /// What was expected, unless the message says so.
     pub expected: Option<String>,
     /// What to do about it, usually the nearest valid name.
     pub hint: Option<String>,
 }
 
 impl ScenarioError {
-    /// An error about a key of a file, or about all of it when the key is empty.
+    /// An error about a key of a file, or about the whole file if the key is empty.
     #[must_use]
     pub fn new(file: impl Into<String>, key: &str, message: impl Into<String>) -> Box<Self> {
         let (file, message) = (Some(file.into()), message.into());
         Box::new(ScenarioError { file, key: some(key), message, ..Default::default() })
     }
 
-    /// The exit code of the command that meets it: bad input.
+    /// The exit code of a command that fails with this error: bad input.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         2
@@ -47,21 +47,21 @@ impl ScenarioError {
         one_line(&(parts.join(": ") + &expected))
     }
 
-    /// The same error at a place.
+    /// Adds a position.
     #[must_use]
     pub fn at(mut self: Box<Self>, line: u32, column: u32) -> Box<Self> {
         (self.line, self.column) = (Some(line), Some(column));
         self
     }
 
-    /// The same error with what would have been right.
+    /// Adds what was expected.
     #[must_use]
     pub fn expected(mut self: Box<Self>, expected: impl Into<String>) -> Box<Self> {
         self.expected = some(expected);
         self
     }
 
-    /// The same error with advice.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<Self> {
         self.hint = some(hint);
@@ -73,7 +73,7 @@ fn some(text: impl Into<String>) -> Option<String> {
     Some(text.into()).filter(|text| !text.is_empty())
 }
 
-/// `file:line:column: key: message; expected ...`, on one line and without the hint, whatever the input held.
+/// `file:line:column: key: message; expected ...`, always on one line and without the hint.
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
@@ -89,7 +89,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// A quotation of what the user wrote that fits into a message: control characters escaped, the middle cut out.
+/// Quotes input for a message: control characters are escaped and long text is truncated.
 pub(crate) fn quote(given: &str) -> String {
     const LONGEST: usize = 60;
     let shown: String = if given.chars().count() > LONGEST {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shown_on_one_line_with_what_is_known() {
+    fn errors_are_displayed_on_one_line() {
         let bare = ScenarioError::new("a.toml", "", "the file is empty");
         assert_eq!(bare.to_string(), "a.toml: the file is empty");
         let placed = ScenarioError::new("a.toml", "seeds", "a\nb").expected("a number").at(3, 9);

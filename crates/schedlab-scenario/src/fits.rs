@@ -1,4 +1,4 @@
-//! Whether the workloads, the variants and the machine go together; each by itself is already valid.
+//! Checks the workloads, the variants and the machine against each other. Each of them has been validated by itself.
 
 use schedlab_model::{suggest, CpuMask};
 use schedlab_workload::{Op, Program, Workload};
@@ -8,7 +8,7 @@ use crate::error::{Result, ScenarioError};
 use crate::workload::Draft;
 use crate::{cgroup, variant};
 
-/// Refuses what a workload needs and the machine or a variant's kernel lacks.
+/// Refuses workloads that need what the machine or the kernel of a variant does not have.
 pub(crate) fn check(
     draft: &Draft,
     variants: &[variant::Draft],
@@ -29,8 +29,9 @@ pub(crate) fn check(
     let masks = workload.tasks.iter().filter_map(|task| task.affinity.as_ref()).chain(&workload.masks);
     for mask in masks {
         if !mask.without(&machine).is_empty() {
-            let message = format!("it uses CPUs {}, the machine has CPUs 0 to {}", mask.to_list(), nr_cpus - 1);
-            return Err(draft.table.error(message).hint("choose a larger machine, or cpus within it"));
+            let message =
+                format!("the workload uses CPUs {}, but the machine has CPUs 0 to {}", mask.to_list(), nr_cpus - 1);
+            return Err(draft.table.error(message).hint("choose a larger machine or other cpus"));
         }
     }
     for (program, step, op) in ops(workload) {
@@ -72,7 +73,7 @@ fn ops(workload: &Workload) -> impl Iterator<Item = (&Program, u32, &Op)> {
     programs.flat_map(|program| program.ops.iter().enumerate().map(move |(step, op)| (program, step as u32, op)))
 }
 
-/// An error at a step's own line, where it has one.
+/// An error at the line of a step, if it has one.
 fn at(draft: &Draft, program: &Program, step: u32, message: String) -> Box<ScenarioError> {
     let error = draft.table.error(message);
     let Some(line) = program.line(step) else { return error };

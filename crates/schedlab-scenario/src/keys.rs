@@ -1,24 +1,24 @@
-//! Every key of a scenario or machine file, one line of data each: what the reader accepts is what the page documents.
+//! Every key of a scenario or machine file, one line each. The reader accepts exactly the keys that docs/scenario.md documents.
 
-/// A key.
+/// A key of a table.
 #[derive(Debug)]
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What its value looks like.
+    /// The form of its value.
     pub form: &'static str,
-    /// What it is when left out; empty when it must be given or simply is not there.
+    /// The default; empty if the key is required or has no default.
     pub default: &'static str,
-    /// What it means.
+    /// The meaning.
     pub help: &'static str,
 }
 
 /// A table of the file.
 #[derive(Debug)]
 pub struct Section {
-    /// How messages and the page call it.
+    /// The name in messages and on the page.
     pub name: &'static str,
-    /// Its keys.
+    /// The keys.
     pub keys: &'static [Key],
 }
 
@@ -34,7 +34,7 @@ pub(crate) const fn key(name: &'static str, form: &'static str, default: &'stati
     Key { name, form, default, help }
 }
 
-/// Every section, in the order of the page.
+/// All sections, in the order of the page.
 pub const SECTIONS: &[&Section] = &[
     &SCENARIO,
     &WORKLOAD,

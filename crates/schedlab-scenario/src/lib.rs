@@ -1,7 +1,7 @@
-//! Scenario and machine files: what was typed, checked down to the last key, becomes an immutable scenario.
+//! Scenario and machine files: the text is validated down to the last key and becomes an immutable [`Scenario`].
 //!
-//! [`Scenario`] knows every run of a comparison ([`Scenario::run_spec`]). Whatever cannot be used ends in one
-//! [`ScenarioError`] that names file, line, key, what was expected and the nearest valid name.
+//! A scenario provides the specification of every run of a comparison ([`Scenario::run_spec`]). Invalid input results in one
+//! [`ScenarioError`] that names the file, the line, the key, what was expected and the nearest valid name.
 
 mod arm;
 mod attribute_values;

@@ -1,4 +1,4 @@
-//! What exists: machines, kernels, features, knobs, metrics, workloads, studies; one JSON object with an id and a summary each.
+//! Lists of machines, kernels, features, knobs, metrics, workloads and studies: one JSON object each, with id and summary.
 
 use schedlab_metrics::{sched_metrics, SchedMetric};
 use schedlab_policy::{Feature, FeatureInfo, KernelConfig, Knob, KnobInfo, KnobUnit, RuleView, Version};
@@ -15,7 +15,7 @@ use schedlab_model::suggest;
 
 const KINDS: [&str; 7] = ["machines", "kernels", "features", "workloads", "knobs", "metrics", "studies"];
 
-/// The list of a kind, as a JSON array; `kernel` narrows features and knobs to those of one version.
+/// The list of a kind as a JSON array. `kernel` restricts features and knobs to those of one version.
 pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
     let wrong = |key: &str, message: String| ScenarioError::new("command line", key, message);
     let version = match kernel {
@@ -39,7 +39,7 @@ pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
     })
 }
 
-/// A metric of the scheduler; those of a workload are listed with it.
+/// A metric of the scheduler. The metrics of a workload are listed with the workload.
 fn metric(metric: &SchedMetric) -> Json {
     json!({
         "id": metric.name,
@@ -66,7 +66,7 @@ fn machines() -> Result<Json> {
             }));
         }
     }
-    let summary = "this machine's topology with generic costs of a virtual machine: uncalibrated";
+    let summary = "the topology of this machine with generic costs of a virtual machine; not calibrated";
     let sources = preset(HOST).and_then(Result::ok).map(|machine| machine.sources);
     list.push(json!({ "id": HOST, "summary": summary, "cpus": null, "calibrated": false, "sources": sources }));
     Ok(list.into())
@@ -91,7 +91,7 @@ fn rule(rule: &RuleView) -> Json {
     json!({ "name": name, "function": function, "effect": effect, "since": since, "value": rule.value })
 }
 
-/// What distinguishes the row from the one before it: rules, features and knobs, each with both values; null if there is none.
+/// The differences from the previous row: rules, features and knobs, each with both values; null for the first row.
 fn differs(version: &'static Version) -> Json {
     let before = Version::all().windows(2).find(|pair| pair[1].name == version.name).map(|pair| &pair[0]);
     let Some(before) = before else { return Json::Null };
@@ -125,7 +125,7 @@ fn differs(version: &'static Version) -> Json {
     json!({ "id": before.name, "differences": found })
 }
 
-/// A feature, unless none of the versions has it; defaults by version, and where switching it is refused.
+/// A feature with its defaults by version and the versions that refuse to change it; `None` if no version has it.
 fn feature(info: &FeatureInfo, versions: &[&Version]) -> Option<Json> {
     let having: Vec<&&Version> = versions.iter().filter(|v| info.default_in(v).is_some()).collect();
     let defaults: Map<String, Json> = having.iter().map(|v| (v.name.to_owned(), info.default_in(v).into())).collect();
@@ -142,7 +142,7 @@ fn feature(info: &FeatureInfo, versions: &[&Version]) -> Option<Json> {
     })
 }
 
-/// A knob, unless none of the versions has it; defaults by version, and where writing it is refused.
+/// A knob with its defaults by version and the versions that refuse to change it; `None` if no version has it.
 fn knob(info: &KnobInfo, versions: &[&Version]) -> Option<Json> {
     let having: Vec<&&Version> = versions.iter().filter(|v| info.exists_in(v)).collect();
     let show = |value: u64| match info.unit {
@@ -171,7 +171,7 @@ fn knob(info: &KnobInfo, versions: &[&Version]) -> Option<Json> {
     }))
 }
 
-/// The kernels in which a setting changes nothing, oldest first, with the reason.
+/// The kernels in which a setting has no effect, oldest first, with the reason.
 fn refused(having: &[&&Version], why: impl Fn(&Version) -> Option<&'static str>) -> Vec<Json> {
     let refused = |version: &&&Version| Some(json!({ "kernel": version.name, "why": why(version)? }));
     having.iter().filter_map(refused).collect()

@@ -1,4 +1,4 @@
-//! `[[metric]]`: what is judged and how finely. What is not listed comes from the workloads, with the default margin.
+//! `[[metric]]`: the metrics that are judged and their margins. The workloads' metrics are added with the default margin.
 
 use std::ops::RangeInclusive;
 
@@ -13,37 +13,37 @@ use crate::value::{Table, Value};
 /// A metric of the comparison.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Metric {
-    /// `probe.latency.p99`: what results call it.
+    /// The name in results, such as `probe.latency.p99`.
     pub name: String,
-    /// `probe.latency`.
+    /// The name without the statistic, such as `probe.latency`.
     pub of: String,
-    /// Statistic of a metric with many samples.
+    /// The statistic of a metric with samples.
     pub stat: Option<String>,
-    /// Unit as shown.
+    /// The unit in results.
     pub unit: Unit,
-    /// Direction.
+    /// The direction of improvement.
     pub better: Better,
-    /// Smallest difference that matters, in percent.
+    /// The smallest difference that matters, in percent.
     pub margin_pct: f64,
-    /// The values that a correct scheduler keeps to, if the scenario says so.
+    /// The bounds that hold for a correct scheduler, if the scenario has them.
     pub bound: Option<RangeInclusive<f64>>,
-    /// What it means, one line.
+    /// The meaning of the metric, in one line.
     pub help: String,
     /// Whether the scenario lists it.
     pub declared: bool,
 }
 
-/// The margin of metrics that name none.
+/// The margin of metrics without one of their own.
 ///
-/// Two percent is about what the best-behaved of these benchmarks vary between runs of one kernel on a quiet machine;
-/// a smaller margin would call differences worse or better that no real machine could confirm.
+/// On a quiet machine, the most stable of these benchmarks vary by about two percent between runs of one kernel. With a
+/// smaller margin, differences would be judged that no real machine could confirm.
 pub const DEFAULT_MARGIN_PCT: f64 = 2.0;
 
-/// Scheduler-wide metrics that every comparison shows.
+/// The scheduler's metrics that every comparison includes.
 const ALWAYS: &[(&str, Option<&str>)] = &[("switches", None), ("migrations", None), ("wakeup_latency", Some("p99"))];
 
-/// The metrics of a scenario: those it lists, then the defaults that it does not. A unit it names is written into the
-/// workload, from which the engine takes it.
+/// Reads the metrics of a scenario: first those that it lists, then the remaining defaults. A unit is stored in the workload,
+/// where the engine looks it up.
 pub(crate) fn read(tables: &[Table], workloads: &mut [Workload], groups: &[String]) -> Result<Vec<Metric>> {
     let mut metrics: Vec<Metric> = Vec::new();
     for table in tables {
@@ -84,7 +84,7 @@ fn declared(table: &Table, of: &Value, workloads: &mut [Workload], groups: &[Str
     };
     if owner == "sched" || name.starts_with('/') {
         if let Some(unit) = table.get("unit") {
-            return Err(unit.error("metrics of the scheduler and of groups have a fixed unit").hint("leave it out"));
+            return Err(unit.error("the unit of scheduler and group metrics is fixed").hint("remove it"));
         }
     }
     base.stat = stat(table, of, is_sampled(&base.of, workloads))?;
@@ -125,7 +125,7 @@ fn stat(table: &Table, of: &Value, sampled: bool) -> Result<Option<String>> {
             }
         }
         (Some(value), false) => {
-            Err(value.error("this metric is one number, without statistics").hint("leave stat out"))
+            Err(value.error("this metric is a single number without statistics").hint("remove stat"))
         }
         (None, true) => {
             let list: Vec<&str> = names().collect();
@@ -140,7 +140,7 @@ fn own_unit(table: &Table, decl: &mut MetricDecl) -> Result<()> {
     const TIMES: [(&str, Unit); 3] = [("us", Unit::Microseconds), ("ms", Unit::Milliseconds), ("s", Unit::Seconds)];
     let unit = value.choice(&TIMES)?;
     if !TIMES.iter().any(|(_, time)| *time == decl.unit) {
-        return Err(value.error(format!("{} is no time", decl.name)).hint("leave unit out"));
+        return Err(value.error(format!("{} is not a time", decl.name)).hint("remove unit"));
     }
     decl.unit = unit;
     Ok(())
@@ -169,7 +169,7 @@ fn unknown(of: &Value, name: &str, workloads: &[Workload], groups: &[String]) ->
     }
 }
 
-/// A group's, if that names one.
+/// The metric of a group with this name, if there is one.
 fn of_group(name: &str, groups: &[String]) -> Option<Metric> {
     let (path, short) = name.rsplit_once('.').filter(|(path, _)| groups.iter().any(|known| known == path))?;
     let decl = cpu_stat().into_iter().find(|decl| decl.name == short)?;

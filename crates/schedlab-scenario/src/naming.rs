@@ -1,14 +1,14 @@
-//! The keys that every kind of workload has: its name, and whether it is repeated.
+//! The keys that every kind of workload has: `name` and `repeat`.
 
 use crate::error::Result;
 use crate::program::word;
 use crate::value::Table;
 
-/// The workload's name, by default that of what it runs.
+/// The name of the workload; the default is that of its program.
 pub(crate) fn name_of(table: &Table, default: &str) -> Result<String> {
     match table.get("name") {
         Some(value) if value.as_string() == Some("sched") => {
-            Err(value.refuse("metrics of the scheduler have this prefix").hint("choose another name"))
+            Err(value.refuse("this is the prefix of the scheduler's metrics").hint("choose another name"))
         }
         Some(value) => Ok(word(&value)?.to_owned()),
         None => Ok(default.to_owned()),

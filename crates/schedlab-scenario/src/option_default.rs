@@ -1,11 +1,11 @@
-//! The default of a benchmark's option, as JSON.
+//! The default value of a benchmark's option, as JSON.
 
 use schedlab_workload::catalogue::Preset;
 use serde_json::Value as Json;
 
 use crate::units::show_duration;
 
-/// The value of an option that the scenario leaves out.
+/// The value of an option that the scenario does not set.
 pub(crate) fn option_default(default: Preset) -> Json {
     match default {
         Preset::Flag(on) => on.into(),

@@ -1,4 +1,4 @@
-//! What a command line changes about a scenario.
+//! The keys of a scenario that the command line overrides.
 
 use schedlab_model::{Nanos, SEC};
 use serde_json::Value as Json;
@@ -7,38 +7,38 @@ use crate::error::{quote, Result, ScenarioError};
 use crate::units;
 use schedlab_model::suggest;
 
-/// The changes; `None` leaves the scenario's own.
+/// The overrides; `None` keeps the value of the scenario.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Overrides {
     /// Seeds.
     pub seeds: Option<Seeds>,
-    /// Limit of a run.
+    /// The maximum duration of a run.
     pub duration: Option<Nanos>,
-    /// Machine: a preset, a path or `host`.
+    /// The machine: a preset, a path or `host`.
     pub machine: Option<String>,
-    /// Whether anything is drawn.
+    /// Whether random noise is enabled.
     pub noise: Option<bool>,
-    /// Costs of the machine by name, each with the factor that multiplies it.
+    /// Factors for costs of the machine, by name.
     pub costs: Vec<(String, f64)>,
 }
 
-/// Which seeds a comparison runs.
+/// The seeds of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Seeds {
-    /// 1 to this number.
+    /// The seeds from 1 to this number.
     Count(u64),
-    /// These.
+    /// A list of seeds.
     List(Vec<u64>),
 }
 
-/// The most seeds of a comparison.
+/// The maximum number of seeds of a comparison.
 pub(crate) const MOST_SEEDS: u64 = 10_000;
 
-/// The longest run.
+/// The maximum duration of a run.
 pub(crate) const LONGEST_RUN: Nanos = 24 * 3600 * SEC;
 
 impl Seeds {
-    /// The seeds one by one, or what is wrong with them.
+    /// The list of seeds. The error is a message.
     pub(crate) fn all(&self) -> std::result::Result<Vec<u64>, String> {
         match self {
             Seeds::Count(count) if (1..=MOST_SEEDS).contains(count) => Ok((1..=*count).collect()),
@@ -60,16 +60,16 @@ impl Seeds {
 
 const KEYS: [&str; 5] = ["seeds", "duration", "machine", "noise", "costs"];
 
-/// A cost can be multiplied by this much, or divided.
+/// The largest factor for a cost; the smallest is its reciprocal.
 const LARGEST_FACTOR: f64 = 100.0;
 
 impl Overrides {
-    /// Reads, if there is anything, `{"seeds": 5 or [1, 2], "duration": "5s", "machine": "laptop-8", "noise": false,
-    /// "costs": {"tick": 1.5}}`; null and missing keys change nothing.
+    /// Reads a JSON object such as `{"seeds": 5, "duration": "5s", "machine": "laptop-8", "noise": false,
+    /// "costs": {"tick": 1.5}}`, where `seeds` may also be a list. Keys that are null or missing change nothing.
     pub fn from_json(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Overrides::default()) };
-        let json: Json = serde_json::from_str(text).map_err(|error| wrong("", format!("no JSON: {error}")))?;
-        let Json::Object(object) = json else { return Err(wrong("", "no JSON object".into())) };
+        let json: Json = serde_json::from_str(text).map_err(|error| wrong("", format!("not valid JSON: {error}")))?;
+        let Json::Object(object) = json else { return Err(wrong("", "not a JSON object".into())) };
         let mut overrides = Overrides::default();
         for (key, value) in &object {
             match (key.as_str(), value) {
@@ -82,7 +82,7 @@ impl Overrides {
                     overrides.costs =
                         costs.iter().map(|(name, f)| Ok((name.clone(), factor(name, f)?))).collect::<Result<_>>()?;
                 }
-                (key, value) if KEYS.contains(&key) => return Err(wrong(key, format!("{value} is not possible here"))),
+                (key, value) if KEYS.contains(&key) => return Err(wrong(key, format!("{value} is not valid here"))),
                 (key, _) => return Err(wrong(key, format!("unknown key {}", quote(key))).hint(suggest(key, KEYS))),
             }
         }
@@ -91,7 +91,7 @@ impl Overrides {
 }
 
 fn seeds(value: &Json) -> Result<Seeds> {
-    let form = || wrong("seeds", format!("{value} is not possible here")).expected("a count or a list of numbers");
+    let form = || wrong("seeds", format!("{value} is not valid here")).expected("a count or a list of numbers");
     match value {
         Json::Array(items) => {
             Ok(Seeds::List(items.iter().map(|item| item.as_u64().ok_or_else(form)).collect::<Result<_>>()?))
@@ -103,7 +103,7 @@ fn seeds(value: &Json) -> Result<Seeds> {
 fn factor(cost: &str, value: &Json) -> Result<f64> {
     let found = value.as_f64().filter(|factor| (1.0 / LARGEST_FACTOR..=LARGEST_FACTOR).contains(factor));
     found.ok_or_else(|| {
-        wrong(&format!("costs.{cost}"), format!("{value} is not possible here"))
+        wrong(&format!("costs.{cost}"), format!("{value} is not valid here"))
             .expected(format!("a factor from {} to {LARGEST_FACTOR}", 1.0 / LARGEST_FACTOR))
     })
 }
@@ -136,19 +136,19 @@ mod tests {
         };
         assert_eq!(all.unwrap(), want);
         let bad = [
-            ("[1]", "command line: no JSON object"),
-            ("{\"seeds\": -1}", "command line: seeds: -1 is not possible here; expected a count or a list of numbers"),
-            ("{\"noise\": \"no\"}", "command line: noise: \"no\" is not possible here"),
+            ("[1]", "command line: not a JSON object"),
+            ("{\"seeds\": -1}", "command line: seeds: -1 is not valid here; expected a count or a list of numbers"),
+            ("{\"noise\": \"no\"}", "command line: noise: \"no\" is not valid here"),
             (
                 "{\"costs\": {\"tick\": 0}}",
-                "command line: costs.tick: 0 is not possible here; expected a factor from 0.01 to 100",
+                "command line: costs.tick: 0 is not valid here; expected a factor from 0.01 to 100",
             ),
             ("{\"sedes\": 1}", "command line: sedes: unknown key \"sedes\""),
         ];
         for (text, want) in bad {
             assert_eq!(Overrides::from_json(Some(text)).unwrap_err().to_string(), want);
         }
-        assert!(Overrides::from_json(Some("{")).unwrap_err().message.starts_with("no JSON"));
+        assert!(Overrides::from_json(Some("{")).unwrap_err().message.starts_with("not valid JSON"));
         assert!(Overrides::from_json(Some("{\"duration\": \"2\"}"))
             .unwrap_err()
             .hint

@@ -1,4 +1,4 @@
-//! Task programs written in the scenario: tables of steps become the tree of verbs that all programs are made of.
+//! Task programs in the scenario: reads the tables of steps into the tree of verbs that is common to all programs.
 
 use schedlab_workload::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
 use schedlab_workload::{Dist, ObjectSpec, TaskKind, TaskSpec, TimerMode};
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::keys::{OBJECT, TASK, WORKLOAD};
 use crate::value::{Table, Value};
 
-/// Tasks of one kind at most; a run with more is a mistake in the count.
+/// The maximum number of tasks of one kind.
 const MOST_TASKS: i64 = 100_000;
 
-/// The tree of a workload that has `program` or `task`.
+/// Reads a workload with `program` or `task`.
 pub(crate) fn tree(workload: &Table, name: &str, nr_cpus: usize) -> Result<Tree> {
     let mut tree = Tree { name: name.to_owned(), ..Tree::default() };
     for object in tables(workload, "object")? {
@@ -28,19 +28,19 @@ pub(crate) fn tree(workload: &Table, name: &str, nr_cpus: usize) -> Result<Tree>
         tree.tasks.push(task(&table.only(&TASK)?, nr_cpus)?);
     }
     if tree.tasks.is_empty() {
-        return Err(workload.error("no task in it").expected("a program, or [[workload.task]] tables"));
+        return Err(workload.error("there is no task").expected("a program, or [[workload.task]] tables"));
     }
     tree.ends = !tree.tasks.iter().any(|task| endless(&task.steps));
     Ok(tree)
 }
 
-/// A name that can be part of a metric's name: letters, digits, `_` and `-`.
+/// Reads a name that can be part of a metric's name: letters, digits, `_` and `-`.
 pub(crate) fn word<'a>(value: &Value<'a>) -> Result<&'a str> {
     const FORM: &str = "1 to 64 letters, digits, _ or -";
     let text = value.string(FORM)?;
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
-        return Err(value.refuse("no plain word").expected(FORM));
+        return Err(value.refuse("not a valid name").expected(FORM));
     }
     Ok(text)
 }
@@ -99,7 +99,7 @@ fn endless(steps: &[Step]) -> bool {
     })
 }
 
-/// Verbs that are tables, each with the keys that go with it.
+/// The verbs that are tables, each with its additional keys.
 const VERBS: &[(&str, &[&str])] = &[
     ("run", &[]),
     ("runtime", &[]),
@@ -135,7 +135,7 @@ const WORDS: &[(&str, StepKind)] = &[("yield", StepKind::Yield), ("exit", StepKi
 fn steps(value: &Value, nr_cpus: usize) -> Result<Vec<Step>> {
     let items = value.array("an array of steps")?;
     if items.is_empty() {
-        return Err(value.error("no step in it").expected("at least one step"));
+        return Err(value.error("there is no step").expected("at least one step"));
     }
     items.iter().map(|item| Ok(Step::new(item.line(), step(item, nr_cpus)?))).collect()
 }
@@ -158,7 +158,7 @@ fn step(value: &Value, nr_cpus: usize) -> Result<StepKind> {
     match verbs[..] {
         [(verb, companions)] => {
             let table = table.only_these(&[&[*verb], *companions].concat(), &format!("the step {verb}"))?;
-            // The verb is one of the entries.
+            // The verb is one of the keys, so the value exists.
             let operand = table.require(verb, FORM)?;
             verb_step(verb, &operand, &table, nr_cpus)
         }

@@ -1,4 +1,4 @@
-//! `rt-app = "file"`: an rt-app file as it is, or a list of fragments that together are one.
+//! `rt-app = "file"`: one rt-app file, or a list of fragments that are merged.
 
 use std::path::Path;
 
@@ -11,26 +11,28 @@ use crate::naming::{name_of, repeat_of};
 use crate::source::{read as read_file, FileText};
 use crate::value::{Table, Value};
 
-/// What rt-app files became.
+/// The workload of one or more rt-app files.
 #[derive(Debug)]
 pub(crate) struct RtApp {
-    /// The files as the scenario names them.
+    /// The names of the files in the scenario.
     pub uses: String,
-    /// The file in whose lines the programs count, if there is just one.
+    /// The file to which the line numbers of the programs refer, if there is only one.
     pub file: Option<String>,
-    /// What runs.
+    /// The workload.
     pub workload: Workload,
 }
 
-/// Reads the files that a workload's `rt-app` names, relative to `dir`.
+/// Reads the files of a workload's `rt-app` key, relative to `dir`.
 pub(crate) fn read(table: &Table, value: &Value, dir: &Path, nr_cpus: usize) -> Result<RtApp> {
     const FORM: &str = "the path of an rt-app file, or a list of the paths of its fragments";
     let paths = value.as_array().unwrap_or_else(|| vec![value.clone()]);
     let names = paths.iter().map(|path| path.string(FORM)).collect::<Result<Vec<&str>>>()?;
-    let Some(first) = names.first() else { return Err(value.error("no file in it").expected(FORM)) };
+    let Some(first) = names.first() else { return Err(value.error("the list is empty").expected(FORM)) };
     if let Some(repeat) = table.get("repeat").filter(|_| repeat_of(table).unwrap_or(true)) {
         repeat.boolean()?;
-        return Err(repeat.error("an rt-app file says itself how often it runs").hint("\"loop\" : -1 in its tasks"));
+        return Err(repeat
+            .error("repeat is not supported for rt-app files")
+            .hint("set \"loop\" : -1 in the tasks of the file"));
     }
     let mut files: Vec<FileText> = Vec::new();
     for (name, path) in names.iter().zip(&paths) {
@@ -49,7 +51,7 @@ pub(crate) fn read(table: &Table, value: &Value, dir: &Path, nr_cpus: usize) -> 
     Ok(RtApp { uses: names.join(" "), file: Some(sources[0].name.to_owned()).filter(|_| sources.len() == 1), workload })
 }
 
-/// `global.duration`: as in rt-app, the workload is over then, whatever its tasks do.
+/// `global.duration`: as in rt-app, the workload ends at this time even if its tasks still run.
 fn end_after(workload: &mut Workload, duration: Nanos) {
     let program = workload.programs.len() as u32;
     let ops = vec![Op::Sleep(Amount::Fixed(duration)), Op::Finish];
@@ -58,7 +60,7 @@ fn end_after(workload: &mut Workload, duration: Nanos) {
     workload.ends = true;
 }
 
-/// A file's name as the name of a workload.
+/// The name of a workload from that of a file.
 fn stem(path: &str) -> String {
     let stem = Path::new(path).file_stem().map_or_else(|| "rt-app".into(), |stem| stem.to_string_lossy());
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };

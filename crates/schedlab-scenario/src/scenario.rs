@@ -1,4 +1,4 @@
-//! The whole scenario: from the text to what every run needs, immutable and with every default filled in.
+//! The scenario: validated, immutable and with all defaults.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,55 +23,55 @@ use schedlab_model::suggest;
 /// A validated scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name in reports.
+    /// The name in reports.
     pub name: String,
-    /// One line about it, empty if there is none.
+    /// The one-line description; may be empty.
     pub summary: String,
     /// The file as the user named it.
     pub file: String,
     /// The machine.
     pub machine: Arc<Machine>,
-    /// Limit of a run, warm-up included.
+    /// The maximum duration of a run, including the warm-up.
     pub duration: Nanos,
-    /// Samples before this are dropped.
+    /// Samples before this time are dropped.
     pub warmup: Nanos,
-    /// Whether anything is drawn.
+    /// Whether random noise is enabled.
     pub noise: bool,
     /// The seeds of a comparison.
     pub seeds: Vec<u64>,
     variants: Vec<Variant>,
     metrics: Vec<Metric>,
-    /// How real kernels run it, as results print it.
+    /// The settings for real kernels, for the results.
     pub(crate) arm: Json,
-    /// Catalogue id, path or `program` of each workload.
+    /// The catalogue id or path of each workload, or `program`.
     pub(crate) uses: Vec<String>,
-    /// Options and task attributes of each workload, as results print them.
+    /// The options and task attributes of each workload, for the results.
     pub(crate) written: Vec<Json>,
-    /// The declared control groups, as results print them.
+    /// The declared control groups, for the results.
     pub(crate) cgroups: Json,
-    /// The file's text.
+    /// The text of the file.
     pub(crate) text: String,
     programs: Vec<Option<Program>>,
 }
 
-/// One of the schedulers that are compared.
+/// One of the compared configurations.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// Its name.
+    /// The name of the variant.
     pub name: String,
     /// The kernel: version row, features, knobs, HZ, preemption model.
     pub kernel: KernelConfig,
-    /// What differs from the kernel's own defaults: `features`, `knobs`, `hz`, `preempt`, `tasks`.
+    /// The differences from the kernel's defaults: `features`, `knobs`, `hz`, `preempt`, `tasks`.
     pub changes: Json,
-    /// The same as files of a real kernel and the values written to them, in this order.
+    /// The same differences as files of a real kernel and the values to write to them, in this order.
     pub settings: Vec<(String, String)>,
-    /// What runs under it; the same programs in every variant, with this one's task attributes.
+    /// The workloads: the same programs in every variant, with the task attributes of this one.
     pub workloads: Arc<Vec<Workload>>,
-    /// The control groups, each after the one above it, with this variant's values.
+    /// The control groups with the values of this variant, parents first.
     pub cgroups: Arc<Vec<Cgroup>>,
-    /// Whether each workload's tasks outside of them share a group (`sched_autogroup_enabled`).
+    /// Whether the tasks of each workload that are outside of control groups share an autogroup (`sched_autogroup_enabled`).
     pub autogroup: bool,
-    /// Why the simulator cannot run it: a setting that only a real kernel can take.
+    /// The error for a setting that the simulator does not support, if there is one.
     pub not_simulated: Option<Box<ScenarioError>>,
 }
 
@@ -104,16 +104,16 @@ impl Scenario {
         &self.metrics
     }
 
-    /// The catalogue's program of each workload; `None` for what the scenario itself or an rt-app file describes.
+    /// The catalogue program of each workload; `None` for programs of the scenario itself and for rt-app files.
     #[must_use]
     pub fn programs(&self) -> &[Option<Program>] {
         &self.programs
     }
 
-    /// Everything that a simulated run of a variant with a seed depends on.
+    /// The complete specification of a simulated run of a variant with a seed.
     ///
     /// # Errors
-    /// No such variant, or a setting of it that the simulator does not model.
+    /// Fails if there is no such variant or if it has a setting that the simulator does not support.
     pub fn run_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
         match &self.variant(variant)?.not_simulated {
             Some(error) => Err(error.clone()),
@@ -121,10 +121,10 @@ impl Scenario {
         }
     }
 
-    /// The same for a run on a real kernel, which takes every setting of the variant.
+    /// The specification of a run on a real kernel, which supports every setting.
     ///
     /// # Errors
-    /// No such variant.
+    /// Fails if there is no such variant.
     pub fn real_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
         let found = self.variant(variant)?;
         Ok(RunSpec {
@@ -144,7 +144,7 @@ impl Scenario {
         self.variants.iter().find(|known| known.name == variant).ok_or_else(|| {
             let names = self.variants.iter().map(|known| known.name.as_str());
             let error =
-                ScenarioError::new(self.file.clone(), "variant", format!("no variant is called {}", quote(variant)));
+                ScenarioError::new(self.file.clone(), "variant", format!("there is no variant {}", quote(variant)));
             error.hint(suggest(variant, names))
         })
     }
@@ -162,13 +162,13 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
     Ok(Scenario { text: text.text.to_owned(), ..scenario })
 }
 
-/// The scenario that a table describes, which is no file by itself: it has no text.
+/// Builds the scenario from a table that is not a file of its own.
 pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, overrides: &Overrides) -> Result<Scenario> {
     let machine = Arc::new(machine_of(root, dir, overrides)?);
     let nr_cpus = machine.topology.nr_cpus();
     let drafts = workloads(root, dir, nr_cpus)?;
     let names: Vec<&str> = drafts.iter().map(|draft| draft.workload.name.as_str()).collect();
-    // rt-app makes the groups its file names.
+    // rt-app creates the groups that its file names.
     let made = drafts.iter().filter(|draft| draft.table.get("rt-app").is_some());
     let made = made.flat_map(|draft| draft.workload.cgroups.iter().filter(|path| *path != "/").cloned()).collect();
     let cgroups = cgroup::read(tables(root, "cgroup")?, made)?;
@@ -231,7 +231,7 @@ fn own_machine(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machin
     }
 }
 
-/// The tables of an array of tables, empty when there is none.
+/// The tables of an optional array of tables.
 pub(crate) fn tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
     let Some(value) = root.get(key) else { return Ok(Vec::new()) };
     let form = format!("[[{key}]] tables");
@@ -242,19 +242,19 @@ pub(crate) fn tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> 
     items.iter().map(|item| item.table(&form)).collect()
 }
 
-/// At least one table of a kind.
+/// The tables of an array of tables that must not be empty.
 fn some_tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
     let tables = tables(root, key)?;
     if tables.is_empty() {
-        return Err(root.error(format!("no {key} in it")).expected(format!("at least one [[{key}]] table")));
+        return Err(root.error(format!("there is no {key}")).expected(format!("at least one [[{key}]] table")));
     }
     Ok(tables)
 }
 
-/// The most workloads, variants or metrics of a comparison.
+/// The maximum number of workloads, variants or metrics of a comparison.
 const MOST_TABLES: usize = 1000;
 
-/// More tasks than this at the start are beyond any machine's process ids, and soon beyond memory.
+/// The maximum number of initial tasks, which exceeds the process ids of most machines.
 const MOST_TASKS: u64 = 400_000;
 
 fn workloads<'a>(root: &Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Vec<workload::Draft<'a>>> {
@@ -264,12 +264,12 @@ fn workloads<'a>(root: &Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Vec<wor
         let name = &draft.workload.name;
         if drafts.iter().any(|known| known.workload.name == *name) {
             let error = duplicate(&draft.table, "workload", name);
-            return Err(error.hint(format!("give one of them a name: name = \"{name}-2\"")));
+            return Err(error.hint(format!("give one of them another name: name = \"{name}-2\"")));
         }
         drafts.push(draft);
         let tasks: u64 = drafts.iter().flat_map(|draft| &draft.workload.tasks).map(|task| u64::from(task.count)).sum();
         if tasks > MOST_TASKS {
-            let error = table.error(format!("with it, {tasks} tasks start"));
+            let error = table.error(format!("the workloads up to this one start {tasks} tasks"));
             return Err(error.expected(format!("at most {MOST_TASKS} in all workloads")));
         }
     }
@@ -294,7 +294,7 @@ fn variants<'a>(
 }
 
 fn duplicate(table: &Table, what: &str, name: &str) -> Box<ScenarioError> {
-    table.error(format!("two {what}s are called {}", quote(name)))
+    table.error(format!("two {what}s are named {}", quote(name)))
 }
 
 fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {

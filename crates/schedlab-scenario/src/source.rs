@@ -1,25 +1,25 @@
-//! Reading files from disk, never more of them than could be meant.
+//! Reads files from disk, up to a maximum size.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Read at most this much: one byte more than any file may have, so that a larger one is noticed.
+/// The maximum number of bytes to read, which is more than any valid file has.
 const MOST: u64 = 1 << 24;
 
-/// A file's bytes under the name that messages use.
+/// The content of a file and its name in messages.
 #[derive(Debug)]
 pub(crate) struct FileText {
-    /// The path as shown.
+    /// The path for messages.
     pub name: String,
-    /// Its content, cut at 16 MiB.
+    /// The content, truncated at 16 MiB.
     pub bytes: Vec<u8>,
 }
 
-/// Reads a file, or says in a few words why that is not possible.
+/// Reads a file. The error is a short reason.
 pub(crate) fn read(path: &Path) -> Result<FileText, String> {
     let mut bytes = Vec::new();
-    // Checked before it is opened: opening a FIFO without a writer blocks forever.
+    // Checked before opening, because opening a FIFO without a writer would block forever.
     let kind = std::fs::metadata(path).map_err(|error| reason(&error))?;
     if !kind.is_file() && !kind.is_dir() {
         return Err("not a regular file".into());
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path) -> Result<FileText, String> {
     Ok(FileText { name: path.display().to_string(), bytes })
 }
 
-/// The operating system's words without its error number, which no reader needs.
+/// The operating system's message without the error number.
 fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()

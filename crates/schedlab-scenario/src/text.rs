@@ -1,4 +1,4 @@
-//! A TOML text and the places in it: from bytes to a parsed document, from offsets to lines and columns.
+//! A TOML text: parses bytes to a document and translates offsets to lines and columns.
 
 use std::ops::Range;
 
@@ -7,22 +7,22 @@ use toml::Spanned;
 
 use crate::error::{Result, ScenarioError};
 
-/// The largest file that is read at all; the shipped ones have 1 to 10 KiB.
+/// The maximum size of a file; the shipped ones have 1 to 10 KiB.
 const LARGEST: usize = 1 << 20;
 
 /// A text with its name.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
-    /// How the user calls it.
+    /// The name of the text in messages.
     pub name: &'a str,
-    /// What it says.
+    /// The text.
     pub text: &'a str,
-    /// Where each line starts.
+    /// The offset of each line.
     lines: Vec<usize>,
 }
 
 impl<'a> Text<'a> {
-    /// Reads bytes as text, refusing what no one can have meant as a scenario.
+    /// Reads bytes as text. Refuses files that are too large or not UTF-8.
     pub fn new(name: &'a str, bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() > LARGEST {
             let message = format!("the file has {} bytes", bytes.len());
@@ -43,7 +43,7 @@ impl<'a> Text<'a> {
         Text { name, text, lines: std::iter::once(0).chain(ends).collect() }
     }
 
-    /// Whether there is nothing in it but space and comments.
+    /// Whether the text has nothing but whitespace and comments.
     pub fn is_blank(&self) -> bool {
         self.text
             .trim_start_matches('\u{feff}')
@@ -51,7 +51,7 @@ impl<'a> Text<'a> {
             .all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
     }
 
-    /// Parses it; the first syntax error ends it.
+    /// Parses the text and stops at the first syntax error.
     pub fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
         DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -65,7 +65,7 @@ impl<'a> Text<'a> {
         ScenarioError::new(self.name, key, message).at(line, column)
     }
 
-    /// Line and column of an offset, both from 1; a byte order mark is no column.
+    /// The line and column of an offset, both from 1; a byte order mark does not count.
     pub fn position(&self, offset: usize) -> (u32, u32) {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
@@ -76,7 +76,7 @@ impl<'a> Text<'a> {
         (line, before.trim_start_matches('\u{feff}').chars().count() as u32 + 1)
     }
 
-    /// The number of the line an offset is in; the first line starts at 0, so there always is one.
+    /// The number of the line that contains an offset. The first line starts at 0, so there always is one.
     fn line_at(&self, offset: usize) -> u32 {
         self.lines.partition_point(|start| *start <= offset) as u32
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused() {
+    fn other_data_than_text_is_refused() {
         assert!(Text::new("t", b"a = \"\xff\"").unwrap_err().to_string().starts_with("t:1:6: the file is not UTF-8"));
         let junk = vec![b'x'; 10_000_000];
         assert_eq!(

@@ -1,10 +1,10 @@
-//! Numbers with units as people write them: `"10s"`, `"0.1ms"`, `"2%"`. Exact integers, no floats for times.
+//! Numbers with units, such as `"10s"`, `"0.1ms"` and `"2%"`. Times are exact integers.
 
 use schedlab_model::{Nanos, MSEC, SEC, USEC};
 
-/// What a duration looks like, for messages.
+/// The form of a duration, for messages.
 pub(crate) const DURATION: &str = "a duration such as \"10ms\" (a number and one of ns us ms s min h)";
-/// What a percentage looks like, for messages.
+/// The form of a percentage, for messages.
 pub(crate) const PERCENT: &str = "a percentage such as \"2%\"";
 
 const UNITS: &[(&str, Nanos)] = &[
@@ -18,12 +18,12 @@ const UNITS: &[(&str, Nanos)] = &[
     ("h", 3600 * SEC),
 ];
 
-/// A duration in ns, or what is wrong with it and a hint.
+/// Parses a duration to ns. The error is a message and a hint.
 pub(crate) fn duration(text: &str) -> Result<Nanos, (String, String)> {
     let (number, unit) = split(text);
     let scale = match UNITS.iter().find(|(name, _)| *name == unit) {
         Some((_, scale)) => *scale,
-        None if number.is_empty() => return Err(("no number in it".into(), String::new())),
+        None if number.is_empty() => return Err(("the number is missing".into(), String::new())),
         None if unit.is_empty() => {
             return Err(("the unit is missing".into(), format!("write \"{number}ms\" or \"{number}s\"")))
         }
@@ -32,23 +32,24 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, (String, String)> {
     if number.starts_with('-') {
         return Err(("a duration cannot be negative".into(), String::new()));
     }
-    let (whole, part) = decimal(number).ok_or_else(|| (format!("\"{number}\" is no decimal number"), String::new()))?;
+    let (whole, part) =
+        decimal(number).ok_or_else(|| (format!("\"{number}\" is not a decimal number"), String::new()))?;
     let whole = whole.parse::<u64>().ok().or(whole.is_empty().then_some(0)).and_then(|n| n.checked_mul(scale));
     let total = whole.and_then(|ns| ns.checked_add(fraction(part, scale)?));
-    total.ok_or_else(|| ("it is no whole number of nanoseconds below 2^64".into(), String::new()))
+    total.ok_or_else(|| ("this is not a whole number of nanoseconds below 2^64".into(), String::new()))
 }
 
-/// A percentage, 0..=100 and more, or what is wrong with it and a hint.
+/// Parses a percentage, which may exceed 100. The error is a message and a hint.
 pub(crate) fn percent(text: &str) -> Result<f64, (String, String)> {
     let Some(number) = text.trim().strip_suffix('%') else {
         return Err(("the % sign is missing".into(), format!("write \"{}%\"", text.trim())));
     };
     let number = number.trim();
     let valid = decimal(number).and_then(|_| number.parse::<f64>().ok()).filter(|value| value.is_finite());
-    valid.ok_or_else(|| (format!("\"{number}\" is no positive decimal number"), String::new()))
+    valid.ok_or_else(|| (format!("\"{number}\" is not a positive decimal number"), String::new()))
 }
 
-/// A duration for people: the largest unit in which it is a short exact number.
+/// Formats a duration in the largest unit in which it is a short exact number.
 pub(crate) fn show_duration(ns: Nanos) -> String {
     let fits = |scale: Nanos| ns >= scale && ns % scale == 0;
     match ns {
@@ -67,7 +68,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// The digits before and after the point.
+/// The digits before and after the decimal point.
 fn decimal(number: &str) -> Option<(&str, &str)> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
@@ -123,12 +124,12 @@ mod tests {
             ("10", "the unit is missing", "write \"10ms\" or \"10s\""),
             ("10sec", "unknown unit \"sec\"", "did you mean \"s\"?"),
             ("10 parsecs", "unknown unit \"parsecs\"", "units: ns us ms s min h"),
-            ("", "no number in it", ""),
+            ("", "the number is missing", ""),
             ("-1s", "a duration cannot be negative", ""),
-            ("1_000us", "\"1_000\" is no decimal number", ""),
-            ("1.2.3s", "\"1.2.3\" is no decimal number", ""),
-            ("0.5ns", "it is no whole number of nanoseconds below 2^64", ""),
-            ("99999999999999h", "it is no whole number of nanoseconds below 2^64", ""),
+            ("1_000us", "\"1_000\" is not a decimal number", ""),
+            ("1.2.3s", "\"1.2.3\" is not a decimal number", ""),
+            ("0.5ns", "this is not a whole number of nanoseconds below 2^64", ""),
+            ("99999999999999h", "this is not a whole number of nanoseconds below 2^64", ""),
         ];
         for (text, message, hint) in bad {
             assert_eq!(duration(text), Err((message.into(), hint.into())), "{text}");
@@ -147,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(ns: u64) {
+        fn formatted_durations_parse_back(ns: u64) {
             prop_assert_eq!(duration(&show_duration(ns)), Ok(ns));
         }
 

@@ -1,4 +1,4 @@
-//! Typed access to a parsed document: every value knows its key and place, so that every refusal can name them.
+//! Typed access to a parsed document. Every value has its key and position, so that every error can name them.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -13,7 +13,7 @@ use crate::text::Text;
 use crate::units;
 use schedlab_model::suggest;
 
-/// A value at a key.
+/// A value with its key.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
     text: &'a Text<'a>,
@@ -22,7 +22,7 @@ pub(crate) struct Value<'a> {
     value: &'a DeValue<'a>,
 }
 
-/// A table whose keys are all known, or deliberately open.
+/// A table.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<'a> {
     text: &'a Text<'a>,
@@ -32,17 +32,17 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The document's root.
+    /// The root of the document.
     pub fn root(text: &'a Text<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
         Table { text, key: String::new(), span: 0..0, table: document.get_ref() }
     }
 
-    /// The table as it was parsed.
+    /// The parsed table.
     pub fn raw(&self) -> &'a DeTable<'a> {
         self.table
     }
 
-    /// Refuses keys that the section does not list.
+    /// Refuses keys that are not in the section.
     pub fn only(self, section: &Section) -> Result<Self> {
         self.only_these(&section.names(), section.name)
     }
@@ -58,31 +58,31 @@ impl<'a> Table<'a> {
         Ok(self)
     }
 
-    /// The value of a key, if it is there.
+    /// The value of an optional key.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
         self.table.iter().find(|(key, _)| key.get_ref() == name).map(|(_, value)| self.value(name, value))
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub fn require(&self, name: &str, expected: &str) -> Result<Value<'a>> {
         self.get(name).ok_or_else(|| self.error(format!("the key \"{name}\" is missing")).expected(expected))
     }
 
-    /// Keys and values in the order of the text.
+    /// The keys and values in the order of the text.
     pub fn entries(&self) -> Vec<(&'a str, Value<'a>)> {
         let mut entries: Vec<_> = self.table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         entries.into_iter().map(|(key, value)| (&**key.get_ref(), self.value(key.get_ref(), value))).collect()
     }
 
-    /// The place where a key itself is written.
+    /// The position of the key itself.
     fn key_span(&self, name: &str) -> Range<usize> {
         self.table.iter().find(|(key, _)| key.get_ref() == name).map_or(self.span.clone(), |(key, _)| key.span())
     }
 
     fn value(&self, name: &str, value: &'a Spanned<DeValue<'a>>) -> Value<'a> {
         let key = if self.key.is_empty() { name.to_owned() } else { format!("{}.{name}", self.key) };
-        // A table made by a header spans the header only, one made by dotted keys nothing: then the key is its place.
+        // The span of a table with a header is the header; a table of dotted keys has no span, so that of the key is used.
         let span = if value.span().is_empty() { self.key_span(name) } else { value.span() };
         Value { text: self.text, key, span, value: value.get_ref() }
     }
@@ -92,25 +92,25 @@ impl<'a> Table<'a> {
         self.text.error(self.span.start, &self.key, message)
     }
 
-    /// An error about one of its keys, at the place of the key.
+    /// An error about a key of the table, at the position of the key.
     pub fn key_error(&self, name: &str, message: impl Into<String>) -> Box<ScenarioError> {
         let key = if self.key.is_empty() { name.to_owned() } else { format!("{}.{name}", self.key) };
         self.text.error(self.key_span(name).start, &key, message)
     }
 
-    /// Its line.
+    /// The line of its start.
     pub fn line(&self) -> u32 {
         self.text.line(&self.span)
     }
 
-    /// Where it starts in the text.
+    /// The offset of its start.
     pub fn start(&self) -> usize {
         self.span.start
     }
 }
 
 impl<'a> Value<'a> {
-    /// The value as it was parsed.
+    /// The parsed value.
     pub fn raw(&self) -> Spanned<DeValue<'a>> {
         Spanned::new(self.span.clone(), self.value.clone())
     }
@@ -120,7 +120,7 @@ impl<'a> Value<'a> {
         self.text.error(self.span.start, &self.key, message)
     }
 
-    /// An error that quotes the value and says why it cannot be.
+    /// An error that quotes the value, with the reason why it is invalid.
     pub fn refuse(&self, why: &str) -> Box<ScenarioError> {
         let shown = match self.value {
             DeValue::String(string) => quote(string),
@@ -131,10 +131,10 @@ impl<'a> Value<'a> {
             DeValue::Array(_) => "an array".into(),
             DeValue::Table(_) => "a table".into(),
         };
-        self.error(if why.is_empty() { format!("{shown} is not possible here") } else { format!("{shown}: {why}") })
+        self.error(if why.is_empty() { format!("{shown} is not valid here") } else { format!("{shown}: {why}") })
     }
 
-    /// The value as JSON; a date, which no key takes, is its text.
+    /// The value as JSON. A date, which is not valid for any key, becomes its text.
     pub fn json(&self) -> Json {
         match self.value {
             DeValue::String(text) => (&**text).into(),
@@ -154,7 +154,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A string.
+    /// The value as a string.
     pub fn string(&self, expected: &str) -> Result<&'a str> {
         match self.value {
             DeValue::String(string) => Ok(string),
@@ -162,7 +162,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The string, if it is one.
+    /// The value, if it is a string.
     pub fn as_string(&self) -> Option<&'a str> {
         match self.value {
             DeValue::String(string) => Some(string),
@@ -175,13 +175,13 @@ impl<'a> Value<'a> {
         match self.value {
             DeValue::Boolean(boolean) => Ok(*boolean),
             DeValue::String(text) if matches!(&**text, "true" | "false") => {
-                Err(self.refuse("").expected("true or false").hint("leave the quotes out"))
+                Err(self.refuse("").expected("true or false").hint("remove the quotes"))
             }
             _ => Err(self.refuse("").expected("true or false")),
         }
     }
 
-    /// A whole number within a range.
+    /// The value as a whole number within a range.
     pub fn integer(&self, range: RangeInclusive<i64>) -> Result<i64> {
         let expected = format!("a whole number from {} to {}", range.start(), range.end());
         match self.value {
@@ -190,13 +190,13 @@ impl<'a> Value<'a> {
                 .filter(|number| range.contains(number))
                 .ok_or_else(|| self.refuse("out of range").expected(expected)),
             DeValue::String(text) if text.parse::<i64>().is_ok() => {
-                Err(self.refuse("").expected(expected).hint("leave the quotes out"))
+                Err(self.refuse("").expected(expected).hint("remove the quotes"))
             }
             _ => Err(self.refuse("").expected(expected)),
         }
     }
 
-    /// The whole number, if it is one and fits.
+    /// The value, if it is a whole number that fits.
     pub fn as_integer(&self) -> Option<i64> {
         match self.value {
             DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok(),
@@ -204,7 +204,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A number, whole or decimal, within a range.
+    /// The value as a whole or decimal number within a range.
     pub fn number(&self, range: RangeInclusive<f64>) -> Result<f64> {
         let parsed = match self.value {
             DeValue::Integer(_) => self.as_integer().map(|integer| integer as f64),
@@ -215,7 +215,7 @@ impl<'a> Value<'a> {
         parsed.filter(|number| range.contains(number)).ok_or_else(|| self.refuse("").expected(expected))
     }
 
-    /// A duration within a range.
+    /// The value as a duration within a range.
     pub fn duration(&self, range: RangeInclusive<Nanos>) -> Result<Nanos> {
         let text = match self.value {
             DeValue::String(text) => text,
@@ -233,7 +233,7 @@ impl<'a> Value<'a> {
         Err(self.refuse("out of range").expected(format!("a duration from {low} to {high}")))
     }
 
-    /// A percentage within 0..=most.
+    /// The value as a percentage within 0..=most.
     pub fn percent(&self, most: f64) -> Result<f64> {
         let text = match self.value {
             DeValue::String(text) => text,
@@ -250,7 +250,7 @@ impl<'a> Value<'a> {
         Ok(value)
     }
 
-    /// One of some words, with what it stands for.
+    /// The value as one of several words; returns what the word stands for.
     pub fn choice<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
         let names = || words.iter().map(|(word, _)| *word);
         let expected = format!("one of {}", names().collect::<Vec<_>>().join(", "));
@@ -261,40 +261,40 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The error for a name that is not among the valid ones.
+    /// The error for an unknown name.
     pub fn unknown<'n>(&self, what: &str, given: &str, valid: impl IntoIterator<Item = &'n str>) -> Box<ScenarioError> {
         self.error(format!("unknown {what} {}", quote(given))).hint(suggest(given, valid))
     }
 
-    /// An array's values; their key is the array's.
+    /// The elements of an array; their key is that of the array.
     pub fn array(&self, expected: &str) -> Result<Vec<Value<'a>>> {
         self.as_array().ok_or_else(|| self.refuse("").expected(expected))
     }
 
-    /// The array's values, if it is one.
+    /// The elements, if the value is an array.
     pub fn as_array(&self) -> Option<Vec<Value<'a>>> {
         let DeValue::Array(array) = self.value else { return None };
         let value = |item: &'a Spanned<DeValue<'a>>| Value { span: item.span(), value: item.get_ref(), ..self.clone() };
         Some(array.iter().map(value).collect())
     }
 
-    /// A table with any keys.
+    /// The value as a table with any keys.
     pub fn table(&self, expected: &str) -> Result<Table<'a>> {
         self.as_table().ok_or_else(|| self.refuse("").expected(expected))
     }
 
-    /// The table, if it is one.
+    /// The value, if it is a table.
     pub fn as_table(&self) -> Option<Table<'a>> {
         let DeValue::Table(table) = self.value else { return None };
         Some(Table { text: self.text, key: self.key.clone(), span: self.span.clone(), table })
     }
 
-    /// Its line and column.
+    /// The line and column of the value.
     pub fn position(&self) -> (u32, u32) {
         self.text.position(self.span.start)
     }
 
-    /// Its line.
+    /// The line of its start.
     pub fn line(&self) -> u32 {
         self.text.line(&self.span)
     }

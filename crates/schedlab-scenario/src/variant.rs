@@ -1,4 +1,4 @@
-//! `[[variant]]`: which kernel decides, what is switched in it, what its tasks ask for differently.
+//! `[[variant]]`: the kernel, its settings, and the attributes of tasks and groups that the variant overrides.
 
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobInfo, KnobUnit, PreemptModel, Version};
 use schedlab_spec::Cgroup;
@@ -14,51 +14,51 @@ use crate::units;
 use crate::value::{Table, Value};
 use schedlab_model::suggest;
 
-/// The name that stands for this machine's kernel.
+/// The kernel name that selects the row of this machine's kernel.
 const RUNNING: &str = "running";
 
-/// A variant before its workloads are known to fit.
+/// A variant that has not been checked against the workloads.
 #[derive(Debug)]
 pub(crate) struct Draft<'a> {
     /// Its name.
     pub name: String,
-    /// The kernel, configured.
+    /// The configured kernel.
     pub kernel: KernelConfig,
-    /// What differs from the kernel's defaults, as results print it.
+    /// The differences from the kernel's defaults, for the results.
     pub changes: Json,
-    /// The same as files of a real kernel and the values written to them, in this order.
+    /// The same differences as files of a real kernel and the values to write to them, in this order.
     pub settings: Vec<(String, String)>,
-    /// Attributes of a workload's tasks, by the workload's name.
+    /// Attributes of the tasks of each workload, by the workload's name.
     pub tasks: Vec<(String, Attributes<'a>)>,
-    /// The control groups with what it changes in them.
+    /// The control groups with the values of this variant.
     pub cgroups: Vec<Cgroup>,
     /// `sched_autogroup_enabled`.
     pub autogroup: bool,
-    /// The first of its settings that only a real kernel can take.
+    /// The error for the first setting that only real kernels support.
     pub not_simulated: Option<Box<ScenarioError>>,
 }
 
-/// What a variant sets beside its tasks and groups.
+/// The settings of a variant on real kernels, collected while it is read.
 #[derive(Default)]
-struct Told {
-    /// Files of a real kernel and what is written to them.
+struct RealSettings {
+    /// Files and the values to write to them.
     files: Vec<(String, String)>,
-    /// The first setting that the simulator refuses.
+    /// The error for the first setting that the simulator does not support.
     not_simulated: Option<Box<ScenarioError>>,
 }
 
-impl Told {
+impl RealSettings {
     fn write(&mut self, file: impl Into<String>, value: impl Into<String>) {
         self.files.push((file.into(), value.into()));
     }
 
-    /// Takes the kernel's answer to a setting: what is not modelled is refused only where it is to be simulated.
+    /// Passes on the error of a setting, except that a setting which is not modelled is refused only when it is simulated.
     fn accept(
         &mut self,
-        answer: std::result::Result<(), ConfigError>,
+        result: std::result::Result<(), ConfigError>,
         place: impl FnOnce(&ConfigError) -> Box<ScenarioError>,
     ) -> Result<()> {
-        match answer {
+        match result {
             Ok(()) => Ok(()),
             Err(error @ ConfigError::NotModelled { .. }) => {
                 self.only_real(|| place(&error));
@@ -73,7 +73,7 @@ impl Told {
     }
 }
 
-/// Reads a variant for a machine of `nr_cpus` whose kernel ticks `machine_hz` times a second.
+/// Reads a variant for a machine with `nr_cpus` CPUs and a default HZ of `machine_hz`.
 pub(crate) fn read<'a>(
     table: Table<'a>,
     nr_cpus: usize,
@@ -86,11 +86,11 @@ pub(crate) fn read<'a>(
     let version = kernel(&table)?;
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
     let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(machine_hz));
-    let mut told = Told::default();
-    let preempt = preempt(&table, &mut kernel, &mut told)?;
+    let mut settings = RealSettings::default();
+    let preempt = preempt(&table, &mut kernel, &mut settings)?;
     let mut changes = Map::new();
-    changes.insert("features".into(), features(&table, &mut kernel, &mut told)?.into());
-    changes.insert("knobs".into(), knobs(&table, &mut kernel, &mut told)?.into());
+    changes.insert("features".into(), features(&table, &mut kernel, &mut settings)?.into());
+    changes.insert("knobs".into(), knobs(&table, &mut kernel, &mut settings)?.into());
     changes.insert("hz".into(), own_hz.map_or(Json::Null, Json::from));
     changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
     let (tasks, shown) = tasks(&table, version, &name, workloads)?;
@@ -99,18 +99,18 @@ pub(crate) fn read<'a>(
     let autogroup = table.get("autogroup").map(|value| value.boolean()).transpose()?;
     if let Some(enabled) = autogroup {
         changes.insert("autogroup".into(), enabled.into());
-        told.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
+        settings.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
     }
-    let sysctl = sysctl(&table, &mut told)?;
+    let sysctl = sysctl(&table, &mut settings)?;
     if !sysctl.is_empty() {
         changes.insert("sysctl".into(), sysctl.into());
     }
     let autogroup = autogroup.unwrap_or(false);
-    let (settings, not_simulated) = (told.files, told.not_simulated);
+    let RealSettings { files: settings, not_simulated } = settings;
     Ok(Draft { name, kernel, changes: changes.into(), settings, tasks, cgroups, autogroup, not_simulated })
 }
 
-/// The groups as this variant has them.
+/// The control groups with the values of this variant.
 fn cgroups(
     table: &Table,
     version: &Version,
@@ -136,7 +136,7 @@ fn cgroups(
     Ok(cgroups)
 }
 
-/// The version row a kernel's name stands for.
+/// The version row for the name of a kernel.
 fn kernel(table: &Table) -> Result<&'static Version> {
     let value = table.require("kernel", "a kernel version such as \"6.12.0\"")?;
     let name = value.string("a kernel version such as \"6.12.0\"")?;
@@ -146,7 +146,7 @@ fn kernel(table: &Table) -> Result<&'static Version> {
     Version::find(name).map_err(|error| value.error(error.to_string()).hint(error.hint()))
 }
 
-/// The row of the kernel that runs this program, which is the guest's where that is a guest's agent.
+/// The row of the kernel on which this program runs (for the agent in a guest, that is the guest's kernel).
 fn running(value: &Value) -> Result<&'static Version> {
     let release = machine::release().map_err(|why| value.error(why))?;
     Version::of_release(&release).ok_or_else(|| {
@@ -156,59 +156,59 @@ fn running(value: &Value) -> Result<&'static Version> {
     })
 }
 
-/// Settings outside of the scheduler's own knobs: the file below /proc/sys, and what is written to it.
-fn sysctl(table: &Table, told: &mut Told) -> Result<Map<String, Json>> {
+/// Reads sysctls other than the scheduler's knobs; they become files below /proc/sys.
+fn sysctl(table: &Table, settings: &mut RealSettings) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("sysctl") else { return Ok(shown) };
     let all = value.table("a table such as { \"kernel.sched_autogroup_enabled\" = 0 }")?;
     for (name, value) in all.entries() {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !name.contains('.') || name.contains("..") || name.starts_with('.') || !name.chars().all(plain) {
-            let error = all.key_error(name, format!("{} is no sysctl", crate::error::quote(name)));
+            let error = all.key_error(name, format!("{} is not a sysctl", crate::error::quote(name)));
             return Err(error.expected("a full name such as \"kernel.sched_autogroup_enabled\""));
         }
         let number = value.integer(i64::MIN..=i64::MAX)?;
-        told.only_real(|| {
-            let error = all.key_error(name, "the simulator has no sysctls");
-            error.hint("knobs, features and preempt are simulated; sysctls are set with --arm host and --arm vm")
+        settings.only_real(|| {
+            let error = all.key_error(name, "sysctls are not simulated");
+            error.hint("use --arm host or --arm vm; knobs, features and preempt are simulated as well")
         });
         shown.insert(name.to_owned(), number.into());
-        told.write(format!("/proc/sys/{}", name.replace('.', "/")), number.to_string());
+        settings.write(format!("/proc/sys/{}", name.replace('.', "/")), number.to_string());
     }
     Ok(shown)
 }
 
-/// Where a kernel from 5.13 on keeps its scheduler's settings.
+/// The mount point of debugfs, which contains the scheduler's settings since 5.13.
 const DEBUGFS: &str = "/sys/kernel/debug";
 
-fn preempt(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Option<PreemptModel>> {
+fn preempt(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSettings) -> Result<Option<PreemptModel>> {
     let Some(value) = table.get("preempt") else { return Ok(None) };
     let text = value.string("a preemption model")?;
     let model = text.parse::<PreemptModel>().map_err(|error| refused(&value, &error))?;
-    told.accept(kernel.set_preempt(model), |error| refused(&value, error))?;
-    told.write(format!("{DEBUGFS}/sched/preempt"), model.name());
+    settings.accept(kernel.set_preempt(model), |error| refused(&value, error))?;
+    settings.write(format!("{DEBUGFS}/sched/preempt"), model.name());
     Ok(Some(model))
 }
 
-fn features(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Map<String, Json>> {
+fn features(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSettings) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("features") else { return Ok(shown) };
     let features = value.table("a table such as { RUN_TO_PARITY = false }")?;
     for (name, value) in features.entries() {
-        told.accept(kernel.set_feature(name, value.boolean()?), |error| refused_key(&features, name, error))?;
+        settings.accept(kernel.set_feature(name, value.boolean()?), |error| refused_key(&features, name, error))?;
         shown.insert(name.to_owned(), value.boolean()?.into());
         let word = if value.boolean()? { name.to_owned() } else { format!("NO_{name}") };
-        told.write(format!("{DEBUGFS}/sched/features"), word);
+        settings.write(format!("{DEBUGFS}/sched/features"), word);
     }
     Ok(shown)
 }
 
-fn knobs(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Map<String, Json>> {
+fn knobs(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSettings) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("knobs") else { return Ok(shown) };
     let knobs = value.table("a table such as { base_slice = \"3ms\" }")?;
     let mut entries = knobs.entries();
-    // Runtime and period of real-time tasks bound each other: the runtime goes first if it fits the period as it is.
+    // The real-time runtime may not exceed the period, so the runtime is set first if it fits the current period.
     let period = kernel.knobs.rt_period_us as i64;
     entries.sort_by_key(|(name, value)| match Knob::find(name).map(|info| info.knob) {
         Some(Knob::RtRuntime) if value.integer(0..=period).is_ok() => 0,
@@ -221,18 +221,18 @@ fn knobs(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Ma
             Some(KnobUnit::Number) => value.integer(0..=i64::MAX)? as u64,
             None => 0,
         };
-        let answer = kernel.set_knob(name, number);
-        if matches!(answer, Err(ConfigError::NotModelled { .. })) {
-            // A real kernel takes it, and checks the knobs after it against it.
+        let result = kernel.set_knob(name, number);
+        if matches!(result, Err(ConfigError::NotModelled { .. })) {
+            // A real kernel accepts the value and checks later knobs against it.
             kernel.restore_knob(name, number).map_err(|error| refused_key(&knobs, name, &error))?;
         }
-        told.accept(answer, |error| refused_key(&knobs, name, error))?;
+        settings.accept(result, |error| refused_key(&knobs, name, error))?;
         let canonical = Knob::find(name).map_or(name, |info| info.name);
         if shown.contains_key(canonical) {
             return Err(knobs.key_error(name, format!("the knob {canonical} is set twice")));
         }
         if let Some(info) = Knob::find(name) {
-            told.write(knob_file(info), number.to_string());
+            settings.write(knob_file(info), number.to_string());
         }
         let is_time = Knob::find(name).is_some_and(|info| info.unit == KnobUnit::Nanos);
         shown.insert(canonical.to_owned(), if is_time { units::show_duration(number).into() } else { number.into() });
@@ -240,7 +240,7 @@ fn knobs(table: &Table, kernel: &mut KernelConfig, told: &mut Told) -> Result<Ma
     Ok(shown)
 }
 
-/// Where 5.13 and later keep a knob: in debugfs, or a sysctl.
+/// The file of a knob since 5.13: in debugfs, or a sysctl.
 fn knob_file(info: &KnobInfo) -> String {
     match info.path.strip_prefix("kernel.") {
         Some(sysctl) => format!("/proc/sys/kernel/{sysctl}"),
@@ -282,9 +282,9 @@ fn refused(value: &Value, error: &ConfigError) -> Box<ScenarioError> {
     value.error(error.to_string()).hint(error.hint().unwrap_or_default())
 }
 
-/// An error about a feature or knob, with the versions that have it when this one does not.
+/// An error about a feature or knob; if this version does not have it, the hint lists those that do.
 fn refused_key(table: &Table, name: &str, error: &ConfigError) -> Box<ScenarioError> {
-    let elsewhere: Vec<&str> = match error {
+    let supported_by: Vec<&str> = match error {
         ConfigError::UnknownFeature { .. } => {
             Version::all().iter().filter(|v| has_feature(v, name)).map(|v| v.name).collect()
         }
@@ -293,7 +293,7 @@ fn refused_key(table: &Table, name: &str, error: &ConfigError) -> Box<ScenarioEr
         }
         _ => Vec::new(),
     };
-    let hint = match &elsewhere[..] {
+    let hint = match &supported_by[..] {
         [] => error.hint().unwrap_or_default(),
         versions => format!("kernels that have it: {}", versions.join(", ")),
     };
@@ -308,7 +308,7 @@ fn has_knob(version: &Version, name: &str) -> bool {
     Knob::find(name).is_some_and(|info| info.exists_in(version))
 }
 
-/// The groups that any variant limits are counted in all of them; their paths.
+/// Enables the bandwidth statistics, in all variants, of every group that any variant limits. Returns their paths.
 pub(crate) fn count_limited(drafts: &mut [Draft]) -> Vec<String> {
     let all = || drafts.iter().flat_map(|draft| &draft.cgroups);
     let mut limited: Vec<String> =

@@ -1,4 +1,4 @@
-//! `[[workload]]`: a program of the catalogue, an rt-app file or steps of the scenario's own, ready to run.
+//! `[[workload]]`: a program of the catalogue, an rt-app file, or steps in the scenario itself.
 
 use std::path::Path;
 
@@ -16,37 +16,36 @@ use crate::rt_app;
 use crate::value::{Table, Value};
 use schedlab_model::suggest;
 
-/// A workload before it is known to fit the variants.
+/// A workload that has not been checked against the variants.
 #[derive(Debug)]
 pub(crate) struct Draft<'a> {
-    /// Where it is written.
+    /// The table of the workload.
     pub table: Table<'a>,
-    /// What it uses: a catalogue id, a path, or `program`.
+    /// The catalogue id, the path, or `program`.
     pub uses: String,
-    /// The file its programs' lines count in, if it is not the scenario.
+    /// The file to which the line numbers of its programs refer, if it is not the scenario.
     pub file: Option<String>,
-    /// What runs.
+    /// The workload.
     pub workload: Workload,
-    /// The program, if it is one of the catalogue.
+    /// The program, if it is in the catalogue.
     pub program: Option<Program>,
-    /// What the table says about its tasks, already applied.
+    /// The task attributes of the table, which have been applied already.
     pub attributes: Attributes<'a>,
 }
 
-/// A program of the catalogue as the scenario asks for it: what a real arm needs to start the real one.
+/// A program of the catalogue with its options, from which a real arm starts the real program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Program {
-    /// Its id.
+    /// The id in the catalogue.
     pub id: &'static str,
-    /// The options given, all valid.
+    /// The options that the scenario sets; all are valid.
     pub options: Vec<(String, OptionValue)>,
-    /// Whether it is started again when it ends.
+    /// Whether the program is started again when it has ended.
     pub repeat: bool,
 }
 
 impl Draft<'_> {
-    /// Every option of its benchmark with the value in force, and the other keys of its table as they are written,
-    /// steps left out.
+    /// All options of the benchmark with their effective values, and the other keys of the table except steps.
     pub fn show(&self) -> Json {
         let given = self.program.as_ref().map_or(&[][..], |program| &program.options);
         let mut options = Map::new();
@@ -84,13 +83,15 @@ fn show_option(value: &OptionValue) -> Json {
     }
 }
 
-/// Keys that only workloads of the scenario's own steps have.
+/// The keys that are valid only for programs in the scenario itself.
 const OWN: [&str; 4] = ["program", "task", "object", "count"];
 
-/// Reads a workload for a machine of `nr_cpus`; paths are relative to `dir`.
+/// Reads a workload for a machine with `nr_cpus` CPUs. Paths are relative to `dir`.
 pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Draft<'a>> {
     let (uses, file, (mut workload, program), skip) = match (table.get("use"), table.get("rt-app")) {
-        (Some(_), Some(_)) => return Err(table.key_error("rt-app", "\"use\" and \"rt-app\" in one workload")),
+        (Some(_), Some(_)) => {
+            return Err(table.key_error("rt-app", "a workload cannot have both \"use\" and \"rt-app\""))
+        }
         (Some(id), None) => {
             let entry = entry(&id)?;
             let workload = from_catalogue(&table, entry, nr_cpus)?;
@@ -142,15 +143,15 @@ fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Resul
 
 fn from_steps(table: &Table, nr_cpus: usize) -> Result<Workload> {
     if !OWN.iter().any(|key| table.get(key).is_some()) {
-        return Err(table.error("nothing to run in it").expected("one of use, rt-app, program, task"));
+        return Err(table.error("there is nothing to run").expected("one of use, rt-app, program, task"));
     }
     let table = only_common(table, &OWN, "[[workload]]")?;
     if table.get("count").is_some() && table.get("program").is_none() {
-        return Err(table.key_error("count", "count without program").hint("give each [[workload.task]] its count"));
+        return Err(table.key_error("count", "count without program").hint("set count in each [[workload.task]]"));
     }
     if let Some(repeat) = table.get("repeat").filter(|_| repeat_of(&table).unwrap_or(true)) {
         repeat.boolean()?;
-        return Err(repeat.error("steps are not repeated from outside").hint("{ loop = \"forever\", do = [...] }"));
+        return Err(repeat.error("repeat is not supported for steps").hint("use { loop = \"forever\", do = [...] }"));
     }
     let tree = tree(&table, &name_of(&table, "program")?, nr_cpus)?;
     lower(&tree).map_err(|error| {
@@ -163,7 +164,7 @@ fn from_steps(table: &Table, nr_cpus: usize) -> Result<Workload> {
     })
 }
 
-/// The keys of every workload, with those that name what it runs.
+/// The keys that are valid for every workload.
 fn common_keys(with: &[&'static str]) -> Vec<&'static str> {
     let special = |key: &&str| ["use", "rt-app"].contains(key) || OWN.contains(key);
     let common = WORKLOAD.keys.iter().map(|key| key.name).filter(|key| !special(key));

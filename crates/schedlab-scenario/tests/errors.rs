@@ -1,4 +1,4 @@
-//! Bad scenario files and the exact error each ends in: `errors.txt` is the table.
+//! Invalid scenario files and the exact error of each; `errors.txt` is the table.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -31,13 +31,13 @@ fn shown(error: &ScenarioError) -> String {
     }
 }
 
-/// Whether the simulator can run every variant: what only a real kernel can take is refused here.
+/// Checks that the simulator supports every variant.
 fn simulated(scenario: Scenario) -> schedlab_scenario::Result<()> {
     scenario.variants().iter().try_for_each(|variant| scenario.run_spec(&variant.name, 1).map(drop))
 }
 
 #[test]
-fn every_bad_file_ends_in_its_error() {
+fn every_invalid_file_has_its_error() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors.txt");
     let table = std::fs::read_to_string(&path).unwrap();
     let mut fresh = table.split("\n==== ").next().unwrap().to_owned();
@@ -60,7 +60,7 @@ fn every_bad_file_ends_in_its_error() {
 }
 
 #[test]
-fn what_is_no_scenario_at_all_is_refused_at_once() {
+fn files_that_are_not_scenarios_are_refused() {
     let junk: Vec<(&str, String)> = vec![
         ("10 MB of x", "x".repeat(10_000_000)),
         ("10 MB of lines", "a = 1\n".repeat(1_700_000)),
@@ -106,7 +106,7 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_at_once() {
+fn special_files_are_refused() {
     let null = Scenario::load(Path::new("/dev/null"), None).unwrap_err();
     assert_eq!(null.to_string(), "/dev/null: not a regular file");
     assert_eq!(null.exit_code(), 2);
@@ -119,7 +119,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
 }
 
 #[test]
-fn overrides_win_and_are_checked_like_the_file() {
+fn overrides_have_precedence_and_are_validated() {
     let text = "machine = \"laptop-8\"\nduration = \"4s\"\nwarmup = \"1s\"\nworkload = [{ use = \"hog\" }]\nvariant = [{ name = \"a\", kernel = \"6.1\" }]\n";
     let overrides = r#"{"seeds": [5, 9], "duration": "2s", "machine": "rpi4", "noise": false}"#;
     let scenario = Scenario::parse(text, "s.toml", Some(overrides)).unwrap();
@@ -144,5 +144,5 @@ fn overrides_win_and_are_checked_like_the_file() {
         assert_eq!(Scenario::parse(text, "s.toml", Some(overrides)).unwrap_err().to_string(), want);
     }
     let error = scenario.run_spec("b", 1).unwrap_err();
-    assert_eq!(error.to_string(), "s.toml: variant: no variant is called \"b\"");
+    assert_eq!(error.to_string(), "s.toml: variant: there is no variant \"b\"");
 }

@@ -1,4 +1,4 @@
-//! Files that a scenario names: found beside it, refused with the place in the file that is wrong.
+//! Files that a scenario refers to: they are found relative to it, and errors have positions in them.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -36,7 +36,7 @@ impl Drop for Dir {
 const TASK: &str = r#"{ "tasks": { "t": { "loop": -1, "run": 1000, "sleep": 1000 } } }"#;
 
 #[test]
-fn a_file_beside_the_scenario_runs() {
+fn an_rt_app_file_next_to_the_scenario_is_found() {
     let dir = Dir::new("beside");
     let scenario = dir.scenario("rt-app = \"my app.json\", nice = 3", &[("my app.json", TASK)]).unwrap();
     let workload = &scenario.variants()[0].workloads[0];
@@ -46,7 +46,7 @@ fn a_file_beside_the_scenario_runs() {
 }
 
 #[test]
-fn its_duration_is_its_end() {
+fn the_duration_of_the_file_ends_the_workload() {
     let dir = Dir::new("duration");
     let text = TASK.replace("\"tasks\"", "\"global\": { \"duration\": 2 }, \"tasks\"");
     let scenario = dir.scenario("rt-app = \"a.json\"", &[("a.json", &text)]).unwrap();
@@ -54,7 +54,7 @@ fn its_duration_is_its_end() {
 }
 
 #[test]
-fn its_task_groups_exist_without_being_declared() {
+fn task_groups_of_the_file_need_no_declaration() {
     let dir = Dir::new("groups");
     let text = TASK.replace("\"loop\"", "\"taskgroup\": \"/tg1/tg11\", \"loop\"");
     let scenario = dir.scenario("rt-app = \"a.json\"", &[("a.json", &text)]).unwrap();
@@ -64,7 +64,7 @@ fn its_task_groups_exist_without_being_declared() {
 }
 
 #[test]
-fn errors_are_in_its_lines() {
+fn errors_have_line_numbers_of_the_file() {
     let dir = Dir::new("errors");
     let cases = [
         ("rt-app = \"a.json\"", "{\n  \"tasks\": { \"t\": { \"rum\": 10 } }\n}", "a.json:2:"),
@@ -76,9 +76,9 @@ fn errors_are_in_its_lines() {
         ("rt-app = \"a.json\"", "", "a.json:1:"),
         ("rt-app = \"a.json\"", "{\n{", "a.json:2:"),
         ("rt-app = [\"a.json\", \"b.json\"]", TASK, "no such file"),
-        ("rt-app = []", TASK, "no file in it"),
+        ("rt-app = []", TASK, "the list is empty"),
         ("rt-app = 3", TASK, "expected the path of an rt-app file"),
-        ("rt-app = \"a.json\", repeat = true", TASK, "says itself how often"),
+        ("rt-app = \"a.json\", repeat = true", TASK, "repeat is not supported"),
         ("rt-app = \"a.json\", groups = 3", TASK, "unknown key \"groups\""),
         ("rt-app = \"a.json\", cpus = \"7\"", TASK, "the machine has CPUs 0 to 3"),
     ];
@@ -90,7 +90,7 @@ fn errors_are_in_its_lines() {
 }
 
 #[test]
-fn a_machine_file_beside_the_scenario() {
+fn a_machine_file_next_to_the_scenario_is_found() {
     let dir = Dir::new("machine");
     let scenario = |machine: &str| {
         fs::write(dir.0.join("box.toml"), machine).unwrap();

@@ -1,4 +1,4 @@
-//! Damaged scenarios: whatever is cut, doubled, swapped or overwritten, the reader answers with a scenario or one error.
+//! Damaged scenarios: after cutting, doubling, swapping or overwriting parts, the reader returns a scenario or one error.
 
 use proptest::prelude::*;
 use schedlab_scenario::Scenario;
@@ -30,7 +30,7 @@ variant = [
 metric = [{ of = "sched.wakeup_latency", stat = "p99.9", margin = "0.5%", better = "neither" }]
 "#;
 
-/// Pieces that mean something somewhere in a scenario.
+/// Fragments that are valid somewhere in a scenario.
 const TOKENS: [&str; 24] = [
     "\"",
     "'",
@@ -93,7 +93,7 @@ fn apply(mut bytes: Vec<u8>, damage: &Damage) -> Vec<u8> {
         }
         Damage::Byte(at, byte) => bytes[at % end] = byte,
         Damage::Swap(a, b) => {
-            // Lines change places: keys end up in other tables.
+            // Swapped lines move keys to other tables.
             let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
             let count = lines.len();
             lines.swap(a % count, b % count);
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_scenarios_end_in_a_scenario_or_one_error(seed in 0..SEEDS.len(), damages in prop::collection::vec(damage(), 1..6)) {
+    fn damaged_scenarios_yield_a_scenario_or_one_error(seed in 0..SEEDS.len(), damages in prop::collection::vec(damage(), 1..6)) {
         let bytes = damages.iter().fold(SEEDS[seed].as_bytes().to_vec(), apply);
         if let Err(error) = Scenario::parse(&String::from_utf8_lossy(&bytes), "fuzz.toml", None) {
             let shown = error.to_string();
@@ -117,18 +117,18 @@ proptest! {
     }
 
     #[test]
-    fn any_text_ends_in_one_error(text: String) {
+    fn any_text_yields_one_error(text: String) {
         prop_assert!(Scenario::parse(&text, "fuzz.toml", None).is_err());
     }
 
     #[test]
-    fn any_overrides_end_in_an_answer(text: String) {
+    fn any_overrides_are_accepted_or_refused(text: String) {
         let _ = Scenario::parse(MIXED, "fuzz.toml", Some(&text));
     }
 }
 
 #[test]
-fn the_undamaged_texts_are_fine() {
+fn the_undamaged_texts_are_valid() {
     for text in SEEDS {
         if let Err(error) = Scenario::parse(text, "fuzz.toml", None) {
             panic!("{error}; {:?}", error.hint);

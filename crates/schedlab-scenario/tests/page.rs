@@ -1,6 +1,6 @@
-//! `docs/scenario.md` has every key that the reader knows, as the reader's own table says it.
+//! `docs/scenario.md` documents every key, as the table of the reader has it.
 //!
-//! UPDATE_PAGE=1 cargo test -p schedlab-scenario --test page writes the tables anew.
+//! UPDATE_PAGE=1 cargo test -p schedlab-scenario --test page rewrites the tables.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -45,7 +45,7 @@ fn every_key_is_on_the_page() {
     }
 }
 
-/// The TOML blocks of the page that have a variant are whole scenarios; the rest are shown in part.
+/// The TOML blocks of the page that have a variant are complete scenarios and must load; the others are fragments.
 #[test]
 fn the_pages_examples_load() {
     let page = std::fs::read_to_string(page_file()).unwrap();

@@ -1,4 +1,4 @@
-//! What a good scenario becomes: variants, metrics, runs, its description, and the lists of what exists.
+//! Valid scenarios: variants, metrics, runs, description, and the lists.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -55,7 +55,7 @@ fn scenario() -> Scenario {
 }
 
 #[test]
-fn what_is_not_said_has_its_default() {
+fn missing_keys_have_defaults() {
     let text = "machine = \"rpi4\"\nworkload = [{ use = \"hog\" }]\nvariant = [{ name = \"a\", kernel = \"6.1\" }]\n";
     let scenario = Scenario::parse(text, "dir/hogs.toml", None).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.file.as_str()), ("hogs", "dir/hogs.toml"));
@@ -65,7 +65,7 @@ fn what_is_not_said_has_its_default() {
 }
 
 #[test]
-fn runs_take_everything_from_the_scenario() {
+fn run_specs_contain_the_whole_scenario() {
     let scenario = scenario();
     let plain = scenario.run_spec("plain", 4).unwrap();
     assert_eq!((plain.machine.topology.nr_cpus(), plain.machine.hz, plain.seed), (2, 250, 4));
@@ -87,7 +87,7 @@ fn runtime_and_period_of_real_time_tasks_are_set_in_the_order_that_the_kernel_ac
         let scenario = with(&format!("rt_period_us = {period}, rt_runtime_us = {runtime}")).unwrap();
         let tuned = scenario.variants().iter().find(|variant| variant.name == "tuned").unwrap();
         assert_eq!((tuned.kernel.knobs.rt_period_us, tuned.kernel.knobs.rt_runtime_us), (period, runtime));
-        // From 6.12 on only real kernels take them.
+        // Since 6.12 only real kernels support them.
         let refused = scenario.run_spec("tuned", 1).err();
         assert_eq!(refused.is_some(), (period, runtime) != (1_000_000, 950_000), "{refused:?}");
         assert_eq!(scenario.real_spec("tuned", 1).unwrap().kernel.knobs, tuned.kernel.knobs);
@@ -97,7 +97,7 @@ fn runtime_and_period_of_real_time_tasks_are_set_in_the_order_that_the_kernel_ac
 }
 
 #[test]
-fn variants_differ_in_what_their_tasks_ask_for_and_in_nothing_else() {
+fn variants_differ_only_in_task_attributes() {
     let scenario = scenario();
     let (plain, tuned) = (&scenario.variants()[0].workloads, &scenario.variants()[1].workloads);
     let asks = |workloads: &[schedlab_workload::Workload]| {
@@ -111,9 +111,9 @@ fn variants_differ_in_what_their_tasks_ask_for_and_in_nothing_else() {
     assert_eq!(plain[1].programs, tuned[1].programs);
 }
 
-/// As in the kernel, where `cpu.max` keeps the period if only the quota is written.
+/// As in the kernel, `cpu.max` keeps the period if only the quota is written.
 #[test]
-fn what_a_variant_does_not_write_keeps_the_group_s_value() {
+fn values_that_a_variant_does_not_set_are_kept() {
     let max = |files: &str| {
         let text = format!(
             "machine = \"laptop-8\"\n[[cgroup]]\nname = \"g\"\nquota = \"10ms\"\nperiod = \"20ms\"\nburst = \"5ms\"\n\
@@ -144,7 +144,7 @@ fn listed_metrics_come_first_and_replace_their_defaults() {
 }
 
 #[test]
-fn the_description_is_the_contract() {
+fn the_description_has_all_keys() {
     let described = scenario().describe();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let top = [
@@ -230,7 +230,7 @@ fn a_factor_multiplies_a_cost() {
 }
 
 #[test]
-fn lists_of_what_exists() {
+fn lists_have_ids_and_summaries() {
     for (kind, id) in [
         ("machines", "power10-480"),
         ("machines", "host"),
@@ -252,11 +252,11 @@ fn lists_of_what_exists() {
 }
 
 #[test]
-fn a_real_kernel_is_told_files_and_values() {
+fn settings_of_a_real_kernel_are_files_and_values() {
     let scenario = scenario();
     let settings = scenario.variants()[1].settings.iter();
-    let mut told: Vec<(&str, &str)> = settings.map(|(file, value)| (file.as_str(), value.as_str())).collect();
-    told.sort_unstable();
+    let mut written: Vec<(&str, &str)> = settings.map(|(file, value)| (file.as_str(), value.as_str())).collect();
+    written.sort_unstable();
     let want = [
         ("/sys/kernel/debug/sched/base_slice_ns", "3000000"),
         ("/sys/kernel/debug/sched/features", "NO_RUN_TO_PARITY"),
@@ -264,7 +264,7 @@ fn a_real_kernel_is_told_files_and_values() {
         ("/sys/kernel/debug/sched/nr_migrate", "8"),
         ("/sys/kernel/debug/sched/preempt", "full"),
     ];
-    assert_eq!(told, want);
+    assert_eq!(written, want);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Every scenario in `scenarios/` loads, describes itself and yields runs.
+//! Every scenario in `scenarios/` loads and yields a description and run specifications.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -23,12 +23,12 @@ fn every_scenario_loads() {
     for file in files {
         let scenario = match Scenario::load(&file, None) {
             Ok(scenario) => scenario,
-            // The player is a file of Debian's package rt-app, which may not be installed.
+            // The rt-app file is part of Debian's package rt-app, which may not be installed.
             Err(error) if error.message.contains("/usr/share/doc/rt-app") => {
                 println!("not tested: {error}");
                 continue;
             }
-            // What is about the running kernel needs a kernel that is modelled, and has what it compares.
+            // A scenario about the running kernel needs a kernel that is modelled and has the compared features.
             Err(error) if ["running kernel", "no slices"].iter().any(|why| error.message.contains(why)) => {
                 println!("not tested: {error}");
                 continue;

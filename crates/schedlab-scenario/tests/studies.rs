@@ -1,4 +1,4 @@
-//! Studies: every shipped one loads, every bad one ends in its error, and a file can state the conditions it must.
+//! Studies: every shipped study loads, every invalid one has its error, and conditions take effect.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -26,7 +26,7 @@ fn shown(error: &ScenarioError) -> String {
 
 /// `study_errors.txt` has the format of `errors.txt`.
 #[test]
-fn every_bad_study_ends_in_its_error() {
+fn every_invalid_study_has_its_error() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/study_errors.txt");
     let table = std::fs::read_to_string(&path).unwrap();
     let mut fresh = table.split("\n==== ").next().unwrap().to_owned();
@@ -88,7 +88,7 @@ fn every_shipped_study_loads_in_full_and_in_short() {
     }
 }
 
-/// What a published measurement may have been: in a group with its own latency nice, beside a load of another session.
+/// A study like a published one: a group with its own latency nice, with load from another session.
 const CONDITIONS: &str = r#"
 source = "a test"
 machine = "laptop-8"
@@ -162,9 +162,9 @@ fn an_alternative_can_be_longer() {
     assert_ne!(short[1], long[1]);
 }
 
-/// Kept runs are found by it, so it must move with anything that a run depends on, and with nothing else.
+/// Stored runs are found by the fingerprint, so it must change with everything that a run depends on and with nothing else.
 #[test]
-fn the_fingerprint_is_of_what_runs() {
+fn the_fingerprint_covers_what_a_run_depends_on() {
     let of = |text: &str| {
         let study = parse(text, &StudyOptions::default()).map_err(|error| shown(&error)).unwrap();
         study.describe()["cases"][0]["fingerprint"].as_str().unwrap().to_owned()
@@ -185,7 +185,7 @@ fn the_fingerprint_is_of_what_runs() {
 }
 
 #[test]
-fn the_short_form_takes_the_first_cases() {
+fn the_short_form_has_the_first_cases() {
     let text = CONDITIONS
         .replace("[[experiment]]", "[[experiment]]\nshort = { duration = \"20ms\", set.hackbench = { loops = 3 } }");
     let study = parse(&text, &SHORT).map_err(|error| shown(&error)).unwrap();
@@ -195,9 +195,9 @@ fn the_short_form_takes_the_first_cases() {
     assert_eq!((scenario.duration, scenario.seeds.len()), (20_000_000, 2));
 }
 
-/// What is missing keeps its rows: a variant leaves the baseline, an experiment or the study leaves nothing to run.
+/// Missing parts keep their rows: without a variant the baseline still runs, without the experiment or study nothing does.
 #[test]
-fn what_is_missing_is_not_run() {
+fn missing_parts_are_not_run() {
     let counts = |text: &str| {
         let study = parse(text, &StudyOptions::default()).map_err(|error| shown(&error)).unwrap();
         let cases = study.describe()["cases"].as_array().unwrap().clone();
@@ -215,7 +215,7 @@ fn what_is_missing_is_not_run() {
 
 const END: &str = "<!-- end of keys -->\n";
 
-/// UPDATE_PAGE=1 cargo test -p schedlab-scenario --test studies writes the tables of docs/studies/format.md anew.
+/// UPDATE_PAGE=1 cargo test -p schedlab-scenario --test studies rewrites the tables of docs/studies/format.md.
 #[test]
 fn every_key_of_a_study_is_on_the_page() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies/format.md");

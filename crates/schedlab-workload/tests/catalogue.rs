@@ -239,7 +239,7 @@ fn every_program_ends_or_is_endless_by_design() {
 }
 
 #[test]
-fn option_tables_are_sound() {
+fn option_tables_are_consistent() {
     for entry in catalogue::all() {
         let mut names: Vec<&str> = entry.options.iter().map(|spec| spec.name).collect();
         names.sort_unstable();
@@ -256,12 +256,12 @@ fn option_tables_are_sound() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_key_place_and_nearest_name() {
+fn errors_have_the_key_the_position_and_the_nearest_name() {
     let cases: &[(&str, &str, OptionValue, &str, &str)] = &[
         ("hackbench", "group", int(1), "no option `group`", "did you mean `groups`?"),
         ("hackbench", "groups", int(0), "cannot be 0", "a whole number from 1 to 100000"),
         ("hackbench", "groups", text("ten"), "cannot be \"ten\"", "whole number"),
-        ("hackbench", "groups", int(100_000), "more than the 200000", "fewer"),
+        ("hackbench", "groups", int(100_000), "more than the maximum of 200000", "fewer"),
         ("hackbench", "pipe", int(1), "cannot be 1", "true or false"),
         ("hackbench", "inet", on(), "not modelled", ""),
         ("cyclictest", "interval", text("1h"), "cannot be \"1h\"", "\"1us\""),

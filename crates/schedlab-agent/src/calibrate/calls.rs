@@ -1,4 +1,4 @@
-//! Costs of system calls in one thread: entry, pipe, socket, futex, timer, clock, copies, and the cache's refill.
+//! Costs of system calls in one thread: entry, pipe, socket, futex, timer, clock, copying, and refilling the cache.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -15,13 +15,13 @@ use super::{median, Cost, Effort, Entry};
 use crate::clock::now;
 use crate::error::{errno, Result};
 
-/// Operations between two looks at the clock; a sample is their mean.
+/// The number of operations between two clock reads; a sample is their mean.
 const BATCH: u64 = 32;
 
-/// Messages that wait in a pipe or socket while one is filled: less than the 277 small ones that a send buffer takes.
+/// The number of messages that fill a pipe or socket: less than the 277 small messages that fit into a send buffer.
 const DEPTH: u64 = 200;
 
-/// Samples of the mean time of an operation.
+/// Samples the mean time of an operation.
 fn time<T>(samples: usize, mut operation: impl FnMut() -> T) -> Vec<Nanos> {
     let one = |_| {
         let begin = now();
@@ -31,7 +31,7 @@ fn time<T>(samples: usize, mut operation: impl FnMut() -> T) -> Vec<Nanos> {
     (0..samples).map(one).collect()
 }
 
-/// Adds them to the costs.
+/// Measures these costs.
 pub fn measure(
     effort: Effort,
     costs: &mut BTreeMap<&'static str, Entry>,
@@ -86,7 +86,7 @@ pub fn measure(
     Ok(())
 }
 
-/// Samples of the mean time of a write of one byte, and of a read of it, over a queue that fills and empties.
+/// Samples the mean time of a one-byte write and of a one-byte read, on a queue that is filled and then emptied.
 fn both_ways(samples: usize, read: &OwnedFd, write: &OwnedFd) -> (Vec<Nanos>, Vec<Nanos>) {
     let mut byte = [1];
     let mut one = |_| {
@@ -103,14 +103,14 @@ fn both_ways(samples: usize, read: &OwnedFd, write: &OwnedFd) -> (Vec<Nanos>, Ve
     (0..samples).map(&mut one).unzip()
 }
 
-/// Writes and reads as much as fits into the kernel's buffer at once.
+/// Writes and then reads `bytes` bytes, which fit into the kernel's buffer.
 fn pass(read: &OwnedFd, write: &OwnedFd, bytes: usize) {
     let mut buffer = [0; 16 * 1024];
     let _ = rustix::io::write(write, &buffer[..bytes.min(buffer.len())]);
     let _ = rustix::io::read(read, &mut buffer);
 }
 
-/// What it costs to read a working set that has been pushed out of the caches.
+/// The cost of reading a working set that has been evicted from the caches.
 fn refill(bytes: usize, samples: usize) -> Vec<Nanos> {
     const LINE: usize = 64;
     const OTHER: usize = 64 << 20;

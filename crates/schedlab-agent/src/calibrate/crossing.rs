@@ -1,7 +1,7 @@
-//! Costs of reaching another CPU: an inter-processor interrupt's way, and its handler's time there.
+//! Costs of reaching another CPU: the latency of an inter-processor interrupt and the time in its handler.
 //!
-//! membarrier(PRIVATE_EXPEDITED) interrupts the CPUs where this process runs. A thread that looks at the clock without
-//! pause on the other CPU sees when it was interrupted and for how long.
+//! membarrier(PRIVATE_EXPEDITED) interrupts the CPUs on which this process runs. A thread that reads the clock in a loop on the
+//! other CPU observes when it was interrupted and for how long.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use super::{pin, Cost, Cpus, Effort, Entry};
 use crate::clock::now;
 use crate::error::{errno, Result};
 
-/// Adds them to the costs.
+/// Measures these costs.
 pub fn measure(effort: Effort, cpus: &Cpus, costs: &mut BTreeMap<&'static str, Entry>) -> Result<()> {
     membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(errno("membarrier"))?;
     let mut ways = BTreeMap::new();
@@ -37,7 +37,7 @@ pub fn measure(effort: Effort, cpus: &Cpus, costs: &mut BTreeMap<&'static str, E
     Ok(())
 }
 
-/// The way and the handler's time of each interrupt that could be told from others.
+/// The latency and the handler time of each interrupt that can be attributed to a membarrier call.
 fn interrupt(samples: usize, here: u32, there: u32) -> Result<(Vec<Nanos>, Vec<Nanos>)> {
     const PAUSE: Nanos = 30 * USEC;
     let (ready, over) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -50,7 +50,7 @@ fn interrupt(samples: usize, here: u32, there: u32) -> Result<(Vec<Nanos>, Vec<N
         let call = |_| {
             crate::burn::spin_until(now() + PAUSE);
             let begin = now();
-            // Registered before.
+            // Cannot fail: the process is registered.
             let _ = membarrier(MembarrierCommand::PrivateExpedited);
             (begin, now())
         };
@@ -62,7 +62,7 @@ fn interrupt(samples: usize, here: u32, there: u32) -> Result<(Vec<Nanos>, Vec<N
     let (mut ways, mut handlers) = (Vec::new(), Vec::new());
     for (begin, end) in calls {
         while seen.next_if(|(at, length)| at + length < begin).is_some() {}
-        // A loop that stood still before the call was interrupted by something else.
+        // A gap that began before the call has another cause.
         if let Some((at, length)) = seen.next_if(|(at, _)| (begin..end).contains(at)) {
             ways.push(at - begin);
             handlers.push(length);
@@ -71,7 +71,7 @@ fn interrupt(samples: usize, here: u32, there: u32) -> Result<(Vec<Nanos>, Vec<N
     Ok((ways, handlers))
 }
 
-/// When the loop stood still, and for how long.
+/// The gaps in a loop of clock reads: when they began and how long they lasted.
 fn watch(cpu: u32, ready: &AtomicBool, over: &AtomicBool) -> Vec<(Nanos, Nanos)> {
     const SHORTEST: Nanos = 150;
     let mut gaps = Vec::new();

@@ -1,4 +1,4 @@
-//! What the kernel's tracepoints told while something was measured.
+//! The tracepoints that were recorded during a measurement.
 
 use std::path::Path;
 
@@ -15,26 +15,26 @@ pub struct Events {
 }
 
 impl Events {
-    /// Everything recorded.
+    /// Reads the events of a recording.
     pub fn of(recording: &mut Recording) -> Result<Events> {
         recording.reader()?.map_or(Ok(Events::default()), from)
     }
 
-    /// Everything in a file.
+    /// Reads the events of a trace file.
     pub fn read(path: &Path) -> Result<Events> {
         from(schedlab_trace::open(path).map_err(failed)?)
     }
 
-    /// All of them.
+    /// All events.
     pub fn all(&self) -> &[Event] {
         &self.events
     }
 
-    /// Those between two times.
-    pub fn within(&self, begin: Nanos, end: Nanos) -> During<'_> {
+    /// The events between two times.
+    pub fn within(&self, begin: Nanos, end: Nanos) -> EventRange<'_> {
         let at = |time| self.events.partition_point(|event| event.time < time);
         let (from, to) = (at(begin), at(end));
-        During { events: self.events.get(from..to).unwrap_or_default() }
+        EventRange { events: self.events.get(from..to).unwrap_or_default() }
     }
 }
 
@@ -50,13 +50,13 @@ fn failed(error: TraceError) -> AgentError {
     AgentError::failed(format!("the recorded trace: {error}"), "")
 }
 
-/// The events of a while.
+/// The events between two times.
 #[derive(Clone, Copy, Debug)]
-pub struct During<'a> {
+pub struct EventRange<'a> {
     events: &'a [Event],
 }
 
-impl During<'_> {
+impl EventRange<'_> {
     fn first(&self, wanted: impl Fn(&Kind) -> bool) -> Option<Nanos> {
         self.events.iter().find(|event| wanted(&event.kind)).map(|event| event.time)
     }
@@ -107,7 +107,7 @@ impl During<'_> {
         last.map(|event| event.time)
     }
 
-    /// How long others ran between two turns of the task.
+    /// The total time during which the task was switched out.
     pub fn away(&self, task: Pid) -> Nanos {
         let (mut left, mut away) = (None, 0);
         for event in self.events {
@@ -120,7 +120,7 @@ impl During<'_> {
         away
     }
 
-    /// How many switches.
+    /// The number of context switches.
     pub fn switches(&self) -> usize {
         self.events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count()
     }

@@ -1,4 +1,4 @@
-//! Costs of a timer: its interrupt, the wakeup of the sleeper from there, the sleep itself, and leaving idle.
+//! Costs of a timer expiry: the interrupt, the wakeup of the sleeper from it, the sleep itself, and the exit from idle.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,28 +11,28 @@ use super::events::Events;
 use super::pin;
 use crate::clock::{self, now};
 
-/// What else the CPU does while a thread sleeps.
+/// The other thread on the CPU while a thread sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Beside {
-    /// Nothing: it idles.
-    Nothing,
-    /// A thread that the sleeper preempts.
+pub enum OtherThread {
+    /// None: the CPU idles.
+    None,
+    /// A thread of lower priority, which the sleeper preempts.
     Lower,
-    /// A thread that goes on, which the interrupt only delays.
+    /// A thread of higher priority, which the interrupt only delays.
     Higher,
 }
 
-/// Sleeps of a thread: before the call, expiry asked for, after the call.
+/// The sleeps of a thread, each with the time before the call, the requested expiry and the time after the call.
 #[derive(Clone, Debug, Default)]
 pub struct Sleeps {
     sleeper: Pid,
     stamps: Vec<(Nanos, Nanos, Nanos)>,
-    /// When the thread beside it stood still, and for how long.
+    /// The gaps in the other thread's loop: when they began and how long they lasted.
     gaps: Vec<(Nanos, Nanos)>,
 }
 
-/// Lets a thread sleep again and again.
-pub fn sleeps(samples: u32, cpu: u32, beside: Beside) -> Sleeps {
+/// Lets a thread sleep repeatedly.
+pub fn sleeps(samples: u32, cpu: u32, other_thread: OtherThread) -> Sleeps {
     let over = AtomicBool::new(false);
     let begin = |policy| {
         let _ = pin(cpu);
@@ -40,19 +40,19 @@ pub fn sleeps(samples: u32, cpu: u32, beside: Beside) -> Sleeps {
         let _ = crate::attributes::policy(policy);
     };
     thread::scope(|scope| {
-        let spinner = (beside != Beside::Nothing).then(|| {
+        let spinner = (other_thread != OtherThread::None).then(|| {
             scope.spawn(|| {
-                begin(if beside == Beside::Lower { Policy::Idle } else { Policy::Normal });
-                spin(&over, beside == Beside::Higher)
+                begin(if other_thread == OtherThread::Lower { Policy::Idle } else { Policy::Normal });
+                spin(&over, other_thread == OtherThread::Higher)
             })
         });
         let sleeper = scope.spawn(|| {
-            begin(if beside == Beside::Higher { Policy::Idle } else { Policy::Normal });
+            begin(if other_thread == OtherThread::Higher { Policy::Idle } else { Policy::Normal });
             let tid = rustix::thread::gettid().as_raw_nonzero().get();
             let mut stamps = Vec::new();
             for round in 0..u64::from(samples) {
                 let before = now();
-                // Lengths that are no multiple of anything else's period.
+                // Lengths that are not a multiple of any other period.
                 let expiry = before + 150 * USEC + round * 7919 % (100 * USEC);
                 clock::sleep_until(expiry);
                 stamps.push((before, expiry, now()));
@@ -66,7 +66,7 @@ pub fn sleeps(samples: u32, cpu: u32, beside: Beside) -> Sleeps {
     })
 }
 
-/// Looks at the clock without pause and notes when it stood still; `pauses`: now and then it lets others run.
+/// Reads the clock in a loop and records the gaps. With `pauses`, the thread sleeps now and then so that others can run.
 fn spin(over: &AtomicBool, pauses: bool) -> Vec<(Nanos, Nanos)> {
     const SHORTEST: Nanos = 300;
     const TURN: Nanos = 500 * USEC;
@@ -88,7 +88,7 @@ fn spin(over: &AtomicBool, pauses: bool) -> Vec<(Nanos, Nanos)> {
     gaps
 }
 
-/// Parts of an expiry and a sleep, in ns, a sample each.
+/// The parts of expiries and sleeps, as samples in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     /// From the expiry until `sched_waking`.
@@ -101,15 +101,15 @@ pub struct Parts {
     pub to_sleep: Vec<Nanos>,
     /// From the `sched_switch` to it until it is in user mode.
     pub from_sleep: Vec<Nanos>,
-    /// The whole interruption of a thread that goes on.
+    /// The whole interruption of a thread that is not preempted.
     pub interruption: Vec<Nanos>,
 }
 
 impl Sleeps {
-    /// Their parts; `look` is what a look at the clock takes.
-    pub fn parts(&self, events: &Events, look: Nanos) -> Parts {
+    /// Splits the sleeps into parts; `clock_read` is the cost of a clock read.
+    pub fn parts(&self, events: &Events, clock_read: Nanos) -> Parts {
         let mut parts = Parts::default();
-        let half = |time: Nanos| time.saturating_sub(look / 2);
+        let half = |time: Nanos| time.saturating_sub(clock_read / 2);
         for (before, expiry, after) in self.stamps.iter().copied() {
             let during = events.within(before, after);
             let (Some(left), Some(back)) = (during.only_from(self.sleeper), during.only_to(self.sleeper)) else {
@@ -130,7 +130,7 @@ impl Sleeps {
         for (at, length) in self.gaps.iter().copied() {
             let during = events.within(at, at + length);
             if during.switches() == 0 && during.wakeup(self.sleeper).is_some() {
-                parts.interruption.push(length.saturating_sub(look));
+                parts.interruption.push(length.saturating_sub(clock_read));
             }
         }
         parts

@@ -1,5 +1,5 @@
-//! Costs of handing the CPU over, each part by itself: two threads on one CPU look at the clock before and after their
-//! calls, the kernel's tracepoints tell when it woke and switched in between.
+//! The separate costs of a wakeup and a switch: two threads on one CPU read the clock before and after their calls, and the
+//! kernel's tracepoints show when it woke and switched in between.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;
@@ -16,7 +16,7 @@ use super::pin;
 use crate::clock::{self, now};
 use crate::error::{errno, Result};
 
-/// One thread's looks at the clock: before and after each of its calls.
+/// The timestamps of one thread, before and after each of its calls.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
     tid: Pid,
@@ -35,19 +35,25 @@ impl Side {
     }
 }
 
-/// What two threads did: one woke the other again and again.
+/// The timestamps of two threads of which one wakes the other repeatedly.
 #[derive(Clone, Debug)]
-pub struct Duel {
+pub struct WakeupPair {
     waker: Side,
     wakee: Side,
 }
 
-/// How long the waker sleeps between two calls, so that the wakee comes to block.
+/// How long the waker sleeps between two calls, so that the wakee blocks meanwhile.
 const PAUSE: Nanos = 200 * USEC;
 
-/// Lets one thread `wake` the other out of `block`, which both are given the round. If `preempts`, the wakee takes the
-/// CPU from the waker at once, else it waits until the waker sleeps.
-fn duel(samples: u32, cpu: u32, preempts: bool, wake: impl Fn(u32) + Sync, block: impl Fn(u32) + Sync) -> Duel {
+/// Lets one thread `wake` the other from `block`; both get the number of the round. If `preempts`, the wakee preempts the
+/// waker, otherwise it waits until the waker sleeps.
+fn wakeup_pair(
+    samples: u32,
+    cpu: u32,
+    preempts: bool,
+    wake: impl Fn(u32) + Sync,
+    block: impl Fn(u32) + Sync,
+) -> WakeupPair {
     let policies = if preempts { (Policy::Idle, Policy::Normal) } else { (Policy::Normal, Policy::Idle) };
     let begin = |policy| {
         let _ = pin(cpu);
@@ -70,45 +76,45 @@ fn duel(samples: u32, cpu: u32, preempts: bool, wake: impl Fn(u32) + Sync, block
             side
         });
         let (waker, wakee) = (waker.join().unwrap_or_default(), wakee.join().unwrap_or_default());
-        Duel { waker, wakee }
+        WakeupPair { waker, wakee }
     })
 }
 
-/// The same by futex.
-pub fn by_futex(samples: u32, cpu: u32, preempts: bool) -> Duel {
+/// Wakes by futex.
+pub fn by_futex(samples: u32, cpu: u32, preempts: bool) -> WakeupPair {
     let word = AtomicU32::new(0);
     let wake = |round: u32| {
         word.store(round + 1, SeqCst);
         let _ = futex::wake(&word, Flags::PRIVATE, 1);
     };
-    duel(samples, cpu, preempts, wake, |round| {
+    wakeup_pair(samples, cpu, preempts, wake, |round| {
         let _ = futex::wait(&word, Flags::PRIVATE, round, None);
     })
 }
 
-/// By a pipe.
-pub fn by_pipe(samples: u32, cpu: u32, preempts: bool) -> Result<Duel> {
+/// Wakes by a pipe.
+pub fn by_pipe(samples: u32, cpu: u32, preempts: bool) -> Result<WakeupPair> {
     let (read, write) = rustix::pipe::pipe().map_err(errno("pipe"))?;
     Ok(by_stream(samples, cpu, preempts, &read, &write))
 }
 
-/// By an AF_UNIX stream.
-pub fn by_socket(samples: u32, cpu: u32, preempts: bool) -> Result<Duel> {
+/// Wakes by an AF_UNIX stream.
+pub fn by_socket(samples: u32, cpu: u32, preempts: bool) -> Result<WakeupPair> {
     let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None);
     let (write, read) = pair.map_err(errno("socketpair"))?;
     Ok(by_stream(samples, cpu, preempts, &read, &write))
 }
 
-fn by_stream(samples: u32, cpu: u32, preempts: bool, read: &OwnedFd, write: &OwnedFd) -> Duel {
+fn by_stream(samples: u32, cpu: u32, preempts: bool, read: &OwnedFd, write: &OwnedFd) -> WakeupPair {
     let wake = |_| {
         let _ = rustix::io::write(write, &[1]);
     };
-    duel(samples, cpu, preempts, wake, |_| {
+    wakeup_pair(samples, cpu, preempts, wake, |_| {
         let _ = rustix::io::read(read, &mut [0; 1]);
     })
 }
 
-/// Parts of the calls of a duel, in ns, a sample each.
+/// The parts of the calls, as samples in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     /// From the waker's user mode to `sched_waking`.
@@ -125,8 +131,8 @@ pub struct Parts {
     pub from_sleep: Vec<Nanos>,
 }
 
-impl Duel {
-    /// From `sched_waking` until the waker's run time is accounted, where that is recorded.
+impl WakeupPair {
+    /// The times from `sched_waking` until the waker's runtime is accounted, where that is recorded.
     pub fn clocks(&self, events: &Events) -> Vec<Nanos> {
         let clock = |(begin, end): &(Nanos, Nanos)| {
             let waking = events.within(*begin, *end).waking(self.wakee.tid)?;
@@ -135,11 +141,11 @@ impl Duel {
         self.waker.stamps.iter().filter_map(clock).collect()
     }
 
-    /// Its parts; `look` is what a look at the clock takes, half of it on either side.
-    pub fn parts(&self, events: &Events, look: Nanos) -> Parts {
+    /// Splits the calls into parts; `clock_read` is the cost of a clock read, half of which falls on either side.
+    pub fn parts(&self, events: &Events, clock_read: Nanos) -> Parts {
         let mut parts = Parts::default();
         let (waker, wakee) = (self.waker.tid, self.wakee.tid);
-        let half = |time: Nanos| time.saturating_sub(look / 2);
+        let half = |time: Nanos| time.saturating_sub(clock_read / 2);
         for (begin, end) in self.waker.stamps.iter().copied() {
             let during = events.within(begin, end);
             let (Some(waking), Some(wakeup)) = (during.waking(wakee), during.wakeup(wakee)) else { continue };

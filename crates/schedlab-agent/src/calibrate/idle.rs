@@ -1,4 +1,4 @@
-//! What it takes to leave an idle state: a wakeup from another CPU after idling so long that the state is chosen.
+//! The exit latency of idle states: a wakeup from another CPU after the CPU has idled long enough to select the state.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,33 +16,33 @@ use crate::burn::spin_until;
 use crate::clock::now;
 use crate::error::Result;
 
-/// One idle state as a machine file has it.
+/// One idle state, with the keys of a machine file.
 #[derive(Clone, Debug, Serialize)]
 pub struct State {
-    /// Its name.
+    /// The name of the state.
     pub name: String,
     /// From the wake event until the CPU executes instructions again.
     pub exit: Cost,
-    /// Shortest stay for which the governor chooses it.
+    /// The shortest residency for which the governor selects the state.
     #[serde(rename = "target-residency")]
     pub target_residency: Nanos,
-    /// Whether the CPU watches its need-resched flag there.
+    /// Whether the CPU polls its need-resched flag in this state.
     pub polling: bool,
     /// How long the CPU idled before each wakeup.
     pub idle_for: Nanos,
 }
 
 impl State {
-    /// The state of a CPU that has no other.
+    /// The only state of a CPU without cpuidle.
     pub fn only(exit: Cost) -> State {
         State { name: "HLT".into(), exit, target_residency: 0, polling: false, idle_for: 0 }
     }
 }
 
-/// A state as the kernel tells it: name and residency.
+/// A state as the kernel lists it: name and residency.
 type Known = (String, Nanos);
 
-/// Measures every state; the whole latency by idle length goes to `other`.
+/// Measures every state. The whole latency after several idle times goes to `other`.
 pub fn measure(
     effort: Effort,
     cpus: &Cpus,
@@ -73,7 +73,7 @@ pub fn measure(
     Ok(measured)
 }
 
-/// The states that may be chosen, shallowest first; a CPU without cpuidle just halts.
+/// The enabled states, shallowest first; a CPU without cpuidle only halts.
 fn states(dir: &Path) -> Vec<Known> {
     let read = |state: &Path, file: &str| fs::read_to_string(state.join(file)).ok().map(|text| text.trim().to_owned());
     let known = (0..).map_while(|number| {
@@ -90,9 +90,9 @@ fn states(dir: &Path) -> Vec<Known> {
     }
 }
 
-/// Times from the waking call until the wakee runs, its CPU having idled for `idle`.
+/// The times from the waking call until the wakee runs, after its CPU has idled for `idle`.
 fn latencies(samples: usize, here: u32, there: u32, idle: Nanos) -> Result<Vec<Nanos>> {
-    /// Longer ones waited for another task.
+    /// Longer times include waiting for another task.
     const LONGEST: Nanos = 5 * MSEC;
     let (word, ran) = (AtomicU32::new(0), AtomicU64::new(0));
     pin(here)?;

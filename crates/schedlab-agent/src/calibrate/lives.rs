@@ -1,4 +1,4 @@
-//! Costs of making and ending tasks. Everything runs on one CPU.
+//! Costs of task creation and exit, on one CPU.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,41 +16,41 @@ use crate::clock::now;
 use crate::error::{os, AgentError, Result};
 use crate::sys::{self, Arena, Forked};
 
-/// Children made one after the other, each waited for: what parent and child saw on the clock.
+/// Children that are created and reaped one after the other, with the timestamps of parent and child.
 #[derive(Clone, Debug, Default)]
-pub struct Lives {
+pub struct Lifetimes {
     parent: Pid,
-    lives: Vec<Life>,
+    lives: Vec<Lifetime>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Life {
+struct Lifetime {
     child: Pid,
-    /// Before the call that makes it, and after.
+    /// Before and after the call that creates it.
     made: (Nanos, Nanos),
-    /// Its first look at the clock, and its last.
+    /// The first and the last clock read of the child.
     lived: (Nanos, Nanos),
-    /// Before its parent waits, and after.
+    /// Before and after the parent's wait.
     reaped: (Nanos, Nanos),
 }
 
-/// What a child leaves behind.
-struct Left {
+/// The timestamps that a child records.
+struct ChildTimes {
     tid: AtomicU64,
     born: AtomicU64,
     ends: AtomicU64,
 }
 
-impl Left {
+impl ChildTimes {
     fn live(&self) {
         self.born.store(now(), SeqCst);
         self.tid.store(rustix::thread::gettid().as_raw_nonzero().get() as u64, Relaxed);
         self.ends.store(now(), SeqCst);
     }
 
-    fn life(&self, made: (Nanos, Nanos), reaped: (Nanos, Nanos)) -> Life {
+    fn life(&self, made: (Nanos, Nanos), reaped: (Nanos, Nanos)) -> Lifetime {
         let lived = (self.born.load(SeqCst), self.ends.load(SeqCst));
-        Life { child: self.tid.load(Relaxed) as Pid, made, lived, reaped }
+        Lifetime { child: self.tid.load(Relaxed) as Pid, made, lived, reaped }
     }
 }
 
@@ -58,17 +58,17 @@ fn me() -> Pid {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Processes.
-pub fn processes(samples: usize) -> Result<Lives> {
+/// Measures processes.
+pub fn processes(samples: usize) -> Result<Lifetimes> {
     let mut arena = Arena::new(1 << 12).map_err(os("mmap"))?;
     let shared: &[AtomicU64] = arena.slice(3).map_err(os("mmap"))?;
     let mut lives = Vec::with_capacity(samples);
     for _ in 0..samples {
         let begin = now();
         let Forked::Parent(_) = sys::fork().map_err(os("fork"))? else {
-            let left = Left { tid: AtomicU64::new(0), born: AtomicU64::new(0), ends: AtomicU64::new(0) };
+            let left = ChildTimes { tid: AtomicU64::new(0), born: AtomicU64::new(0), ends: AtomicU64::new(0) };
             left.live();
-            // What the agent does at the end of a task, too.
+            // The agent does the same when a task exits.
             let _ = sys::thread_usage();
             shared[0].store(left.tid.load(Relaxed), Relaxed);
             shared[1].store(left.born.load(Relaxed), Relaxed);
@@ -80,39 +80,40 @@ pub fn processes(samples: usize) -> Result<Lives> {
         sys::wait_any(true, true).map_err(os("waitpid"))?;
         let reaped = now();
         let at = |index: usize| shared[index].load(SeqCst);
-        let life = Life { child: at(0) as Pid, made: (begin, forked), lived: (at(1), at(2)), reaped: (waits, reaped) };
+        let life =
+            Lifetime { child: at(0) as Pid, made: (begin, forked), lived: (at(1), at(2)), reaped: (waits, reaped) };
         lives.push(life);
     }
-    Ok(Lives { parent: me(), lives })
+    Ok(Lifetimes { parent: me(), lives })
 }
 
-/// Threads.
-pub fn threads(samples: usize) -> Result<Lives> {
+/// Measures threads.
+pub fn threads(samples: usize) -> Result<Lifetimes> {
     let mut lives = Vec::with_capacity(samples);
     for _ in 0..samples {
-        let left = Arc::new(Left { tid: AtomicU64::new(0), born: AtomicU64::new(0), ends: AtomicU64::new(0) });
+        let left = Arc::new(ChildTimes { tid: AtomicU64::new(0), born: AtomicU64::new(0), ends: AtomicU64::new(0) });
         let child = Arc::clone(&left);
         let begin = now();
         let child = thread::Builder::new().stack_size(64 << 10).spawn(move || child.live()).map_err(os("thread"))?;
         let made = now();
         let waits = now();
-        // It does not panic.
+        // The thread does not panic.
         let _ = child.join();
         lives.push(left.life((begin, made), (waits, now())));
     }
-    Ok(Lives { parent: me(), lives })
+    Ok(Lifetimes { parent: me(), lives })
 }
 
-/// Processes as the agent itself makes them: a run of its own with a trace, in which a parent and its children look at
-/// the clock. What a fork and an exit take depends on the process: its memory, the pages that a child touches first.
-pub fn in_a_run(kind: &str, samples: usize) -> Result<(Lives, Events)> {
-    // A name that nobody can have prepared; removed at the end.
+/// Measures tasks as the agent creates them, in a traced run in which a parent and its children read the clock. The cost of
+/// fork and exit depends on the process: on its memory and on the pages that the child accesses first.
+pub fn in_a_run(kind: &str, samples: usize) -> Result<(Lifetimes, Events)> {
+    // The directory has an unpredictable name and is removed when it is dropped.
     let dir = tempfile::Builder::new().prefix("schedlab-lives-").tempdir();
     run_in(dir.map_err(os("a directory for temporary files"))?.path(), kind, samples)
 }
 
-fn run_in(dir: &Path, kind: &str, samples: usize) -> Result<(Lives, Events)> {
-    let failed = |what: &str| AgentError::failed(format!("calibrate: a run of {kind} children: {what}"), "");
+fn run_in(dir: &Path, kind: &str, samples: usize) -> Result<(Lifetimes, Events)> {
+    let failed = |what: &str| AgentError::failed(format!("calibrate: run with {kind} children: {what}"), "");
     let (scenario, trace) = (dir.join("lives.toml"), dir.join("lives.ftrace"));
     let text = SCENARIO.replace("KIND", kind).replace("SAMPLES", &samples.to_string());
     std::fs::write(&scenario, text).map_err(os("a temporary file"))?;
@@ -123,11 +124,11 @@ fn run_in(dir: &Path, kind: &str, samples: usize) -> Result<(Lives, Events)> {
         return Err(failed(String::from_utf8_lossy(&done.stderr).trim()));
     }
     let events = Events::read(&trace)?;
-    let lives = events.lives().ok_or_else(|| failed("its trace has none"))?;
+    let lives = events.lifetimes().ok_or_else(|| failed("the trace has no child"))?;
     Ok((lives, events))
 }
 
-/// What parent and child see are the ends of spans, each with its length.
+/// The timestamps of parent and child are the ends of spans, each with its length.
 const SCENARIO: &str = r#"
 machine = "host"
 duration = "20s"
@@ -148,8 +149,8 @@ of = "sched.switches"
 "#;
 
 impl Events {
-    /// The lives of such a run: who has a span between its fork and its exit is a child.
-    fn lives(&self) -> Option<Lives> {
+    /// The lifetimes in the trace of such a run. A task with a span between its fork and its exit is a child.
+    fn lifetimes(&self) -> Option<Lifetimes> {
         let mut spans: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
         let mut forks = Vec::new();
         for event in self.all() {
@@ -164,21 +165,21 @@ impl Events {
         let children = forks.iter().filter(|(by, _)| *by == parent).map(|(_, child)| *child);
         let life = |(child, own): (Pid, &[(Nanos, Nanos)])| {
             let lived = *spans.get(&child)?.first()?;
-            Some(Life { child, made: *own.first()?, lived, reaped: *own.get(1)? })
+            Some(Lifetime { child, made: *own.first()?, lived, reaped: *own.get(1)? })
         };
         let lives = children.zip(spans.get(&parent)?.chunks_exact(2)).filter_map(life).collect();
-        Some(Lives { parent, lives })
+        Some(Lifetimes { parent, lives })
     }
 }
 
-/// Parts of lives, in ns, a sample each.
+/// The parts of lifetimes, as samples in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    /// The parent's call.
+    /// The parent's call that creates the child.
     pub make: Vec<Nanos>,
     /// From the `sched_switch` to the child until it is in user mode.
     pub begin: Vec<Nanos>,
-    /// From its last step until `sched_waking` of its parent.
+    /// From the child's last step until `sched_waking` of its parent.
     pub end: Vec<Nanos>,
     /// From there until the `sched_switch` from it.
     pub leave: Vec<Nanos>,
@@ -186,26 +187,26 @@ pub struct Parts {
     pub to_sleep: Vec<Nanos>,
     /// From the `sched_switch` to it until it is in user mode.
     pub from_sleep: Vec<Nanos>,
-    /// From the child's last step until the parent is back, where no trace tells the parts apart.
+    /// From the child's last step until the parent continues, if there is no trace to separate the parts.
     pub ends: Vec<Nanos>,
 }
 
-impl Lives {
-    /// Their parts; `look` is what a look at the clock takes.
-    pub fn parts(&self, events: &Events, look: Nanos) -> Parts {
+impl Lifetimes {
+    /// Splits the lifetimes into parts; `clock_read` is the cost of a clock read.
+    pub fn parts(&self, events: &Events, clock_read: Nanos) -> Parts {
         let mut parts = Parts::default();
         for life in &self.lives {
-            self.add(&mut parts, life, events, look);
+            self.add(&mut parts, life, events, clock_read);
         }
         parts
     }
 
-    fn add(&self, parts: &mut Parts, life: &Life, events: &Events, look: Nanos) {
-        let half = |time: Nanos| time.saturating_sub(look / 2);
+    fn add(&self, parts: &mut Parts, life: &Lifetime, events: &Events, clock_read: Nanos) {
+        let half = |time: Nanos| time.saturating_sub(clock_read / 2);
         let (begin, made) = life.made;
         parts.ends.push(life.reaped.1.saturating_sub(life.reaped.0));
         if events.within(begin, made).switches() == 0 {
-            parts.make.push((made - begin).saturating_sub(look));
+            parts.make.push((made - begin).saturating_sub(clock_read));
         }
         let (waits, reaped) = life.reaped;
         let during = events.within(begin, reaped);

@@ -1,7 +1,7 @@
-//! What this machine's kernel costs, measured: the keys are those of `[costs]` and `[[idle]]` in a machine file.
+//! Measures the costs of this machine and its kernel. The keys are those of `[costs]` and `[[idle]]` in a machine file.
 //!
-//! Every cost is told with its quantiles, how many samples they are of, and how it was measured. What a program cannot
-//! measure from outside of the kernel is listed as absent with the reason, never guessed.
+//! Every cost has its quantiles, the number of samples, and how it was measured. Costs that cannot be measured from outside of
+//! the kernel are listed as absent with the reason; none is guessed.
 
 mod calls;
 mod crossing;
@@ -24,17 +24,17 @@ use crate::settings::Settings;
 use crate::tracing;
 use quantiles::Cost;
 
-/// How much is measured.
+/// The number of samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Samples of a cheap operation.
+    /// Samples of cheap operations.
     pub many: usize,
-    /// Samples of an expensive one.
+    /// Samples of expensive operations.
     pub few: usize,
 }
 
 impl Effort {
-    /// A few seconds, or about half a minute.
+    /// A few seconds if `quick`, otherwise about half a minute.
     #[must_use]
     pub fn new(quick: bool) -> Effort {
         if quick {
@@ -45,45 +45,45 @@ impl Effort {
     }
 }
 
-/// One cost, or one for each distance between CPUs.
+/// One cost, or one cost per distance between CPUs.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Entry {
-    /// One.
+    /// One cost.
     One(Cost),
     /// By distance: `smt`, `llc`, `node`, `remote`.
     ByDistance(BTreeMap<&'static str, Cost>),
 }
 
-/// Everything measured.
+/// The result of a calibration.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
     /// `uname -r`.
     pub release: String,
-    /// CPUs used.
+    /// The number of CPUs used.
     pub cpus: usize,
-    /// Keys of `[costs]`.
+    /// The keys of `[costs]`.
     pub costs: BTreeMap<&'static str, Entry>,
-    /// Tables of `[[idle]]`.
+    /// The tables of `[[idle]]`.
     pub idle: Vec<idle::State>,
-    /// What no machine file has a key for.
+    /// Measurements that have no key in a machine file.
     pub other: BTreeMap<&'static str, Cost>,
-    /// What was not measured, and why.
+    /// Costs that were not measured, with the reason.
     pub absent: BTreeMap<&'static str, String>,
 }
 
 /// The CPUs that measurements use.
 #[derive(Clone, Debug)]
 pub struct Cpus {
-    /// The first, where everything on one CPU runs.
+    /// The CPU for all measurements on a single CPU.
     pub first: u32,
-    /// For each distance that exists here, a CPU at that distance from the first.
+    /// For each distance that exists on this machine, a CPU at that distance from the first.
     pub others: Vec<(&'static str, u32)>,
-    /// How many there are.
+    /// The number of CPUs.
     pub count: usize,
 }
 
-/// KiB of trace buffer for each CPU.
+/// Size of the trace buffer of each CPU, in KiB.
 const BUFFER_KB: u32 = 16384;
 
 const DISTANCES: [(Distance, &str); 4] =
@@ -91,7 +91,12 @@ const DISTANCES: [(Distance, &str); 4] =
 
 impl Cpus {
     fn new(topology: &Topology, allowed: &[u32]) -> Result<Cpus> {
-        let nothing = || AgentError::cannot("no CPU may be used", "taskset -p PID shows the CPUs that are allowed");
+        let nothing = || {
+            AgentError::cannot(
+                "the affinity mask of this process is empty",
+                "taskset -p PID shows the CPUs that are allowed",
+            )
+        };
         let first = *allowed.first().ok_or_else(nothing)?;
         let numbered = || allowed.iter().zip(0..).take(topology.nr_cpus());
         let at = |wanted: Distance| {
@@ -102,12 +107,12 @@ impl Cpus {
     }
 }
 
-/// Measures everything.
+/// Measures all costs.
 pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibration> {
     crate::inherited::reset()?;
     let effort = Effort::new(quick);
     let cpus = Cpus::new(topology, &crate::run::allowed_cpus()?)?;
-    // Where that is permitted, other tasks disturb less.
+    // Reduces the disturbance by other tasks, where it is permitted.
     let _ = crate::attributes::nice(-20);
     let _ = crate::attributes::timer_slack(1);
     pin(cpus.first)?;
@@ -115,57 +120,58 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     let mut other = BTreeMap::new();
     let mut absent = BTreeMap::new();
     let mut recording = tracing::begin(&Settings { tracing: trace, buffer_kb: BUFFER_KB, ..Settings::default() });
-    let scenes = traced::Scenes::play(effort, cpus.first)?;
+    let measurements = traced::Measurements::measure(effort, cpus.first)?;
     calls::measure(effort, &mut costs, &mut other)?;
     pingpong::measure(effort, &cpus, &mut costs, &mut other)?;
-    scenes.put_lives(&mut costs);
+    measurements.put_lives(&mut costs);
     let mut states = Vec::new();
     if cpus.others.is_empty() {
-        let why = "it takes two CPUs, and there is one";
+        let why = "the measurement needs two CPUs and there is only one";
         absent.extend(["ipi", "irq", "idle"].map(|key| (key, why.to_owned())));
     } else {
         crossing::measure(effort, &cpus, &mut costs)?;
         states = idle::measure(effort, &cpus, &costs, &mut other)?;
     }
-    let untold = recording.why_not().map(str::to_owned);
+    let off_reason = recording.off_reason().map(str::to_owned);
     recording.stop();
     let events = events::Events::of(&mut recording)?;
-    // It is a burden as long as it exists.
+    // The tracepoints cost time until the instance is removed.
     drop(recording);
-    if untold.is_none() {
-        scenes.put(&events, &mut costs, &mut states)?;
+    if off_reason.is_none() {
+        measurements.put(&events, &mut costs, &mut states)?;
         traced::put_clock(effort, cpus.first, &mut costs)?;
         absent.remove("irq");
         absent.remove("idle");
     }
-    let why = match untold {
-        None => "too few samples were undisturbed".to_owned(),
-        Some(_) if !trace => "measured with --traced only".to_owned(),
+    let why = match off_reason {
+        None => "too few undisturbed samples".to_owned(),
+        Some(_) if !trace => "measured only with --traced".to_owned(),
         Some(why) => format!("only tracepoints separate it from other costs: {why}"),
     };
     for key in traced::PARTS.iter().filter(|key| !costs.contains_key(**key)) {
         absent.insert(key, why.clone());
     }
     for key in ["scan-cpu", "balance-pass", "balance-cpu"] {
-        absent.insert(key, "inside the kernel, where neither a program nor a tracepoint can measure it".to_owned());
+        absent.insert(key, "internal to the kernel; neither a program nor a tracepoint can measure it".to_owned());
     }
     let known = ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "irq"];
     for key in known.iter().filter(|key| !costs.contains_key(**key)) {
-        absent.entry(key).or_insert_with(|| "too few samples were undisturbed".to_owned());
+        absent.entry(key).or_insert_with(|| "too few undisturbed samples".to_owned());
     }
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     Ok(Calibration { release, cpus: cpus.count, costs, idle: states, other, absent })
 }
 
-/// Keeps the calling thread on one CPU.
+/// Pins the calling thread to one CPU.
 fn pin(cpu: u32) -> Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu as usize);
     let pinned = crate::attributes::affinity(&set);
-    pinned.map_err(|(_, error)| AgentError::failed(format!("CPU {cpu}: error {error} of sched_setaffinity"), ""))
+    pinned
+        .map_err(|(_, error)| AgentError::failed(format!("CPU {cpu}: sched_setaffinity failed with error {error}"), ""))
 }
 
-/// The median of a cost that has been measured, 0 if it has not.
+/// The median of a measured cost; 0 if it has not been measured.
 fn median(costs: &BTreeMap<&'static str, Entry>, key: &str) -> u64 {
     match costs.get(key) {
         Some(Entry::One(cost)) => cost.p50,

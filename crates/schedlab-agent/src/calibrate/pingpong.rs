@@ -1,4 +1,4 @@
-//! Costs of handing over: a switch between threads and between processes, a wakeup, the tick.
+//! Costs of a switch between threads and between processes, of a wakeup, and of the tick.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -15,12 +15,12 @@ use crate::clock::{self, now};
 use crate::error::{errno, os, Result};
 use crate::sys::{self, Forked};
 
-/// Round trips of a sample.
+/// The number of round trips in a sample.
 const TRIPS: u64 = 50;
 
 type Pipe = (OwnedFd, OwnedFd);
 
-/// Adds them to the costs.
+/// Measures these costs.
 pub fn measure(
     effort: Effort,
     cpus: &Cpus,
@@ -61,7 +61,7 @@ pub fn measure(
     Ok(())
 }
 
-/// Times of the waking call. The wakee has the lowest policy, so it runs only when the waker sleeps.
+/// The times of the waking call. The wakee has SCHED_IDLE, so it runs only when the waker sleeps.
 fn wakeups(samples: usize, cpu: u32, waiter: bool) -> Result<Vec<Nanos>> {
     let (word, ready, over) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
     let mut times = Vec::with_capacity(samples);
@@ -78,7 +78,7 @@ fn wakeups(samples: usize, cpu: u32, waiter: bool) -> Result<Vec<Nanos>> {
             });
         }
         for round in 0..samples as u32 {
-            // It is back in the kernel when it has said so and the CPU has been given up for long enough.
+            // The wakee has blocked once it has announced its wait and the waker has slept long enough.
             while waiter && ready.load(SeqCst) != round + 1 {
                 clock::sleep_until(now() + 20 * USEC);
             }
@@ -105,7 +105,7 @@ fn pipes() -> Result<(Pipe, Pipe)> {
     Ok((pipe()?, pipe()?))
 }
 
-/// The other side: sends back what comes until the pipe is closed or nothing more is expected.
+/// The other side: returns every byte until the pipe is closed or all trips are done.
 fn echo(there: &OwnedFd, back: &OwnedFd, trips: u64) {
     let mut byte = [0];
     for _ in 0..trips {
@@ -115,7 +115,7 @@ fn echo(there: &OwnedFd, back: &OwnedFd, trips: u64) {
     }
 }
 
-/// Times of one hop.
+/// The times of one hop.
 fn hops(there: &OwnedFd, back: &OwnedFd, samples: usize) -> Vec<Nanos> {
     let mut byte = [0];
     let mut one = |_| {
@@ -157,10 +157,10 @@ fn between_processes(samples: usize, cpu: u32) -> Result<Vec<Nanos>> {
     }
 }
 
-/// Gaps in a busy loop that come at the tick's pace.
+/// The gaps in a busy loop that recur with the period of the tick.
 fn ticks(length: Nanos) -> Option<Cost> {
     const SHORTEST: Nanos = 300;
-    /// A longer one was another task's, or a hypervisor's.
+    /// Longer gaps are due to another task or a hypervisor.
     const LONGEST: Nanos = 100 * USEC;
     let (begin, mut last) = (now(), now());
     let mut gaps: Vec<(Nanos, Nanos)> = Vec::new();
@@ -171,7 +171,7 @@ fn ticks(length: Nanos) -> Option<Cost> {
         }
         last = time;
     }
-    // The coarse clock moves with the tick.
+    // The coarse clock advances with the tick.
     let period = clock::tick();
     let phase = in_phase(&gaps, period);
     let enough = phase.len() as u64 * 2 > length / period;
@@ -184,7 +184,7 @@ fn ticks(length: Nanos) -> Option<Cost> {
     }
 }
 
-/// The gaps that begin within 5% of a multiple of the period, counted from the densest phase.
+/// The gaps that begin within 5% of a multiple of the period, relative to the most frequent phase.
 fn in_phase(gaps: &[(Nanos, Nanos)], period: Nanos) -> Vec<Nanos> {
     const BINS: usize = 40;
     let bin = |at: Nanos| (at % period * BINS as u64 / period) as usize;
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_gaps_in_step_are_ticks() {
+    fn only_gaps_at_the_tick_period_count() {
         let ticks = (1..50).map(|i| (i * 4 * MSEC + 123, 900));
         let strays = [(5_000_000, 70), (9_900_000, 80)];
         let gaps: Vec<_> = ticks.chain(strays).collect();

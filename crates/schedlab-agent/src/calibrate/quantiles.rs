@@ -1,4 +1,4 @@
-//! A cost: the quantiles that a machine file takes, of how many samples, and where they come from.
+//! A measured cost: the quantiles that a machine file contains, the number of samples, and how it was measured.
 
 use schedlab_model::Nanos;
 use serde::Serialize;
@@ -6,26 +6,26 @@ use serde::Serialize;
 /// One measured cost, in ns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Cost {
-    /// Smallest.
+    /// The smallest sample.
     pub p0: Nanos,
-    /// First decile.
+    /// The first decile.
     pub p10: Nanos,
-    /// Median.
+    /// The median.
     pub p50: Nanos,
-    /// Ninth decile.
+    /// The ninth decile.
     pub p90: Nanos,
-    /// 99th percentile.
+    /// The 99th percentile.
     pub p99: Nanos,
-    /// Largest.
+    /// The largest sample.
     pub p100: Nanos,
-    /// Samples.
+    /// The number of samples.
     pub n: usize,
     /// How it was measured.
     pub how: String,
 }
 
 impl Cost {
-    /// The quantiles of samples; `None` of fewer than ten.
+    /// The quantiles of the samples; `None` for fewer than ten samples.
     #[must_use]
     pub fn of(mut samples: Vec<Nanos>, how: impl Into<String>) -> Option<Cost> {
         const FEWEST: usize = 10;
@@ -38,7 +38,7 @@ impl Cost {
         Some(Cost { p0, p10, p50, p90, p99, p100, n: samples.len(), how: how.into() })
     }
 
-    /// The same without a part that was measured by itself.
+    /// The cost less a part that was measured separately.
     #[must_use]
     pub fn less(self, part: Nanos) -> Cost {
         let [p0, p10, p50, p90, p99, p100] =

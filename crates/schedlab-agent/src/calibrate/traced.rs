@@ -1,7 +1,7 @@
-//! Costs by part, from what threads saw on the clock and what the kernel's tracepoints told of the same calls.
+//! Costs of the parts of calls, from the timestamps of threads and the tracepoints recorded during the same calls.
 //!
-//! The parts of one call add up to all of it: what a wakeup, a pick or a switch takes by itself is measured once, and
-//! the rest is the call's.
+//! The parts of a call add up to the whole call: wakeup, pick and switch are measured once, and the rest is attributed to the
+//! call.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use schedlab_model::Nanos;
 
 use super::events::Events;
-use super::expiry::{self, Beside, Sleeps};
-use super::handover::{self, Duel};
-use super::lives::{self, Lives};
+use super::expiry::{self, OtherThread, Sleeps};
+use super::handover::{self, WakeupPair};
+use super::lives::{self, Lifetimes};
 use super::{idle, median, Cost, Effort, Entry};
 use crate::error::Result;
 use crate::settings::Settings;
 use crate::tracing;
 
-/// What only a trace tells apart.
+/// The costs that only a trace can separate.
 pub const PARTS: [&str; 16] = [
     "wakeup-clock",
     "schedule",
@@ -39,12 +39,12 @@ pub const PARTS: [&str; 16] = [
 
 type Costs = BTreeMap<&'static str, Entry>;
 
-/// Everything that is done while the kernel records.
+/// The measurements that are made while the kernel records.
 #[derive(Debug)]
-pub struct Scenes {
+pub struct Measurements {
     few: usize,
-    processes: Lives,
-    threads: Lives,
+    processes: Lifetimes,
+    threads: Lifetimes,
     futex: Pair,
     pipe: Pair,
     socket: Pair,
@@ -53,57 +53,58 @@ pub struct Scenes {
     beside_higher: Sleeps,
 }
 
-/// One way to wake: the wakee waits until the waker sleeps, or takes the CPU from it.
+/// One means of waking, once with a wakee that waits until the waker sleeps and once with one that preempts it.
 #[derive(Debug)]
 struct Pair {
-    waits: Duel,
-    preempts: Duel,
+    waits: WakeupPair,
+    preempts: WakeupPair,
 }
 
 impl Pair {
-    fn of(duel: impl Fn(bool) -> Result<Duel>) -> Result<Pair> {
-        Ok(Pair { waits: duel(false)?, preempts: duel(true)? })
+    fn of(wakeup_pair: impl Fn(bool) -> Result<WakeupPair>) -> Result<Pair> {
+        Ok(Pair { waits: wakeup_pair(false)?, preempts: wakeup_pair(true)? })
     }
 }
 
-impl Scenes {
-    /// Plays them on one CPU.
-    pub fn play(effort: Effort, cpu: u32) -> Result<Scenes> {
+impl Measurements {
+    /// Makes the measurements on one CPU.
+    pub fn measure(effort: Effort, cpu: u32) -> Result<Measurements> {
         let few = effort.few as u32 / 2;
-        let sleeps = |beside| expiry::sleeps(few, cpu, beside);
-        Ok(Scenes {
+        let sleeps = |other_thread| expiry::sleeps(few, cpu, other_thread);
+        Ok(Measurements {
             few: few as usize,
-            // First, while the process is small: what a fork takes depends on that.
+            // First, while the process is small, because the cost of fork depends on it.
             processes: lives::processes(few as usize)?,
             threads: lives::threads(few as usize)?,
             futex: Pair::of(|preempts| Ok(handover::by_futex(few, cpu, preempts)))?,
             pipe: Pair::of(|preempts| handover::by_pipe(few, cpu, preempts))?,
             socket: Pair::of(|preempts| handover::by_socket(few, cpu, preempts))?,
-            idle: sleeps(Beside::Nothing),
-            beside_lower: sleeps(Beside::Lower),
-            beside_higher: sleeps(Beside::Higher),
+            idle: sleeps(OtherThread::None),
+            beside_lower: sleeps(OtherThread::Lower),
+            beside_higher: sleeps(OtherThread::Higher),
         })
     }
 
-    /// Adds what can be told of lives without a trace.
+    /// Adds the costs of task creation and exit that can be measured without a trace.
     pub fn put_lives(&self, costs: &mut Costs) {
-        let untold = Events::default();
-        put(costs, "fork-process", self.processes.parts(&untold, 0).make, 0, "fork() in a process of a few MB");
+        let no_events = Events::default();
+        put(costs, "fork-process", self.processes.parts(&no_events, 0).make, 0, "fork() in a process of a few MB");
         let how = "creation of a thread, its stack's mmap() included";
-        put(costs, "fork-thread", self.threads.parts(&untold, 0).make, 0, how);
+        put(costs, "fork-thread", self.threads.parts(&no_events, 0).make, 0, how);
         let how = "from fork()'s return until waitpid()'s, on one CPU, less two switches";
         let switch = median(costs, "switch-process");
-        put(costs, "exit-process", self.processes.parts(&untold, 0).ends, 2 * switch, how);
+        put(costs, "exit-process", self.processes.parts(&no_events, 0).ends, 2 * switch, how);
         let how = "from a thread's creation until it is joined, on one CPU, less two switches";
         let switch = median(costs, "switch-thread");
-        put(costs, "exit-thread", self.threads.parts(&untold, 0).ends, 2 * switch, how);
+        put(costs, "exit-thread", self.threads.parts(&no_events, 0).ends, 2 * switch, how);
     }
 
-    /// Replaces whole calls by their parts.
+    /// Replaces the costs of whole calls by those of their parts.
     pub fn put(&self, events: &Events, costs: &mut Costs, states: &mut Vec<idle::State>) -> Result<()> {
-        let look = median(costs, "user-op");
+        let clock_read = median(costs, "user-op");
         let call = median(costs, "syscall");
-        let (waits, preempts) = (self.futex.waits.parts(events, look), self.futex.preempts.parts(events, look));
+        let (waits, preempts) =
+            (self.futex.waits.parts(events, clock_read), self.futex.preempts.parts(events, clock_read));
         let how = "from sched_waking until the caller of FUTEX_WAKE is back, which the wakee does not preempt";
         put(costs, "wakeup", sums(&waits.waking, &waits.from_wakeup), 0, how);
         let how = "from sched_wakeup until sched_switch to a wakee that preempts, less the way back of the call";
@@ -115,7 +116,8 @@ impl Scenes {
         put(costs, "switch-process", preempts.resume.iter().map(|time| time + other).collect(), 0, how);
         put(costs, "futex-wake", waits.to_waking, call, "from user mode until sched_waking, less syscall");
         self.put_waits(costs, "futex-wait", "futex-resume", &preempts.to_sleep, &preempts.from_sleep);
-        let pipe = [&self.pipe, &self.socket].map(|p| (p.waits.parts(events, look), p.preempts.parts(events, look)));
+        let pipe = [&self.pipe, &self.socket]
+            .map(|p| (p.waits.parts(events, clock_read), p.preempts.parts(events, clock_read)));
         let keys = [
             ["pipe-write", "pipe-wake", "pipe-wait", "pipe-resume"],
             ["socket-send", "socket-wake", "socket-wait", "socket-resume"],
@@ -126,8 +128,8 @@ impl Scenes {
             put(costs, wake, whole, call + median(costs, write) + median(costs, "wakeup"), how);
             self.put_waits(costs, wait, resume, &preempts.to_sleep, &preempts.from_sleep);
         }
-        self.put_timers(events, look, costs, states);
-        self.put_traced_lives(look, costs)
+        self.put_timers(events, clock_read, costs, states);
+        self.put_traced_lives(clock_read, costs)
     }
 
     fn put_waits(&self, costs: &mut Costs, wait: &'static str, resume: &'static str, to: &[Nanos], from: &[Nanos]) {
@@ -143,16 +145,16 @@ impl Scenes {
         put(costs, resume, from.to_vec(), switch, "from sched_switch back until user mode, less switch-thread");
     }
 
-    fn put_timers(&self, events: &Events, look: Nanos, costs: &mut Costs, states: &mut Vec<idle::State>) {
-        let busy = self.beside_lower.parts(events, look);
-        let goes_on = self.beside_higher.parts(events, look);
+    fn put_timers(&self, events: &Events, clock_read: Nanos, costs: &mut Costs, states: &mut Vec<idle::State>) {
+        let busy = self.beside_lower.parts(events, clock_read);
+        let goes_on = self.beside_higher.parts(events, clock_read);
         put(costs, "irq-entry", busy.to_waking.clone(), 0, "from a timer's expiry until sched_waking of its sleeper");
         let part = middle(&busy.to_waking) + median(costs, "wakeup");
         let how = "how long the interrupt of a timer stops a thread that goes on, less irq-entry and wakeup";
         put(costs, "irq", goes_on.interruption, part, how);
         self.put_waits(costs, "timer-program", "timer-resume", &busy.to_sleep, &busy.from_sleep);
         if states.is_empty() {
-            let idle = self.idle.parts(events, look);
+            let idle = self.idle.parts(events, clock_read);
             let whole = |parts: &expiry::Parts| sums(&sums(&parts.to_waking, &parts.waking), &parts.to_switch);
             let how = "from a timer's expiry until sched_switch to its sleeper, less the same on a busy CPU";
             if let Some(exit) = Cost::of(whole(&idle), how) {
@@ -161,7 +163,7 @@ impl Scenes {
         }
     }
 
-    fn put_traced_lives(&self, look: Nanos, costs: &mut Costs) -> Result<()> {
+    fn put_traced_lives(&self, clock_read: Nanos, costs: &mut Costs) -> Result<()> {
         let way = median(costs, "wakeup") + median(costs, "schedule");
         let keys = [
             ("process", "switch-process", ["fork-process", "start-process", "exit-process"]),
@@ -169,7 +171,7 @@ impl Scenes {
         ];
         for (kind, switch, [make, start, exit]) in keys {
             let (lives, events) = lives::in_a_run(kind, self.few)?;
-            let parts = lives.parts(&events, look);
+            let parts = lives.parts(&events, clock_read);
             let switch = median(costs, switch);
             put(costs, make, parts.make, 0, "the whole call, without a switch in between");
             put(
@@ -177,9 +179,9 @@ impl Scenes {
                 start,
                 parts.begin,
                 switch,
-                "from sched_switch to it until its first look at the clock, less switch",
+                "from sched_switch to it until its first clock_read at the clock, less switch",
             );
-            let how = "from its last look at the clock until sched_switch from it, less wakeup and schedule";
+            let how = "from its last clock_read at the clock until sched_switch from it, less wakeup and schedule";
             put(costs, exit, sums(&parts.end, &parts.leave), way, how);
             if kind == "process" {
                 self.put_waits(costs, "reap-wait", "reap", &parts.to_sleep, &parts.from_sleep);
@@ -189,8 +191,8 @@ impl Scenes {
     }
 }
 
-/// When a wakeup reads the runqueue's clock: `sched_stat_runtime` of the waker comes right after. Runs do not record that
-/// event, so this is a recording of its own.
+/// Measures when a wakeup updates the runqueue clock: `sched_stat_runtime` of the waker follows immediately. Runs do not
+/// record that event, so this is a separate recording.
 pub fn put_clock(effort: Effort, cpu: u32, costs: &mut Costs) -> Result<()> {
     let mut recording = tracing::begin(&Settings {
         tracing: true,
@@ -198,10 +200,10 @@ pub fn put_clock(effort: Effort, cpu: u32, costs: &mut Costs) -> Result<()> {
         buffer_kb: 4096,
         ..Settings::default()
     });
-    let duel = handover::by_futex(effort.few as u32 / 2, cpu, true);
+    let wakeup_pair = handover::by_futex(effort.few as u32 / 2, cpu, true);
     recording.stop();
     let how = "from sched_waking until sched_stat_runtime of the waker that the wakee preempts";
-    put(costs, "wakeup-clock", duel.clocks(&Events::of(&mut recording)?), 0, how);
+    put(costs, "wakeup-clock", wakeup_pair.clocks(&Events::of(&mut recording)?), 0, how);
     Ok(())
 }
 
@@ -211,7 +213,7 @@ fn put(costs: &mut Costs, key: &'static str, samples: Vec<Nanos>, part: Nanos, h
     }
 }
 
-/// Sums of what happened in the same rounds.
+/// The sums of the samples of the same rounds.
 fn sums(first: &[Nanos], second: &[Nanos]) -> Vec<Nanos> {
     first.iter().zip(second).map(|(a, b)| a + b).collect()
 }

@@ -1,6 +1,6 @@
-//! The task that starts a real program, waits for it, and starts it again where that is asked for.
+//! The task that starts a real program, waits for it, and starts it again if the workload repeats.
 //!
-//! It takes on the workload's attributes before, so that the program and its children inherit them.
+//! The task sets the workload's attributes first, so that the program and its children inherit them.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -12,56 +12,56 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{kill_process, pidfd_open, Pid, PidfdFlags, Signal};
 use schedlab_model::{Nanos, SEC};
 
-use super::Real;
+use super::RealProgram;
 use crate::clock;
-use crate::world::{Failure, World};
+use crate::shared_state::{Failure, SharedState};
 
-/// How long an interrupted program may take to print: a histogram is long, the scenario's other tasks still run, and an
-/// emulated CPU is slow.
+/// How long an interrupted program may take to print its results. A histogram is long, the other tasks of the scenario still
+/// run, and emulated CPUs are slow.
 pub const GRACE: Nanos = 60 * SEC;
 
 /// One run of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// Begin, in run time.
+    /// Its start, in run time.
     pub begin: Nanos,
-    /// End, in run time.
+    /// Its end, in run time.
     pub end: Nanos,
-    /// How it ended, empty if well.
+    /// How it failed; empty if it succeeded.
     pub failed: String,
-    /// What it wrote to stdout and stderr.
+    /// Its output on stdout and stderr.
     pub output: [String; 2],
 }
 
-/// Runs the program of task `id` until it has ended or the run's time is up.
-pub fn drive(world: &World, id: u32, real: &Real, duration: Nanos) {
-    let deadline = world.control.begin.load(Relaxed) + duration;
+/// Runs the program of task `id` until it has ended or the run is over.
+pub fn run_program(shared: &SharedState, id: u32, real: &RealProgram, duration: Nanos) {
+    let deadline = shared.control.begin.load(Relaxed) + duration;
     loop {
-        let begin = world.time();
+        let begin = shared.time();
         let from = real.output.each_ref().map(length);
         let mut child = match start(real) {
             Ok(child) => child,
-            Err(error) => return world.fail(id, 0, Failure::Program, error.raw_os_error().unwrap_or(libc::ENOENT)),
+            Err(error) => return shared.fail(id, 0, Failure::Program, error.raw_os_error().unwrap_or(libc::ENOENT)),
         };
         let ended = wait(&mut child, deadline, real.interrupt);
-        let end = world.time();
+        let end = shared.time();
         let Some(status) = ended else { return };
         let to = real.output.each_ref().map(length);
         let line = format!("{begin} {end} {status} {} {} {} {}\n", from[0], to[0], from[1], to[1]);
         if append(&real.passes, &line).is_err() {
-            return world.fail(id, 0, Failure::Program, libc::EIO);
+            return shared.fail(id, 0, Failure::Program, libc::EIO);
         }
         if !real.repeat || status != 0 {
             break;
         }
     }
     if real.interrupt {
-        world.control.reporting.fetch_sub(1, AcqRel);
-        world.ring();
+        shared.control.reporting.fetch_sub(1, AcqRel);
+        shared.wake_supervisor();
     }
 }
 
-fn start(real: &Real) -> std::io::Result<Child> {
+fn start(real: &RealProgram) -> std::io::Result<Child> {
     let [stdout, stderr] = &real.output;
     let (program, arguments) = real.argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
     Command::new(program)
@@ -73,7 +73,8 @@ fn start(real: &Real) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// The exit code; 128 and more for a signal. `None` when the time was up first and it could not be told to print.
+/// Waits for the exit code, 128 plus the number for a signal. `None` if the run was over first and the program does not print
+/// its results when it is interrupted.
 fn wait(child: &mut Child, deadline: Nanos, interrupt: bool) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     let pid = Pid::from_child(child);
@@ -88,9 +89,9 @@ fn wait(child: &mut Child, deadline: Nanos, interrupt: bool) -> Option<i32> {
     if !interrupt {
         return None;
     }
-    // It may just have ended.
+    // Fails if the program has just ended.
     let _ = kill_process(pid, Signal::INT);
-    // Whatever code an interrupted program ends with, it has printed; one that was killed has not.
+    // An interrupted program has printed its results, whatever its exit code, unless it was killed.
     ends_before(&handle, deadline + GRACE).then(|| code(child).filter(|code| *code == 128 + libc::SIGKILL).unwrap_or(0))
 }
 
@@ -116,8 +117,8 @@ fn append(file: &OwnedFd, line: &str) -> std::io::Result<()> {
     file.write_all(line.as_bytes())
 }
 
-/// The passes that came to an end, with what was written in each.
-pub fn passes(real: &Real) -> std::io::Result<Vec<Pass>> {
+/// The completed passes with the output of each.
+pub fn passes(real: &RealProgram) -> std::io::Result<Vec<Pass>> {
     let text = |file: &OwnedFd| -> std::io::Result<Vec<u8>> {
         let mut file = File::from(file.try_clone()?);
         file.seek(SeekFrom::Start(0))?;

@@ -1,7 +1,7 @@
-//! Real programs: which one a workload of the catalogue means, how it is called, and what its output says.
+//! Real programs: which one a workload of the catalogue stands for, its command line, and how its output is parsed.
 //!
-//! An option of the scenario is the program's own long option, so calling it needs no translation but the units of times.
-//! A program that never ends by itself is sent SIGINT at the end of the run, upon which it prints what it has measured.
+//! The options of a workload are the long options of the program; only the units of times are converted. A program that never
+//! ends by itself is sent SIGINT at the end of the run and then prints its results.
 
 pub(crate) mod launch;
 mod parse;
@@ -16,31 +16,31 @@ use schedlab_workload::catalogue::{self, OptionKind, OptionValue};
 use schedlab_workload::Workload;
 
 use crate::error::{errno, AgentError, Result};
-pub(crate) use parse::{parse, Found};
+pub(crate) use parse::{parse, ParsedOutput};
 
-/// How one program of the catalogue is called.
-struct Call {
+/// The command line of one program of the catalogue.
+struct ProgramCall {
     /// The catalogue's id.
     id: &'static str,
-    /// The executable, looked for in the path.
+    /// The executable, searched in PATH.
     executable: &'static str,
     /// Arguments before the options.
-    words: &'static [&'static str],
-    /// Arguments after them.
+    subcommand: &'static [&'static str],
+    /// Arguments after the options.
     after: &'static [&'static str],
-    /// Whether it prints its results when it is interrupted.
+    /// Whether the program prints its results when it is interrupted.
     interruptible: bool,
-    /// The package that has it, for the hint.
+    /// The package that contains it, for the hint.
     package: &'static str,
 }
 
-const CALLS: [Call; 8] = [
+const PROGRAM_CALLS: [ProgramCall; 8] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf"),
     call("cyclictest", "cyclictest", &["--quiet"], true, "rt-tests"),
     call("stress-ng-cpu", "stress-ng", &["--metrics-brief"], true, "stress-ng"),
-    Call { after: &["run"], ..call("sysbench-cpu", "sysbench", &["cpu"], false, "sysbench") },
+    ProgramCall { after: &["run"], ..call("sysbench-cpu", "sysbench", &["cpu"], false, "sysbench") },
     call("schbench", "schbench", &[], false, ""),
     call("schbench-1.0", "schbench", &[], false, ""),
 ];
@@ -48,76 +48,80 @@ const CALLS: [Call; 8] = [
 const fn call(
     id: &'static str,
     executable: &'static str,
-    words: &'static [&'static str],
+    subcommand: &'static [&'static str],
     interruptible: bool,
     package: &'static str,
-) -> Call {
-    Call { id, executable, words, after: &[], interruptible, package }
+) -> ProgramCall {
+    ProgramCall { id, executable, subcommand, after: &[], interruptible, package }
 }
 
-/// Buckets of cyclictest's histogram, of 1 us each: with them every sample is told.
-const HISTOGRAM: i64 = 100_000;
+/// The number of 1 us buckets in cyclictest's histogram, which makes it print every sample.
+const HISTOGRAM_BUCKETS: i64 = 100_000;
 
-/// Who runs a workload.
+/// What runs a workload of the catalogue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Choice {
-    /// The program where it is installed, else the agent.
+pub enum DriverChoice {
+    /// The program where it is installed, otherwise the agent.
     #[default]
     Installed,
-    /// The program; it is an error if it is not installed.
+    /// The program. It is an error if it is not installed.
     Program,
     /// The agent.
     Agent,
 }
 
-/// A program ready to be started.
+/// A real program that is ready to be started.
 #[derive(Debug)]
-pub struct Real {
+pub struct RealProgram {
     /// The catalogue's id.
     pub id: &'static str,
     /// Executable and arguments.
     pub argv: Vec<String>,
-    /// What it calls itself, with its version.
+    /// Its name and version.
     pub version: String,
-    /// Whether it is started again when it ends.
+    /// Whether it is started again when it has ended.
     pub repeat: bool,
-    /// Whether it is interrupted at the end of the run and then prints.
+    /// Whether it is interrupted at the end of the run and then prints its results.
     pub interrupt: bool,
-    /// What it writes to stdout and stderr.
+    /// The files for its stdout and stderr.
     pub output: [OwnedFd; 2],
     /// One line for each pass, see [`launch::Pass`].
     pub passes: OwnedFd,
 }
 
-/// The programs for the workloads of a scenario, `None` where the agent runs the tasks itself.
-pub fn choose(programs: &[Option<Program>], workloads: &[Workload], choice: Choice) -> Result<Vec<Option<Real>>> {
+/// Selects the programs for the workloads of a scenario; `None` where the agent runs the tasks itself.
+pub fn choose(
+    programs: &[Option<Program>],
+    workloads: &[Workload],
+    choice: DriverChoice,
+) -> Result<Vec<Option<RealProgram>>> {
     let one = |(program, workload): (&Option<Program>, &Workload)| {
-        let Some(program) = program.as_ref().filter(|_| choice != Choice::Agent) else { return Ok(None) };
-        let Some(call) = CALLS.iter().find(|call| call.id == program.id) else { return Ok(None) };
+        let Some(program) = program.as_ref().filter(|_| choice != DriverChoice::Agent) else { return Ok(None) };
+        let Some(call) = PROGRAM_CALLS.iter().find(|call| call.id == program.id) else { return Ok(None) };
         let Some(path) = find(call) else {
-            return if choice == Choice::Program { Err(missing(call)) } else { Ok(None) };
+            return if choice == DriverChoice::Program { Err(missing(call)) } else { Ok(None) };
         };
         prepare(call, path, program, workload).map(Some)
     };
     programs.iter().zip(workloads).map(one).collect()
 }
 
-/// The executables that a scenario's workloads have, installed or not.
+/// The executables of a workload, installed or not.
 #[must_use]
 pub fn executables(program: &Program) -> Vec<&'static str> {
-    CALLS.iter().filter(|call| call.id == program.id).map(|call| call.executable).collect()
+    PROGRAM_CALLS.iter().filter(|call| call.id == program.id).map(|call| call.executable).collect()
 }
 
-/// Every executable that the agent knows, with the path where it is installed.
+/// Every executable of the catalogue, with its path if it is installed.
 #[must_use]
 pub fn installed() -> Vec<(&'static str, Option<PathBuf>)> {
-    let mut known: Vec<_> = CALLS.iter().map(|call| (call.executable, find(call))).collect();
+    let mut known: Vec<_> = PROGRAM_CALLS.iter().map(|call| (call.executable, find(call))).collect();
     known.dedup();
     known
 }
 
-/// `SCHEDLAB_SCHBENCH=PATH` and the like, or the path.
-fn find(call: &Call) -> Option<PathBuf> {
+/// The path of an executable, from a variable such as `SCHEDLAB_SCHBENCH` or from PATH.
+fn find(call: &ProgramCall) -> Option<PathBuf> {
     let variable = format!("SCHEDLAB_{}", call.executable.to_uppercase().replace('-', "_"));
     if let Some(path) = std::env::var_os(variable) {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
@@ -126,22 +130,22 @@ fn find(call: &Call) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(call.executable)).find(|path| path.is_file())
 }
 
-fn missing(call: &Call) -> AgentError {
+fn missing(call: &ProgramCall) -> AgentError {
     let hint = match call.package {
-        "" => format!("SCHEDLAB_{}=PATH names one that you have built", call.executable.to_uppercase()),
+        "" => format!("build it and set SCHEDLAB_{}=PATH", call.executable.to_uppercase()),
         package => format!("apt-get install {package}"),
     };
     AgentError::cannot(format!("{} is not installed", call.executable), hint)
 }
 
-fn prepare(call: &Call, path: PathBuf, program: &Program, workload: &Workload) -> Result<Real> {
+fn prepare(call: &ProgramCall, path: PathBuf, program: &Program, workload: &Workload) -> Result<RealProgram> {
     let memory = |name: &str| memfd_create(name, MemfdFlags::CLOEXEC).map_err(errno("memfd"));
     let path = path.to_string_lossy().into_owned();
     let mut argv = vec![path.clone()];
-    argv.extend(call.words.iter().map(ToString::to_string));
+    argv.extend(call.subcommand.iter().map(ToString::to_string));
     argv.extend(arguments(program));
     argv.extend(call.after.iter().map(ToString::to_string));
-    Ok(Real {
+    Ok(RealProgram {
         id: program.id,
         version: version(call, &path),
         argv,
@@ -152,7 +156,7 @@ fn prepare(call: &Call, path: PathBuf, program: &Program, workload: &Workload) -
     })
 }
 
-/// The options as the program takes them: hackbench wants values as words of their own, sysbench does not take those.
+/// The options as command-line arguments. hackbench needs values as separate arguments, sysbench needs `--key=value`.
 fn arguments(program: &Program) -> Vec<String> {
     let entry = catalogue::all().iter().find(|entry| entry.id == program.id);
     let given = |name: &str| program.options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
@@ -165,7 +169,7 @@ fn arguments(program: &Program) -> Vec<String> {
     for (key, value) in &program.options {
         let kind = entry.and_then(|entry| entry.options.iter().find(|option| option.name == key)).map(|o| o.kind);
         match (kind, value) {
-            // Asked for below.
+            // Set below.
             _ if program.id == "cyclictest" && key == "histogram" => {}
             (_, OptionValue::Bool(on)) => flags.extend(on.then(|| format!("--{key}"))),
             (Some(OptionKind::Time { unit, .. }), value) => {
@@ -178,12 +182,12 @@ fn arguments(program: &Program) -> Vec<String> {
     }
     match program.id {
         "cyclictest" => {
-            // The histogram tells every sample; it would set the distance to 0, which only the scenario may.
+            // --histogram sets the distance to 0, which must not happen unless the scenario has a histogram.
             let histogram = given("histogram").is_some_and(|value| *value != OptionValue::Int(0));
             if given("distance").is_none() {
                 option("distance", if histogram { "0" } else { "500" }.into());
             }
-            option("histogram", HISTOGRAM.to_string());
+            option("histogram", HISTOGRAM_BUCKETS.to_string());
         }
         "stress-ng-cpu" if given("cpu").is_none() => option("cpu", "0".into()),
         _ => {}
@@ -192,8 +196,8 @@ fn arguments(program: &Program) -> Vec<String> {
     words
 }
 
-/// The name with the first word of the help that looks like a version.
-fn version(call: &Call, path: &str) -> String {
+/// The name of the program with the first word of its output that looks like a version.
+fn version(call: &ProgramCall, path: &str) -> String {
     let said = |argument: &str| {
         let output = Command::new(path).arg(argument).env("LC_ALL", "C").output().ok()?;
         let text = [output.stdout, output.stderr].concat();
@@ -202,7 +206,7 @@ fn version(call: &Call, path: &str) -> String {
         let word = text.split(|c: char| c.is_whitespace() || c == ',').find(is_version)?;
         Some(format!("{} {word}", call.executable))
     };
-    said("--version").unwrap_or_else(|| format!("{}, version not told", call.executable))
+    said("--version").unwrap_or_else(|| format!("{}, unknown version", call.executable))
 }
 
 #[cfg(test)]
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_the_programs_own() {
+    fn options_are_passed_under_their_own_names() {
         let cases = [
             (
                 "hackbench",
@@ -239,8 +243,8 @@ mod tests {
     }
 
     #[test]
-    fn every_call_is_of_the_catalogue() {
-        for call in &CALLS {
+    fn every_program_is_in_the_catalogue() {
+        for call in &PROGRAM_CALLS {
             assert!(catalogue::find(call.id).is_ok(), "{}", call.id);
         }
     }

@@ -1,23 +1,23 @@
-//! What the programs print, as metrics of the catalogue. The formats are those of real runs, kept in `tests/programs`.
+//! Parses the output of real programs to metrics of the catalogue. Examples of real output are in `tests/programs`.
 //!
-//! Where a program prints every sample (cyclictest's histogram) or a total, samples come out; where it prints percentiles
-//! only (schbench), these are taken over as they are, and the other statistics of that metric stay unknown.
+//! If a program prints every sample (cyclictest's histogram) or a total, the result is samples. If it prints only percentiles
+//! (schbench), these are copied, and the other statistics of the metric are unknown.
 
 use schedlab_model::Nanos;
 
-/// What one pass of a program says.
+/// The results in the output of one pass.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Found {
-    /// Metric of the catalogue, value in ns: one sample each.
+pub struct ParsedOutput {
+    /// Samples: the metric of the catalogue and the value in ns.
     pub samples: Vec<(&'static str, Nanos)>,
-    /// Metric, operations per second of the whole pass.
+    /// Rates: the metric and the operations per second of the whole pass.
     pub rates: Vec<(&'static str, f64)>,
-    /// Metric, statistic, value in the unit that is shown.
+    /// Statistics: the metric, the name of the statistic, and the value in the unit of the report.
     pub stats: Vec<(&'static str, String, f64)>,
 }
 
-/// Reads the output of the program `id`; the error says what is missing.
-pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<Found, String> {
+/// Parses the output of the program `id`. The error names what is missing.
+pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, String> {
     match id {
         "hackbench" => total(stdout, "Time:", "time"),
         "perf-messaging" => total(stdout, "Total time:", "total_time"),
@@ -34,11 +34,11 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<Found, String> {
             found.rates.push(("average_rps", average));
             Ok(found)
         }
-        other => Err(format!("there is no reader for {other}")),
+        other => Err(format!("the output of {other} cannot be parsed")),
     }
 }
 
-/// The first number after the first line that begins with `key`.
+/// The first number on the first line that begins with `key`, after the key.
 fn number_after(text: &str, key: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(key))?;
     number(rest.split_ascii_whitespace().next()?)
@@ -48,29 +48,29 @@ fn number(word: &str) -> Option<f64> {
     word.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
 
-fn total(stdout: &str, key: &str, metric: &'static str) -> Result<Found, String> {
+fn total(stdout: &str, key: &str, metric: &'static str) -> Result<ParsedOutput, String> {
     let seconds = number_after(stdout, key).ok_or_else(|| format!("no line '{key} SECONDS'"))?;
-    Ok(Found { samples: vec![(metric, nanos(seconds, 1e9))], ..Found::default() })
+    Ok(ParsedOutput { samples: vec![(metric, nanos(seconds, 1e9))], ..ParsedOutput::default() })
 }
 
 fn nanos(value: f64, each: f64) -> Nanos {
     (value * each).round() as Nanos
 }
 
-/// The time of all round trips is more precise as time per operation than as printed in milliseconds.
-fn perf_pipe(stdout: &str) -> Result<Found, String> {
+/// The total time is computed from the time per operation, which is printed with more digits.
+fn perf_pipe(stdout: &str) -> Result<ParsedOutput, String> {
     let line = |word: &str| stdout.lines().find_map(|line| number(line.trim().strip_suffix(word)?.trim()));
     let each = line("usecs/op").ok_or("no line 'N usecs/op'")?;
     let executed = stdout.lines().find_map(|line| line.strip_prefix("# Executed "));
     let loops = executed.and_then(|rest| number(rest.split_ascii_whitespace().next()?));
     let loops = loops.ok_or("no line '# Executed N pipe operations'")?;
     let time = nanos(each * loops, 1e3);
-    Ok(Found { samples: vec![("usecs_per_op", time), ("total_time", time)], ..Found::default() })
+    Ok(ParsedOutput { samples: vec![("usecs_per_op", time), ("total_time", time)], ..ParsedOutput::default() })
 }
 
-/// `LATENCY COUNT COUNT ...`, one line a microsecond, then `# Max Latencies:` and `# Histogram Overflows:` by thread.
-fn cyclictest(stdout: &str) -> Result<Found, String> {
-    /// More samples than this in one line are no histogram.
+/// `LATENCY COUNT COUNT ...`, one line per microsecond, then `# Max Latencies:` and `# Histogram Overflows:` per thread.
+fn cyclictest(stdout: &str) -> Result<ParsedOutput, String> {
+    /// The maximum number of samples in one line of a histogram.
     const MOST: u64 = 100_000_000;
     let mut samples = Vec::new();
     for line in stdout.lines().filter(|line| !line.starts_with('#')) {
@@ -90,15 +90,15 @@ fn cyclictest(stdout: &str) -> Result<Found, String> {
     if largest.is_empty() {
         return Err("no line '# Max Latencies:'".into());
     }
-    // What the histogram has no bucket for is known to be above it, and the largest of it exactly.
+    // Samples beyond the last bucket count with the maximum of their thread, which is known exactly.
     for (largest, over) in largest.iter().zip(&over).filter(|(_, over)| **over > 0 && **over < MOST) {
         samples.extend(std::iter::repeat_n(("latency", largest.saturating_mul(1000)), *over as usize));
     }
-    Ok(Found { samples, ..Found::default() })
+    Ok(ParsedOutput { samples, ..ParsedOutput::default() })
 }
 
 /// `stress-ng: metrc: [PID] cpu OPS REAL USR SYS OPS/S ...`
-fn stress_ng(stdout: &str, stderr: &str) -> Result<Found, String> {
+fn stress_ng(stdout: &str, stderr: &str) -> Result<ParsedOutput, String> {
     let line = stdout.lines().chain(stderr.lines()).find_map(|line| {
         let mut words = line.strip_prefix("stress-ng: metrc: ").or_else(|| line.strip_prefix("stress-ng: info: "))?;
         words = words.trim_start();
@@ -107,13 +107,13 @@ fn stress_ng(stdout: &str, stderr: &str) -> Result<Found, String> {
         (fields.len() >= 5).then(|| fields[4])
     });
     let rate = line.ok_or("no line of metrics for the stressor cpu")?;
-    Ok(Found { rates: vec![("bogo_ops_per_second", rate)], ..Found::default() })
+    Ok(ParsedOutput { rates: vec![("bogo_ops_per_second", rate)], ..ParsedOutput::default() })
 }
 
 /// `events per second:`, and under `Latency (ms):` the lines `min:`, `avg:`, `max:` and `95th percentile:`, in steps of 10 us.
-fn sysbench(stdout: &str) -> Result<Found, String> {
+fn sysbench(stdout: &str) -> Result<ParsedOutput, String> {
     let rate = number_after(stdout, "events per second:").ok_or("no line 'events per second: N'")?;
-    let mut found = Found { rates: vec![("events_per_second", rate)], ..Found::default() };
+    let mut found = ParsedOutput { rates: vec![("events_per_second", rate)], ..ParsedOutput::default() };
     let latency: Vec<&str> = stdout.lines().skip_while(|line| line.trim() != "Latency (ms):").skip(1).collect();
     for line in latency.iter().take_while(|line| !line.trim().is_empty()) {
         let Some((name, value)) = line.trim().split_once(':') else { continue };
@@ -130,9 +130,9 @@ fn sysbench(stdout: &str) -> Result<Found, String> {
         .and_then(|found| if found.stats.is_empty() { Err("no lines under 'Latency (ms):'".into()) } else { Ok(found) })
 }
 
-/// Tables of percentiles under a headline; the last one of each kind counts.
-fn schbench(stderr: &str, tables: &[(&str, &'static str)]) -> Result<Found, String> {
-    let mut found = Found::default();
+/// Tables of percentiles under a headline. schbench prints them repeatedly; the last table of each kind is used.
+fn schbench(stderr: &str, tables: &[(&str, &'static str)]) -> Result<ParsedOutput, String> {
+    let mut found = ParsedOutput::default();
     for (headline, metric) in tables {
         let lines: Vec<&str> = stderr.lines().collect();
         let last = lines.iter().rposition(|line| line.starts_with(headline));
@@ -189,7 +189,7 @@ mod tests {
     ];
 
     #[test]
-    fn real_outputs_are_read() {
+    fn real_output_is_parsed() {
         let one = |id, text| parse(id, text, "").unwrap();
         assert_eq!(one("hackbench", HACKBENCH).samples, [("time", 166_000_000)]);
         assert_eq!(one("perf-messaging", MESSAGING).samples, [("total_time", 313_000_000)]);
@@ -207,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_of_cyclictest_is_told() {
+    fn cyclictest_has_every_sample() {
         let found = parse("cyclictest", CYCLICTEST, "").unwrap();
-        // 464 and 649 samples lie above the histogram of that run; their largest are known.
+        // 464 and 649 samples were beyond the histogram of that run; the maximum of each thread is known.
         assert_eq!(found.samples.len(), 464 + 649);
         assert_eq!(found.samples.iter().map(|(_, time)| *time).max(), Some(19_983_000));
         let text =
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_schbench_are_taken_over() {
+    fn percentiles_of_schbench_are_copied() {
         let stats = |id, text| -> Vec<String> {
             let found = parse(id, "", text).unwrap();
             found.stats.iter().map(|(metric, stat, value)| format!("{metric}.{stat} {value}")).collect()
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_table_of_schbench_counts() {
+    fn the_last_table_of_schbench_is_used() {
         let table = |name: &str, value: u32| {
             format!("{name} percentiles (x) runtime 5 (s) (6 total samples)\n\t  50.0th: {value}       (3 samples)\n\t* 99.9th: 9   (1 samples)\n")
         };
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_breaks_the_readers(
+        fn no_output_makes_the_parsers_panic(
             id in proptest::sample::select(&IDS[..]),
             base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS, SYSBENCH, SCHBENCH, SCHBENCH_1][..]),
             cut in 0usize..4000, other in "\\PC{0,20}", at in 0usize..4000, any in "[ -~\\n\\t]{0,200}",

@@ -1,4 +1,4 @@
-//! The `[costs]` of a machine: every action has one, as a distribution with its source.
+//! The `[costs]` of a machine: the cost of every action as a distribution with its source.
 
 use schedlab_model::{Nanos, SEC};
 use schedlab_spec::Costs;
@@ -10,12 +10,12 @@ use crate::error::Result;
 use crate::keys::{COST, COSTS};
 use crate::value::{Table, Value};
 
-/// The dearest action: the engine draws costs from tables of 32-bit ns, and no kernel path takes a second.
+/// The maximum cost. The engine samples costs from tables of 32-bit ns, and no kernel path takes a second.
 pub(crate) const DEAREST: Nanos = SEC;
 
 const DISTANCES: [&str; 5] = ["same", "smt", "llc", "node", "remote"];
 
-/// Reads the costs; those that are not there are the base's.
+/// Reads the costs. Missing costs are those of the base.
 pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources) -> Result<Costs> {
     let table = machine.get("costs").map(|value| value.table("a table")?.only(&COSTS)).transpose()?;
     let mut reader = Reader { machine, table, base, sources };
@@ -81,7 +81,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// A part that a machine may have with another cost: nothing then.
+    /// A cost that may be missing because it is part of another cost; it is 0 then.
     fn part(&mut self, key: &str, field: fn(&Costs) -> &Dist) -> Result<Dist> {
         match (self.cost(key)?, self.base) {
             (None, None) => Ok(Dist::Constant(0)),
@@ -89,7 +89,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// A cost that defaults to that of another action.
+    /// A cost whose default is that of another action.
     fn like(&mut self, key: &str, other: &str, field: fn(&Costs) -> &Dist) -> Result<Dist> {
         let own = self.cost(key)?.is_some() || self.cost(other)?.is_none() && self.base.is_some();
         self.one(if own { key } else { other }, field)
@@ -120,6 +120,6 @@ impl<'a> Reader<'_, 'a> {
     fn missing(&self, key: &str) -> Box<crate::ScenarioError> {
         let message = format!("the key \"costs.{key}\" is missing");
         let table = self.table.as_ref().unwrap_or(self.machine);
-        table.error(message).expected("every cost, or a base that has them").hint("base = \"laptop-8\"")
+        table.error(message).expected("every cost, or a base that provides them").hint("add base = \"laptop-8\"")
     }
 }

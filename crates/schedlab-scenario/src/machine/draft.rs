@@ -1,4 +1,4 @@
-//! A machine table becomes a machine: what it does not say comes from its base, or is missing.
+//! Reads a machine table. Keys that are missing come from its base.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::keys::{IDLE, MACHINE};
 use crate::value::{Table, Value};
 
-/// Timer frequencies a kernel can be built with.
+/// The values of CONFIG_HZ.
 pub(crate) const HZ: &[u32] = &[100, 250, 300, 1000];
 
-/// Reads a machine; `name` is what it is called unless it says so itself.
+/// Reads a machine; `name` is the default for its name.
 pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
     let table = table.only(&MACHINE)?;
     let base = table.get("base").map(|value| base(&value)).transpose()?;
@@ -49,17 +49,17 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
     })
 }
 
-/// The summary of a machine that only says what differs from another.
+/// The summary of a machine that has a base and no summary of its own.
 fn like(base: &Machine, topology: &Topology) -> String {
     let (cpus, known) = (topology.nr_cpus(), base.topology.nr_cpus());
     let size = if cpus == known { String::new() } else { format!(" with {cpus} instead of {known} CPUs") };
     format!("like {}{size}", base.name)
 }
 
-/// A timer frequency.
+/// Reads a timer frequency.
 pub(crate) fn hz(value: &Value) -> Result<u32> {
     let valid = value.as_integer().and_then(|number| u32::try_from(number).ok()).filter(|number| HZ.contains(number));
-    valid.ok_or_else(|| value.refuse("no timer frequency of a kernel").expected("one of 100, 250, 300, 1000"))
+    valid.ok_or_else(|| value.refuse("not a timer frequency of the kernel").expected("one of 100, 250, 300, 1000"))
 }
 
 fn base(value: &Value) -> Result<Machine> {
@@ -91,17 +91,19 @@ fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
         states.push(state);
     }
     if states.is_empty() {
-        return Err(value.error("no idle state").expected(FORM));
+        return Err(value.error("there is no idle state").expected(FORM));
     }
     Ok(states)
 }
 
-/// The shortest stay; states are listed shallowest first, which is the order of these.
+/// Reads the target residency. States are listed shallowest first, which is the order of their residencies.
 fn residency(table: &Table, shallower: Option<&IdleState>) -> Result<Nanos> {
     let Some(value) = table.get("target-residency") else { return Ok(0) };
     let residency = value.duration(0..=10 * SEC)?;
     if shallower.is_some_and(|state| state.target_residency > residency) {
-        return Err(value.refuse("the state before it has a longer one").expected("states ordered shallowest first"));
+        return Err(value
+            .refuse("shorter than that of the previous state")
+            .expected("states ordered shallowest first"));
     }
     Ok(residency)
 }

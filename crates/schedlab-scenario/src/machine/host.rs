@@ -1,6 +1,6 @@
-//! The running machine's CPUs and kernel, read from sysfs and procfs; the only place that looks at the system underneath.
+//! The topology and kernel release of the running machine, from sysfs and procfs.
 //!
-//! CPUs that are offline are left out and the rest renumbered from 0, as the simulated kernel has no holes.
+//! Offline CPUs are left out and the others are renumbered from 0, because simulated CPU numbers have no gaps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use schedlab_model::{CpuMask, CpuPlace, Topology};
 
-/// The topology below `sys` (`/sys`), or why it cannot be read.
+/// Reads the topology below `sys` (`/sys`). The error is a reason.
 pub(super) fn topology(sys: &Path) -> Result<Topology, String> {
     let cpus = sys.join("devices/system/cpu");
     let online = list(&cpus.join("online"))?;
@@ -30,13 +30,13 @@ pub(super) fn topology(sys: &Path) -> Result<Topology, String> {
     Topology::new(places).map_err(|error| format!("{}: {error}", cpus.display()))
 }
 
-/// The running kernel's release, or why it cannot be read.
+/// Reads the release of the running kernel. The error is a reason.
 pub(crate) fn release() -> Result<String, String> {
     const FILE: &str = "/proc/sys/kernel/osrelease";
     fs::read_to_string(FILE).map(|text| text.trim().to_owned()).map_err(|error| format!("{FILE}: {error}"))
 }
 
-/// Units are numbered in the order in which their first CPU comes.
+/// Numbers the units in the order of their first CPU.
 fn number(known: &mut BTreeMap<(String, u32), u32>, unit: (String, u32)) -> u32 {
     let next = known.len() as u32;
     *known.entry(unit).or_insert(next)
@@ -44,10 +44,10 @@ fn number(known: &mut BTreeMap<(String, u32), u32>, unit: (String, u32)) -> u32 
 
 fn list(path: &Path) -> Result<CpuMask, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    CpuMask::from_list(text.trim()).ok_or_else(|| format!("{}: {:?} is no CPU list", path.display(), text.trim()))
+    CpuMask::from_list(text.trim()).ok_or_else(|| format!("{}: {:?} is not a CPU list", path.display(), text.trim()))
 }
 
-/// The CPUs sharing the cache of the highest level (`cpu_llc_shared_mask`).
+/// The CPUs that share the last-level cache (`cpu_llc_shared_mask`).
 fn last_level(caches: &Path) -> Option<CpuMask> {
     let level = |dir: &Path| fs::read_to_string(dir.join("level")).ok()?.trim().parse::<u32>().ok();
     let dirs = fs::read_dir(caches).ok()?.flatten().map(|entry| entry.path());
@@ -55,7 +55,7 @@ fn last_level(caches: &Path) -> Option<CpuMask> {
     list(&dir.join("shared_cpu_list")).ok()
 }
 
-/// The CPU list of every node, in the order of their numbers; none where the kernel has no NUMA.
+/// The CPU list of every node, in the order of node numbers; empty if the kernel has no NUMA.
 fn nodes(dir: &Path) -> Vec<CpuMask> {
     let id = |name: &str| name.strip_prefix("node")?.parse::<u32>().ok();
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Which machine a scenario means: a shipped preset, a file, this very machine, or an inline table.
+//! Selects the machine of a scenario: a shipped preset, a file, the running machine, or an inline table.
 
 mod costs;
 mod draft;
@@ -22,7 +22,7 @@ pub(crate) use draft::hz;
 pub(crate) use host::release;
 pub(crate) use presets::{preset_ids, HOST};
 
-/// The machine of a scenario's `machine` key; paths are relative to `dir`.
+/// Reads the `machine` key of a scenario. Paths are relative to `dir`.
 pub(crate) fn of_value(value: &Value, dir: &Path) -> Result<Machine> {
     if let Some(table) = value.as_table() {
         return draft::machine(table, "inline");
@@ -36,7 +36,7 @@ pub(crate) fn of_option(name: &str, dir: &Path) -> Result<Machine> {
     named(name, dir, |message| ScenarioError::new("command line", "machine", message))
 }
 
-/// A preset or `host`, by its id; `None` if there is none of that name.
+/// A preset or `host`, by id.
 #[must_use]
 pub fn preset(id: &str) -> Option<Result<Machine>> {
     presets::text_of(id).map(|text| parse(&format!("machines/{id}.toml"), text.as_bytes(), id))

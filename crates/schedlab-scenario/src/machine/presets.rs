@@ -1,6 +1,6 @@
-//! The shipped machines, embedded so that they are there wherever the program is.
+//! The shipped machines, embedded into the program.
 
-/// The id of the machine that takes its topology from the running system.
+/// The id of the machine whose topology is that of the running system.
 pub(crate) const HOST: &str = "host";
 
 const PRESETS: &[(&str, &str)] = &[
@@ -13,7 +13,7 @@ const PRESETS: &[(&str, &str)] = &[
     ("power10-480", include_str!("../../../../machines/power10-480.toml")),
 ];
 
-/// The ids of the presets, smallest machine first; [`HOST`] is none of them.
+/// The ids of the presets, smallest machine first, without [`HOST`].
 pub(crate) fn preset_ids() -> Vec<&'static str> {
     PRESETS.iter().map(|(id, _)| *id).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the numbers of a machine come from: one source per group of numbers.
+//! The sources of a machine's numbers: one per group of numbers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::value::Table;
 /// The source of each group of numbers, by its name.
 pub(super) type Sources = BTreeMap<String, String>;
 
-/// Stands for the source of a number whose table names none.
+/// The source of numbers whose table has none.
 pub(super) const NO_SOURCE: &str = "no source given";
 
 /// The `source` of a table.

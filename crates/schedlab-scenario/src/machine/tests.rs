@@ -31,7 +31,7 @@ fn host_is_this_machine() {
     let machine = preset(HOST).unwrap();
     if Path::new("/sys/devices/system/cpu/online").exists() {
         let machine = machine.unwrap();
-        assert!(machine.topology.nr_cpus() >= 1 && machine.summary.contains("uncalibrated"));
+        assert!(machine.topology.nr_cpus() >= 1 && machine.summary.contains("not calibrated"));
     }
 }
 
@@ -78,7 +78,7 @@ fn bad_machine_files() {
         ("hz = 250", "m.toml:1:1: the key \"topology\" is missing; expected a table, or a base"),
         (
             "topology = { cores-per-llc = 4 }",
-            "m.toml:1:1: the key \"costs.syscall\" is missing; expected every cost, or a base that has them",
+            "m.toml:1:1: the key \"costs.syscall\" is missing; expected every cost, or a base that provides them",
         ),
         ("base = \"laptop\"", "m.toml:1:8: base: unknown preset \"laptop\""),
     ];
@@ -96,14 +96,14 @@ fn bad_machine_files() {
         ),
         (
             "[topology]\ncores-per-llc = 2\nthreads-per-core = 4",
-            "2:1: topology: the key \"smt-rates\" is missing; expected the speed of one thread by how many of its core are busy",
+            "2:1: topology: the key \"smt-rates\" is missing; expected the speed of a thread by the number of busy threads of its core",
         ),
         (
             "[topology]\ncores-per-llc = 2\nsmt-rates = [\"90%\"]",
-            "4:14: topology.smt-rates: \"90%\": not possible in this place; expected 1 percentages, the first \"100%\", none above the one before it",
+            "4:14: topology.smt-rates: \"90%\": not valid at this position; expected 1 percentages, the first \"100%\", none above the previous one",
         ),
         ("topology = \"moon\"", "2:12: topology: unknown topology \"moon\""),
-        ("hz = 99", "2:6: hz: 99: no timer frequency of a kernel; expected one of 100, 250, 300, 1000"),
+        ("hz = 99", "2:6: hz: 99: not a timer frequency of the kernel; expected one of 100, 250, 300, 1000"),
         ("[costs.syscal]", "2:8: costs.syscal: unknown key \"syscal\"; expected a key of [costs]"),
         (
             "[costs.syscall]\nconstant = 5",
@@ -129,7 +129,7 @@ fn bad_machine_files() {
             "[costs.ipi]\nsame = { constant = \"0s\" }",
             "2:1: costs.ipi: the key \"smt\" is missing; expected constant or quantiles",
         ),
-        ("idle = []", "2:8: idle: no idle state; expected at least one [[idle]] table"),
+        ("idle = []", "2:8: idle: there is no idle state; expected at least one [[idle]] table"),
     ];
     for (text, want) in with_base {
         let text = format!("base = \"laptop-8\"\n{text}\n");

@@ -1,4 +1,4 @@
-//! The `topology` of a machine: regular counts, or what the running system says of itself.
+//! The `topology` of a machine: regular counts, or that of the running system.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::error::Result;
 use crate::keys::TOPOLOGY;
 use crate::value::{Table, Value};
 
-/// Rate of a thread that has its core to itself.
+/// The rate of a thread that is alone on its core.
 const WHOLE: u32 = 1024;
 
 #[derive(Clone, Copy)]
 enum Numbering {
-    /// First threads of all cores, then second threads (x86).
+    /// The first threads of all cores come first, then the second threads (x86).
     ThreadsLast,
-    /// The threads of a core next to each other.
+    /// The threads of a core are adjacent.
     Adjacent,
-    /// Two cores take turns: even threads are one core's, odd ones the other's (big cores of POWER10).
+    /// The threads of two cores alternate (big cores of POWER10).
     PairedCores,
 }
 
-/// CPUs and the execution rates of their threads.
+/// The CPUs and the execution rates of their threads.
 pub(super) fn read(value: &Value, base: Option<&Machine>, sources: &mut Sources) -> Result<(Arc<Topology>, Vec<u32>)> {
     let from_base = base.map(|base| base.smt_rates.clone());
     if let Some(word) = value.as_string() {
@@ -47,7 +47,7 @@ pub(super) fn read(value: &Value, base: Option<&Machine>, sources: &mut Sources)
         None if threads == 1 => vec![WHOLE],
         None => {
             let error = table.error("the key \"smt-rates\" is missing");
-            return Err(error.expected("the speed of one thread by how many of its core are busy").hint(RATES));
+            return Err(error.expected("the speed of a thread by the number of busy threads of its core").hint(RATES));
         }
     };
     sources.insert("topology".into(), source(&table)?);
@@ -80,7 +80,7 @@ fn counted(table: &Table) -> Result<Topology> {
     }
 }
 
-/// The adjacent numbering with the threads of each pair of cores interleaved.
+/// The numbering in which the threads of each pair of cores alternate.
 fn paired(adjacent: &Topology, threads: u32) -> std::result::Result<Topology, schedlab_model::TopologyError> {
     let place = |cpu: u32| {
         let (pair, within) = (cpu / (2 * threads), cpu % (2 * threads));
@@ -94,12 +94,12 @@ fn threads_per_core(table: &Table) -> Result<usize> {
 }
 
 fn smt_rates(value: &Value, threads: usize) -> Result<Vec<u32>> {
-    let form = format!("{threads} percentages, the first \"100%\", none above the one before it");
+    let form = format!("{threads} percentages, the first \"100%\", none above the previous one");
     let mut rates = Vec::new();
     for item in value.array(&form)? {
         let rate = (item.percent(100.0)? * f64::from(WHOLE) / 100.0).round() as u32;
         if rate == 0 || rate > rates.last().copied().unwrap_or(WHOLE) || (rates.is_empty() && rate != WHOLE) {
-            return Err(item.refuse("not possible in this place").expected(form));
+            return Err(item.refuse("not valid at this position").expected(form));
         }
         rates.push(rate);
     }
@@ -109,7 +109,7 @@ fn smt_rates(value: &Value, threads: usize) -> Result<Vec<u32>> {
     Ok(rates)
 }
 
-/// Known rates, the last repeated as far as the core has threads.
+/// The given rates; the last is repeated for the remaining threads of the core.
 fn rates(mut known: Vec<u32>, threads: usize) -> Vec<u32> {
     let last = known.last().copied().unwrap_or(WHOLE);
     known.resize(threads.max(1), last);

@@ -1,4 +1,4 @@
-//! One case of an experiment: the scenario made of the study's machine, variants and conditions and of its own options.
+//! A case of an experiment: its scenario consists of the study's machine, variants and conditions and its own options.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::{Result, ScenarioError};
 use crate::scenario::{of_root, tables, Scenario};
 use crate::value::{Table, Value};
 
-/// The cases of an experiment, then those of its alternatives, as JSON; their scenarios go to `scenarios`.
+/// The cases of an experiment, then those of its alternatives, as JSON. Their scenarios are appended to `scenarios`.
 pub(super) fn cases<'a>(
     context: &Context<'a>,
     experiment: &Experiment<'a>,
@@ -56,7 +56,7 @@ struct Case<'c, 'a> {
 }
 
 impl<'a> Case<'_, 'a> {
-    /// It as JSON, with its scenario unless something is missing; an alternative of what is missing is nothing.
+    /// The case as JSON, with its scenario unless something is missing. `None` for the alternative of a missing case.
     fn describe(&self, scenarios: &mut Vec<Arc<Scenario>>) -> Result<Option<Json>> {
         let missing = self.missing()?;
         if missing.is_some() && self.alternative.is_some() {
@@ -89,7 +89,7 @@ impl<'a> Case<'_, 'a> {
         self.table.map_or(Ok(None), |table| string(table, key))
     }
 
-    /// What keeps it from being simulated at all: its own lack, the experiment's, or that of the baseline.
+    /// The reason why the case cannot be simulated: its own, that of the experiment, or that of the baseline.
     fn missing(&self) -> Result<Option<String>> {
         let baseline = &self.context.variants[self.experiment.variants[0]];
         Ok(match (&self.experiment.missing, self.own("missing")?) {
@@ -113,7 +113,7 @@ impl<'a> Case<'_, 'a> {
         of_root(&root, context.text.name, &name, context.dir, &context.overrides)
     }
 
-    /// The scenario as a document, every part of it at its place in the study file.
+    /// The scenario as a document whose parts keep their positions in the study file.
     fn document(&self) -> Result<DeTable<'a>> {
         let mut root = DeTable::new();
         for key in ["duration", "warmup"] {
@@ -138,18 +138,18 @@ impl<'a> Case<'_, 'a> {
         self.experiment.short.as_ref().filter(|_| self.context.short)
     }
 
-    /// What the alternative changes, if the case is one.
+    /// The table of keys that the alternative sets, if the case is an alternative.
     fn instead(&self) -> Option<&Table<'a>> {
         self.alternative.and_then(|condition| condition.instead.as_ref())
     }
 
-    /// The alternative's machine, else the experiment's, else the study's.
+    /// The machine of the alternative, otherwise of the experiment, otherwise of the study.
     fn machine(&self) -> Option<Value<'a>> {
         let own = || self.experiment.table.get("machine").or_else(|| self.context.root.get("machine"));
         self.instead().and_then(|instead| instead.get("machine")).or_else(own)
     }
 
-    /// What the conditions make of a key of the variants; the alternative goes first.
+    /// The value that the conditions give to a key of the variants; the alternative has precedence.
     fn sets(&self, key: &str) -> Option<Value<'a>> {
         let alternative = self.instead().and_then(|instead| instead.get(key));
         alternative.or_else(|| self.context.conditions.iter().find_map(|condition| condition.set.as_ref()?.get(key)))
@@ -176,12 +176,12 @@ impl<'a> Case<'_, 'a> {
         Ok(workloads)
     }
 
-    /// The tables that may have set.WORKLOAD, in the order in which they apply.
+    /// The tables that may have `set.WORKLOAD`, in the order in which they apply.
     fn with_sets(&self) -> impl Iterator<Item = &Table<'a>> {
         [self.table, self.short(), self.instead()].into_iter().flatten()
     }
 
-    /// Refuses `set` for a workload that is not there.
+    /// Refuses `set` for an unknown workload.
     fn known(&self, from: &Table, names: &[&str]) -> Result<()> {
         let Some(set) = from.get("set") else { return Ok(()) };
         let set = set.table("set.WORKLOAD tables")?;
@@ -223,14 +223,14 @@ impl<'a> Case<'_, 'a> {
         found
     }
 
-    /// What stands for each published metric, with the unit that the simulated one has.
+    /// The simulated metric for each published metric, with its unit.
     fn metrics(&self, scenario: &Scenario) -> Result<Vec<Json>> {
         let mut found = Vec::new();
         for (published, table) in &self.experiment.metrics {
             let [of, stat, share, missing] = ["of", "stat", "share", "missing"].map(|key| string(table, key));
             let (of, stat, share, missing) = (of?, stat?, share?, missing?);
             let metric = scenario.metrics().iter().find(|one| Some(&one.of) == of.as_ref() && one.stat == stat);
-            let gone = || -> Box<ScenarioError> { table.error("this metric is not in the scenario") };
+            let unlisted = || -> Box<ScenarioError> { table.error("this metric is not in the scenario") };
             found.push(match (metric, share, missing) {
                 (Some(metric), _, _) => json!({
                     "published": published,
@@ -240,14 +240,14 @@ impl<'a> Case<'_, 'a> {
                 }),
                 (None, Some(task), _) => json!({ "published": published, "share": task, "unit": "%" }),
                 (None, None, Some(missing)) => json!({ "published": published, "missing": missing }),
-                (None, None, None) => return Err(gone()),
+                (None, None, None) => return Err(unlisted()),
             });
         }
         Ok(found)
     }
 }
 
-/// What tells it from any scenario of which some run would be another: machine, kernels, programs and their parameters.
+/// Identifies everything that the runs depend on: machine, kernels, programs and their parameters.
 fn fingerprint(scenario: &Scenario) -> Result<String> {
     let mut hasher = DefaultHasher::new();
     for variant in scenario.variants() {
@@ -261,7 +261,7 @@ fn spanned(key: &str) -> Spanned<DeString<'static>> {
 }
 
 fn put<'a>(table: &mut DeTable<'a>, key: &str, value: Spanned<DeValue<'a>>) {
-    // A table keeps the place of a key that it had, so the old one goes first.
+    // A table keeps the position of an existing key, so the old key is removed first.
     table.remove(&spanned(key));
     table.insert(Spanned::new(value.span(), DeString::Owned(key.to_owned())), value);
 }

@@ -1,4 +1,4 @@
-//! Every key of a study file, one line of data each: what the reader accepts is what docs/studies/format.md documents.
+//! Every key of a study file, one line each. The reader accepts exactly the keys that docs/studies/format.md documents.
 //!
 //! There is no key for a cost: costs belong to the machine.
 
@@ -63,7 +63,7 @@ pub const INSTEAD: Section = Section {
     ],
 };
 
-/// What a study adds to the keys of a scenario's `[[variant]]`.
+/// The keys of a variant in a study, in addition to those of a scenario's `[[variant]]`.
 pub const STUDY_VARIANT: Section = Section {
     name: "a study's [[variant]]",
     keys: &[

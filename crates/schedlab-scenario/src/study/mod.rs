@@ -1,8 +1,8 @@
-//! A study: a published comparison as one file, from which the scenario of every case is made.
+//! A study: a published comparison in one file, from which the scenario of every case is built.
 //!
-//! The file says what was run and under which conditions; the figures stand in a CSV file beside it and are judged
-//! elsewhere. A case is a scenario with the machine, the variants and the conditions of the study, so that an error in it
-//! has its place in the study file.
+//! The file describes what was run and under which conditions. The published figures are in a CSV file next to it and are
+//! judged elsewhere. A case is a scenario with the machine, the variants and the conditions of the study; an error in it has a
+//! position in the study file.
 
 mod case;
 mod keys;
@@ -34,15 +34,15 @@ pub struct Study {
     scenarios: Vec<Arc<Scenario>>,
 }
 
-/// Units of a variant where the command line names no other number.
+/// The default number of units per variant.
 const USUAL_UNITS: u64 = 6;
 
-/// How a study is to be read.
+/// Options for reading a study.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StudyOptions {
-    /// The short form, for tests.
+    /// Whether to use the short form, for tests.
     pub short: bool,
-    /// Units per variant.
+    /// The number of units per variant.
     pub units: u64,
 }
 
@@ -53,7 +53,7 @@ impl Default for StudyOptions {
 }
 
 impl Study {
-    /// Reads a study that is shipped, by its id, or one in a file.
+    /// Reads a shipped study by its id, or a file.
     pub fn load(name: &str, options: &StudyOptions) -> Result<Study> {
         if let Some((toml, csv)) = shipped::text_of(name) {
             let figures = |path: &str| Ok((format!("studies/{path}"), csv.to_owned()));
@@ -62,7 +62,7 @@ impl Study {
         let path = Path::new(name);
         if !name.ends_with(".toml") && !name.contains('/') {
             let error = ScenarioError::new("command line", "study", format!("unknown study {}", quote(name)));
-            let error = error.expected("a study that `schedlab list studies` names, or a path that ends in .toml");
+            let error = error.expected("a study listed by `schedlab list studies`, or a path that ends in .toml");
             return Err(error.hint(suggest(name, shipped::ids())));
         }
         let FileText { name, bytes } = read(path).map_err(|reason| ScenarioError::new(name, "", reason))?;
@@ -75,7 +75,7 @@ impl Study {
         })
     }
 
-    /// Reads a study from a text that messages call `name`; `figures` finds a file of figures: its name and text.
+    /// Reads a study from a text that is called `name` in messages. `figures` returns the name and text of a file of figures.
     pub fn parse(
         text: &str,
         name: &str,
@@ -85,20 +85,20 @@ impl Study {
         build(name, text.as_bytes(), Path::new(""), options, figures)
     }
 
-    /// Everything about it as JSON; a case refers to its scenario by number.
+    /// The whole study as JSON. A case refers to its scenario by number.
     #[must_use]
     pub fn describe(&self) -> &Json {
         &self.description
     }
 
-    /// The scenario of that number.
+    /// The scenario with that number.
     #[must_use]
     pub fn scenario(&self, number: usize) -> Option<&Arc<Scenario>> {
         self.scenarios.get(number)
     }
 }
 
-/// What all of a study's cases share.
+/// What all cases of a study have in common.
 struct Context<'a> {
     text: &'a Text<'a>,
     root: Table<'a>,
@@ -164,6 +164,6 @@ fn figures_of(
     let usual = format!("{name}.csv");
     match root.get("figures") {
         Some(value) => figures(value.string("a path")?).map_err(|why| value.error(why)),
-        None => figures(&usual).map_err(|why| root.error(why).hint(format!("write the figures into {usual}"))),
+        None => figures(&usual).map_err(|why| root.error(why).hint(format!("write the figures to {usual}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of a study file, each checked down to its last key.
+//! The tables of a study file.
 
 use serde_json::{json, Value as Json};
 
@@ -9,22 +9,22 @@ use crate::program::word;
 use crate::scenario::tables;
 use crate::value::{Table, Value};
 
-/// A circumstance of the measurement: stated by the publication, or assumed.
+/// A condition of the measurement, either stated by the publication or assumed.
 #[derive(Debug)]
 pub(super) struct Condition<'a> {
     pub what: &'a str,
     is: &'a str,
     source: Option<String>,
     assumed: Option<String>,
-    /// What it changes in every scenario.
+    /// The keys that it sets in every scenario.
     pub set: Option<Table<'a>>,
-    /// What its alternative changes.
+    /// The keys that its alternative sets.
     pub instead: Option<Table<'a>>,
     experiments: Option<Vec<Value<'a>>>,
 }
 
 impl Condition<'_> {
-    /// Whether an experiment runs the alternative; all do if the condition names none.
+    /// Whether an experiment runs the alternative; all do unless the condition names some.
     pub fn has_alternative(&self, experiment: &str) -> bool {
         let named = |names: &Vec<Value>| names.iter().any(|name| name.as_string() == Some(experiment));
         self.instead.is_some() && self.experiments.as_ref().is_none_or(named)
@@ -52,8 +52,8 @@ fn condition<'a>(table: &Table<'a>) -> Result<Condition<'a>> {
     let text = |key: &str, expected: &str| table.require(key, expected)?.string(expected);
     let (source, assumed) = (string(table, "source")?, string(table, "assumed")?);
     if source.is_some() == assumed.is_some() {
-        let error = table.error("a condition is either stated or assumed");
-        return Err(error.expected("source, where the publication states it, or assumed, where it does not"));
+        let error = table.error("a condition must be either stated or assumed");
+        return Err(error.expected("source if the publication states it, otherwise assumed"));
     }
     const FORM: &str = "a table such as { autogroup = true }";
     let set = |key: &str, section| -> Result<Option<Table<'a>>> {
@@ -61,7 +61,9 @@ fn condition<'a>(table: &Table<'a>) -> Result<Condition<'a>> {
     };
     let instead = set("instead", &INSTEAD)?;
     if let (None, Some(value)) = (&instead, table.get("experiments")) {
-        return Err(value.error("experiments without instead").hint("only an alternative is limited to experiments"));
+        return Err(value
+            .error("experiments without instead")
+            .hint("experiments selects those that run the alternative"));
     }
     Ok(Condition {
         what: text("what", "the name of the condition")?,
@@ -101,7 +103,7 @@ pub(super) fn variants<'a>(root: &Table<'a>) -> Result<Vec<Variant<'a>>> {
         let table = table.only_these(&variant_keys(), STUDY_VARIANT.name)?;
         let name = word(&table.require("name", "the name that results show")?)?;
         if found.iter().any(|known| known.name == name) {
-            return Err(table.error(format!("two variants are called {}", quote(name))));
+            return Err(table.error(format!("two variants are named {}", quote(name))));
         }
         for key in ["published", "case"] {
             string(&table, key)?;
@@ -118,15 +120,15 @@ pub(super) fn variants<'a>(root: &Table<'a>) -> Result<Vec<Variant<'a>>> {
     Ok(found)
 }
 
-/// Something that was run, with all of its cases.
+/// An experiment with its cases.
 #[derive(Debug)]
 pub(super) struct Experiment<'a> {
     pub name: &'a str,
     pub table: Table<'a>,
-    /// Their places in the study's list; the first is the baseline.
+    /// The indices of its variants in the study; the first is the baseline.
     pub variants: Vec<usize>,
     variant_names: Vec<&'a str>,
-    /// Published name, and what stands for it.
+    /// The published name of each metric and the simulated metric.
     pub metrics: Vec<(&'a str, Table<'a>)>,
     pub missing: Option<String>,
     pub short: Option<Table<'a>>,
@@ -144,12 +146,12 @@ pub(super) fn experiments<'a>(context: &Context<'a>) -> Result<Vec<Experiment<'a
         let table = table.only(&EXPERIMENT)?;
         let experiment = experiment(context, table.clone())?;
         if found.iter().any(|known| known.name == experiment.name) {
-            return Err(table.error(format!("two experiments are called {}", quote(experiment.name))));
+            return Err(table.error(format!("two experiments are named {}", quote(experiment.name))));
         }
         found.push(experiment);
     }
     if found.is_empty() {
-        return Err(context.root.error("no experiment in it").expected("at least one [[experiment]] table"));
+        return Err(context.root.error("there is no experiment").expected("at least one [[experiment]] table"));
     }
     for value in context.conditions.iter().filter_map(|condition| condition.experiments.as_ref()).flatten() {
         let name = value.string("the name of an experiment")?;
@@ -171,7 +173,7 @@ fn experiment<'a>(context: &Context<'a>, table: Table<'a>) -> Result<Experiment<
         (None, own) => own,
     };
     if missing.is_none() && table.get("workload").is_none() {
-        return Err(table.error("no workload in it").expected("at least one [[experiment.workload]], or missing"));
+        return Err(table.error("there is no workload").expected("at least one [[experiment.workload]], or missing"));
     }
     let metrics = metrics(&table)?;
     let short = table.get("short").map(|value| value.table("a table")?.only(&SHORT)).transpose()?;
@@ -204,11 +206,11 @@ fn metrics<'a>(table: &Table<'a>) -> Result<Vec<(&'a str, Table<'a>)>> {
         let metric = value.table(FORM)?.only(&EXPERIMENT_METRIC)?;
         let kinds = ["of", "share", "missing"].iter().filter(|key| metric.get(key).is_some()).count();
         if kinds != 1 {
-            return Err(metric.error("one of of, share and missing says what it is").expected(FORM));
+            return Err(metric.error("exactly one of the keys of, share and missing is required").expected(FORM));
         }
         for key in ["share", "missing"] {
             if let (Some(_), Some(stat)) = (string(&metric, key)?, metric.get("stat")) {
-                return Err(stat.error("stat without of").hint("leave stat out"));
+                return Err(stat.error("stat without of").hint("remove stat"));
             }
         }
         found.push((published, metric));
@@ -216,7 +218,7 @@ fn metrics<'a>(table: &Table<'a>) -> Result<Vec<(&'a str, Table<'a>)>> {
     Ok(found)
 }
 
-/// The known and the supposed reasons of disagreement, as JSON.
+/// The known and the supposed reasons for disagreement, as JSON.
 pub(super) fn gaps(root: &Table, experiments: &[Experiment]) -> Result<Vec<Json>> {
     let mut found = Vec::new();
     for table in tables(root, "gap")? {
@@ -245,12 +247,12 @@ pub(super) fn gaps(root: &Table, experiments: &[Experiment]) -> Result<Vec<Json>
     Ok(found)
 }
 
-/// The string at a key, if it is there.
+/// The string at an optional key.
 pub(super) fn string(table: &Table, key: &str) -> Result<Option<String>> {
     table.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose()
 }
 
-/// The string at a key that must be there.
+/// The string at a required key.
 pub(super) fn required(table: &Table, key: &str, expected: &str) -> Result<String> {
     table.require(key, expected)?.string(expected).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The shipped studies, embedded so that they are there wherever the program is.
+//! The shipped studies, embedded into the program.
 
 use serde_json::{json, Value as Json};
 
@@ -32,12 +32,12 @@ pub(super) fn ids() -> impl Iterator<Item = &'static str> {
     STUDIES.iter().map(|(id, _, _)| *id)
 }
 
-/// A shipped study and its figures.
+/// The text of a shipped study and of its figures.
 pub(super) fn text_of(id: &str) -> Option<(&'static str, &'static str)> {
     STUDIES.iter().find(|(name, _, _)| *name == id).map(|(_, toml, csv)| (*toml, *csv))
 }
 
-/// Every shipped study, a JSON object each.
+/// All shipped studies, one JSON object each.
 pub(crate) fn listing() -> Result<Json> {
     let mut list = Vec::new();
     for id in ids() {

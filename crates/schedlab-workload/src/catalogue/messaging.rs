@@ -50,7 +50,7 @@ impl Messaging {
         let tasks = 2 * u64::from(self.groups) * u64::from(self.fds);
         if tasks > MAX_TASKS {
             return Err(settings
-                .error(groups_key, format!("{tasks} tasks are more than the {MAX_TASKS} one workload may have"))
+                .error(groups_key, format!("{tasks} tasks, which is more than the maximum of {MAX_TASKS} per workload"))
                 .expected("fewer groups or fds"));
         }
         let mut builder = Builder::new(settings.name);

@@ -64,7 +64,7 @@ impl Exits<'_, '_> {
         }
         let task = &self.out.tree.tasks[index];
         if depth > MAX_DEPTH {
-            let what = format!("forks of `{}` are nested more than {MAX_DEPTH} deep, or never end", task.spec.name);
+            let what = format!("forks of `{}` are nested more than {MAX_DEPTH} deep or endlessly", task.spec.name);
             return Err(LowerError::new(task.line, what));
         }
         let mut forks = BTreeMap::new();
@@ -101,7 +101,7 @@ impl Exits<'_, '_> {
                     if !self.count_forks(body, times, forks)? {
                         return Err(LowerError::new(
                             step.line,
-                            "a loop for ever in a workload that is to end by itself",
+                            "an endless loop in a workload that must end by itself",
                         ));
                     }
                     true

@@ -120,7 +120,7 @@ impl<'a> TaskNames<'a> {
 
     fn find(&self, name: &str, line: u32) -> Result<usize, LowerError> {
         self.0.get(name).copied().ok_or_else(|| {
-            let error = LowerError::new(line, format!("no task is called `{name}`"));
+            let error = LowerError::new(line, format!("there is no task `{name}`"));
             match closest(name, self.0.keys().copied()) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error.hint("fork names a task of the same workload"),

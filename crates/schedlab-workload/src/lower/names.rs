@@ -88,7 +88,7 @@ impl Names {
             Some((id, known)) if *known == kind => return Ok(*id),
             Some((_, known)) => {
                 let what = format!("`{name}` is {}, not {}", known.word(), kind.word());
-                return Err(LowerError::new(line, what).hint("an object has one kind: use two names"));
+                return Err(LowerError::new(line, what).hint("an object has only one kind; use two names"));
             }
             None => {}
         }
@@ -109,8 +109,9 @@ impl Names {
             Kind::Barrier => match self.parties.get(name) {
                 Some(Parties::Count(parties)) => ObjectSpec::Barrier { parties: *parties },
                 Some(Parties::Unknown) | None => {
-                    let what = format!("barrier `{name}` is reached by forked tasks: how many take part is not known");
-                    return Err(LowerError::new(line, what).hint("declare the barrier with its parties"));
+                    let what =
+                        format!("barrier `{name}` is used by forked tasks, so the number of its parties is unknown");
+                    return Err(LowerError::new(line, what).hint("declare the barrier with parties"));
                 }
             },
         })
@@ -126,7 +127,7 @@ impl Names {
     pub fn sampled(&mut self, builder: &mut Builder, name: &str, line: u32) -> Result<u16, LowerError> {
         let decl = || MetricDecl {
             name: name.to_string(),
-            help: "time between the two marks in the program".to_string(),
+            help: "time between begin and end in the program".to_string(),
             unit: Unit::Microseconds,
             better: Better::Lower,
             kind: MetricKind::Samples,

@@ -69,7 +69,7 @@ impl Steps<'_, '_> {
     fn register(&mut self, line: u32) -> Result<Reg, LowerError> {
         self.code.take().ok_or_else(|| {
             let what = "this task has too many nested loops, open samples and timers of its own";
-            LowerError::new(line, what).hint("8 registers are all a program has: split it into two tasks")
+            LowerError::new(line, what).hint("a program has 8 registers; split it into two tasks")
         })
     }
 
@@ -141,7 +141,7 @@ impl Steps<'_, '_> {
                 check_nice(*nice, line)?;
                 Op::SetNice(*nice)
             }
-            S::Affinity(mask) if mask.is_empty() => return Err(LowerError::new(line, "affinity to no CPU at all")),
+            S::Affinity(mask) if mask.is_empty() => return Err(LowerError::new(line, "the affinity mask is empty")),
             S::Affinity(mask) => Op::SetAffinity(self.out.builder.mask(*mask)),
             S::Slice(slice) => Op::SetSlice(*slice),
             S::Cgroup(path) => Op::SetCgroup(self.out.builder.cgroup(path)),
@@ -166,7 +166,8 @@ impl Steps<'_, '_> {
 
     fn channel(&mut self, name: &str, bytes: u32, line: u32) -> Result<u32, LowerError> {
         if bytes == 0 {
-            return Err(LowerError::new(line, format!("0 bytes to or from `{name}`")).hint("at least 1 byte"));
+            return Err(LowerError::new(line, format!("a transfer of 0 bytes to or from `{name}`"))
+                .hint("transfer at least 1 byte"));
         }
         self.object(name, Kind::Channel, line)
     }
@@ -183,7 +184,7 @@ impl Steps<'_, '_> {
 
     fn repeat(&mut self, line: u32, times: Times, body: &[Step]) -> Result<(), LowerError> {
         if body.is_empty() {
-            return Err(LowerError::new(line, "a loop without steps").hint("give it a body that takes time"));
+            return Err(LowerError::new(line, "the loop has no steps").hint("add steps that take time"));
         }
         match times {
             Times::Count(0) => Ok(()),
@@ -223,7 +224,7 @@ impl Steps<'_, '_> {
 
     fn end(&mut self, metric: &str, line: u32) -> Result<(), LowerError> {
         let Some(begin) = self.samples.get(metric).copied() else {
-            let what = format!("the end of sample `{metric}` comes before any begin of it in this task");
+            let what = format!("sample `{metric}` ends before it begins in this task");
             return Err(LowerError::new(line, what).hint("begin and end a sample in the same task"));
         };
         let id = self.out.names.sampled(&mut self.out.builder, metric, line)?;

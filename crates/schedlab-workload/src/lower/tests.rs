@@ -32,7 +32,7 @@ fn loops_become_counted_jumps_with_lines() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_have_the_line_of_the_step() {
     let lock = |name: &str| step(5, StepKind::Lock(name.into()));
     let sem = |name: &str| step(6, StepKind::SemWait(name.into()));
     let forever = |body| step(8, StepKind::Loop { times: Times::Forever, body });
@@ -42,13 +42,13 @@ fn what_is_wrong_is_said_with_its_line() {
     let counted = (0..9).fold(run(1), |inner, _| step(4, StepKind::Loop { times: Times::Count(2), body: vec![inner] }));
     let cases: Vec<(Vec<Step>, &str)> = vec![
         (vec![lock("m"), sem("m")], "`m` is a mutex, not a semaphore"),
-        (vec![forever(vec![])], "a loop without steps"),
-        (vec![fork("b")], "no task is called `b`"),
-        (vec![step(1, StepKind::SampleEnd("x".into()))], "before any begin"),
+        (vec![forever(vec![])], "the loop has no steps"),
+        (vec![fork("b")], "there is no task `b`"),
+        (vec![step(1, StepKind::SampleEnd("x".into()))], "ends before it begins"),
         (vec![step(1, StepKind::Run(Length::Drawn(reversed)))], "above high"),
         (vec![step(1, StepKind::Nice(20))], "outside -20..=19"),
         (vec![step(1, StepKind::Read { channel: "c".into(), bytes: 0 })], "0 bytes"),
-        (vec![step(1, StepKind::Affinity(schedlab_model::CpuMask::default()))], "no CPU"),
+        (vec![step(1, StepKind::Affinity(schedlab_model::CpuMask::default()))], "mask is empty"),
         (vec![nested], "nested more than"),
         (vec![counted], "too many nested loops"),
         (vec![step(1, StepKind::Policy(Policy::Fifo(0)))], "outside 1..=99"),
@@ -59,12 +59,12 @@ fn what_is_wrong_is_said_with_its_line() {
     ];
     for (steps, want) in cases {
         let error = lower(&tree(vec![task("a", steps)])).unwrap_err();
-        assert!(error.what.contains(want) && error.line > 0, "{error:?} instead of {want}");
+        assert!(error.what.contains(want) && error.line > 0, "{error:?} expected {want}");
     }
 }
 
 #[test]
-fn an_ending_tree_waits_for_every_task_forked_ones_included() {
+fn a_tree_that_ends_waits_for_all_tasks_including_forked_ones() {
     let child = TreeTask {
         spec: TaskSpec { name: "child".into(), count: 0, ..TaskSpec::default() },
         ..task("child", vec![run(1)])
@@ -83,11 +83,11 @@ fn an_ending_tree_waits_for_every_task_forked_ones_included() {
             vec![step(4, StepKind::Loop { times: Times::Forever, body: vec![run(5)] })],
         )])
     };
-    assert!(lower(&endless).unwrap_err().what.contains("for ever"));
+    assert!(lower(&endless).unwrap_err().what.contains("an endless loop"));
 }
 
 #[test]
-fn a_forked_task_sets_what_was_written_for_it_and_inherits_the_rest() {
+fn a_forked_task_sets_its_own_attributes_and_inherits_the_others() {
     let forked = |own, cgroup: Option<&str>| {
         let spec = TaskSpec { name: "child".into(), count: 0, nice: 3, policy: Policy::Batch, ..TaskSpec::default() };
         let spec = TaskSpec { cgroup: cgroup.map(str::to_owned), ..spec };

@@ -64,7 +64,7 @@ pub(super) fn read(member: &Member, kind: &str, task: &str) -> Result<Event, RtA
         "runtime" => Ok(Event::Runtime(micros(member)?)),
         "sleep" => one(StepKind::Sleep(Length::Fixed(micros(member)?))),
         "mem" | "memrun" | "iorun" => {
-            Err(RtAppError::at(member.at, &member.key, "memory and device traffic: there is no model of it")
+            Err(RtAppError::at(member.at, &member.key, "memory and device traffic has no model")
                 .hint("run and runtime are the modelled loads"))
         }
         "lock" => one(StepKind::Lock(mutex(text_of(member)?))),
@@ -111,7 +111,7 @@ fn micros(member: &Member) -> Result<Nanos, RtAppError> {
     // rt-app keeps durations in an int.
     match u32::try_from(value) {
         Ok(micros) if i32::try_from(micros).is_ok() => Ok(Nanos::from(micros) * USEC),
-        _ => Err(RtAppError::at(member.at, &member.key, format!("{value} us is no duration"))
+        _ => Err(RtAppError::at(member.at, &member.key, format!("{value} us is not a valid duration"))
             .hint(format!("0 to {} us", i32::MAX))),
     }
 }
@@ -155,6 +155,6 @@ fn only(object: &Object<'_>, keys: &[&str]) -> Result<(), RtAppError> {
 
 /// The error about a key of the grammar before 1.0.
 pub(super) fn before_1_0(member: &Member) -> RtAppError {
-    let what = format!("\"{}\" is of the grammar before rt-app 1.0, which rt-app itself no longer runs", member.key);
+    let what = format!("\"{}\" belongs to the grammar before rt-app 1.0, which rt-app no longer supports", member.key);
     RtAppError::at(member.at, &member.key, what).hint("run, sleep and timer say the same since 1.0")
 }

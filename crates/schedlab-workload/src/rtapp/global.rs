@@ -83,7 +83,7 @@ fn duration(global: &Object<'_>) -> Result<Option<Nanos>, RtAppError> {
     match global.int("duration")? {
         Some((seconds, at)) if seconds > 0 => match u64::try_from(seconds).ok().and_then(|s| s.checked_mul(SEC)) {
             Some(duration) => Ok(Some(duration)),
-            None => Err(RtAppError::at(at, "duration", format!("{seconds} seconds are too long"))),
+            None => Err(RtAppError::at(at, "duration", format!("{seconds} seconds is too long"))),
         },
         _ => Ok(None),
     }
@@ -99,7 +99,7 @@ fn calibration(global: &Object<'_>) -> Result<Option<u64>, RtAppError> {
             .hint("1 to 1000000 ns per loop, or \"CPU0\"")),
         Json::Text(cpu) => match cpu.strip_prefix("CPU").map(str::parse::<u32>) {
             Some(Ok(_)) => Ok(None),
-            _ => Err(RtAppError::at(member.at, "calibration", format!("\"{}\" names no CPU", short(cpu)))
+            _ => Err(RtAppError::at(member.at, "calibration", format!("\"{}\" is not a CPU", short(cpu)))
                 .hint("\"CPU0\", or ns per loop as a number")),
         },
         _ => Err(wrong(member, "a string such as \"CPU0\" or a number")),

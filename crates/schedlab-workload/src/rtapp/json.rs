@@ -119,7 +119,7 @@ impl Parser<'_> {
         };
         match (text.chars().next(), rest.first()) {
             (Some(c), _) => format!("{c:?}"),
-            (None, Some(byte)) => format!("byte {byte:#04x}, which is no UTF-8,"),
+            (None, Some(byte)) => format!("byte {byte:#04x}, which is not UTF-8,"),
             (None, None) => "the end of the file".to_string(),
         }
     }
@@ -151,7 +151,7 @@ impl Parser<'_> {
     }
 
     fn block_comment(&mut self) -> Result<(), RtAppError> {
-        let start = self.error("a comment without its end").hint("*/");
+        let start = self.error("an unterminated comment").hint("*/");
         self.pos += 2;
         while self.pos < self.bytes.len() {
             if self.bytes[self.pos..].starts_with(b"*/") {
@@ -178,7 +178,7 @@ impl Parser<'_> {
             Some(quote @ (b'"' | b'\'')) => Json::Text(self.string(quote)?),
             Some(b'-' | b'+' | b'.' | b'0'..=b'9') => self.number()?,
             Some(byte) if is_word(byte) => self.word_value()?,
-            _ => return Err(self.error(format!("{} where a value must be", self.found()))),
+            _ => return Err(self.error(format!("{} where a value was expected", self.found()))),
         };
         Ok(Node { at, json })
     }
@@ -205,7 +205,7 @@ impl Parser<'_> {
         let key = match self.peek() {
             Some(quote @ (b'"' | b'\'')) => self.string(quote)?,
             Some(byte) if is_word(byte) => self.word(),
-            _ => return Err(self.error(format!("{} where a key must be", self.found())).hint("\"name\" : value")),
+            _ => return Err(self.error(format!("{} where a key was expected", self.found())).hint("\"name\" : value")),
         };
         self.skip()?;
         let value = match self.peek() {
@@ -253,7 +253,7 @@ impl Parser<'_> {
     }
 
     fn string(&mut self, quote: u8) -> Result<String, RtAppError> {
-        let open = self.error("a string without its end").hint((quote as char).to_string());
+        let open = self.error("an unterminated string").hint((quote as char).to_string());
         self.pos += 1;
         let mut bytes = Vec::new();
         while let Some(byte) = self.peek() {
@@ -325,7 +325,7 @@ impl Parser<'_> {
             "null" => Ok(Json::Null),
             _ => {
                 self.pos = pos;
-                let what = format!("`{}` is no value", short(&word));
+                let what = format!("`{}` is not a value", short(&word));
                 Err(RtAppError { what, ..unknown }
                     .hint("a string in quotes, a number, true, false, null, [..] or {..}"))
             }
@@ -345,7 +345,7 @@ impl Parser<'_> {
         }
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && text.contains(['.', 'e', 'E']) => Ok(Json::Float(number)),
-            _ => Err(RtAppError { what: format!("`{}` is no number that fits", short(&text)), ..wrong }),
+            _ => Err(RtAppError { what: format!("`{}` is not a number in range", short(&text)), ..wrong }),
         }
     }
 }
@@ -364,7 +364,7 @@ pub(super) fn short(text: &str) -> String {
 }
 
 fn open_utf8(error: RtAppError) -> RtAppError {
-    RtAppError { what: "a string that is no UTF-8".to_string(), hint: None, ..error }
+    RtAppError { what: "a string that is not UTF-8".to_string(), hint: None, ..error }
 }
 
 #[cfg(test)]
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_have_a_position() {
         let deep = "[".repeat(100);
         let cases: &[(&str, &str, (u32, u32))] = &[
             ("", "empty", (1, 1)),
@@ -403,25 +403,25 @@ mod tests {
             ("[1", "end of the file between", (1, 3)),
             ("{} x", "after the end", (1, 4)),
             ("{\"a\" 1}", "after the key \"a\"", (1, 6)),
-            ("{\"a\":}", "where a value must be", (1, 6)),
+            ("{\"a\":}", "where a value was expected", (1, 6)),
             ("{\"a\":1 \"b\":2}", "between two values", (1, 8)),
-            ("{:1}", "where a key must be", (1, 2)),
-            ("{\"a\":\"x\n\"}", "a string without its end", (1, 6)),
-            ("/* never", "a comment without its end", (1, 1)),
-            ("{\"a\": yes}", "`yes` is no value", (1, 7)),
-            ("{\"a\": 99999999999999999999}", "no number that fits", (1, 7)),
-            ("{\"a\": 1-2}", "no number", (1, 7)),
+            ("{:1}", "where a key was expected", (1, 2)),
+            ("{\"a\":\"x\n\"}", "an unterminated string", (1, 6)),
+            ("/* never", "an unterminated comment", (1, 1)),
+            ("{\"a\": yes}", "`yes` is not a value", (1, 7)),
+            ("{\"a\": 99999999999999999999}", "not a number in range", (1, 7)),
+            ("{\"a\": 1-2}", "not a number", (1, 7)),
             ("{\"a\": \"\\q\"}", "after a backslash", (1, 9)),
             ("{\"a\": \"\\u12\"}", "four hexadecimal", (1, 9)),
             (&deep, "nested more than", (1, 34)),
-            ("\u{1}", "where a value must be", (1, 1)),
+            ("\u{1}", "where a value was expected", (1, 1)),
         ];
         for (text, want, place) in cases {
             let error = parse(0, text.as_bytes()).unwrap_err();
             assert!(error.what.contains(want), "{text:?}: {}", error.what);
             assert_eq!((error.line, error.column), *place, "{text:?}: {}", error.what);
         }
-        assert!(parse(0, b"{\"\xff\":1}").unwrap_err().what.contains("no UTF-8"));
+        assert!(parse(0, b"{\"\xff\":1}").unwrap_err().what.contains("not UTF-8"));
         assert!(parse(0, b"\xff").unwrap_err().what.contains("byte 0xff"));
     }
 }

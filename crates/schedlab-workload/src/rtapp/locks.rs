@@ -25,7 +25,7 @@ pub(super) fn check(task: &Task) -> Result<(), RtAppError> {
             match held.get_mut(needed.as_str()) {
                 Some(times) if *times > 0 => *times -= u32::from(matches!(kind, StepKind::Unlock(_))),
                 _ => {
-                    let what = format!("{} is not held here, so what rt-app does is undefined", short(needed));
+                    let what = format!("{} is not held here, so the behaviour of rt-app is undefined", short(needed));
                     return Err(RtAppError::at(*at, &task.name, what).hint("lock it before").within("tasks"));
                 }
             }

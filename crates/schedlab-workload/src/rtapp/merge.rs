@@ -45,7 +45,7 @@ pub(super) fn sections(sources: &[Source<'_>]) -> Result<Sections, RtAppError> {
     }
     if !has_tasks {
         let at = At { file: 0, line: 1, column: 1 };
-        return Err(RtAppError::at(at, "tasks", "there is no \"tasks\" section, so nothing to run")
+        return Err(RtAppError::at(at, "tasks", "there is no \"tasks\" section")
             .hint("a fragment runs only together with one that has tasks: give a list of files"));
     }
     Ok(out)

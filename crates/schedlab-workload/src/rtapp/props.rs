@@ -43,7 +43,7 @@ const MAX_DEPTH: usize = 32;
 /// Reads the properties of an object.
 pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppError> {
     if let Some(member) = object.get("nodes_membind")? {
-        return Err(RtAppError::at(member.at, "nodes_membind", "memory placement: there is no model of it yet"));
+        return Err(RtAppError::at(member.at, "nodes_membind", "memory placement has no model"));
     }
     for key in ["util_min", "util_max"] {
         check_util(object, key)?;
@@ -94,12 +94,12 @@ fn taskgroup(object: &Object<'_>, policy: Option<Policy>) -> Result<Option<Strin
         return Ok(None);
     }
     if let Some(policy @ (Policy::Fifo(_) | Policy::RoundRobin(_))) = policy {
-        return error(format!("a task group has no {policy:?} tasks"));
+        return error(format!("{policy:?} tasks cannot be in a task group"));
     }
     let parts = || name.split('/').filter(|part| !part.is_empty());
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if !name.starts_with('/') || parts().any(|part| part.starts_with('.') || !part.chars().all(plain)) {
-        return error(format!("\"{}\" is no path of a task group such as \"/tg1/tg11\"", short(name)));
+        return error(format!("\"{}\" is not a task group path such as \"/tg1/tg11\"", short(name)));
     }
     if parts().count() > MAX_DEPTH {
         return error(format!("more than {MAX_DEPTH} levels of task groups"));
@@ -145,7 +145,7 @@ fn check_util(object: &Object<'_>, key: &str) -> Result<(), RtAppError> {
     if !(0..=1024).contains(&value) {
         return Err(RtAppError::at(at, key, format!("{value} is outside 0..=1024")));
     }
-    Err(RtAppError::at(at, key, "utilisation clamps: there is no model of frequency yet")
+    Err(RtAppError::at(at, key, "utilisation clamps have no model because frequency has none")
         .hint(format!("{neutral}, or none")))
 }
 

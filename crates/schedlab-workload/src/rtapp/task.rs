@@ -34,7 +34,7 @@ pub(super) fn tree(name: &str, sections: &Sections, global: &Global, nr_cpus: us
         return Err(RtAppError::at(first, "tasks", "no task is started").hint("a task with instance 1 or more"));
     }
     if total > MAX_TASKS {
-        return Err(RtAppError::at(first, "tasks", format!("{total} tasks are more than {MAX_TASKS}")));
+        return Err(RtAppError::at(first, "tasks", format!("{total} tasks, which is more than {MAX_TASKS}")));
     }
     check_forks(&tasks)?;
     let context = Context { global, nr_cpus, shared: shared_timers(&tasks) };
@@ -56,7 +56,7 @@ fn check_forks(tasks: &[Task]) -> Result<(), RtAppError> {
         for (at, event) in task.events() {
             let Event::Fork(name) = event else { continue };
             if !names.contains(name.as_str()) {
-                let error = RtAppError::at(*at, &task.name, format!("no task is called `{}`", short(name)));
+                let error = RtAppError::at(*at, &task.name, format!("there is no task `{}`", short(name)));
                 let near = closest(name, names.iter().copied());
                 let hint = near
                     .map_or("fork names a task of the file".to_string(), |near| format!("did you mean \"{near}\"?"));

@@ -41,7 +41,7 @@ fn events_become_operations() {
 }
 
 #[test]
-fn loops_nest_and_numbers_below_zero_go_on_for_ever() {
+fn loops_nest_and_negative_counts_are_endless() {
     let cases: &[(&str, &str, bool)] = &[
         (r#""run": 1"#, "no loop: for ever", false),
         (r#""loop": 3, "run": 1"#, "three times", true),
@@ -57,7 +57,7 @@ fn loops_nest_and_numbers_below_zero_go_on_for_ever() {
 }
 
 #[test]
-fn the_global_duration_goes_before_the_tasks_own_end() {
+fn the_global_duration_has_precedence_over_the_end_of_the_tasks() {
     let read = parse(r#"{"tasks": {"t": {"loop": 1, "run": 1}}, "global": {"duration": 2}}"#).unwrap();
     assert_eq!((read.duration, read.workload.ends), (Some(2_000_000_000), false));
     let forever = parse(r#"{"tasks": {"t": {"loop": 1, "run": 1}}, "global": {"duration": -1}}"#).unwrap();
@@ -126,7 +126,7 @@ fn repeated_keys_keep_their_order() {
 }
 
 #[test]
-fn fragments_load_as_a_list_and_later_keys_win() {
+fn fragments_load_as_a_list_and_later_keys_replace_earlier_ones() {
     let source = |name, text: &'static str| Source { name, bytes: text.as_bytes() };
     let tasks = source("tasks.json", r#"{"tasks": {"t": {"run": 1}, "u": {"run": 2}}, "global": {"duration": 9}}"#);
     let global = source("global.json", r#"{"global": {"duration": 3}}"#);
@@ -147,7 +147,7 @@ fn fragments_load_as_a_list_and_later_keys_win() {
     assert_eq!(error.hint.as_deref(), Some("did you mean \"run\"?"));
 }
 
-/// A refused file: its text, the key, what the message says.
+/// Refused files: the text, the key, and a part of the message.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("[]", "", "not an object"),
     (r#"{"task": {}}"#, "task", "unknown section"),
@@ -160,7 +160,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"tasks": {"t": {"phases": {"p": 1}}}}"#, "tasks.t.phases.p", "not an object"),
     (r#"{"tasks": {"t": {"run": 1, "phases": {"p": {"run": 1}}}}}"#, "tasks.t.run", "beside"),
     (r#"{"tasks": {"t": {"run": "1"}}}"#, "tasks.t.run", "a string, not a whole number"),
-    (r#"{"tasks": {"t": {"run": -1}}}"#, "tasks.t.run", "no duration"),
+    (r#"{"tasks": {"t": {"run": -1}}}"#, "tasks.t.run", "not a valid duration"),
     (r#"{"tasks": {"t": {"run": 1.5}}}"#, "tasks.t.run", "fraction"),
     (r#"{"tasks": {"t": {"run"}}}"#, "tasks.t.run", "without a value"),
     (r#"{"tasks": {"t": {"sleep": false}}}"#, "tasks.t.sleep", "a boolean"),
@@ -180,9 +180,13 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"tasks": {"t": {"run": 1, "cpus": [4]}}}"#, "tasks.t.cpus", "no CPU 4"),
     (r#"{"tasks": {"t": {"run": 1, "cpus": []}}}"#, "tasks.t.cpus", "no CPU at all"),
     (r#"{"tasks": {"t": {"run": 1, "cpus": 1}}}"#, "tasks.t.cpus", "not an array"),
-    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "a"}}}"#, "tasks.t.taskgroup", "no path"),
-    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a/.."}}}"#, "tasks.t.taskgroup", "no path"),
-    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a", "policy": "SCHED_FIFO"}}}"#, "tasks.t.taskgroup", "has no Fifo"),
+    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "a"}}}"#, "tasks.t.taskgroup", "not a task group path"),
+    (r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a/.."}}}"#, "tasks.t.taskgroup", "not a task group path"),
+    (
+        r#"{"tasks": {"t": {"run": 1, "taskgroup": "/a", "policy": "SCHED_FIFO"}}}"#,
+        "tasks.t.taskgroup",
+        "cannot be in a task group",
+    ),
     (r#"{"tasks": {"t": {"run": 1, "nodes_membind": [0]}}}"#, "tasks.t.nodes_membind", "no model"),
     (r#"{"tasks": {"t": {"run": 1, "util_min": 512}}}"#, "tasks.t.util_min", "no model"),
     (r#"{"tasks": {"t": {"run": 1, "util_max": 2000}}}"#, "tasks.t.util_max", "outside 0..=1024"),
@@ -195,7 +199,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"tasks": {"t": {"wait": "c"}}}"#, "tasks.t.wait", "not an object"),
     (r#"{"tasks": {"t": {"wait": {"ref": "c", "mutex": "m"}}}}"#, "tasks.t", "not held here"),
     (r#"{"tasks": {"t": {"run": 1, "unlock": "m"}}}"#, "tasks.t", "not held here"),
-    (r#"{"tasks": {"t": {"fork": "u"}}}"#, "tasks.t", "no task is called `u`"),
+    (r#"{"tasks": {"t": {"fork": "u"}}}"#, "tasks.t", "there is no task `u`"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"durations": 1}}"#, "global.durations", "unknown key"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"duration": "1s"}}"#, "global.duration", "not a whole number"),
     (
@@ -203,7 +207,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "global.default_policy",
         "no model",
     ),
-    (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": "GPU"}}"#, "global.calibration", "names no CPU"),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": "GPU"}}"#, "global.calibration", "is not a CPU"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": -4}}"#, "global.calibration", "ns per loop"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"log_size": "big"}}"#, "global.log_size", "\"disable\""),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"ftrace": "all"}}"#, "global.ftrace", "list of"),
@@ -211,7 +215,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_run_is_refused_with_its_key() {
+fn unsupported_files_are_refused_with_the_key() {
     for (text, key, what) in REFUSED {
         let error = parse(text).unwrap_err();
         assert_eq!(error.key, *key, "{text}: {error}");

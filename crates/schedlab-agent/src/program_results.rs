@@ -1,4 +1,4 @@
-//! What the real programs of a run said, as application events and, where they print no samples, as finished numbers.
+//! The results of real programs: application events and, where a program prints no samples, finished statistics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -9,50 +9,50 @@ use schedlab_trace::{Event, Kind};
 use serde_json::{json, Map, Value as Json};
 
 use crate::error::{AgentError, Result};
-use crate::program::{launch, parse, Found, Real};
-use crate::world::World;
+use crate::program::{launch, parse, ParsedOutput, RealProgram};
+use crate::shared_state::SharedState;
 
-/// Everything that the programs said.
+/// The results of all real programs of a run.
 #[derive(Debug, Default)]
-pub struct Reals {
+pub struct ProgramResults {
     /// Samples and counts, in run time.
     pub events: Vec<Event>,
-    /// Numbers taken over, by full name.
+    /// Statistics that were copied from the output, by full name.
     stats: BTreeMap<String, f64>,
-    /// Metrics of which a program prints some statistics only: their full names.
+    /// The full names of metrics of which a program prints only some statistics.
     partly: Vec<String>,
-    /// Who ran each workload.
+    /// What ran each workload: the agent, or a program with its version.
     pub drivers: Map<String, Json>,
 }
 
-/// Reads what the programs of a run wrote.
-pub fn read(world: &World, plan: &Plan, warmup: Nanos, end: Nanos) -> Result<Reals> {
-    let mut reals = Reals::default();
-    for (w, (workload, real)) in world.workloads.iter().zip(&world.real).enumerate() {
+/// Reads the output of the real programs of a run.
+pub fn read(shared: &SharedState, plan: &Plan, warmup: Nanos, end: Nanos) -> Result<ProgramResults> {
+    let mut program_results = ProgramResults::default();
+    for (w, (workload, real)) in shared.workloads.iter().zip(&shared.real).enumerate() {
         let Some(real) = real else {
-            reals.drivers.insert(workload.name.clone(), "agent".into());
+            program_results.drivers.insert(workload.name.clone(), "agent".into());
             continue;
         };
         let command = real.argv.join(" ");
-        reals.drivers.insert(workload.name.clone(), format!("program {}", real.version).into());
-        let failed = |what: String| AgentError::failed(format!("{command}: {what}"), "try it by hand");
+        program_results.drivers.insert(workload.name.clone(), format!("program {}", real.version).into());
+        let failed = |what: String| AgentError::failed(format!("{command}: {what}"), "run it by hand to see why");
         let passes = launch::passes(real).map_err(|error| failed(error.to_string()))?;
         for pass in &passes {
-            let last = || last_words(&pass.output);
+            let last = || output_tail(&pass.output);
             if !pass.failed.is_empty() {
                 return Err(failed(format!("{}{}", pass.failed, last())));
             }
             let [stdout, stderr] = &pass.output;
             let found =
-                parse(real.id, stdout, stderr).map_err(|what| failed(format!("{what} in its output{}", last())))?;
-            reals.take(world, plan, w, &found, (pass.end.min(end), warmup, end));
+                parse(real.id, stdout, stderr).map_err(|what| failed(format!("{what} in the output{}", last())))?;
+            program_results.take(shared, plan, w, &found, (pass.end.min(end), warmup, end));
         }
-        reals.unended(real, passes.is_empty(), workload.ends)?;
+        program_results.check_finished(real, passes.is_empty(), workload.ends)?;
     }
-    Ok(reals)
+    Ok(program_results)
 }
 
-fn last_words(output: &[String; 2]) -> String {
+fn output_tail(output: &[String; 2]) -> String {
     let lines: Vec<&str> = output.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(3);
     if lines.is_empty() {
@@ -62,13 +62,20 @@ fn last_words(output: &[String; 2]) -> String {
     }
 }
 
-impl Reals {
-    fn take(&mut self, world: &World, plan: &Plan, workload: usize, found: &Found, times: (Nanos, Nanos, Nanos)) {
+impl ProgramResults {
+    fn take(
+        &mut self,
+        shared: &SharedState,
+        plan: &Plan,
+        workload: usize,
+        found: &ParsedOutput,
+        times: (Nanos, Nanos, Nanos),
+    ) {
         let (time, warmup, end) = times;
-        let name = &world.workloads[workload].name;
-        let tid = task_of(world, workload);
-        let base = world.metric_base[workload];
-        let declared = &world.workloads[workload].metrics;
+        let name = &shared.workloads[workload].name;
+        let tid = task_of(shared, workload);
+        let base = shared.metric_base[workload];
+        let declared = &shared.workloads[workload].metrics;
         let index = |metric: &str| declared.iter().position(|decl| decl.name == metric).map(|at| base + at as u16);
         let emit = |kind| Event::new(time, CpuId(0), kind);
         for (metric, value) in &found.samples {
@@ -78,7 +85,7 @@ impl Reals {
         }
         for (metric, rate) in &found.rates {
             if let Some(metric) = index(metric) {
-                // The reduction divides by the measured time, whatever part of it the program ran.
+                // The metric is divided by the measured time, even if the program ran for a part of it only.
                 let count = (rate * end.saturating_sub(warmup) as f64 / 1e9).round() as u64;
                 let divide = plan.metrics.get(usize::from(metric)).map_or(1, |entry| entry.decl.divide.max(1));
                 self.events.push(emit(Kind::Count { pid: tid, metric, count: count * divide }));
@@ -93,16 +100,16 @@ impl Reals {
         }
     }
 
-    /// A program that should have come to an end within the run did not.
-    fn unended(&self, real: &Real, none: bool, ends: bool) -> Result<()> {
+    /// Fails if the program should have finished within the run and did not.
+    fn check_finished(&self, real: &RealProgram, none: bool, ends: bool) -> Result<()> {
         if none && (real.interrupt || ends) {
-            let what = format!("{} printed nothing before the run was over", real.argv.join(" "));
-            return Err(AgentError::failed(what, "a longer duration, or fewer loops"));
+            let what = format!("{} printed no results before the end of the run", real.argv.join(" "));
+            return Err(AgentError::failed(what, "use a longer duration or fewer loops"));
         }
         Ok(())
     }
 
-    /// Puts the numbers taken over into the report; statistics that a program does not print are unavailable.
+    /// Inserts the copied statistics into the report; statistics that a program does not print are unavailable.
     pub fn patch(&self, json: &mut Json, unavailable: &mut BTreeMap<String, String>) {
         let Some(metrics) = json["metrics"].as_object_mut() else { return };
         for (name, value) in metrics.iter_mut() {
@@ -124,9 +131,9 @@ impl Reals {
 }
 
 /// The thread that started the program of a workload.
-fn task_of(world: &World, workload: usize) -> i32 {
-    let made = world.control.tasks.load(Acquire) as usize;
-    let slot = world.slots[..made].iter().find(|slot| slot.runs().0 == workload);
+fn task_of(shared: &SharedState, workload: usize) -> i32 {
+    let made = shared.control.tasks.load(Acquire) as usize;
+    let slot = shared.slots[..made].iter().find(|slot| slot.runs().0 == workload);
     slot.map_or(0, |slot| slot.tid.load(Relaxed))
 }
 
@@ -136,7 +143,7 @@ mod tests {
     use schedlab_workload::{catalogue, MetricKind};
 
     #[test]
-    fn the_readers_name_metrics_of_the_catalogue() {
+    fn parsed_metrics_are_in_the_catalogue() {
         let stress = include_str!("../tests/programs/stress-ng-0.15.06.txt");
         let cases = [
             ("hackbench", include_str!("../tests/programs/hackbench-2.40.txt"), ""),

@@ -1,4 +1,4 @@
-//! Everything that the tasks of one run share, laid out before the first of them is made.
+//! The state that all tasks of one run share, allocated before the first task is created.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -18,55 +18,55 @@ use crate::error::{errno, os, AgentError, Result};
 use crate::log::{Chunk, Pool};
 use crate::memory::available_kib;
 use crate::objects::Object;
-use crate::program::Real;
+use crate::program::RealProgram;
 use crate::sys::{shared, Arena};
-use crate::task::{Mailbox, Slot, MOST_TASKS};
+use crate::task::{Mailbox, Slot, MAX_TASKS};
 
 shared! {
-    /// What tasks and the supervisor tell each other.
+    /// The part of the shared state through which tasks and the supervisor communicate.
     #[derive(Debug)]
     pub struct Control {
-        /// Tasks made so far.
+        /// The number of tasks created so far.
         pub tasks: AtomicU32,
-        /// Tasks of the start that are ready.
+        /// The number of initial tasks that are ready.
         pub ready: AtomicU32,
         /// 0 until the run starts; a futex.
         pub started: AtomicU32,
-        /// Begin of the run on the clock.
+        /// The start of the run, on the monotonic clock.
         pub begin: AtomicU64,
-        /// Tasks that have not exited.
+        /// The number of tasks that have not exited.
         pub alive: AtomicU32,
-        /// Workloads with an end of their own that have not reached it.
+        /// The number of workloads that end by themselves and have not ended yet.
         pub unfinished: AtomicU32,
-        /// Run time of the last such end, plus 1.
+        /// The run time at which the last of them ended, plus 1.
         pub finished: AtomicU64,
-        /// Real programs that will print when they are interrupted.
+        /// The number of real programs that print their results when they are interrupted and have not exited yet.
         pub reporting: AtomicU32,
-        /// Mailboxes given out.
+        /// The number of mailboxes in use.
         pub mailboxes: AtomicU32,
-        /// 0, 1 while the first failure is written, 2 when it is.
+        /// 0 if no task has failed, 1 while the first failure is being written, 2 once it is complete.
         pub failure: AtomicU32,
         /// The task that failed.
         pub failed_task: AtomicU32,
-        /// Its step.
+        /// The step at which it failed.
         pub failed_step: AtomicU32,
-        /// Which failure: index into [`Failure::ALL`].
+        /// The failure, as an index into [`Failure::ALL`].
         pub failed_why: AtomicU32,
-        /// The system's error, 0 if it has none.
+        /// The errno, 0 if there is none.
         pub failed_errno: AtomicI32,
     }
 }
 
-/// What a task may fail on.
+/// The ways in which a task may fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// Unlock of a mutex that it does not hold.
+    /// Unlock of a mutex that the task does not hold.
     NotHeld,
     /// `CondWait` without the mutex.
     CondWithoutMutex,
-    /// Wait on a word somebody already waits on.
+    /// Wait on a futex word that already has a waiter.
     SecondWaiter,
-    /// Release of a per-CPU lock it does not hold.
+    /// Release of a per-CPU lock that the task does not hold.
     NoCpuLock,
     /// Reap without a child.
     NoChild,
@@ -97,9 +97,9 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What is wrong, and the command that would help if it is about permission.
+    /// The message and the hint of the failure.
     #[must_use]
-    pub fn words(self) -> (&'static str, &'static str) {
+    pub fn description(self) -> (&'static str, &'static str) {
         match self {
             Failure::NotHeld => ("unlock: the task does not hold this mutex", ""),
             Failure::CondWithoutMutex => ("wait: the task does not hold the mutex", ""),
@@ -107,21 +107,21 @@ impl Failure {
             Failure::NoCpuLock => ("cpu unlock: the task holds no per-CPU lock", ""),
             Failure::NoChild => ("reap: the task has no child left to wait for", ""),
             Failure::ChildKilled => ("reap: a child was killed", ""),
-            Failure::TooManyTasks => ("fork: more tasks than one run may have", "shorten the run"),
-            Failure::MailboxFull => ("mail: more values wait than a mailbox holds", "lower the rate of requests"),
+            Failure::TooManyTasks => ("fork: too many tasks in one run", "shorten the run"),
+            Failure::MailboxFull => ("mail: the mailbox of the task is full", "lower the rate of requests"),
             Failure::Io => ("read, write or poll", ""),
             Failure::Fork => ("fork", "raise the limits: ulimit -u, sysctl kernel.threads-max, pids.max"),
             Failure::Nice => ("nice", "run it as root, or: ulimit -e 40"),
             Failure::Policy => ("policy", "run it as root, or: ulimit -r 99"),
             Failure::Affinity => ("affinity", "taskset -p PID shows the CPUs that are allowed"),
-            Failure::Slice => ("slice: this kernel takes none", "boot 6.12 or later"),
+            Failure::Slice => ("slice: this kernel has no custom slices", "boot 6.12 or later"),
             Failure::TimerSlack => ("timer slack", ""),
             Failure::Cgroup => ("control group", "run it as root"),
             Failure::Program => ("the program cannot be started", ""),
         }
     }
 
-    /// All of them; the order is that of their numbers.
+    /// All failures, in the order of their discriminants.
     pub const ALL: [Failure; 17] = [
         Failure::NotHeld,
         Failure::CondWithoutMutex,
@@ -143,58 +143,63 @@ impl Failure {
     ];
 }
 
-/// The run as its tasks see it. It lives until the process ends.
+/// The state that all tasks of one run share. It is never freed.
 #[derive(Debug)]
-pub struct World {
-    /// What runs.
+pub struct SharedState {
+    /// The workloads of the run.
     pub workloads: Arc<Vec<Workload>>,
-    /// The real program that stands for a workload, by workload.
-    pub real: Vec<Option<Real>>,
+    /// The real program that runs in place of each workload's model, if any.
+    pub real: Vec<Option<RealProgram>>,
     /// The run's control groups.
     pub groups: Option<Groups>,
-    /// Limit of the run.
+    /// The maximum duration of the run.
     pub duration: Nanos,
-    /// Objects, by workload.
+    /// The objects of each workload.
     pub objects: Vec<Vec<Object>>,
-    /// Where each workload's metrics begin in the run's table.
+    /// The index of each workload's first metric in the table of the run.
     pub metric_base: Vec<u16>,
-    /// How futexes of each workload are keyed: private where all its tasks are threads of one process.
+    /// The futex flags of each workload: private if all its tasks are threads of one process.
     pub flags: Vec<Flags>,
-    /// Tasks by id.
+    /// The state of each task, by id.
     pub slots: &'static [Slot],
-    /// Whether each workload has finished: 1 if so.
+    /// 1 for each workload that has ended.
     pub finished: &'static [AtomicU32],
-    /// Mailboxes.
+    /// The mailboxes.
     pub mail: &'static [Mailbox],
-    /// Messages to the supervisor.
+    /// Communication with the supervisor.
     pub control: &'static Control,
-    /// Application events.
+    /// The application events.
     pub pool: Pool,
-    /// Speed of work.
+    /// The calibrated speed of work.
     pub speed: Speed,
-    /// Seed of all draws.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// Whether anything is drawn.
+    /// Whether random noise is enabled.
     pub noise: bool,
-    /// The system's numbers of the scenario's CPUs.
+    /// The system's number of each CPU of the scenario.
     pub cpus: Vec<u32>,
-    /// Written to when the supervisor should look.
-    pub bell: OwnedFd,
+    /// The eventfd that wakes the supervisor.
+    pub wakeup_fd: OwnedFd,
 }
 
-/// Mailboxes of one run, where programs use any.
+/// The number of mailboxes of a run whose programs use them.
 const MAILBOXES: usize = 4096;
 
-impl World {
-    /// Lays it out. `cpus` are the system's CPU numbers.
-    pub fn new(spec: &RunSpec, speed: Speed, cpus: Vec<u32>, real: Vec<Option<Real>>) -> Result<&'static World> {
+impl SharedState {
+    /// Allocates the shared state. `cpus` are the system's CPU numbers.
+    pub fn new(
+        spec: &RunSpec,
+        speed: Speed,
+        cpus: Vec<u32>,
+        real: Vec<Option<RealProgram>>,
+    ) -> Result<&'static SharedState> {
         let workloads = Arc::clone(&spec.workloads);
         raise_descriptors(&workloads)?;
         let chunks = log_chunks();
         let uses_mail = workloads.iter().flat_map(ops).any(|op| matches!(op, Op::MailPeer { .. }));
         let mailboxes = if uses_mail { MAILBOXES } else { 0 };
         let shared_objects: usize = workloads.iter().map(|w| w.objects.len()).sum();
-        let size = MOST_TASKS * std::mem::size_of::<Slot>()
+        let size = MAX_TASKS * std::mem::size_of::<Slot>()
             + chunks * std::mem::size_of::<Chunk>()
             + mailboxes * std::mem::size_of::<Mailbox>()
             + shared_objects * (128 + 4 * cpus.len())
@@ -222,13 +227,13 @@ impl World {
             state: arena.one().map_err(memory())?,
             warmup: spec.warmup,
         };
-        let mut world = World {
+        let mut shared = SharedState {
             flags: workloads.iter().map(|w| if one_process(w) { Flags::PRIVATE } else { Flags::empty() }).collect(),
             objects,
             duration: spec.duration,
             groups: None,
             metric_base: metric_base.collect(),
-            slots: arena.slice(MOST_TASKS).map_err(memory())?,
+            slots: arena.slice(MAX_TASKS).map_err(memory())?,
             finished: arena.slice(workloads.len()).map_err(memory())?,
             mail: arena.slice(mailboxes).map_err(memory())?,
             control,
@@ -238,22 +243,22 @@ impl World {
             noise: spec.noise,
             real,
             cpus,
-            bell: eventfd(0, EventfdFlags::NONBLOCK).map_err(errno("eventfd"))?,
+            wakeup_fd: eventfd(0, EventfdFlags::NONBLOCK).map_err(errno("eventfd"))?,
             workloads,
         };
-        // Last, for whoever fails after this must remove them.
-        world.groups = Groups::make(&spec.cgroups)?;
-        Ok(Box::leak(Box::new(world)))
+        // Created last, because errors after this point would have to remove the groups.
+        shared.groups = Groups::create(&spec.cgroups)?;
+        Ok(Box::leak(Box::new(shared)))
     }
 
-    /// Time since the run's begin.
+    /// The time since the start of the run.
     #[inline]
     #[must_use]
     pub fn time(&self) -> Nanos {
         crate::clock::now().saturating_sub(self.control.begin.load(Relaxed))
     }
 
-    /// A new task's id, or `None` when there are too many.
+    /// Allocates a task id; `None` if there are too many tasks.
     #[must_use]
     pub fn new_task(&self) -> Option<u32> {
         let id = self.control.tasks.fetch_add(1, AcqRel);
@@ -276,25 +281,25 @@ impl World {
         number.checked_sub(1).and_then(|index| self.mail.get(index))
     }
 
-    /// A workload has reached its end.
+    /// Marks a workload as ended.
     pub fn finish(&self, workload: usize) {
         if !self.workloads[workload].ends || self.finished[workload].swap(1, AcqRel) != 0 {
             return;
         }
         self.control.finished.fetch_max(self.time() + 1, AcqRel);
         if self.control.unfinished.fetch_sub(1, AcqRel) == 1 {
-            self.ring();
+            self.wake_supervisor();
         }
     }
 
-    /// A task has exited.
-    pub fn gone(&self) {
+    /// Accounts for a task that has exited.
+    pub fn task_exited(&self) {
         if self.control.alive.fetch_sub(1, AcqRel) == 1 {
-            self.ring();
+            self.wake_supervisor();
         }
     }
 
-    /// Keeps the first failure of the run.
+    /// Records a failure, unless one has been recorded already.
     pub fn fail(&self, task: u32, step: u32, why: Failure, errno: i32) {
         let control = self.control;
         if control.failure.compare_exchange(0, 1, AcqRel, Relaxed).is_ok() {
@@ -304,10 +309,10 @@ impl World {
             control.failed_errno.store(errno, Relaxed);
             control.failure.store(2, Release);
         }
-        self.ring();
+        self.wake_supervisor();
     }
 
-    /// The failure as an error, if there is one.
+    /// The recorded failure as an error.
     #[must_use]
     pub fn failure(&self) -> Option<AgentError> {
         let control = self.control;
@@ -323,20 +328,20 @@ impl World {
         let name = program.map_or("?", |program| program.name.as_str());
         let line =
             program.and_then(|program| program.line(step)).map_or(String::new(), |line| format!(" (line {line})"));
-        let (words, hint) = why.words();
+        let (description, hint) = why.description();
         let system = if errno == 0 { String::new() } else { format!(": {}", std::io::Error::from_raw_os_error(errno)) };
-        let message = format!("task \"{name}\", step {step}{line}: {words}{system}");
+        let message = format!("task \"{name}\", step {step}{line}: {description}{system}");
         let cannot = matches!(errno, libc::EPERM | libc::EACCES) || why == Failure::Slice;
         Some(if cannot { AgentError::cannot(message, hint) } else { AgentError::failed(message, hint) })
     }
 
     /// Wakes the supervisor.
-    pub fn ring(&self) {
-        // It can only fail when the counter is full, and then the bell rings already.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    pub fn wake_supervisor(&self) {
+        // Fails only if the counter is at its maximum, and then the supervisor is woken anyway.
+        let _ = rustix::io::write(&self.wakeup_fd, &1u64.to_ne_bytes());
     }
 
-    /// The scenario's CPUs as the system numbers them.
+    /// Translates CPUs of the scenario to the system's numbers.
     #[must_use]
     pub fn cpu_set(&self, mask: &CpuMask) -> rustix::thread::CpuSet {
         let mut set = rustix::thread::CpuSet::new();
@@ -346,7 +351,7 @@ impl World {
 }
 
 impl Slot {
-    /// Workload and program.
+    /// The indices of the task's workload and program.
     #[must_use]
     pub fn runs(&self) -> (usize, usize) {
         let runs = self.runs.load(Relaxed);
@@ -358,20 +363,20 @@ fn ops(workload: &Workload) -> impl Iterator<Item = &Op> {
     workload.programs.iter().flat_map(|program| &program.ops)
 }
 
-/// Whether all tasks of a workload are threads of one process, for ever.
+/// Whether all tasks of a workload are threads of one process during the whole run.
 fn one_process(workload: &Workload) -> bool {
     let forks = ops(workload).any(|op| matches!(op, Op::Fork { kind: TaskKind::Process, .. }));
     let first = workload.tasks.first().map(|task| task.process);
     !forks && workload.tasks.iter().all(|task| Some(task.process) == first)
 }
 
-/// Chunks that the log may grow to: a quarter of the memory that is free, 2 GiB at most.
+/// The maximum number of log chunks: a quarter of the available memory, at most 2 GiB.
 fn log_chunks() -> usize {
     let bytes = ((available_kib() as usize) << 10) / 4;
     bytes.min(2 << 30) / std::mem::size_of::<Chunk>()
 }
 
-/// Objects need descriptors: the soft limit is raised as far as the hard one allows.
+/// Raises the limit of open files to what the objects need, as far as the hard limit or root privileges allow.
 fn raise_descriptors(workloads: &[Workload]) -> Result<()> {
     const OWN: u64 = 64;
     let needed = OWN + workloads.iter().flat_map(|w| &w.objects).map(Object::descriptors).sum::<u64>();
@@ -381,12 +386,13 @@ fn raise_descriptors(workloads: &[Workload]) -> Result<()> {
     }
     let raised = Rlimit { current: Some(needed.max(limit.current.unwrap_or(0))), maximum: limit.maximum };
     let raised = match limit.maximum {
-        // Root may raise the hard limit, too.
+        // Root may also raise the hard limit.
         Some(maximum) if maximum < needed => Rlimit { current: Some(needed), maximum: Some(needed) },
         _ => raised,
     };
     setrlimit(Resource::Nofile, raised).map_err(|error| {
-        let what = format!("the workload needs {needed} descriptors, {:?} are allowed: {error}", limit.maximum);
+        let what =
+            format!("the workload needs {needed} file descriptors, but the limit is {:?}: {error}", limit.maximum);
         AgentError::cannot(what, format!("ulimit -Hn {needed}"))
     })
 }

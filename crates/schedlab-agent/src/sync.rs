@@ -1,8 +1,9 @@
-//! Synchronisation on futex words in shared memory: the fast path in user mode, the slow path in the kernel, as glibc's.
+//! Synchronisation on futex words in shared memory, with the fast path in user mode and the slow path in the kernel, as in
+//! glibc.
 //!
-//! Each type has the semantics of the simulator's object of that name (crates/schedlab-sim/src/programs/sync.rs). Left out: the
-//! order of waiters is the kernel's (FIFO by priority), and a new waiter of a condition may take the wakeup of one that
-//! has been signalled and has not run yet, as POSIX allows.
+//! Each type has the semantics of the simulator's object of the same name (crates/schedlab-sim/src/programs/sync.rs), with
+//! two exceptions: the order of waiters is the kernel's (FIFO by priority), and a new waiter of a condition may consume the
+//! wakeup of a waiter that has been signalled and has not run yet, as POSIX allows.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -13,17 +14,17 @@ use crate::sys::shared;
 
 /// Blocks while the word holds `value`.
 fn wait(word: &AtomicU32, flags: Flags, value: u32) {
-    // An error means that the word has changed or a signal came: every caller looks again.
+    // An error means that the word has changed or that a signal arrived; every caller checks the word again.
     let _ = futex::wait(word, flags, value, None);
 }
 
 fn wake(word: &AtomicU32, flags: Flags, count: u32) {
-    // It fails for a bad address only.
+    // Fails only for a bad address.
     let _ = futex::wake(word, flags, count);
 }
 
 shared! {
-    /// A futex word with one waiter: posted, waited on, or handed to a waiter that has not run yet.
+    /// A futex word with at most one waiter. It is posted, waited on, or handed over to a waiter that has not run yet.
     #[derive(Debug, Default)]
     pub struct Futex {
         word: AtomicU32,
@@ -35,7 +36,7 @@ const WAITING: u32 = 2;
 const HANDED: u32 = 4;
 
 impl Futex {
-    /// Waits for a post; false if another task already waits.
+    /// Waits for a post. Returns false if another task already waits.
     pub fn wait(&self, flags: Flags) -> bool {
         let mut word = self.word.load(Relaxed);
         loop {
@@ -89,7 +90,7 @@ shared! {
 }
 
 impl Mutex {
-    /// Acquires it for the task `me`, above 0.
+    /// Acquires the mutex for the task `me`, which must be above 0.
     pub fn lock(&self, flags: Flags, me: u32) {
         if self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
             while self.word.swap(2, Acquire) != 0 {
@@ -99,7 +100,7 @@ impl Mutex {
         self.owner.store(me, Relaxed);
     }
 
-    /// Releases it; false if `me` does not hold it.
+    /// Releases the mutex. Returns false if `me` does not hold it.
     pub fn unlock(&self, flags: Flags, me: u32) -> bool {
         if self.owner.load(Relaxed) != me {
             return false;
@@ -128,7 +129,7 @@ impl Mutex {
         }
         self.owner.store(0, Relaxed);
         if self.word.compare_exchange(tid, 0, Release, Relaxed).is_err() {
-            // It fails only if the thread is not the owner, which was ruled out.
+            // Fails only if the thread is not the owner, which the check above excludes.
             let _ = futex::unlock_pi(&self.word, flags);
         }
         true
@@ -136,7 +137,7 @@ impl Mutex {
 }
 
 shared! {
-    /// A barrier: how many have arrived, and which round it is.
+    /// A barrier: the number of tasks that have arrived, and the current round.
     #[derive(Debug, Default)]
     pub struct Barrier {
         arrived: AtomicU32,
@@ -170,7 +171,7 @@ shared! {
 }
 
 impl Semaphore {
-    /// Sets the units at start.
+    /// Sets the initial number of units.
     pub fn set(&self, units: u32) {
         self.units.store(units, Relaxed);
     }
@@ -193,7 +194,7 @@ impl Semaphore {
 
     /// Gives one unit.
     pub fn post(&self, flags: Flags) {
-        // At the largest number it stays there, as in the simulator.
+        // Saturates, as in the simulator.
         let _ = self.units.fetch_update(SeqCst, Relaxed, |units| units.checked_add(1));
         if self.waiters.load(SeqCst) > 0 {
             wake(&self.units, flags, 1);
@@ -202,11 +203,11 @@ impl Semaphore {
 }
 
 shared! {
-    /// A condition: who waits, and wakeups given and not taken yet.
+    /// A condition variable: the number of waiters, and of wakeups that no waiter has consumed yet.
     #[derive(Debug, Default)]
     pub struct Condition {
         waiters: AtomicU32,
-        given: AtomicU32,
+        wakeups: AtomicU32,
     }
 }
 
@@ -218,8 +219,8 @@ impl Condition {
 
     /// Waits for a signal.
     pub fn wait(&self, flags: Flags) {
-        while self.given.fetch_update(AcqRel, Relaxed, |given| given.checked_sub(1)).is_err() {
-            wait(&self.given, flags, 0);
+        while self.wakeups.fetch_update(AcqRel, Relaxed, |wakeups| wakeups.checked_sub(1)).is_err() {
+            wait(&self.wakeups, flags, 0);
         }
     }
 
@@ -231,8 +232,8 @@ impl Condition {
             Some(waiters - count)
         });
         if count > 0 {
-            self.given.fetch_add(count, AcqRel);
-            wake(&self.given, flags, count);
+            self.wakeups.fetch_add(count, AcqRel);
+            wake(&self.wakeups, flags, count);
         }
     }
 }
@@ -247,7 +248,7 @@ mod tests {
     const ROUNDS: u64 = 2_000;
 
     #[test]
-    fn a_futex_word_hands_over_and_keeps_one_post() {
+    fn a_futex_word_hands_over_and_holds_one_post() {
         let futex = Futex::default();
         futex.post(FLAGS);
         futex.post(FLAGS);
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn mutexes_exclude() {
+    fn mutexes_are_exclusive() {
         for pi in [false, true] {
             let (mutex, value) = (Mutex::default(), AtomicU64::new(0));
             thread::scope(|scope| {
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn barriers_keep_step() {
+    fn no_task_passes_a_barrier_early() {
         let (barrier, arrived) = (Barrier::default(), AtomicU64::new(0));
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn semaphores_and_conditions_lose_nothing() {
+    fn semaphores_and_conditions_lose_no_wakeup() {
         let (semaphore, condition, mutex) = (Semaphore::default(), Condition::default(), Mutex::default());
         semaphore.set(2);
         thread::scope(|scope| {
