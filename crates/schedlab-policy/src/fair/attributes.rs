@@ -229,7 +229,12 @@ impl Queues {
         let se = &self.arena.entities[id];
         let load = LoadWeight::of_task(se.nice, se.policy).dividing(self.config.rules.delta_divides);
         self.arena.reweight_load_avg(&self.config.rules.pelt, id, load);
-        self.arena.entities[id].rescale(&self.config, load);
+        let se = &mut self.arena.entities[id];
+        if self.config.rules.reweights_at_enqueue {
+            se.load = load;
+        } else {
+            se.rescale(&self.config, load);
+        }
     }
 
     /// `put_prev_task_fair`.

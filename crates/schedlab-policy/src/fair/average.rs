@@ -187,6 +187,15 @@ impl CfsRq {
 
 /// Eligibility and lag.
 impl CfsRq {
+    /// `ineligible_vruntime`: where the running entity stops being eligible, just behind the average of the others.
+    pub(super) fn ineligible_vruntime(&self) -> Vruntime {
+        let others = match self.avg_load {
+            0 => 0,
+            weight => self.avg_vruntime.div_euclid(weight),
+        };
+        self.min_vruntime.plus(others + 1)
+    }
+
     /// `entity_eligible`.
     #[inline(always)]
     pub(super) fn entity_eligible(&self, entities: &Entities, id: EntityId) -> bool {

@@ -34,6 +34,14 @@ impl Arena {
         true
     }
 
+    /// `set_short_buddy`: the woken entity becomes the next buddy unless the present one has a shorter slice.
+    pub fn set_short_buddy(&mut self, rq: usize, wakee: EntityId) {
+        let next = self.rqs[rq].next;
+        if next.is_nil() || self.entities[next].slice >= self.entities[wakee].slice {
+            self.set_next_buddy(wakee);
+        }
+    }
+
     /// `clear_buddies`: upwards as long as each group is its queue's buddy in the same role.
     #[inline]
     pub fn clear_buddies(&mut self, rq: usize, id: EntityId) {

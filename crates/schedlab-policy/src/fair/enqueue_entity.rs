@@ -51,6 +51,7 @@ impl Queues {
         self.attach_load(rq, id, now);
         let q = &mut self.arena.rqs[rq];
         if !curr {
+            self.arena.entities[id].reweight_at_enqueue(&self.config);
             q.place_entity(&mut self.arena.entities, &self.config, id, flags);
         }
         q.account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);

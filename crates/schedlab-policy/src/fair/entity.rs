@@ -58,6 +58,8 @@ impl EntityId {
 pub struct Entity {
     /// Weight.
     pub load: LoadWeight,
+    /// The weight to whose scale lag and relative deadline belong, where a new one takes effect at the next enqueue (7.3).
+    pub(super) h_load: LoadWeight,
     /// Virtual runtime; relative to the queue's minimum while a CFS entity is between queues.
     pub vruntime: Vruntime,
     /// Virtual deadline; relative to vruntime while `rel_deadline`.
@@ -119,8 +121,10 @@ impl Entity {
     /// An entity that is not queued and weighs as nice 0.
     pub(super) fn blank(cpu: CpuId, config: &KernelConfig) -> Entity {
         let zero = Vruntime(0);
+        let load = LoadWeight::of_sum(NICE_0_LOAD).dividing(config.rules.delta_divides);
         Entity {
-            load: LoadWeight::of_sum(NICE_0_LOAD).dividing(config.rules.delta_divides),
+            load,
+            h_load: load,
             vruntime: zero,
             deadline: zero,
             vlag: 0,

@@ -52,7 +52,7 @@ impl CfsRq {
             lag = if config.has(Feature::PlaceFudge) { self.fudged_lag(se) } else { se.vlag };
             if lag != 0 {
                 let joining = self.avg_vruntime_weight(se.load);
-                lag = inflate_lag(lag, queued, joining);
+                lag = inflate_lag(lag, queued, joining, config.rules.lag_as_sum);
                 // The arrival moves V more than half way to the entity; v0 stays near V.
                 if config.rules.place_moves_zero && joining > queued.max(1) {
                     self.update_zero_vruntime(lag.wrapping_neg());
@@ -124,10 +124,16 @@ impl Entity {
     }
 }
 
-/// The lag to place with so that `lag` remains once the entity's weight counts: `lag * (W + w) / W`, towards zero.
+/// The lag to place with so that `lag` remains once the entity's weight counts: `lag * (W + w) / W`, towards zero. The
+/// product can overflow with full weights, that of `lag + lag * w / W` (`as_sum`) far later.
 #[inline]
-fn inflate_lag(lag: i64, queued: i64, joining: i64) -> i64 {
-    lag.wrapping_mul(queued + joining).wrapping_div(queued.max(1))
+fn inflate_lag(lag: i64, queued: i64, joining: i64, as_sum: bool) -> i64 {
+    let divided = |product: i64| product.wrapping_div(queued.max(1));
+    if as_sum {
+        lag.wrapping_add(divided(lag.wrapping_mul(joining)))
+    } else {
+        divided(lag.wrapping_mul(queued + joining))
+    }
 }
 
 /// A span of virtual time that stays the same service under another weight: `span * w / w'`, towards zero.
@@ -154,7 +160,12 @@ mod tests {
             (3_000_001, 2048, 1024, 4_500_001),
             (5, 0, 1024, 5120),
         ] {
-            assert_eq!(inflate_lag(lag, queued, joining), placed);
+            assert_eq!(inflate_lag(lag, queued, joining, false), placed);
+            assert_eq!(inflate_lag(lag, queued, joining, true), placed);
         }
+        // Sixteen tasks of nice -20 are queued, one of nice 19 joins with the lag of a slice of 100 ms.
+        let (lag, queued, joining) = (6_826_666_666, 16 * (88761 << 10), 15 << 10);
+        assert_eq!(inflate_lag(lag, queued, joining, true), lag + 72_103);
+        assert_ne!(inflate_lag(lag, queued, joining, false), lag + 72_103);
     }
 }

@@ -4,7 +4,8 @@
 //! 6.6 to 6.12: a marker, `vlag == deadline`, set at the pick: until parity or a new deadline. 6.18 and later: `vprot`,
 //! `v + min(slices of the waiting entities, own slice) / w` at the pick, at most the deadline; with RUN_TO_PARITY off,
 //! the unscaled base slice takes the place of the other entities' slices. In 6.18 `vprot` shares its storage with the lag:
-//! saving a lag while the entity runs, as a new weight does, ends the protection.
+//! saving a lag while the entity runs, as a new weight does, ends the protection. 7.3 with PREEMPT_SHORT: if a shorter slice
+//! waits, until the entity is no longer eligible.
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
@@ -33,20 +34,29 @@ impl CfsRq {
             true => self.cfs_rq_min_slice(entities),
             false => config.normalized_base_slice(),
         };
+        let until_ineligible = config.rules.protects_until_ineligible && config.has(Feature::PreemptShort);
         let se = &mut entities[id];
         let mut end = se.deadline;
         if others < se.slice {
-            end = end.min(se.vruntime.plus(calc_delta_fair(others, se.load) as i64));
+            let shorter = match until_ineligible {
+                true => self.ineligible_vruntime(),
+                false => se.vruntime.plus(calc_delta_fair(others, se.load) as i64),
+            };
+            end = end.min(shorter);
         }
         se.set_vprot(end, vprot_in_vlag(config));
     }
 
     /// `update_protect_slice`: a woken entity did not preempt; the shortest slice on the queue bounds the protection.
     #[inline]
-    pub(super) fn update_protect_slice(&self, entities: &mut Entities, config: &KernelConfig, curr: EntityId) {
+    pub(super) fn update_protect_slice(&mut self, entities: &mut Entities, config: &KernelConfig, curr: EntityId) {
         let (shortest, in_vlag) = (self.cfs_rq_min_slice(entities), vprot_in_vlag(config));
+        let mut begin = entities[curr].vruntime;
+        if config.rules.protection_from_average {
+            begin = begin.min(self.avg_vruntime(entities, config).0);
+        }
         let se = &mut entities[curr];
-        let end = se.vruntime.plus(calc_delta_fair(shortest, se.load) as i64);
+        let end = begin.plus(calc_delta_fair(shortest, se.load) as i64);
         se.set_vprot(se.vprot_in(in_vlag).min(end), in_vlag);
     }
 }

@@ -128,6 +128,20 @@ impl Entity {
     /// from 6.14 on a relative deadline likewise.
     pub(super) fn rescale(&mut self, config: &KernelConfig, load: LoadWeight) {
         let old = std::mem::replace(&mut self.load, load);
+        self.rescale_from(config, old);
+    }
+
+    /// 7.3: a weight that was set since the last enqueue takes effect.
+    #[inline]
+    pub(super) fn reweight_at_enqueue(&mut self, config: &KernelConfig) {
+        if config.rules.reweights_at_enqueue && self.is_task() && self.h_load.weight != self.load.weight {
+            let old = std::mem::replace(&mut self.h_load, self.load);
+            self.rescale_from(config, old);
+        }
+    }
+
+    fn rescale_from(&mut self, config: &KernelConfig, old: LoadWeight) {
+        let load = self.load;
         if config.is_eevdf() {
             self.vlag = rescaled(self.vlag, old, load);
         }

@@ -37,7 +37,8 @@ impl Fair {
             queues.resched_curr(root);
         } else if curr != id && !queues.throttled_hierarchy(queues.arena.queue_of(id, root)) {
             let nominated = queues.nominate(queues.arena.queue_of(curr, root), id, flags);
-            if !need_resched && queues.arena.rqs[root].resched != Resched::Full {
+            let pending = need_resched || queues.arena.rqs[root].resched == Resched::Full;
+            if !pending || queues.checks_while_pending() {
                 let (curr_se, wakee_se) = queues.arena.find_matching_se(curr, id);
                 let check = Check {
                     root,
@@ -100,6 +101,12 @@ impl Queues {
         nominates
     }
 
+    /// Whether a wakeup is checked though the running task must reschedule already.
+    #[inline]
+    fn checks_while_pending(&self) -> bool {
+        self.config.rules.checks_while_pending && self.config.has(Feature::PreemptShort)
+    }
+
     /// CFS considers caches only when a period is full (`scale` in the kernel).
     #[inline]
     fn many_running(&self, rq: usize) -> bool {
@@ -122,7 +129,13 @@ impl Queues {
                     preempted = check.tasks.0;
                 }
             }
-            ByPolicy::Keeps(rule, feature) => return self.explain_wakeup(check, false, rule, feature),
+            ByPolicy::Keeps(rule, feature) => {
+                if feature.is_none() && self.config.rules.checks_update_protection {
+                    self.update_curr(check.rq, check.now);
+                    self.bound_protection(check);
+                }
+                return self.explain_wakeup(check, false, rule, feature);
+            }
             ByPolicy::Undecided => {
                 self.update_curr(check.rq, check.now);
                 let preempts = match self.config.rules.wakeup {
@@ -199,31 +212,58 @@ impl Queues {
     /// That of 6.18 stable and 7.x: the pick may take delayed entities off the queue on its way.
     fn wakee_is_next(&mut self, check: &Check) -> bool {
         let short = self.arena.entities.preempts_short(&self.config, check.curr, check.wakee);
-        let never = match (check.flags.fork, self.arena.entities[check.wakee].sched_delayed) {
-            (true, _) => Some("a new task does not preempt"),
-            (_, true) => Some("nobody preempts whose dequeue is delayed"),
-            _ => None,
-        };
-        if let Some(rule) = never.filter(|_| !short) {
+        if let Some(rule) = self.never_preempts(check, short) {
+            if self.config.rules.checks_update_protection {
+                self.bound_protection(check);
+            }
             self.explain_wakeup(check, false, rule, None);
             return false;
         }
         let buddy = !short && self.config.has(Feature::NextBuddy);
         if buddy && self.arena.set_preempt_buddy(check.rq, check.wakee) && check.flags.sync {
-            return self.preempt_sync(check);
+            let preempts = self.preempt_sync(check);
+            if preempts && self.config.rules.checks_update_protection {
+                self.end_protection(check.rq, check.curr);
+            }
+            return preempts;
         }
         let (picked, rule) = self.pick_past_delayed(check, short);
         self.explain_picked(check, picked, rule, short);
-        if picked == check.wakee {
-            if short {
-                self.end_protection(check.rq, check.curr);
-            }
-            return true;
+        let preempts = picked == check.wakee || short && self.short_needs_no_pick(check);
+        if !preempts {
+            self.bound_protection(check);
+        } else if short || self.config.rules.checks_update_protection {
+            self.end_protection(check.rq, check.curr);
         }
+        if preempts && short && self.config.rules.short_becomes_buddy {
+            self.arena.set_short_buddy(check.rq, check.wakee);
+        }
+        preempts
+    }
+
+    /// Why the woken entity cannot preempt whatever the pick says.
+    fn never_preempts(&self, check: &Check, short: bool) -> Option<&'static str> {
+        let delayed = self.arena.entities[check.wakee].sched_delayed;
+        let over_short = self.config.rules.checks_update_protection && delayed;
+        match (check.flags.fork, delayed) {
+            _ if short && !over_short => None,
+            (true, _) => Some("a new task does not preempt"),
+            (_, true) => Some("nobody preempts whose dequeue is delayed"),
+            _ => None,
+        }
+    }
+
+    /// An eligible entity with a shorter slice need not be the one that is picked (7.3).
+    fn short_needs_no_pick(&self, check: &Check) -> bool {
+        self.config.rules.short_needs_no_pick
+            && self.arena.rqs[check.rq].entity_eligible(&self.arena.entities, check.wakee)
+    }
+
+    /// RUN_TO_PARITY: the entity keeps the CPU, but only as long as the shortest slice on the queue says.
+    fn bound_protection(&mut self, check: &Check) {
         if self.config.has(Feature::RunToParity) {
             self.arena.rqs[check.rq].update_protect_slice(&mut self.arena.entities, &self.config, check.curr);
         }
-        false
     }
 
     /// The pick of [`Queues::wakee_is_next`]: delayed entities that it meets leave the queue.
@@ -262,7 +302,7 @@ impl Queues {
     /// Protection ends for good: another entity is going to run.
     fn end_protection(&mut self, rq: usize, curr: EntityId) {
         self.arena.entities[curr].cancel_protect_slice(&self.config);
-        if overrides_buddy(&self.config) {
+        if overrides_buddy(&self.config) && !self.config.rules.short_becomes_buddy {
             self.arena.clear_buddies(rq, curr);
         }
     }

@@ -39,6 +39,36 @@ rules! {
         from "7.1" by "78cde54ea5f0" => WakeupRule::Requeue { over_buddy: true },
         seen "6.18.44" by "e837456fdca8" => WakeupRule::Requeue { over_buddy: false };
 
+    /// A wakeup is checked even if the running task must reschedule already, while PREEMPT_SHORT is on.
+    EEVDF "wakeup preemption: reschedule pending" in "wakeup_preempt_fair"
+    checks_while_pending: bool = false,
+        from "7.3" by "7ad0ec7890b3" => true;
+
+    /// An eligible wakee with a shorter slice preempts even if another entity would be picked.
+    EEVDF "wakeup preemption: shorter slices" in "wakeup_preempt_fair"
+    short_needs_no_pick: bool = false,
+        from "7.3" by "ba0d3bf5f97b" => true;
+
+    /// A wakee that preempts by a shorter slice becomes the next buddy, unless the present one's slice is shorter still.
+    EEVDF "wakeup preemption: short buddy" in "set_short_buddy"
+    short_becomes_buddy: bool = false,
+        from "7.3" by "8f97b627ff1c" => true;
+
+    /// A check that does not preempt bounds the protection, whatever the reason, and one that does ends it.
+    EEVDF_PROTECTION "protection: after every check" in "wakeup_preempt_fair"
+    checks_update_protection: bool = false,
+        from "7.3" by "7cd2ef17de5e" => true;
+
+    /// Where a shorter slice waits and PREEMPT_SHORT is on, the protection lasts until the entity is not eligible.
+    EEVDF_PROTECTION "protection: until not eligible" in "set_protect_slice"
+    protects_until_ineligible: bool = false,
+        from "7.3" by "0d1e7a2bab35" => true;
+
+    /// A woken entity bounds the protection from V where the running entity has passed it.
+    EEVDF_PROTECTION "protection: bounded from V" in "update_protect_slice"
+    protection_from_average: bool = false,
+        from "7.3" by "49f87b4d0be8" => true;
+
     /// Protection of the running entity from an earlier deadline.
     EEVDF_PROTECTION "protection: renewal" in "set_protect_slice"
     protection: Protection = Protection::None,
@@ -98,6 +128,11 @@ rules! {
     EEVDF "placement: zero point follows" in "place_entity"
     place_moves_zero: bool = false,
         from "7.1" by "556146ce5e94" => true;
+
+    /// The lag to place with is a sum, so that its product with a weight does not overflow.
+    EEVDF "placement: lag as a sum" in "place_entity"
+    lag_as_sum: bool = false,
+        from "7.3" unverified "read in 7.3.4" => true;
 
     /// The zero point of vruntimes.
     EITHER "zero point of vruntimes" in "update_zero_vruntime"
@@ -186,6 +221,11 @@ rules! {
     EEVDF "reweight: relative deadline" in "rescale_entity"
     reweight_deadline: bool = false,
         from "6.13" by "6d71a9c61604" => true;
+
+    /// A new weight of a task off its queue takes effect in virtual time when the task is queued next.
+    EEVDF "reweight: at the next enqueue" in "enqueue_task_fair"
+    reweights_at_enqueue: bool = false,
+        from "7.3" unverified "read in 7.3.4, part of the flat hierarchy" => true;
 
     /// `update_cfs_group` reweights even if the weight stays.
     BOTH "reweight: unchanged weights" in "update_cfs_group"

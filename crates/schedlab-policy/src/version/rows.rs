@@ -80,6 +80,7 @@ pub(super) static VERSIONS: &[Version] = &[
         "7.2.13",
         "EEVDF as in Debian 7.2.13: full-resolution weights, lag that heals while delayed, lazy by default",
     ),
+    row("7.3", "7.3.4", "EEVDF as in Debian 7.3.4: protection until not eligible, eligible shorter slices always preempt"),
 ];
 
 /// A row that follows the tables.
