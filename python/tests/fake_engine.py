@@ -215,6 +215,8 @@ def record(variant: str, seed: int, kernel: str, metrics: dict[str, float | None
 def listing(kind: str, kernel: str | None = None) -> str:
     if kernel == "6.13":
         raise EngineError("no kernel `6.13`", hint="the nearest is `6.12.0`")
+    if kind == "kernels":
+        return json.dumps([{"id": "6.1", "summary": "CFS", "in_debian": True}])
     machines = [("laptop-8", "Core i7", 8, ["tick: a table"]), ("rpi4", "no SMT, " + 20 * "many words, ", 4, [])]
     keys = ("id", "summary", "cpus", "sources")
     return json.dumps([{**dict(zip(keys, machine, strict=True)), "calibrated": False} for machine in machines])

@@ -79,6 +79,7 @@ fn kernel(version: &'static Version) -> Json {
         "summary": version.summary,
         "release": version.release.to_string(),
         "aliases": version.aliases(),
+        "in_debian": version.in_debian,
         "preempt": models,
         "preempt_default": version.preempt_default.name(),
         "rules": version.named_rules().iter().map(rule).collect::<Vec<_>>(),

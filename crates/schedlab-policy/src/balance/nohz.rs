@@ -1,5 +1,5 @@
 //! Balancing on behalf of CPUs whose tick is stopped (`nohz_balancer_kick`, `nohz_idle_balance`,
-//! kernel/sched/fair.c 5.15 to 6.12).
+//! kernel/sched/fair.c 5.15 to 7.3).
 //!
 //! At its tick a busy CPU wakes the first tick-stopped idle CPU, at most once a jiffy and when a balance is due, if it has
 //! two tasks itself, or one and little capacity for it, or another CPU of its cache is busy too; that one balances for every idle CPU that is due, itself
@@ -51,9 +51,19 @@ impl FairClass<'_> {
             return None;
         }
         self.core.nohz.next_balance = jiffies + 1;
-        let ilb = self.core.nohz.idle_cpus.iter().find(|ilb| *ilb != cpu && self.core.idle.is_idle(*ilb))?;
+        let ilb = self.find_new_ilb(cpu)?;
         let already = std::mem::replace(&mut self.core.rqs[ilb.index()].nohz_kicked, true);
         (!already).then_some(ilb)
+    }
+
+    /// `find_new_ilb`: the first idle CPU; from 7.3 on one of a wholly idle core first.
+    fn find_new_ilb(&self, cpu: CpuId) -> Option<CpuId> {
+        let (nohz, idle) = (&self.core.nohz, &self.core.idle);
+        let idle_cpus = || nohz.idle_cpus.iter().filter(|ilb| *ilb != cpu && idle.is_idle(*ilb));
+        if !self.core.rules.ilb_prefers_idle_core {
+            return idle_cpus().next();
+        }
+        idle_cpus().find(|ilb| idle.is_core_idle(*ilb)).or_else(|| idle_cpus().next())
     }
 
     /// It has a fair task and, seen from its lowest domain, little capacity for it.

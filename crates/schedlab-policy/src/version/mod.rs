@@ -35,6 +35,8 @@ pub struct Version {
     pub release: Release,
     /// Whether it is that release with patches on top; then only its name finds it.
     patched: bool,
+    /// Whether Debian's archive has its image.
+    pub in_debian: bool,
     /// One line for people: the exact tree that the row was read from.
     pub summary: &'static str,
     /// Rule choices of the fair and real-time classes.

@@ -1,7 +1,7 @@
 //! The rules of placement and balancing over the kernel's releases.
 //!
 //! Read in kernel/sched/{fair,core,topology}.c of 5.2.1, 5.7.14, mainline of March 2021 (what became 5.13), 6.1.192
-//! (Debian), 6.3.8, 6.6.0, 6.12.0, 6.12.107 (Debian), 6.18.2 and 7.2.13 (Debian). Features that exist as switches are not
+//! (Debian), 6.3.8, 6.6.0, 6.12.0, 6.12.107 (Debian), 6.18.2, 7.2.13 and 7.3.4 (Debian). Features that exist as switches are not
 //! here but in the feature table.
 
 use super::table::{choices, rules, Shown};
@@ -235,6 +235,11 @@ rules! {
     BOTH "balance: prefers idle cores" in "should_we_balance"
     prefer_idle_core: bool = false,
         from "6.6" by "b1bfeab9b002" => true;
+
+    /// A CPU of a wholly idle core balances on behalf of the other idle CPUs before one with a busy sibling.
+    BOTH "balance: idle core for idle CPUs" in "find_new_ilb"
+    ilb_prefers_idle_core: bool = false,
+        from "7.3" unverified "read in 7.3.4" => true;
 
     /// Running tasks are compared per core, and only an idle puller evens them out.
     BOTH "balance: per core" in "sibling_imbalance"

@@ -23,7 +23,7 @@ pub(super) static VERSIONS: &[Version] = &[
         },
         ..row("5.13", "5.13", "CFS as in 5.13 (between 5.11 and 5.14.2): ALT_PERIOD and BASE_SLICE, knobs in debugfs")
     },
-    row("6.1", "6.1.192", "CFS as in Debian 6.1.192 (stable backports included, autogroup off)"),
+    debian("6.1", "6.1.192", "CFS as in Debian 6.1.192 (stable backports included, autogroup off)"),
     row("6.3", "6.3.8", "CFS as in 6.3.8: the tick caps slices at sched_latency"),
     Version {
         rules: Rules {
@@ -64,7 +64,7 @@ pub(super) static VERSIONS: &[Version] = &[
     },
     row("6.6", "6.6", "EEVDF as in 6.6.0: RUN_TO_PARITY, one slice for all, tree by vruntime"),
     row("6.12.0", "6.12", "EEVDF as in vanilla 6.12.0: delayed dequeue, custom slices, PREEMPT_SHORT"),
-    row(
+    debian(
         "6.12.107",
         "6.12.107",
         "EEVDF as in Debian 6.12.107: zero_vruntime, PICK_BUDDY, 0.70 ms base slice, yield gives up the request",
@@ -75,13 +75,22 @@ pub(super) static VERSIONS: &[Version] = &[
         "6.18.44",
         "EEVDF as in 6.18.44: 6.18.2 with zero_vruntime, lag bound by the longest slice, forks never preempt",
     ),
-    row(
+    debian(
         "7.2",
         "7.2.13",
         "EEVDF as in Debian 7.2.13: full-resolution weights, lag that heals while delayed, lazy by default",
     ),
-    row("7.3", "7.3.4", "EEVDF as in Debian 7.3.4: protection until not eligible, eligible shorter slices always preempt"),
+    debian(
+        "7.3",
+        "7.3.4",
+        "EEVDF as in Debian 7.3.4: protection until not eligible, eligible shorter slices always preempt",
+    ),
 ];
+
+/// A row that follows the tables, of a kernel whose image is in Debian's archive.
+const fn debian(name: &'static str, release: &str, summary: &'static str) -> Version {
+    Version { in_debian: true, ..row(name, release, summary) }
+}
 
 /// A row that follows the tables.
 const fn row(name: &'static str, release: &str, summary: &'static str) -> Version {
@@ -90,6 +99,7 @@ const fn row(name: &'static str, release: &str, summary: &'static str) -> Versio
         name,
         release,
         patched: false,
+        in_debian: false,
         summary,
         rules: Rules::at(release),
         placement: PlacementRules::at(release),
