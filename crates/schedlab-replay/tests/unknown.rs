@@ -64,15 +64,17 @@ fn is_probe(record: &Record<'_>) -> bool {
     matches!(record.body, Body::Other { name, .. } if PROBES.contains(&name))
 }
 
-/// The traces of kernels with lags that do not print vruntimes (6.12 and later), sessions apart, and slices, which only a
-/// probe shows.
+/// The traces of kernels with lags that do not print vruntimes (6.12 and later), except sessions, slices and changes of class:
+/// only a probe shows those.
 fn traces() -> Vec<(String, PathBuf, &'static Version)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let named = paths.into_iter().map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), path));
     named
-        .filter(|(name, _)| !["autogroup", "running", "pinned", "slices"].iter().any(|word| name.contains(word)))
+        .filter(|(name, _)| {
+            !["autogroup", "running", "pinned", "slices", "classes"].iter().any(|word| name.contains(word))
+        })
         .filter_map(|(name, path)| {
             let kernel = Plain::open(&path).header.kernel.clone()?;
             row_of(&kernel).filter(|row| row.has_slices()).map(|row| (name, path, row))

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use schedlab_policy::Version;
 use schedlab_scenario::{Scenario, ScenarioError};
 
 struct Case<'a> {
@@ -26,9 +27,17 @@ fn cases(table: &str) -> Vec<Case<'_>> {
 
 fn shown(error: &ScenarioError) -> String {
     match &error.hint {
-        Some(hint) => format!("{error}\nhint: {hint}"),
+        Some(hint) => format!("{error}\nhint: {}", with_open_lists(hint)),
         None => error.to_string(),
     }
+}
+
+/// A list of rows up to the newest one ends in `...` behind its first: a new row does not change the table.
+fn with_open_lists(hint: &str) -> String {
+    let rows: Vec<&str> = Version::all().iter().map(|version| version.name).collect();
+    let list =
+        (0..rows.len() - 1).find_map(|from| hint.strip_suffix(&rows[from..].join(", ")).map(|start| (start, from)));
+    list.map_or_else(|| hint.to_owned(), |(start, from)| format!("{start}{}, ...", rows[from]))
 }
 
 /// Checks that the simulator supports every variant.

@@ -163,7 +163,8 @@ impl Fair {
         let id = EntityId::of(task);
         let (config, se) = (&self.queues.config, &mut self.queues.arena.entities[id]);
         if se.policy == FairPolicy::Idle {
-            se.rescale(config, LoadWeight::of_task(se.nice, FairPolicy::Normal).dividing(config.rules.delta_divides));
+            let load = LoadWeight::of_task(se.nice, FairPolicy::Normal).dividing(config.rules.delta_divides);
+            se.reweight_task(config, load);
         }
         self.queues.place_sleeper_relative(id, now);
         self.queues.arena.entities[id].asleep = false;
@@ -229,12 +230,7 @@ impl Queues {
         let se = &self.arena.entities[id];
         let load = LoadWeight::of_task(se.nice, se.policy).dividing(self.config.rules.delta_divides);
         self.arena.reweight_load_avg(&self.config.rules.pelt, id, load);
-        let se = &mut self.arena.entities[id];
-        if self.config.rules.reweights_at_enqueue {
-            se.load = load;
-        } else {
-            se.rescale(&self.config, load);
-        }
+        self.arena.entities[id].reweight_task(&self.config, load);
     }
 
     /// `put_prev_task_fair`.

@@ -131,6 +131,16 @@ impl Entity {
         self.rescale_from(config, old);
     }
 
+    /// `reweight_task_fair` of a task off the queue: from 7.3 on the weight takes effect at the next enqueue.
+    #[inline]
+    pub(super) fn reweight_task(&mut self, config: &KernelConfig, load: LoadWeight) {
+        if config.rules.reweights_at_enqueue {
+            self.load = load;
+        } else {
+            self.rescale(config, load);
+        }
+    }
+
     /// 7.3: a weight that was set since the last enqueue takes effect.
     #[inline]
     pub(super) fn reweight_at_enqueue(&mut self, config: &KernelConfig) {
