@@ -117,7 +117,7 @@ def test_rows_stand_side_by_side(toy: Callable[..., str], schedlab: Call) -> Non
     assert find("small [autogroup]: rate").split()[-4:] == ["+24.4%", "2", "same", "sign"]
     assert "autogroup: on (assumed: a test)" in out
     assert "  caches; by hand\n    large: p99\n" in out
-    reason = "the variants part at 1.500 ms in pick_eevdf [RUN_TO_PARITY] and pick_eevdf"
+    reason = "the first difference is at 1.500 ms in pick_eevdf [RUN_TO_PARITY] and pick_eevdf"
     assert f"  unexplained; {reason}\n    large: rate\n" in out
 
 
@@ -233,6 +233,7 @@ def test_scores_are_recorded_and_shown_on_the_page(toy: Callable[..., str], sche
         arguments = ("--out", "r", "--record", name, "--page", "docs/studies/README.md")
         assert schedlab("reproduce", study, *arguments)[0] == 0
     page = Path("docs/studies/README.md").read_text()
+    assert page.index("## Misses") < page.index("## Scores") < page.index("## History")
     assert "by `schedlab reproduce toy.json --record caches` with 6 units per variant" in page
     assert "| what the model lacks | rows beyond noise | studies |" in page
     assert "| workload absent | 2 | toy (2) |" in page

@@ -15,10 +15,13 @@ import fake_engine
 from schedlab.engine import native_engine
 from schedlab.errors import InputError
 from schedlab.outcome import Run
+from schedlab.render.blocks import markdown
+from schedlab.render.study_page import page, summary
 from schedlab.scenario import Scenario
-from schedlab.studies import history
+from schedlab.studies import history, results
 from schedlab.studies.figures import COLUMNS, Published, published, read
-from schedlab.studies.score import Row, Simulated, rank_correlation, rows_of, score
+from schedlab.studies.report import Report, report_of
+from schedlab.studies.score import Row, Simulated, rank_correlation, rows_of, score, simulated
 from schedlab.studies.study import Case, Experiment, Gap, Measure, Study, Variant
 
 HEAD = ",".join(COLUMNS)
@@ -364,3 +367,62 @@ def test_what_is_assumed_is_assumed_everywhere(name: str) -> None:
         for key, value in condition.get("set", {}).items():
             family = "power" if document["machine"].startswith("power") else "x86"
             assert value == USUAL[key][family], f"{what} of {name}"
+
+
+def test_the_page_of_the_documentation_is_what_the_stored_results_render_to() -> None:
+    load = native_engine().load_study
+    report, origin = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
+    assert [one.study.name for one in report.studies] == [str(row["id"]) for row in native_engine().listing("studies")]
+    shown = markdown(page(report, history.read(ROOT / history.FILE), origin))
+    assert shown == (ROOT / "docs" / "studies" / "README.md").read_text(encoding="utf-8")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert summary(report, origin) in readme
+
+
+def test_the_last_column_of_the_history_is_the_stored_results() -> None:
+    load = native_engine().load_study
+    report, origin = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
+    last = history.read(ROOT / history.FILE)[-1]
+    assert (last.units, last.engine, last.date) == (origin.units, origin.engine, origin.date)
+    counts = ("counted", "agreed", "wrong", "unchanged", "missing", "not_run")
+    for name, found in report.scores().items():
+        assert {key: last.scores[name][key] for key in counts} == {key: getattr(found, key) for key in counts}
+
+
+def test_stored_results_are_read_back(tmp_path: Path) -> None:
+    own = study(RISE)
+    varied = runs([10.0, 11.0, 12.0, 13.0, 14.0, 15.0], [11.0, 13.0, 13.0, 15.0, 14.0, 18.0])
+    one = report_of(own, lambda case, rows: [simulated(own, case, rows[0], varied, range(1, 7))], {})
+    file = tmp_path / "results.json"
+    written = results.origin(Report((one,)), "a command", "engine", 12.0, "")
+    results.write(file, Report((one,)), written)
+    found, origin = results.read(file, lambda name, units: own)
+    (before,), (after,) = one.rows, found.studies[0].rows
+    assert origin == written
+    assert (after.outcome, after.published) == (before.outcome, before.published)
+    assert before.simulated is not None
+    assert after.simulated is not None
+    assert after.simulated.change_pct == pytest.approx(before.simulated.change_pct, rel=1e-5)
+    assert after.simulated.spread is not None
+    assert after.simulated.spread.change is not None
+    file.write_text(file.read_text().replace('"time"', '"gone"'))
+    with pytest.raises(InputError, match="no such row"):
+        results.read(file, lambda name, units: own)
+
+
+SPREADS = [
+    # what is printed, standard deviations of both sides in percent
+    ("e,w,,time,s,lower,A,1,100,3\ne,w,,time,s,lower,B,1,200,4\n", (3.0, 2.0)),
+    ("e,w,,time,s,lower,A,1,200,3%\ne,w,,time,s,lower,B,1,100,4%\n", (3.0, 4.0)),
+    ("e,w,,time,s,lower,A,1,200,<2%\ne,w,,time,s,lower,B,1,100,4%\n", (None, 4.0)),
+    ("e,w,,time,delta_pct,lower,B,1,-81.2,3%;4%\n", (3.0, 4.0)),
+    ("e,w,,time,delta_pct,lower,B,1,-81.2,<2%;4%\n", (None, None)),
+    ("e,w,,time,s,lower,A,1,7,\ne,w,,time,s,lower,B,1,7,\n", (None, None)),
+]
+
+
+@pytest.mark.parametrize(("figures", "spreads"), SPREADS)
+def test_published_spreads(figures: str, spreads: tuple[float | None, float | None]) -> None:
+    row = row_of(figures)
+    for found, expected in zip((row.spread_a_pct, row.spread_b_pct), spreads, strict=True):
+        assert found == (None if expected is None else pytest.approx(expected))

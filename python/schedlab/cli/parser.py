@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from schedlab import gate
-from schedlab.cli import values
+from schedlab.cli import studies, values
 from schedlab.cli.auto import Auto
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
 KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
-REASONS = ("none", "explain", "ablate")
 
 EXIT_CODES = """\
 exit codes:
@@ -344,44 +343,7 @@ def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(
         commands, "reproduce", "simulate published studies and show how far they agree with what was published"
     )
-    p.add_argument(
-        "studies", nargs="*", metavar="STUDY|all", help="studies by name, or study files; `all` is every one"
-    )
-    p.add_argument("--list", action="store_true", help="list the studies and exit")
-    p.add_argument("--units", type=values.units, metavar="N", help="runs per variant (default: 6)")
-    p.add_argument(
-        "--short", action="store_true", help="the short form, which shows that a study runs and nothing else"
-    )
-    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
-    p.add_argument(
-        "--time",
-        type=values.natural,
-        metavar="MIN",
-        help="begin nothing that would not end within this time; 0: show what ran",
-    )
-    p.add_argument(
-        "--reasons",
-        choices=REASONS,
-        default="explain",
-        help="look for the reason of rows that disagree: not at all, by explain (default), or by ablate as well",
-    )
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row as JSON; - is stdout, alone")
-    p.add_argument("--page", type=Path, metavar="FILE", help="write a Markdown page")
-    p.add_argument("--html", type=Path, metavar="FILE", help="write the same page as HTML; - is stdout, alone")
-    p.add_argument(
-        "--record",
-        metavar="NAME",
-        help="keep the results in docs/studies/results.json, and their scores in history.json under this name",
-    )
-    p.add_argument("--note", metavar="TEXT", help="a sentence that the page shows about what is recorded")
-    p.add_argument(
-        "--stored",
-        nargs="?",
-        const="",
-        metavar="FILE",
-        help="run nothing and show what was recorded last (default: docs/studies/results.json)",
-    )
-    p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/studies)")
+    studies.flags(p)
     _common(p)
 
 

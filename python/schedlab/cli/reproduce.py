@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from schedlab import api
@@ -179,12 +180,12 @@ def _pages(
 
 
 def _command(options: Options) -> str:
-    words = ["schedlab reproduce", *options.studies]
+    words = ["schedlab", "reproduce", *options.studies]
     words += ["--units", str(options.units)] if options.units is not None else []
     words += ["--time", str(options.time)] if options.time is not None else []
     words += ["--reasons", options.reasons] if options.reasons != "explain" else []
     words += ["--record", options.record] if options.record else []
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def _clock(seconds: float) -> str:

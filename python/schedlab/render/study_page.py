@@ -39,11 +39,13 @@ def page(report: Report, entries: Sequence[Entry], origin: Origin) -> list[Block
     """The whole page."""
     parts: list[Block] = [
         Heading(1, "Published studies, reproduced"),
+        Paragraph(summary(report, origin)),
         Paragraph(INTRODUCTION),
         Paragraph(_origin(origin)),
-        Table(score_table(report.scores())),
         Heading(2, "Misses, by what is missing"),
         Table(_misses(report)),
+        Heading(2, "Scores"),
+        Table(score_table(report.scores())),
     ]
     if report.unfit:
         parts += [Heading(2, "What did not fit into the time"), Items(report.unfit)]
@@ -65,9 +67,9 @@ def summary(report: Report, origin: Origin) -> str:
     rank = NOTHING if total.rank is None else f"{total.rank:+.2f}"
     return (
         f"Of {total.counted} published changes beyond their own noise, {words}; the sign agrees for {total.agreed} "
-        f"({share:.0f}%). Over the {total.ranked} rows that are simulated the rank correlation of the changes is "
-        f"{rank} and the median size ratio {ratio(total.size)}; {total.close_absolutes} of {total.absolutes} absolute "
-        f"times lie within a factor of 3 ({plural(origin.units, 'unit')}, {origin.date})."
+        f"({share:.0f}%). Over the {total.ranked} simulated rows with a published size the rank correlation of the "
+        f"changes is {rank} and the median size ratio {ratio(total.size)}; {total.close_absolutes} of "
+        f"{total.absolutes} absolute times lie within a factor of 3 ({plural(origin.units, 'unit')}, {origin.date})."
     )
 
 

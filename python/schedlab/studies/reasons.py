@@ -1,4 +1,4 @@
-"""Looks for the reason why a row disagrees: where the variants part, and which mechanism makes the simulated change."""
+"""Looks for the reason why a row disagrees: the first difference, and the mechanism behind the simulated change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reason:
     """What explain and ablate say about a variant of a case."""
 
     parting: str
-    """The first decision at which the variants part, in words."""
+    """The first decision in which the variants differ, in words."""
     mechanism: str | None = None
     """What makes most of the simulated change; None if that was not asked or is not certain."""
     share_pct: float | None = None
@@ -33,7 +33,7 @@ class Reason:
         if self.mechanism is None:
             return self.parting
         share = "" if self.share_pct is None else f", {self.share_pct:.0f}% of it"
-        return f"{self.parting}; the simulated change is made by {self.mechanism}{share}"
+        return f"{self.parting}; most of the simulated change is due to {self.mechanism}{share}"
 
 
 def disagreeing(rows: Sequence[Row]) -> list[Row]:
@@ -42,7 +42,7 @@ def disagreeing(rows: Sequence[Row]) -> list[Row]:
 
 
 def explained(engine: Engine, task: Task, variant: str, cancel: Cancel) -> Reason:
-    """Where the baseline and a variant part with the first unit: two more runs."""
+    """Where the baseline and a variant differ first, with the first unit: two more runs."""
     a, seed = task.scenario.variants[0].name, task.scenario.seeds[0]
     file = task.folder / f"reason-{variant}.json"
     if (known := _read(file)) is not None:
@@ -54,7 +54,7 @@ def explained(engine: Engine, task: Task, variant: str, cancel: Cancel) -> Reaso
 
 def ablated(engine: Engine, task: Task, variant: str, metric: str, reason: Reason, jobs: int) -> Reason:
     """The same with what makes most of the simulated change of a metric: two runs per difference and unit."""
-    file = task.folder / f"reason-{variant}-{metric}.json"
+    file = task.folder / f"reason-{variant}-{metric}-{len(task.scenario.seeds)}.json"
     if (known := _read(file)) is not None:
         return known
     a = task.scenario.variants[0].name
@@ -93,15 +93,15 @@ def _largest(engine: Engine, task: Task, a: str, b: str, metric: str, jobs: int)
 
 def _words(parting: Mapping[str, Any] | None) -> str:
     if parting is None:
-        return "the variants never part: every scheduler event is the same"
+        return "every scheduler event of both variants is the same"
     at = f"{parting['time_ns'] / 1e6:.3f} ms"
     if parting["costs"]:
         return f"at {at} no decision differs, only what it costs"
     decisions = [side["decision"] for side in parting["sides"] if side["decision"]]
     if not decisions:
-        return f"the variants part at {at} ({parting['question']})"
+        return f"the first difference is at {at} ({parting['question']})"
     rules = dict.fromkeys(_rule(decision) for decision in decisions)
-    return f"the variants part at {at} in {' and '.join(rules)}"
+    return f"the first difference is at {at} in {' and '.join(rules)}"
 
 
 def _rule(decision: Mapping[str, Any]) -> str:

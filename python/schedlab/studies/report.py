@@ -70,7 +70,7 @@ class StudyReport:
         return gap.text if gap else UNEXPLAINED
 
     def why(self, case: CaseRows, row: Row) -> str:
-        """The same with how it is known: from the study file, else by explain and ablate."""
+        """The same with how it is known: by the study file; for what it does not know, by explain and ablate."""
         if row.outcome == "agrees":
             return ""
         if row.outcome == "missing":
@@ -78,8 +78,10 @@ class StudyReport:
         p = row.published
         gap = self.study.gap(p.experiment, p.workload, p.metric)
         reason = self.reasons.get((case.case.key, p.variant))
-        found = (gap and (gap.found or gap.hypothesis)) or (reason and reason.text)
-        return f"{self.mechanism(row)}; {found}" if found else self.mechanism(row)
+        parts = [self.mechanism(row), gap and (gap.found or gap.hypothesis)]
+        if reason and not (gap and gap.found):
+            parts.append(reason.text)
+        return "; ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
