@@ -135,7 +135,7 @@ class Study:
 
 
 def load_study(name: str, short: bool = False, units: int | None = None) -> Study:
-    description = json.loads(Path(name).read_text())
+    description = json.loads(Path(name).with_suffix(".json").read_text())  # an id is a file's name here
     return Study({**description, "short": short, "units": units or 6}, units or 6)
 
 

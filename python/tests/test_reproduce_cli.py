@@ -245,7 +245,41 @@ def test_scores_are_recorded_and_shown_on_the_page(toy: Callable[..., str], sche
     assert [entry["name"] for entry in entries] == ["start", "caches"]
 
 
+def test_what_was_recorded_is_shown_without_a_run(toy: Callable[..., str], schedlab: Call) -> None:
+    Path("docs/studies").mkdir(parents=True)
+    study = toy()
+    pages = ("--page", "first.md", "--html", "first.html")
+    _, first, _ = schedlab(
+        "reproduce", study, "--out", "r", "--record", "start", "--note", "Two of them failed.", *pages
+    )
+    code, second, _ = schedlab("reproduce", "--stored", "--page", "second.md", "--html", "second.html")
+    assert (code, second) == (0, first)
+    for suffix in ("md", "html"):
+        assert Path(f"second.{suffix}").read_text() == Path(f"first.{suffix}").read_text()
+    page = Path("first.html").read_text()
+    assert "Two of them failed." in page
+    assert "<h1>Published studies, reproduced</h1>" in page
+    assert "http" not in page
+    assert page.count("<table>") == Path("first.md").read_text().count("\n| ---")
+    assert schedlab("reproduce", "--stored", "--html", "-")[1].strip() == page.strip()
+
+
+def test_the_spread_between_runs_is_a_result(toy: Callable[..., str], schedlab: Call) -> None:
+    study = toy(eevdf={"noise": 0.2})
+    document = json.loads(Path(study).read_text())
+    text = document["figures"]["text"].replace("large,,rate,us,lower,CFS,1,100,", "large,,rate,us,lower,CFS,1,100,3%")
+    document["figures"]["text"] = text.replace("EEVDF,1,50,", "EEVDF,1,50,9%")
+    Path(study).write_text(json.dumps(document))
+    _, out, _ = schedlab("reproduce", study, "--out", "r", "--reasons", "none")
+    (line,) = [line for line in out.splitlines() if line.startswith("large: rate") and " to " in line]
+    assert line.split()[2:5] == ["eevdf", "3%", "9%"]
+
+
 BAD = [
+    (("toy.json", "--note", "x"), 2, "--note belongs to what is recorded"),
+    (("toy.json", "--stored"), 2, "--stored shows what was recorded"),
+    (("--stored",), 2, "no stored results"),
+    (("--stored", "toy.json"), 2, "not the results of studies"),
     ((), 2, "no study is named"),
     (("toy.json", "--units", "0"), 2, "`0` is not a whole number"),
     (("toy.json", "--short", "--record", "x"), 2, "the short form has none"),

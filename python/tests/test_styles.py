@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedlab.render import benchstat, ministat
+from schedlab.render import benchstat, ministat, perf_stat
 from schedlab.render.grid import columns, percent, value
 from schedlab.render.mmtests import _STATISTICS
 
@@ -72,6 +72,21 @@ def test_benchstat_hides_what_is_not_significant() -> None:
 def test_mmtests_statistics(name: str, higher: bool | None, expected: float) -> None:
     statistic = next(s for label, _, s in _STATISTICS if label == name)
     assert statistic([1.0, 2.0, 4.0], bool(higher)) == pytest.approx(expected)
+
+
+PERF = [
+    # samples and what `perf stat -r 3` prints of such an event: the value, its unit and name, and the spread
+    ([0.66, 0.70, 0.74], "msec", "task-clock", "              0.70 msec task-clock", "( +-  3.30% )"),
+    ([0, 0, 0], "", "context-switches", "                 0      context-switches", "( +-  0.00% )"),
+    ([1200345, 1200345, 1200345], "", "cycles", "         1,200,345      cycles", "( +-  0.00% )"),
+    ([None, None], "", "cycles", "     <not counted>      cycles", ""),
+]
+
+
+@pytest.mark.parametrize(("samples", "unit", "name", "head", "tail"), PERF)
+def test_perf_stat(samples: list[float | None], unit: str, name: str, head: str, tail: str) -> None:
+    shown = perf_stat.line(samples, unit, name)
+    assert (shown.removesuffix(tail).rstrip(), shown.endswith(tail)) == (head, True)
 
 
 @pytest.mark.parametrize(

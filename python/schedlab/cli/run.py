@@ -37,7 +37,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json not in (None, "-"):
         write_file(Path(options.json), document + "\n")
     if run.trace_error:
-        console.error(OutputError(f"the trace could not be kept: {run.trace_error}", hint="the metrics are not affected"))
+        console.error(
+            OutputError(f"the trace could not be kept: {run.trace_error}", hint="the metrics are not affected")
+        )
     said = "" if limits.place(run).get("untimed") else f"{run.sim_s:.4g} s "
     console.say(
         f"{said}{ARMS[scenario.arm]} in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")

@@ -19,20 +19,25 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
     for column in comparison.columns:
         samples = [(m.metric, m.samples[column.name]) for m in comparison.metrics]
         name = f" Performance counter stats for '{column.name}' ({len(comparison.seeds)} runs):"
-        lines = [_line(values, metric.unit, metric.name) for metric, values in samples]
+        lines = [line(values, metric.unit, metric.name) for metric, values in samples]
         blocks.append("\n".join([name, "", *lines]))
     below = trouble(comparison)
     return "\n\n".join([*blocks, *(["\n".join(below)] if below else [])])
 
 
-def _line(samples: list[float | None], unit: str, name: str) -> str:
+def line(samples: list[float | None], unit: str, name: str) -> str:
     values = [x for x in samples if x is not None]
     if not values:
-        return f"     <not counted>      {unit:<5} {name}"
-    mean = math.fsum(values) / len(values)
-    number = f"{mean:,.0f}" if not unit and mean >= 10 else f"{mean:,.4g}" if abs(mean) < 100 else f"{mean:,.2f}"
-    line = f"{number:>18}      {unit:<5} {name:<40}"
-    return f"{line} {spread(values)}".rstrip()
+        return f"{'<not counted>':>18} {unit:<4} {name}"
+    text = f"{_number(math.fsum(values) / len(values), unit):>18} {unit:<4} {name:<40}"
+    return f"{text} {spread(values)}".rstrip()
+
+
+def _number(mean: float, unit: str) -> str:
+    """Counts whole and times with two decimals, as perf prints them; what would lose its digits keeps four."""
+    if not unit and (mean == int(mean) or abs(mean) >= 10):
+        return f"{mean:,.0f}"
+    return f"{mean:,.2f}" if abs(mean) >= 0.1 else f"{mean:.4g}"
 
 
 def spread(values: list[float]) -> str:
