@@ -12,19 +12,20 @@ from typing import IO
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def replace(path: Path, text: str, *, sync: bool = False) -> None:
-    """The whole text under this name, or what was there before; OSError where that is not possible.
+def replace(path: Path, content: str | bytes, *, sync: bool = False) -> None:
+    """The whole content under this name, or what was there before; OSError where that is not possible.
 
     A pipe or a character device, such as /dev/stdout, is written directly.
     """
+    data = content.encode() if isinstance(content, str) else content
     if is_stream(path):
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
         return
     # A fresh name, created by this process: nobody can have prepared it.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(os.open(part, FLAGS | os.O_EXCL, 0o666), "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(os.open(part, FLAGS | os.O_EXCL, 0o666), "wb") as stream:
+            stream.write(data)
             stream.flush()
             if sync:
                 os.fsync(stream.fileno())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 from schedlab import render
 from schedlab.engine import Engine
-from schedlab.render import charts
+from schedlab.render import charts, notes
 
 Write = Callable[..., str]
 SLOWER = {"eevdf": {"factor": {"probe.latency.p99": 1.3}}}
@@ -158,3 +160,65 @@ def test_the_script_of_the_page_is_bundled(comparison: Any) -> None:
     page = render.html(comparison())
     assert "window.vegaEmbed" in page
     assert (Path(charts.__file__).with_name("page.js").read_text()) in page
+
+
+def test_the_page_shows_what_ran_and_the_model_error(comparison: Any) -> None:
+    c = comparison(behaviour=SLOWER)
+    page = re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)
+    text = " ".join(read(page).text)
+    assert all(fact.text in text for fact in c.setup)
+    assert "model error" in text
+    assert all(line in text for line in notes.models(c))
+    assert notes.models(c), "a simulated comparison says how far the simulator may be off"
+
+
+def test_every_cell_of_a_card_names_its_column(comparison: Any) -> None:
+    page = re.sub(r"<script.*?</script>", "", render.html(comparison(behaviour=SLOWER)), flags=re.S)
+    table = page.split('class="scroll cards"')[1].split("</table>")[0]
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
+    rows = table.split("<tr>")[2:]
+    assert rows
+    assert all(re.findall(r'<td data-label="([^"]*)"', row) == heads[1:] for row in rows)
+
+
+def test_one_wild_interval_does_not_flatten_the_others(comparison: Any) -> None:
+    c = comparison(behaviour={"eevdf": {"factor": {"probe.latency.p50": 1.1, "probe.latency.p99": 90.0}}})
+    spec = charts.changes(c)
+    assert spec is not None
+    rows = {row["metric"]: row for row in spec["data"]["values"]}
+    reach = charts.scale(list(rows.values()))
+    wild, calm = rows["probe.latency.p99"], rows["probe.latency.p50"]
+    assert wild["low"] > 1000 > reach
+    assert (wild["shown_low"], wild["shown_high"]) == (reach, reach)
+    assert wild["beyond"].startswith("→ +")
+    assert (calm["shown_low"], calm["shown_high"], calm["beyond"]) == (calm["low"], calm["high"], "")
+    assert abs(calm["high"]) > reach / 20
+
+
+WATCH = """<script>addEventListener("load", () => setTimeout(() => {
+  const page = document.documentElement;
+  document.title = `${page.scrollWidth - page.clientWidth} ${document.querySelectorAll("svg.marks").length}`;
+}, 1000));</script></body>"""
+
+
+@pytest.mark.parametrize("width", [400, 1280, 1920])
+def test_a_browser_has_nothing_to_complain_about(width: int, comparison: Any, tmp_path: Path) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.skip("chromium is not installed")
+    wild = {"eevdf": {"factor": {"probe.latency.p50": 1.1, "probe.latency.p99": 90.0}}}
+    # The bundle holds `</body>` in a string: the last one is the page's own.
+    before, _, after = render.html(comparison(behaviour=wild)).rpartition("</body>")
+    (tmp_path / "page.html").write_text(before + WATCH + after)
+    command = [
+        chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+        f"--user-data-dir={tmp_path}/profile", f"--window-size={width},900", "--virtual-time-budget=9000",
+        "--dump-dom", f"file://{tmp_path}/page.html",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
+    title = re.search(r"<title>(\d+) (\d+)</title>", done.stdout)
+    assert title, done.stderr[-2000:]
+    overflow, drawn = map(int, title.groups())
+    assert overflow == 0, "the page scrolls sideways"
+    assert drawn > 0, "no picture is live"
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []

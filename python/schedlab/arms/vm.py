@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from schedlab import files
 from schedlab.arms import accelerator, agent, guest, images, topology
 from schedlab.arms.arm import Flag, Place, check_real, is_cancelled
 from schedlab.arms.order import to_and_fro
@@ -148,6 +149,6 @@ def booted(
 
 def _keep(trace: Path, content: bytes) -> None:
     try:
-        trace.write_bytes(content)
+        files.replace(trace, content)
     except OSError as e:
         raise OutputError(f"cannot write the trace: {reason(e)}", file=str(trace)) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedlab.comparison import Comparison, MetricComparison
@@ -17,10 +17,16 @@ DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3]]
 SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"]
 WIDTH = 720
 NINES_APART = 0.15
+MOST_FLATTENED = 5.0
+"""The overview reaches at most so many times as far as the median interval; numbers stand for what is beyond."""
+ALIGN = "datum.edge > 0 ? 'right' : 'left'"
+LEGEND_WIDTH, LETTER = 320, 7
+"""Pixels that the entries of a legend may take beside each other, and about how many a letter takes."""
 _INK = "currentColor"
 _FAINT = "#8884"
 CONFIG: Spec = {
     "axis": {"labelColor": _INK, "titleColor": _INK, "domainColor": _INK, "tickColor": _INK, "gridColor": _FAINT},
+    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8},
     "legend": {"labelColor": _INK, "titleColor": _INK, "labelLimit": 320, "symbolOpacity": 1},
     "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start"},
     "view": {"stroke": None},
@@ -73,7 +79,7 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
                 "mark": {"type": "line", "point": {"size": 16}},
                 "encoding": {
                     "y": {"field": "value", "type": "quantitative"},
-                    "strokeDash": {**_channel(c, DASHES), "legend": None},
+                    "strokeDash": {**_channel(c, DASHES), "legend": _legend(_names(c))},
                     "tooltip": [{"field": "variant", "type": "nominal"}, *tip],
                 },
             },
@@ -136,7 +142,7 @@ def strips(c: Comparison, m: MetricComparison) -> Spec | None:
     }
     return {
         **_head(f"{m.metric.name}, {c.arm_word}", f"{m.metric.name} of every seed, per variant, with the median"),
-        "height": {"step": 28},
+        "height": 28 * len(_names(c)),
         "data": {"values": rows},
         "encoding": encoding,
         "layer": [point, tick],
@@ -145,7 +151,7 @@ def strips(c: Comparison, m: MetricComparison) -> Spec | None:
 
 def changes(c: Comparison) -> Spec | None:
     """The change of every metric with its interval: a glance at the whole table."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"metric": m.name, "variant": j.b, "low": j.difference.interval.low, "high": j.difference.interval.high,
          "change": j.difference.estimate, "verdict": j.verdict}
         for m, j in c.judgements()
@@ -154,6 +160,11 @@ def changes(c: Comparison) -> Spec | None:
     if not rows:
         return None
     others = [b for _, b in c.pairs]
+    reach = scale(rows)
+    for row in rows:
+        shown = {f"shown_{key}": max(-reach, min(reach, row[key])) for key in ("low", "high", "change")}
+        outside = [row[key] for key in ("low", "high") if abs(row[key]) > reach]
+        row |= {**shown, "beyond": _beyond(outside), "edge": reach if outside and outside[-1] > 0 else -reach}
     encoding: Spec = {
         "y": {"field": "metric", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 260}},
         "yOffset": {"field": "variant", "sort": others},
@@ -163,15 +174,30 @@ def changes(c: Comparison) -> Spec | None:
     x = {
         "type": "quantitative",
         "axis": {"tickCount": 8},
+        "scale": {"domain": [max(-reach, -100.0), reach]} if any(row["beyond"] for row in rows) else {},
         "title": f"change in percent of {c.pairs[0][0]}, with its 95% interval",
     }
     layers: list[Spec] = [
-        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}}},
+        {
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {"x": {"field": "shown_low", **x}, "x2": {"field": "shown_high"}},
+        },
         {
             "mark": {"type": "point", "filled": True, "size": 50},
-            "encoding": {"x": {"field": "change", **x}, "shape": {**_channel(c, SHAPES, others), "legend": None}},
+            "encoding": {
+                "x": {"field": "shown_change", **x},
+                "shape": {**_channel(c, SHAPES, others), "legend": _legend(others)},
+            },
         },
     ]
+    if any(row["beyond"] for row in rows):
+        layers.append(
+            {
+                "transform": [{"filter": "datum.beyond != ''"}],
+                "mark": {"type": "text", "dy": -7, "fontSize": 10, "color": _INK, "align": {"expr": ALIGN}},
+                "encoding": {"x": {"field": "edge", **x}, "text": {"field": "beyond"}, "color": {"value": _INK}},
+            }
+        )
     zero = {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "color": _INK, "strokeDash": [3, 3]},
             "encoding": {"x": {"field": "zero", "type": "quantitative"}}}  # fmt: skip
     return {
@@ -179,10 +205,22 @@ def changes(c: Comparison) -> Spec | None:
             f"Change of every metric, {c.arm_word}",
             "Change of every metric against the baseline, with its 95% interval",
         ),
-        "height": {"step": 22},
+        "height": 22 * len(rows),
         "data": {"values": rows},
         "layer": [{"encoding": encoding, "layer": layers}, zero],
     }
+
+
+def scale(rows: Sequence[Mapping[str, Any]]) -> float:
+    """How far the scale reaches: as far as every interval, unless that would leave most of them no room."""
+    far = [float(max(abs(row["low"]), abs(row["high"]))) for row in rows]
+    usual = median(far)
+    return min(max(far), MOST_FLATTENED * usual) if usual else max(far)
+
+
+def _beyond(outside: Sequence[float]) -> str:
+    """The ends of an interval that are beyond the scale, in words."""
+    return ", ".join(f"{'→' if end > 0 else '←'} {end:+,.0f}%" for end in outside)
 
 
 def _head(title: str, description: str) -> Spec:
@@ -208,5 +246,10 @@ def _channel(c: Comparison, values: Sequence[Any], only: Sequence[str] = ()) -> 
 
 
 def _variant(c: Comparison, *, legend: bool = True, only: Sequence[str] = ()) -> Spec:
-    shown: Spec = {"title": None, "orient": "top"}
-    return {"color": {**_channel(c, COLOURS, only), "legend": shown if legend else None}}
+    return {"color": {**_channel(c, COLOURS, only), "legend": _legend(only or _names(c)) if legend else None}}
+
+
+def _legend(names: Sequence[str]) -> Spec:
+    """The same for all channels of a picture, which share one legend; as many columns as fit on a narrow screen."""
+    longest = max(map(len, names), default=1)
+    return {"title": None, "orient": "top", "columns": max(1, LEGEND_WIDTH // (LETTER * longest + 30))}

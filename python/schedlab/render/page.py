@@ -11,10 +11,9 @@ from pathlib import Path
 from schedlab import plain
 from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
-from schedlab.render import charts
-from schedlab.render.cells import change, headline, interval
+from schedlab.render import charts, notes
+from schedlab.render.cells import change, headline, interval, model_error
 from schedlab.render.grid import percent, value
-from schedlab.render.notes import trouble
 from schedlab.scenario import Metric
 
 _HERE = Path(__file__).parent
@@ -32,6 +31,7 @@ def page(c: Comparison) -> str:
     title = f"{c.scenario.name}: {' and '.join(column.name for column in c.columns)}, {c.arm_word}"
     body = [
         _summary(c),
+        _setup(c),
         _judgements(c),
         _figure("changes", charts.changes(c)),
         *_curves(c),
@@ -68,7 +68,7 @@ def _summary(c: Comparison) -> str:
     lines.append(
         f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(headline(c).split(c.arm_word, 1)[1].strip())}</p>'
     )
-    lines += [f"<p><strong>{escape(text)}</strong></p>" for text in trouble(c)]
+    lines += [f"<p><strong>{escape(text)}</strong></p>" for text in notes.trouble(c)]
     for a, b in c.pairs:
         of_pair = [(m, j) for m, j in c.judgements() if (j.a, j.b) == (a, b)]
         items = [_sentence(m, j) for m, j in of_pair if j.effect != "none"]
@@ -88,26 +88,37 @@ def _interval_words(j: Judgement) -> str:
     return f"95% interval {interval(j)}" if j.difference.interval else j.verdict
 
 
+def _setup(c: Comparison) -> str:
+    """What ran: machine, workloads with every option, and how the variants differ."""
+    if not c.setup:
+        return ""
+    items = "".join(f"<dt>{escape(fact.name)}</dt><dd>{escape(fact.text)}</dd>" for fact in c.setup)
+    return f"<h2>What ran</h2><dl>{items}</dl>"
+
+
 def _judgements(c: Comparison) -> str:
     parts = ["<h2>Judgement</h2>"]
+    simulated = any(m.model is not None for m in c.metrics)
     for a, b in c.pairs:
-        head = ["metric", "unit", "better", f"{a}, median", f"{b}, median", "change", "95% interval", "verdict", "why"]
-        rows = [_cells(m, j) for m, j in c.judgements() if (j.a, j.b) == (a, b)]
-        parts.append(_table(f"{b} against {a}, {c.arm_word}, {len(c.seeds)} seeds", head, rows))
+        head = ["metric", "unit", "better", f"{a}, median", f"{b}, median", "change", "95% interval"]
+        head += [*(["model error"] * simulated), "verdict", "why"]
+        found = [(m, j) for m in c.metrics for j in m.comparisons if (j.a, j.b) == (a, b)]
+        rows = [_cells(m, j, head, simulated) for m, j in found]
+        parts.append(_table(f"{b} against {a}, {c.arm_word}, {len(c.seeds)} seeds", head, rows, cards=True))
+    lines = [*notes.looks(c), *notes.holm(c), *notes.models(c), *notes.noise(c), *notes.robustness(c), *notes.ties(c)]
+    parts += ["<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"] if lines else []
     return "\n".join(parts)
 
 
-def _cells(m: Metric, j: Judgement) -> list[str]:
-    d = j.difference
+def _cells(of: MetricComparison, j: Judgement, head: Sequence[str], simulated: bool) -> list[str]:
+    """The cells of a row; each names its column, for screens on which a row is a card."""
+    m, d = of.metric, j.difference
     texts = [m.unit, m.better, value(d.median_a), value(d.median_b), change(j), interval(j)]
-    numbers = "".join(f"<td>{escape(t)}</td>" for t in texts)
+    texts += [*([model_error(of)] * simulated), j.verdict, j.reason]
+    looks = [*([""] * (len(texts) - 2)), f' class="text {j.effect}"', ' class="text why"']
     name = f'<th scope="row" title="{escape(m.help)}">{escape(m.name)}</th>'
-    return [
-        name,
-        numbers,
-        f'<td class="text {j.effect}">{escape(j.verdict)}</td>',
-        f'<td class="text why">{escape(j.reason)}</td>',
-    ]
+    cells = zip(head[1:], looks, texts, strict=True)
+    return [name, *(f'<td data-label="{escape(label)}"{look}>{escape(text)}</td>' for label, look, text in cells)]
 
 
 def _curves(c: Comparison) -> Iterable[str]:
@@ -188,11 +199,12 @@ def _digests(c: Comparison) -> str:
     return _details("Digests of the traces", _table(caption, head, rows))
 
 
-def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, cards: bool = False) -> str:
     titles = "".join(f'<th scope="col"{_LEFT * (h in _TEXT)}>{escape(h)}</th>' for h in head)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     table = f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">{table}</div>'
+    look = "scroll cards" if cards else "scroll"
+    return f'<div class="{look}" tabindex="0" role="region" aria-label="{escape(caption)}">{table}</div>'
 
 
 def _details(summary: str, content: str) -> str:
