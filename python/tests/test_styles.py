@@ -101,7 +101,15 @@ def test_numbers(x: float | None, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("x", "shown"),
-    [(None, "-"), (29.71, "+29.7%"), (-1.234, "-1.23%"), (0.0, "0.00%"), (0.001, "0.00%"), (12345.0, "+12,345%")],
+    [
+        (None, "-"),
+        (29.71, "+29.7%"),
+        (-1.234, "-1.23%"),
+        (0.0, "0.00%"),
+        (0.001, "0.00%"),
+        (12345.0, "+12,345%"),
+        (1e306, "+inf%"),
+    ],
 )
 def test_percentages(x: float | None, shown: str) -> None:
     assert percent(x) == shown

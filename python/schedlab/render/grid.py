@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from schedlab.plain import escaped
 
 NOTHING = "-"
+UNBOUNDED_PCT = 1e9
+"""The end of an interval that no value bounds is a ratio this large."""
 
 
 def value(x: float | None) -> str:
@@ -22,6 +25,8 @@ def percent(x: float | None) -> str:
     """A signed percentage: one decimal, two when it is small."""
     if x is None:
         return NOTHING
+    if abs(x) >= UNBOUNDED_PCT:
+        return f"{math.copysign(math.inf, x):+}%"
     if abs(x) >= 1000:
         return f"{x:+,.0f}%"
     shown = f"{x:+.1f}%" if abs(x) >= 10 else f"{x:+.2f}%"
