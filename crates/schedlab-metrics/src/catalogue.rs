@@ -67,7 +67,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 18] = [
+static SCHED: [SchedMetric; 22] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -85,5 +85,9 @@ static SCHED: [SchedMetric; 18] = [
     share("sched.idle_while_runnable.preempt", Lower, "the part that began with a preempted task left on its runqueue", |m| m.idle.lost()[Cause::Preempt as usize]),
     share("sched.idle_while_runnable.migrate", Lower, "the part that began with a migration to a busy CPU", |m| m.idle.lost()[Cause::Migrate as usize]),
     mean("sched.scan_tested", "CPUs tested per search for an idle CPU, mean", |t| (t.scans > 0).then(|| t.scan_tested as f64 / t.scans as f64)),
+    sampled("sched.select_idle_sibling", &["mean", "p99"], Lower, "one search for an idle CPU at a wakeup that tested any CPU", |m| &m.searches.sibling),
+    sampled("sched.select_idle_core", &["mean", "p99"], Lower, "the part of one search that looked for an idle core", |m| &m.searches.core),
+    sampled("sched.select_idle_cpu", &["mean", "p99"], Lower, "the part of one search that looked for an idle CPU of the cache; from 5.12 on that for an idle core included", |m| &m.searches.cpu),
+    sampled("sched.select_idle_smt", &["mean", "p99"], Lower, "the part of one search that looked for an idle thread of one core", |m| &m.searches.smt),
     share("sched.scan_cost", Lower, "CPU time spent in searches for an idle CPU", |m| m.totals.scan_cost_ns),
 ];

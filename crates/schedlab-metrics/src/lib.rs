@@ -10,6 +10,7 @@ mod per_second;
 mod pids;
 mod plan;
 mod report;
+mod searches;
 mod sink;
 mod tasks;
 

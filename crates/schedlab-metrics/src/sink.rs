@@ -1,11 +1,12 @@
 //! The reduction itself: every event moves a task and a CPU through their states and feeds counters and histograms.
 
 use schedlab_model::{CpuId, KernelId, Nanos, Pid, MAX_CPUS};
-use schedlab_trace::{Event, Kind, Sink, TaskState};
+use schedlab_trace::{Event, Kind, ScanTimes, Sink, TaskState};
 use schedlab_workload::MetricKind;
 
 use crate::idle::{IdleWhileRunnable, Queue};
 use crate::per_second::PerSecond;
+use crate::searches::Searches;
 use crate::tasks::{State, Task, Tasks, NEVER};
 use crate::{Cause, Histogram, Plan, Report};
 
@@ -26,6 +27,7 @@ pub struct Metrics {
     pub(crate) wakeup_latency: Histogram,
     pub(crate) run_delay: Histogram,
     pub(crate) run_time: Histogram,
+    pub(crate) searches: Searches,
     pub(crate) apps: Vec<App>,
 }
 
@@ -110,6 +112,7 @@ impl Metrics {
             wakeup_latency: Histogram::default(),
             run_delay: Histogram::default(),
             run_time: Histogram::default(),
+            searches: Searches::default(),
             apps: plan.metrics.iter().map(|entry| app(entry.decl.kind)).collect(),
             plan,
         };
@@ -412,8 +415,9 @@ impl Metrics {
         }
     }
 
-    fn scan(&mut self, time: Nanos, tested: u32, cost: Nanos) {
+    fn scan(&mut self, time: Nanos, tested: u32, cost: Nanos, functions: &ScanTimes) {
         if time >= self.plan.warmup {
+            self.searches.record(cost, functions);
             self.totals.scans += 1;
             self.totals.scan_tested += u64::from(tested);
             self.totals.scan_cost_ns += cost;
@@ -439,7 +443,7 @@ impl Sink for Metrics {
             Kind::Fork { child, .. } => self.fork(time, child),
             Kind::Sample { metric, value, .. } => self.sample(time, metric, value),
             Kind::Count { metric, count, .. } => self.count(time, metric, count),
-            Kind::Scan { tested, cost, .. } => self.scan(time, tested, cost),
+            Kind::Scan { tested, cost, ref functions, .. } => self.scan(time, tested, cost, functions),
             Kind::Exit { .. } | Kind::Runtime { .. } => {}
         }
     }

@@ -16,6 +16,8 @@ pub struct FeatureInfo {
     pub effect: &'static str,
     /// Where switching it changes nothing in this model; there it is refused.
     left_out: Option<LeftOut>,
+    /// For a switch of a series that was not merged: the message that posted it, and on what.
+    pub proposed: Option<&'static str>,
     first: Option<bool>,
     changes: &'static [Change<Option<bool>>],
 }
@@ -24,6 +26,16 @@ const ON: Option<bool> = Some(true);
 const OFF: Option<bool> = Some(false);
 const ABSENT: Option<bool> = None;
 
+/// The message of a series that was not merged, if the entry names one.
+macro_rules! proposed {
+    () => {
+        None
+    };
+    ($mail:literal) => {
+        Some($mail)
+    };
+}
+
 /// An entry reads
 ///
 /// ```text
@@ -31,13 +43,15 @@ const ABSENT: Option<bool> = None;
 /// Variant KERNEL_NAME VALUE_IN_THE_OLDEST_ROW,
 ///     from "6.12" by "COMMIT" => VALUE,
 ///     left_out(from "6.12" because "switching it changes nothing, and why");
+///     proposed("MESSAGE-ID of a series that was not merged");
 /// ```
 macro_rules! features {
     ($(
         #[doc = $effect:literal]
         $Variant:ident $NAME:ident $first:ident
         $(, $how:ident $release:literal $origin:ident $text:literal => $value:ident)*
-        $(; left_out($($out:tt)*))?;
+        $(; left_out($($out:tt)*))?
+        $(; proposed($mail:literal))?;
     )+) => {
         /// A feature switch, named as in the kernel.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -50,6 +64,7 @@ macro_rules! features {
             name: stringify!($NAME),
             effect: $effect.trim_ascii(),
             left_out: left_out!($($($out)*)?),
+            proposed: proposed!($($mail)?),
             first: $first,
             changes: &[$(Change { when: when!($how $release $origin $text), value: $value },)*],
         },)+];
@@ -110,6 +125,9 @@ features! {
     TtwuQueue TTWU_QUEUE ON;
     /// skip the idle search when idle time is short
     SisAvgCpu SIS_AVG_CPU OFF, from "5.12" by "e6e0dc2d5497" => ABSENT;
+    /// the CPU scan of the idle search skips CPUs that the core scan found busy
+    SisIteratorMask SIS_ITERATOR_MASK ABSENT;
+        proposed("20190708045432.18774-1-parth@linux.ibm.com on 5.2, not merged");
     /// bound the idle search by average idle time
     SisProp SIS_PROP ON, from "6.0" by "70fb5ccf2ebb" => OFF, from "6.7" by "984ffb6a4366" => ABSENT;
     /// bound the idle search by the LLC's utilisation

@@ -32,7 +32,7 @@ pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
-pub use sched::{Classes, Core, Moves, Recorded, Sched, Selection, TaskAttr, Tested, WakeKind};
+pub use sched::{Classes, Core, Counts, Moves, Recorded, Scans, Sched, Selection, TaskAttr, Tested, WakeKind};
 pub use version::catalogue::RuleView;
 pub use version::choices::{
     Algorithm, Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Protection, Reweight, SearchRule,

@@ -32,7 +32,7 @@ use crate::{class_list, KernelConfig, Resched};
 pub use self::core::Core;
 pub use log::Recorded;
 use task::{Task, Wakee};
-pub use types::{Moves, Selection, TaskAttr, Tested, WakeKind};
+pub use types::{Counts, Moves, Scans, Selection, TaskAttr, Tested, WakeKind};
 
 class_list! {
     /// The classes of a kernel.
@@ -88,6 +88,12 @@ impl<L: ClassList> Sched<L> {
     /// clock reads during a walk, which gate newidle balance (`max_newidle_lb_cost`).
     pub fn set_balance_cost(&mut self, per_pass: Nanos, per_cpu: Nanos) {
         self.core.balance_cost = BalanceCost { per_pass, per_cpu };
+    }
+
+    /// What the caller will charge for a test of one CPU in a search for an idle one, by its distance (same, smt, llc,
+    /// node, remote). It stands for the kernel's own clock reads around `select_idle_cpu` (`avg_scan_cost`).
+    pub fn set_scan_cost(&mut self, per_cpu: [Nanos; 5]) {
+        self.core.scan_cost = per_cpu;
     }
 
     /// Seeds the kernel's own random numbers (`sched_rng`, NI_RANDOM).

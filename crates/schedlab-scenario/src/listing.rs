@@ -136,6 +136,7 @@ fn feature(info: &FeatureInfo, versions: &[&Version]) -> Option<Json> {
             "id": info.name,
             "summary": info.effect,
             "since": info.since(),
+            "proposed": info.proposed,
             "modelled": refused.len() < having.len(),
             "refused": refused,
             "defaults": defaults,

@@ -105,7 +105,7 @@ fn fields(kind: &Kind) -> (u8, u8, [i32; 2], [u64; 2]) {
         }
         Kind::Sample { pid, metric, value } => (9, 0, [pid, i32::from(metric)], [value, 0]),
         Kind::Count { pid, metric, count } => (10, 0, [pid, i32::from(metric)], [count, 0]),
-        Kind::Scan { pid, tested, cost } => (11, 0, [pid, tested as i32], [cost, 0]),
+        Kind::Scan { pid, tested, cost, functions: _ } => (11, 0, [pid, tested as i32], [cost, 0]),
     }
 }
 

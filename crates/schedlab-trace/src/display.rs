@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Event, Kind, TaskState};
+use crate::{Event, Kind, ScanTimes, TaskState};
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +40,11 @@ impl fmt::Display for Kind {
             }
             Kind::Sample { pid, metric, value } => write!(f, "schedlab_sample: pid={pid} metric={metric} value={value}"),
             Kind::Count { pid, metric, count } => write!(f, "schedlab_count: pid={pid} metric={metric} count={count}"),
-            Kind::Scan { pid, tested, cost } => write!(f, "schedlab_scan: pid={pid} tested={tested} cost={cost} [ns]"),
+            Kind::Scan { pid, tested, cost, functions: ScanTimes { sibling, core, cpu, smt } } => write!(
+                f,
+                "schedlab_scan: pid={pid} tested={tested} cost={cost} [ns] sibling={} core={core} cpu={cpu} smt={smt}",
+                u8::from(sibling)
+            ),
         }
     }
 }

@@ -145,7 +145,26 @@ pub enum Kind {
         tested: u32,
         /// Time charged.
         cost: Nanos,
+        /// What the functions of the search took of it.
+        functions: ScanTimes,
     },
+}
+
+/// Times of the functions that search for an idle CPU, in ns; 0 where a function tested no CPU.
+///
+/// From 5.12 on `select_idle_cpu` calls `select_idle_core` once for each core; `core` is the sum of these calls then, and a
+/// part of `cpu`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct ScanTimes {
+    /// The search was made for a wakeup, by `select_idle_sibling`, which took all of the time charged; otherwise for a
+    /// fork or an exec.
+    pub sibling: bool,
+    /// `select_idle_core`.
+    pub core: u32,
+    /// `select_idle_cpu`.
+    pub cpu: u32,
+    /// `select_idle_smt`.
+    pub smt: u32,
 }
 
 /// `PID_MAX_LIMIT` of 64-bit kernels.

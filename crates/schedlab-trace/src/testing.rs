@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use schedlab_model::{CpuId, Pid};
 
-use crate::{Event, Kind, TaskState};
+use crate::{Event, Kind, ScanTimes, TaskState};
 
 /// Any event a kernel or program could emit.
 pub fn any_event() -> impl Strategy<Value = Event> {
@@ -16,6 +16,11 @@ pub fn any_trace() -> impl Strategy<Value = Vec<Event>> {
         events.sort_by_key(|event| event.time);
         events
     })
+}
+
+fn any_functions() -> impl Strategy<Value = ScanTimes> {
+    (any::<bool>(), any::<u32>(), any::<u32>(), any::<u32>())
+        .prop_map(|(sibling, core, cpu, smt)| ScanTimes { sibling, core, cpu, smt })
 }
 
 fn any_cpu() -> impl Strategy<Value = CpuId> {
@@ -64,6 +69,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
         }),
         (any_pid(), any::<u16>(), any::<u64>()).prop_map(|(pid, metric, value)| Kind::Sample { pid, metric, value }),
         (any_pid(), any::<u16>(), any::<u64>()).prop_map(|(pid, metric, count)| Kind::Count { pid, metric, count }),
-        (any_pid(), any::<u32>(), any::<u64>()).prop_map(|(pid, tested, cost)| Kind::Scan { pid, tested, cost }),
+        (any_pid(), any::<u32>(), any::<u64>(), any_functions())
+            .prop_map(|(pid, tested, cost, functions)| Kind::Scan { pid, tested, cost, functions }),
     ]
 }

@@ -44,7 +44,7 @@ def detail(kind: str, row: Row) -> str:
 
 
 def _named(row: Row) -> list[str]:
-    return [str(row["id"]), str(row["summary"]) + _refused(row)]
+    return [str(row["id"]), str(row["summary"]) + _proposed(row) + _refused(row)]
 
 
 def _machine(row: Row) -> list[str]:
@@ -62,7 +62,7 @@ def _metric(row: Row) -> list[str]:
 def _feature(row: Row) -> list[str]:
     """A switch with its default in the one row asked for."""
     (default,) = row["defaults"].values()
-    return [row["id"], "on" if default else "off", row["summary"] + _refused(row)]
+    return [row["id"], "on" if default else "off", row["summary"] + _proposed(row) + _refused(row)]
 
 
 def _knob(row: Row) -> list[str]:
@@ -70,6 +70,11 @@ def _knob(row: Row) -> list[str]:
     (default,) = row["defaults"].values()
     scaled = "; grows with the CPUs" if row["scaled"] else ""
     return [row["id"], str(default), row["summary"] + scaled + _refused(row)]
+
+
+def _proposed(row: Row) -> str:
+    """Where a feature that was not merged was posted."""
+    return f"; {row['proposed']}" if row.get("proposed") else ""
 
 
 def _refused(row: Row) -> str:

@@ -95,10 +95,12 @@ impl Domain {
 }
 
 impl DomainState {
+    /// As a CPU has it after minutes of idleness: the domain was last balanced long ago, every balance found nothing to
+    /// do and doubled the interval up to its maximum, and the cost of newidle balancing has decayed.
     fn new(weight: u32) -> Self {
         DomainState {
             last_balance: 0,
-            balance_interval: u64::from(weight),
+            balance_interval: 2 * u64::from(weight),
             nr_balance_failed: 0,
             max_newidle_lb_cost: 0,
             last_decay: 0,

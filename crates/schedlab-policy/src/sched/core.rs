@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schedlab_model::{stream, CpuId, CpuMask, Nanos, Stream, TaskId, Topology};
 
 use super::log::Log;
-use super::rq::{Jiffies, Rq};
+use super::rq::{Jiffies, Rq, UPTIME};
 use super::task::{Task, Wakee};
 use crate::balance::domains::Domains;
 use crate::balance::nohz::Nohz;
@@ -17,6 +17,10 @@ use crate::select::select_idle_cpu::VisitedCores;
 use crate::version::load::Signals;
 use crate::version::placement::{IdleSpell, PlacementRules, SchedIdleCpu};
 use crate::{KernelConfig, TaskAttr};
+
+/// Until the caller says what it charges ([`crate::Sched::set_scan_cost`]), in ns: a line in the CPU's own cache, in one
+/// that it shares, in another cache of the node, and of another node.
+const DEFAULT_SCAN_COST: [Nanos; 5] = [10, 15, 20, 80, 120];
 
 /// Core code's part of a scheduler, as a class sees it.
 #[derive(Clone, Debug)]
@@ -34,9 +38,12 @@ pub struct Core {
     pub(crate) idle_wakees: Vec<Wakee>,
     pub(crate) random: Vec<Stream>,
     pub(crate) visited_cores: VisitedCores,
+    /// Time that a test of one CPU takes in a search for an idle one, by its distance.
+    pub(crate) scan_cost: [Nanos; 5],
     pub(crate) candidates: Vec<TaskId>,
     pub(crate) log: Log,
     tick_nsec: Nanos,
+    jiffies_at_0: Jiffies,
     distributed: usize,
     /// Tasks ever added.
     births: u64,
@@ -63,9 +70,11 @@ impl Core {
             idle_wakees: vec![Wakee::default(); nr_cpus],
             random: Vec::new(),
             visited_cores: VisitedCores::default(),
+            scan_cost: DEFAULT_SCAN_COST,
             candidates: Vec::new(),
             log: Log::default(),
             tick_nsec: config.tick_nsec(),
+            jiffies_at_0: UPTIME / config.tick_nsec(),
             distributed: 0,
             births: 0,
             mixed: false,
@@ -265,10 +274,10 @@ impl Core {
         self.rqs[cpu.index()].account_idle_spell(now, jiffies);
     }
 
-    /// The kernel's tick count.
+    /// The kernel's tick count. At time 0 the machine has been up and idle for [`UPTIME`].
     #[inline]
     pub(crate) fn jiffies(&self, now: Nanos) -> Jiffies {
-        now / self.tick_nsec
+        self.jiffies_at_0 + now / self.tick_nsec
     }
 
     /// `cpumask_any_and_distribute`: the next CPU after the one handed out last.

@@ -3,9 +3,13 @@
 use crate::class::MAX_CLASSES;
 use crate::pelt::sched_avg::SchedAvg;
 use crate::pelt::series::CAPACITY_SCALE;
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, Nanos, TaskId, SEC};
 
-/// Jiffies since the start of the run: ticks of length 1/HZ.
+/// How long the machine has been up and idle at time 0: a benchmark is not started the instant that the machine boots.
+/// Every domain is due for a balance by then, and what decays by the second has decayed.
+pub(crate) const UPTIME: Nanos = 300 * SEC;
+
+/// Jiffies since the boot: ticks of length 1/HZ.
 pub(crate) type Jiffies = u64;
 
 /// `avg_idle` of a CPU at boot; also twice the default migration cost, its ceiling.
@@ -36,7 +40,7 @@ pub(crate) struct Rq {
     pub avg_rt: SchedAvg,
     /// Such a task runs.
     pub rt_runs: bool,
-    /// When the CPU was last about to go idle; 0: it was not, or the spell is accounted.
+    /// When the CPU was last about to go idle, in ns since the boot; 0: it was not, or the spell is accounted.
     pub idle_stamp: Nanos,
     /// Average length of its idle spells, up to twice `max_idle_balance_cost`.
     pub avg_idle: Nanos,
@@ -97,7 +101,7 @@ impl Rq {
         if self.idle_stamp == 0 {
             return;
         }
-        let spell = now.saturating_sub(self.idle_stamp) as i64;
+        let spell = (UPTIME + now).saturating_sub(self.idle_stamp) as i64;
         // update_avg: an arithmetic shift of the signed difference, which rounds towards minus infinity.
         let avg = self.avg_idle as i64 + ((spell - self.avg_idle as i64) >> 3);
         self.avg_idle = (avg.max(0) as Nanos).min(2 * self.max_idle_balance_cost);
@@ -108,7 +112,7 @@ impl Rq {
 
     /// The CPU is about to go idle.
     pub fn stamp_idle(&mut self, now: Nanos) {
-        self.idle_stamp = now.max(1);
+        self.idle_stamp = UPTIME + now;
     }
 }
 
@@ -122,7 +126,7 @@ mod tests {
         for (stamp, now, expected) in
             [(1_000, 1_000, 875_000), (2_000, 802_000, 865_625), (5_000, 900_000_000, 1_000_000)]
         {
-            rq.idle_stamp = stamp;
+            rq.idle_stamp = UPTIME + stamp;
             rq.account_idle_spell(now, 7);
             assert_eq!(rq.avg_idle, expected);
             assert_eq!((rq.idle_stamp, rq.wake_avg_idle, rq.wake_stamp), (0, expected / 2, 7));

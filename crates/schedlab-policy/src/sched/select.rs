@@ -19,7 +19,7 @@ impl<L: ClassList> Sched<L> {
             Some(only) => (only, ONLY_ALLOWED),
             None => self.class_of(task).select_task_rq(task, kind, &mut tested, now),
         };
-        let mut selection = Selection { cpu, tested: tested.counts, rule };
+        let mut selection = Selection { cpu, tested: tested.counts, scans: tested.scans, rule };
         if !self.core.allows(task, cpu) {
             selection.cpu = self.select_fallback_rq(task);
             selection.rule = FALLBACK;

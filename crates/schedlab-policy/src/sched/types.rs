@@ -56,14 +56,35 @@ impl WakeKind {
     }
 }
 
+/// CPUs tested, by [`Distance`] from the CPU that searches: same, smt, llc, node, remote.
+pub type Counts = [u32; 5];
+
+/// The CPUs that each function of the idle CPU search has tested; `None` where a function tested none.
+///
+/// Up to 5.11 `select_idle_cpu` follows `select_idle_core`. From 5.12 on it calls `select_idle_core` once for each core;
+/// `core` then is the sum of these calls and a part of `cpu`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Scans {
+    /// `select_idle_sibling` ran: the selection was made for a wakeup, not for a fork or an exec.
+    pub sibling: bool,
+    /// `select_idle_core`.
+    pub core: Option<Counts>,
+    /// `select_idle_cpu`.
+    pub cpu: Option<Counts>,
+    /// `select_idle_smt`.
+    pub smt: Option<Counts>,
+}
+
 /// The CPU selected for a task, and the cost of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Selection {
     /// The CPU.
     pub cpu: CpuId,
-    /// CPUs whose state was read in the search, by [`Distance`] from the CPU that searched (same, smt, llc, node,
-    /// remote). The comparison of two CPUs by wake_affine is part of the fixed cost and not counted.
-    pub tested: [u32; 5],
+    /// CPUs whose state was read in the search. The comparison of two CPUs by wake_affine is part of the fixed cost and
+    /// not counted.
+    pub tested: Counts,
+    /// Which of them each function of the idle CPU search has tested.
+    pub scans: Scans,
     /// Which rule decided.
     pub rule: &'static str,
 }
@@ -85,7 +106,8 @@ pub struct Moves {
 #[derive(Clone, Debug)]
 pub struct Tested {
     pub(crate) from: CpuId,
-    pub(crate) counts: [u32; 5],
+    pub(crate) counts: Counts,
+    pub(crate) scans: Scans,
     pub(crate) looked: Vec<Looked>,
     /// The feature that made the difference.
     pub(crate) feature: Option<Feature>,
@@ -94,7 +116,7 @@ pub struct Tested {
 
 impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
-        Tested { from, counts: [0; 5], looked: Vec::new(), feature: None, steps: records.then(Vec::new) }
+        Tested { from, counts: [0; 5], scans: Scans::default(), looked: Vec::new(), feature: None, steps: records.then(Vec::new) }
     }
 
     /// The CPU that searches.
@@ -130,6 +152,11 @@ impl Tested {
     #[inline]
     pub(crate) fn add_many(&mut self, distance: Distance, count: u32) {
         self.counts[distance as usize] += count;
+    }
+
+    /// The CPUs tested since `before`; `None` if there were none.
+    pub(crate) fn since(&self, before: Counts) -> Option<Counts> {
+        (self.counts != before).then(|| std::array::from_fn(|distance| self.counts[distance] - before[distance]))
     }
 
     pub(crate) fn total(&self) -> u32 {

@@ -76,22 +76,25 @@ impl FairClass<'_> {
         let idle_only = self.wants_idle_only(task);
         let from_target = self.core.rules.search_from_target;
         let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only };
+        let before = tested.counts;
         if has_idle_core {
             let map = (&mut self.core.idle, &*self.core.topology);
             let found = scan_cores(map, &mut self.core.visited_cores, &search, tested);
+            tested.scans.core = tested.since(before);
+            tested.scans.cpu = tested.scans.core;
             let cpus = &self.core.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", Role::Cache, found, cpus));
             return found.map(|cpu| (cpu, SelectRule::IdleCore));
         }
-        let before = tested.total();
         let (found, finished) = scan_cpus((&self.core.idle, &self.core.topology), &search, budget, tested);
-        let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
+        tested.scans.cpu = tested.since(before);
+        let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before.iter().sum::<u32>());
         tested.step(|| {
             let numbers = [("tested", count.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
             searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers)
         });
         if finished && self.fair.config.has(Feature::SisProp) {
-            self.account_scan(tested.from, tested.total() - before);
+            self.account_scan(tested.from, tested.scans.cpu.unwrap_or_default());
         }
         found.map(|cpu| (cpu, SelectRule::IdleCpu))
     }

@@ -4,6 +4,10 @@
 //! An idle core, if the cache's hint says there is one, from the target on, at any cost; then the first idle CPU, within
 //! the budget of SIS_PROP; then a thread of the target's core. SIS_AVG_CPU gives up after the first pass if a search takes
 //! longer than the waker's CPU was lately idle.
+//!
+//! SIS_ITERATOR_MASK (proposal of 8 July 2019 on 5.2, "Optimize the idle CPU search", not merged): the core scan strikes
+//! every CPU that it finds busy from a mask of the cache's allowed CPUs, and the CPU scan walks what is left of it, so that
+//! its budget is spent only on CPUs not known to be busy. The mask holds for one wakeup.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -13,6 +17,15 @@ use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::looked::{Role, Step};
 use crate::sched::types::Tested;
+
+/// How `select_idle_cpu` walks the cache.
+#[derive(Clone, Copy)]
+struct CpuPass {
+    /// The core scan has struck busy CPUs from the mask.
+    masked: bool,
+    /// From 5.3 on: CPUs that are not allowed do not consume budget.
+    stops_early: bool,
+}
 
 impl FairClass<'_> {
     /// The rest of `select_idle_sibling`, after the CPU used recently.
@@ -29,7 +42,10 @@ impl FairClass<'_> {
         }
         let llc = self.core.idle.llc_of(target);
         let hinted = self.core.idle.smt_active() && self.core.idle.llc(llc).has_idle_cores;
+        let start = tested.counts;
         let found = self.select_idle_core_up_to_5_11(task, target, stops_early, tested);
+        tested.scans.core = tested.since(start);
+        let masked = hinted && self.fair.config.has(Feature::SisIteratorMask);
         if hinted {
             let cpus = &self.core.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", Role::Cache, found, cpus));
@@ -41,10 +57,11 @@ impl FairClass<'_> {
         if self.fair.is_recording() {
             self.explain_budget(task, target, budget, now);
         }
-        let before = tested.total();
-        let found =
-            budget.and_then(|budget| self.select_idle_cpu_up_to_5_11(task, target, stops_early, budget, tested));
-        let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before);
+        let before = tested.counts;
+        let pass = CpuPass { masked, stops_early };
+        let found = budget.and_then(|budget| self.select_idle_cpu_up_to_5_11(task, target, pass, budget, tested));
+        tested.scans.cpu = tested.since(before);
+        let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before.iter().sum::<u32>());
         tested.step(|| match budget {
             None => {
                 let answer = "was idle for too short a time: no search";
@@ -52,13 +69,20 @@ impl FairClass<'_> {
             }
             Some(budget) => {
                 let numbers = [("tested", count.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
-                searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers)
+                let step = searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers);
+                if masked {
+                    step.by(Feature::SisIteratorMask)
+                } else {
+                    step
+                }
             }
         });
         if let Some(cpu) = found {
             return Some((cpu, SelectRule::IdleCpu));
         }
+        let before = tested.counts;
         let found = self.select_idle_smt_up_to_5_11(task, target, tested);
+        tested.scans.smt = tested.since(before);
         if self.core.idle.smt_active() {
             let siblings = self.core.idle.threads(target);
             tested.step(|| searched("select_idle_smt", Role::Siblings, found, siblings));
@@ -117,17 +141,22 @@ impl FairClass<'_> {
         &mut self,
         task: TaskId,
         target: CpuId,
-        stops_early: bool,
+        pass: CpuPass,
         mut budget: u32,
         tested: &mut Tested,
     ) -> Option<CpuId> {
-        let before = tested.total();
+        let before = tested.counts;
         let start = self.core.idle.rank(target);
         let cpus = &self.core.idle.llc(self.core.idle.llc_of(target)).cpus;
         let mut found = None;
         for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
             let allowed = self.core.tasks[task.index()].allows(cpu);
-            if !allowed && stops_early {
+            // 5.2 walks the cache's whole span, later versions and the proposal a mask of allowed CPUs.
+            if !allowed && (pass.stops_early || self.fair.config.has(Feature::SisIteratorMask)) {
+                continue;
+            }
+            // A failed core scan has tested every thread of every core that the task may use.
+            if pass.masked && !self.core.idle.is_idle(cpu) {
                 continue;
             }
             if budget == 0 {
@@ -143,7 +172,7 @@ impl FairClass<'_> {
                 break;
             }
         }
-        self.account_scan(tested.from, tested.total() - before);
+        self.account_scan(tested.from, tested.since(before).unwrap_or_default());
         found
     }
 

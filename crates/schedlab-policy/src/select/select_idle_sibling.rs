@@ -25,6 +25,7 @@ impl FairClass<'_> {
         tested: &mut Tested,
         now: Nanos,
     ) -> Option<Selected> {
+        tested.scans.sibling = true;
         let role = if target == prev { Role::Previous } else { Role::Target };
         if self.is_candidate_idle(task, (target, role), target, tested) {
             return Some((target, SelectRule::TargetIdle));
@@ -102,8 +103,9 @@ impl FairClass<'_> {
         }
         let has_idle_core = self.core.idle.smt_active() && self.core.idle.llc(llc).has_idle_cores;
         if self.core.idle.smt_active() && !has_idle_core && self.core.topology.share_llc(prev, target) {
-            let search = self.search(task, target);
+            let (search, before) = (self.search(task, target), tested.counts);
             let found = select_idle_smt((&self.core.idle, &self.core.topology), &search, prev, tested);
+            tested.scans.smt = tested.since(before);
             let siblings = self.core.idle.threads(prev);
             tested.step(|| searched("select_idle_smt", Role::Siblings, found, siblings));
             if let Some(cpu) = found {

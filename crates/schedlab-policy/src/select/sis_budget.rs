@@ -8,6 +8,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use crate::decision::{Decision, Verdict};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
+use crate::sched::types::Counts;
 
 impl FairClass<'_> {
     /// How many CPUs the search may test; `None` = do not search at all.
@@ -63,8 +64,9 @@ impl FairClass<'_> {
     }
 
     /// The cost of a search that was not cut short is averaged, and from 5.14 on charged to the idle time.
-    pub(super) fn account_scan(&mut self, this: CpuId, tested: u32) {
-        let time = self.core.balance_cost.per_cpu * u64::from(tested);
+    pub(super) fn account_scan(&mut self, this: CpuId, tested: Counts) {
+        let costs = self.core.scan_cost.iter().zip(tested);
+        let time: Nanos = costs.map(|(cost, count)| cost * u64::from(count)).sum();
         let rq = &mut self.core.rqs[this.index()];
         rq.wake_avg_idle = rq.wake_avg_idle.saturating_sub(time);
         let llc = self.core.idle.llc_of(this);

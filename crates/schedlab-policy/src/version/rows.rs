@@ -12,7 +12,11 @@ use crate::pelt::sum_floor::SumFloor;
 use crate::preempt_model;
 
 pub(super) static VERSIONS: &[Version] = &[
-    row("5.2", "5.2.1", "CFS as in 5.2.1: the period counts the queue's own entities, slices have no floor"),
+    Version {
+        // The series "Optimize the idle CPU search" of 8 July 2019 was posted on this kernel; off as in 5.2.1 itself.
+        features: &[(Feature::SisIteratorMask, Some(false))],
+        ..row("5.2", "5.2.1", "CFS as in 5.2.1: the period counts the queue's own entities, slices have no floor")
+    },
     row("5.7", "5.7.14", "CFS as in 5.7.14: as 5.2, but a nice change of a lone task no longer reschedules"),
     Version {
         rules: Rules {

@@ -1,7 +1,7 @@
 //! What older and newer kernels do differently, one worked example for each rule.
 
 use schedlab_model::{CpuId, MSEC, USEC};
-use schedlab_policy::{Selection, WakeKind};
+use schedlab_policy::{Counts, Selection, WakeKind};
 
 use crate::lab::{Lab, SYNC, WAKE};
 
@@ -49,7 +49,7 @@ fn the_budget_and_the_thread_after_it() {
     let expected = [("5.2", passes(32)), ("5.7", passes(25)), ("5.13", one_pass(9)), ("6.1", one_pass(16))];
     each(&expected, |version| {
         let mut lab = Lab::new(version, (1, 1, 8, 2));
-        lab.sched.set_balance_cost(0, 10 * USEC);
+        lab.sched.set_scan_cost([10 * USEC; 5]);
         let wakee = lab.task_on(1);
         (1..16).for_each(|cpu| _ = lab.running(cpu));
         let (first, second) = (lab.select(wakee, 1, WAKE), lab.select(wakee, 1, WAKE));
@@ -65,7 +65,7 @@ fn forbidden_cpus_cost_budget_in_5_2() {
     // 16 CPUs, all busy but 9. The wakee may use 0 and 8 to 15: within three, 5.2 looks at 0, 1 and 2, 5.7 at 0, 8 and 9.
     each(&[("5.2", 0), ("5.7", 9)], |version| {
         let mut lab = Lab::new(version, (1, 1, 16, 1));
-        lab.sched.set_balance_cost(0, 100 * USEC);
+        lab.sched.set_scan_cost([100 * USEC; 5]);
         let teacher = lab.task_on(0);
         let wakee = lab.pinned(0, "0,8-15");
         (0..16).filter(|cpu| *cpu != 9).for_each(|cpu| _ = lab.running(cpu));
@@ -277,4 +277,44 @@ fn a_wakee_belongs_to_its_new_cpu_before_it_is_queued_there() {
         };
         assert_eq!(run(true), run(false), "{version}");
     }
+}
+
+#[test]
+fn the_iterator_mask_saves_tests_and_decides_alike() {
+    // 16 cores of 2. Without a budget the mask changes what is tested, never what is found.
+    let masked = |on: bool, busy: &[u32]| {
+        let mut lab = Lab::configured("5.2", (1, 1, 16, 2), |config| {
+            config.set_feature("SIS_PROP", false).expect("5.2 has it");
+            config.set_feature("SIS_ITERATOR_MASK", on).expect("5.2 has the proposal");
+        });
+        let wakee = lab.task_on(1);
+        busy.iter().for_each(|cpu| _ = lab.running(*cpu));
+        lab.select(wakee, 1, WAKE)
+    };
+    let tested = |counts: Option<Counts>| counts.map_or(0, |counts| counts.iter().sum::<u32>());
+    // One thread of each core is busy, the first of them the target: the core scan tests all 32 threads and fails.
+    let half: Vec<u32> = (1..32).step_by(2).collect();
+    let (without, with) = (masked(false, &half), masked(true, &half));
+    assert_eq!((without.cpu, with.cpu), (CpuId(2), CpuId(2)));
+    assert_eq!([without.scans.core, with.scans.core].map(tested), [32, 32]);
+    assert_eq!([without.scans.cpu, with.scans.cpu].map(tested), [2, 1]);
+    // Only the last thread before the target is idle: 32 tests against 1; none at all is idle: 32 against 0.
+    let last: Vec<u32> = (1..32).collect();
+    assert_eq!([masked(false, &last), masked(true, &last)].map(|s| (s.cpu.0, tested(s.scans.cpu))), [(0, 32), (0, 1)]);
+    let all: Vec<u32> = (0..32).collect();
+    assert_eq!([masked(false, &all), masked(true, &all)].map(|s| (s.cpu.0, tested(s.scans.cpu))), [(1, 32), (1, 0)]);
+}
+
+#[test]
+fn every_domain_of_a_machine_that_was_idle_for_long_is_due_at_once() {
+    // 480 CPUs: the NUMA domain's interval is 960 ms on an idle CPU. The first CPU of another node pulls at its first turn.
+    let mut lab = Lab::new("6.12.0", (4, 1, 60, 2));
+    for _ in 0..8 {
+        lab.running(0);
+    }
+    lab.now += 4 * MSEC;
+    assert!(lab.sched.balance_due(CpuId(120), lab.now));
+    let moves = lab.sched.sched_balance_domains(CpuId(120), true, lab.now);
+    assert_eq!(moves.passes, 3, "SMT, MC and NUMA");
+    assert!(!moves.moved.is_empty());
 }

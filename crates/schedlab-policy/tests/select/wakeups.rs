@@ -264,8 +264,10 @@ fn sis_prop_bounds_the_search_by_idle_time() {
         config.set_feature("SIS_UTIL", false).expect("6.1 has it");
     };
     let mut lab = Lab::configured("6.1", (1, 1, 16, 1), configure);
-    let wakee = lab.task_on(0);
-    for cpu in 0..15 {
+    let (wakee, waker) = (lab.task_on(0), lab.task_on(0));
+    lab.wake(waker, CpuId(0), WAKE);
+    lab.schedule(CpuId(0));
+    for cpu in 1..15 {
         lab.running(cpu);
     }
     assert_eq!(lab.select(wakee, 0, WAKE).cpu, CpuId(15), "the waker's CPU was idle for long: all are tested");

@@ -2,8 +2,8 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::procedure::{Driver, Effect, Timer};
-use schedlab_policy::{Classes, Resched, Sched, Selection};
-use schedlab_trace::{Kind, Sink};
+use schedlab_policy::{Classes, Counts, Resched, Scans, Sched, Selection};
+use schedlab_trace::{Kind, ScanTimes, Sink};
 
 use super::balance::apply_moves;
 use super::hrtick::program_hrtick;
@@ -123,14 +123,31 @@ fn charge_selection<S: Sink>(
         return;
     }
     let t = &mut kernel.tasks[task.index()];
-    let mut cost = 0;
-    for (table, count) in machine.costs.scan_cpu.iter().zip(selection.tested) {
-        if count > 0 {
-            cost += table.draw(&mut t.dice) * u64::from(count);
+    let mut per_cpu = [0; 5];
+    for (distance, table) in machine.costs.scan_cpu.iter().enumerate() {
+        if selection.tested[distance] > 0 {
+            per_cpu[distance] = table.draw(&mut t.dice);
         }
     }
+    let cost = scan_time(&per_cpu, &selection.tested);
+    let functions = scan_times(&per_cpu, &selection.scans);
     machine.charge(this, cost);
-    run.emit(kernel.id, this, Kind::Scan { pid: t.pid, tested, cost });
+    run.emit(kernel.id, this, Kind::Scan { pid: t.pid, tested, cost, functions });
+}
+
+/// The time of a search: per distance the CPUs tested, times what a test costs there.
+#[inline(always)]
+fn scan_time(per_cpu: &[Nanos; 5], tested: &Counts) -> Nanos {
+    per_cpu.iter().zip(tested).map(|(cost, count)| cost * u64::from(*count)).sum()
+}
+
+/// The share of each function of the search.
+#[inline(always)]
+fn scan_times(per_cpu: &[Nanos; 5], scans: &Scans) -> ScanTimes {
+    let time = |tested: &Option<Counts>| {
+        tested.as_ref().map_or(0, |tested| u32::try_from(scan_time(per_cpu, tested)).unwrap_or(u32::MAX))
+    };
+    ScanTimes { sibling: scans.sibling, core: time(&scans.core), cpu: time(&scans.cpu), smt: time(&scans.smt) }
 }
 
 /// The interrupt that makes a CPU look at its wakelist, unless it polls or is about to look anyway.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schedlab_model::{stream, CpuId, KernelId, Nanos, Pid, TaskId};
 use schedlab_policy::{PreemptModel, Sched};
 use schedlab_spec::RunSpec;
+use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
 use super::percpu::PerCpu;
@@ -47,6 +48,7 @@ impl Kernel {
         let cgroups = Cgroups::new(&mut sched.fair, spec);
         let costs = &spec.machine.costs;
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
+        sched.set_scan_cost(costs.scan_cpu.each_ref().map(Dist::typical));
         let tick_nsec = spec.kernel.tick_nsec();
         let tick_phase = |cpu| if spec.noise { stream(seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
         Kernel {

@@ -7,7 +7,7 @@
 use schedlab_model::{CpuId, Pid, MAX_CPUS};
 
 use crate::record::{Body, Fields, Words};
-use crate::{state, Kind};
+use crate::{state, Kind, ScanTimes};
 
 /// Reads the body of the event `name`. The error says what is wrong with it.
 pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
@@ -84,7 +84,15 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
     let kind = match name {
         "schedlab_sample" => Kind::Sample { pid, metric: fields.number("metric")?, value: fields.number("value")? },
         "schedlab_count" => Kind::Count { pid, metric: fields.number("metric")?, count: fields.number("count")? },
-        _ => Kind::Scan { pid, tested: fields.number("tested")?, cost: fields.number("cost")? },
+        _ => {
+            let functions = ScanTimes {
+                sibling: fields.number("sibling") == Some(1),
+                core: fields.number("core").unwrap_or(0),
+                cpu: fields.number("cpu").unwrap_or(0),
+                smt: fields.number("smt").unwrap_or(0),
+            };
+            Kind::Scan { pid, tested: fields.number("tested")?, cost: fields.number("cost")?, functions }
+        }
     };
     Some(Body::Event(kind, Words::default()))
 }

@@ -7,7 +7,7 @@ use schedlab_model::Pid;
 
 use super::MAGIC;
 use crate::record::{Body, Words};
-use crate::{state, Flags, Kind};
+use crate::{state, Flags, Kind, ScanTimes};
 
 /// Carries an event of which only the text is known.
 pub const TEXT_EVENT: &str = "schedlab_text";
@@ -107,8 +107,20 @@ static EVENT_TYPES: [EventType; 12] = [
     EventType {
         system: "schedlab",
         name: "schedlab_scan",
-        fields: &[("pid", Type::Pid), ("tested", U64), ("cost", U64)],
-        print: r#""pid=%d tested=%Lu cost=%Lu", REC->pid, (unsigned long long)REC->tested, (unsigned long long)REC->cost"#,
+        fields: &[
+            ("pid", Type::Pid),
+            ("tested", U64),
+            ("cost", U64),
+            ("sibling", Int),
+            ("core", U64),
+            ("cpu", U64),
+            ("smt", U64),
+        ],
+        print: concat!(
+            r#""pid=%d tested=%Lu cost=%Lu sibling=%d core=%Lu cpu=%Lu smt=%Lu", "#,
+            r#"REC->pid, (unsigned long long)REC->tested, (unsigned long long)REC->cost, REC->sibling, "#,
+            r#"(unsigned long long)REC->core, (unsigned long long)REC->cpu, (unsigned long long)REC->smt"#
+        ),
     },
     EventType {
         system: "schedlab",
@@ -238,7 +250,11 @@ fn encode_kind(kind: &Kind, words: &Words<'_>, flags: Flags, at: Pid, out: &mut 
         Kind::Count { pid, metric, count } => {
             record(9, [int(pid), int(i32::from(metric)), wide(count)], flags, at, out)
         }
-        Kind::Scan { pid, tested, cost } => record(10, [int(pid), uint(tested), wide(cost)], flags, at, out),
+        Kind::Scan { pid, tested, cost, functions: ScanTimes { sibling, core, cpu, smt } } => {
+            let times = [int(i32::from(sibling)), uint(core), uint(cpu), uint(smt)];
+            let [sibling, core, cpu, smt] = times;
+            record(10, [int(pid), uint(tested), wide(cost), sibling, core, cpu, smt], flags, at, out)
+        }
     }
 }
 
