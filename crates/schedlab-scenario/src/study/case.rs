@@ -8,7 +8,7 @@ use toml::de::{DeArray, DeString, DeTable, DeValue};
 use toml::Spanned;
 
 use super::keys::{CASE, STUDY_VARIANT};
-use super::parts::{string, Condition, Experiment};
+use super::parts::{metrics, string, Condition, Experiment};
 use super::Context;
 use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
@@ -39,7 +39,8 @@ pub(super) fn cases<'a>(
         let cases = alternative.and_then(|condition| condition.instead.as_ref()?.get("cases"));
         let most = cases.map_or(Ok(own.len() as i64), |value| value.integer(1..=1000))? as usize;
         for table in own.iter().take(most) {
-            let case = Case { context, experiment, table: table.as_ref(), alternative };
+            let metrics = metrics_of(experiment, table.as_ref())?;
+            let case = Case { context, experiment, table: table.as_ref(), metrics, alternative };
             if let Some(json) = case.describe(scenarios)? {
                 found.push(json);
             }
@@ -52,7 +53,21 @@ struct Case<'c, 'a> {
     context: &'c Context<'a>,
     experiment: &'c Experiment<'a>,
     table: Option<&'c Table<'a>>,
+    metrics: Vec<(&'a str, Table<'a>)>,
     alternative: Option<&'c Condition<'a>>,
+}
+
+/// The experiment's metrics with those that the case has for itself.
+fn metrics_of<'a>(experiment: &Experiment<'a>, case: Option<&Table<'a>>) -> Result<Vec<(&'a str, Table<'a>)>> {
+    let mut found = experiment.metrics.clone();
+    let Some(value) = case.and_then(|case| case.get("metric")) else { return Ok(found) };
+    for (published, metric) in metrics(&value)? {
+        let place = found.iter_mut().find(|(known, _)| *known == published);
+        let known = || experiment.metrics.iter().map(|(known, _)| *known);
+        let place = place.ok_or_else(|| value.unknown("metric", published, known()))?;
+        place.1 = metric;
+    }
+    Ok(found)
 }
 
 impl<'a> Case<'_, 'a> {
@@ -71,7 +86,7 @@ impl<'a> Case<'_, 'a> {
             number = Some(scenarios.len());
             scenarios.push(Arc::new(scenario));
         } else {
-            metrics.extend(self.experiment.metrics.iter().map(|(published, _)| json!({ "published": published })));
+            metrics.extend(self.metrics.iter().map(|(published, _)| json!({ "published": published })));
         }
         Ok(Some(json!({
             "experiment": self.experiment.name,
@@ -212,7 +227,7 @@ impl<'a> Case<'_, 'a> {
     fn metric_tables(&self) -> Vec<Spanned<DeValue<'a>>> {
         let mut seen = Vec::new();
         let mut found = Vec::new();
-        for (_, table) in &self.experiment.metrics {
+        for (_, table) in &self.metrics {
             let text = |key: &str| table.get(key).and_then(|value| value.as_string());
             let key = (text("of"), text("stat"));
             if table.get("of").is_some() && !seen.contains(&key) {
@@ -226,7 +241,7 @@ impl<'a> Case<'_, 'a> {
     /// The simulated metric for each published metric, with its unit.
     fn metrics(&self, scenario: &Scenario) -> Result<Vec<Json>> {
         let mut found = Vec::new();
-        for (published, table) in &self.experiment.metrics {
+        for (published, table) in &self.metrics {
             let [of, stat, share, missing] = ["of", "stat", "share", "missing"].map(|key| string(table, key));
             let (of, stat, share, missing) = (of?, stat?, share?, missing?);
             let metric = scenario.metrics().iter().find(|one| Some(&one.of) == of.as_ref() && one.stat == stat);

@@ -109,6 +109,7 @@ pub const CASE: Section = Section {
         key("workload", "string", "", "the figures' column `workload`"),
         key("case", "string", "", "the figures' column `case`"),
         key("set", "table", "", "set.WORKLOAD: keys of that workload in this case"),
+        key("metric", "table", "the experiment's", "metric.PUBLISHED: what stands for that metric in this case"),
         key("missing", "string", "", "what this case cannot be simulated without"),
     ],
 };

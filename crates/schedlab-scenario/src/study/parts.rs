@@ -175,7 +175,7 @@ fn experiment<'a>(context: &Context<'a>, table: Table<'a>) -> Result<Experiment<
     if missing.is_none() && table.get("workload").is_none() {
         return Err(table.error("there is no workload").expected("at least one [[experiment.workload]], or missing"));
     }
-    let metrics = metrics(&table)?;
+    let metrics = metrics(&table.require("metric", "metric.PUBLISHED, a table for each published metric")?)?;
     let short = table.get("short").map(|value| value.table("a table")?.only(&SHORT)).transpose()?;
     let variant_names = variants.iter().map(|index| context.variants[*index].name).collect();
     Ok(Experiment { name, table, variants, variant_names, metrics, missing, short })
@@ -198,9 +198,9 @@ fn chosen(context: &Context, value: &Value) -> Result<Vec<usize>> {
     Ok(found)
 }
 
-fn metrics<'a>(table: &Table<'a>) -> Result<Vec<(&'a str, Table<'a>)>> {
+/// The tables of `metric.PUBLISHED`.
+pub(super) fn metrics<'a>(value: &Value<'a>) -> Result<Vec<(&'a str, Table<'a>)>> {
     const FORM: &str = "a table such as { of = \"hackbench.time\" }";
-    let value = table.require("metric", "metric.PUBLISHED, a table for each published metric")?;
     let mut found = Vec::new();
     for (published, value) in value.table("a table for each published metric")?.entries() {
         let metric = value.table(FORM)?.only(&EXPERIMENT_METRIC)?;
