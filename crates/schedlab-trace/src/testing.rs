@@ -19,8 +19,12 @@ pub fn any_trace() -> impl Strategy<Value = Vec<Event>> {
 }
 
 fn any_functions() -> impl Strategy<Value = ScanTimes> {
-    (any::<bool>(), any::<u32>(), any::<u32>(), any::<u32>())
-        .prop_map(|(sibling, core, cpu, smt)| ScanTimes { sibling, core, cpu, smt })
+    (any::<bool>(), any::<u32>(), any::<u32>(), any::<u32>()).prop_map(|(sibling, core, cpu, smt)| ScanTimes {
+        sibling,
+        core,
+        cpu,
+        smt,
+    })
 }
 
 fn any_cpu() -> impl Strategy<Value = CpuId> {

@@ -116,7 +116,14 @@ pub struct Tested {
 
 impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
-        Tested { from, counts: [0; 5], scans: Scans::default(), looked: Vec::new(), feature: None, steps: records.then(Vec::new) }
+        Tested {
+            from,
+            counts: [0; 5],
+            scans: Scans::default(),
+            looked: Vec::new(),
+            feature: None,
+            steps: records.then(Vec::new),
+        }
     }
 
     /// The CPU that searches.
