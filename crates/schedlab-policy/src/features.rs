@@ -178,7 +178,7 @@ features! {
         from "6.19" by "33cf66d88306" => ON,
         seen "6.1.192" by "33cf66d88306" => ON,
         seen "6.12.107" by "33cf66d88306" => ON,
-        seen "6.18.44" by "33cf66d88306" => ON;
+        seen "6.18.12" by "33cf66d88306" => ON;
     /// count the rate of newidle balancing as success
     NiRate NI_RATE ABSENT, from "7.1" by "9fe89f022c05" => ON;
         left_out(because "successes alone count");

@@ -4,7 +4,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId, MSEC, SEC};
 use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId};
-use schedlab_policy::{Algorithm, KernelConfig, Resched, TaskAttr, Version};
+use schedlab_policy::{Algorithm, KernelConfig, Resched, TaskAttr, Version, ZeroPoint};
 
 const CPU: CpuId = CpuId(0);
 const WAKE: Enqueue = Enqueue { wakeup: true, migrated: false, initial: false, delayed: false };
@@ -68,12 +68,13 @@ fn shares_of_nice_0_5_19_match_the_weights() {
 }
 
 /// Long stretches of one task alone, which move vruntime furthest, between contested seconds. At nice 19 ten years are
-/// more virtual time than 64 bits hold.
+/// more virtual time than 64 bits hold. Left out: kernels whose v0 does not follow a task that runs alone (mainline mended
+/// that with b3d99f43c72b), which overflow as the row does.
 #[test]
 fn nothing_overflows_in_ten_years() {
     const YEAR: Nanos = 365 * 24 * 3600 * SEC;
     const ROUNDS: u64 = 40;
-    for version in Version::all() {
+    for version in Version::all().iter().filter(|version| version.rules.zero != ZeroPoint::AverageOfTree) {
         let (mut fair, tasks) = hogs(version, 250, &[19, 0, -20]);
         let mut now = 0;
         let mut order = tasks.clone();

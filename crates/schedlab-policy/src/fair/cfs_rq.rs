@@ -11,7 +11,7 @@ use crate::group_id::GroupId;
 use crate::pelt::cfs_rq_load::QueueLoad;
 use crate::version::load::Signals;
 use crate::weight::LoadWeight;
-use crate::{Averaging, KernelConfig, Resched, TreeKey};
+use crate::{Averaging, KernelConfig, Resched, TreeKey, ZeroPoint};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
@@ -183,6 +183,7 @@ impl CfsRq {
         let slice = se.slice;
         let (key, value) = if config.is_eevdf() {
             self.avg_vruntime_add(se);
+            self.tree_changed(entities, config);
             match config.rules.tree_key {
                 TreeKey::Deadline => (se.deadline, se.vruntime),
                 TreeKey::Vruntime => (se.vruntime, se.deadline),
@@ -199,6 +200,15 @@ impl CfsRq {
         self.tree.rb_erase_augmented_cached(&mut entities.nodes, id);
         if config.is_eevdf() {
             self.avg_vruntime_sub(&entities[id]);
+            self.tree_changed(entities, config);
+        }
+    }
+
+    /// `update_zero_vruntime` where v0 moves with the tree.
+    #[inline(always)]
+    fn tree_changed(&mut self, entities: &Entities, config: &KernelConfig) {
+        if config.rules.zero == ZeroPoint::AverageOfTree {
+            self.zero_to_average(entities);
         }
     }
 

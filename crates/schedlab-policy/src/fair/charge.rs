@@ -48,7 +48,7 @@ impl CfsRq {
         };
         if config.rules.zero == ZeroPoint::Minimum && !config.has(Feature::MinimalVa) {
             self.follow_minimum(entities, running, config.rules.tree_key);
-        } else if slice || config.rules.zero == ZeroPoint::Minimum {
+        } else if config.rules.zero == ZeroPoint::Minimum || slice && config.rules.zero == ZeroPoint::Average {
             self.zero_to_average(entities);
         }
         Ended { slice, protection }

@@ -82,6 +82,8 @@ choices! {
     pub enum ZeroPoint {
         /// `min_vruntime`: the smallest vruntime, which never moves left.
         Minimum = "min_vruntime",
+        /// `zero_vruntime`: V, moved whenever an entity enters or leaves the tree. An entity that is put counts twice then.
+        AverageOfTree = "V, at changes of the tree",
         /// `zero_vruntime`: V, moved whenever V is computed.
         Average = "V",
     }

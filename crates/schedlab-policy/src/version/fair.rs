@@ -137,9 +137,11 @@ rules! {
     /// The zero point of vruntimes.
     EITHER "zero point of vruntimes" in "update_zero_vruntime"
     zero: ZeroPoint = ZeroPoint::Minimum,
-        from "6.19" by "79f3f9bedd14" => ZeroPoint::Average,
-        seen "6.12.107" by "79f3f9bedd14" => ZeroPoint::Average,
-        seen "6.18.44" by "79f3f9bedd14" => ZeroPoint::Average;
+        from "6.19" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
+        from "7.0" by "b3d99f43c72b" => ZeroPoint::Average,
+        seen "6.12.107" by "b3d99f43c72b" => ZeroPoint::Average,
+        seen "6.18.12" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
+        seen "6.18.44" by "b3d99f43c72b" => ZeroPoint::Average;
 
     /// V is rounded towards v0 instead of down.
     EEVDF "average: rounding" in "avg_vruntime"

@@ -182,7 +182,9 @@ mod tests {
         {
             assert_eq!(Version::find(name).unwrap().name, row);
         }
-        for (wrong, nearest) in [("6.12.108", "6.12.107"), ("6.2", "6.1"), ("v6.1", "6.1"), ("6.18.3", "6.18.2")] {
+        for (wrong, nearest) in
+            [("6.12.108", "6.12.107"), ("6.2", "6.1"), ("v6.1", "6.1"), ("6.18.3", "6.18.2"), ("6.18.13", "6.18.12")]
+        {
             assert_eq!(Version::find(wrong).unwrap_err().nearest[0], nearest, "{wrong}");
         }
         assert!(Version::find("").unwrap_err().hint().contains("6.12.0"));

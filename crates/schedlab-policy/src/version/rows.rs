@@ -74,11 +74,13 @@ pub(super) static VERSIONS: &[Version] = &[
         "EEVDF as in Debian 6.12.107: zero_vruntime, PICK_BUDDY, 0.70 ms base slice, yield gives up the request",
     ),
     row("6.18.2", "6.18.2", "EEVDF as in 6.18.2: protection by shortest slice (vprot), lazy rescheduling"),
+    debian("6.18.12", "6.18.12", "EEVDF as in Debian 6.18.12: 6.18.2 with a zero_vruntime that follows the tree"),
     row(
         "6.18.44",
         "6.18.44",
         "EEVDF as in 6.18.44: 6.18.2 with zero_vruntime, lag bound by the longest slice, forks never preempt",
     ),
+    debian("7.0", "7.0.13", "EEVDF as in Debian 7.0.13: 6.18.44 with the protection apart from the lag"),
     debian(
         "7.2",
         "7.2.13",
