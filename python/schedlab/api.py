@@ -114,7 +114,7 @@ def compare(
 
 
 def design_of(scenario: Scenario, auto: bool, noise_floor: bool | None) -> Design:
-    """What a comparison runs beside the scenario: the looks of `auto`, the runs of the noise floor."""
+    """The design of a comparison: the looks of `auto` and the runs for the noise floor."""
     from schedlab.design import Design, further_seeds
     from schedlab.statistics import Plan
 

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
-# Looked up here: between fork and exec a lock of the dynamic linker may be held by a thread that is gone.
+# Looked up here: between fork and exec a lock of the dynamic linker may be held by a thread that no longer exists.
 _PRCTL = ctypes.CDLL(None).prctl
 
 

@@ -45,7 +45,7 @@ class MetricComparison:
     samples: Mapping[str, list[float | None]]
     comparisons: tuple[Judgement, ...]
     model: Validated | None = None
-    """How far off the simulator may be; None for what was measured."""
+    """The model error; None for measured results."""
     noise_floor: Difference | None = None
     """Further runs of the first variant against its runs: what differs although nothing was changed."""
 
@@ -58,7 +58,7 @@ class Ranking:
     ranks: Mapping[str, int]
     """1 is best; one more than the number of variants that are better with certainty."""
     undecided: tuple[tuple[str, str], ...]
-    """Pairs that share a rank, or might, only because they cannot be told apart yet."""
+    """Pairs that share a rank, or might, only because they cannot be distinguished yet."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,7 +80,7 @@ class Comparison:
     machine: str | None = None
     """What real runs ran on, in words; None in a simulation, whose machine is the scenario's."""
     remarks: tuple[str, ...] = ()
-    """Circumstances that a reader must know."""
+    """Caveats."""
     setup: tuple[Fact, ...] = ()
     """What ran and how the variants differ."""
     rankings: tuple[Ranking, ...] = ()

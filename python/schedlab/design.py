@@ -1,4 +1,4 @@
-"""What a comparison runs beside its scenario: looks at the data and runs for the noise, fixed in advance."""
+"""The design of a comparison, fixed in advance: when the data are judged, and the runs for the noise floor."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Engine:
         return str(self._native.ENGINE)
 
     def build(self) -> str:
-        """What tells this build of the engine from any other, so that runs of another are not taken for its own."""
+        """Identifies this build of the engine, so that runs of another build are not mistaken for its own."""
         import hashlib
 
         return hashlib.sha256(Path(self._native.__file__).read_bytes()).hexdigest()
@@ -135,7 +135,7 @@ class Engine:
     def explain(
         self, scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None
     ) -> dict[str, Any] | None:
-        """The first decision at which two variants part; `None` if they never do."""
+        """The first decision that differs between two variants; `None` if all events are equal."""
         with self._translated(f" (variants `{a}` and `{b}`, seed {seed})"):
             text = self._native.explain(scenario.handle, a, b, seed, cancel=cancel)
             parting: dict[str, Any] | None = documents.loads(text)

@@ -1,4 +1,4 @@
-"""Writes files whole, and never through a symbolic link that somebody put in their place."""
+"""Writes files whole, and never through a symbolic link that another user placed there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def replace(path: Path, content: str | bytes, *, sync: bool = False) -> None:
     if is_stream(path):
         path.write_bytes(data)
         return
-    # A fresh name, created by this process: nobody can have prepared it.
+    # A new name, created by this process, so that no other user can have prepared it.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with os.fdopen(os.open(part, FLAGS | os.O_EXCL, 0o666), "wb") as stream:

@@ -41,7 +41,7 @@ def parse(text: str) -> list[Gate]:
 def _gate(text: str) -> Gate:
     verdict, *rest = text.split(":")
     if verdict not in VERDICTS:
-        raise ValueError(f"`{verdict}` is no verdict; choose from {', '.join(VERDICTS)}")
+        raise ValueError(f"`{verdict}` is not a verdict; choose from {', '.join(VERDICTS)}")
     if len(rest) > 2 or not all(rest):
         raise ValueError(f"`{text}` is not VERDICT, VERDICT:METRIC or VERDICT:METRIC:PERCENT")
     metric = rest[0] if rest else None
@@ -61,7 +61,7 @@ def _gate(text: str) -> Gate:
 
 
 def check(gates: Sequence[Gate], metrics: Iterable[tuple[Metric, Validated | None]]) -> None:
-    """Refuse a gate that could never fail: an unknown metric, or a model error that nobody has measured."""
+    """Refuse a gate that could never fail: an unknown metric, or a model error that has not been measured."""
     known = {metric.name: validated for metric, validated in metrics}
     for gate in gates:
         if gate.metric is not None and gate.metric not in known:

@@ -1,4 +1,4 @@
-"""Decides what a paired difference means against the declared margin, and gives the reason in a sentence."""
+"""Judges a paired difference against the declared margin, with the reason in a sentence."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Judgement:
     p_holm: float | None = None
     """`p` adjusted for all metrics of the comparison of these two variants."""
     units_needed: int | None = None
-    """With so many units the margin can be told from no difference with a power of 80%."""
+    """With so many units the margin can be distinguished from no difference with a power of 80%."""
     spread: Spread | None = None
     """How much both variants vary from unit to unit."""
     tail: Tail | None = None
@@ -89,7 +89,7 @@ class Judgement:
 
     @property
     def settled(self) -> bool:
-        """More units would not change what is said."""
+        """Whether more units would not change the verdict."""
         return self.effect != "none" or self.verdict in ("equivalent", DETERMINISTIC)
 
 

@@ -1,4 +1,4 @@
-"""Turns results into a judged comparison: chooses the pairs, judges every metric, and adds what is known beside it."""
+"""Turns results into a judged comparison: chooses the pairs, judges every metric, and adds errors, noise and ranks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compare_variants(result: Result, *, against: str | None = None, validity: Se
 def compare_results(a: Result, b: Result, *, against: str | None = None, validity: Sequence[Path] = ()) -> Comparison:
     """Each variant of `a` against the variant of the same name of `b`, or the only one against the only one."""
     if against is not None:
-        raise InputError("--against chooses among the variants of one result", hint="leave it out, or name one result")
+        raise InputError("--against selects a baseline within one result", hint="omit it, or name one result")
     names = _result_names(a, b)
     left, right = list(_columns(a, names[0])), list(_columns(b, names[1]))
     shared = [
@@ -149,7 +149,7 @@ class _Judges:
     def metric(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> MetricComparison:
         samples = {c.name: c.samples(metric.name, self._seeds) for c in self._columns}
         judgements = [self._one(metric, a, b, samples) for a, b in pairs]
-        if self.bounds.silences(metric):
+        if self.bounds.suppresses(metric):
             silent: dict[str, list[float | None]] = {name: [None] * len(values) for name, values in samples.items()}
             return MetricComparison(metric, silent, tuple(self.bounds.apply(metric, j) for j in judgements))
         judgements = [self._with_detail(metric, j, samples) for j in judgements]
@@ -162,7 +162,7 @@ class _Judges:
             return ()
         found = []
         for m in judged:
-            if m.metric.better != "neither" and not self.bounds.silences(m.metric):
+            if m.metric.better != "neither" and not self.bounds.suppresses(m.metric):
                 pairs = [self._one(m.metric, a, b, m.samples) for a, b in combinations(names, 2)]
                 found.append(_ranking(m.metric.name, names, pairs))
         return tuple(found)
@@ -220,7 +220,7 @@ def _spread(a: Sequence[float | None], b: Sequence[float | None], level: Level) 
 def _ranking(metric: str, names: Sequence[str], pairs: Sequence[Judgement]) -> Ranking:
     """A variant's rank is one more than the number of variants that are better with certainty.
 
-    Certainty is after Holm over the pairs of the metric; what is equivalent, or cannot be told apart, shares a rank.
+    Certainty is after Holm over the pairs of the metric; what is equivalent, or cannot be distinguished, shares a rank.
     """
     adjusted = holm([j.p for j in pairs])
     beaten = dict.fromkeys(names, 0)
@@ -258,7 +258,7 @@ def _setup(scenario: Scenario, arm: str, columns: Sequence[Column], other: Scena
 
 
 def _heard(scenario: Scenario, column: Column, bounds: limits.Limits) -> Column:
-    return replace(column, runs={seed: bounds.heard(scenario, run) for seed, run in column.runs.items()})
+    return replace(column, runs={seed: bounds.without_suppressed(scenario, run) for seed, run in column.runs.items()})
 
 
 def _columns(result: Result, prefix: str = "") -> list[Column]:

@@ -1,4 +1,4 @@
-"""Directories and files that nobody else can have written, for what a process with privileges acts on.
+"""Directories and files that no other user can have written, for data on which a privileged process acts.
 
 A directory is held by a descriptor, and every file in it is opened relative to that descriptor without following
 symbolic links. Directory and file must belong to this user or to root, and no one else may be able to write them.
@@ -18,7 +18,7 @@ from schedlab.errors import UnsafeError
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""O_NONBLOCK: opening a FIFO that somebody put there must not wait for its other end."""
+"""O_NONBLOCK: opening a FIFO must not wait for its other end."""
 
 
 class Directory:
@@ -96,7 +96,7 @@ class Directory:
             pass
 
     def descriptor(self, name: str, flags: int) -> int:
-        """Open a regular file of this directory that nobody else can write."""
+        """Open a regular file of this directory that no other user can write."""
         path = self.path / name
         try:
             descriptor = os.open(name, flags | FILE, 0o600, dir_fd=self._descriptor)

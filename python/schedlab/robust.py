@@ -1,6 +1,6 @@
 """Whether verdicts hold where the machine's costs are others: each estimated cost is drawn from a range, many times.
 
-The costs of a machine that nobody has measured are estimates. A verdict that changes when they change is one about
+The costs of a machine that was not measured are estimates. A verdict that changes when they change is one about
 these estimates; one that holds in 19 of 20 drawn machines is about the schedulers.
 """
 

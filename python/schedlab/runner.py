@@ -27,7 +27,7 @@ class Job:
 
 
 def plan(scenario: Scenario, seeds: Sequence[int], traces: Path | None = None) -> list[Job]:
-    """All variants of a seed beside each other, so that an interrupted comparison keeps whole pairs."""
+    """All variants of a seed in succession, so that an interrupted comparison has complete pairs."""
     return [
         Job(v.name, seed, traces / f"{v.name}-seed{seed}{TRACE_SUFFIX}" if traces else None)
         for seed in seeds

@@ -113,7 +113,7 @@ class Variant:
     summary: str
     changes: Mapping[str, Any]
     settings: tuple[tuple[str, str], ...] = ()
-    """What a real kernel is told: files and what is written to them."""
+    """The settings on a real kernel: files and the values to write to them."""
     not_simulated: Mapping[str, Any] | None = None
     """Why the simulator cannot run it: the first setting that only a real kernel can take, with its place."""
 

@@ -1,4 +1,4 @@
-"""Shapes of JSON documents that somebody may have edited: a value that does not fit is named by its path.
+"""Shapes of JSON documents that may have been edited: an error names the path of the value that does not fit.
 
 A shape is a function that takes a value and its path and raises `ShapeError`. Keys that a table does not list are
 allowed: a later version may have written them.

@@ -98,7 +98,7 @@ def test_the_table_is_narrow_and_shows_every_value_in_full(scenario: str, capsys
     [
         (["plain", "same"], "differ in nothing"),
         (["plain", "two", "--metric", "probe.latency.men"], "did you mean `probe.latency.mean`?"),
-        (["plain"], "two variants part, not 1"),
+        (["plain"], "two variants are needed, not 1"),
     ],
 )
 def test_what_cannot_be_asked(

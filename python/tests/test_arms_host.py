@@ -62,8 +62,8 @@ def test_what_a_killed_agent_left_in_kernel_file_systems_is_removed(root: Path) 
     assert not instance.exists()
     assert all(path.exists() for path in (others, alive, traced, root / "proc/7"))
     assert arm.remarks() == [
-        f"a killed run had left the control group {ours.parent}: removed",
-        f"a killed run had left the tracing instance {instance}: removed",
+        f"removed the control group {ours.parent}, which a killed run had left",
+        f"removed the tracing instance {instance}, which a killed run had left",
     ]
 
 
@@ -78,7 +78,7 @@ def test_each_run_has_its_variant_s_settings(root: Path, tmp_path: Path, monkeyp
     assert comparison.machine is not None
     assert comparison.machine.startswith("the running kernel 6.1.0-1-amd64")
     assert "differs: sysctl.sched_autogroup_enabled: a 1, b 0" in comparison.remarks
-    assert "driven: probe by agent" in comparison.remarks
+    assert "benchmarks run by: probe by agent" in comparison.remarks
 
 
 def measured(root: Path, compared: Scenario, store: Store | None = None) -> Any:
@@ -131,12 +131,12 @@ def test_an_agent_s_words_are_the_error(root: Path) -> None:
     result = measured(root, scenario(made_up.variant("broken"), made_up.variant("silent")))
     said = {f.variant: (f.message, f.hint) for f in result.failures}
     assert said["broken"] == ("broken seed 2: no futex left", "reboot")
-    assert "ended with exit code 7 and without a word" in said["silent"][0]
+    assert "ended with exit code 7 without output" in said["silent"][0]
 
 
 def test_nothing_of_a_program_is_left_after_its_time_limit(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    with pytest.raises(RunError, match="still running after 0 s"):
+    with pytest.raises(RunError, match="did not end within 0 s"):
         process.run(["sh", "-c", f"sh -c 'echo $$ >{pid}; exec sleep 60' & sleep 60"], limit_s=0.3)
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
@@ -191,7 +191,7 @@ def test_kill_9_loses_no_finished_run_and_leaves_no_setting(root: Path, tmp_path
 
     second = start(resume=True, sleep="0")
     said, _ = second.communicate(timeout=60)
-    assert f"a killed run had set {made_up.KNOB} to 0: it is 1 again" in said
+    assert f"restored {made_up.KNOB} from 0 to 1, which a killed run had changed" in said
     assert said.splitlines()[-1] == "1 4"
     assert saying(root, made_up.KNOB) == "1"
     assert saying(root, made_up.PREEMPT) == "voluntary"
@@ -321,7 +321,7 @@ def test_only_what_differs_is_shown() -> None:
     one = {"release": "6.1", "cmdline": "quiet", "load": "0.1", "f": "A B NO_C D"}
     other = {"release": "6.1", "cmdline": "quiet nosmt", "load": "0.9", "f": "A B C D", "new": "1"}
     found = state.differences({"a": [one, one], "b": [other]})
-    assert state.told(found) == ["cmdline: a quiet, b quiet nosmt", "f: a NO_C, b C", "only b has new 1"]
+    assert state.difference_lines(found) == ["cmdline: a quiet, b quiet nosmt", "f: a NO_C, b C", "only b has new 1"]
 
 
 def test_a_machine_s_state_is_read(root: Path) -> None:

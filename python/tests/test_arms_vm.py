@@ -200,7 +200,7 @@ def test_no_duration_of_several_emulated_cpus_is_in_any_document(here: Path) -> 
     shown = [run.metrics["probe.latency.p50"] for column in comparison.columns for run in column.runs.values()]
     assert {*shown} == {None}
     command = next(here.glob("guest-*")).joinpath("schedlab", "command").read_text()
-    assert "--remark 'no durations: emulated CPUs" in command
+    assert "--remark 'no durations: the speed of emulated CPUs" in command
 
 
 def test_a_guest_with_other_cpus_gives_no_number(here: Path) -> None:
@@ -269,7 +269,7 @@ def test_of_several_images_the_newest(here: Path) -> None:
 
 def test_a_torn_report_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(gzip.compress(b"no archive at all")[:-4])
-    with pytest.raises(RunError, match="did not come through whole"):
+    with pytest.raises(RunError, match="report is incomplete"):
         guest.received(tmp_path / "raw")
 
 

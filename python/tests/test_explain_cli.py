@@ -74,13 +74,13 @@ def test_why_a_task_waits(scenario: str, capsys: pytest.CaptureFixture[str]) -> 
         ([], "name two of: cfs, eevdf, same"),
         (["cfs", "cfs"], "`cfs` is named twice"),
         (["cfs", "eefdv"], "did you mean `eevdf`?"),
-        (["--task", "1"], "--task and --at go together"),
+        (["--task", "1"], "--task and --at must be used together"),
         (["--task", "1", "--at", "5"], "is not a time"),
         (["--variant", "cfs", "--task", "haug", "--at", "5ms"], "no task"),
         (["--variant", "cfs", "--task", "hog", "--at", "5ms"], "name one by its pid (runnable tasks first): "),
         (["--variant", "cfs", "--task", "lat", "--at", "5ms"], "did you mean"),
         (["--variant", "cfs", "--task", "1", "--at", "5s"], "the run ends at 50.000000 ms, before 5000.000000 ms"),
-        (["--variant", "cfs"], "--variant goes with --task"),
+        (["--variant", "cfs"], "--variant can only be used with --task"),
     ],
 )
 def test_what_cannot_be_asked(

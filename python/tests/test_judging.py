@@ -77,7 +77,7 @@ def test_seeds_are_added_until_the_verdict_is_settled(schedlab: Schedlab, scenar
     clear = scenario(behaviour={"eevdf": {"factor": {"probe.latency.p99": 2.0}}}, metrics=declared("probe.latency.p99"))
     code, out, err = schedlab("compare", clear, "--seeds", "auto", "--out", "r")
     assert code == 0
-    assert "looks at 10, 14, 20, 27, 38, 54, 75 and 100 seeds" in err
+    assert "looks after 10, 14, 20, 27, 38, 54, 75 and 100 seeds" in err
     assert "10 seeds; " in out
     assert "look 1 of 8 in a budget of 100 seeds" in out
     assert out == schedlab("report", "r")[1]
@@ -161,7 +161,7 @@ def test_verdicts_that_depend_on_a_cost_do_not_hold(schedlab: Schedlab, scenario
     behaviour = {"eevdf": {"by_cost": ["probe.latency.p99", "tick"], "factor": {}}}
     same = scenario(behaviour=behaviour, machine=UNCALIBRATED, seeds=list(range(1, 9)))
     _, out, err = schedlab("compare", same, "--robust", "10", "--out", "r")
-    assert "the same on 10 machines with other costs" in err
+    assert "repeating the comparison on 10 machines with other costs" in err
     found = document(schedlab, "report", "r")["robustness"]
     assert (found["machines"], found["costs"], found["range"]) == (10, 2, 2.0)
     held = {h["metric"]: h["held"] for h in found["held"]}

@@ -56,7 +56,7 @@ def test_ctrl_c_keeps_the_finished_seeds_and_says_so(scenario: Write, schedlab: 
     process = start_and_wait_for(6, "--out", "r")
     out, err = interrupt(process)
     assert process.returncode == 130
-    assert "interrupted: 6 of 20 runs finished and are kept; `schedlab report r` shows them" in err
+    assert "interrupted: 6 of 20 runs finished and are stored; `schedlab report r` shows them" in err
     assert "interrupted: 14 runs not in these numbers" in out
     assert "Traceback" not in err
     d = json.loads(schedlab("report", "r", "--json", "-")[1])
@@ -71,7 +71,7 @@ def test_other_signals_are_like_ctrl_c(scenario: Write, schedlab: Call, number: 
     process = start_and_wait_for(6, "--out", "r")
     _, err = interrupt(process, number)
     assert process.returncode == 130
-    assert "interrupted: 6 of 20 runs finished and are kept; `schedlab report r` shows them" in err
+    assert "interrupted: 6 of 20 runs finished and are stored; `schedlab report r` shows them" in err
     assert "Traceback" not in err
 
 
@@ -110,7 +110,7 @@ def test_a_full_disk_is_reported_once_and_the_table_is_shown(
     code, out, err = schedlab("compare", "toy.toml", "--out", "r", "--seeds", "6")
     assert code == 3
     assert err.count("No space left on device") == 1
-    assert "continuing without keeping" in err
+    assert "continuing without storing" in err
     assert "equivalent" in out
 
 

@@ -111,12 +111,12 @@ BROKEN = [
         ["did not reach its init within", "| SeaBIOS", "ignore_loglevel"],
     ),
     ("exec sleep 60", ("--time-limit", "1"), ["did not reach its init within"]),
-    ("exit 1", (), ["QEMU ended with 1 and without a word"]),
+    ("exit 1", (), ["QEMU ended with 1 without output"]),
     ("echo 'qemu: no such machine' >&2; exit 1", (), ["| qemu: no such machine"]),
     (GUEST + "say running the workload; exec sleep 60", ("--time-limit", "1"), ["still at `running the workload`"]),
     (GUEST + "say running the workload; exit 0", (), ["stopped at `running the workload`"]),
     (GUEST + "say failed: the kernel has no tracefs", (), ["cannot go on: the kernel has no tracefs"]),
-    (GOOD.replace("gzip <in.ftrace", "gzip <in.ftrace | head -c 500"), (), ["did not come through whole"]),
+    (GOOD.replace("gzip <in.ftrace", "gzip <in.ftrace | head -c 500"), (), ["trace is incomplete"]),
     (GOOD.replace("gzip <in.ftrace", "true"), (), ["nothing was recorded"]),
 ]
 
@@ -156,8 +156,12 @@ BAD = [
     (["--", "true"], 2, ["--kernel"]),
     (["--kernel", "image"], 2, ["WORKLOAD"]),
     (["--kernel", "./nowhere", "--", "true"], 2, ["there is no such kernel image", "--> ./nowhere"]),
-    (["--kernel", "image", "--", "frobnicate", "-x"], 2, ["no word of the workload is a program here: frobnicate -x"]),
-    (["--kernel", "image", "--", "true 'x"], 2, ["is no shell command"]),
+    (
+        ["--kernel", "image", "--", "frobnicate", "-x"],
+        2,
+        ["the workload names no program that is installed here: frobnicate -x"],
+    ),
+    (["--kernel", "image", "--", "true 'x"], 2, ["is not a valid shell command"]),
     (["--kernel", "image", "--cpus", "0", "--", "true"], 2, ["whole number"]),
     (["--kernel", "running", "--cpus", "2", "--", "true"], 2, ["the running kernel has the CPUs that it has"]),
     (["--kernel", "image", "--out", "t.nothing", "--", "true"], 2, ["no trace format has this suffix"]),
@@ -242,7 +246,7 @@ def test_programs_bring_their_libraries(here: Callable[..., None], tmp_path: Pat
     found = programs.with_libraries(tmp_path / "tool", lambda _: listed)
     assert list(found) == [str(tmp_path / "tool")[1:], "lib/libx.so", "lib64/ld.so.2"]
     here("script", "true\n")
-    with pytest.raises(InputError, match="is no binary program"):
+    with pytest.raises(InputError, match="is not a binary"):
         programs.with_libraries(tmp_path / "bin/script")
 
 

@@ -165,7 +165,7 @@ def test_the_state_is_compared_where_it_is_shown() -> None:
 def test_state_of_a_trace_without_probes(cli: Cli) -> None:
     code, out, _ = cli("replay", "hogs.ftrace", "--state")
     assert code == 0
-    assert out.splitlines()[-1] == "the trace shows no state: it was recorded without probes"
+    assert out.splitlines()[-1] == "the trace contains no state: it was recorded without probes"
 
 
 def test_a_waiting_task_is_explained(cli: Cli) -> None:
@@ -187,10 +187,10 @@ def test_a_waiting_task_is_explained(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("moment", "message", "hint"),
     [
-        ("hog@10.1", "2 tasks are called hog", "name one by its pid: 101, 102"),
-        ("cat@10.1", "no task cat of the fair class was seen by 10.100000 s", "a pid or a name"),
-        ("101@9", "the trace has no time 9.000000 s", "it goes from 10.000000 s to 11.196000 s"),
-        ("101@12", "the trace has no time 12.000000 s", "it goes from 10.000000 s to 11.196000 s"),
+        ("hog@10.1", "2 tasks are named hog", "name one by its pid: 101, 102"),
+        ("cat@10.1", "the trace has no task cat of the fair class before 10.100000 s", "a pid or a name"),
+        ("101@9", "the time 9.000000 s is outside the trace", "the trace covers 10.000000 s to 11.196000 s"),
+        ("101@12", "the time 12.000000 s is outside the trace", "the trace covers 10.000000 s to 11.196000 s"),
         ("101", "`101` is not TASK@TIME", ""),
         ("101@soon", "`soon` is not a time", ""),
     ],
@@ -204,6 +204,6 @@ def test_moments_that_cannot_be_explained(cli: Cli, moment: str, message: str, h
 
 def test_a_row_is_explained_not_all(cli: Cli) -> None:
     code, _, err = cli("replay", "hogs.ftrace", "--matrix", "--explain", "101@10.1")
-    assert (code, "--explain asks one row" in err) == (2, True)
+    assert (code, "--explain needs a single row" in err) == (2, True)
     code, _, err = cli("replay", "hogs.ftrace", "--matrix", "--state")
-    assert (code, "--state asks one row" in err) == (2, True)
+    assert (code, "--state needs a single row" in err) == (2, True)

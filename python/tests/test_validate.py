@@ -87,7 +87,7 @@ def test_doctor_prints_and_writes(
     assert {"name", "there", "says", "needed_for", "command"} == set(rows[0])
     lines = schedlab("doctor")[1].splitlines()
     assert sum(line.startswith(("ok  ", "--  ")) for line in lines) == len(rows)
-    assert schedlab("doctor", "--restore")[1] == "nothing was left of a killed run\n"
+    assert schedlab("doctor", "--restore")[1] == "no killed run has left changed settings\n"
 
 
 def test_the_simulator_validates_and_calibrates_nothing(schedlab: Callable[..., tuple[int, str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""What runs a scenario: the simulator, the running kernel, or another kernel in QEMU; all behind one interface."""
+"""Arms run scenarios: on the simulator, on the running kernel, or on another kernel in QEMU, with one interface."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["arm_of"]
 
 
 def arm_of(name: str, engine: Engine, tell: Callable[[str], None] = lambda _: None) -> Arm:
-    """The arm of this name; `tell` hears of every step of a guest."""
+    """The arm with this name; `tell` is called with each step of a guest."""
     if name == "sim":
         from schedlab.arms.arm import SimArm
 

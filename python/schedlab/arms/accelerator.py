@@ -1,4 +1,4 @@
-"""Decides how QEMU runs a guest. That /dev/kvm exists proves nothing: a guest is started under it, once per boot."""
+"""Decides how QEMU runs a guest. KVM is tested with a guest once per boot, because /dev/kvm alone proves nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kvm(image: Path, tell: Callable[[str], None] = lambda _: None) -> tuple[bool
     if said is None:
         said = _tried(image, tell)
         remember(said)
-    return said == "works", "a guest ran under it" if said == "works" else f"no guest starts under it: {said}"
+    return said == "works", "a test guest ran" if said == "works" else f"a test guest failed: {said}"
 
 
 def _tried(image: Path, tell: Callable[[str], None]) -> str:
@@ -60,7 +60,7 @@ def words(accel: tuple[str, ...]) -> str:
 
 
 def known() -> str | None:
-    """What the last attempt of this boot said; None if there was none, or if its record cannot be trusted."""
+    """The result of the test in this boot; None if there was none, or if its record cannot be trusted."""
     try:
         with Directory.open(state_directory()) as folder:
             boot, _, said = (folder.read(FILE) or "").partition("\n")
@@ -70,7 +70,7 @@ def known() -> str | None:
 
 
 def remember(said: str) -> None:
-    """Record an attempt; where that is not possible, the next run repeats it."""
+    """Record a test; where that is not possible, the next run repeats it."""
     try:
         with Directory.open(state_directory(), create=True) as folder:
             folder.write(FILE, f"{boot_id()}\n{said}\n")

@@ -1,4 +1,4 @@
-"""Finds the agent, the program that runs a scenario's tasks with real threads, and reads what it says."""
+"""Finds the agent, the program that runs a scenario's tasks with real threads, and parses its output."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TARGET = f"{platform.machine()}-unknown-linux-gnu"
 
 
 def find() -> Path:
-    """The agent: `$SCHEDLAB_AGENT`, beside the package, in the path, or where cargo builds it."""
+    """The agent: `$SCHEDLAB_AGENT`, or next to the package, in PATH, or where cargo builds it."""
     for path in _places():
         if path.is_file() and os.access(path, os.X_OK):
             return path
-    raise ArmError(f"there is no {NAME}, which runs the tasks on real kernels", hint=HINT)
+    raise ArmError(f"cannot find {NAME}, which runs the tasks on real kernels", hint=HINT)
 
 
 def _places() -> list[Path]:
@@ -43,7 +43,7 @@ def _places() -> list[Path]:
 def arguments(
     scenario: Scenario, file: str, variant: str, seed: int, out: str, trace: str | None, untimed: str | None = None
 ) -> list[str]:
-    """Its command line for one run, without the program's own name; `file`: the scenario as the agent finds it."""
+    """The arguments for one run, without the name of the program; `file` is the path of the scenario for the agent."""
     words = ["run", file, "--variant", variant, "--seed", str(seed), "--out", out]
     # The command line may have replaced what the file says.
     words += ["--duration", f"{scenario.duration_ns}ns", "--noise", str(scenario.noise).lower()]
@@ -54,7 +54,7 @@ def arguments(
 
 
 def programs(scenario: str) -> list[str]:
-    """Names of the real programs that a scenario's benchmarks are, installed or not."""
+    """The names of the real programs of a scenario's benchmarks, installed or not."""
     done = process.run([str(find()), "programs", scenario], limit_s=60)
     if done.code != 0:
         raise failure(done.code, done.stderr, scenario)
@@ -63,7 +63,7 @@ def programs(scenario: str) -> list[str]:
 
 
 def report(text: str, place: dict[str, Any], wall_s: float) -> Run:
-    """Its document as a run; what the arm knows of the place goes with it."""
+    """The agent's document as a run, with the place that the arm recorded."""
     try:
         record = documents.loads(text)
         return Run.from_record({**record, "wall_s": wall_s, "place": place})
@@ -74,7 +74,7 @@ def report(text: str, place: dict[str, Any], wall_s: float) -> Run:
 
 
 def failure(code: int | None, stderr: str, where: str) -> SchedlabError:
-    """What a run that did not end well comes to, in the agent's own words."""
+    """The error for a failed run, with the message of the agent."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = next((found[1] for line in lines if (found := re.match(rf"(?:error|{NAME}): (.*)", line))), None)
     hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), None)
@@ -82,5 +82,5 @@ def failure(code: int | None, stderr: str, where: str) -> SchedlabError:
     ended = f"ended with signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
     if said is None:
         last = "".join(f"\n  | {line}" for line in lines[-8:])
-        said = f"the agent {ended}" + (f"; its last words were{last}" if last else " and without a word")
+        said = f"the agent {ended}" + (f"; its last output was{last}" if last else " without output")
     return kind(f"{where}: {said}", hint=hint)

@@ -1,4 +1,4 @@
-"""The seam between a comparison and what runs it: refuse early, order the runs, run one, clean up."""
+"""The interface between a comparison and what runs it: check early, order the runs, run one, clean up."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from schedlab.scenario import Scenario
 
 
 class Arm(Protocol):
-    """Runs scenarios. What it gives is the same document whoever ran it."""
+    """Runs scenarios. All arms return the same kind of document."""
 
     name: str
 
     def prepare(self, scenario: Scenario) -> None:
-        """Refuse what cannot run here, before anything has run; put right what a killed run left."""
+        """Refuse scenarios that cannot run here, and restore what a killed run has changed, before the first run."""
 
     def plan(self, scenario: Scenario, seeds: Sequence[int], traces: Path | None) -> list[Job]:
         """All runs, in the order in which they start."""
 
     def threads(self, asked: int | None, usual: int) -> int:
-        """How many runs may be under way at once."""
+        """The number of runs that may run at the same time."""
 
     def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
         """One run; may be called from several threads."""
 
     def cancel(self) -> Cancel:
-        """A fresh handle to stop runs with."""
+        """A new handle to cancel runs with."""
 
     def remarks(self) -> list[str]:
-        """What a person should know before the runs begin."""
+        """Remarks to print before the first run."""
 
     def close(self) -> None:
         """Leave the machine as it was found."""
@@ -89,33 +89,33 @@ class Flag:
 
 
 def is_cancelled(cancel: Cancel | None) -> bool:
-    """Whether a run of a real kernel was asked to stop."""
+    """Whether a run on a real kernel has been cancelled."""
     return isinstance(cancel, Flag) and cancel.is_set()
 
 
 def check_real(scenario: Scenario) -> None:
-    """Refuse what no real kernel can be told."""
+    """Refuse settings that no real kernel supports."""
     for variant in scenario.variants:
         if variant.changes.get("hz"):
             raise ArmError(
-                f"variant {variant.name} sets hz, and a kernel ticks as it was built to",
-                hint="leave hz out, or boot an image of that kind: image = PATH in [arm.vm]",
+                f"variant {variant.name} sets hz, which a real kernel fixes at build time",
+                hint="remove hz, or boot an image with that CONFIG_HZ: image = PATH in [arm.vm]",
                 file=scenario.file,
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a real run happened: what its record says beside the numbers."""
+    """The machine and circumstances of a real run, stored with its results."""
 
     machine: str
-    """What ran, in a few words: it stands where a simulated result names its machine."""
+    """A short description of the machine, shown where a simulated result names its machine."""
     state: Mapping[str, str]
     """Everything about the machine that may differ between variants."""
     noise: Mapping[str, Any] = field(default_factory=dict)
-    """What else the machine did meanwhile, in percent of its CPU time; empty where nothing else could run."""
+    """The noise during the run, in percent of the machine's CPU time; empty where nothing else could run."""
     untimed: str | None = None
-    """Why its durations say nothing; None if they do."""
+    """Why its durations are meaningless; None if they are not."""
 
     def to_record(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""Measures what a machine's actions cost, with the agent, and writes that as a machine file for the simulator.
+"""Measures the costs of a machine with the agent and writes them as a machine file for the simulator.
 
 What the agent cannot measure keeps the value of the base preset, and the file says so. No number is adjusted.
 """
@@ -22,7 +22,7 @@ from schedlab.record import recorder
 
 HEADER = Path(recorder.__file__).with_name("header.sh")
 BASE = "host"
-"""Whose costs stand in for what is not measured."""
+"""The machine whose costs replace those that are not measured."""
 POINTS = ("p0", "p10", "p50", "p90", "p99", "p100")
 DISTANCES = ("same", "smt", "llc", "node", "remote")
 MEMORY_MB = 1024
@@ -31,35 +31,35 @@ LIMIT_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The agent's document, and what it was measured on."""
+    """The agent's document, and the machine that it was measured on."""
 
     costs: Mapping[str, Any]
     idle: Sequence[Mapping[str, Any]]
     absent: Mapping[str, str]
-    """What could not be measured, and why."""
+    """Costs that could not be measured, with the reason."""
     where: str
     hz: int
     groups: Mapping[str, Sequence[str]] | None
     """CPU lists of a guest; None for this machine, whose own topology the simulator reads."""
     foreign_pct: float = 0.0
-    """What others took of this machine's CPU time meanwhile: it is in the upper quantiles."""
+    """The share of foreign CPU time during the measurement; it affects the upper quantiles."""
 
 
 def host(quick: bool, traced: bool) -> Measured:
-    """This machine."""
+    """Calibrate this machine."""
     before = noise.Sample.now()
     done = process.run([str(agent.find()), *_words(quick, traced)], limit_s=LIMIT_S)
     if done.code != 0:
         raise agent.failure(done.code, done.stderr, "calibrate")
-    heard = noise.total_pct(noise.between(before, noise.Sample.now(), done.cpu_s))
+    foreign_pct = noise.total_pct(noise.between(before, noise.Sample.now(), done.cpu_s))
     seen = state.read()
     header = process.run(["sh", str(HEADER)], limit_s=LIMIT_S).stdout
     where = f"{seen.get('cpu', 'unknown CPU')}, Linux {seen.get('release', '')}"
-    return replace(_measured(done.stdout, where, header, None), foreign_pct=heard)
+    return replace(_measured(done.stdout, where, header, None), foreign_pct=foreign_pct)
 
 
 def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str], None]) -> Measured:
-    """A guest of one CPU whose time counts instructions; `traced`, with the tracepoints on as in a measured run."""
+    """Calibrate a guest with one CPU whose clock counts instructions; `traced` enables the tracepoints as in a run."""
     guest.check_tools()
     kernel = images.for_row(engine, row)
     command = f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick, traced))}\n"
@@ -100,7 +100,7 @@ def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[
 
 
 def _hz(header: str) -> int:
-    """As the kernel's own counters tell it; Debian's 250 where nobody may read them."""
+    """HZ according to the kernel's counters; Debian's 250 where they cannot be read."""
     found = re.search(r"^# hz (\d+)$", header, re.M)
     return int(found[1]) if found else 250
 
@@ -110,11 +110,11 @@ def preset(measured: Measured, day: date) -> str:
     lines = [
         f"# Measured by `schedlab calibrate` on {day.isoformat()}: {measured.where}.",
         *(
-            [f"# Meanwhile {busy:.1f}% of its CPU time was foreign or stolen."]
+            [f"# During the measurement {busy:.1f}% of the CPU time was foreign or stolen."]
             if (busy := measured.foreign_pct)
             else []
         ),
-        f"# What is not here is that of machines/{BASE}.toml, which was not measured on this machine:",
+        f"# Missing values are those of machines/{BASE}.toml, which were not measured on this machine:",
         *(f"# {name}: {_plain(why)}" for name, why in measured.absent.items()),
         "",
         f'base = "{BASE}"',
@@ -158,7 +158,7 @@ def _cost(name: str, cost: Mapping[str, Any]) -> list[str]:
 
 
 def _distances(cost: Mapping[str, Any]) -> list[str]:
-    """The reader wants every distance; one that the machine does not have repeats the nearest measured one."""
+    """Every distance must have a value; those that the machine does not have repeat the nearest measured one."""
     have = [DISTANCES.index(d) for d in DISTANCES if d in cost]
     lines = []
     for place, distance in enumerate(DISTANCES):
@@ -169,7 +169,7 @@ def _distances(cost: Mapping[str, Any]) -> list[str]:
 
 
 def _quantiles(points: Mapping[str, Any], inline: bool = True) -> str:
-    """Rising, as the reader wants them: a clock's grain may have made neighbours equal, never reversed."""
+    """Quantiles must be strictly rising; the resolution of the clock may have made neighbours equal."""
     most, shown = 0, []
     for point in POINTS:
         if point in points:

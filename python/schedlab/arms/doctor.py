@@ -1,4 +1,4 @@
-"""Reports what this machine offers to schedlab, and the command that adds what is missing."""
+"""Reports what this machine supports, and the command that adds what is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that schedlab can use: whether it is there, and how to add it."""
+    """One feature of the machine: whether it is available, and how to add it."""
 
     name: str
     there: bool
@@ -41,7 +41,7 @@ class Finding:
 
 
 def examine(engine: Engine, root: Path = Path("/")) -> list[Finding]:
-    """Everything that the arms may use."""
+    """All features that the arms can use."""
     found = [
         _kernel(engine, root),
         _agent(),
@@ -106,7 +106,7 @@ def _debugfs(root: Path) -> Finding:
     try:
         file.read_text()
     except FileNotFoundError:
-        says = "not mounted, or the kernel has no scheduler settings in it"
+        says = "not mounted, or without scheduler settings"
         return Finding("debugfs", False, says, wanted, _mount())
     except OSError as e:
         by_root = os.geteuid() != 0
@@ -180,7 +180,9 @@ def _kvm() -> Finding:
         says = "not tried: needs QEMU and a kernel image" if there else f"there is no {accelerator.DEVICE}"
         return Finding("KVM", False, says, "guests at full speed")
     works, why = accelerator.kvm(have[0].image)
-    return Finding("KVM", works, why, "guests at full speed", None if works else "nothing: guests are emulated instead")
+    return Finding(
+        "KVM", works, why, "guests at full speed", None if works else "not possible here; guests are emulated instead"
+    )
 
 
 def _busybox() -> Finding:
@@ -191,7 +193,7 @@ def _busybox() -> Finding:
 
 
 def _apt() -> Finding:
-    """Where Debian's kernels come from."""
+    """apt, with which Debian's kernels are downloaded."""
     wanted = "kernels for --arm vm, without image = PATH"
     try:
         uris = debian.archive_uris() if shutil.which("apt-get") else []
@@ -200,7 +202,9 @@ def _apt() -> Finding:
     missing = [tool for tool in debian.TOOLS if not shutil.which(tool)]
     if missing:
         what = f"{', '.join(missing)} not installed"
-        return Finding("apt", False, what, wanted, "Debian and its derivatives have it; elsewhere: image = PATH")
+        return Finding(
+            "apt", False, what, wanted, "available on Debian and its derivatives; otherwise use image = PATH"
+        )
     return Finding("apt", True, f"{len(uris)} Debian archives", wanted)
 
 
@@ -213,21 +217,21 @@ def _program(name: str, package: str | None) -> Finding:
 
 
 def examine_leftovers(root: Path = Path("/")) -> Finding:
-    """What a killed run left changed."""
-    wanted = "the machine as it was"
+    """Settings and kernel objects that a killed run has left."""
+    wanted = "unchanged settings"
     try:
         changes = Journal(state_directory(), root).left()
     except SchedlabError as e:
         return Finding("settings", False, e.message, wanted, e.hint)
     found = leftovers.find(root)
     if not changes and not found:
-        return Finding("settings", True, "no killed run left anything changed", wanted)
+        return Finding("settings", True, "no killed run has left changed settings", wanted)
     says = [*(f"{c.file} is {c.after} and was {c.before}" for c in changes), *(f"{f} was left" for f in found)]
     return Finding("settings", False, ", ".join(says), wanted, "schedlab doctor --restore")
 
 
 def restore(root: Path = Path("/")) -> list[str]:
-    """Restore and remove what killed runs left; says what that was."""
+    """Restore the settings and remove the objects that killed runs have left; returns what was done."""
     journal = Journal(state_directory(), root)
     try:
         changed = [f"{change.file} is {change.before} again" for change in journal.open()]

@@ -1,4 +1,4 @@
-"""What goes into a guest and what comes out: the scenario with its programs, and a report with its state."""
+"""The input of a guest (the scenario with its programs) and its output (a report with the state of the guest)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from schedlab.guests.qemu import QEMU
 HERE = Path(__file__).parent
 WORK = "work"
 TOOLS = {QEMU: "qemu-system-x86", "busybox": "busybox-static"}
-"""Programs that every guest takes, and Debian's packages of them."""
+"""Programs that every guest needs, with their Debian packages."""
 TOPOLOGY = ("cores", "llcs", "sockets", "nodes")
 
 
 def check_tools() -> None:
-    """Refuse where a guest cannot be made, with everything that is missing in one command."""
+    """Refuse if guests cannot be built here; the hint names all missing packages."""
     missing = [package for program, package in TOOLS.items() if not shutil.which(program)]
     if missing:
         what = " and ".join(program for program in TOOLS if not shutil.which(program))
@@ -115,9 +115,7 @@ def received(raw: Path) -> Sent:
             members = [m for m in archive.getmembers() if m.isfile()]
             files = {m.name.removeprefix("./"): _content(archive, m) for m in members}
     except (tarfile.TarError, EOFError, OSError) as e:
-        raise RunError(
-            f"the guest's report did not come through whole: {e}", hint="this is a bug in schedlab"
-        ) from None
+        raise RunError(f"the guest's report is incomplete: {e}", hint="this is a bug in schedlab") from None
     lines = files.get("state", b"").decode(errors="replace").split("\n")
     pairs = [plain.escaped(line).partition(" ")[::2] for line in lines if line]
     topology = {key: tuple(dict.fromkeys(v for k, v in pairs if k == key)) for key in TOPOLOGY}

@@ -1,4 +1,4 @@
-"""The host arm: real threads on the running kernel, one run at a time; settings are journalled and restored."""
+"""The host arm: real threads on the running kernel, one run at a time. Changed settings are journalled and restored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_CPUS = 1024
 
 
 class HostArm:
-    """The running kernel. `root` stands before every system path, for tests."""
+    """The arm of the running kernel. `root` is a prefix of all system paths, for tests."""
 
     name = "host"
 
@@ -39,8 +39,10 @@ class HostArm:
         check_real(scenario)
         self._check_kernel(scenario)
         left = self._journal.open()
-        self._remarks = [f"a killed run had set {c.file} to {c.after}: it is {c.before} again" for c in left]
-        self._remarks += [f"a killed run had left {what}: removed" for what in leftovers.remove(self._root)]
+        self._remarks = [
+            f"restored {c.file} from {c.after} to {c.before}, which a killed run had changed" for c in left
+        ]
+        self._remarks += [f"removed {what}, which a killed run had left" for what in leftovers.remove(self._root)]
         try:
             for variant in scenario.variants:
                 self._journal.apply(variant.settings)
@@ -56,7 +58,7 @@ class HostArm:
         del usual
         if asked not in (None, 1):
             raise ArmError(
-                "the host arm runs one at a time: two runs would disturb each other", hint="leave --jobs out"
+                "the host arm runs one run at a time because two would disturb each other", hint="omit --jobs"
             )
         return 1
 
@@ -90,14 +92,14 @@ class HostArm:
             limit = scenario.arms["host"]["time_limit_s"]
             done = process.run([str(self._program), *words], limit_s=limit, cancel=cancel)
             wall = time.monotonic() - began
-            heard = noise.between(before, noise.Sample.now(self._root), done.cpu_s)
+            noise_found = noise.between(before, noise.Sample.now(self._root), done.cpu_s)
             if done.code != 0:
                 raise agent.failure(done.code, done.stderr, f"{variant} seed {seed}")
-            return agent.report(out.read_text(), self._place(seen, heard).to_record(), wall)
+            return agent.report(out.read_text(), self._place(seen, noise_found).to_record(), wall)
 
-    def _place(self, seen: dict[str, str], heard: dict[str, Any]) -> Place:
+    def _place(self, seen: dict[str, str], noise_found: dict[str, Any]) -> Place:
         machine = f"the running kernel {seen.get('release', '')}, {usable_cpus()} CPUs"
-        return Place(machine=machine, state=seen, noise=heard)
+        return Place(machine=machine, state=seen, noise=noise_found)
 
     def _check_kernel(self, scenario: Scenario) -> None:
         release = (self._root / "proc/sys/kernel/osrelease").read_text().strip()
@@ -114,7 +116,7 @@ class HostArm:
 
 
 def usable_cpus() -> int:
-    """How many CPUs the agent may use: those of the cpuset, because it does not keep the affinity of its caller."""
+    """The number of CPUs that the agent may use: those of the cpuset, because it resets the inherited affinity."""
     inherited = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, range(MOST_CPUS))

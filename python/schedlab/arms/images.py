@@ -1,4 +1,4 @@
-"""Decides which image boots for a version row: the one it was read from, or Debian's newest of that series."""
+"""Selects the image for a version row: the release that the row models, or Debian's newest of that series."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def for_row(engine: Engine, row: str) -> Kernel:
         except SchedlabError as e:
             trouble = e
     have = sorted({r for r in map(engine.row_of, available()) if r})
-    works = f"rows with an image: {', '.join(have)}" if have else "no archive of images can be reached"
+    works = f"rows with an image: {', '.join(have)}" if have else "no archive of kernel images is reachable"
     why = f" ({trouble.message})" if trouble else ""
     raise ArmError(f"there is no kernel image of {row}{why}", hint=f"{works}; or image = PATH in [arm.vm]")
 

@@ -42,7 +42,7 @@ class Change:
 
 
 def state_directory() -> Path:
-    """Where schedlab keeps what must outlive it."""
+    """The directory for files that must outlive the process."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "schedlab"
 
@@ -73,7 +73,7 @@ class Journal:
         except BlockingIOError:
             self.close()
             raise ArmError(
-                "another schedlab is running on this kernel: two runs would disturb each other",
+                "another schedlab is running on this kernel, and two runs would disturb each other",
                 hint="wait until it has ended",
             ) from None
         except OSError as e:
@@ -113,7 +113,9 @@ class Journal:
             self._write(change.file, change.after)
             now = current(file, self._read(file), value)
             if now != value:
-                raise ArmError(f"wrote {value} to {file} and read back {now}", hint="this kernel takes other values")
+                raise ArmError(
+                    f"wrote {value} to {file} and read back {now}", hint="this kernel does not accept the value"
+                )
 
     def restore(self) -> None:
         """Restore everything, the last change first; the journal is removed once all settings are restored."""
@@ -170,7 +172,7 @@ class Journal:
             why = f"there is no {e}" if isinstance(e, KeyError) else str(e)
             raise UnsafeError(
                 f"schedlab did not write this entry, and nothing was restored: {why}",
-                hint="restore by hand what is right in it, then remove the file",
+                hint="restore the valid entries by hand, then remove the file",
                 file=str(self._path / FILE),
                 line=number,
             ) from None
@@ -232,9 +234,9 @@ def cannot(what: str, file: str, error: OSError) -> ArmError:
         if file.startswith("/sys/kernel/debug/") and not os.path.ismount("/sys/kernel/debug"):
             hint = "mount -t debugfs none /sys/kernel/debug"
     elif isinstance(error, PermissionError):
-        hint = "run as root" if os.geteuid() else "the kernel is locked down: not even root may"
+        hint = "run as root" if os.geteuid() else "the kernel is locked down, so not even root may write it"
     elif error.errno == errno.EINVAL:
-        hint = "the kernel takes other values here, or not this one while other settings are as they are"
+        hint = "the kernel does not accept this value, at least not with the other settings as they are"
     elif error.errno in (errno.ELOOP, errno.ENOTDIR):
         hint = "a component of the path is a symbolic link, or not a directory"
     return ArmError(f"cannot {what} {file}: {reason(error)}", hint=hint)

@@ -17,7 +17,7 @@ OURS = re.compile(r"schedlab-(\d+)(-.*)?")
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A directory of the kernel's whose process has ended."""
+    """A kernel directory (control group or tracing instance) whose process has ended."""
 
     kind: str
     path: Path
@@ -27,13 +27,13 @@ class Leftover:
 
 
 def find(root: Path = Path("/")) -> list[Leftover]:
-    """Everything that ended processes left."""
+    """All leftovers of processes that have ended."""
     groups = [Leftover("control group", path) for path in _ended(root, GROUPS)]
     return groups + [Leftover("tracing instance", path) for path in _ended(root, INSTANCES)]
 
 
 def remove(root: Path = Path("/")) -> list[str]:
-    """Remove them; returns what was removed. A group that still holds a task stays."""
+    """Remove them; returns what was removed. Groups that still contain a task are kept."""
     return [str(found) for found in find(root) if _removed(found)]
 
 
@@ -51,7 +51,7 @@ def _ended(root: Path, places: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _removed(found: Leftover) -> bool:
-    """The kernel's own files in such a directory are removed with it; groups below it must be removed first."""
+    """Remove a directory. The kernel's files in it are removed with it, but child groups must be removed first."""
     try:
         if found.kind == "control group":
             for folder, below, _ in os.walk(found.path, topdown=False):

@@ -1,4 +1,4 @@
-"""Decides what circumstances of real runs forbid to say: all on a noisy machine, durations where time is unreal."""
+"""Decides which numbers of real runs must be suppressed: all on a noisy machine, durations in emulated guests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from schedlab.judge import Judgement
 
 COUNTS = ("", "count")
-"""Units that hold no duration. Shares and rates do: they are durations over durations."""
+"""Units without durations. Shares and rates are quotients of durations, so they are not among them."""
 ORDER_ONLY = "order only"
 RUN_TIMES = ("sim_s", "cpus", "calibration", "noise")
 SHOWN_PROGRAMS = 3
@@ -23,34 +23,34 @@ SHOWN_PROGRAMS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds for all metrics of a comparison."""
+    """The limits of a comparison, which hold for all of its metrics."""
 
     noisy: str | None = None
     untimed: str | None = None
 
-    def silences(self, metric: Metric) -> bool:
-        """Whether its numbers may not be shown."""
-        return self._silences(metric.unit)
+    def suppresses(self, metric: Metric) -> bool:
+        """Whether the values of a metric must not be shown."""
+        return self._suppresses(metric.unit)
 
-    def _silences(self, unit: str) -> bool:
+    def _suppresses(self, unit: str) -> bool:
         return self.noisy is not None or (self.untimed is not None and unit not in COUNTS)
 
     def apply(self, metric: Metric, judgement: Judgement) -> Judgement:
-        """The judgement, as far as it may be said."""
-        if not self.silences(metric):
+        """The judgement without what must be suppressed."""
+        if not self.suppresses(metric):
             return judgement
         if self.noisy:
             return _withheld(judgement, NOISY, "none", self.noisy)
         direction = judgement.verdict if judgement.effect != "none" else "undecided"
         return _withheld(judgement, f"{direction}, {ORDER_ONLY}", judgement.effect, self.untimed or "")
 
-    def heard(self, scenario: Scenario, run: Run) -> Run:
-        """The run without the numbers that may not be said."""
+    def without_suppressed(self, scenario: Scenario, run: Run) -> Run:
+        """The run without the values that must be suppressed."""
         if not (self.noisy or self.untimed):
             return run
-        said = {m.name for m in scenario.metrics if not self.silences(m)}
-        metrics = {name: number if name in said else None for name, number in run.metrics.items()}
-        series = {name: s for name, s in run.series.items() if not self._silences(s.unit)}
+        allowed = {m.name for m in scenario.metrics if not self.suppresses(m)}
+        metrics = {name: number if name in allowed else None for name, number in run.metrics.items()}
+        series = {name: s for name, s in run.series.items() if not self._suppresses(s.unit)}
         tasks = [{k: v for k, v in t.items() if "_ns" not in k} for t in run.record.get("tasks", ())]
         kept = {key: run.record.get("series", {})[key] for key in series}
         record = {**run.record, "metrics": metrics, "series": kept, "tasks": tasks}
@@ -64,33 +64,37 @@ def of(scenario: Scenario, arm: str, runs: Mapping[str, Sequence[Run]]) -> Limit
     places = {variant: [place(run) for run in of] for variant, of in runs.items()}
     untimed = next((p["untimed"] for of in places.values() for p in of if p.get("untimed")), None)
     limit = float(scenario.arms["host"]["noise_limit_pct"])
-    loud = []
+    noisy_variants = []
     for variant, measured in places.items() if arm == "host" else ():
         shares = [noise.total_pct(p["noise"]) for p in measured if p.get("noise")]
         if shares and sum(shares) / len(shares) > limit:
-            loud.append(f"{variant} {sum(shares) / len(shares):.1f}%")
-    why = f"foreign load, steal and throttling were {', '.join(loud)}; the limit is {limit:g}%" if loud else None
+            noisy_variants.append(f"{variant} {sum(shares) / len(shares):.1f}%")
+    why = (
+        f"foreign load, steal and throttling were {', '.join(noisy_variants)}; the limit is {limit:g}%"
+        if noisy_variants
+        else None
+    )
     return Limits(why, untimed)
 
 
 def place(run: Run) -> Mapping[str, Any]:
-    """Where a run happened; empty for a simulated one."""
+    """The machine and circumstances of a real run; empty for a simulated one."""
     found: Mapping[str, Any] = run.record.get("place") or {}
     return found
 
 
 def machine(runs: Mapping[str, Sequence[Run]]) -> str | None:
-    """The words that stand for the machine of real runs."""
+    """A description of the machine of real runs."""
     words = dict.fromkeys(place(run).get("machine") for of in runs.values() for run in of)
     known = [word for word in words if word]
     return " and ".join(known) if known else None
 
 
 def remarks(scenario: Scenario, runs: Mapping[str, Sequence[Run]], limits: Limits) -> list[str]:
-    """What differed between the variants beside what was asked for, who ran the benchmarks, how noisy it was, and why
-    numbers are missing."""
+    """Remarks on real runs: unintended differences between the variants, what ran the benchmarks, the noise, and why
+    values are missing."""
     states = {variant: [place(run).get("state", {}) for run in of] for variant, of in runs.items()}
-    lines = [f"differs: {line}" for line in state.told(state.differences(states))]
+    lines = [f"differs: {line}" for line in state.difference_lines(state.differences(states))]
     drivers = dict.fromkeys(
         f"{workload} by {who}"
         for of in runs.values()
@@ -98,14 +102,16 @@ def remarks(scenario: Scenario, runs: Mapping[str, Sequence[Run]], limits: Limit
         for workload, who in (run.record.get("drivers") or {}).items()
     )
     if drivers:
-        lines.append(f"driven: {', '.join(drivers)}")
-    loud = []
+        lines.append(f"benchmarks run by: {', '.join(drivers)}")
+    noisy_variants = []
     for variant, of in runs.items():
         shares = [noise.total_pct(p["noise"]) for p in map(place, of) if p.get("noise")]
         if shares:
-            loud.append(f"{variant} {sum(shares) / len(shares):.1f}% (most {max(shares):.1f}%)")
-    if loud:
-        lines.append(f"noise: {', '.join(loud)} of the machine's CPU time was foreign or stolen{_loudest(runs)}")
+            noisy_variants.append(f"{variant} {sum(shares) / len(shares):.1f}% (most {max(shares):.1f}%)")
+    if noisy_variants:
+        lines.append(
+            f"noise: {', '.join(noisy_variants)} of the machine's CPU time was foreign or stolen{_main_causes(runs)}"
+        )
     untimed = dict.fromkeys(place(run).get("untimed") for of in runs.values() for run in of)
     lines += [f"no durations: {why}" for why in untimed if why]
     lines += _unavailable(scenario, [run for of in runs.values() for run in of])
@@ -113,21 +119,21 @@ def remarks(scenario: Scenario, runs: Mapping[str, Sequence[Run]], limits: Limit
 
 
 def _unavailable(scenario: Scenario, runs: Sequence[Run]) -> list[str]:
-    """By reason, the metrics of the scenario that a run could not measure."""
+    """The metrics of the scenario that a run could not measure, grouped by reason."""
     by_reason: dict[str, dict[str, None]] = {}
     for run in runs:
-        told = run.record.get("unavailable") or {}
+        reasons = run.record.get("unavailable") or {}
         for metric in scenario.metrics:
-            if metric.name in told:
-                by_reason.setdefault(told[metric.name], {})[metric.name] = None
+            if metric.name in reasons:
+                by_reason.setdefault(reasons[metric.name], {})[metric.name] = None
     return [f"not measured: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _loudest(runs: Mapping[str, Sequence[Run]]) -> str:
-    """The foreign programs that ran most, where the agent could see them."""
+def _main_causes(runs: Mapping[str, Sequence[Run]]) -> str:
+    """The foreign programs with the most CPU time, where the agent could see them."""
     total: dict[str, float] = {}
-    everyone = [run for of in runs.values() for run in of]
-    for run in everyone:
+    all_runs = [run for of in runs.values() for run in of]
+    for run in all_runs:
         for name, share in ((run.record.get("noise") or {}).get("foreign") or {}).items():
             total[name] = total.get(name, 0.0) + float(share)
     most = sorted(total, key=lambda name: -total[name])[:SHOWN_PROGRAMS]
@@ -135,8 +141,8 @@ def _loudest(runs: Mapping[str, Sequence[Run]]) -> str:
 
 
 def _withheld(j: Judgement, verdict: str, effect: str, why: str) -> Judgement:
-    silent = dataclasses.replace(
+    difference = dataclasses.replace(
         j.difference, median_a=None, median_b=None, percent=False, estimate=None, interval=None, raw=()
     )
-    said = dataclasses.replace(j, difference=silent, verdict=verdict, effect=effect, reason=why)
-    return dataclasses.replace(said, p=None, p_equivalent=None, units_needed=None)
+    allowed = dataclasses.replace(j, difference=difference, verdict=verdict, effect=effect, reason=why)
+    return dataclasses.replace(allowed, p=None, p_equivalent=None, units_needed=None)

@@ -1,4 +1,4 @@
-"""Measures what else a machine did during a run: foreign tasks, steal, throttling."""
+"""Measures the noise during a run: foreign tasks, steal time, throttling."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def between(before: Sample, after: Sample, own_s: float) -> dict[str, Any]:
 
 
 def total_pct(noise: dict[str, Any]) -> float:
-    """One number to hold against a limit; any throttling is too much."""
+    """One number to compare with a limit; any throttling exceeds it."""
     if noise.get("throttled"):
         return 100.0
     return float(noise.get("foreign_pct", 0)) + float(noise.get("steal_pct", 0))
@@ -48,7 +48,7 @@ def _stat(text: str) -> tuple[int, int, int]:
     """user nice system idle iowait irq softirq steal guest guest_nice; guests are in user already."""
     line = next(line for line in text.splitlines() if line.startswith("cpu "))
     user, nice, system, idle, iowait, irq, softirq, steal = ([int(n) for n in line.split()[1:9]] + [0] * 8)[:8]
-    # Interrupts are not held against anyone: the run's own are among them.
+    # Interrupts do not count as foreign because those of the run itself are among them.
     return user + nice + system, steal, user + nice + system + idle + iowait + irq + softirq + steal
 
 

@@ -1,4 +1,4 @@
-"""Decides in which order real runs start: variants interleaved, so that what drifts hits all of them alike."""
+"""The order of real runs: variants are interleaved, so that drift affects all of them alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def to_and_fro(scenario: Scenario, seeds: Sequence[int], traces: Path | None) ->
 
 
 def blocks(scenario: Scenario, seeds: Sequence[int], traces: Path | None) -> list[Job]:
-    """Each seed's variants in an order drawn from that seed: no rhythm of the machine can stay in step with it."""
+    """The variants of each seed in an order drawn from that seed, which no periodic disturbance can correlate with."""
 
     def drawn(number: int, jobs: list[Job]) -> list[Job]:
         return random.Random(f"order of {seeds[number]}").sample(jobs, len(jobs))

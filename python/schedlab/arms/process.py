@@ -1,4 +1,4 @@
-"""Runs a program to its end, a time limit or a request to stop; whatever happens, nothing of it is left."""
+"""Runs a program until it ends, reaches a time limit or is cancelled. None of its processes outlives the call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Done:
 
 
 def run(command: Sequence[str], *, limit_s: float, cancel: Cancel | None = None, cwd: str | None = None) -> Done:
-    """Wait for the program; asked to stop, or late, it and its process group are ended."""
+    """Wait for the program. If it is cancelled or exceeds the limit, its process group is terminated."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(
@@ -61,15 +61,15 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float, cancel: Cancel | Non
             if is_cancelled(cancel):
                 raise Cancelled("stopped")
             if time.monotonic() > deadline:
-                raise RunError(f"it was still running after {limit_s:.0f} s", hint="time-limit in [arm.host] is longer")
-            # Seldom enough to stay far below one percent of a CPU.
+                raise RunError(f"the run did not end within {limit_s:.0f} s", hint="increase time-limit in [arm.host]")
+            # Infrequent enough to use far less than one percent of a CPU.
             time.sleep(0.02)
     finally:
         end(process)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the process group to end, then make it."""
+    """Terminate the process group, first with SIGTERM, then with SIGKILL."""
     for signum, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
         if process.returncode is not None and not _alive(process.pid):
             return

@@ -1,4 +1,4 @@
-"""Records what a machine is and how it is set, as plain words that can be compared between variants."""
+"""Records the machine and its settings as text that can be compared between variants."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GROUPS = {
     "debugfs": "sys/kernel/debug/sched/*",
 }
 CHANGING = ("load",)
-"""Recorded, but different every time: no difference between variants."""
+"""Recorded, but not compared because the values always change."""
 SKIPPED = ("debug", "verbose")
 SHOWN_DIGITS = 16
-"""Of a sha256; results have all of it."""
+"""Digits of a sha256 in remarks; results contain the whole digest."""
 
 
 def read(root: Path = Path("/")) -> dict[str, str]:
-    """Everything that can be read; what cannot is left out."""
+    """The state, without files that cannot be read."""
     found = {name: text for name, path in FILES.items() if (text := _line(root / path)) is not None}
     for group, pattern in GROUPS.items():
         for file in sorted(root.glob(pattern)):
@@ -63,7 +63,7 @@ def _line(file: Path) -> str | None:
 
 
 def differences(states: Mapping[str, Iterable[Mapping[str, str]]]) -> list[tuple[str, dict[str, str]]]:
-    """What is not the same in the runs of all variants: the name, and its values by variant."""
+    """The items that differ between the runs of the variants: the name, and the values by variant."""
     runs = {variant: list(of) for variant, of in states.items()}
     keys = dict.fromkeys(key for of in runs.values() for state in of for key in state)
     found = []
@@ -76,8 +76,8 @@ def differences(states: Mapping[str, Iterable[Mapping[str, str]]]) -> list[tuple
     return found
 
 
-def told(found: list[tuple[str, dict[str, str]]]) -> list[str]:
-    """The differences in lines: each that all variants have, then what only some of them have."""
+def difference_lines(found: list[tuple[str, dict[str, str]]]) -> list[str]:
+    """The differences as text: first items that all variants have, then those that only some have."""
     shared = [(key, values) for key, values in found if all(values.values())]
     lines = [words(key, values) for key, values in shared]
     alone: dict[str, list[str]] = {}
@@ -90,7 +90,7 @@ def told(found: list[tuple[str, dict[str, str]]]) -> list[str]:
 
 
 def words(key: str, values: Mapping[str, str]) -> str:
-    """One difference in a line: of lists of words, only those that differ."""
+    """One difference as a line; of lists of words, only the words that differ."""
     if key.endswith("sha256"):
         values = {variant: value[:SHOWN_DIGITS] for variant, value in values.items()}
     sets = {variant: value.split() for variant, value in values.items()}

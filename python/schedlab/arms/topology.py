@@ -1,4 +1,4 @@
-"""Arranges a guest's CPUs as a machine declares them, and holds what the guest's kernel sees against it."""
+"""Gives a guest the CPU topology of a machine, and checks what the guest's kernel detects."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from schedlab.errors import ArmError, RunError
 
 MOST_CPUS = 64
-"""Emulating more takes longer than anybody waits."""
+"""Emulating more CPUs takes too long."""
 
 Groups = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many of each kind there are, and how many CPUs each holds."""
+    """The number of units of each kind, and the number of CPUs of each."""
 
     cpus: int
     sizes: Mapping[str, tuple[int, ...]]
@@ -27,7 +27,7 @@ class Shape:
 
 
 def smp(groups: Groups, count: int, memory_mb: int = 1024) -> tuple[str | None, tuple[str, ...]]:
-    """QEMU's words for the arrangement, and for its nodes."""
+    """The QEMU options for the topology and for its nodes."""
     if count > MOST_CPUS:
         raise ArmError(f"a guest of {count} CPUs is too large to emulate: the most is {MOST_CPUS}")
     if count == 1 or not groups:
@@ -35,7 +35,9 @@ def smp(groups: Groups, count: int, memory_mb: int = 1024) -> tuple[str | None, 
     sockets, llcs, cores = (len(groups[kind]) for kind in ("sockets", "llcs", "cores"))
     dies, in_die, threads = llcs // sockets, cores // llcs, count // cores
     if sockets * dies * in_die * threads != count or len(groups["nodes"]) not in (1, sockets):
-        raise ArmError("QEMU cannot arrange this machine's CPUs: its parts are not all alike", hint="see [topology]")
+        raise ArmError(
+            "QEMU cannot represent the topology of this machine: its parts differ in size", hint="see [topology]"
+        )
     arrangement = f"sockets={sockets},dies={dies},cores={in_die},threads={threads}"
     return arrangement, _nodes(len(groups["nodes"]), count, memory_mb)
 
@@ -47,7 +49,7 @@ def _nodes(nodes: int, count: int, memory_mb: int) -> tuple[str, ...]:
     words: list[str] = []
     for node in range(nodes):
         first = node * each
-        # What does not divide goes to the first node: the parts must add up to all of it.
+        # The remainder goes to the first node, because the parts must add up to the whole.
         size = memory_mb // nodes + (memory_mb % nodes if node == 0 else 0)
         words += ["-object", f"memory-backend-ram,id=m{node},size={size}M"]
         words += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={first}-{first + each - 1}"]
@@ -55,14 +57,14 @@ def _nodes(nodes: int, count: int, memory_mb: int) -> tuple[str, ...]:
 
 
 def verify(declared: Groups, found: Groups) -> None:
-    """The guest's kernel must see what the scenario declares; which number a CPU has is QEMU's choice."""
+    """The guest's kernel must detect the topology of the scenario; the numbers of CPUs may differ."""
     want, have = Shape.of(declared), Shape.of(found)
     for kind, sizes in want.sizes.items():
         if kind in have.sizes and have.sizes[kind] != sizes:
             raise RunError(
-                f"the guest has other {kind} than the machine of the scenario: "
+                f"the guest's {kind} differ from those of the scenario's machine: "
                 f"{_words(have.sizes[kind])} instead of {_words(sizes)}",
-                hint="QEMU or this kernel arranges CPUs otherwise; choose a simpler [topology]",
+                hint="QEMU or this kernel arranges the CPUs differently; choose a simpler [topology]",
             )
 
 

@@ -1,4 +1,4 @@
-"""The vm arm: each run boots its variant's kernel in QEMU with the variant's settings, and takes a report home."""
+"""The vm arm: each run boots the kernel of its variant in QEMU with the variant's settings and returns its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from schedlab.outcome import Run
 from schedlab.runner import Job
 from schedlab.scenario import Scenario
 
-UNTIMED = "emulated CPUs run as the host lets them: counts and the order of variants hold, durations do not"
+UNTIMED = (
+    "the speed of emulated CPUs depends on the host: counts and the order of variants are valid, durations are not"
+)
 
 
 class VmArm:
@@ -62,12 +64,13 @@ class VmArm:
         return to_and_fro(scenario, seeds, traces)
 
     def threads(self, asked: int | None, usual: int) -> int:
-        """Guests that count instructions do not feel each other; all others do."""
+        """Guests that count instructions do not disturb each other; all others do."""
         if self._accel == COUNTED:
             return asked or usual
         if asked not in (None, 1):
             raise ArmError(
-                "guests are one at a time: two would measure each other", hint="repeatable ones may be several"
+                "guests run one at a time because two would disturb each other",
+                hint="guests with repeatable = true may run in parallel",
             )
         return 1
 
@@ -138,7 +141,7 @@ def booted(
     tell: Callable[[str], None],
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[int, guest.Sent, float]:
-    """How the guest's command ended, what it sent, and how long all of it took."""
+    """The exit code of the guest's command, what it sent, and the duration."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="schedlab-vm-") as folder:
         archive, raw = Path(folder) / "initramfs", Path(folder) / "report"

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
         _drop_stdout()
         return EXIT_PIPE
     except MemoryError:
-        console.error(SchedlabError("out of memory", hint="fewer --jobs need less"))
+        console.error(SchedlabError("out of memory", hint="use fewer --jobs"))
         return EXIT_BUG
     except Exception as e:
         if os.environ.get("SCHEDLAB_TRACEBACK"):
@@ -74,7 +74,7 @@ def _stops_like_ctrl_c() -> Iterator[None]:
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, signal.default_int_handler)
                 changed.append(number)
-        except ValueError:  # not the main thread: whoever started it decides
+        except ValueError:  # not the main thread, which cannot set signal handlers
             pass
     try:
         yield
@@ -84,5 +84,5 @@ def _stops_like_ctrl_c() -> Iterator[None]:
 
 
 def _drop_stdout() -> None:
-    """The reader went away: what is still buffered must not raise again when Python exits."""
+    """The reader has closed the pipe; buffered output must not raise again when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -19,14 +19,16 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0; 4 if nothing can be measured here."""
     engine = engine or native_engine()
     if options.arm == "sim":
-        raise InputError("the simulator has no costs to measure", hint="--arm host or --arm vm")
+        raise InputError("the simulator has no costs to measure", hint="use --arm host or --arm vm")
     measured = (
         calibrate.vm(engine, options.kernel or "6.12.107", options.quick, options.traced, console.detail)
         if options.arm == "vm"
         else calibrate.host(options.quick, options.traced)
     )
     if measured.foreign_pct > QUIET_PCT:
-        console.say(f"{measured.foreign_pct:.0f}% of the CPU time was foreign or stolen, and is in the upper quantiles")
+        console.say(
+            f"{measured.foreign_pct:.0f}% of the CPU time was foreign or stolen, which affects the upper quantiles"
+        )
     text = calibrate.preset(measured, datetime.now(UTC).date())
     if options.out is None or str(options.out) == STDOUT:
         console.result(text.rstrip("\n"))

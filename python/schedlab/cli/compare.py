@@ -82,7 +82,7 @@ def _check(options: Options, scenario: Scenario) -> None:
     pairs([v.name for v in scenario.variants], options.against)
     if options.robust:
         if scenario.arm != "sim":
-            raise InputError("--robust draws the costs of the simulated machine", hint="leave it out, or --arm sim")
+            raise InputError("--robust varies the costs of the simulated machine", hint="omit it, or use --arm sim")
         robust.estimated(scenario)
 
 
@@ -92,15 +92,15 @@ def _declared(design: Design) -> list[str]:
     if design.looks:
         *looks, last = map(str, design.looks)
         words = f"{', '.join(looks)} and {last}" if looks else last
-        lines.append(f"looks at {words} seeds; stops when the verdicts are settled, at 5% for all looks together")
+        lines.append(f"looks after {words} seeds and stops once the verdicts are settled (5% for all looks together)")
     if design.again:
-        lines.append("the first variant runs again with other seeds, for the noise floor")
+        lines.append("the first variant is also run with other seeds for the noise floor")
     return lines
 
 
 def _robustness(options: Options, console: Console, engine: Engine, scenario: Scenario, result: Result) -> Robustness:
     """The same comparison on machines with drawn costs; kept beside the runs."""
-    console.say(f"the same on {options.robust} machines with other costs (--robust)")
+    console.say(f"repeating the comparison on {options.robust} machines with other costs (--robust)")
     progress = console.progress(options.robust, engine.under_way)
     given = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
     overrides = {key: value for key, value in given.items() if value is not None} | {"seeds": list(result.seeds)}
@@ -147,7 +147,7 @@ def _run(
         progress.clear()
         trouble.append(error)
         console.error(error)
-        console.say("continuing without keeping further runs; the results will still be shown")
+        console.say("continuing without storing further runs; the results will still be shown")
 
     def enough(result: Result) -> bool:
         found = settled(result, against=options.against)
@@ -207,10 +207,10 @@ def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console
     kept = len(result.runs)
     if kept == 0:
         # The failures have been reported, and there is no result to come back to.
-        console.say(f"{'interrupted: ' if interrupted else ''}none of {total} runs finished, so nothing is kept")
+        console.say(f"{'interrupted: ' if interrupted else ''}none of {total} runs finished, so nothing is stored")
     elif interrupted:
         console.say(
-            f"interrupted: {kept} of {total} runs finished and are kept; `schedlab report {store.path}` shows them"
+            f"interrupted: {kept} of {total} runs finished and are stored; `schedlab report {store.path}` shows them"
         )
     elif kept < total:
         console.say(f"{kept} of {total} runs finished; `schedlab report {store.path}` shows them again")

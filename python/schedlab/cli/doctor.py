@@ -1,4 +1,4 @@
-"""`schedlab doctor`: what this machine can do, what would add the rest, and putting back what a killed run left."""
+"""`schedlab doctor`: what this machine supports, how to add what is missing, and the repair after a killed run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ WIDTH = 90
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0; an error if something could not be put back or fetched."""
+    """Exit code 0; an error if something could not be restored or fetched."""
     engine = engine or native_engine()
     if options.restore:
-        for line in doctor.restore() or ["nothing was left of a killed run"]:
+        for line in doctor.restore() or ["no killed run has left changed settings"]:
             console.result(line)
         return 0
     if options.fetch:
@@ -50,5 +50,5 @@ def _lines(findings: list[doctor.Finding]) -> list[str]:
 
 
 def _filled(words: str, indent: int) -> list[str]:
-    """Lines that fit beside the names; a path or a command is not broken within a word."""
+    """Lines that fit next to the names; paths and commands are not broken within a word."""
     return textwrap.wrap(words, WIDTH - indent, break_long_words=False, break_on_hyphens=False) or [""]

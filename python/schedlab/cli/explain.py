@@ -1,4 +1,4 @@
-"""`schedlab explain`: where two variants part and by which rule, or why a task waits at a moment."""
+"""`schedlab explain`: the first decision that differs between two variants, or why a task waits at a moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlab.scenario import Scenario
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0, whether the variants part or not."""
+    """Exit code 0, whether the variants differ or not."""
     from schedlab.render.document import dump
     from schedlab.render.explanation import parting_document, parting_text, why_document, why_text
 
@@ -41,9 +41,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 def _moment(scenario: Scenario, options: Options) -> tuple[str, str, int]:
     if options.task is None or options.at is None:
-        raise InputError("--task and --at go together", hint="--task 3 --at 12.5ms")
+        raise InputError("--task and --at must be used together", hint="for example --task 3 --at 12.5ms")
     if len(options.variants) > 1:
-        raise InputError("--task asks about one variant", hint="name one, or leave --task out to compare two")
+        raise InputError("--task needs a single variant", hint="name one with --variant, or omit --task to compare two")
     variant = options.variant or (options.variants[0] if options.variants else None)
     return api.pick_variant(scenario, variant), options.task, options.at
 
@@ -51,12 +51,12 @@ def _moment(scenario: Scenario, options: Options) -> tuple[str, str, int]:
 def pair(scenario: Scenario, options: Options) -> tuple[str, str]:
     """The two variants that were named, or the only two."""
     if getattr(options, "variant", None) is not None:
-        raise InputError("--variant goes with --task", hint="name the two variants after the scenario: A B")
+        raise InputError("--variant can only be used with --task", hint="name the two variants after the scenario: A B")
     names = options.variants or [variant.name for variant in scenario.variants]
     if len(names) != 2:
         known = ", ".join(variant.name for variant in scenario.variants)
-        raise InputError(f"two variants part, not {len(names)}", hint=f"name two of: {known}")
+        raise InputError(f"two variants are needed, not {len(names)}", hint=f"name two of: {known}")
     a, b = (api.pick_variant(scenario, name) for name in names)
     if a == b:
-        raise InputError(f"`{a}` is named twice", hint="a variant does not part from itself")
+        raise InputError(f"`{a}` is named twice", hint="name two different variants")
     return a, b

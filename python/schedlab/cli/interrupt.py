@@ -1,4 +1,4 @@
-"""Lets Ctrl-C reach the engine: the work goes to a thread, so that the main one hears it."""
+"""Lets Ctrl-C reach the engine: the work runs in a thread, so that the main thread receives signals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schedlab.errors import Cancelled
 T = TypeVar("T")
 
 GRACE_S = 5.0
-"""The engine stops within milliseconds, unless it waits for a pipe that nobody writes to."""
+"""The engine stops within milliseconds, unless it waits for a pipe without a writer."""
 
 
 class Cancels(Protocol):

@@ -1,4 +1,4 @@
-"""`schedlab list`: what exists of one kind, or everything about one of them."""
+"""`schedlab list`: all items of one kind, or the details of one of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlab.errors import InputError
 from schedlab.render import listing
 
 MORE = {"workloads": "options and metrics", "machines": "the source of every number"}
-"""What the list itself has no room for."""
+"""Details that the list does not show."""
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:

@@ -1,4 +1,4 @@
-"""What can be typed: every command and flag with its help. Imports nothing heavy, so that `--help` is quick."""
+"""The command line: every command and flag with its help. Imports nothing heavy, so that `--help` is quick."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "st
 
 EXIT_CODES = """\
 exit codes:
-  0    done
-  1    a gate asked for with --fail-on failed
+  0    success
+  1    a gate of --fail-on failed
   2    bad input or usage
-  3    some runs failed or could not be kept; the rest is there
+  3    some runs failed or could not be stored; the others are complete
   4    the arm cannot run here
-  130  interrupted (Ctrl-C, SIGTERM, SIGHUP); finished runs are kept
+  130  interrupted (Ctrl-C, SIGTERM, SIGHUP); finished runs are stored
 """
 
 
 class Options(argparse.Namespace):
-    """What was typed, typed. Each command reads the attributes that its parser defines."""
+    """The parsed command line with types. Each command reads the attributes that its parser defines."""
 
     command: str
     arm: str | None
@@ -97,7 +97,7 @@ class Options(argparse.Namespace):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with schedlab's error text and a near name for a mistyped one."""
+    """argparse with schedlab's error format and suggestions for misspelt names."""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
         """Unknown arguments are refused here, where the command's own flags are known, not by the parser above."""
@@ -110,7 +110,7 @@ class Parser(argparse.ArgumentParser):
         lines = [f"error: {message}"]
         if near := self._near(message):
             lines.append(f"  hint: did you mean `{near}`?")
-        lines.append(f"  hint: `{self.prog} --help` shows what there is")
+        lines.append(f"  hint: `{self.prog} --help` lists the commands and flags")
         print("\n".join(lines), file=sys.stderr)
         raise SystemExit(2)
 
@@ -162,13 +162,13 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
         dest="seeds_or_auto",
         type=values.seeds_or_auto,
         metavar="N|LIST|auto[:N]",
-        help="how many seeds, or which: 20 or 1,2,7; auto adds seeds until the verdicts are settled, N at most",
+        help="number of seeds or a list: 20 or 1,2,7; auto adds seeds until the verdicts are settled, at most N",
     )
     p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument(
         "--noise-floor",
         action=argparse.BooleanOptionalAction,
-        help="run the first variant again with other seeds and show what differs (default: on real kernels only)",
+        help="run the first variant again with other seeds to measure the noise (default: only on real kernels)",
     )
     p.add_argument(
         "--robust",
@@ -177,24 +177,24 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
         const=20,
         default=0,
         metavar="N",
-        help="repeat the comparison on N machines whose estimated costs are drawn anew (default: 20)",
+        help="repeat the comparison on N machines with randomly varied estimated costs (default: 20)",
     )
     _outputs(p)
-    p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run into DIR")
-    p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/NAME-TIME)")
+    p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run to DIR")
+    p.add_argument("--out", type=Path, metavar="DIR", help="store the runs in DIR (default: schedlab-results/...)")
     p.add_argument("--resume", action="store_true", help="resume the interrupted comparison in --out")
     _common(p)
 
 
 def _run(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "run", "run one variant with one seed and show its numbers")
+    p = _command(commands, "run", "run one variant with one seed and show its metrics")
     _scenario(p)
     _arm(p)
-    p.add_argument("--variant", metavar="NAME", help="which variant (default: the only one)")
-    p.add_argument("--seed", type=values.seed, metavar="N", help="which seed (default: the scenario's first)")
-    p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix chooses the format")
+    p.add_argument("--variant", metavar="NAME", help="the variant (default: the only one)")
+    p.add_argument("--seed", type=values.seed, metavar="N", help="the seed (default: the scenario's first)")
+    p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix selects the format")
     p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the run as one JSON document; - is stdout")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the run as JSON; - is stdout")
     _common(p)
 
 
@@ -205,11 +205,11 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "explain", summary)
     _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
-    p.add_argument("--seed", type=values.seed, metavar="N", help="which seed (default: the scenario's first)")
-    p.add_argument("--variant", metavar="NAME", help="with --task: which variant (default: the only one)")
-    p.add_argument("--task", metavar="TASK", help="why this task waits, runs or sleeps: a pid, a workload or a program")
-    p.add_argument("--at", type=values.time, metavar="TIME", help="when: 12.5ms, 1.5s, 800us, 1200000ns")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the answer as JSON; - is stdout, alone")
+    p.add_argument("--seed", type=values.seed, metavar="N", help="the seed (default: the scenario's first)")
+    p.add_argument("--variant", metavar="NAME", help="with --task: the variant (default: the only one)")
+    p.add_argument("--task", metavar="TASK", help="explain why this task (pid, workload or program) waits")
+    p.add_argument("--at", type=values.time, metavar="TIME", help="with --task: the time, such as 12.5ms or 800us")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the answer as JSON; - is stdout")
     _common(p)
 
 
@@ -217,46 +217,46 @@ def _ablate(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "ablate", "show how much each mechanism contributes to the difference between two variants")
     _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
-    p.add_argument("--metric", metavar="NAME", help="the difference in what (default: the scenario's first metric)")
-    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="how many seeds, or which: 20 or 1,2,7")
+    p.add_argument("--metric", metavar="NAME", help="the metric (default: the scenario's first)")
+    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="number of seeds or a list: 20 or 1,2,7")
     p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every number as JSON; - is stdout, alone")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all numbers as JSON; - is stdout")
     _common(p)
 
 
 def _list(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "list", "list machines, kernels, features, workloads, knobs or metrics")
     p.add_argument("kind", choices=KINDS, metavar="|".join(KINDS), help="what to list")
-    p.add_argument("name", nargs="?", metavar="NAME", help="everything about one of them")
-    p.add_argument("--kernel", metavar="VERSION", help="features and knobs of this kernel only")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the list as JSON; - is stdout")
+    p.add_argument("name", nargs="?", metavar="NAME", help="show all details of one of them")
+    p.add_argument("--kernel", metavar="VERSION", help="only features and knobs of this kernel")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the list as JSON; - is stdout")
     _common(p)
 
 
 def _report(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "report", "show a stored result again, or compare two")
-    p.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a directory that `compare` kept runs in")
+    p.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a directory in which `compare` stored runs")
     _outputs(p)
     _common(p)
 
 
 def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "replay", "ask a kernel row for every decision in a recorded trace, and count the agreement")
+    p = _command(commands, "replay", "replay a recorded trace under a kernel row and count the agreeing decisions")
     p.add_argument("source", type=Path, metavar="TRACE", help="a trace in any format that `convert` reads")
     rows = p.add_mutually_exclusive_group()
-    rows.add_argument("--kernel", metavar="VERSION", help="which row (default: that of the recorded kernel)")
-    rows.add_argument("--matrix", action="store_true", help="every row, a line each")
+    rows.add_argument("--kernel", metavar="VERSION", help="the row (default: that of the recorded kernel)")
+    rows.add_argument("--matrix", action="store_true", help="replay under every row, one line each")
     p.add_argument(
         "--first", type=values.natural, default=1, metavar="N", help="show the first N disagreements (default: 1)"
     )
-    p.add_argument("--state", action="store_true", help="show where the model's state first parts from the probed one")
+    p.add_argument("--state", action="store_true", help="show the first difference from the probed state")
     p.add_argument(
         "--explain",
         type=values.moment,
         metavar="TASK@TIME",
-        help="why a task (pid or name) waits at a time of the trace",
+        help="explain why a task (pid or name) waits at a time",
     )
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all counts as JSON; - is stdout, alone")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all counts as JSON; - is stdout")
     p.set_defaults(html=None)
     _common(p)
 
@@ -273,13 +273,13 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
         "target",
         type=Path,
         metavar="OUT",
-        help="its suffix chooses the format: .ftrace .txt (also .gz), .dat, .data, .pftrace",
+        help="the suffix selects the format: .ftrace .txt (.gz), .dat, .data, .pftrace",
     )
     _common(p)
 
 
 def _record(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "record", "record what the scheduler of a real kernel does with a workload")
+    p = _command(commands, "record", "record a scheduler trace of a workload on a real kernel")
     p.add_argument(
         "--kernel",
         required=True,
@@ -287,62 +287,66 @@ def _record(commands: argparse._SubParsersAction[Parser]) -> None:
         help="an image file; a Debian kernel by version, suite or package (6.1, trixie, linux-image-...); `running`",
     )
     p.add_argument("--cpus", type=values.positive, metavar="N", help="CPUs of the virtual machine (default: 1)")
-    p.add_argument("--out", type=Path, metavar="FILE", help="the trace; its suffix chooses the format")
-    p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep the first N records only")
-    p.add_argument("--no-probes", dest="probes", action="store_false", help="do not read the scheduler's own state")
+    p.add_argument("--out", type=Path, metavar="FILE", help="the trace; the suffix selects the format")
+    p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep only the first N records")
+    p.add_argument("--no-probes", dest="probes", action="store_false", help="do not record the scheduler's state")
+    p.add_argument("--memory", type=values.positive, default=1536, metavar="MB", help="guest memory (default: 1536)")
     p.add_argument(
-        "--memory", type=values.positive, default=1536, metavar="MB", help="of the virtual machine (default: 1536)"
+        "--time-limit",
+        type=values.positive,
+        default=300,
+        metavar="S",
+        help="guest time limit (default: 300)",
     )
-    p.add_argument(
-        "--time-limit", type=values.positive, default=300, metavar="S", help="end a guest that hangs (default: 300)"
-    )
-    p.add_argument("--append", default="", metavar="WORDS", help="more words for the kernel's command line")
-    p.add_argument("--autogroup", action="store_true", help="let the kernel make a group of every session")
-    p.add_argument("workload", nargs="+", metavar="WORKLOAD", help="after --: a command, or one line for the shell")
+    p.add_argument("--append", default="", metavar="WORDS", help="additional parameters for the kernel's command line")
+    p.add_argument("--autogroup", action="store_true", help="enable autogroup in the guest")
+    p.add_argument("workload", nargs="+", metavar="WORKLOAD", help="after --: a command, or one shell command line")
     _common(p)
 
 
 def _doctor(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "doctor", "say what this machine can do, and the command that would add the rest")
+    p = _command(commands, "doctor", "report what this machine supports and how to add what is missing")
     work = p.add_mutually_exclusive_group()
-    work.add_argument("--restore", action="store_true", help="put back the settings that a killed run left changed")
+    work.add_argument("--restore", action="store_true", help="restore settings that a killed run has left changed")
     work.add_argument("--fetch", metavar="ROW", help="download the kernel image of a version row into the cache")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the findings as JSON; - is stdout, alone")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the findings as JSON; - is stdout")
     _common(p)
 
 
 def _calibrate(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "calibrate", "measure what this machine's actions cost and write a machine file")
-    p.add_argument("--arm", choices=("host", "vm"), default="host", help="whose costs: this machine's, or a guest's")
+    p = _command(commands, "calibrate", "measure the scheduling costs of this machine and write a machine file")
+    p.add_argument("--arm", choices=("host", "vm"), default="host", help="measure this machine (host) or a guest (vm)")
     p.add_argument("--kernel", metavar="ROW", help="the guest's kernel (default: 6.12.107)")
     p.add_argument("--quick", action="store_true", help="fewer repetitions")
-    p.add_argument(
-        "--traced", action="store_true", help="with a run's tracepoints on, which tell the parts of a cost apart"
-    )
-    p.add_argument("--out", type=Path, metavar="FILE", help="the machine file (default: to stdout)")
+    p.add_argument("--traced", action="store_true", help="enable the tracepoints, which separate the parts of a cost")
+    p.add_argument("--out", type=Path, metavar="FILE", help="write the machine file (default: stdout)")
     _common(p)
 
 
 def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "validate", "run scenarios on the simulator and on a real kernel, and show the distance")
+    p = _command(commands, "validate", "run scenarios on the simulator and on a real kernel, and show the differences")
     p.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="scenario files")
     p.add_argument("--arm", choices=("host", "vm"), default="vm", help="the real kernel (default: vm)")
     p.add_argument("--machine", metavar="FILE", help="a calibrated machine file (default: calibrate first)")
-    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="how many seeds, or which")
+    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="number of seeds or a list")
     p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time")
-    p.add_argument("--runs", type=Path, metavar="DIR", help="keep real runs and calibrations in DIR and reuse them")
+    p.add_argument("--runs", type=Path, metavar="DIR", help="store real runs and calibrations in DIR and reuse them")
     p.add_argument("--store", type=Path, metavar="FILE", help="write the validation for `compare --validity`")
-    p.add_argument("--stored", nargs="?", const="", metavar="FILE", help="show a stored one (default: schedlab's own)")
-    p.add_argument("--resimulate", action="store_true", help="repeat the simulated runs of the stored one")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every value as JSON; - is stdout, alone")
+    p.add_argument(
+        "--stored",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="show a stored validation (default: schedlab's own)",
+    )
+    p.add_argument("--resimulate", action="store_true", help="repeat the simulated runs of a stored validation")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all values as JSON; - is stdout")
     p.add_argument("--out", type=Path, metavar="FILE", help="write a Markdown page")
     _common(p)
 
 
 def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(
-        commands, "reproduce", "simulate published studies and show how far they agree with what was published"
-    )
+    p = _command(commands, "reproduce", "simulate published studies and show how far they agree with the publication")
     studies.flags(p)
     _common(p)
 
@@ -358,51 +362,49 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: s
 
 
 def _scenario(p: Parser) -> None:
-    """The scenario file and what replaces a line of it."""
+    """The scenario file and the flags that override its keys."""
     p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
-    p.add_argument(
-        "--machine", metavar="NAME|FILE", help="another machine than the scenario's, such as a calibrated one"
-    )
-    p.add_argument("--duration", metavar="TIME", help="another duration of a run, such as 500ms")
-    p.add_argument("--noise", type=values.switch, metavar="on|off", help="whether anything is drawn at random")
+    p.add_argument("--machine", metavar="NAME|FILE", help="override the scenario's machine")
+    p.add_argument("--duration", metavar="TIME", help="override the duration of a run, for example 500ms")
+    p.add_argument("--noise", type=values.switch, metavar="on|off", help="override whether random noise is enabled")
 
 
 def _arm(p: Parser) -> None:
     p.add_argument(
         "--arm",
         choices=("sim", "host", "vm"),
-        help="what runs it: the simulator (default), the running kernel, another kernel in QEMU",
+        help="where it runs: on the simulator (default), on the running kernel, or on another kernel in QEMU",
     )
 
 
 def _outputs(p: Parser) -> None:
     p.add_argument("--style", choices=STYLES, default="table", help="the layout of the text (default: table)")
-    p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained page; - is stdout, alone")
+    p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page; - is stdout")
     p.add_argument(
-        "--json", nargs="?", const="-", metavar="FILE", help="every sample and judgement; - is stdout, alone"
+        "--json", nargs="?", const="-", metavar="FILE", help="write all samples and verdicts as JSON; - is stdout"
     )
     p.add_argument(
         "--fail-on",
         type=values.gates,
         default=[],
         metavar="VERDICT[:METRIC[:PERCENT]]",
-        help=f"exit 1 on any of: {', '.join(gate.VERDICTS)}; of one metric; if larger than PERCENT or `model` error",
+        help=f"exit 1 on {', '.join(gate.VERDICTS)}; of METRIC only, or if larger than PERCENT or the `model` error",
     )
-    p.add_argument("--against", metavar="NAME", help="another baseline than the first variant; `all`: every pair")
+    p.add_argument("--against", metavar="NAME", help="the baseline (default: the first variant); `all`: every pair")
     p.add_argument(
         "--validity",
         type=Path,
         action="append",
         default=[],
         metavar="FILE",
-        help="model errors of another validation, see `validate --store`",
+        help="use the model errors of this validation as well, see `validate --store`",
     )
 
 
 def _common(p: Parser) -> None:
-    p.add_argument("-q", "--quiet", action="store_true", help="results and errors only")
-    p.add_argument("-v", "--verbose", action="store_true", help="a line per run")
-    p.add_argument("--no-progress", dest="progress", action="store_false", help="no progress on stderr")
+    p.add_argument("-q", "--quiet", action="store_true", help="print only results and errors")
+    p.add_argument("-v", "--verbose", action="store_true", help="print a line per run")
+    p.add_argument("--no-progress", dest="progress", action="store_false", help="do not show progress on stderr")
 
 
 class _Version(argparse.Action):

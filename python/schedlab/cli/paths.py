@@ -27,7 +27,7 @@ def check_paths(options: Options) -> None:
         path, flag = Path(given), "OUT" if name == "target" else f"--{name}"
         if str(given) == STDOUT:
             if name not in ("html", "json") and (options.command, name) not in TO_STDOUT:
-                raise InputError(f"{flag} cannot be stdout", hint="./- names a file that is called -")
+                raise InputError(f"{flag} cannot be stdout", hint="use ./- for a file named -")
             on_stdout.append(flag)
             continue
         if why := _why_not(path, (options.command, name)):

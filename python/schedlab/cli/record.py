@@ -14,7 +14,7 @@ EXIT_WORKLOAD = 3
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0, or 3 if the workload failed; its trace is written all the same."""
+    """Exit code 0, or 3 if the workload failed; its trace is written nevertheless."""
     order = _order(options)
     done = record(order, engine or native_engine(), console.detail)
     counts = done.counts
@@ -23,7 +23,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     span = f"{counts['span_ns'] / 1e9:.6f} s"
     console.result(f"{done.out}: {counts['kernel']}, {cpus}, {counts['records']:,} records{probed}, {span}")
     if done.cut:
-        console.say("the trace ends where a buffer was full; --memory makes them larger, --records takes fewer")
+        console.say("the trace ends where a buffer was full; increase --memory or limit --records")
     if done.exit_code:
         console.say(f"the workload ended with exit code {done.exit_code}")
         for line in done.console[-8:]:
@@ -35,7 +35,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 def _order(options: Options) -> Order:
     kernel = str(options.kernel)
     if kernel == "running" and options.cpus is not None:
-        raise InputError("the running kernel has the CPUs that it has", hint="leave --cpus out")
+        raise InputError("--cpus is not supported for the running kernel", hint="omit --cpus")
     cpus = options.cpus or 1
     name = "running" if kernel == "running" else f"{Path(kernel).name}-{cpus}cpu"
     return Order(

@@ -22,7 +22,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     trace = str(options.source)
     for flag, given in (("--explain", options.explain), ("--state", options.state)):
         if options.matrix and given:
-            raise InputError(f"{flag} asks one row", hint="leave --matrix out, or name a row with --kernel")
+            raise InputError(f"{flag} needs a single row", hint="omit --matrix, or choose a row with --kernel")
     reports = interruptible(
         engine,
         lambda cancel: engine.replay(
@@ -44,15 +44,17 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 
 def why(answer: Mapping[str, Any], question: tuple[str, int]) -> None:
-    """An answer that is none is an error that says what there is."""
+    """Raise an error with a hint if there is no answer."""
     task, at = question
     if outside := answer.get("outside"):
         first, last = (f"{ns / 1e9:.6f}" for ns in outside)
-        raise InputError(f"the trace has no time {at / 1e9:.6f} s", hint=f"it goes from {first} s to {last} s")
+        raise InputError(
+            f"the time {at / 1e9:.6f} s is outside the trace", hint=f"the trace covers {first} s to {last} s"
+        )
     pids = answer.get("tasks")
     if pids:
         named = ", ".join(map(str, pids))
-        raise InputError(f"{len(pids)} tasks are called {task}", hint=f"name one by its pid: {named}")
+        raise InputError(f"{len(pids)} tasks are named {task}", hint=f"name one by its pid: {named}")
     if pids is not None:
-        hint = "a pid or a name as the trace has it; tasks of other classes have no fair queue to wait in"
-        raise InputError(f"no task {task} of the fair class was seen by {at / 1e9:.6f} s", hint=hint)
+        hint = "use a pid or a name from the trace; tasks of other classes do not wait in a fair queue"
+        raise InputError(f"the trace has no task {task} of the fair class before {at / 1e9:.6f} s", hint=hint)

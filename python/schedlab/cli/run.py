@@ -61,7 +61,7 @@ def _ran(
         finally:
             progress.clear()
     if check:
-        raise InputError("only the simulator is deterministic", hint="leave --check-determinism or --arm out")
+        raise InputError("only the simulator is deterministic", hint="omit --check-determinism or --arm")
     arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
     try:
@@ -87,7 +87,7 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
         warmup = f"{scenario.warmup_ns / 1e9:g} s"
         head.append(f"switches and events above count the whole run; the metrics leave out the warm-up of {warmup}")
     metrics = [["metric", "value", "unit"]]
-    shown = [(m, None if bounds.silences(m) else run.metrics.get(m.name)) for m in scenario.metrics]
+    shown = [(m, None if bounds.suppresses(m) else run.metrics.get(m.name)) for m in scenario.metrics]
     metrics += [[m.name, value(x), m.unit] for m, x in shown]
     blocks = ["\n".join(head), "\n".join(columns(metrics, "<><"))]
     if run.tasks:

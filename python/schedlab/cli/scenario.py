@@ -15,7 +15,7 @@ def loaded(options: Options, engine: Engine) -> Scenario:
     """Read the scenario; a flag that its arm cannot follow is refused."""
     arm = getattr(options, "arm", None)
     if arm == "host" and options.machine:
-        raise InputError("the host arm runs on this machine", hint="leave --machine out, or --arm host")
+        raise InputError("the host arm runs on this machine", hint="omit --machine or --arm host")
     scenario = api.load(
         options.scenario,
         seeds=getattr(options, "seeds", None),

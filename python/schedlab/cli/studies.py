@@ -12,28 +12,24 @@ REASONS = ("none", "explain", "ablate")
 
 def flags(p: argparse.ArgumentParser) -> None:
     """Which studies, how many runs, and where the results go."""
-    p.add_argument(
-        "studies", nargs="*", metavar="STUDY|all", help="studies by name, or study files; `all` is every one"
-    )
+    p.add_argument("studies", nargs="*", metavar="STUDY|all", help="study names or files; `all` for all studies")
     p.add_argument("--list", action="store_true", help="list the studies and exit")
     p.add_argument("--units", type=values.units, metavar="N", help="runs per variant (default: 6)")
-    p.add_argument(
-        "--short", action="store_true", help="the short form, which shows that a study runs and nothing else"
-    )
+    p.add_argument("--short", action="store_true", help="run a short form, which only shows that a study runs")
     p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument(
         "--time",
         type=values.natural,
         metavar="MIN",
-        help="begin nothing that would not end within this time; 0: show what ran",
+        help="start no run that would not end within this time; 0: show the runs so far",
     )
     p.add_argument(
         "--reasons",
         choices=REASONS,
         default="explain",
-        help="look for the reason of rows that disagree: not at all, by explain (default), or by ablate as well",
+        help="search for the reason of rows that disagree: none, with explain (default), or also with ablate",
     )
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row as JSON; - is stdout, alone")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all rows as JSON; - is stdout")
     p.add_argument("--page", type=Path, metavar="FILE", help="write a Markdown page")
     p.add_argument("--html", type=Path, metavar="FILE", help="write the same page as HTML; - is stdout, alone")
     p.add_argument(
@@ -49,4 +45,4 @@ def flags(p: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="run nothing and show what was recorded last (default: docs/studies/results.json)",
     )
-    p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR (default: schedlab-results/studies)")
+    p.add_argument("--out", type=Path, metavar="DIR", help="store the runs in DIR (default: schedlab-results/studies)")

@@ -1,4 +1,4 @@
-"""`schedlab validate`: scenarios on the simulator and on a real kernel, and how far the two lie apart."""
+"""`schedlab validate`: scenarios on the simulator and on a real kernel, and the differences between the two."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from schedlab.validity.validation import Trial, Validation
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0, or 3 if some runs failed; how far the arms lie apart is a result, not a failure."""
+    """Exit code 0, or 3 if some runs failed. Differences between the arms are a result, not a failure."""
     _check(options)
     if options.stored is None:
         found = _measure(options, console, engine or native_engine())
@@ -39,7 +39,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 def _check(options: Options) -> None:
     if options.arm == "sim":
-        raise InputError("the simulator cannot validate itself", hint="--arm host or --arm vm")
+        raise InputError("the simulator cannot validate itself", hint="use --arm host or --arm vm")
     if bool(options.scenarios) == (options.stored is not None):
         raise InputError("give either scenarios to measure or --stored", hint="schedlab validate SCENARIO --arm vm")
     if options.resimulate and options.stored is None:
@@ -47,12 +47,15 @@ def _check(options: Options) -> None:
 
 
 def _stored(name: str) -> Path:
-    """The file that was named, or the only one that comes with schedlab."""
+    """The named file, or the only one that schedlab ships."""
     if name:
         return Path(name)
     files = shipped()
     if len(files) != 1:
-        raise InputError("say which validation", hint=f"--stored FILE: {', '.join(str(f) for f in files) or 'none'}")
+        raise InputError(
+            "there are several stored validations",
+            hint=f"choose one with --stored FILE: {', '.join(str(f) for f in files) or 'none'}",
+        )
     return files[0]
 
 

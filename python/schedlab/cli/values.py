@@ -1,4 +1,4 @@
-"""The values that flags take: counts, seeds, times, moments, gates; each with its message when it is wrong."""
+"""Parsers for the values of flags: counts, seeds, times, gates; each with an error message."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def time(text: str) -> int:
 
 
 def moment(text: str) -> tuple[str, int]:
-    """A task and ns of the trace's clock, which prints seconds."""
+    """A task and a time in ns on the trace's clock, which is written in seconds."""
     task, at, clock = text.rpartition("@")
     if not (task and at and clock):
         raise argparse.ArgumentTypeError(f"`{text}` is not TASK@TIME; write 154@5.180241 or sh@5.180241")
@@ -69,7 +69,7 @@ def seeds(text: str) -> int | list[int]:
         return whole(text, 1, MOST_SEEDS)
     seeds = [seed(part.strip()) for part in text.rstrip(",").split(",")]
     if len(set(seeds)) < len(seeds):
-        raise argparse.ArgumentTypeError(f"`{text}` names a seed twice")
+        raise argparse.ArgumentTypeError(f"`{text}` contains a seed twice")
     return seeds
 
 

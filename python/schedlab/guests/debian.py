@@ -48,14 +48,14 @@ class Candidate:
 
 
 def kernel(name: str) -> Package:
-    """The newest kernel that fits: `6.1`, `6.12.107`, `trixie`, or the name of a package."""
+    """The newest kernel that matches `6.1`, `6.12.107`, `trixie`, or the name of a package."""
     apt = Apt(cache())
     candidate = apt.best(name)
     return apt.unpacked(*apt.image_package(candidate))
 
 
 def cache_directory() -> Path:
-    """Where downloaded kernels stay."""
+    """The cache of downloaded kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "schedlab" / "kernels"
 
@@ -100,7 +100,7 @@ class Apt:
             raise ArmError(f"{missing[0]} is not installed: Debian's kernels come from apt", hint="name a kernel image")
 
     def best(self, name: str) -> Candidate:
-        """The newest version that fits; the lists are fetched if they are old or lack it."""
+        """The newest version that matches; the package lists are fetched if they are old or do not have it."""
         fresh = self._lists_are_fresh()
         if not fresh:
             self._update()
@@ -111,7 +111,7 @@ class Apt:
         if found is not None:
             return found
         have = sorted({c.version for c in self._candidates(METAPACKAGE)})
-        hint = f"the archive has {', '.join(have)}" if have else "can the archive be reached?"
+        hint = f"the archive has {', '.join(have)}" if have else "check that the archive is reachable"
         raise InputError(f"there is no kernel `{name}`: no image file, and nothing in Debian's archive", hint=hint)
 
     def versions(self) -> list[Candidate]:
@@ -161,7 +161,7 @@ class Apt:
         return found
 
     def _superseded(self, version: str) -> list[Candidate]:
-        """Images that the metapackage has moved on from: the backports suites keep them, each under its own name."""
+        """Images older than that of the metapackage, which the backports suites keep under their own names."""
         named = self._run("apt-cache", "pkgnames", f"linux-image-{version}").split()
         images = [name for name in named if is_image(name, version)]
         return sorted(self._madison(*images), key=_numbers, reverse=True) if images else []
@@ -174,7 +174,7 @@ class Apt:
         return stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_AGE_S
 
     def _update(self) -> None:
-        """A suite that no longer exists is no failure: the kernel may be in another."""
+        """Fetch package lists. A suite that no longer exists is not an error; the kernel may be in another."""
         signed = f" [signed-by={KEYRING}]" if KEYRING.exists() else ""
         lines = [f"deb{signed} {uri} {suite} main\n" for uri, suite in sources(archive_uris())]
         try:

@@ -1,4 +1,4 @@
-"""The guest's file system, in the format that the kernel unpacks (buffer-format.rst of its documentation).
+"""The guest's initramfs, in the format of the kernel's documentation (buffer-format.rst).
 
 Nothing of the machine but the files' content goes into it: no times, no owners, so the same input gives the same bytes.
 """
@@ -35,7 +35,7 @@ class Archive:
         self._entry(name, stat.S_IFCHR | 0o600, b"", number)
 
     def compressed(self) -> bytes:
-        """The whole archive; lightly, because unpacking in the guest is what takes time."""
+        """The archive, lightly compressed because unpacking in the guest takes time."""
         self._entry("TRAILER!!!", 0, b"")
         return gzip.compress(b"".join(self._parts), compresslevel=1, mtime=0)
 
@@ -51,7 +51,7 @@ class Archive:
 
 
 def build(files: Mapping[str, Path], texts: Mapping[str, str]) -> bytes:
-    """The file system with copies of `files` and with `texts`; what is named `init` is run."""
+    """The archive with copies of `files` and with `texts`; the file `init` is run."""
     archive = Archive()
     for name in ("proc", "sys", "dev", "tmp", "work", "root"):
         archive.folder(name)

@@ -35,7 +35,7 @@ def files(line: str, busybox: Path) -> dict[str, Path]:
         elif re.fullmatch(r"[\w./+-]+", word) and Path(word).is_file():
             found[word.lstrip("/") if word.startswith("/") else f"{WORK}/{word}"] = Path(word)
     if not commands:
-        raise InputError(f"no word of the workload is a program here: {line}")
+        raise InputError(f"the workload names no program that is installed here: {line}")
     return found
 
 
@@ -45,14 +45,14 @@ def _words(line: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError as e:
-        raise InputError(f"the workload is no shell command: {e}") from None
+        raise InputError(f"the workload is not a valid shell command: {e}") from None
 
 
 def with_libraries(program: Path, ldd: Callable[[Path], str] | None = None) -> dict[str, Path]:
     """A program and what the dynamic linker maps for it."""
     with program.open("rb") as file:
         if file.read(4) != b"\x7fELF":
-            raise InputError(f"{program} is no binary program", hint="name the interpreter, and the script as its file")
+            raise InputError(f"{program} is not a binary", hint="name the interpreter, with the script as its argument")
     home = str(program).lstrip("/") if program.is_absolute() else f"{WORK}/{program}"
     return {home: program, **libraries(program, ldd)}
 
@@ -66,7 +66,7 @@ def libraries(program: Path, ldd: Callable[[Path], str] | None = None) -> dict[s
 def _ldd(program: Path) -> str:
     done = subprocess.run(["ldd", str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if missing := re.search(r"(\S+) => not found", done.stdout):
-        raise InputError(f"{program} needs {missing[1]}, which is not here")
+        raise InputError(f"{program} needs {missing[1]}, which is not installed")
     return done.stdout  # "not a dynamic executable" is an answer too
 
 
@@ -74,9 +74,9 @@ def find_busybox() -> Path:
     """A static busybox: the guest has no libraries of its own."""
     found = shutil.which("busybox")
     if not found:
-        raise ArmError("busybox is not here", hint="apt-get install busybox-static")
+        raise ArmError("busybox is not installed", hint="apt-get install busybox-static")
     if "=>" in _ldd(Path(found)):
-        raise ArmError(f"{found} is not static", hint="apt-get install busybox-static")
+        raise ArmError(f"{found} is not statically linked", hint="apt-get install busybox-static")
     return Path(found)
 
 

@@ -1,4 +1,4 @@
-"""Boots the guest and watches it: whatever happens, it ends, and the last words of its console say how."""
+"""Boots the guest and supervises it. The guest always ends, and errors quote the last lines of its console."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from schedlab.errors import ArmError, Cancelled, RunError
 QEMU = "qemu-system-x86_64"
 SHOWN_LINES = 12
 BOOT_SHARE = 0.5
-"""A guest that has not reached its init after this share of the time never will."""
+"""A guest that has not started its init after this share of the time limit is considered hung."""
 BOOTS = 4
 UNHELPFUL = "warning: TCG doesn't support requested feature"
-"""QEMU says it of every feature of the CPU model that it does not emulate, whatever becomes of the guest."""
+"""QEMU prints this for every feature of the CPU model that it does not emulate; it is harmless."""
 
 
 COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
@@ -31,12 +31,12 @@ EMULATED = ("-accel", "tcg,thread=multi")
 """A thread of the host for each CPU."""
 VIRTUAL = ("-accel", "kvm")
 CLOCK = "base=2026-01-01T00:00:00,clock=vm"
-"""Always the same date, and it goes on with the guest's time: the host's would be in the guest's timers and entropy."""
+"""A fixed date that advances with the guest's clock, because the host's would affect the guest's timers and entropy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What QEMU is to be."""
+    """The configuration of QEMU."""
 
     image: Path
     cpus: int
@@ -44,13 +44,13 @@ class Machine:
     append: str = ""
     autogroup: bool = False
     accel: tuple[str, ...] | None = None
-    """COUNTED for one CPU and EMULATED for several, unless it is said."""
+    """The accelerator; the default is COUNTED for one CPU and EMULATED for several."""
     smp: str | None = None
     """How the CPUs are arranged: `sockets=1,cores=2,threads=2`."""
     numa: tuple[str, ...] = ()
     seed: int = 1
-    """Of every random number that QEMU gives the guest: where its kernel and its programs lie in memory, and all that
-    follows from that. With COUNTED the same seed gives the same run, to the nanosecond."""
+    """The seed of all random numbers that QEMU provides to the guest, such as those for address randomisation. With
+    COUNTED the same seed gives the same run, to the nanosecond."""
 
     def accelerator(self) -> list[str]:
         return list(self.accel or (COUNTED if self.cpus == 1 else EMULATED))
@@ -73,13 +73,13 @@ class Machine:
         ]  # fmt: skip
 
     def arguments(self) -> str:
-        """The kernel's command line: groups per session only where asked for, no threads that compete after boot."""
+        """The kernel's command line: autogroup only on request, and no kernel threads that compete after boot."""
         groups = "" if self.autogroup else " noautogroup"
         return f"console=ttyS0 quiet panic=-1{groups} cryptomgr.notests {self.append}".strip()
 
 
 def version() -> str:
-    """QEMU's, as it tells it."""
+    """The version of QEMU."""
     said = subprocess.run([QEMU, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
     found = re.search(r"version (\S+)", said)
     return found[1] if found else "of unknown version"
@@ -87,7 +87,7 @@ def version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Booted:
-    """How a guest that did all it was asked to do ended."""
+    """The result of a guest that ran to its end."""
 
     exit_code: int
     probes: bool
@@ -95,7 +95,7 @@ class Booted:
 
 
 class EarlyPanicError(RunError):
-    """The kernel broke off before anything of ours ran."""
+    """The kernel panicked before init started."""
 
 
 def boot(
@@ -106,11 +106,11 @@ def boot(
     tell: Callable[[str], None],
     stop: Callable[[], bool] = lambda: False,
 ) -> Booted:
-    """Run the guest to its end. No QEMU outlives this call, nor this process."""
+    """Run the guest to its end. QEMU outlives neither this call nor this process."""
     if not shutil.which(QEMU):
-        raise ArmError(f"{QEMU} is not here", hint="apt-get install qemu-system-x86")
-    # Emulation of several CPUs breaks some boots before anything of ours runs; the next one may go well. A guest that
-    # counts instructions would only break again.
+        raise ArmError(f"{QEMU} is not installed", hint="apt-get install qemu-system-x86")
+    # With several emulated CPUs some boots fail before init starts, and another attempt may succeed. A guest that
+    # counts instructions would fail again in the same way.
     for _ in range(0 if machine.accelerator() == [*COUNTED] else BOOTS - 1):
         try:
             return _once(machine, initramfs, trace, limit_s, tell, stop)
@@ -153,7 +153,7 @@ def _once(
 
 
 class Console:
-    """What the guest says, and what that means."""
+    """The output of the guest and its interpretation."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -183,7 +183,7 @@ class Console:
         self._probes |= self.step == "with probes"
 
     def verdict(self, hung: bool, qemu_code: int | None, spent_s: float) -> Booted:
-        """The guest's end, or an error with its last words."""
+        """The result of the guest, or an error with the last lines of its console."""
         if self.step == "sent" and self._code is not None and not hung:
             return Booted(self._code, self._probes, self.lines)
         panic = next((line for line in self.lines if "Kernel panic" in line), None)

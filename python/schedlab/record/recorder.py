@@ -1,4 +1,4 @@
-"""From an order to a trace file: boot or listen, take what was recorded, put its header on, write it whole."""
+"""Records a trace: boots a guest or uses the running kernel, adds the header, and writes the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUFFER_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be recorded."""
+    """The options of a recording."""
 
     kernel: str
     workload: tuple[str, ...]
@@ -35,21 +35,21 @@ class Order:
     time_limit_s: float = 300.0
     probes: bool = True
     records: int = 0
-    """Only so many, from the start; 0 is all."""
+    """The maximum number of records, counted from the start; 0 for all."""
     append: str = ""
     autogroup: bool = False
-    """Sessions are groups, as where Debian's kernels are not told otherwise."""
+    """Whether autogroup is enabled, which is the default of Debian's kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded."""
+    """The result of a recording."""
 
     out: Path
     counts: dict[str, Any]
     """Kernel, CPUs, records, events, lost, span_ns."""
     exit_code: int
-    """The workload's."""
+    """The exit code of the workload."""
     probes: bool
     cut: bool
     """The buffer was full before the workload ended."""
@@ -60,7 +60,7 @@ Teller = Callable[[str], None]
 
 
 def record(order: Order, engine: Engine, tell: Teller = lambda _: None) -> Recording:
-    """Record as ordered; `tell` hears of every step."""
+    """Make a recording; `tell` is called with each step."""
     with tempfile.TemporaryDirectory(prefix="schedlab-record-") as folder:
         try:
             taken = (
@@ -141,9 +141,9 @@ def _finished(raw: Path, folder: Path, head: Iterable[str], records: int = 0) ->
     try:
         found = whole(raw, folder / "trace.ftrace", head, records)
     except (EOFError, gzip.BadGzipFile) as e:
-        raise RunError(f"the trace did not come through whole: {e}", hint="this is a bug in schedlab") from None
+        raise RunError(f"the trace is incomplete: {e}", hint="this is a bug in schedlab") from None
     if found.records == 0:
-        raise RunError("nothing was recorded", hint="did the workload run at all?")
+        raise RunError("nothing was recorded", hint="check that the workload ran")
     return found
 
 

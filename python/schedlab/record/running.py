@@ -1,4 +1,4 @@
-"""Records the kernel that runs this: through a tracefs instance of its own, or perf where only that is permitted."""
+"""Records the running kernel: through a tracefs instance of its own, or with perf where only that is permitted."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ HEADER = Path(__file__).with_name("header.sh")
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A raw text, and how the workload ended."""
+    """The raw text, and the exit code of the workload."""
 
     raw: Path
     exit_code: int
     through: str
     probes: bool
-    """The scheduler's own state is in it."""
+    """Whether the trace contains the state of the scheduler."""
 
 
 def record(line: str, folder: Path, tell: Callable[[str], None], engine: Engine, probes: bool = True) -> Ran:
     """Run a shell line while the whole system is recorded, with probes where that is permitted."""
     header = subprocess.run(["sh", str(HEADER)], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
-    why = "there is no tracefs"
+    why = "tracefs is not mounted"
     for what in leftovers.remove_instances():
-        tell(f"a killed recorder had left {what}: removed")
+        tell(f"removed {what}, which a killed recorder had left")
     for tracefs in TRACEFS:
         try:
             return _through_tracefs(tracefs, line, folder / "raw", header, tell, probes)
         except OSError as e:
-            # Only what tracefs itself refuses is a reason to try another way; a full disk is not.
+            # Only errors of tracefs are a reason to try perf; a full disk is not.
             if not str(e.filename or tracefs).startswith(str(tracefs)) or e.errno in DISK:
                 raise
             why = f"{tracefs}: {reason(e)}"
@@ -66,11 +66,11 @@ def _through_tracefs(
                 switch.write_text("1")
             else:
                 tell(f"no event {event}")
-        # After the events, so that what they read comes behind the record of the same place.
+        # After the events, so that a probe's record follows the event's record.
         read = until_end.enter_context(bpf.attached(tell)) if probes else {}
         if read:
             (instance / "events" / bpf.EVENT / "enable").write_text("1")
-        # Whoever is born between two looks is in one of them, or in the trace.
+        # Tasks that are created between the two readings are in one of them or in the trace.
         before = tasks.lines()
         (instance / "tracing_on").write_text("1")
         found = dict.fromkeys([*before, *_new(before, tasks.lines())])
@@ -89,7 +89,7 @@ def _through_tracefs(
 
 @contextmanager
 def _printing(tracefs: Path) -> Iterator[None]:
-    """A program that prints switches its event on for everybody: that is taken back."""
+    """A BPF program that prints enables its event globally, which is undone here."""
     switch = tracefs / "events" / bpf.EVENT / "enable"
     was = switch.read_text() if switch.exists() else None
     try:
@@ -100,14 +100,14 @@ def _printing(tracefs: Path) -> Iterator[None]:
 
 
 def _new(before: list[str], after: list[str]) -> list[str]:
-    """Lines about tasks and groups that were not there before."""
+    """The lines about tasks and groups that are new."""
     known = {tuple(line.split()[:2]) for line in before}
     return [line for line in after if tuple(line.split()[:2]) not in known]
 
 
 @contextmanager
 def _instance(tracefs: Path) -> Iterator[Path]:
-    """Buffers and switches of our own, gone afterwards."""
+    """A tracing instance with buffers of its own, removed at the end."""
     instance = tracefs / "instances" / f"schedlab-{os.getpid()}"
     instance.mkdir()
     try:
@@ -129,7 +129,7 @@ def _dropped(instance: Path) -> Iterator[bytes]:
 
 def _through_perf(line: str, folder: Path, header: str, why: str, engine: Engine) -> Ran:
     if not shutil.which("perf"):
-        raise ArmError(f"this kernel cannot be recorded: {why}, and perf is not here", hint="run as root")
+        raise ArmError(f"cannot record this kernel: {why}, and perf is not installed", hint="run as root")
     data, raw = folder / "perf.data", folder / "raw"
     done = subprocess.run(
         ["perf", "sched", "record", "-o", str(data), "--", "sh", "-c", line],
@@ -140,7 +140,7 @@ def _through_perf(line: str, folder: Path, header: str, why: str, engine: Engine
     if not data.exists():
         said = done.stderr.strip().splitlines()
         raise ArmError(
-            f"this kernel cannot be recorded: {why}; perf: {said[0] if said else 'no word'}", hint="run as root"
+            f"cannot record this kernel: {why}; perf: {said[0] if said else 'no message'}", hint="run as root"
         )
     engine.convert(str(data), str(folder / "perf.ftrace"))
     raw.write_bytes(header.encode() + (folder / "perf.ftrace").read_bytes())

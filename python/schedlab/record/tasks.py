@@ -1,4 +1,4 @@
-"""Which groups the tasks of a machine in use are in, as lines of a trace's header: no record of the trace tells.
+"""The groups of the tasks that exist at the start, as header lines of a trace, because no record of it has them.
 
 A task is `task PID policy P`, followed by `autogroup ID NICE` or `cgroup PATH` where it is in a group; a control group
 of the cpu controller that has tasks below it is `cgroup PATH shares N` (version 1) or `cgroup PATH weight N`.
@@ -51,7 +51,7 @@ def _hierarchy(mounts: Path) -> tuple[Path, str] | None:
 
 
 def _home(text: str, hierarchy: tuple[Path, str] | None) -> PurePosixPath:
-    """The nearest group above a process that the cpu controller knows."""
+    """The nearest ancestor group of a process in the hierarchy of the cpu controller."""
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
         version_1 = hierarchy is not None and hierarchy[1] == "cpu.shares"

@@ -17,12 +17,12 @@ RECORD = re.compile(rb"^.{16}-\d+ +(?:\(.{7}\) )?\[(\d+)\] \S+ +(\d+\.\d+): ")
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A text in which nothing is missing."""
+    """The complete text."""
 
     path: Path
     records: int
     cut: bool
-    """It ends before the recording did, because a buffer was full."""
+    """Whether the text ends before the recording did because a buffer was full."""
 
 
 def whole(raw: Path, out: Path, head: Iterable[str], records: int = 0) -> Whole:

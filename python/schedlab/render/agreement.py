@@ -21,7 +21,7 @@ def document(trace: str, reports: Sequence[Report]) -> dict[str, Any]:
 
 
 def report(trace: str, r: Report, *, state: bool = False) -> str:
-    """One row on one trace; `state` also shows where the model's state first parts from the probed one."""
+    """One row on one trace; `state` also shows where the model's state first differs from the probed state."""
     blocks = [_head(trace, r), _scores(r), "\n".join(_remarks(r))]
     blocks += [_states(r["state"])] if state else []
     blocks += [_disagreement(d) for d in r["disagreements"]]
@@ -44,7 +44,7 @@ def matrix(trace: str, reports: Sequence[Report]) -> str:
     recorded = next((r for r in reports if r["row"] == r["recorded_row"]), None)
     for r in sorted(reports, key=lambda r: (-_both(r), -_state(r), r is not recorded)):
         tie = recorded is not None and (_both(r), _state(r)) == (_both(recorded), _state(recorded))
-        mark = "recorded" if r is recorded else "alike on this trace" if tie else ""
+        mark = "recorded" if r is recorded else "equal on this trace" if tie else ""
         cells = [*_counts(r["picks"]), *_counts(r["preemptions"])]
         rows.append([r["row"], *cells, _share(r["unjudged_share"]), _shown(r), mark])
     lines = [_trace(trace, reports[0]), "", *columns(rows, "<>>>>>>>><")]
@@ -60,9 +60,9 @@ def _head(trace: str, r: Report) -> str:
     if row == own:
         lines += [f"warning: {word}" for word in r["refused"]]
     if r["trace"]["sessions"]:
-        lines.append("warning: sessions are groups; tasks seen at the start are taken for tasks of none")
+        lines.append("warning: autogroup is enabled; tasks that exist at the start are assumed to be in the root group")
     if lost := r["trace"]["lost"]:
-        lines.append(f"warning: the recorder lost {lost:,} events; queues were started anew there")
+        lines.append(f"warning: the recorder lost {lost:,} events; the model was reset there")
     return "\n".join(lines)
 
 
@@ -92,13 +92,13 @@ def _scores(r: Report) -> str:
 
 
 def _divided(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Without a part that is the whole."""
+    """The parts, without those that equal the whole."""
     sides = [part["of"] for part in parts]
     return [part for part in parts if sides.count(part["of"]) > 1]
 
 
 def _worst_first(scores: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
-    """What was never judged comes last."""
+    """Parts without judged decisions come last."""
     return sorted(scores, key=lambda s: (s[1]["decisions"] == 0, s[1]["share"], -s[1]["decisions"]))
 
 
@@ -119,7 +119,7 @@ def _remarks(r: Report) -> Iterable[str]:
             grown = f"kernel {step['kernel_step']:+}, model {step['model_step']:+}"
             yield f"  {step['time_ns'] / 1e9:.6f} s, pid {step['pid']}: {grown}"
     if shown := state["events"]["decisions"]:
-        yield f"state: {state['events']['agreed']:,} of {shown:,} events equal to the nanosecond in all that they show"
+        yield f"state: {state['events']['agreed']:,} of {shown:,} events with equal state, to the nanosecond"
     yield _tasks(r["tasks"])
     for group, title in INPUT_GROUPS.items():
         named = [f"{i['count']:,} {i['name']}" for i in r["inputs"] if i["group"] == group]
@@ -135,7 +135,7 @@ INPUT_GROUPS = {
     "state_again": "state taken from the trace again",
     "operation": "other inputs from the trace",
 }
-"""What the model did not compute, most doubtful first."""
+"""The inputs that the model took from the trace, most critical first."""
 
 
 def _wrap(text: str) -> str:
@@ -149,12 +149,12 @@ FIELDS = ("vruntime", "deadline", "lag", "zero", "sum", "weight", "count")
 def _states(state: Mapping[str, Any]) -> str:
     """Every field compared, and the first events that differ, each by the first field that does."""
     if not state["events"]["decisions"]:
-        return "the trace shows no state: it was recorded without probes"
+        return "the trace contains no state: it was recorded without probes"
     rows = [["state", "compared", "equal", "share"]]
     rows += [[name, *_counts(state[name])] for name in FIELDS if state[name]["decisions"]]
     blocks = ["\n".join(columns(rows, "<>>>"))]
     if not state["first"]:
-        return "\n".join([*blocks, "the model's state is the kernel's at every event that shows it"])
+        return "\n".join([*blocks, "the model's state equals the kernel's at every event that shows it"])
     rows = [["first at", "cpu", "pid", "event", "what", "kernel", "model minus kernel"]]
     for miss in state["first"]:
         off = f"{_wrapped(miss['model'] - miss['kernel']):+}"
@@ -201,7 +201,7 @@ def _both(r: Report) -> float:
 
 
 def _state(r: Report) -> float:
-    """What of the shown state is equal: everything that probes show, else the steps of vruntime."""
+    """The share of equal state: of all probed state, otherwise of the steps of vruntime."""
     events, steps = r["state"]["events"], r["vruntime"]
     if events["decisions"]:
         return float(events["agreed"] / events["decisions"])
@@ -218,7 +218,7 @@ def _counts(score: Mapping[str, Any]) -> list[str]:
 
 
 def _share(share: float) -> str:
-    """Never rounded up to all, nor down to none."""
+    """A percentage that is never rounded to 0% or 100% unless it is exact."""
     if share in (0.0, 1.0):
         return f"{share:.0%}"
     return f"{min(max(100 * share, 0.01), 99.99):.2f}%"

@@ -101,7 +101,7 @@ def curve_rows(c: Comparison, series: str) -> list[dict[str, Any]]:
 
 
 def _spread(percentiles: Sequence[float]) -> list[float]:
-    """As many as can be told apart in a picture."""
+    """As many variants as can be distinguished in a picture."""
     kept: list[float] = []
     for p in percentiles:
         if not kept or _nines(p) - _nines(kept[-1]) >= NINES_APART or p == percentiles[-1]:

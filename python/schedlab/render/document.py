@@ -61,7 +61,7 @@ def run_document(scenario: Scenario, arm: str, run: Run) -> dict[str, Any]:
     """One run in the same shape, with what only a single run has, without what its circumstances forbid to say."""
     bounds = limits.of(scenario, arm, {run.variant: [run]})
     remarks = limits.remarks(scenario, {run.variant: [run]}, bounds)
-    run = bounds.heard(scenario, run)
+    run = bounds.without_suppressed(scenario, run)
     return {
         **_head(RUN_SCHEMA, scenario, arm, run.engine),
         "seeds": [run.seed],
@@ -193,5 +193,5 @@ def _sample(x: float | None) -> float | None:
 
 
 def _number(x: float | None) -> float | None:
-    """Computed from samples: ten significant digits, so that the last bit of a logarithm is nobody's business."""
+    """Computed from samples: ten significant digits, which hides rounding errors."""
     return float(f"{x:.10g}") if x is not None and math.isfinite(x) else None

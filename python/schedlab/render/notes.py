@@ -121,7 +121,7 @@ def noise(comparison: Comparison) -> list[str]:
     lines = [f"noise floor: {first} against {first} with other seeds differs by no more with 95% certainty"]
     drift = [m.metric.name for m, d in floors if d.interval and d.interval.excludes_zero()]
     if drift:
-        lines.append(f"{first} differs from itself: {', '.join(drift)}; something else than the variants changes them")
+        lines.append(f"{first} differs from itself: {', '.join(drift)}; something other than the variants changes them")
     small = [
         m.metric.name
         for m, d in floors
@@ -151,17 +151,17 @@ def robustness(comparison: Comparison) -> list[str]:
 
 
 def ties(comparison: Comparison) -> list[str]:
-    """Where variants share a rank only because they cannot be told apart."""
+    """Variants that share a rank only because they cannot be distinguished."""
     pairs = [(r.metric, r.undecided) for r in comparison.rankings if r.undecided]
     if not comparison.rankings:
         return []
     head = "rank: one more than the number of variants that are better with certainty (Holm over the pairs of a metric)"
     lines = [f"{name}: {', '.join(f'{a} and {b}' for a, b in tied)}" for name, tied in pairs]
-    return [head, *(f"cannot be told apart, {line}" for line in lines)]
+    return [head, *(f"cannot be distinguished: {line}" for line in lines)]
 
 
 def trouble(comparison: Comparison) -> list[str]:
-    """What a reader must know of real runs; runs that are not in the numbers, and why."""
+    """Caveats of real runs, and runs that are missing from the numbers."""
     lines = list(comparison.remarks)
     if comparison.failures:
         lines.append(f"{plural(len(comparison.failures), 'run')} failed and not in these numbers")

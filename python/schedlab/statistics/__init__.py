@@ -1,4 +1,4 @@
-"""How far two variants lie apart, and how certain that is. What a difference means is for `judge.py` to say.
+"""The difference between two variants and its uncertainty. The interpretation of a difference is in `judge.py`.
 
 Everything here is a pure function of samples. numpy and scipy do the arithmetic.
 """

@@ -1,4 +1,4 @@
-"""How many units settle a verdict: enough to find a change of the margin, or to show that there is none."""
+"""The number of units that settles a verdict: enough to detect a change of the margin, or to show equivalence."""
 
 from __future__ import annotations
 

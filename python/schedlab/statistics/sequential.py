@@ -1,4 +1,4 @@
-"""Adding units until a verdict is settled, without more false positives than a fixed number of units has.
+"""Sequential testing: units are added until a verdict is settled, with the false-positive rate of a fixed number.
 
 The looks are declared before the first run. At each look the samples so far are tested at a nominal level; the levels
 are such that the chance of any false rejection up to look k is at most `alpha * t_k ** RHO`, where t is the share of
@@ -16,7 +16,7 @@ from functools import cache
 FIRST_LOOK = 10
 GROWTH = 1.4
 RHO = 1.0
-"""1 spends evenly: large effects are settled at the first look, small ones need about a fifth more units."""
+"""1 spends alpha evenly: large effects are settled at the first look, small ones need about a fifth more units."""
 _NODES = 96
 _WIDEST = 9.0
 _ALPHAS = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)

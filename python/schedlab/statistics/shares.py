@@ -1,4 +1,4 @@
-"""How large a share of a difference one part of it is."""
+"""The share of one part in a difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much two variants vary from unit to unit, and whether one varies more than the other."""
+"""The variation of two variants from unit to unit, and whether one varies more than the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two independent samples lie apart: a simulated and a measured one have no pairs."""
+"""The difference between two independent samples; simulated and measured values have no pairs."""
 
 from __future__ import annotations
 

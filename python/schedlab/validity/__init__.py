@@ -1,4 +1,4 @@
-"""How far the simulator may be off: errors measured against real kernels, by kind of metric and kind of machine.
+"""The model error of the simulator, measured against real kernels by kind of metric and kind of machine.
 
 A comparison of simulated variants shows them beside its own intervals. An interval says how certain a change is in the
 model; the model error says how far changes in the model have been from changes on a kernel.

@@ -1,4 +1,4 @@
-"""The model error of a metric on a machine, from stored validations, and what of it has never been validated."""
+"""The model error of a metric on a machine, from stored validations, and in what the machine was not validated."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from schedlab.validity.rows import family_of
 from schedlab.validity.validation import Trial, Validation, machine_of
 
 MOST = 0.9
-"""The model error is one that this share of validated changes stays within."""
+"""The share of validated changes that lie within the model error."""
 FEWEST = 9
 """With fewer changes no such quantile exists, and the worst is taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelError:
-    """How far simulated changes of one family have been from measured ones on one kind of machine."""
+    """The error of simulated changes of one family of metrics on one kind of machine."""
 
     family: str
     arm: str
     machine: str
-    """What was measured, in words."""
+    """A description of the measured machine."""
     cpus: int
     changes: int
-    """How many changes between two variants were compared."""
+    """The number of changes between two variants that were compared."""
     median_pct: float
-    """Half of them were off by no more: the ratio of the two variants, simulated against measured."""
+    """The median error of the ratio of two variants, simulated against measured."""
     error_pct: float
-    """Nine in ten were off by no more; of fewer than nine, the worst."""
+    """The 90% quantile of these errors; for fewer than nine changes, the largest."""
     worst_pct: float
 
 
@@ -46,9 +46,9 @@ class Validated:
 
     family: str
     error: ModelError | None
-    """From the kind of machine that is nearest; None if the family was never validated."""
+    """The error on the most similar kind of machine; None if the family was never validated."""
     missing: tuple[str, ...] = ()
-    """In what the scenario differs from what was validated, such as `8 CPUs`; empty if in nothing."""
+    """The properties of the scenario that were not validated, such as `8 CPUs`."""
 
     @property
     def holds(self) -> bool:

@@ -50,7 +50,7 @@ class Row:
 
 
 def family_of(metric: Metric) -> str:
-    """The kind of number it is, which decides how far off the simulator may be."""
+    """The kind of metric, which determines the accepted error."""
     if metric.name in ("sched.switches", "sched.voluntary_switches", "sched.involuntary_switches"):
         return "switches"
     if metric.name == "sched.migrations":

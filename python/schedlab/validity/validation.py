@@ -1,4 +1,4 @@
-"""A validation: scenarios run by the simulator and by a real kernel, with what the simulator assumed and from when."""
+"""A validation: scenarios on the simulator and on a real kernel, with the simulator's machine files and the dates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's type information (BTF): where members lie, as much as paths like `se.cfs_rq->rq->clock_task` need.
+"""The kernel's type information (BTF): offsets of members for paths such as `se.cfs_rq->rq->clock_task`.
 
 Format: Documentation/bpf/btf.rst.
 """
@@ -14,9 +14,9 @@ VMLINUX = Path("/sys/kernel/btf/vmlinux")
 MAGIC = 0xEB9F
 INT, PTR, ARRAY, STRUCT, UNION, ENUM, TYPEDEF, ENUM64 = 1, 2, 3, 4, 5, 6, 8, 19
 QUALIFIERS = (TYPEDEF, 9, 10, 11, 18)
-"""Types that only stand for another one: typedef, volatile, const, restrict, type tag."""
+"""Types that refer to another type: typedef, volatile, const, restrict, type tag."""
 
-# What follows a type's own twelve bytes: so many, and so many for each of its parts.
+# The number of bytes that follow the twelve bytes of a type, fixed and per member.
 FIXED = {INT: 4, ARRAY: 12, 14: 4, 17: 4}
 EACH = {STRUCT: 12, UNION: 12, ENUM: 8, 13: 8, 15: 12, ENUM64: 12}
 SIGNED = 1 << 24
@@ -24,7 +24,7 @@ SIGNED = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies, from a pointer: each offset but the last is of a pointer to follow."""
+    """The location of a value relative to a pointer: each offset except the last is that of a pointer to follow."""
 
     offsets: tuple[int, ...]
     size: int
@@ -42,7 +42,7 @@ class _Type:
 
 
 class Types:
-    """Type information as the kernel shows it."""
+    """The type information of the kernel."""
 
     def __init__(self, data: bytes) -> None:
         magic, _version, _flags, header, types, types_length, strings, _length = struct.unpack_from("<HBBIIIII", data)
@@ -61,7 +61,7 @@ class Types:
             at += 12 + FIXED.get(kind, 0) + parts * EACH.get(kind, 0)
 
     def place(self, struct_name: str, path: str) -> Place | None:
-        """Where `path` leads from a pointer to a struct; `None` if this kernel has no such thing."""
+        """The location of `path` relative to a pointer to a struct; `None` if this kernel does not have it."""
         offsets: list[int] = []
         of = self._structs.get(struct_name)
         for nth, step in enumerate(path.split("->")):
@@ -75,7 +75,7 @@ class Types:
         return self._scalar(tuple(offsets), of)
 
     def _member(self, of: int, name: str) -> tuple[int, int] | None:
-        """Offset and type of a member, those of members without a name included."""
+        """The offset and type of a member, including members of anonymous structs."""
         kind = self._plain(of)
         if kind.kind not in (STRUCT, UNION):
             return None

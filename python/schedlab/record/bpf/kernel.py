@@ -15,7 +15,7 @@ LOG = 1 << 16
 
 
 def load(code: bytes) -> int:
-    """A file descriptor of the program, or an error that says what the verifier said."""
+    """Load the program and return its file descriptor; the error contains the verifier's message."""
     text, license, log = (ctypes.create_string_buffer(part) for part in (code, b"GPL", b"\0" * LOG))
     where = [ctypes.addressof(buffer) for buffer in (text, license, log)]
     about = struct.pack("<IIQQIIQ", RAW_TRACEPOINT, len(code) // 8, where[0], where[1], 1, LOG, where[2])

@@ -1,4 +1,4 @@
-"""Which state is read where: the same fields under the same names as the dynamic probes of a guest (`probes.sh`).
+"""The state to read at each tracepoint, with the same field names as the dynamic probes of a guest (`probes.sh`).
 
 Records that a program had to split are put together again when the trace is read out (`Joined`).
 """
@@ -17,7 +17,7 @@ from schedlab.record.bpf.btf import VMLINUX, Types
 from schedlab.record.bpf.program import Value, assemble
 
 EVENT = "bpf_trace/bpf_trace_printk"
-"""Below `events/` of tracefs: what programs print becomes records of it."""
+"""The event below `events/` of tracefs under which the output of the programs is recorded."""
 
 Paths = Mapping[str, str | tuple[str, str]]
 """Labels, and what they are of a struct; two names: newer kernels have the first."""
@@ -119,7 +119,7 @@ PROBES = (
 
 @contextmanager
 def attached(tell: Callable[[str], None]) -> Iterator[dict[str, int]]:
-    """Probes of the running kernel: names, and how many records each prints. None where it is not permitted."""
+    """Attach probes to the running kernel; returns their names and numbers of records. None if not permitted."""
     open_now: list[int] = []
     try:
         yield _attach(open_now, tell)
@@ -167,7 +167,7 @@ PRINTED = re.compile(rb"^(.{16}-\d+ +(?:\(.{7}\) )?\[(\d+)\] .*?)bpf_trace_print
 
 
 class Joined:
-    """Trace text with what the programs printed as one record for each probe, like those of a guest."""
+    """Trace text in which the output of the programs is one record per probe, as in the trace of a guest."""
 
     def __init__(self, records: dict[str, int]) -> None:
         self._records = records
@@ -190,7 +190,7 @@ class Joined:
                 entry_of[1] = int(entry_of[1]) - 1
             while waiting and int(waiting[0][1]) <= 0:
                 yield _ended(waiting.popleft()[0])
-        # What the end of the trace cut off is not whole.
+        # A record that is cut off by the end of the trace is incomplete.
         yield from (_ended(entry[0]) for entry in waiting if int(entry[1]) <= 0)
 
 

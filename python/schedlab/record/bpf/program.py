@@ -1,4 +1,4 @@
-"""Puts BPF programs together: read members of what a tracepoint hands over, print them.
+"""Assembles BPF programs that read members of the arguments of a tracepoint and print them.
 
 A program follows pointers with `bpf_probe_read_kernel`, which leaves 0 where there is nothing to read, and prints with
 `bpf_trace_vprintk`, which takes twelve numbers at most: what has more is printed in several records.
@@ -17,7 +17,7 @@ NUMBERS = 12
 PROBE_READ_KERNEL, TRACE_VPRINTK = 113, 177
 R0, R1, R2, R3, R4, R6, R8, R10 = 0, 1, 2, 3, 4, 6, 8, 10
 FORMAT, POINTER, FIRST = -408, -8, -104
-"""On the stack, down from its end: the text, a pointer being followed, the numbers."""
+"""Stack layout, from the end: the text, the pointer that is followed, the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
