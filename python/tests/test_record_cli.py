@@ -163,7 +163,7 @@ BAD = [
     ),
     (["--kernel", "image", "--", "true 'x"], 2, ["is not a valid shell command"]),
     (["--kernel", "image", "--cpus", "0", "--", "true"], 2, ["whole number"]),
-    (["--kernel", "running", "--cpus", "2", "--", "true"], 2, ["the running kernel has the CPUs that it has"]),
+    (["--kernel", "running", "--cpus", "2", "--", "true"], 2, ["--cpus is not supported for the running kernel"]),
     (["--kernel", "image", "--out", "t.nothing", "--", "true"], 2, ["no trace format has this suffix"]),
 ]
 

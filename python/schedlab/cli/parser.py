@@ -250,12 +250,7 @@ def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
         "--first", type=values.natural, default=1, metavar="N", help="show the first N disagreements (default: 1)"
     )
     p.add_argument("--state", action="store_true", help="show the first difference from the probed state")
-    p.add_argument(
-        "--explain",
-        type=values.moment,
-        metavar="TASK@TIME",
-        help="explain why a task (pid or name) waits at a time",
-    )
+    p.add_argument("--explain", type=values.moment, metavar="TASK@TIME", help="explain why a task waits at that time")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all counts as JSON; - is stdout")
     p.set_defaults(html=None)
     _common(p)

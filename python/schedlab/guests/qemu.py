@@ -196,7 +196,7 @@ class Console:
         elif hung:
             what = f"the guest was still at `{self.step}` after {spent_s:.0f} s"
         elif not self.lines:
-            what = f"QEMU ended with {qemu_code} and without a word"
+            what = f"QEMU ended with {qemu_code} without output"
         else:
             what = f"the guest stopped at `{self.step or 'boot'}`; QEMU ended with {qemu_code}"
         said = "".join(f"\n  | {line}" for line in self.lines[-SHOWN_LINES:])
