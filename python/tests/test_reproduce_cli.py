@@ -16,6 +16,7 @@ import pytest
 
 from schedlab.cli import main
 from schedlab.studies.figures import COLUMNS
+from schedlab.studies.reasons import Reason
 
 HERE = Path(__file__).parent
 Call = Callable[..., tuple[int, str, str]]
@@ -275,6 +276,22 @@ def test_the_spread_between_runs_is_a_result(toy: Callable[..., str], schedlab: 
     assert line.split()[2:5] == ["eevdf", "3%", "9%"]
 
 
+REASONS = [
+    (Reason("first"), "first"),
+    (Reason("first", "X", 80.4, ablated=True), "first; 80% of the simulated change is due to X"),
+    (
+        Reason("first", "X", None, ablated=True),
+        "first; X has the largest part in the simulated change, without certainty",
+    ),
+    (Reason("first", ablated=True), "first; no single mechanism has a part in the simulated change"),
+]
+
+
+@pytest.mark.parametrize(("reason", "text"), REASONS)
+def test_reasons_in_words(reason: Reason, text: str) -> None:
+    assert reason.text == text
+
+
 BAD = [
     (("toy.json", "--note", "x"), 2, "--note belongs to what is recorded"),
     (("toy.json", "--stored"), 2, "--stored shows what was recorded"),
@@ -341,3 +358,46 @@ def test_the_short_forms_of_all_studies(
         for row in study["rows"]:
             assert (row["outcome"] == "missing") == (row["missing"] is not None)
             assert row["simulated"] is not None or row["missing"]
+
+
+TWO_WAYS = """
+source = "a test"
+machine = "laptop-8"
+
+[[variant]]
+name = "short"
+kernel = "6.12.107"
+
+[[variant]]
+name = "long"
+kernel = "6.12.107"
+knobs = { base_slice = "6ms" }
+
+[[experiment]]
+name = "rises"
+duration = "60ms"
+metric.latency = { of = "probe.latency", stat = "mean" }
+workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe" }]
+
+[[experiment]]
+name = "falls"
+duration = "60ms"
+metric.latency = { of = "probe.latency", stat = "mean" }
+workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe" }]
+"""
+
+
+def test_a_row_with_the_wrong_sign_names_what_makes_the_simulated_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The same runs against a published rise and a published fall: one of the two rows disagrees.
+    monkeypatch.chdir(tmp_path)
+    Path("two.toml").write_text(TWO_WAYS)
+    rows = [f"{name},,,latency,delta_pct,lower,long,1,{change}," for name, change in (("rises", 50), ("falls", -50))]
+    Path("two.csv").write_text("\n".join([",".join(COLUMNS), *rows]) + "\n")
+    assert main(["reproduce", "two.toml", "--out", "r", "--reasons", "ablate", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)["studies"][0]["rows"]
+    assert sorted(row["outcome"] for row in found) == ["agrees", "wrong sign"]
+    (why,) = [row["why"] for row in found if row["outcome"] == "wrong sign"]
+    assert why.endswith("; base_slice_ns has the largest part in the simulated change, without certainty")
+    assert {file.name.partition("-")[0] for file in Path("r").rglob("*.json")} == {"manifest.json", "reason"}

@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlab import files
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import InputError, RunError
 from schedlab.studies.runs import Task
 from schedlab.studies.score import Row
+
+if TYPE_CHECKING:
+    from schedlab.ablation import Ablation, Part
 
 UNEXPLAINED = "unexplained"
 
@@ -24,16 +27,23 @@ class Reason:
     parting: str
     """The first decision in which the variants differ, in words."""
     mechanism: str | None = None
-    """What makes most of the simulated change; None if that was not asked or is not certain."""
+    """What has the largest part in the simulated change; None if that was not asked, or if nothing has any."""
     share_pct: float | None = None
+    ablated: bool = False
+    """Whether every mechanism was flipped; without one in `mechanism`, none has a part in it."""
 
     @property
     def text(self) -> str:
         """One line."""
         if self.mechanism is None:
-            return self.parting
-        share = "" if self.share_pct is None else f", {self.share_pct:.0f}% of it"
-        return f"{self.parting}; most of the simulated change is due to {self.mechanism}{share}"
+            return (
+                f"{self.parting}; no single mechanism has a part in the simulated change"
+                if self.ablated
+                else self.parting
+            )
+        if self.share_pct is None:
+            return f"{self.parting}; {self.mechanism} has the largest part in the simulated change, without certainty"
+        return f"{self.parting}; {self.share_pct:.0f}% of the simulated change is due to {self.mechanism}"
 
 
 def disagreeing(rows: Sequence[Row]) -> list[Row]:
@@ -57,11 +67,12 @@ def ablated(engine: Engine, task: Task, variant: str, metric: str, reason: Reaso
     file = task.folder / f"reason-{variant}-{metric}-{len(task.scenario.seeds)}.json"
     if (known := _read(file)) is not None:
         return known
-    a = task.scenario.variants[0].name
-    found = _largest(engine, task, a, variant, metric, jobs)
+    found = _ablation(engine, task, variant, metric, jobs)
     if found is None:
         return reason
-    both = Reason(reason.parting, *found)
+    largest = _largest(found)
+    share = None if largest is None or largest.share is None else 100 * largest.share
+    both = Reason(reason.parting, largest.name if largest else None, share, ablated=True)
     _write(file, both)
     return both
 
@@ -74,21 +85,23 @@ def ablation_runs(engine: Engine, task: Task, variant: str) -> int:
     return count(differences, task.scenario.seeds)
 
 
-def _largest(engine: Engine, task: Task, a: str, b: str, metric: str, jobs: int) -> tuple[str, float | None] | None:
+def _ablation(engine: Engine, task: Task, variant: str, metric: str, jobs: int) -> Ablation | None:
+    """None if nothing can be flipped, or a hybrid does not run."""
     from schedlab.ablation import ablate
 
     declared = next((m for m in task.scenario.metrics if m.name == metric), None)
     if declared is None:
         return None
     try:
-        found = ablate(engine, task.scenario, a, b, declared, jobs=jobs)
+        return ablate(engine, task.scenario, task.scenario.variants[0].name, variant, declared, jobs=jobs)
     except (InputError, RunError):
-        return None  # nothing can be flipped, or a hybrid does not run
-    same = [p for p in found.parts if p.effect and p.effect.estimate * found.effect.estimate > 0 and not p.within]
-    if not same:
         return None
-    largest = max(same, key=lambda p: abs(p.effect.estimate) if p.effect else 0.0)
-    return largest.name, None if largest.share is None else 100 * largest.share
+
+
+def _largest(found: Ablation) -> Part | None:
+    """The mechanism with the largest effect in the direction of the whole change."""
+    same = [p for p in found.parts if p.effect and p.effect.estimate * found.effect.estimate > 0 and not p.within]
+    return max(same, key=lambda p: abs(p.effect.estimate) if p.effect else 0.0, default=None)
 
 
 def _words(parting: Mapping[str, Any] | None) -> str:
