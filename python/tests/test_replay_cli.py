@@ -50,6 +50,18 @@ def test_the_table(cli: Cli) -> None:
     assert any(re.match(r"vruntime: \d+ of \d+ steps equal to the nanosecond", line) for line in lines)
 
 
+def test_what_a_trace_lacks_is_said_first(cli: Cli) -> None:
+    lines = Path("hogs.ftrace").read_text().splitlines()
+    accounted = [line for line in lines if "sched_stat_runtime" in line]
+    Path("bare.ftrace").write_text("\n".join(line for line in lines if line not in accounted) + "\n")
+    code, out, _ = cli("replay", "bare.ftrace")
+    assert (code, out.splitlines()[0]) == (0, "unreliable: the trace lacks run times (sched_stat_runtime)")
+    assert "unreliable" in cli("replay", "bare.ftrace", "--matrix")[1].splitlines()[0]
+    Path("late.ftrace").write_text("\n".join(line for line in lines if line not in accounted[:100]) + "\n")
+    _, out, _ = cli("replay", "late.ftrace", "--json", "-")
+    assert json.loads(out)["reports"][0]["missing"] == ["the run times of 100 of 300 runs (sched_stat_runtime)"]
+
+
 def test_the_document(cli: Cli) -> None:
     code, out, _ = cli("replay", "hogs.ftrace", "--kernel", "6.12.0", "--json", "-")
     assert code == 0

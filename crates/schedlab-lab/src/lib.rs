@@ -4,6 +4,7 @@ mod ablate;
 mod determinism;
 pub mod explain;
 mod guard;
+mod header;
 mod run;
 
 pub use ablate::{differences, hybrid, Difference};

@@ -5,8 +5,9 @@ use std::path::Path;
 use schedlab_metrics::{Metrics, Plan, Report};
 use schedlab_sim::{Ended, Outcome, SimError, Watch};
 use schedlab_spec::RunSpec;
-use schedlab_trace::{Digest, Header, Tee};
+use schedlab_trace::{Digest, Tee};
 
+use crate::header::header;
 use crate::ENGINE;
 
 /// The result of one run.
@@ -65,16 +66,6 @@ pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<
         trace_error,
         outcome,
     })
-}
-
-/// The header of the trace file.
-fn header(spec: &RunSpec, plan: &Plan) -> Header {
-    Header {
-        kernel: Some(spec.kernel.version.name.to_owned()),
-        nr_cpus: Some(spec.machine.topology.nr_cpus()),
-        metrics: plan.raw_units(),
-        comments: vec![format!("simulated by schedlab {ENGINE}, machine {}, seed {}", spec.machine.name, spec.seed)],
-    }
 }
 
 impl Run {

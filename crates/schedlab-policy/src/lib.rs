@@ -20,6 +20,7 @@ mod preempt_model;
 pub mod procedure;
 mod queue_view;
 pub mod rt;
+mod run_times;
 mod sched;
 mod select;
 mod version;
@@ -32,6 +33,7 @@ pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
+pub use run_times::RunTime;
 pub use sched::{Classes, Core, Counts, Moves, Recorded, Scans, Sched, Selection, TaskAttr, Tested, WakeKind};
 pub use version::catalogue::RuleView;
 pub use version::choices::{

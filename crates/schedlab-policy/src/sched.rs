@@ -27,6 +27,7 @@ use crate::balance::BalanceCost;
 use crate::class::{ClassId, ClassList, Idle};
 use crate::fair::Fair;
 use crate::rt::Rt;
+use crate::run_times::RunTime;
 use crate::{class_list, KernelConfig, Resched};
 
 pub use self::core::Core;
@@ -55,6 +56,23 @@ impl Sched {
         config.nr_cpus = topology.nr_cpus();
         let classes = Classes { rt: Rt::new(&config), fair: Fair::new(config.clone()), idle: Idle::default() };
         Sched::with_classes(classes, &config, topology)
+    }
+
+    /// Records run times (`sched_stat_runtime`) from now on.
+    pub fn record_run_times(&mut self) {
+        self.rt.run_times().switch_on();
+        self.fair.run_times().switch_on();
+    }
+
+    /// A move of a task has been reported: run times accounted after it may be taken. Whether there was such a move.
+    pub fn pass_move(&mut self) -> bool {
+        self.fair.run_times().pass_detached()
+    }
+
+    /// Moves the run times accounted since the last call, up to the next move of a queued task, behind `into`.
+    pub fn take_run_times(&mut self, into: &mut Vec<RunTime>) {
+        self.rt.run_times().take(into);
+        self.fair.run_times().take(into);
     }
 }
 

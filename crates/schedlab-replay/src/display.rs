@@ -25,6 +25,9 @@ impl fmt::Display for Report {
 
 fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let trace = &report.trace;
+    if !report.missing.is_empty() {
+        writeln!(f, "unreliable: the trace lacks {}", report.missing.join(", "))?;
+    }
     let kernel = trace.kernel.as_deref().unwrap_or("an unknown kernel");
     let seconds = trace.span_ns as f64 / 1e9;
     writeln!(f, "{} records of {kernel}, {} CPUs, {seconds:.3} s", trace.records, trace.cpus)?;

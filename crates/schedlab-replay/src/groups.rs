@@ -11,6 +11,8 @@ use schedlab_trace::Header;
 pub struct InitialGroups {
     tasks: BTreeMap<Pid, Task>,
     shares: BTreeMap<String, GroupShares>,
+    /// The control groups in the order of the header.
+    paths: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,11 +44,14 @@ impl InitialGroups {
                     groups.tasks.insert(pid, Task { sched_idle: policy == "5", group });
                 }
                 ["cgroup", path, file, weight] => {
-                    let shares = match (file, weight.parse()) {
-                        ("shares", Ok(shares)) => GroupShares::Shares(shares),
-                        ("weight", Ok(weight)) => GroupShares::Weight(weight),
-                        _ => continue,
+                    let shares = match file {
+                        "shares" => weight.parse().ok().map(GroupShares::Shares),
+                        "weight" => weight.parse().ok().map(GroupShares::Weight),
+                        "nice" => weight.parse().ok().map(GroupShares::Nice),
+                        _ => None,
                     };
+                    let Some(shares) = shares else { continue };
+                    groups.paths.push(path.to_owned());
                     groups.shares.insert(path.to_owned(), shares);
                 }
                 _ => {}
@@ -68,6 +73,15 @@ impl InitialGroups {
     /// The same, the root group for a task that is not listed.
     pub fn group_of(&self, pid: Pid) -> GroupName {
         self.find(pid).cloned().unwrap_or(GroupName::Root)
+    }
+
+    /// The group with a number of a simulated trace: 0 is the root, then come those of the header, then autogroups.
+    pub fn numbered(&self, group: u32) -> GroupName {
+        match (group, self.paths.get((group as usize).wrapping_sub(1))) {
+            (0, _) => GroupName::Root,
+            (_, Some(path)) => GroupName::Cgroup(path.clone()),
+            (_, None) => GroupName::Autogroup(u64::from(group), 0),
+        }
     }
 
     /// Whether a task was SCHED_IDLE, which no record shows.

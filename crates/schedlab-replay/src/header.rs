@@ -114,6 +114,12 @@ pub fn has_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| !value.is_empty())
 }
 
+/// Whether the trace is simulated: nothing runs when it begins, and every task's fork is in it.
+#[must_use]
+pub fn is_simulated(header: &Header) -> bool {
+    header.get("simulated").is_some()
+}
+
 /// Whether autogroups were on.
 #[must_use]
 pub fn uses_autogroup(header: &Header) -> bool {

@@ -155,7 +155,7 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::Tick { .. } => Some(K::Tick),
         Operation::Wakeup(_) => Some(K::Wakeup),
         Operation::SetTaskCpu { .. } | Operation::Detach { .. } => Some(K::Migration),
-        Operation::Fork { .. } => Some(K::Fork),
+        Operation::Fork { .. } | Operation::Start { .. } => Some(K::Fork),
         Operation::Block { .. } => Some(K::Block),
         Operation::Switch(_) => Some(K::Switch),
         Operation::Repick { .. } => Some(K::Repick),

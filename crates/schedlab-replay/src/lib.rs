@@ -39,7 +39,7 @@ use schedlab_trace::{Header, TraceError, TraceReader};
 
 use explain::Asking;
 use groups::InitialGroups;
-use header::{has_autogroup, settings, tick_beside_hrtick, uses_autogroup, Settings};
+use header::{has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_autogroup, Settings};
 use lags::Row;
 use model::Model;
 use operation::Input;
@@ -101,6 +101,7 @@ pub fn replay_rows(
         has_autogroup: has_autogroup(&header),
         uses_autogroup: uses_autogroup(&header),
         tick_beside_hrtick: tick_beside_hrtick(&header),
+        simulated: is_simulated(&header),
     });
     while let Some(entry) = match first.take() {
         Some(entry) => Some(entry),
@@ -147,5 +148,6 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
     }
     let looks = window.looks().filter(|(_, records)| *records > 0);
     let look_ahead = looks.map(|(purpose, records)| LookCount { purpose, name: purpose.name(), records }).collect();
-    Report { look_ahead, ..Report::new(trace, version, recorded, refused, options.warm_up, tally) }
+    let missing = window.missing(header);
+    Report { look_ahead, missing, ..Report::new(trace, version, recorded, refused, options.warm_up, tally) }
 }

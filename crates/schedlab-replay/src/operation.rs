@@ -42,6 +42,8 @@ pub enum Operation {
     Attach { pid: Pid, cpu: CpuId, flag: Flag },
     /// `sched_fork` or `task_fork_fair`; `certain`: at this time.
     Fork { cpu: CpuId, parent: Pid, child: Pid, certain: bool },
+    /// The same for a task that a simulated trace starts without a parent.
+    Start { cpu: CpuId, start: Start },
     /// The running task is dequeued before its switch is recorded.
     Block { cpu: CpuId, special: bool },
     /// `schedule()` finds the queue empty and enters `sched_balance_newidle`.
@@ -123,6 +125,8 @@ pub struct Wakeup {
     pub waking_at: Nanos,
     /// The next run time of the running task, an upper bound of what it can be charged here.
     pub next_charge: Nanos,
+    /// The clock of the runqueue, where the trace is simulated.
+    pub clock: Option<Nanos>,
     pub first: Option<First>,
     pub flag: Flag,
 }
@@ -176,6 +180,20 @@ pub enum Timer {
     Hrtick,
     /// No record distinguishes the two.
     Either,
+}
+
+/// A task as it starts in a simulated trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Start {
+    pub pid: Pid,
+    /// Its policy's number in user space.
+    pub policy: u32,
+    pub nice: i8,
+    /// 0: none of its own.
+    pub slice: Nanos,
+    pub latency_nice: i8,
+    /// The number of its group: 0 the root, then those of the header in their order, then autogroups.
+    pub group: u32,
 }
 
 /// What called `update_curr`.

@@ -17,6 +17,8 @@ pub struct Report {
     pub row: &'static str,
     /// The row of the recorded kernel, if it is modelled.
     pub recorded_row: Option<&'static str>,
+    /// What replay needs and the trace lacks: with any of it the numbers are not reliable.
+    pub missing: Vec<String>,
     /// Settings of the header that the row does not have, and whether it models another release of the series.
     pub refused: Vec<String>,
     /// Length of the warm-up, in which nothing counts.

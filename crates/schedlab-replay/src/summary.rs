@@ -56,6 +56,7 @@ impl Report {
             trace,
             row,
             recorded_row,
+            missing: Vec::new(),
             refused,
             warm_up_ns,
             picks: Score::of(picks),

@@ -29,6 +29,12 @@ const RESCHED_LETTERS: [(u8, u8); 7] = [
 const CONTEXT_LETTERS: [(u8, u8); 5] =
     [(b'Z', NMI | HARDIRQ), (b'z', NMI), (b'H', HARDIRQ | SOFTIRQ), (b'h', HARDIRQ), (b's', SOFTIRQ)];
 
+impl Default for Flags {
+    fn default() -> Self {
+        Flags::NONE
+    }
+}
+
 impl Flags {
     /// No flag set.
     pub const NONE: Flags = Flags([b'.'; 5]);

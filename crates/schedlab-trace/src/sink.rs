@@ -1,8 +1,8 @@
 //! Where events go: metrics, digest, writers. Chosen at compile time, so that an unused one costs nothing.
 
-use schedlab_model::{KernelId, Pid};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 
-use crate::Event;
+use crate::{Event, Flags};
 
 /// Takes events in time order.
 pub trait Sink {
@@ -11,6 +11,20 @@ pub trait Sink {
 
     /// A task of the kernel got its name (`comm`); sent before the first event that mentions `pid` and again when it changes.
     fn name(&mut self, _kernel: KernelId, _pid: Pid, _name: &str) {}
+
+    /// Whether it takes what only trace files contain: the context of events, and events that are in no digest or metric.
+    fn is_trace(&self) -> bool {
+        false
+    }
+
+    /// The context flags of the next event.
+    fn flags(&mut self, _flags: Flags) {}
+
+    /// An event that only trace files contain.
+    fn trace_only(&mut self, _event: &Event) {}
+
+    /// A record that only trace files contain and that is no event of the model: its name and its text.
+    fn note(&mut self, _time: Nanos, _cpu: CpuId, _name: &str, _fields: &str) {}
 }
 
 /// Drops everything.
@@ -38,6 +52,26 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
         self.0.name(kernel, pid, name);
         self.1.name(kernel, pid, name);
     }
+
+    #[inline(always)]
+    fn is_trace(&self) -> bool {
+        self.0.is_trace() || self.1.is_trace()
+    }
+
+    fn flags(&mut self, flags: Flags) {
+        self.0.flags(flags);
+        self.1.flags(flags);
+    }
+
+    fn trace_only(&mut self, event: &Event) {
+        self.0.trace_only(event);
+        self.1.trace_only(event);
+    }
+
+    fn note(&mut self, time: Nanos, cpu: CpuId, name: &str, fields: &str) {
+        self.0.note(time, cpu, name, fields);
+        self.1.note(time, cpu, name, fields);
+    }
 }
 
 impl<S: Sink> Sink for Option<S> {
@@ -53,6 +87,29 @@ impl<S: Sink> Sink for Option<S> {
             sink.name(kernel, pid, name);
         }
     }
+
+    #[inline(always)]
+    fn is_trace(&self) -> bool {
+        self.as_ref().is_some_and(Sink::is_trace)
+    }
+
+    fn flags(&mut self, flags: Flags) {
+        if let Some(sink) = self {
+            sink.flags(flags);
+        }
+    }
+
+    fn trace_only(&mut self, event: &Event) {
+        if let Some(sink) = self {
+            sink.trace_only(event);
+        }
+    }
+
+    fn note(&mut self, time: Nanos, cpu: CpuId, name: &str, fields: &str) {
+        if let Some(sink) = self {
+            sink.note(time, cpu, name, fields);
+        }
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
@@ -64,6 +121,23 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
         (**self).name(kernel, pid, name);
     }
+
+    #[inline(always)]
+    fn is_trace(&self) -> bool {
+        (**self).is_trace()
+    }
+
+    fn flags(&mut self, flags: Flags) {
+        (**self).flags(flags);
+    }
+
+    fn trace_only(&mut self, event: &Event) {
+        (**self).trace_only(event);
+    }
+
+    fn note(&mut self, time: Nanos, cpu: CpuId, name: &str, fields: &str) {
+        (**self).note(time, cpu, name, fields);
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for Box<S> {
@@ -74,5 +148,22 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 
     fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
         (**self).name(kernel, pid, name);
+    }
+
+    #[inline(always)]
+    fn is_trace(&self) -> bool {
+        (**self).is_trace()
+    }
+
+    fn flags(&mut self, flags: Flags) {
+        (**self).flags(flags);
+    }
+
+    fn trace_only(&mut self, event: &Event) {
+        (**self).trace_only(event);
+    }
+
+    fn note(&mut self, time: Nanos, cpu: CpuId, name: &str, fields: &str) {
+        (**self).note(time, cpu, name, fields);
     }
 }

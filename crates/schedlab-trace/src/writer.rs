@@ -1,11 +1,11 @@
 //! What every writer does alike: simulated events get the names, the running task and the words that a recorded one
 //! carries, so that a format only has to write records.
 
-use schedlab_model::{CpuId, KernelId, Pid};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 
 use crate::error::TraceError;
 use crate::names::Names;
-use crate::record::{pids, Body, Record, TraceWriter, Words};
+use crate::record::{pids, Body, Fields, Record, TraceWriter, Words};
 use crate::{Event, Flags, Kind, Sink};
 
 /// A format that can write records.
@@ -32,6 +32,8 @@ struct Teller {
     names: Names,
     /// What runs on each CPU, and its idle task's name.
     cpus: Vec<(Pid, String)>,
+    /// The context flags of the next event.
+    flags: Flags,
 }
 
 impl<F: RecordWriter> Writer<F> {
@@ -59,6 +61,23 @@ impl<F: RecordWriter> Sink for Writer<F> {
 
     fn name(&mut self, _kernel: KernelId, pid: Pid, name: &str) {
         self.rename(pid, name);
+    }
+
+    fn is_trace(&self) -> bool {
+        true
+    }
+
+    fn flags(&mut self, flags: Flags) {
+        self.teller.flags = flags;
+    }
+
+    fn trace_only(&mut self, event: &Event) {
+        self.event(event);
+    }
+
+    fn note(&mut self, time: Nanos, cpu: CpuId, name: &str, fields: &str) {
+        let record = self.teller.note(time, cpu, name, fields);
+        self.format.write(&record);
     }
 }
 
@@ -88,6 +107,7 @@ impl Teller {
             Kind::Sample { pid, .. } | Kind::Count { pid, .. } => pid,
             _ => self.cpus[cpu].0,
         };
+        let flags = std::mem::take(&mut self.flags);
         let [first, second] = pids(&event.kind);
         let prev_state = match event.kind {
             Kind::Switch { prev_state, .. } => prev_state.letter(),
@@ -101,7 +121,15 @@ impl Teller {
         };
         let comm = if pid == 0 { "<idle>" } else { self.names.get(pid) };
         let body = Body::Event(event.kind, words);
-        Record { time: event.time, cpu: event.cpu, comm, pid, flags: Flags::NONE, body }
+        Record { time: event.time, cpu: event.cpu, comm, pid, flags, body }
+    }
+
+    /// The record of a note.
+    fn note<'a>(&'a mut self, time: Nanos, cpu: CpuId, name: &'a str, fields: &'a str) -> Record<'a> {
+        let flags = std::mem::take(&mut self.flags);
+        let pid = self.cpus.get(cpu.index()).map_or(0, |(pid, _)| *pid);
+        let comm = if pid == 0 { "<idle>" } else { self.names.get(pid) };
+        Record { time, cpu, comm, pid, flags, body: Body::Other { name, fields: Fields(fields) } }
     }
 
     fn name(&self, pid: Pid, cpu: CpuId) -> &str {

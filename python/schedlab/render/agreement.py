@@ -47,7 +47,7 @@ def matrix(trace: str, reports: Sequence[Report]) -> str:
         mark = "recorded" if r is recorded else "equal on this trace" if tie else ""
         cells = [*_counts(r["picks"]), *_counts(r["preemptions"])]
         rows.append([r["row"], *cells, _share(r["unjudged_share"]), _shown(r), mark])
-    lines = [_trace(trace, reports[0]), "", *columns(rows, "<>>>>>>>><")]
+    lines = [*_unreliable(reports[0]), _trace(trace, reports[0]), "", *columns(rows, "<>>>>>>>><")]
     if not any(r["recorded_row"] for r in reports):
         lines += ["", "the recorded kernel: row not modelled yet"]
     return "\n".join(lines)
@@ -56,7 +56,7 @@ def matrix(trace: str, reports: Sequence[Report]) -> str:
 def _head(trace: str, r: Report) -> str:
     row, own = r["row"], r["recorded_row"]
     fits = {row: "the row of this kernel", None: "the recorded kernel: row not modelled yet"}
-    lines = [_trace(trace, r), f"row {row}, {fits.get(own, f'while the row of this kernel is {own}')}"]
+    lines = [*_unreliable(r), _trace(trace, r), f"row {row}, {fits.get(own, f'while the row of this kernel is {own}')}"]
     if row == own:
         lines += [f"warning: {word}" for word in r["refused"]]
     if r["trace"]["sessions"]:
@@ -64,6 +64,11 @@ def _head(trace: str, r: Report) -> str:
     if lost := r["trace"]["lost"]:
         lines.append(f"warning: the recorder lost {lost:,} events; the model was reset there")
     return "\n".join(lines)
+
+
+def _unreliable(r: Report) -> list[str]:
+    """What replay needs and the trace lacks comes before every number."""
+    return [f"unreliable: the trace lacks {', '.join(r['missing'])}"] if r.get("missing") else []
 
 
 def _trace(trace: str, r: Report) -> str:

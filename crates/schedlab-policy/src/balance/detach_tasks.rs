@@ -82,6 +82,7 @@ impl FairClass<'_> {
         self.fair.dequeue_task(src, task, Dequeue { migrating: true, ..Dequeue::default() }, env.now);
         self.sync(src);
         self.set_task_cpu(task, env.dst, env.now);
+        self.fair.run_times().detached();
         moves.moved.push((task, src));
         if self.fair.is_recording() {
             self.explain_pull(env, src, task);

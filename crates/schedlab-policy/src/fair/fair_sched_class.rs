@@ -17,6 +17,7 @@ use crate::flags::{Dequeue, Enqueue};
 use crate::group_id::GroupId;
 use crate::pelt::clock::PeltClock;
 use crate::pelt::series::CAPACITY_SCALE;
+use crate::run_times::RunTimes;
 use crate::{Resched, TaskAttr};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -62,6 +63,11 @@ impl Fair {
     /// The same, to be switched on or drained.
     pub fn log_mut(&mut self) -> &mut DecisionLog {
         &mut self.queues.log
+    }
+
+    /// The run times that `update_curr` has accounted.
+    pub(crate) fn run_times(&mut self) -> &mut RunTimes {
+        &mut self.queues.run_times
     }
 
     /// Whether decisions are recorded.

@@ -13,6 +13,7 @@ use super::bandwidth::Pools;
 use super::decision_log::DecisionLog;
 use super::view::View;
 use crate::preempt_model::PreemptModel;
+use crate::run_times::RunTimes;
 use crate::{KernelConfig, Resched};
 
 /// The queues of one kernel.
@@ -22,11 +23,18 @@ pub(super) struct Queues {
     pub arena: Arena,
     pub pools: Pools,
     pub log: DecisionLog,
+    pub run_times: RunTimes,
 }
 
 impl Queues {
     pub fn new(config: Arc<KernelConfig>) -> Queues {
-        Queues { arena: Arena::new(&config), pools: Pools::default(), log: DecisionLog::default(), config }
+        Queues {
+            arena: Arena::new(&config),
+            pools: Pools::default(),
+            log: DecisionLog::default(),
+            run_times: RunTimes::default(),
+            config,
+        }
     }
 
     /// The state to be read.

@@ -8,6 +8,7 @@ use super::entity::EntityId;
 use super::explain::Reason;
 use super::queues::Queues;
 use crate::features::Feature;
+use crate::run_times::RunTime;
 use crate::Protection;
 use schedlab_model::Nanos;
 
@@ -40,6 +41,10 @@ impl Queues {
     #[inline(never)]
     fn charge_curr(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
         let ended = self.arena.rqs[rq].charge(&mut self.arena.entities, &self.config, curr, delta, now);
+        self.run_times.record(|| {
+            let se = &self.arena.entities[curr];
+            se.is_task().then(|| RunTime { task: curr.task_id(), runtime: delta, vruntime: se.vruntime.0 })
+        });
         if ended.slice || ended.protection {
             self.end_turn(rq, curr, ended, now);
         }

@@ -17,6 +17,7 @@ pub use limit::RtLimit;
 
 use crate::class::ClassId;
 use crate::features::Feature;
+use crate::run_times::{RunTime, RunTimes};
 use crate::{Core, KernelConfig};
 use array::{Link, PrioArray};
 use limit::{FairServer, Period};
@@ -80,6 +81,7 @@ pub struct Rt {
     /// Length of a round-robin slice in ticks.
     rr_timeslice: u64,
     period: Period,
+    run_times: RunTimes,
 }
 
 impl Rt {
@@ -99,6 +101,7 @@ impl Rt {
             share: config.has(Feature::RtRuntimeShare),
             rr_timeslice: rr_timeslice.max(1),
             period: Period { length, runtime, expires: None },
+            run_times: RunTimes::default(),
         }
     }
 
@@ -223,6 +226,11 @@ impl Rt {
         }
     }
 
+    /// The run times that `update_curr_rt` has accounted.
+    pub(crate) fn run_times(&mut self) -> &mut RunTimes {
+        &mut self.run_times
+    }
+
     /// `update_curr_rt`. Whether the class has now used up its time.
     fn update_curr_rt(&mut self, cpu: CpuId, now: Nanos) -> bool {
         let Some(task) = self.rqs[cpu.index()].curr else { return false };
@@ -233,6 +241,7 @@ impl Rt {
         }
         entity.exec_start = now;
         entity.sum_exec_runtime += delta;
+        self.run_times.record(|| Some(RunTime { task, runtime: delta, vruntime: 0 }));
         self.charge(cpu, delta)
     }
 

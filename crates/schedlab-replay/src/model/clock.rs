@@ -52,7 +52,10 @@ impl Model {
     /// charged then. The trace's clock gives the time, with the delay of the last wakeup that was charged, and no
     /// further than the next run time reaches.
     pub(super) fn clock_at_wakeup(&self, wakeup: &Wakeup, wakee: TaskId) -> Nanos {
-        let Wakeup { cpu, pid, waking_at, next_charge, .. } = *wakeup;
+        let Wakeup { cpu, pid, waking_at, next_charge, clock, .. } = *wakeup;
+        if let Some(clock) = clock {
+            return clock;
+        }
         let other_group = |curr| self.fair.group_of(curr) != self.fair.group_of(wakee);
         let queue = &self.cpus[cpu.index()];
         let exact = queue.read.is_some() || queue.charged_for == Some(pid);

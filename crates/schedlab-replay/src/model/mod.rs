@@ -150,6 +150,7 @@ impl Model {
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),
             Operation::Attach { pid, cpu, flag } => self.attach(pid, cpu, flag),
             Operation::Fork { cpu, parent, child, certain } => self.fork(cpu, parent, child, certain),
+            Operation::Start { cpu, start } => self.start(cpu, &start),
             Operation::Block { cpu, special } => self.block(cpu, special),
             Operation::NewidleBalance { cpu } => self.newidle_balance(cpu),
             Operation::Switch(ref switch) => self.switch(switch),

@@ -8,7 +8,8 @@ use super::show::Shown;
 use super::{Model, Task};
 use crate::decision::DecisionKind;
 use crate::groups::GroupName;
-use crate::operation::{First, Flag, Group, Location, NewTask, Weight};
+use crate::operation::{First, Flag, Group, Location, NewTask, Start, Weight};
+use crate::trace::fair_policy;
 
 impl Model {
     /// A task's first record. Its state is taken from the trace here or at its first wakeup.
@@ -103,6 +104,26 @@ impl Model {
             task.was_known = task.known;
             task.printed = parent.printed;
         }
+    }
+
+    /// The same for a task that a simulated trace starts without a parent.
+    pub(super) fn start(&mut self, cpu: CpuId, start: &Start) {
+        self.release(start.pid);
+        let now = self.clock(cpu);
+        let group = self.group_of_name(&self.initial.numbered(start.group), now);
+        let attr = TaskAttr {
+            nice: start.nice,
+            policy: fair_policy(start.policy).unwrap_or_default(),
+            slice: Some(start.slice).filter(|slice| *slice > 0),
+            latency_nice: start.latency_nice,
+            group,
+            cpu,
+            ..TaskAttr::default()
+        };
+        let id = self.allocate(start.pid, &attr);
+        self.fair.task_fork(cpu, id, now);
+        self.fair.clear_resched(cpu);
+        self.tasks.entry(start.pid).and_modify(|task| (task.known, task.was_known) = (true, true));
     }
 
     /// `set_user_nice`, or a change to or from SCHED_IDLE.

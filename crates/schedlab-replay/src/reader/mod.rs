@@ -25,7 +25,7 @@ use schedlab_trace::Kind;
 use self::first::{initial_tasks, probes_follow_charges};
 use self::task::{Place, Task};
 use self::wake::Wakee;
-use crate::operation::{CfsRqUpdate, Location, Operation};
+use crate::operation::{CfsRqUpdate, Location, Operation, Start};
 use crate::trace::{Address, CfsRqLoad, Entry, LookAhead, What, Window};
 
 /// What the recorded kernel is like, as the header says.
@@ -38,6 +38,8 @@ pub struct Kernel {
     pub uses_autogroup: bool,
     /// The tick's period, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
     pub tick_beside_hrtick: Option<Nanos>,
+    /// The trace is simulated: it begins with empty queues and holds the fork of every task.
+    pub simulated: bool,
 }
 
 /// What is known from the records so far.
@@ -58,6 +60,8 @@ pub struct Reader {
     yield_takes: Option<Nanos>,
     /// The least preempt count of interrupts, by what they emit.
     irq_depth: [Option<u8>; 2],
+    /// The simulated task whose fork is the next record.
+    starting: Option<Start>,
     now: Nanos,
 }
 
@@ -134,6 +138,7 @@ impl Reader {
             probes_follow_charges: None,
             yield_takes: None,
             irq_depth: [None; 2],
+            starting: None,
             now: 0,
         }
     }
@@ -187,6 +192,7 @@ impl Reader {
             }
             What::UpdateBlockedAverages { cpu } => self.update_blocked_averages(entry, cpu, ahead),
             What::CfsRqLoad { cpu, at, state: Some(state) } => self.update_cfs_rq_load(entry, cpu, at, &state, ahead),
+            What::Start(start) => self.starting = Some(start),
             What::Lost => self.lost(),
             What::Clock { .. } | What::CfsRqLoad { .. } | What::Other | What::Event(_) => {}
         }

@@ -2,14 +2,15 @@
 //! it; `sched_wakeup_new` precedes the check.
 
 use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_policy::FairPolicy;
 use schedlab_trace::Kind;
 
 use super::first::{first_state, group_ahead};
 use super::flag::FlagBefore;
-use super::task::{is_fair, nice, Place, Task};
+use super::task::{is_fair, nice, prio, Place, Task};
 use super::Reader;
-use crate::operation::{First, Flag, Location, NewTask, Operation, Wakeup, Weight};
-use crate::trace::{Entry, LookAhead, Window};
+use crate::operation::{First, Flag, Location, NewTask, Operation, Start, Wakeup, Weight};
+use crate::trace::{fair_policy, Entry, LookAhead, Window};
 
 /// The fields of a `sched_wakeup` or `sched_wakeup_new`.
 #[derive(Clone, Copy)]
@@ -76,7 +77,7 @@ impl Reader {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         // A task with a vruntime relative to the queue shows the queue's position.
         let arrives = new || std::mem::take(&mut task.migrated);
-        let wanted = !task.taken || arrives && !primed;
+        let wanted = !self.kernel.simulated && (!task.taken || arrives && !primed);
         let first: Option<First> = if wanted { first_state(pid, None, ahead) } else { None };
         task.taken |= first.is_some();
         self.cpu(cpu).primed |= arrives && first.is_some();
@@ -93,7 +94,9 @@ impl Reader {
         }
         if fair {
             let next_charge = if self.kernel.uses_autogroup { self.next_charge(cpu, ahead) } else { 0 };
-            self.push(Operation::Wakeup(Wakeup { cpu, pid, new, waking_at, next_charge, first, flag }));
+            // A simulated wakeup happens at the time of its record; a kernel reads its clock before.
+            let clock = self.kernel.simulated.then_some(self.now);
+            self.push(Operation::Wakeup(Wakeup { cpu, pid, new, waking_at, next_charge, clock, first, flag }));
         }
     }
 
@@ -108,6 +111,22 @@ impl Reader {
         next.unwrap_or(0)
     }
 
+    /// A task of a simulated trace that has no parent.
+    fn start_task(&mut self, cpu: CpuId, start: Start) {
+        let weight = match fair_policy(start.policy) {
+            Some(FairPolicy::Idle) => Weight::Idle,
+            _ => Weight::Nice(start.nice),
+        };
+        let fair = fair_policy(start.policy).is_some();
+        // A real-time priority, whichever: its wakeup shows it.
+        let prio = if fair { prio(start.nice) } else { 0 };
+        let task = Task { taken: true, waking: true, ..Task::new(prio, weight, Place::Off(cpu)) };
+        self.tasks.insert(start.pid, task);
+        if fair {
+            self.push(Operation::Start { cpu, start });
+        }
+    }
+
     /// `task_fork_fair`: at the parent's charge, or where `sched_process_fork` shows that it has been. Without a charge (the clock
     /// stood still) and after interrupts it is not `certain` when it was.
     pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, certain: bool) {
@@ -118,6 +137,9 @@ impl Reader {
             return;
         }
         let place = Place::Off(cpu);
+        if let Some(start) = self.starting.take().filter(|start| start.pid == child) {
+            return self.start_task(cpu, start);
+        }
         let like = self.tasks.get(&parent).filter(|parent| parent.is_fair());
         let task = like.map_or(Task::new(120, Weight::Nice(0), place), |parent| Task {
             taken: parent.taken,

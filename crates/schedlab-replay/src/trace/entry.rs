@@ -5,6 +5,7 @@ use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 
 use super::change::{target, SchedChange};
 use super::probe::{CfsRqLoad, Point, Probe};
+use crate::operation::Start;
 
 /// A record.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,8 @@ pub enum What {
     Setsid,
     /// The hrtick timer fired.
     Hrtick,
+    /// A simulated task is about to start.
+    Start(Start),
     /// A task's scheduling attributes are about to change.
     Change(SchedChange),
     /// A system call that changes attributes names a task; another record may say what it asks for.
@@ -67,6 +70,8 @@ impl Entry {
         let preempts = matches!(record.body, Body::Event(_, words) if words.prev_state.ends_with('+'));
         let entry = |what| Some(Entry { time, cpu, pid, flags, what, preempts });
         match record.body {
+            // Reports of the program and the simulator, between the kernel's own events.
+            Body::Event(Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. }, _) => [None, None],
             Body::Event(kind, words) => [entry(What::Event(plain_sleep(kind, words.prev_state))), None],
             Body::Other { name: "sw", fields } => {
                 let prev = Probe::of_prev(fields).map_or(What::Other, What::Probe);
@@ -145,6 +150,7 @@ impl Entry {
 fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
     match name {
         "ht" => Some(What::Hrtick),
+        "start" => start(fields).map(What::Start),
         "" if fields.0.starts_with("sys_sched_yield(") => Some(What::Yield),
         "" if fields.0.starts_with("sys_setsid(") => Some(What::Setsid),
         "sys_sched_setaffinity(pid" => Some(What::Change(SchedChange::of_setaffinity(fields.0, caller))),
@@ -165,6 +171,17 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "cp" => Probe::of(Point::Other, "", fields).map(What::Probe),
         _ => None,
     }
+}
+
+fn start(fields: Fields<'_>) -> Option<Start> {
+    Some(Start {
+        pid: fields.number("p")?,
+        policy: fields.number("policy")?,
+        nice: fields.number("nice")?,
+        slice: fields.number("slice")?,
+        latency_nice: fields.number("latency")?,
+        group: fields.number("group")?,
+    })
 }
 
 fn clock(fields: Fields<'_>) -> Option<What> {

@@ -3,6 +3,7 @@
 mod change;
 mod entry;
 mod lookahead;
+mod needs;
 mod probe;
 mod window;
 

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
-use schedlab_trace::{Kind, TraceError, TraceReader};
+use schedlab_trace::{Header, Kind, TraceError, TraceReader};
 
 use super::entry::{Entry, What};
 use super::lookahead::LookAhead;
+use super::needs::Needs;
 
 /// How many records are read ahead at most.
 const AHEAD: usize = 1 << 15;
@@ -28,6 +29,7 @@ pub struct Window<'r> {
     shows_hrtick: bool,
     shows_moves: bool,
     shows_lazy: bool,
+    needs: Needs,
     cpus: usize,
     fixed: bool,
 }
@@ -58,6 +60,7 @@ impl<'r> Window<'r> {
             shows_hrtick: false,
             shows_moves: false,
             shows_lazy: false,
+            needs: Needs::default(),
             cpus: 1,
             fixed: false,
         }
@@ -85,6 +88,7 @@ impl<'r> Window<'r> {
                 None => drop(self.names.insert(pid, comm.to_owned())),
             }
         }
+        self.needs.note(&record);
         let entries = Entry::of(&record);
         self.shows_lazy |= record.flags.need_resched_lazy();
         self.records += 1;
@@ -148,6 +152,11 @@ impl<'r> Window<'r> {
     /// Whether probes show where tasks are enqueued without a wakeup, and why.
     pub fn shows_moves(&self) -> bool {
         self.shows_moves
+    }
+
+    /// What replay needs and the trace lacks. Complete at its end.
+    pub fn missing(&self, header: &Header) -> Vec<String> {
+        self.needs.missing(header)
     }
 
     /// Whether any record shows the lazy need-resched flag: without it every flag is the full one.

@@ -26,7 +26,7 @@ fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
         let checks = &mut kernel.checks;
         checks.fair.changed(*orig_cpu, now);
         checks.fair.changed(dest_cpu, now);
-        run.emit(kernel.id, cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });
+        kernel.emit(run, cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });
         // Accounting on the source may have found that its running task has used up its slice.
         let resched = kernel.sched.fair.need_resched(*orig_cpu);
         resched_curr(run, machine, kernel, *orig_cpu, resched, cpu);

@@ -31,7 +31,7 @@ pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
         resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
     }
     for (metric, count) in kernel.cgroups.count_bandwidth(&kernel.sched.fair) {
-        run.emit(kernel.id, CpuId(0), Kind::Count { pid: 0, metric, count });
+        kernel.emit(run, CpuId(0), Kind::Count { pid: 0, metric, count });
     }
     arm_bandwidth(run, kernel);
 }
@@ -57,6 +57,7 @@ fn throttle_cfs_rq_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel
     let now = run.now;
     kernel.checks.fair.changed(cpu, now);
     if kernel.sched.throttle_work(task, kernel.clock_task(cpu, now)) {
+        kernel.trace_run_times(run, cpu);
         let k = &mut kernel.cpus[cpu.index()];
         (k.need_resched, k.resched_seen) = (true, true);
         arm_bandwidth(run, kernel);

@@ -67,7 +67,7 @@ fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
         Effect::WaitOnCpu { wakeup, cpu } => kernel.cpus[cpu.index()].waiting_wakeups.push(wakeup),
         Effect::Migrate { task, from, to } => {
             let (pid, prio) = kernel.name_of(task);
-            run.emit(kernel.id, this, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
+            kernel.emit(run, this, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
         }
         Effect::WakelistQueued { task, cpu, first: true } => send_call_ipi(run, machine, kernel, this, task, cpu),
         Effect::WakelistQueued { first: false, .. } => {}
@@ -77,7 +77,7 @@ fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
                 true => Kind::WakeupNew { pid, prio, target_cpu: cpu },
                 false => Kind::Wakeup { pid, prio, target_cpu: cpu },
             };
-            run.emit(kernel.id, this, kind);
+            kernel.emit(run, this, kind);
         }
         Effect::Preempt { cpu, resched } => preempt(run, machine, kernel, this, cpu, resched),
         Effect::Resched { cpu, resched } => resched_curr(run, machine, kernel, cpu, resched, this),
@@ -102,7 +102,7 @@ fn waking<S: Sink>(
     let (pid, prio) = (t.pid, t.prio);
     t.life = Life::Runnable;
     let cost = machine.costs.wakeup.draw(&mut t.dice);
-    run.emit(kernel.id, this, Kind::Waking { pid, prio, target_cpu });
+    kernel.emit(run, this, Kind::Waking { pid, prio, target_cpu });
     let now = run.now;
     kernel.checks.woken(task, now);
     machine.charge(this, cost);
@@ -131,8 +131,9 @@ fn charge_selection<S: Sink>(
     }
     let cost = scan_time(&per_cpu, &selection.tested);
     let functions = scan_times(&per_cpu, &selection.scans);
+    let pid = t.pid;
     machine.charge(this, cost);
-    run.emit(kernel.id, this, Kind::Scan { pid: t.pid, tested, cost, functions });
+    kernel.emit(run, this, Kind::Scan { pid, tested, cost, functions });
 }
 
 /// The time of a search: per distance the CPUs tested, times what a test costs there.

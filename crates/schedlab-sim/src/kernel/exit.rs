@@ -18,7 +18,7 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     let (pid, prio, parent, thread) = (t.pid, t.prio, t.parent, t.thread);
     t.life = Life::Dead;
     kernel.sched.set_exiting(task);
-    run.emit(kernel.id, cpu, Kind::Exit { pid, prio });
+    kernel.emit(run, cpu, Kind::Exit { pid, prio });
     kernel.alive -= 1;
     if let Some(parent) = parent {
         do_notify_parent(run, machine, kernel, cpu, parent, thread);

@@ -1,6 +1,6 @@
 //! Tasks begin: forked by a task, or started from outside.
 
-use schedlab_model::{stream, CpuId, Nanos, TaskId};
+use schedlab_model::{stream, CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::TaskAttr;
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::TaskKind;
@@ -8,6 +8,7 @@ use schedlab_workload::TaskKind;
 use super::entry::irqentry_exit;
 use super::resched::resched_curr;
 use super::state::Kernel;
+use super::syscalls::policy_number;
 use super::task::{Handle, Life, Task, Wait};
 use super::wake::wake_up_new_task;
 use crate::machine::{Dice, Machine, Segment, WORK_SHIFT};
@@ -37,12 +38,26 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     add(run, kernel, task, start.name);
     let cpu = start.attr.cpu;
     machine.cpus[cpu.index()].progress(run.now);
+    let child = kernel.tasks[id.index()].pid;
+    kernel.note(run, cpu, "start", |_| describe(child, &start.attr));
     let resched = kernel.sched.task_fork(id, cpu, kernel.clock_task(cpu, run.now));
+    kernel.trace_only(run, cpu, Kind::Fork { parent: 0, child });
     resched_curr(run, machine, kernel, cpu, resched, cpu);
     wake_up_new_task(run, machine, kernel, id, cpu);
     machine.cpus[cpu.index()].pending = 0;
     irqentry_exit(run, machine, kernel, cpu);
     id
+}
+
+/// A task that starts on its own, as a trace shows it: attributes, and the number of its group.
+fn describe(pid: Pid, attr: &TaskAttr) -> String {
+    let policy = match (attr.rt, attr.policy) {
+        (Some(rt), _) => 1 + u32::from(rt.round_robin),
+        (None, policy) => policy_number(policy),
+    };
+    let (nice, latency, group) = (attr.nice, attr.latency_nice, attr.group.0);
+    let slice = attr.slice.unwrap_or(0);
+    format!("p={pid} policy={policy} nice={nice} slice={slice} latency={latency} group={group}")
 }
 
 /// A child of the running task.
@@ -79,7 +94,7 @@ pub fn kernel_clone<S: Sink>(
     task.segment.work_left = start.draw_any(&mut task.dice) << WORK_SHIFT;
     add(run, kernel, task, child.name);
     kernel.alive += 1;
-    run.emit(kernel.id, cpu, Kind::Fork { parent: parent_pid, child: handle.pid });
+    kernel.emit(run, cpu, Kind::Fork { parent: parent_pid, child: handle.pid });
     resched_curr(run, machine, kernel, cpu, resched, cpu);
     wake_up_new_task(run, machine, kernel, id, cpu);
     handle

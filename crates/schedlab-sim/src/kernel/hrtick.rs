@@ -36,6 +36,7 @@ pub fn on_hrtick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     if c.activity == Activity::Busy {
         c.progress(run.now);
         machine.charge_irq(cpu);
+        kernel.note(run, cpu, "ht", |_| String::new());
         kernel.sched.fair.set_hrtick_active(cpu, false);
         let now = kernel.clock_task(cpu, run.now);
         let resched = kernel.sched.fair.hrtick_expired(cpu, now);

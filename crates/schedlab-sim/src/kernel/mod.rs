@@ -24,6 +24,7 @@ mod syscalls;
 mod task;
 mod tick;
 mod timers;
+mod trace;
 mod wake;
 
 pub use bandwidth::{arm_bandwidth, on_bandwidth, resume_user_mode_work};
@@ -41,4 +42,5 @@ pub use syscalls::{change_attribute, fair_policy, prio, rt_policy, sched_yield, 
 pub use task::{Handle, Life, Task, Wait};
 pub use tick::on_tick;
 pub use timers::on_class_timer;
+pub use trace::Context;
 pub use wake::try_to_wake_up;

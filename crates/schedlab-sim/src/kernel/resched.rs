@@ -33,6 +33,7 @@ fn set_need_resched<S: Sink>(
     resched: Resched,
     from: CpuId,
 ) {
+    kernel.trace_run_times(run, from);
     let c = &mut kernel.cpus[cpu.index()];
     match machine.cpus[cpu.index()].activity {
         Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, from),

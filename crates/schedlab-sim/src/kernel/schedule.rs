@@ -12,6 +12,7 @@ use super::segment::{core_changed, mark, poll_lock, segment_end, settle};
 use super::state::Kernel;
 use super::task::{Life, Wait};
 use super::tick::start_tick;
+use super::trace::Context;
 use super::wake::resume_wakeups;
 use crate::check::OnCpu;
 use crate::machine::{Activity, Machine, Mode, WORK_SHIFT};
@@ -23,6 +24,9 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     machine.cpus[cpu.index()].progress(now);
     let leaving = begin_leaving(run, machine, kernel, cpu);
     let k = &mut kernel.cpus[cpu.index()];
+    if run.is_trace() {
+        run.context = Context::Schedule { full: k.need_resched, lazy: k.need_resched_lazy };
+    }
     k.marked = false;
     k.need_resched = false;
     k.need_resched_lazy = false;
@@ -32,6 +36,7 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     kernel.checks.picked(cpu, now);
     procedure::schedule(&mut Executor { run, machine, kernel, cpu }, cpu, found);
     arm_bandwidth(run, kernel);
+    kernel.trace_rest(run, cpu);
 }
 
 /// The current task blocks or has exited: what it will do once it is woken.
@@ -46,6 +51,15 @@ fn begin_leaving<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     Some(leaving)
 }
 
+/// The flags are cleared after the pick: that is what a trace shows.
+#[inline(always)]
+fn end_pick<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+    if run.is_trace() {
+        kernel.trace_run_times(run, cpu);
+        run.context = Context::Task;
+    }
+}
+
 /// `__schedule` has picked what ran before.
 #[inline(always)]
 pub fn repicked<S: Sink>(
@@ -55,6 +69,7 @@ pub fn repicked<S: Sink>(
     cpu: CpuId,
     next: Option<TaskId>,
 ) {
+    end_pick(run, kernel, cpu);
     resume_user_mode_work(run, machine, kernel, cpu);
     match next {
         Some(_) => settle(run, machine, kernel, cpu),
@@ -90,6 +105,7 @@ pub fn context_switch<S: Sink>(
     prev: Option<TaskId>,
     next: Option<TaskId>,
 ) {
+    end_pick(run, kernel, cpu);
     kernel.switches += 1;
     let (prev_pid, prev_prio, prev_state) = match prev {
         Some(task) => switch_out(run, machine, kernel, cpu, task),
@@ -103,7 +119,7 @@ pub fn context_switch<S: Sink>(
     }
     kernel.cpus[cpu.index()].curr = next;
     let (next_pid, next_prio) = next.map_or((0, 120), |task| kernel.name_of(task));
-    run.emit(kernel.id, cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next: next_pid, next_prio });
+    kernel.emit(run, cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next: next_pid, next_prio });
     match next {
         Some(task) => switch_in(run, machine, kernel, cpu, task, prev.is_none()),
         None => switch_to_idle(run, machine, kernel, cpu),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schedlab_model::{stream, CpuId, KernelId, Nanos, Pid, TaskId};
-use schedlab_policy::{PreemptModel, Sched};
+use schedlab_policy::{PreemptModel, RunTime, Sched};
 use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
 
@@ -37,6 +37,8 @@ pub struct Kernel {
     pub last_pid: Pid,
     /// Places of dead tasks are given to new ones.
     pub recycles: bool,
+    /// Memory for run times on their way into a trace.
+    pub run_times: Vec<RunTime>,
 }
 
 impl Kernel {
@@ -66,6 +68,7 @@ impl Kernel {
             alive: 0,
             last_pid: 0,
             recycles: true,
+            run_times: Vec::new(),
         }
     }
 

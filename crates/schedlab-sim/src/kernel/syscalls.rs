@@ -10,6 +10,7 @@ use schedlab_workload::Policy;
 use super::resched::resched_curr;
 use super::segment::mark;
 use super::state::Kernel;
+use super::trace::Context;
 use crate::machine::Machine;
 use crate::run::Run;
 
@@ -36,6 +37,7 @@ pub fn change_attribute<S: Sink>(
     attribute: Attribute,
 ) {
     let (now, clock) = (run.now, kernel.clock_task(cpu, run.now));
+    announce(run, kernel, cpu, task, attribute);
     kernel.checks.fair.changed(cpu, now);
     let resched = match attribute {
         Attribute::Nice(nice) => kernel.sched.set_nice(task, nice, clock),
@@ -49,13 +51,50 @@ pub fn change_attribute<S: Sink>(
         Attribute::Group(group) => kernel.sched.move_to_group(task, group, clock),
     };
     kernel.tasks[task.index()].prio = kernel.sched.prio(task);
+    kernel.trace_run_times(run, cpu);
     resched_curr(run, machine, kernel, cpu, resched, cpu);
+}
+
+/// What a probe of `set_user_nice` or `__sched_setscheduler` would show.
+#[inline(always)]
+fn announce<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: TaskId, attribute: Attribute) {
+    let name = match attribute {
+        Attribute::Nice(_) => "ni",
+        Attribute::Policy(_) | Attribute::Slice(_) => "sa",
+        Attribute::Group(_) => return,
+    };
+    kernel.note(run, cpu, name, |kernel| {
+        let (pid, se) = (kernel.tasks[task.index()].pid, kernel.sched.fair.entity(task));
+        let own = if se.custom_slice { se.slice } else { 0 };
+        let (policy, nice, slice) = match attribute {
+            Attribute::Nice(nice) => (policy_number(se.policy), nice, own),
+            Attribute::Slice(slice) => (policy_number(se.policy), se.nice, slice),
+            Attribute::Policy(policy) => {
+                let rt = rt_policy(policy).map(|policy| 1 + u32::from(policy.round_robin));
+                (rt.unwrap_or_else(|| policy_number(fair_policy(policy).unwrap_or_default())), se.nice, own)
+            }
+            Attribute::Group(_) => (policy_number(se.policy), se.nice, own),
+        };
+        format!("p={pid} policy={policy} nice={nice} slice={slice}")
+    });
+}
+
+/// The number of a fair policy in user space.
+pub fn policy_number(policy: FairPolicy) -> u32 {
+    match policy {
+        FairPolicy::Normal => 0,
+        FairPolicy::Batch => 3,
+        FairPolicy::Idle => 5,
+    }
 }
 
 /// `sched_setaffinity` of the task that runs on the CPU. True: it may no longer run there and leaves at the CPU's next
 /// `__schedule` (the stopper's work).
 pub fn set_affinity<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: TaskId, mask: CpuMask) -> bool {
     let now = run.now;
+    kernel.note(run, cpu, "sys_sched_setaffinity(pid", |kernel| {
+        format!("{:x}, len: 8, user_mask_ptr: 0)", kernel.tasks[task.index()].pid)
+    });
     kernel.checks.fair.changed(cpu, now);
     let Some(dest) = kernel.sched.set_affinity(task, Some(mask), kernel.clock_task(cpu, now)) else { return false };
     kernel.cpus[cpu.index()].push_away = Some((task, dest));
@@ -64,8 +103,9 @@ pub fn set_affinity<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, 
 }
 
 /// `do_sched_yield`.
-pub fn sched_yield<S: Sink>(run: &Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+pub fn sched_yield<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
     kernel.sched.yield_current(cpu, kernel.clock_task(cpu, run.now));
+    run.in_context(Context::Yield, |run| kernel.trace_run_times(run, cpu));
     kernel.cpus[cpu.index()].need_resched = true;
 }
 

@@ -26,6 +26,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     machine.cpus[cpu.index()].progress(run.now);
     machine.charge_tick(cpu);
     hrtimer_run_queues(run, machine, kernel, cpu);
+    kernel.trace_run_times(run, cpu);
     let c = &mut kernel.cpus[cpu.index()];
     c.clock_read = 0;
     // sched_tick first makes a pending lazy request a full one.

@@ -56,7 +56,7 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
 
 fn emit<S: Sink>(x: &mut Running<S>, kind: Kind) {
     let cpu = x.kernel.sched.cpu_of(x.task);
-    x.run.emit(x.kernel.id, cpu, kind);
+    x.kernel.emit(x.run, cpu, kind);
 }
 
 /// Operations on lists, mailboxes and other tasks' registers.

@@ -1,11 +1,12 @@
 //! What all parts of a run share: the clock, the event queue, the sink, and what stops the run.
 
 use schedlab_model::{CpuId, KernelId, Nanos};
-use schedlab_trace::{Event, Kind, Sink};
+use schedlab_trace::{Event, Flags, Kind, Sink};
 
 use super::queue::EventQueue;
 use super::source::{Source, Sources};
 use crate::error::SimError;
+use crate::kernel::Context;
 
 /// Events between two looks at the cancel flag and at the whole state: few at first, so that a short run is looked at
 /// often, more later.
@@ -32,6 +33,8 @@ pub struct Run<'a, S: Sink> {
     pub stop: bool,
     pub failure: Option<SimError>,
     pub pending_max: usize,
+    /// What trace files show of the code that runs.
+    pub context: Context,
 }
 
 impl<'a, S: Sink> Run<'a, S> {
@@ -51,6 +54,7 @@ impl<'a, S: Sink> Run<'a, S> {
             stop: false,
             failure: None,
             pending_max: 0,
+            context: Context::default(),
         }
     }
 
@@ -58,6 +62,37 @@ impl<'a, S: Sink> Run<'a, S> {
     #[inline(always)]
     pub fn emit(&mut self, kernel: KernelId, cpu: CpuId, kind: Kind) {
         self.sink.event(&Event { time: self.now, kernel, cpu, kind });
+    }
+
+    /// Whether the sink takes what only trace files contain. Known when a run is compiled, unless it is traced.
+    #[inline(always)]
+    pub fn is_trace(&self) -> bool {
+        self.sink.is_trace()
+    }
+
+    /// Does something in another context. Traces alone show it.
+    #[inline(always)]
+    pub fn in_context(&mut self, context: Context, what: impl FnOnce(&mut Self)) {
+        if self.is_trace() {
+            let before = std::mem::replace(&mut self.context, context);
+            what(self);
+            self.context = before;
+        }
+    }
+
+    /// Sends the context flags of the next event to the sink.
+    pub fn flags(&mut self, flags: Flags) {
+        self.sink.flags(flags);
+    }
+
+    /// Sends an event that only trace files contain to the sink.
+    pub fn trace_only(&mut self, event: &Event) {
+        self.sink.trace_only(event);
+    }
+
+    /// Sends a note to the sink, which only trace files contain.
+    pub fn note(&mut self, cpu: CpuId, name: &str, fields: &str) {
+        self.sink.note(self.now, cpu, name, fields);
     }
 
     /// Sends a task's name to the sink.

@@ -5,7 +5,7 @@ use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
 use super::outcome::{Ended, Outcome};
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Context, Kernel};
 use crate::machine::Machine;
 use crate::programs::{self, Programs};
 use crate::run::{Run, Source};
@@ -76,6 +76,9 @@ impl System {
         let seed = kernel_seed(spec.seed, id);
         let machine = Machine::new(spec, seed);
         let (mut kernel, mut programs) = (Kernel::new(id, spec, seed), Programs::new(spec, seed));
+        if run.is_trace() {
+            kernel.sched.record_run_times();
+        }
         kernel::arm_bandwidth(run, &kernel);
         programs::boot(run, &mut kernel, &mut programs);
         System { machine, kernel, programs }
@@ -84,10 +87,20 @@ impl System {
     /// Handles an event of the kernel.
     #[inline(always)]
     pub(super) fn handle<S: Sink>(&mut self, run: &mut Run<S>, source: Source, cpu: CpuId) {
-        let System { machine, kernel, programs } = self;
+        let System { machine, kernel, .. } = self;
         if machine.stopped > 0 && machine.cpus[cpu.index()].rate == 0 && source.needs_cpu() {
             return kernel::hold_interrupt(kernel, source, cpu);
         }
+        if run.is_trace() {
+            run.context = Context::of(source);
+        }
+        self.dispatch(run, source, cpu);
+        self.kernel.trace_rest(run, cpu);
+    }
+
+    #[inline(always)]
+    fn dispatch<S: Sink>(&mut self, run: &mut Run<S>, source: Source, cpu: CpuId) {
+        let System { machine, kernel, programs } = self;
         match source {
             Source::Segment => programs::on_segment(run, machine, kernel, programs, cpu),
             Source::Tick => kernel::on_tick(run, machine, kernel, cpu),
