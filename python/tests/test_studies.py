@@ -386,7 +386,8 @@ def test_the_last_column_of_the_history_is_the_stored_results() -> None:
     assert (last.units, last.engine, last.date) == (origin.units, origin.engine, origin.date)
     counts = ("counted", "agreed", "wrong", "unchanged", "missing", "not_run")
     for name, found in report.scores().items():
-        assert {key: last.scores[name][key] for key in counts} == {key: getattr(found, key) for key in counts}
+        if not found.not_run:  # a study that has changed since is recorded anew with the next column
+            assert {key: last.scores[name][key] for key in counts} == {key: getattr(found, key) for key in counts}
 
 
 def test_stored_results_are_read_back(tmp_path: Path) -> None:
