@@ -3,6 +3,21 @@
 //! The trace is read once, streaming (`trace`), as operations on runqueues (`reader`). Each row is driven through them
 //! (`model`): at every switch it picks a task, at every wakeup and charge it decides whether the running task is
 //! rescheduled; then it is put on the kernel's decision. The method and its limits: docs/models/replay.md.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use schedlab_replay::{replay_rows, row_of, Options};
+//!
+//! let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/6.1.192-1cpu-video.ftrace.gz");
+//! let mut reader = schedlab_trace::open(&trace)?;
+//! let release = reader.header().kernel.clone().unwrap_or_default();
+//! let row = row_of(&release).ok_or("no row models this release")?;
+//! let reports = replay_rows(&mut *reader, &[row], &Options::default())?;
+//! assert_eq!(reports[0].row, row.name);
+//! assert!(reports[0].picks.decisions > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 mod decision;

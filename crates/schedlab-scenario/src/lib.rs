@@ -2,6 +2,26 @@
 //!
 //! A scenario provides the specification of every run of a comparison ([`Scenario::run_spec`]). Invalid input results in one
 //! [`ScenarioError`] that names the file, the line, the key, what was expected and the nearest valid name.
+//!
+//! ```
+//! use schedlab_scenario::Scenario;
+//!
+//! let text = r#"
+//! machine = "laptop-8"
+//! duration = "100ms"
+//! workload = [{ use = "hog", threads = 2 }]
+//! variant = [{ name = "old", kernel = "6.1" }, { name = "new", kernel = "6.12.107", hz = 1000 }]
+//! "#;
+//! let scenario = Scenario::parse(text, "example.toml", None)?;
+//! let spec = scenario.run_spec("new", 1)?;
+//! assert_eq!((spec.kernel.version.name, spec.kernel.hz), ("6.12.107", 1000));
+//! assert_eq!(spec.machine.topology.nr_cpus(), 8);
+//!
+//! let error = Scenario::parse(&text.replace("hog", "hig"), "example.toml", None).unwrap_err();
+//! assert_eq!(error.to_string(), "example.toml:4:21: workload.use: unknown workload \"hig\"");
+//! assert_eq!(error.hint.as_deref(), Some("did you mean \"hog\"?"));
+//! # Ok::<(), Box<schedlab_scenario::ScenarioError>>(())
+//! ```
 
 mod arm;
 mod attribute_values;

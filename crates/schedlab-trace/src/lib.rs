@@ -2,6 +2,16 @@
 //!
 //! One event model ([`Event`]) stands between every reader, every writer, the metrics and the replay. Files are opened
 //! with [`open`] and created with [`create`]; both stream, whatever the size of the trace.
+//!
+//! ```
+//! use schedlab_model::CpuId;
+//! use schedlab_trace::{Digest, Event, Kind, Sink};
+//!
+//! let wakeup = Kind::Wakeup { pid: 7, prio: 120, target_cpu: CpuId(1) };
+//! let mut digest = Digest::default();
+//! digest.event(&Event::new(1_000, CpuId(0), wakeup));
+//! assert_eq!(digest.events(), 1);
+//! ```
 
 mod digest;
 mod display;

@@ -1,6 +1,18 @@
-//! What runs: task programs, the benchmark catalogue, rt-app files, seeded distributions.
+//! Workloads: task programs, the benchmark catalogue, rt-app files, seeded distributions.
 //!
 //! A workload is plain data ([`Workload`]). The simulator and the agent execute the same programs.
+//!
+//! ```
+//! use schedlab_workload::catalogue::{self, OptionValue, Where};
+//!
+//! // `perf bench sched pipe --loop 1000` on a machine with two CPUs.
+//! let options = [("loop".to_owned(), OptionValue::Int(1000), Where::default())];
+//! let workload = catalogue::build("perf-pipe", &options, "pipe", false, 2)?;
+//! assert!(workload.ends, "the benchmark ends by itself");
+//! assert!(workload.metrics.iter().any(|metric| metric.name == "usecs_per_op"));
+//! assert!(workload.programs.iter().all(|program| !program.ops.is_empty()));
+//! # Ok::<(), catalogue::BuildError>(())
+//! ```
 
 mod build;
 pub mod catalogue;
