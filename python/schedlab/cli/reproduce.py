@@ -43,7 +43,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         except KeyboardInterrupt:
             progress.interrupted = True
     report = Report(tuple(found), tuple(task.label for task in progress.unfit), progress.interrupted)
-    origin = results.origin(report, _command(options), engine.version, plan.wall_s(), options.note or "")
+    origin = results.origin(
+        report, options.record or "", _command(options), engine.version, plan.wall_s(), options.note or ""
+    )
     if progress.interrupted:
         _show(report, [], origin, options, console)
         console.say("interrupted: the finished runs are kept; the same command resumes")

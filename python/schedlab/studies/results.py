@@ -27,6 +27,8 @@ DIGITS = 6
 class Origin:
     """Where results are from."""
 
+    name: str
+    """The column of the history that was recorded with them; empty if nothing was recorded."""
     command: str
     date: str
     engine: str
@@ -70,10 +72,10 @@ def read(file: Path, load: Callable[[str, int], Study]) -> tuple[Report, Origin]
         raise InputError(f"not the results of studies: {e!r}", file=str(file)) from None
 
 
-def origin(report: Report, command: str, engine: str, seconds: float, note: str) -> Origin:
+def origin(report: Report, name: str, command: str, engine: str, seconds: float, note: str) -> Origin:
     """The origin of what was reproduced today."""
     today = datetime.now(UTC).date().isoformat()
-    return Origin(command, today, engine, report.studies[0].study.units, round(seconds), note)
+    return Origin(name, command, today, engine, report.studies[0].study.units, round(seconds), note)
 
 
 def _study(report: StudyReport) -> dict[str, Any]:
