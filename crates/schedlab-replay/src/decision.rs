@@ -99,6 +99,6 @@ impl Unjudged {
 /// Whether rules that know nothing of scheduling state agree with the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Baseline {
-    Pick { fifo: bool, lowest_pid: bool },
+    Pick { fifo: bool, lifo: bool, keep: bool, lowest_pid: bool },
     Preemption { kept: bool },
 }

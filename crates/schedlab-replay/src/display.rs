@@ -16,6 +16,8 @@ impl fmt::Display for Report {
         }
         writeln!(f, "  baselines")?;
         line(f, "  picks, FIFO", &self.baselines.fifo)?;
+        line(f, "  picks, LIFO", &self.baselines.lifo)?;
+        line(f, "  picks, keep running", &self.baselines.keep_running)?;
         line(f, "  picks, lowest pid", &self.baselines.lowest_pid)?;
         line(f, "  never preempt", &self.baselines.never_preempts)?;
         foot(self, f)?;

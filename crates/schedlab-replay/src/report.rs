@@ -123,6 +123,10 @@ pub struct Unjudgeable {
 pub struct Baselines {
     /// Picks: the task that has waited longest; the running task comes last.
     pub fifo: Score,
+    /// Picks: the task queued last; the running task comes last.
+    pub lifo: Score,
+    /// Picks: the running task if it is runnable, else the one that has waited longest.
+    pub keep_running: Score,
     /// Picks: the lowest pid.
     pub lowest_pid: Score,
     /// Preemptions: no task is ever preempted.

@@ -49,6 +49,8 @@ impl Report {
         let all = picks.decisions + preemptions.decisions + unjudged;
         let baselines = Baselines {
             fifo: Score::of(tally.fifo),
+            lifo: Score::of(tally.lifo),
+            keep_running: Score::of(tally.keep),
             lowest_pid: Score::of(tally.lowest_pid),
             never_preempts: Score::of(tally.never_preempts),
         };

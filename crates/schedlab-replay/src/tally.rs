@@ -104,6 +104,8 @@ pub struct Tally {
     pub not_asked: u64,
     pub warm_up: u64,
     pub fifo: Count,
+    pub lifo: Count,
+    pub keep: Count,
     pub lowest_pid: Count,
     pub never_preempts: Count,
     pub tasks: Tasks,
@@ -137,8 +139,10 @@ impl Tally {
             Outcome::Differs => false,
         };
         match baselines {
-            Some(Baseline::Pick { fifo, lowest_pid }) => {
+            Some(Baseline::Pick { fifo, lifo, keep, lowest_pid }) => {
                 self.fifo.add(fifo);
+                self.lifo.add(lifo);
+                self.keep.add(keep);
                 self.lowest_pid.add(lowest_pid);
             }
             Some(Baseline::Preemption { kept }) => self.never_preempts.add(kept),

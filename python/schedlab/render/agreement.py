@@ -83,6 +83,8 @@ def _scores(r: Report) -> str:
     parts = [(_title(part), part["score"]) for group in ("kinds", "cpus", "nice") for part in _divided(r[group])]
     baselines = [
         ("picks by FIFO", r["baselines"]["fifo"]),
+        ("picks by LIFO", r["baselines"]["lifo"]),
+        ("picks by keeping what runs", r["baselines"]["keep_running"]),
         ("picks by lowest pid", r["baselines"]["lowest_pid"]),
         ("never preempting", r["baselines"]["never_preempts"]),
     ]

@@ -22,6 +22,9 @@ impl Model {
         let contested = runnable.len() > 1;
         let (known, nice) = (runnable.iter().all(|id| self.known(*id)), self.nice(next));
         let fifo = runnable.iter().copied().min_by_key(|id| self.queued_at(cpu, *id)).map(|id| self.pid(id));
+        // The running task comes last here as well.
+        let lifo = runnable.iter().copied().max_by_key(|id| self.queued_at(cpu, *id) % u64::MAX).map(|id| self.pid(id));
+        let keep = self.fair.curr(cpu).filter(|curr| runnable.contains(curr)).map(|id| self.pid(id)).or(fifo);
         let lowest = runnable.iter().map(|id| self.pid(*id)).min();
         let picked = self.fair.pick_task(cpu, self.charged_until(cpu)).map(|id| self.pid(id));
         if !contested {
@@ -32,7 +35,12 @@ impl Model {
             let why = if certain { Unjudged::State } else { Unjudged::Time };
             return self.unjudged(DecisionKind::Pick, at, why);
         }
-        let baseline = Baseline::Pick { fifo: fifo == Some(next), lowest_pid: lowest == Some(next) };
+        let baseline = Baseline::Pick {
+            fifo: fifo == Some(next),
+            lifo: lifo == Some(next),
+            keep: keep == Some(next),
+            lowest_pid: lowest == Some(next),
+        };
         let runs = |pid: Option<Pid>| pid.map_or_else(|| "idle".to_owned(), |pid| format!("run {pid}"));
         let agrees = picked == Some(next);
         let difference = (!agrees).then(|| Difference { kernel: runs(Some(next)), model: runs(picked) });

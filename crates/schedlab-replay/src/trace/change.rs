@@ -73,12 +73,12 @@ impl SchedChange {
         Some(SchedChange::Policy { pid: target(arguments, caller), policy })
     }
 
-    /// PRIO_PROCESS only. The nice value is a number of 32 bits.
+    /// PRIO_PROCESS only. The nice value is an `int`, which some kernels print with its sign extended to 64 bits.
     pub(super) fn of_setpriority(arguments: &str, caller: Pid) -> Option<SchedChange> {
         let process = number(arguments)? == 0;
         let pid = number(after(arguments, "who: ")?)?;
         let digits = after(arguments, "niceval: ")?.split([',', ')']).next()?.trim();
-        let nice = u32::from_str_radix(digits.trim_start_matches("0x"), 16).ok()? as i32;
+        let nice = u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()? as i32;
         let pid = if pid > 0 { pid } else { caller };
         process.then_some(SchedChange::Priority { pid, nice: nice.clamp(-20, 19) as i8 })
     }
@@ -112,4 +112,21 @@ fn after<'a>(arguments: &'a str, name: &str) -> Option<&'a str> {
 fn number(arguments: &str) -> Option<Pid> {
     let digits = arguments.split([',', ')']).next()?.trim();
     Pid::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nice_value_is_read_whatever_its_width() {
+        for (printed, nice) in
+            [("5", 5), ("0x13", 19), ("fffffffb", -5), ("fffffffffffffffb", -5), ("ffffffffffffff00", -20)]
+        {
+            let arguments = format!("0, who: 1f, niceval: {printed})");
+            let change = SchedChange::of_setpriority(&arguments, 7);
+            assert_eq!(change, Some(SchedChange::Priority { pid: 31, nice }), "{printed}");
+        }
+        assert_eq!(SchedChange::of_setpriority("1, who: 1f, niceval: 5)", 7), None, "a process group");
+    }
 }
