@@ -28,6 +28,11 @@ struct DomainStats {
 }
 
 impl DomainStats {
+    /// Nothing seen yet.
+    fn of(local_group: usize) -> Self {
+        DomainStats { local: GroupStats::of(0), local_group, busiest: None, total_load: 0, total_capacity: 0 }
+    }
+
     fn avg_load(&self) -> u64 {
         self.total_load * CAPACITY_SCALE / self.total_capacity.max(1)
     }
@@ -58,15 +63,16 @@ impl FairClass<'_> {
         let pressed = self.core.is_mixed() && self.core.rules.reduced_capacity && env.idle != CpuIdle::Not;
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
-        let local = self.update_sg_lb_stats(&domain.groups[local_group], pct, (false, false), considers);
-        let (total_load, total_capacity) = (local.load, local.capacity);
-        let mut stats = DomainStats { local, local_group, busiest: None, total_load, total_capacity };
-        for step in 1..count {
-            let index = (local_group + step) % count;
-            let group = self.update_sg_lb_stats(&domain.groups[index], pct, (smt_balance, pressed), considers);
+        let mut stats = DomainStats::of(local_group);
+        for step in 0..count {
+            let (index, is_local) = ((local_group + step) % count, step == 0);
+            let marks = (smt_balance && !is_local, pressed && !is_local);
+            let group = self.update_sg_lb_stats(&domain.groups[index], pct, marks, considers);
             stats.total_load += group.load;
             stats.total_capacity += group.capacity;
-            if self.update_sd_pick_busiest(env, &stats, index, &group) {
+            if is_local {
+                stats.local = group;
+            } else if self.update_sd_pick_busiest(env, &stats, index, &group) {
                 stats.busiest = Some((index, group));
             }
         }

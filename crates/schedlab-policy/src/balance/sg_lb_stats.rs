@@ -73,6 +73,7 @@ impl GroupStats {
 
 impl FairClass<'_> {
     /// `update_sg_lb_stats`. `considers` leaves out CPUs already found to be pinned.
+    #[inline(always)]
     pub(crate) fn update_sg_lb_stats(
         &self,
         group: &Group,
@@ -92,6 +93,7 @@ impl FairClass<'_> {
         stats
     }
 
+    #[inline(always)]
     fn sum_group(&self, group: &Group, considers: impl Fn(CpuId) -> bool) -> GroupStats {
         let mut stats = GroupStats { capacity: group.capacity, ..GroupStats::of(group.cpus.len() as u32) };
         for &cpu in group.cpus.iter().filter(|cpu| considers(**cpu)) {

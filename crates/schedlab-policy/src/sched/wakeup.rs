@@ -87,14 +87,20 @@ impl<L: ClassList> Sched<L> {
 
     /// `ttwu_runnable`: true if the task was still queued (its dequeue was delayed) and is now runnable in place. Then
     /// no CPU is selected; [`Sched::wakeup_preempt`] follows unless the task is the running one.
+    #[inline]
     pub fn requeue_delayed(&mut self, task: TaskId, now: Nanos) -> bool {
-        if !self.on_rq(task) {
-            return false;
+        let queued = self.on_rq(task);
+        if queued {
+            self.enqueue_delayed(task, now);
         }
+        queued
+    }
+
+    #[inline(never)]
+    fn enqueue_delayed(&mut self, task: TaskId, now: Nanos) {
         let cpu = self.cpu_of(task);
         let flags = Enqueue { wakeup: true, delayed: true, ..Enqueue::default() };
         self.class_of(task).enqueue_task(cpu, task, flags, now);
-        true
     }
 
     /// `wakeup_preempt`: whether the task just queued on `cpu` asks for a reschedule there.

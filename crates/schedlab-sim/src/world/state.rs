@@ -89,7 +89,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
 
     /// Handles everything due now: events first, then one reschedule per marked CPU, until neither is left. A task that
     /// is alone with the next moments advances the time through them ([`Run::is_next`]).
-    #[inline]
+    #[inline(always)]
     fn instant(&mut self) -> Result<(), SimError> {
         let begun = self.run.handled;
         loop {
