@@ -13,9 +13,9 @@ pub use list::{Ask, AskEach, ClassList, EachClass, Visit};
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 
-use crate::fair::Hrtick;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
+use crate::hrtick::Hrtick;
 use crate::queue_view::QueueView;
 use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};

@@ -74,6 +74,28 @@ pub enum During {
     Other,
 }
 
+/// The kernel's function that decided, where several take decisions of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Function {
+    /// The usual one for such a decision.
+    #[default]
+    Usual,
+    /// `__account_cfs_rq_runtime`.
+    AccountCfsRqRuntime,
+    /// `wake_affine`.
+    WakeAffine,
+    /// `sched_balance_find_dst_cpu`; `find_idlest_cpu` up to 6.9.
+    FindDstCpu,
+    /// `select_task_rq_fair` itself.
+    SelectTaskRqFair,
+    /// `select_task_rq`.
+    SelectTaskRq,
+    /// `select_fallback_rq`.
+    SelectFallbackRq,
+    /// `push_rt_task`.
+    PushRtTask,
+}
+
 /// One decision with its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
@@ -91,6 +113,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// In which call.
     pub during: During,
+    /// By which function.
+    pub decided_by: Function,
     /// What is asked of the CPU after it.
     pub asked: Resched,
     /// Which rule of the class decided, in words.
@@ -113,8 +137,8 @@ impl Decision {
         compared: [(&'static str, i64); 2],
     ) -> Self {
         let (class, queue, by) = (Class::Fair, GroupId::ROOT, None);
-        let (during, asked) = (During::Other, Resched::No);
-        Decision { now, cpu, class, queue, by, verdict, during, asked, rule, feature, compared }
+        let (during, decided_by, asked) = (During::Other, Function::Usual, Resched::No);
+        Decision { now, cpu, class, queue, by, verdict, during, decided_by, asked, rule, feature, compared }
     }
 
     /// The numbers compared that there are.
@@ -134,13 +158,25 @@ impl Decision {
     }
 
     fn fair_function(&self, version: &Version) -> &'static str {
+        match self.decided_by {
+            Function::Usual => self.usual_fair_function(version),
+            Function::AccountCfsRqRuntime => "__account_cfs_rq_runtime",
+            Function::WakeAffine => "wake_affine",
+            Function::FindDstCpu => version.names.idlest_cpu,
+            Function::SelectTaskRqFair => "select_task_rq_fair",
+            Function::SelectTaskRq => "select_task_rq",
+            Function::SelectFallbackRq => "select_fallback_rq",
+            Function::PushRtTask => "push_rt_task",
+        }
+    }
+
+    fn usual_fair_function(&self, version: &Version) -> &'static str {
         let (rules, names) = (&version.rules, version.names);
         let cfs = rules.algorithm == Algorithm::Cfs;
         match self.verdict {
             Verdict::Pick(_) | Verdict::PickGroup(_) if cfs => "pick_next_entity",
             Verdict::Pick(_) | Verdict::PickGroup(_) => "pick_eevdf",
             Verdict::Preempt(_) | Verdict::Keep(_) => names.preempt_fair,
-            Verdict::Expire(_) if self.rule == QUOTA_USED => "__account_cfs_rq_runtime",
             Verdict::Expire(_) if self.during == During::Hrtick => "task_tick_fair",
             Verdict::Expire(_) | Verdict::Stay(_) if cfs || !rules.expiry_reschedules => "check_preempt_tick",
             Verdict::Expire(_) | Verdict::Stay(_) => "update_curr",
@@ -148,11 +184,6 @@ impl Decision {
             Verdict::Throttle(_) => "throttle_cfs_rq",
             Verdict::Unthrottle(_) => "unthrottle_cfs_rq",
             Verdict::Leave(_) => "throttle_cfs_rq_work",
-            Verdict::Place(..) if self.rule.starts_with("wake_affine") => "wake_affine",
-            Verdict::Place(..) if self.rule == "idlest group" => names.idlest_cpu,
-            Verdict::Place(..) if self.rule == ONLY_ALLOWED => "select_task_rq",
-            Verdict::Place(..) if self.rule == FALLBACK => "select_fallback_rq",
-            Verdict::Place(..) if matches!(self.rule, STAYS | "no domain") => "select_task_rq_fair",
             Verdict::Place(..) => "select_idle_sibling",
             Verdict::Search(_) => "select_idle_cpu",
             Verdict::Pull(..) => names.balance,
@@ -169,7 +200,7 @@ impl Decision {
             Verdict::Unthrottle(_) => "do_sched_rt_period_timer",
             Verdict::Expire(_) | Verdict::Stay(_) => "task_tick_rt",
             Verdict::Place(..) | Verdict::Search(_) => "select_task_rq_rt",
-            Verdict::Pull(..) if self.rule == PUSHED => "push_rt_task",
+            Verdict::Pull(..) if self.decided_by == Function::PushRtTask => "push_rt_task",
             Verdict::Pull(..) => "pull_rt_task",
             _ => "_pick_next_task_rt",
         }
@@ -196,10 +227,3 @@ impl Decision {
         }
     }
 }
-
-/// Names of rules.
-pub(crate) const ONLY_ALLOWED: &str = "only allowed CPU";
-pub(crate) const FALLBACK: &str = "not allowed on the choice";
-pub(crate) const STAYS: &str = "previous CPU";
-pub(crate) const QUOTA_USED: &str = "its group's quota is used up";
-pub(crate) const PUSHED: &str = "waits here, could run there";

@@ -12,6 +12,7 @@ pub mod fair;
 mod features;
 mod flags;
 mod group_id;
+mod hrtick;
 mod knobs;
 mod looked;
 mod mechanism;

@@ -64,8 +64,9 @@ impl FairClass<'_> {
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
         let mut stats = DomainStats::of(local_group);
-        for step in 0..count {
-            let (index, is_local) = ((local_group + step) % count, step == 0);
+        let mut index = local_group;
+        for nth in 0..count {
+            let is_local = nth == 0;
             let marks = (smt_balance && !is_local, pressed && !is_local);
             let group = self.update_sg_lb_stats(&domain.groups[index], pct, marks, considers);
             stats.total_load += group.load;
@@ -75,6 +76,7 @@ impl FairClass<'_> {
             } else if self.update_sd_pick_busiest(env, &stats, index, &group) {
                 stats.busiest = Some((index, group));
             }
+            index = if index + 1 == count { 0 } else { index + 1 };
         }
         if env.level + 1 == self.core.domains.depth(env.this) {
             let overload = domain.overloaded > 0;

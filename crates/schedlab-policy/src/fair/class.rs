@@ -5,10 +5,10 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::attributes::SchedParams;
 use super::fair_sched_class::Fair;
-use super::Hrtick;
 use crate::class::{view_pid, ClassId, SchedClass};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
+use crate::hrtick::Hrtick;
 use crate::queue_view::QueueView;
 use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};

@@ -7,7 +7,7 @@ use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
 use super::queues::Queues;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Function, Verdict};
 use crate::features::Feature;
 use schedlab_model::{Nanos, Pid, TaskId, Vruntime};
 
@@ -50,10 +50,15 @@ impl Queues {
     /// The same about a task that `entity` stands for on that queue.
     #[cold]
     pub fn explain_by(&mut self, rq: usize, now: Nanos, verdict: Verdict, entity: EntityId, reason: Reason) {
+        let decision = self.decision(rq, now, verdict, entity, reason);
+        self.record(decision);
+    }
+
+    fn decision(&self, rq: usize, now: Nanos, verdict: Verdict, entity: EntityId, reason: Reason) -> Decision {
         let (q, root) = (&self.arena.rqs[rq], &self.arena.rqs[self.arena.root_of(rq)]);
         let (cpu, queue, asked, by) = (q.cpu, q.group, root.resched, self.arena.stands_for(entity));
         let decision = Decision::outside(now, cpu, verdict, reason.rule, reason.feature, reason.compared);
-        self.record(Decision { queue, by, asked, ..decision });
+        Decision { queue, by, asked, ..decision }
     }
 
     /// An entity was picked.
@@ -65,10 +70,11 @@ impl Queues {
 
     /// The turn of the running task ended, because its own or a group's entity has run enough.
     #[cold]
-    pub fn explain_end(&mut self, rq: usize, curr: EntityId, reason: Reason, now: Nanos) {
+    pub fn explain_end(&mut self, rq: usize, curr: EntityId, decided_by: Function, reason: Reason, now: Nanos) {
         // While a task is being put there is no current one below: the turn is over already.
         if let Some(task) = self.arena.leaf(self.arena.root_of(rq)).task() {
-            self.explain_by(rq, now, Verdict::Expire(task), curr, reason);
+            let decision = self.decision(rq, now, Verdict::Expire(task), curr, reason);
+            self.record(Decision { decided_by, ..decision });
         }
     }
 

@@ -7,22 +7,12 @@ use super::entity::EntityId;
 use super::explain::Reason;
 use super::fair_sched_class::Fair;
 use super::queues::Queues;
-use crate::decision::During;
+use crate::decision::{During, Function};
 use crate::features::Feature;
+use crate::hrtick::Hrtick;
 use crate::weight::NICE_0_LOAD;
 use crate::{HrtickRule, Resched};
 use schedlab_model::{CpuId, Nanos, USEC};
-
-/// What the timer of a CPU should do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hrtick {
-    /// Nothing else is runnable: no timer.
-    Off,
-    /// Fire after so long, then call [`Fair::hrtick_expired`].
-    After(Nanos),
-    /// The slice is over already: reschedule.
-    Now,
-}
 
 /// `hrtick_start`: a shorter timer is not worth its interrupt.
 const SHORTEST: Nanos = 10 * USEC;
@@ -95,7 +85,7 @@ impl Queues {
         let named = [("current deadline", curr), ("next deadline", q.tree.first())];
         let compared = q.deadlines(&self.arena.entities, named);
         let reason = Reason { rule: "slice-end timer", feature: Some(Feature::Hrtick), compared };
-        self.explain_end(root, curr, reason, now);
+        self.explain_end(root, curr, Function::Usual, reason, now);
         self.log.set_during(before, During::Hrtick, self.arena.rqs[root].resched);
     }
 }

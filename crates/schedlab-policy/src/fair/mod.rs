@@ -70,6 +70,7 @@ mod wakeup_preempt;
 
 pub use crate::flags::{Dequeue, Enqueue, WakeFlags};
 pub use crate::group_id::GroupId;
+pub use crate::hrtick::Hrtick;
 pub use crate::queue_view::{EntityState, EntityView, QueueView, RealTimeView};
 pub use attributes::SchedParams;
 pub use bandwidth::{Bandwidth, BandwidthStats};
@@ -78,7 +79,6 @@ pub use decision_log::DecisionLog;
 pub use entity::{Entity, EntityId};
 pub use fair_sched_class::Fair;
 pub use group_shares::GroupShares;
-pub use hrtick::Hrtick;
 pub use member::Member;
 pub use recorded::{Contribution, GroupState, LoadState, TaskState};
 pub use restore::Restore;

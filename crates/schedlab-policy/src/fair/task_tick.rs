@@ -7,7 +7,7 @@ use super::entity::EntityId;
 use super::explain::{Compared, Reason};
 use super::fair_sched_class::Fair;
 use super::queues::Queues;
-use crate::decision::During;
+use crate::decision::{During, Function};
 use crate::features::Feature;
 use crate::Resched;
 use schedlab_model::{CpuId, Nanos};
@@ -114,7 +114,7 @@ impl Queues {
     #[inline]
     fn explain_tick(&mut self, rq: usize, curr: EntityId, rule: &'static str, compared: Compared, now: Nanos) {
         if self.is_recording() {
-            self.explain_end(rq, curr, Reason { rule, feature: None, compared }, now);
+            self.explain_end(rq, curr, Function::Usual, Reason { rule, feature: None, compared }, now);
         }
     }
 

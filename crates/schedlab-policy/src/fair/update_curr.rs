@@ -7,6 +7,7 @@ use super::charge::Ended;
 use super::entity::EntityId;
 use super::explain::Reason;
 use super::queues::Queues;
+use crate::decision::Function;
 use crate::features::Feature;
 use crate::run_times::RunTime;
 use crate::Protection;
@@ -82,6 +83,6 @@ impl Queues {
         };
         let (q, se) = (&self.arena.rqs[rq], &self.arena.entities[curr]);
         let compared = [("vruntime", q.key(se.vruntime)), ("deadline", q.key(se.deadline))];
-        self.explain_end(rq, curr, Reason { rule, feature, compared }, now);
+        self.explain_end(rq, curr, Function::Usual, Reason { rule, feature, compared }, now);
     }
 }

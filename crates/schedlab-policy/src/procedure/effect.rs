@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::Wakeup;
-use crate::fair::Hrtick;
+use crate::hrtick::Hrtick;
 use crate::{Moves, Resched};
 
 /// What a procedure asks of its driver.

@@ -1,7 +1,7 @@
 //! Records of what the class decided, and of what kept it from running.
 
 use super::Rt;
-use crate::decision::{Class, Decision, During, Pool, Verdict, PUSHED};
+use crate::decision::{Class, Decision, During, Function, Pool, Verdict};
 use crate::queue_view::RealTimeView;
 use crate::{Core, Resched};
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
@@ -71,11 +71,14 @@ impl Rt {
         now: Nanos,
     ) {
         if core.is_recording() {
-            let rule = if push { PUSHED } else { "waits there, could run here" };
+            let (rule, decided_by) = match push {
+                true => ("waits here, could run there", Function::PushRtTask),
+                false => ("waits there, could run here", Function::Usual),
+            };
             let left = i64::from(core.nr_running(from));
             let compared = [("priority", self.priority(Some(task))), ("tasks left there", left)];
             let decision = Decision::outside(now, to, Verdict::Pull(task, from), rule, None, compared);
-            core.record(Decision { class: Class::RealTime, ..decision });
+            core.record(Decision { class: Class::RealTime, decided_by, ..decision });
         }
     }
 

@@ -246,7 +246,7 @@ impl Core {
     }
 
     /// Updates the idle masks after a change of what they are made of.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn refresh_idle(&mut self, cpu: CpuId) {
         let rq = &self.rqs[cpu.index()];
         let idle = rq.idle && rq.nr_running == 0 && !rq.ttwu_pending;

@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{Sched, Selection, Tested, WakeKind};
 use crate::class::ClassList;
-use crate::decision::{Class, Decision, Verdict, FALLBACK, ONLY_ALLOWED};
+use crate::decision::{Class, Decision, Function, Verdict};
 use crate::features::Feature;
 use crate::version::placement::RemoteQueue;
 
@@ -16,13 +16,17 @@ impl<L: ClassList> Sched<L> {
         let kind = if exiting { kind.without_sync() } else { kind };
         let allowed = self.core.tasks[task.index()].affinity.as_ref();
         let (cpu, rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
-            Some(only) => (only, ONLY_ALLOWED),
+            Some(only) => {
+                tested.function = Function::SelectTaskRq;
+                (only, "only allowed CPU")
+            }
             None => self.class_of(task).select_task_rq(task, kind, &mut tested, now),
         };
         let mut selection = Selection { cpu, tested: tested.counts, scans: tested.scans, rule };
         if !self.core.allows(task, cpu) {
             selection.cpu = self.select_fallback_rq(task);
-            selection.rule = FALLBACK;
+            selection.rule = "not allowed on the choice";
+            (tested.function, tested.feature) = (Function::SelectFallbackRq, None);
         }
         if self.core.is_recording() {
             self.explain_placement(task, &selection, tested, now);
@@ -41,15 +45,13 @@ impl<L: ClassList> Sched<L> {
     #[cold]
     fn explain_placement(&mut self, task: TaskId, selection: &Selection, tested: Tested, now: Nanos) {
         let prev = self.core.cpu_of(task);
-        // Affinity may have overruled the class.
-        let feature = tested.feature.filter(|_| selection.rule != FALLBACK);
         let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(tested.from.0))];
         let verdict = Verdict::Place(task, selection.cpu);
         let class = if self.core.attr(task).rt.is_some() { Class::RealTime } else { Class::Fair };
-        let decision = Decision::outside(now, selection.cpu, verdict, selection.rule, feature, compared);
-        self.core.record(Decision { class, ..decision });
-        if tested.is_recording() {
-            self.core.log.push_looks(tested.looked);
+        let decision = Decision::outside(now, selection.cpu, verdict, selection.rule, tested.feature, compared);
+        self.core.record(Decision { class, decided_by: tested.function, ..decision });
+        if let Some(looked) = tested.into_looked() {
+            self.core.log.push_looks(looked);
         }
         self.complete_views();
     }

@@ -5,8 +5,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::pick::Serve;
 use super::{Moves, Sched};
 use crate::class::{Ask, ClassList, SchedClass};
-use crate::fair::Hrtick;
 use crate::features::Feature;
+use crate::hrtick::Hrtick;
 use crate::Resched;
 
 impl<L: ClassList> Sched<L> {

@@ -2,6 +2,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
+use crate::decision::Function;
 use crate::features::Feature;
 use crate::group_id::GroupId;
 use crate::looked::{Looked, Step};
@@ -108,22 +109,27 @@ pub struct Tested {
     pub(crate) from: CpuId,
     pub(crate) counts: Counts,
     pub(crate) scans: Scans,
-    pub(crate) looked: Vec<Looked>,
     /// The feature that made the difference.
     pub(crate) feature: Option<Feature>,
-    steps: Option<Vec<Step>>,
+    /// The function that decided.
+    pub(crate) function: Function,
+    /// The steps, if they are recorded.
+    steps: Option<Box<Steps>>,
+}
+
+/// The steps of a search.
+#[derive(Clone, Default, Debug)]
+struct Steps {
+    taken: Vec<Step>,
+    /// The same with the CPUs as they stood.
+    looked: Vec<Looked>,
 }
 
 impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
-        Tested {
-            from,
-            counts: [0; 5],
-            scans: Scans::default(),
-            looked: Vec::new(),
-            feature: None,
-            steps: records.then(Vec::new),
-        }
+        let (counts, scans) = ([0; 5], Scans::default());
+        let (feature, function) = (None, Function::Usual);
+        Tested { from, counts, scans, feature, function, steps: records.then(Box::default) }
     }
 
     /// The CPU that searches.
@@ -136,7 +142,7 @@ impl Tested {
     #[inline]
     pub(crate) fn step(&mut self, step: impl FnOnce() -> Step) {
         if let Some(steps) = &mut self.steps {
-            steps.push(step());
+            steps.taken.push(step());
         }
     }
 
@@ -145,9 +151,21 @@ impl Tested {
         self.steps.is_some()
     }
 
-    /// The steps recorded since the last call.
-    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
-        self.steps.as_mut().map(std::mem::take).unwrap_or_default()
+    /// The steps taken so far.
+    pub(crate) fn steps(&self) -> &[Step] {
+        self.steps.as_ref().map_or(&[], |steps| &steps.taken)
+    }
+
+    /// Keeps the steps with the CPUs as they stood.
+    pub(crate) fn set_looked(&mut self, looked: Vec<Looked>) {
+        if let Some(steps) = &mut self.steps {
+            steps.looked = looked;
+        }
+    }
+
+    /// The steps with the CPUs as they stood; `None`: steps are not recorded.
+    pub(crate) fn into_looked(self) -> Option<Vec<Looked>> {
+        self.steps.map(|steps| steps.looked)
     }
 
     /// The search has tested this CPU.

@@ -116,7 +116,7 @@ impl IdleMap {
     }
 
     /// Reports a CPU's state: `idle` as `available_idle_cpu`, `usable` = that or `sched_idle_cpu`.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, cpu: CpuId, idle: bool, usable: bool) {
         let slot = &mut self.slots[cpu.index()];
         if slot.idle != idle || slot.usable != usable {

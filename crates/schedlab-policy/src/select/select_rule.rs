@@ -2,6 +2,7 @@
 
 use schedlab_model::CpuId;
 
+use crate::decision::Function;
 use crate::features::Feature;
 
 /// The step of a selection that decided.
@@ -35,7 +36,7 @@ impl SelectRule {
     /// The rule as records show it.
     pub fn text(self) -> &'static str {
         match self {
-            SelectRule::Previous => crate::decision::STAYS,
+            SelectRule::Previous => "previous CPU",
             SelectRule::NoDomain => "no domain",
             SelectRule::IdlestGroup => "idlest group",
             SelectRule::BothIdle => "wake_affine: both idle",
@@ -51,6 +52,21 @@ impl SelectRule {
             SelectRule::SiblingOfTarget => "sibling of target idle",
             SelectRule::IdleCore => "idle core search",
             SelectRule::IdleCpu => "idle CPU search",
+        }
+    }
+
+    /// The function that decided.
+    pub fn function(self) -> Function {
+        match self {
+            SelectRule::Previous | SelectRule::NoDomain => Function::SelectTaskRqFair,
+            SelectRule::IdlestGroup => Function::FindDstCpu,
+            SelectRule::BothIdle
+            | SelectRule::ThisIdle
+            | SelectRule::Sync
+            | SelectRule::PrevIdleAffine
+            | SelectRule::Lighter
+            | SelectRule::NotLighter => Function::WakeAffine,
+            _ => Function::Usual,
         }
     }
 

@@ -24,9 +24,9 @@ impl FairClass<'_> {
         };
         if self.core.is_recording() {
             self.drain_log();
-            let steps = tested.take_steps();
-            tested.looked = self.looks(&steps);
-            tested.feature = rule.feature();
+            let looked = self.looks(tested.steps());
+            tested.set_looked(looked);
+            (tested.feature, tested.function) = (rule.feature(), rule.function());
         }
         (cpu, rule.text())
     }

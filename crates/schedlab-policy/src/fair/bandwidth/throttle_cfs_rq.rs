@@ -4,7 +4,7 @@
 //! inside keep their state. Later kernels only mark the queues below; tasks leave one by one ([`super::throttle_cfs_rq_work`]).
 
 use super::pools::sched_cfs_bandwidth_slice;
-use crate::decision::{Pool, Verdict, QUOTA_USED};
+use crate::decision::{Function, Pool, Verdict};
 use crate::fair::arena::Counted;
 use crate::fair::cfs_rq::CfsRq;
 use crate::fair::explain::Reason;
@@ -187,7 +187,8 @@ impl Queues {
     fn explain_runtime_over(&mut self, rq: usize, now: Nanos) {
         let compared = self.runtime_and_refill(rq, now);
         let (root, entity) = (self.arena.root_of(rq), self.arena.entity_of_queue(rq));
-        self.explain_end(root, entity, Reason { rule: QUOTA_USED, feature: None, compared }, now);
+        let reason = Reason { rule: "its group's quota is used up", feature: None, compared };
+        self.explain_end(root, entity, Function::AccountCfsRqRuntime, reason, now);
     }
 
     #[cold]
