@@ -180,7 +180,7 @@ def expect(document: dict[str, Any], metric: str, holds: Callable[[float], bool]
 
 
 def schedlab(*words: str) -> subprocess.CompletedProcess[str]:
-    """The command, with a state of its own: a test must not restore what somebody's run has changed."""
+    """The command, with a state of its own: a test must not restore what another run has changed."""
     with tempfile.TemporaryDirectory(prefix=MARK) as state:
         return subprocess.run(
             [sys.executable, "-m", "schedlab", *words],

@@ -72,7 +72,7 @@ def main(groups: Sequence[str]) -> int:
     chosen = [s for s in SUITES if not groups or {*groups} & {s.name, *s.groups.split()}]
     if not chosen:
         known = sorted({word for s in SUITES for word in (s.name, *s.groups.split())})
-        print(f"no suite is called {' '.join(groups)}; there are {', '.join(known)}")
+        print(f"there is no suite {' '.join(groups)}; there are {', '.join(known)}")
         return 2
     LOGS.mkdir(parents=True, exist_ok=True)
     total, rows = Score(), []
@@ -154,10 +154,10 @@ def count(output: str, code: int) -> Score:
             setattr(score, field, getattr(score, field) + int(number))
     said = len(RUST_SKIP.findall(output)) if CARGO.search(output) else 0
     score.passed, score.skipped = score.passed - said, score.skipped + said
-    told = score.passed + score.failed + score.skipped > 0
+    has_results = score.passed + score.failed + score.skipped > 0
     if code != 0 and score.failed == 0:
         score.failed = 1
-    elif not told:
+    elif not has_results:
         score.passed = 1
     return score
 

@@ -116,6 +116,6 @@ class Runner:
 
 
 Observer = Callable[[Outcome], None]
-"""Told of every run as it ends."""
+"""Called with every run as it ends."""
 
 __all__ = ["Job", "Observer", "Runner", "SchedlabError", "plan"]

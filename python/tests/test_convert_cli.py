@@ -41,8 +41,8 @@ def test_there_and_back_again(suffix: str, cli: Cli) -> None:
     assert err == f"there.{suffix}: kernel 6.1.0-1-amd64, {traces.RECORDS} records, 1.196000 s\n"
     assert cli("convert", f"there.{suffix}", "back.ftrace", "-q") == (0, "", "")
     back = [line for line in Path("back.ftrace").read_text().splitlines() if "sched_" in line]
-    told = [line for line in traces.lines() if "sched_" in line]
-    assert [line.split(": ", 1)[1] for line in back] == [line.split(": ", 1)[1] for line in told]
+    original = [line for line in traces.lines() if "sched_" in line]
+    assert [line.split(": ", 1)[1] for line in back] == [line.split(": ", 1)[1] for line in original]
 
 
 def test_a_file_may_be_converted_in_place(cli: Cli) -> None:

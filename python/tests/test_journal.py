@@ -28,7 +28,7 @@ def journal(root: Path, tmp_path: Path) -> Journal:
 
 
 def kept(tmp_path: Path, *entries: dict[str, Any] | str, mode: int = 0o700) -> Path:
-    """A journal that somebody left."""
+    """A journal that another process left."""
     folder = tmp_path / "schedlab"
     folder.mkdir(mode=mode)
     folder.chmod(mode)

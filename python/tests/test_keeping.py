@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 
 def start_and_wait_for(lines: int, *arguments: str) -> subprocess.Popen[str]:
-    """Start a comparison with one job and return once that many runs are told as finished."""
+    """Start a comparison with one job and return once that many runs are reported as finished."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
     command = [sys.executable, str(HERE / "stand_in_cli.py"), "compare", "toy.toml", "-v", "--jobs", "1", *arguments]
     process = subprocess.Popen(

@@ -131,7 +131,7 @@ pub fn ended_badly(status: i32) -> Option<String> {
 
 /// Blocks these signals and returns a signalfd for them. Child processes inherit the mask and call [`unblock_signals`].
 pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
-    // SAFETY: `set` is initialised by sigemptyset before it is read; the descriptor is new and owned by nobody else.
+    // SAFETY: `set` is initialised by sigemptyset before it is read; the descriptor is new and has no other owner.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);

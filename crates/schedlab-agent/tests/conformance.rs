@@ -152,7 +152,7 @@ const CASES: &[Case] = &[
         holds: &[("w.trip.count", Be(150.0))],
     },
     Case {
-        name: "nobody passes a barrier before all have come",
+        name: "no task passes a barrier before all have arrived",
         workloads: r#"
             [[workload]]
             name = "w"
@@ -474,8 +474,8 @@ fn permitted(name: &str, path: &Path) -> Option<Json> {
     let (code, stdout, stderr) =
         agent(&["run", path.to_str().unwrap(), "--variant", "v", "--seed", "1", "--driver", "agent"]);
     if code == Some(4) {
-        let mut told = std::io::stdout();
-        writeln!(told, "skipped: {name}: {}", stderr.lines().next().unwrap_or("")).unwrap();
+        let mut stdout = std::io::stdout();
+        writeln!(stdout, "skipped: {name}: {}", stderr.lines().next().unwrap_or("")).unwrap();
         return None;
     }
     assert_eq!(code, Some(0), "{name}: {stderr}");

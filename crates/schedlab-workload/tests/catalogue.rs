@@ -77,7 +77,7 @@ fn repeat_starts_again_with_fresh_tasks_behind_a_closed_gate() {
         assert_eq!(out.end, End::Limit, "{id} {given:?}");
         assert_eq!(out.samples[0].len(), 3, "{id} {given:?}: three passes");
         assert_eq!(out.created, 1 + 3 * children, "{id} {given:?}: fresh tasks each pass");
-        assert_eq!(out.alive_max, 1 + children, "{id} {given:?}: the old ones are gone first");
+        assert_eq!(out.alive_max, 1 + children, "{id} {given:?}: the old tasks have exited first");
         assert!(out.storms.iter().all(|woken| woken == children), "{id} {given:?}: {:?}", out.storms);
     }
 }
@@ -114,7 +114,7 @@ fn schbench_wakes_every_worker_of_a_batch_and_ends_after_its_runtime() {
     assert_eq!((out.end.clone(), out.now), (End::Finished, 2 * SEC));
     assert_eq!(out.created, 1 + 1 + 4);
     assert_eq!(workload.metrics.len(), 1, "only the latency");
-    // With a CPU for each task nobody waits: every sample is below the program's microsecond and dropped.
+    // With a CPU for each task no task waits: every sample is below the program's microsecond and dropped.
     assert!(out.samples[0].is_empty());
     let defaults = build("schbench", &[], true);
     assert_eq!((defaults.programs.len(), defaults.ends), (5, false));

@@ -61,10 +61,15 @@ pub fn measure(
     let (left, right) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None).map_err(errno("socketpair"))?;
     let (writes, reads) = both_ways(many / 5, &pipe.0, &pipe.1);
-    put("pipe-write", writes, call, "write() of 1 byte into a pipe that nobody waits for, less syscall");
+    put("pipe-write", writes, call, "write() of 1 byte into a pipe that has no waiting reader, less syscall");
     put("pipe-read", reads, call, "read() of 1 byte that a pipe holds, less syscall");
     let (sends, receives) = both_ways(many / 5, &right, &left);
-    put("socket-send", sends, call, "write() of 1 byte into an AF_UNIX stream that nobody waits for, less syscall");
+    put(
+        "socket-send",
+        sends,
+        call,
+        "write() of 1 byte into an AF_UNIX stream that has no waiting reader, less syscall",
+    );
     put("socket-receive", receives, call, "read() of 1 byte that an AF_UNIX stream holds, less syscall");
     let small = time(many, || pass(&pipe.0, &pipe.1, 1));
     let small = Cost::of(small, "").map_or(0, |cost| cost.p50);
