@@ -11,7 +11,7 @@ import pytest
 
 import arm_stand_ins as made_up
 from schedlab.arms import accelerator, doctor
-from schedlab.arms.journal import SETTINGS, Journal, current
+from schedlab.arms.journal import SETTINGS, Journal, current, state_directory
 from schedlab.errors import ArmError, OutputError, SchedlabError, UnsafeError
 from schedlab.private import Directory, open_below
 
@@ -298,3 +298,18 @@ def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
         folder.remove("f")
         folder.remove("f")
     assert list((tmp_path / "a/b").iterdir()) == []
+
+
+@pytest.mark.parametrize("tracing", ["sys/kernel/tracing", "sys/kernel/debug/tracing"])
+def test_the_switch_that_a_killed_recorder_left_on_is_restored(tracing: str, root: Path, tmp_path: Path) -> None:
+    switch = root / tracing / "events/bpf_trace/bpf_trace_printk/enable"
+    switch.parent.mkdir(parents=True)
+    switch.write_text("0\n")
+    killed = Journal(state_directory(), root)
+    killed.open()
+    killed.apply([(f"/{tracing}/events/bpf_trace/bpf_trace_printk/enable", "1")])
+    killed.close()
+    assert switch.read_text() == "1"
+    assert "bpf_trace_printk/enable is 1 and was 0" in doctor.examine_leftovers(root).says
+    assert any("bpf_trace_printk/enable is 0 again" in line for line in doctor.restore(root))
+    assert switch.read_text() == "0"

@@ -26,8 +26,10 @@ SETTINGS = re.compile(
     r"/proc/sys/kernel/(sched|numa_balancing)(_\w+)?"
     r"|/sys/kernel/debug/sched_features"
     r"|/sys/kernel/debug/sched(/\w+)+"
+    r"|/sys/kernel/(debug/)?tracing/events/bpf_trace/bpf_trace_printk/enable"
 )
-"""The files that the journal may change: what kernel/sched itself registers below /proc/sys and in debugfs."""
+"""The files that the journal may change: what kernel/sched itself registers below /proc/sys and in debugfs, and the
+switch of what BPF programs print, which the recorder turns on."""
 VALUE = re.compile(r"[-\w]{1,64}", re.ASCII)
 FILE, LOCK = "settings.jsonl", "settings.lock"
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlab.arms import leftovers
+from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, reason
 from schedlab.record import bpf, tasks
@@ -56,7 +57,8 @@ def record(line: str, folder: Path, tell: Callable[[str], None], engine: Engine,
 def _through_tracefs(
     tracefs: Path, line: str, raw: Path, header: str, tell: Callable[[str], None], probes: bool
 ) -> Ran:
-    with _instance(tracefs) as instance, _printing(tracefs), ExitStack() as until_end:
+    printing = _printing(tracefs, tell) if probes else nullcontext()
+    with _instance(tracefs) as instance, printing, ExitStack() as until_end:
         for name, value in (("tracing_on", "0"), ("trace_clock", "mono"), ("buffer_size_kb", str(BUFFER_KB))):
             (instance / name).write_text(value)
         (instance / "options/overwrite").write_text("0")
@@ -88,15 +90,24 @@ def _through_tracefs(
 
 
 @contextmanager
-def _printing(tracefs: Path) -> Iterator[None]:
-    """A BPF program that prints enables its event globally, which is undone here."""
+def _printing(tracefs: Path, tell: Callable[[str], None]) -> Iterator[None]:
+    """A BPF program that prints enables its event globally. This is undone at the end, and after a kill by the next start
+    or by `schedlab doctor --restore`."""
     switch = tracefs / "events" / bpf.EVENT / "enable"
-    was = switch.read_text() if switch.exists() else None
+    if not switch.exists():
+        yield
+        return
+    journal = Journal(state_directory())
+    for left in journal.open():
+        tell(f"a killed run had left {left.file} at {left.after}: restored")
     try:
+        journal.apply([(str(switch), "1")])
         yield
     finally:
-        if was is not None:
-            switch.write_text(was)
+        try:
+            journal.restore()
+        finally:
+            journal.close()
 
 
 def _new(before: list[str], after: list[str]) -> list[str]:
