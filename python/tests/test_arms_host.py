@@ -307,6 +307,24 @@ def test_what_could_not_be_measured_is_said_with_its_reason(root: Path) -> None:
     assert next(iter(without.values())).volume == "1 trace events"
 
 
+def test_a_workload_that_never_got_going_is_named(root: Path) -> None:
+    compared = scenario(made_up.variant("a"), made_up.variant("b"))
+    result = measured(root, compared)
+    names = {metric.of.partition(".")[0] for metric in compared.metrics}
+    own = next(str(w["name"]) for w in compared.workloads if w["name"] in names)
+    silent = {
+        key: Run.from_record(
+            {**run.record, "metrics": {n: None if n.startswith(f"{own}.") else v for n, v in run.metrics.items()}}
+        )
+        for key, run in result.runs.items()
+    }
+    assert not any("measured nothing" in remark for remark in compare_variants(result).remarks)
+    remarks = compare_variants(dataclasses.replace(result, runs=silent)).remarks
+    said = [remark for remark in remarks if "measured nothing" in remark]
+    assert [remark.split(":")[0] for remark in said] == [f"{own} of a measured nothing", f"{own} of b measured nothing"]
+    assert "a duration longer than" in said[0]
+
+
 def test_where_time_is_unreal_only_orders_are_told(root: Path) -> None:
     result = measured(root, scenario(made_up.variant("a"), made_up.variant("b")))
     for run in result.runs.values():

@@ -93,3 +93,21 @@ def test_doctor_prints_and_writes(
 def test_the_simulator_validates_and_calibrates_nothing(schedlab: Callable[..., tuple[int, str, str]]) -> None:
     assert schedlab("validate", "toy.toml", "--arm", "sim")[0] == 2
     assert schedlab("calibrate", "--arm", "sim")[0] == 2
+
+
+@pytest.mark.parametrize("said", ["schedlab-agent 9.9.9", "", "another program 1"])
+def test_an_agent_of_another_version_is_refused_before_anything_runs(
+    said: str,
+    schedlab: Callable[..., tuple[int, str, str]],
+    scenario: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = tmp_path / "agent"
+    other.write_text(f"#!/bin/sh\necho '{said}'\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("SCHEDLAB_AGENT", str(other))
+    code, out, err = schedlab("validate", scenario(), "--arm", "vm")
+    assert (code, out) == (4, "")
+    assert f"the agent says `{said}`, and the engine is version" in err
+    assert str(other) in err

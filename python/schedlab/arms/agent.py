@@ -17,7 +17,7 @@ from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
 NAME = "schedlab-agent"
-HINT = "`make build` in a source tree builds it; SCHEDLAB_AGENT=PATH names another one"
+HINT = "`make build` or `pip install .` in a source tree builds it; SCHEDLAB_AGENT=PATH names another one"
 TARGET = f"{platform.machine()}-unknown-linux-gnu"
 
 
@@ -27,6 +27,18 @@ def find() -> Path:
         if path.is_file() and os.access(path, os.X_OK):
             return path
     raise ArmError(f"cannot find {NAME}, which runs the tasks on real kernels", hint=HINT)
+
+
+def check_version(engine: str) -> None:
+    """Refuse an agent of another version than the engine: the two would not run the same scenario."""
+    done = process.run([str(find()), "--version"], limit_s=60)
+    said = done.stdout.strip()
+    if done.code != 0 or said != f"{NAME} {engine}":
+        raise ArmError(
+            f"the agent says `{said or done.stderr.strip()}`, and the engine is version {engine}",
+            hint=f"build both from the same sources: {HINT}",
+            file=str(find()),
+        )
 
 
 def _places() -> list[Path]:

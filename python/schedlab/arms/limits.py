@@ -115,6 +115,7 @@ def remarks(scenario: Scenario, runs: Mapping[str, Sequence[Run]], limits: Limit
     untimed = dict.fromkeys(place(run).get("untimed") for of in runs.values() for run in of)
     lines += [f"no durations: {why}" for why in untimed if why]
     lines += _unavailable(scenario, [run for of in runs.values() for run in of])
+    lines += [line for variant, of in runs.items() for line in _silent(scenario, variant, of)]
     return [*lines, f"{NOISY}: {limits.noisy}"] if limits.noisy else lines
 
 
@@ -127,6 +128,27 @@ def _unavailable(scenario: Scenario, runs: Sequence[Run]) -> list[str]:
             if metric.name in reasons:
                 by_reason.setdefault(reasons[metric.name], {})[metric.name] = None
     return [f"not measured: {', '.join(names)}: {why}" for why, names in by_reason.items()]
+
+
+def _silent(scenario: Scenario, variant: str, runs: Sequence[Run]) -> list[str]:
+    """The workloads of a variant that measured nothing in some run, although nothing prevented it."""
+    lines = []
+    for workload in dict.fromkeys(str(w["name"]) for w in scenario.workloads):
+        names = [m.name for m in scenario.metrics if m.of.partition(".")[0] == workload]
+        empty = [run for run in runs if names and _measured_nothing(run, names)]
+        if empty:
+            which = "" if len(empty) == len(runs) else f" in {len(empty)} of {len(runs)} runs"
+            length = f"{scenario.duration_ns / 1e9:g} s"
+            lines.append(
+                f"{workload} of {variant} measured nothing{which}: it had not got that far when the run ended; "
+                f"a duration longer than {length} gives it time"
+            )
+    return lines
+
+
+def _measured_nothing(run: Run, names: Sequence[str]) -> bool:
+    unavailable = run.record.get("unavailable") or {}
+    return all(run.metrics.get(name) is None and name not in unavailable for name in names)
 
 
 def _main_causes(runs: Mapping[str, Sequence[Run]]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab import api
-from schedlab.arms import arm_of, calibrate, limits
+from schedlab.arms import agent, arm_of, calibrate, limits
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
@@ -78,6 +78,7 @@ def _relative(path: Path) -> str:
 
 def _measure(options: Options, console: Console, engine: Engine) -> Validation:
     arm = options.arm or "vm"
+    agent.check_version(engine.version)
     found = Validation(arm)
     with _folder(options.runs) as folder:
         machines = Machines(options, engine, arm, folder, console)
