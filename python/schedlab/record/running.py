@@ -91,8 +91,8 @@ def _through_tracefs(
 
 @contextmanager
 def _printing(tracefs: Path, tell: Callable[[str], None]) -> Iterator[None]:
-    """A BPF program that prints enables its event globally. This is undone at the end, and after a kill by the next start
-    or by `schedlab doctor --restore`."""
+    """A BPF program that prints enables its event globally. This is undone at the end, or after a kill by the next
+    start or by `schedlab doctor --restore`."""
     switch = tracefs / "events" / bpf.EVENT / "enable"
     if not switch.exists():
         yield
