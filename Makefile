@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help compare build test lint bench agreement docs clean prerequisites
+.PHONY: help compare wheels build test lint bench agreement docs clean prerequisites
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ compare: build
 
 ## make build     the schedlab command in .venv/bin
 build: $(VENV)/built $(AGENT)
+
+## make wheels    wheels for x86_64 and aarch64 in dist, each with engine and agent, tried in a fresh environment
+wheels: $(VENV)/bin/maturin
+	@PATH="$(BIN):$$PATH" $(BIN)/python tools/wheels.py
 
 ## make test      install what the tests need and run all of them; SUITES="rust python" for some
 test: $(VENV)/built-for-tests $(AGENT)
@@ -54,7 +58,7 @@ docs: $(VENV)/built-for-tests
 
 ## make clean     remove everything that was built
 clean:
-	rm -rf target .venv out build python/schedlab/_engine*.so $(AGENT)
+	rm -rf target .venv out build dist python/schedlab/_engine*.so $(AGENT)
 
 prerequisites:
 	@sh tools/prerequisites.sh $(PYTHON)

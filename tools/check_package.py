@@ -17,11 +17,18 @@ EXPECTED = (
     "schedlab/_engine.pyi",
     "schedlab/render/page.css",
     "schedlab/render/page.js",
+    "schedlab/schedlab-agent",
 )
 PROGRAM = """
 import schedlab
 scenario = schedlab.load("scenarios/eevdf-vs-cfs.toml")
 print(scenario.name, [v.name for v in scenario.variants], schedlab.listing("machines")[0]["id"])
+"""
+
+AGENT = """
+import subprocess
+from schedlab.arms import agent
+subprocess.run([agent.find(), "--version"], check=True)
 """
 
 
@@ -38,7 +45,8 @@ def main() -> int:
         python = install(wheel, Path(folder) / "env")
         call(python.with_name("schedlab"), "list", "kernels")
         call(python, "-c", PROGRAM)
-    print("6 passed, 0 failed")
+        call(python, "-c", AGENT)
+    print("7 passed, 0 failed")
     return 0
 
 
