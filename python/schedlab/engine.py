@@ -150,6 +150,12 @@ class Engine:
             answer: dict[str, Any] = documents.loads(text)
             return answer
 
+    def changes(self, a: str, b: str) -> dict[str, Any]:
+        """What changed from kernel `a` to kernel `b`: both, and `differences` with their commits."""
+        with self._translated():
+            found: dict[str, Any] = documents.loads(self._native.changes(a, b))
+            return found
+
     def listing(self, kind: str, kernel: str | None = None) -> list[dict[str, Any]]:
         """What exists of one kind, as plain rows with at least `id` and `summary`."""
         with self._translated():

@@ -23,6 +23,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::listing, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::changes, module)?)?;
     module.add_class::<study::Study>()?;
     module.add_function(wrap_pyfunction!(study::load_study, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;

@@ -51,3 +51,12 @@ pub fn listing(py: Python<'_>, kind: &str, kernel: Option<&str>) -> PyResult<Str
         Err(error) => Err(errors::scenario(py, *error)),
     }
 }
+
+/// What changed from one kernel to another, as a JSON object.
+#[pyfunction]
+pub fn changes(py: Python<'_>, a: &str, b: &str) -> PyResult<String> {
+    match schedlab_scenario::changes(a, b) {
+        Ok(found) => Ok(found.to_string()),
+        Err(error) => Err(errors::scenario(py, *error)),
+    }
+}

@@ -27,6 +27,7 @@ mod arm;
 mod attribute_values;
 mod attributes;
 mod cgroup;
+mod changes;
 mod describe;
 mod dist;
 mod error;
@@ -49,6 +50,7 @@ mod value;
 mod variant;
 mod workload;
 
+pub use changes::changes;
 pub use error::{Result, ScenarioError};
 pub use keys::{Key, Section, SECTIONS};
 pub use listing::listing;

@@ -5,6 +5,7 @@ use schedlab_policy::{Feature, FeatureInfo, KernelConfig, Knob, KnobInfo, KnobUn
 use schedlab_workload::catalogue::{self, Entry, OptionKind};
 use serde_json::{json, Map, Value as Json};
 
+use crate::changes::differences;
 use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
 use crate::machine::{preset, preset_ids, HOST};
@@ -92,38 +93,10 @@ fn rule(rule: &RuleView) -> Json {
     json!({ "name": name, "function": function, "effect": effect, "since": since, "value": rule.value })
 }
 
-/// The differences from the previous row: rules, features and knobs, each with both values; null for the first row.
+/// The differences from the previous row, each with both values; null for the first row.
 fn differs(version: &'static Version) -> Json {
     let before = Version::all().windows(2).find(|pair| pair[1].name == version.name).map(|pair| &pair[0]);
-    let Some(before) = before else { return Json::Null };
-    let mut found = Vec::new();
-    for (old, new) in before.named_rules().iter().zip(&version.named_rules()).filter(|(a, b)| a.value != b.value) {
-        let (name, function, since) = (new.name, new.function, new.since());
-        found.push(json!({
-            "kind": "rule", "name": name, "function": function, "since": since, "was": old.value, "is": new.value,
-        }));
-    }
-    for info in Feature::all() {
-        let [was, is] = [before, version].map(|version| info.default_in(version));
-        if was != is {
-            let word = |on: Option<bool>| on.map(|on| if on { "on" } else { "off" });
-            found.push(json!({ "kind": "feature", "name": info.name, "was": word(was), "is": word(is) }));
-        }
-    }
-    let configs = [before, version].map(|version| KernelConfig::new(version, 1, 250));
-    for info in Knob::all() {
-        let value = |config: &KernelConfig| {
-            info.exists_in(config.version).then(|| match info.unit {
-                KnobUnit::Nanos => show_duration(config.knobs.get(info.knob)),
-                KnobUnit::Number => config.knobs.get(info.knob).to_string(),
-            })
-        };
-        let [was, is] = [value(&configs[0]), value(&configs[1])];
-        if was != is {
-            found.push(json!({ "kind": "knob", "name": info.name, "was": was, "is": is }));
-        }
-    }
-    json!({ "id": before.name, "differences": found })
+    before.map_or(Json::Null, |before| json!({ "id": before.name, "differences": differences(before, version) }))
 }
 
 /// A feature with its defaults by version and the versions that refuse to change it; `None` if no version has it.

@@ -76,6 +76,9 @@ class Options(argparse.Namespace):
     noise: bool | None
     name: str | None
     scenarios: list[str]
+    shown_in: Path
+    before: str
+    after: str
     runs: Path | None
     store: Path | None
     stored: str | None
@@ -144,6 +147,8 @@ def build_parser() -> Parser:
     _list(commands)
     _report(commands)
     _replay(commands)
+    _identify(commands)
+    _changelog(commands)
     _convert(commands)
     _record(commands)
     _doctor(commands)
@@ -253,6 +258,32 @@ def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--explain", type=values.moment, metavar="TASK@TIME", help="explain why a task waits at that time")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all counts as JSON; - is stdout")
     p.set_defaults(html=None)
+    _common(p)
+
+
+def _identify(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "identify", "say which kernel row decides as a recorded kernel did")
+    p.add_argument("source", metavar="TRACE|KERNEL", help="a trace, or a kernel to record first, as `record` names it")
+    p.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="every row's counts as JSON; - is stdout, alone"
+    )
+    p.set_defaults(html=None)
+    _common(p)
+
+
+def _changelog(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "changelog", "say what changed for a user from one kernel row to another")
+    p.add_argument("before", metavar="A", help="a kernel row, such as 6.12.107")
+    p.add_argument("after", metavar="B", help="the row to compare it with, such as 7.0")
+    p.add_argument(
+        "--scenarios",
+        dest="shown_in",
+        type=Path,
+        default=Path("scenarios"),
+        metavar="FOLDER",
+        help="where to look for scenarios that show a change (default: scenarios)",
+    )
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the same as JSON; - is stdout, alone")
     _common(p)
 
 

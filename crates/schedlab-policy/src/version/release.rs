@@ -114,6 +114,14 @@ pub struct When {
     pub origin: Origin,
 }
 
+impl When {
+    /// Whether exactly one of the two releases contains the change.
+    #[must_use]
+    pub const fn lies_between(&self, a: Release, b: Release) -> bool {
+        a.contains(self.release) != b.contains(self.release)
+    }
+}
+
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = if self.first { "" } else { "by " };

@@ -1,0 +1,62 @@
+"""Which row fits a recorded kernel, as text and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schedlab.render.agreement import matrix
+
+IDENTITY_SCHEMA = "schedlab.identity/1"
+
+Report = Mapping[str, Any]
+
+
+def document(ranked: Sequence[Report]) -> dict[str, Any]:
+    """The rows that fit best, and every row's report, best first."""
+    return {"schema": IDENTITY_SCHEMA, "fits": [r["row"] for r in _best(ranked)], "reports": list(ranked)}
+
+
+def text(source: str, ranked: Sequence[Report]) -> str:
+    """The answer, then where the best row departs from the kernel and where the next one does, then every row."""
+    best = _best(ranked)
+    others = [r for r in ranked if r not in best]
+    lines = [_answer(best), _departure(best[0])]
+    lines += [_departure(others[0])] if others else []
+    return "\n".join([*lines, "", matrix(source, ranked)])
+
+
+def _best(ranked: Sequence[Report]) -> list[Report]:
+    """The first row and those that fit as well as it does."""
+    return [r for r in ranked if _numbers(r) == _numbers(ranked[0])]
+
+
+def _numbers(r: Report) -> tuple[Any, ...]:
+    scores = (r["picks"], r["preemptions"], r["state"]["events"])
+    return (*((s["agreed"], s["decisions"]) for s in scores), r["vruntime"]["equal"])
+
+
+def _answer(best: Sequence[Report]) -> str:
+    names = ", ".join(r["row"] for r in best)
+    if len(best) > 1:
+        return f"rows {names} fit alike: this load does not tell them apart"
+    return f"row {names} fits best"
+
+
+def _departure(r: Report) -> str:
+    """The first decision that differs, else the first state, with both kernels' numbers."""
+    if r["disagreements"]:
+        d = r["disagreements"][0]
+        numbers = ", ".join(f"{name} {value}" for name, value in d["compared"])
+        feature = f" [{d['feature']}]" if d["feature"] else ""
+        said = f"the kernel said {d['kernel']}, the row {d['model']} by the rule: {d['rule']}{feature} ({numbers})"
+        return f"row {r['row']}: first other decision at {d['time_ns'] / 1e9:.6f} s, {d['kind']}: {said}"
+    if r["state"]["first"]:
+        s = r["state"]["first"][0]
+        both = f"{s['what']} is {s['kernel']} in the kernel and {s['model']} in the row"
+        return f"row {r['row']}: every decision agrees; first other state at {s['time_ns'] / 1e9:.6f} s: {both}"
+    if r["vruntime"]["first"]:
+        s = r["vruntime"]["first"][0]
+        both = f"vruntime moves by {s['kernel_step']} in the kernel and by {s['model_step']} in the row"
+        return f"row {r['row']}: every decision agrees; first other state at {s['time_ns'] / 1e9:.6f} s: {both}"
+    return f"row {r['row']}: every decision and every number that the trace shows agrees"

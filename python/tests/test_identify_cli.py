@@ -1,0 +1,94 @@
+"""`schedlab identify` and `schedlab changelog` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("schedlab._engine", reason="the engine is not built")
+
+import traces
+from schedlab.cli import identify, main
+from schedlab.engine import Engine
+from schedlab.record import Order, Recording
+
+Cli = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT / "crates/schedlab-replay/corpus"
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("trace", "row"),
+    [("6.18.12-1cpu-niced", "6.18.12"), ("7.0.13-1cpu-chaos-slices", "7.0"), ("7.3.4-1cpu-chaos-slices", "7.3")],
+)
+def test_a_trace_is_identified_by_decisions_and_state(cli: Cli, trace: str, row: str) -> None:
+    code, out, err = cli("identify", str(CORPUS / f"{trace}.ftrace.gz"))
+    best, own, other = out.splitlines()[:3]
+    assert (code, err, best) == (0, "", f"row {row} fits best")
+    assert own == f"row {row}: every decision and every number that the trace shows agrees"
+    assert "first other" in other
+    assert "kernel" in other
+
+
+def test_rows_that_fit_alike_are_all_named(cli: Cli, tmp_path: Path) -> None:
+    trace = tmp_path / "hogs.ftrace"
+    traces.write(trace)
+    code, out, _ = cli("identify", str(trace), "--json", "-")
+    document: dict[str, Any] = json.loads(out)
+    assert (code, document["schema"]) == (0, "schedlab.identity/1")
+    assert "6.1" in document["fits"]
+    assert document["reports"][0]["row"] in document["fits"]
+    ranked = [identify.fit(report) for report in document["reports"]]
+    assert ranked == sorted(ranked, reverse=True)
+
+
+def test_a_kernel_is_recorded_first(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[Order] = []
+
+    def recorded(order: Order, engine: Engine, tell: object) -> Recording:
+        orders.append(order)
+        order.out.write_bytes((CORPUS / "7.0.13-1cpu-niced.ftrace.gz").read_bytes())
+        return Recording(order.out, {}, 0, True, False, [])
+
+    monkeypatch.setattr(identify, "record", recorded)
+    _, out, _ = cli("identify", "7.0")
+    assert [order.kernel for order in orders] == ["7.0"]
+    assert out.startswith("row 7.0 fits best\n")
+
+
+def test_what_changed_between_two_rows(cli: Cli) -> None:
+    arguments = ("changelog", "6.18.2", "7.0", "--scenarios", str(ROOT / "scenarios"))
+    code, out, err = cli(*arguments)
+    assert (code, err) == (0, "")
+    assert out.startswith("6.18.2 to 7.0: ")
+    block = next(block for block in out.split("\n\n") if block.startswith("lag: limit"))
+    assert "its own slice -> the longest slice on the queue" in block
+    assert "Changed in 7.0 (6e3c0a4e1ad1)." in block
+    assert "lag-clamp.toml" in block
+    document = json.loads(cli(*arguments, "--json", "-")[1])
+    assert all(d["effect"] and d["was"] != d["is"] for d in document["differences"])
+    back = json.loads(cli("changelog", "7.0", "6.18.2", "--json", "-")[1])
+    assert [(d["name"], d["is"], d["was"]) for d in back["differences"]] == [
+        (d["name"], d["was"], d["is"]) for d in document["differences"]
+    ]
+
+
+def test_a_row_against_itself_and_no_row(cli: Cli) -> None:
+    assert cli("changelog", "6.12", "6.12.107")[1] == "6.12.107 to 6.12.107: nothing changed that is modelled\n"
+    code, _, err = cli("changelog", "6.12", "6.13")
+    assert code == 2
+    assert "did you mean" in err
