@@ -156,7 +156,16 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
         sessions: uses_autogroup(header),
         grouped: InitialGroups::of(header).len(),
     };
-    let version = row.model().fair.config.version.name;
+    let version = row.model().fair.config.version;
+    let (mut refused, groups) = (refused, trace.sessions || trace.grouped > 0);
+    if version.flat_hierarchy && groups {
+        refused.push(format!(
+            "tasks of all groups compete on one queue in {}, which is not modelled: decisions between groups are judged by \
+             the hierarchy of older rows",
+            version.name
+        ));
+    }
+    let version = version.name;
     let mut tally = row.tally;
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
         window.name(queued.pid).clone_into(&mut queued.name);

@@ -163,3 +163,17 @@ fn a_wrong_feature_loses_without_probes() {
         assert!(share(&wrong) < share(&right) - 0.01, "{name} {feature}: {} {}", share(&wrong), share(&right));
     }
 }
+
+#[test]
+fn a_row_without_a_model_of_groups_says_so() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    for (name, row, said) in [
+        ("7.2.13-1cpu-hogs-autogroup", "7.2", 0),
+        ("7.2.13-1cpu-hogs-autogroup", "7.3", 1),
+        ("7.3.4-1cpu-hackbench", "7.3", 0),
+    ] {
+        let report = plain(&corpus.join(format!("{name}.ftrace.gz")), Version::find(row).unwrap());
+        let about_groups = report.refused.iter().filter(|word| word.contains("tasks of all groups")).count();
+        assert_eq!(about_groups, said, "{name} under {row}: {:?}", report.refused);
+    }
+}

@@ -230,7 +230,7 @@ def _ablate(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _list(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "list", "list machines, kernels, features, workloads, knobs or metrics")
+    p = _command(commands, "list", "list machines, kernels, features, workloads, knobs, metrics or studies")
     p.add_argument("kind", choices=KINDS, metavar="|".join(KINDS), help="what to list")
     p.add_argument("name", nargs="?", metavar="NAME", help="show all details of one of them")
     p.add_argument("--kernel", metavar="VERSION", help="only features and knobs of this kernel")
