@@ -6,7 +6,9 @@ use crate::pelt::series::CAPACITY_SCALE;
 use schedlab_model::{CpuId, Nanos, TaskId, SEC};
 
 /// How long the machine has been up and idle at time 0: a benchmark is not started the instant that the machine boots.
-/// Every domain is due for a balance by then, and what decays by the second has decayed.
+///
+/// The value is an assumption. Any value above the longest interval between two balances of a domain (HZ * CPUs / 10
+/// jiffies, 102 s on 1,024 CPUs) has the same effect: every domain is due, and every average of idle time is at its ceiling.
 pub(crate) const UPTIME: Nanos = 300 * SEC;
 
 /// Jiffies since the boot: ticks of length 1/HZ.

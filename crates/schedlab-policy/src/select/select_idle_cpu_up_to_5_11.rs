@@ -155,7 +155,8 @@ impl FairClass<'_> {
             if !allowed && (pass.stops_early || self.fair.config.has(Feature::SisIteratorMask)) {
                 continue;
             }
-            // A failed core scan has tested every thread of every core that the task may use.
+            // The failed core scan has tested every thread of every core that the task may use, and no time has passed
+            // since: the CPUs struck from the mask are those that are not idle.
             if pass.masked && !self.core.idle.is_idle(cpu) {
                 continue;
             }
