@@ -10,12 +10,19 @@ from schedlab.engine import Engine, native_engine
 from schedlab.errors import SchedlabError
 
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
+PLACEMENTS = "| trace | row | wakeups | wakeups that leave prev | forks and execs | not judged | always prev |"
 HEAD = "| trace | row | contested picks | preemptions | unjudged | state equal to the ns |"
 
 
-def main(paths: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    """`--placements` prints the CPUs selected instead, as docs/models/placement.md shows them."""
     engine = native_engine()
+    paths = [word for word in arguments if word != "--placements"]
     traces = [Path(path) for path in paths] or sorted(CORPUS.glob("*.ftrace.gz"))
+    if "--placements" in arguments:
+        found = sorted(filter(None, (placements(path, engine) for path in traces)))
+        print("\n".join([PLACEMENTS, "|---|---|---|---|---|---|---|", *(text for _, text in found)]))
+        return 0
     rows = sorted(row(path, engine) for path in traces)
     print("\n".join([HEAD, "|---|---|---|---|---|---|", *(text for _, text in rows)]))
     return 0
@@ -28,13 +35,41 @@ def row(path: Path, engine: Engine) -> tuple[tuple[float, str], str]:
         (r,) = engine.replay(str(path), first=0)
     except SchedlabError as e:
         return (2.0, name), f"| {name} | {e.message} | | | | |"
-    worst = min(r["picks"]["share"], r["preemptions"]["share"])
-    cells = [name, r["row"], score(r["picks"]), score(r["preemptions"]), f"{100 * r['unjudged_share']:.2f}%", state(r)]
+    sides = ("picks", "preemptions")
+    worst = min(r[side]["agreed"] / max(r[side]["decisions"] + r["unexplained"][side], 1) for side in sides)
+    scores = [score(r[side]) + unexplained(r["unexplained"][side]) for side in sides]
+    cells = [name, r["row"], *scores, f"{100 * r['unjudged_share']:.2f}%", state(r)]
     return (worst, name), f"| {' | '.join(cells)} |"
+
+
+def placements(path: Path, engine: Engine) -> tuple[tuple[float, str], str] | None:
+    """The CPUs selected, for a trace that shows selections, sorted by the share of all that agrees."""
+    name = path.name.removesuffix(".ftrace.gz")
+    try:
+        (r,) = engine.replay(str(path), first=0)
+    except SchedlabError:
+        return None
+    p = r["placements"]
+    if not p["decisions"]:
+        return None
+    kinds = {part["name"]: part["score"] for part in p["kinds"]}
+    slow = [kinds[kind] for kind in ("fork", "exec") if kind in kinds]
+    agreed, decisions = (sum(part[key] for part in slow) for key in ("agreed", "decisions"))
+    unjudged = sum(part["count"] for part in p["unjudged"])
+    share = f"{unjudged:,} of {unjudged + p['decisions']:,}"
+    cells = [name, r["row"], score(kinds["wakeup"]), score(p["moved"]), f"{agreed:,} of {decisions:,}", share]
+    return (p["share"], name), f"| {' | '.join([*cells, score(p['baselines']['prev'])])} |"
+
+
+def unexplained(count: int) -> str:
+    """Decisions that no lag explains are not judged, which must not look like agreement."""
+    return f"; {count:,} unexplained" if count else ""
 
 
 def score(s: dict[str, Any]) -> str:
     """Agreed of judged with the interval; a share is not rounded up to all."""
+    if not s["decisions"]:
+        return "none judged"
     share = "100%" if s["agreed"] == s["decisions"] else f"{min(100 * s['share'], 99.99):.2f}%"
     return f"{s['agreed']:,} of {s['decisions']:,}: {share} ({100 * s['low']:.2f} to {100 * s['high']:.2f})"
 

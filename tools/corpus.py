@@ -29,7 +29,7 @@ RUNNING_RECORDS = 8_000
 RECORDS = 60_000
 """More than that many decisions ever need."""
 
-KERNELS = ("6.1.192", "6.12.107", "6.18.12", "7.0.13", "7.2.13", "7.3.4")
+KERNELS = ("5.10.262", "6.1.192", "6.12.107", "6.18.12", "7.0.13", "7.2.13", "7.3.4")
 HOG = "sh -c 'while :; do :; done'"
 WORKLOADS = {
     "hackbench": "hackbench -g {cpus} -l 100",

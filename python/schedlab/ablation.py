@@ -94,7 +94,20 @@ def ablate(
     found = engine.ablation(scenario, a, b) if differences is None else differences
     if not found:
         raise InputError(f"{a} and {b} differ in nothing that can be flipped")
-    hybrids = _Hybrids(engine, a, b, [d["name"] for d in found])
+    runs, failures = _run(engine, scenario, (a, b), found, jobs, on_outcome)
+    return _judged(scenario, (a, b), metric, found, runs, tuple(sorted(failures)))
+
+
+def _run(
+    engine: Engine,
+    scenario: Scenario,
+    pair: tuple[str, str],
+    found: Sequence[Mapping[str, Any]],
+    jobs: int,
+    on_outcome: Callable[[Outcome], None] | None,
+) -> tuple[dict[tuple[str, int], Run], list[str]]:
+    """Both variants and every flip of a difference, with every seed; what failed, in words."""
+    hybrids = _Hybrids(engine, *pair, [d["name"] for d in found])
     todo = [Job(name, seed) for seed in scenario.seeds for name in hybrids.names()]
     runner, runs, failures = Runner(hybrids, scenario, todo, jobs), dict[tuple[str, int], Run](), list[str]()
     for outcome in runner.outcomes():
@@ -104,7 +117,23 @@ def ablate(
             failures.append(f"{outcome.variant} seed {outcome.seed}: {outcome.message}")
         if on_outcome:
             on_outcome(outcome)
-    return _judged(scenario, (a, b), metric, found, runs, tuple(sorted(failures)))
+    return runs, failures
+
+
+def acting(
+    engine: Engine,
+    scenario: Scenario,
+    a: str,
+    b: str,
+    *,
+    jobs: int,
+    on_outcome: Callable[[Outcome], None] | None = None,
+) -> list[Mapping[str, Any]]:
+    """The differences of which a flip changes any event of the first seed: those worth a run with every seed."""
+    found = engine.ablation(scenario, a, b)
+    seeds = scenario.seeds[:1]
+    runs, _ = _run(engine, replace(scenario, seeds=seeds), (a, b), found, jobs, on_outcome)
+    return [d for d in found if not _inert(runs, seeds, "+" + d["name"], "-" + d["name"])]
 
 
 def count(differences: Sequence[object], seeds: Sequence[int]) -> int:

@@ -9,10 +9,12 @@ import json
 import re
 from typing import Any
 
-from schedlab.plain import escaped
+from schedlab.plain import escaped, lines
 
 HARMLESS = re.compile(r'[ !#-\[\]-~\n"]*')
 """JSON text of printable ASCII without a backslash: no string in it needs an escape."""
+TEXT = "text"
+"""The key of the text of a scenario file, which is read again and never shown."""
 
 
 def loads(text: str) -> Any:
@@ -22,13 +24,16 @@ def loads(text: str) -> Any:
 
 
 def cleaned(value: Any) -> Any:
-    """A JSON document with every string and key `escaped`."""
+    """A JSON document with every string and key `escaped`; the text of a scenario file keeps its lines."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, list):
         return [cleaned(item) for item in value]
     if isinstance(value, dict):
-        return {escaped(key): cleaned(item) for key, item in value.items()}
+        return {
+            escaped(key): lines(item) if key == TEXT and isinstance(item, str) else cleaned(item)
+            for key, item in value.items()
+        }
     return value
 
 

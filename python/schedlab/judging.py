@@ -15,7 +15,7 @@ from schedlab.errors import InputError
 from schedlab.judge import ALPHA, FIXED, Judgement, Level, judge
 from schedlab.outcome import Series
 from schedlab.scenario import Metric, Scenario
-from schedlab.setup import Fact, changes_text, differing, facts
+from schedlab.setup import Fact, changes_text, differing, facts, of_two
 from schedlab.statistics import (
     SMALLEST_N,
     Difference,
@@ -252,7 +252,7 @@ def _setup(scenario: Scenario, arm: str, columns: Sequence[Column], other: Scena
     found = facts(scenario, arm)
     if other is None:
         return found
-    shared = [fact for fact in found if fact.kind != "variant"]
+    shared = of_two(found, facts(other, arm))
     texts = ((c, c.changes or "with its own settings") for c in columns)
     return (*shared, *(Fact("variant", c.name, f"kernel {c.kernel}, {text}") for c, text in texts))
 

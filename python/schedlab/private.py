@@ -2,10 +2,15 @@
 
 A directory is held by a descriptor, and every file in it is opened relative to that descriptor without following
 symbolic links. Directory and file must belong to this user or to root, and no one else may be able to write them.
+
+Who can write a directory higher up can put another one in the place of this one. For root every directory and every
+symbolic link on the way must therefore belong to root, and no one else may be able to write them, unless the directory
+is sticky as /tmp is, where only the owner of an entry can replace it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -17,6 +22,8 @@ from schedlab.errors import UnsafeError
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MOST_LINKS = 40
+"""As many symbolic links on one way as the kernel follows."""
 FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """O_NONBLOCK: opening a FIFO must not wait for its other end."""
 
@@ -30,13 +37,10 @@ class Directory:
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Self:
         """Open it, or raise UnsafeError; FileNotFoundError where it does not exist and is not to be created."""
+        path = path.absolute()
+        check_way(path)
         if create:
-            # The mode of parents follows the umask; what counts is this directory and who owns it.
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                path.mkdir(mode=0o700)
-            except FileExistsError:
-                pass
+            _make(path)
         try:
             descriptor = os.open(path, os.O_RDONLY | DIRECTORY)
         except OSError as e:
@@ -81,12 +85,17 @@ class Directory:
             os.fsync(self._descriptor)
 
     def write(self, name: str, text: str) -> None:
-        """Replace a file."""
+        """Replace a file, or leave what was there."""
         part = f"{name}.part{os.getpid()}"
         self.remove(part)
-        with os.fdopen(self.descriptor(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(part, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        try:
+            descriptor = self.descriptor(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.replace(part, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except OSError:
+            self.remove(part)
+            raise
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -125,6 +134,52 @@ def check(path: Path, status: os.stat_result) -> None:
         )
     if status.st_mode & OTHERS_WRITE:
         raise UnsafeError(f"other users can write {path}", hint=f"look at what is in it, then: chmod go-w {path}")
+
+
+def check_way(path: Path) -> None:
+    """Refuse, for root, a path on which another user can replace a directory; what does not exist yet is left out."""
+    if os.geteuid() != 0:
+        return
+    for step, status in _way(path.parent):
+        if status.st_uid != 0:
+            raise UnsafeError(
+                f"{step}, on the way to {path}, belongs to user {status.st_uid}, and this process runs as root",
+                hint="`sudo -H` uses root's own directories; XDG_STATE_HOME and XDG_CACHE_HOME name others",
+            )
+        shared = stat.S_ISDIR(status.st_mode) and status.st_mode & OTHERS_WRITE
+        if shared and not status.st_mode & stat.S_ISVTX:
+            hint = "XDG_STATE_HOME and XDG_CACHE_HOME name other directories"
+            raise UnsafeError(f"other users can write {step}, on the way to {path}", hint=hint)
+
+
+def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every directory and symbolic link that is passed on the way to an absolute path, and that itself."""
+    at, left, links = Path("/"), [*path.parts[1:]], 0
+    yield at, os.lstat(at)
+    while left:
+        step = at / left.pop(0)
+        try:
+            status = os.lstat(step)
+        except FileNotFoundError:
+            return
+        yield step, status
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+            target = Path(os.readlink(step))
+            at = Path("/") if target.is_absolute() else at
+            left = [*(part for part in target.parts if part != "/"), *left]
+        else:
+            at = at.parent if step.name == ".." else step
+
+
+def _make(path: Path) -> None:
+    """Create a directory for this user alone, and its parents, which no one else can write either."""
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir(mode=0o755, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
 
 
 def open_below(root: Path, file: str, flags: int) -> int:

@@ -1,14 +1,16 @@
-"""Whether verdicts hold where the machine's costs are others: each estimated cost is drawn from a range, many times.
+"""Whether verdicts depend on what is not known: each estimated cost and every tie is drawn, many times.
 
-The costs of a machine that was not measured are estimates. A verdict that changes when they change is one about
-these estimates; one that holds in 19 of 20 drawn machines is about the schedulers.
+The costs of a machine that was not measured are estimates, and a kernel leaves the order of simultaneous events of
+different CPUs to chance. A verdict that changes with these is one about them; one that holds in 19 of 20 draws is about
+the schedulers.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 DRAWS = 20
 RANGE = 2.0
-"""An estimated cost is drawn between half and twice its value, evenly on the logarithmic scale."""
+"""An estimated cost whose machine states no range is drawn between half and twice its value."""
 FILE = "robustness.json"
 SCHEMA = "schedlab.robustness/1"
 
@@ -32,15 +34,19 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """The verdicts of the same comparison on machines with drawn costs."""
+    """The verdicts of the same comparison with drawn costs and ties."""
 
     draws: tuple[Mapping[Key, str], ...]
-    """For each machine: what each judgement came to."""
+    """For each draw: what each judgement came to."""
     costs: int
     """How many costs were drawn."""
+    stated: int
+    """How many of them in a range that their machine states."""
+    ties: bool
+    """Whether ties were drawn as well."""
 
     def held(self, key: Key, outcome: str) -> int:
-        """On how many machines a judgement came to the same."""
+        """In how many draws a judgement came to the same."""
         return sum(draw.get(key) == outcome for draw in self.draws)
 
 
@@ -51,29 +57,40 @@ def outcomes(comparison: Comparison) -> dict[Key, str]:
     }
 
 
-def estimated(scenario: Scenario) -> list[str]:
-    """The costs that are estimates: all of a machine that was not calibrated, except those of 0."""
-    machine: Mapping[str, Any] = scenario.description["machine"]
-    if scenario.machine.calibrated:
-        hint = "--robust is for presets and other machines with estimated costs"
-        raise InputError(f"the costs of {scenario.machine.name} are measured: there is nothing to draw", hint=hint)
-    return sorted(name for name, ns in machine.get("costs", {}).items() if any(_values(ns)))
+def stated(scenario: Scenario) -> Mapping[str, tuple[float, float]]:
+    """The ranges that the machine states, as factors, by cost."""
+    ranges = scenario.description["machine"].get("ranges", {})
+    return {cost: (float(low), float(high)) for cost, (low, high) in ranges.items()}
 
 
-def factors(costs: Iterable[str], draw: int) -> dict[str, float]:
-    """What the costs are multiplied by on one machine; the same for the same number."""
+def estimated(scenario: Scenario) -> dict[str, tuple[float, float]]:
+    """The range of each estimate: of each cost that states one, and of all but 0 on a machine that was not measured."""
+    own, measured = stated(scenario), scenario.machine.calibrated
+    costs = sorted(name for name, ns in scenario.description["machine"].get("costs", {}).items() if any(_values(ns)))
+    return {cost: own.get(cost, (1 / RANGE, RANGE)) for cost in costs if cost in own or not measured}
+
+
+def factors(ranges: Mapping[str, tuple[float, float]], draw: int) -> dict[str, float]:
+    """What each cost is multiplied by in one draw, evenly on the logarithmic scale; the same for the same number."""
     chance = random.Random(f"machine {draw}")
-    return {cost: round(RANGE ** chance.uniform(-1, 1), 4) for cost in costs}
+    return {cost: round(_between(low, high, chance.random()), 4) for cost, (low, high) in ranges.items()}
 
 
-def machine(engine: Engine, scenario: Scenario, draw: int, overrides: Mapping[str, Any]) -> Scenario:
-    """The scenario on a machine with drawn costs; `overrides` are those with which it was loaded."""
-    return engine.load(scenario.file, {**overrides, "costs": factors(estimated(scenario), draw)})
+def drawn(engine: Engine, scenario: Scenario, draw: int, overrides: Mapping[str, Any]) -> Scenario:
+    """The scenario with drawn costs and ties; `overrides` are those with which it was loaded."""
+    return engine.load(scenario.file, {**overrides, "costs": factors(estimated(scenario), draw), "ties": draw})
+
+
+def robustness(scenario: Scenario, draws: Sequence[Mapping[Key, str]]) -> Robustness:
+    """What the draws of a scenario came to."""
+    costs = estimated(scenario)
+    return Robustness(tuple(draws), len(costs), sum(cost in costs for cost in stated(scenario)), ties=True)
 
 
 def dump(found: Robustness) -> str:
     draws = [[[*key, outcome] for key, outcome in draw.items()] for draw in found.draws]
-    return json.dumps({"schema": SCHEMA, "costs": found.costs, "range": RANGE, "draws": draws}, indent=1) + "\n"
+    document = {"schema": SCHEMA, "costs": found.costs, "stated": found.stated, "range": RANGE, "ties": found.ties}
+    return json.dumps({**document, "draws": draws}, indent=1) + "\n"
 
 
 def read(folder: Path | None) -> Robustness | None:
@@ -85,9 +102,14 @@ def read(folder: Path | None) -> Robustness | None:
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema {document['schema']}")
         draws = tuple({(str(m), str(a), str(b)): str(o) for m, a, b, o in draw} for draw in document["draws"])
-        return Robustness(draws, int(document["costs"]))
+        costs, own = int(document["costs"]), int(document.get("stated", 0))
+        return Robustness(draws, costs, own, ties=bool(document.get("ties", False)))
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise InputError(f"not what --robust wrote: {e}", file=str(folder / FILE)) from None
+
+
+def _between(low: float, high: float, part: float) -> float:
+    return low * math.exp(part * math.log(high / low))
 
 
 def _values(ns: object) -> list[float]:

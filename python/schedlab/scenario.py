@@ -80,6 +80,7 @@ DESCRIPTION = s.table(
     },
     {
         "cgroups": s.mapping(s.mapping(s.anything)),
+        "guests": s.items(s.string),
         "arms": s.table({}, {"host": s.maybe(HOST), "driver": s.maybe(s.string), "vm": s.maybe(s.mapping(s.anything))}),
     },
 )
@@ -148,6 +149,8 @@ class Scenario:
     workloads: tuple[Mapping[str, Any], ...]
     arms: Mapping[str, Any]
     """How real kernels run it."""
+    guests: tuple[str, ...]
+    """The virtual machines that the machine hosts."""
     description: Mapping[str, Any] = field(repr=False, compare=False)
     """The whole description as the engine gave it."""
     handle: Any = field(default=None, repr=False, compare=False)
@@ -168,6 +171,7 @@ class Scenario:
             variants=tuple(_variant(v) for v in d["variants"]),
             metrics=tuple(Metric(**_only(Metric, m)) for m in d["metrics"]),
             workloads=tuple(d["workloads"]),
+            guests=tuple(d.get("guests", ())),
             arms={name: d.get("arms", {}).get(name) or usual for name, usual in ARMS_DEFAULTS.items()},
             description=d,
             handle=handle,

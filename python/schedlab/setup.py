@@ -5,7 +5,8 @@ A fact is a kind, a name and a text: `workload`, `load`, `hackbench, groups=2, r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ class Fact:
     """One thing that a reader must know to repeat the comparison."""
 
     kind: str
-    """machine, run, workload, group or variant."""
+    """machine, run, workload, guest, group or variant."""
     name: str
     text: str
 
@@ -26,11 +27,12 @@ class Fact:
 
 
 def facts(scenario: Scenario, arm: str = "sim") -> tuple[Fact, ...]:
-    """Machine, length of a run, every workload with every option, every control group, every variant."""
+    """Machine, length of a run, every workload with every option, every guest and control group, every variant."""
     return (
         Fact("machine", scenario.machine.name, _machine(scenario, arm)),
         Fact("run", "run", _run(scenario)),
         *(Fact("workload", str(w["name"]), _workload(w)) for w in scenario.workloads),
+        *_guests(scenario),
         *_groups(scenario),
         *(Fact("variant", v.name, variant_text(v)) for v in scenario.variants),
     )
@@ -38,14 +40,50 @@ def facts(scenario: Scenario, arm: str = "sim") -> tuple[Fact, ...]:
 
 def differing(a: Scenario, b: Scenario) -> tuple[str, ...]:
     """Everything but the variants in which two scenarios differ, in words; as results may."""
-    left, right = ({(f.kind, f.name): f.text for f in facts(s) if f.kind != "variant"} for s in (a, b))
     lines = []
-    for key in dict.fromkeys((*left, *right)):
-        texts = [side.get(key, "none") for side in (left, right)]
-        if texts[0] != texts[1]:
-            kind, name = key
-            lines.append(f"{kind} {name}: {texts[0]} | {texts[1]}" if kind != name else f"{kind}: {' | '.join(texts)}")
-    return tuple(lines)
+    for kind, name, left, right in _beside(facts(a), facts(b)):
+        if left != right:
+            lines.append(f"{kind} {name}: {left} | {right}" if kind != name else f"{kind}: {left} | {right}")
+    others = (name for name in _programs(a) if name in _programs(b))
+    return (*lines, *(f"workload {name}: its steps" for name in others if _programs(a)[name] != _programs(b)[name]))
+
+
+def of_two(a: Sequence[Fact], b: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What ran in two results but for the variants; where they differ, both."""
+    machine = next((fact for fact in a if fact.kind == "machine" and fact in b), None)
+    return tuple(
+        machine if machine and kind == "machine" else Fact(kind, name, left if left == right else f"{left} | {right}")
+        for kind, name, left, right in _beside(a, b)
+    )
+
+
+def _beside(a: Sequence[Fact], b: Sequence[Fact]) -> Iterator[tuple[str, str, str, str]]:
+    """Kind, name, and the text on both sides. There is one machine on each, whatever its name."""
+    left, right = (dict(_keyed(fact) for fact in side if fact.kind != "variant") for side in (a, b))
+    for kind, name in dict.fromkeys((*left, *right)):
+        yield kind, name, left.get((kind, name), "none"), right.get((kind, name), "none")
+
+
+def _keyed(fact: Fact) -> tuple[tuple[str, str], str]:
+    if fact.kind == "machine":
+        return ("machine", "machine"), f"{fact.name}, {fact.text}"
+    return (fact.kind, fact.name), fact.text
+
+
+def _programs(scenario: Scenario) -> dict[str, Any]:
+    """The tables of workloads with steps of their own, which no fact shows, by name."""
+    steps = ("program", "task", "object")
+    tables = _tables(scenario, "workload")
+    return {str(t.get("name")): {key: t.get(key) for key in steps} for t in tables if any(key in t for key in steps)}
+
+
+def _tables(scenario: Scenario, key: str) -> list[Mapping[str, Any]]:
+    """The tables of that name in the scenario file; none if the result does not contain the file."""
+    try:
+        tables: list[Mapping[str, Any]] = tomllib.loads(scenario.description.get("text", "")).get(key, [])
+    except tomllib.TOMLDecodeError:
+        return []
+    return tables
 
 
 def variant_text(variant: Variant) -> str:
@@ -63,10 +101,18 @@ def changes_text(variant: Variant) -> str:
         *(f"{key}={changes[key]}" for key in ("hz", "preempt") if changes.get(key) is not None),
         *(f"{task}.{key}={value}" for task, own in _items(changes, "tasks") for key, value in own.items()),
         *(f"{group} {key}={value}" for group, own in _items(changes, "cgroups") for key, value in own.items()),
+        *(f"{guest}.{key}={_flat(value)}" for guest, own in _items(changes, "guests") for key, value in own.items()),
         *(f"autogroup {'on' if changes['autogroup'] else 'off'}" for _ in range("autogroup" in changes)),
         *(f"{name}={value}" for name, value in _items(changes, "sysctl")),
     ]
     return ", ".join(parts)
+
+
+def _flat(value: Any) -> str:
+    """A value of a guest; features and knobs are tables."""
+    if isinstance(value, Mapping):
+        return " ".join(_pair(name, own) for name, own in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _machine(scenario: Scenario, arm: str) -> str:
@@ -93,6 +139,13 @@ def _workload(workload: Mapping[str, Any]) -> str:
     uses = {"program": "steps of its own"}.get(workload["use"], str(workload["use"]))
     text = ", ".join([uses, *own, f"{tasks:,} task{'s' * (tasks != 1)} at the start"])
     return text + (f"; by default {', '.join(usual)}" if usual else "")
+
+
+def _guests(scenario: Scenario) -> Iterator[Fact]:
+    for table in _tables(scenario, "guest"):
+        own = [_pair(key, value if value is True else _flat(value)) for key, value in table.items() if key != "name"]
+        own += [] if "kernel" in table else ["kernel of its host"]
+        yield Fact("guest", str(table.get("name")), ", ".join(own))
 
 
 def _groups(scenario: Scenario) -> Iterator[Fact]:

@@ -154,6 +154,9 @@ def run(
         # A metric that follows a cost of the machine.
         metric, cost = behaviour["by_cost"]
         behaviour = {**behaviour, "factor": {metric: d.get("costs", {}).get(cost, 1.0)}}
+    if "by_ties" in behaviour:
+        # A metric that is larger in every second draw of the ties.
+        behaviour = {**behaviour, "factor": {behaviour["by_ties"]: 1.0 + d.get("ties", 0) % 2}}
     if behaviour.get("panic"):
         raise PanicException("index out of bounds")
     if behaviour.get("bug"):

@@ -102,6 +102,7 @@ def test_the_affinity_of_the_caller_is_not_that_of_the_run() -> None:
 REFUSED = [
     # variants, words of the message, words of the hint
     ([{**made_up.variant("a"), "changes": {"hz": 1000}}], "variant a sets hz", "image = PATH"),
+    ([{**made_up.variant("a"), "changes": {"physics": {"locks": False}}}], "variant a sets physics", "--arm sim"),
     ([made_up.variant("new", "6.12.107")], "variant new: kernel 6.12.107, and this machine runs 6.1.0", '"6.1"'),
     (
         [made_up.variant("a", files=[["/proc/sys/kernel/sched_nothing", "1"]])],

@@ -252,6 +252,74 @@ def test_a_journal_that_others_can_write_is_refused(arrange: Any, says: str, roo
     assert says in finding.says
 
 
+def others_own_a_parent(home: Path) -> None:
+    os.chown(home / "above", 1234, -1)
+
+
+def others_write_a_parent(home: Path) -> None:
+    (home / "above").chmod(0o757)
+
+
+def a_group_writes_a_parent(home: Path) -> None:
+    (home / "above").chmod(0o775)
+
+
+def others_own_a_link(home: Path) -> None:
+    (home / "above").rename(home / "real")
+    (home / "above").symlink_to("real")
+    os.chown(home / "above", 1234, -1, follow_symlinks=False)
+
+
+def others_write_what_a_link_passes(home: Path) -> None:
+    (home / "open").mkdir()
+    (home / "open").chmod(0o777)
+    (home / "above").rename(home / "open/real")
+    (home / "above").symlink_to(home / "open/../open/real")
+
+
+WAYS = [
+    (others_own_a_parent, "above, on the way to .*/schedlab, belongs to user 1234"),
+    (others_write_a_parent, "other users can write .*/above, on the way to .*/schedlab"),
+    (a_group_writes_a_parent, "other users can write .*/above, on the way to .*/schedlab"),
+    (others_own_a_link, "above, on the way to .*/schedlab, belongs to user 1234"),
+    (others_write_what_a_link_passes, "other users can write .*/open, on the way to .*/schedlab"),
+]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away, and only for root the whole way counts")
+@pytest.mark.parametrize(("arrange", "says"), WAYS)
+def test_a_directory_that_others_can_replace_is_refused(arrange: Any, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "above/state/schedlab"
+    Directory.open(path, create=True).close()
+    arrange(tmp_path)
+    for create in (False, True):
+        with pytest.raises(UnsafeError, match=says):
+            Directory.open(path, create=create)
+    with pytest.raises(UnsafeError, match=says):
+        Directory.open(tmp_path / "above/other/schedlab", create=True)
+    assert not (tmp_path / "above/other").exists()
+
+
+def test_a_sticky_directory_and_links_of_our_own_are_fine(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    (tmp_path / "link").symlink_to("shared")
+    (tmp_path / "round").symlink_to("round")
+    before = os.umask(0)
+    try:
+        Directory.open(tmp_path / "link/a/b/schedlab", create=True).close()
+    finally:
+        os.umask(before)
+    Directory.open(tmp_path / "shared/a/b/schedlab").close()
+    assert [(tmp_path / "shared" / at).stat().st_mode & 0o777 for at in ("a", "a/b", "a/b/schedlab")] == [
+        0o755,
+        0o755,
+        0o700,
+    ]
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        Directory.open(tmp_path / "round/schedlab", create=True)
+
+
 def test_the_command_refuses_with_the_line(schedlab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     file = kept(tmp_path, {"file": "/etc/victim", "before": "x", "after": "y"})

@@ -1,4 +1,4 @@
-"""Any pair, rankings, further seeds until a verdict is settled, the noise floor, and machines with other costs."""
+"""Any pair, rankings, further seeds until a verdict is settled, and the noise floor."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import fake_engine
 import schedlab as api
-from schedlab import robust
 from schedlab.design import Design, further_seeds
-from schedlab.engine import Engine
-from schedlab.errors import InputError
 
 Schedlab = Callable[..., tuple[int, str, str]]
 Write = Callable[..., str]
@@ -145,55 +140,3 @@ def test_the_noise_floor_compares_the_first_variant_with_itself(schedlab: Schedl
 def test_further_seeds_are_others() -> None:
     assert further_seeds([1, 2, 7]) == (8, 9, 10)
     assert further_seeds([]) == ()
-
-
-UNCALIBRATED = {
-    "name": "box",
-    "summary": "",
-    "cpus": 1,
-    "calibrated": False,
-    "sources": [],
-    "costs": {"tick": 100, "ipi": [0, 5, 5, 5, 5], "nothing": 0, "free": [0, 0, 0, 0, 0]},
-}
-
-
-def test_verdicts_that_depend_on_a_cost_do_not_hold(schedlab: Schedlab, scenario: Write) -> None:
-    behaviour = {"eevdf": {"by_cost": ["probe.latency.p99", "tick"], "factor": {}}}
-    same = scenario(behaviour=behaviour, machine=UNCALIBRATED, seeds=list(range(1, 9)))
-    _, out, err = schedlab("compare", same, "--robust", "10", "--out", "r")
-    assert "repeating the comparison on 10 machines with other costs" in err
-    found = document(schedlab, "report", "r")["robustness"]
-    assert (found["machines"], found["costs"], found["range"]) == (10, 2, 2.0)
-    held = {h["metric"]: h["held"] for h in found["held"]}
-    assert held["probe.latency.p50"] == 10
-    assert held["probe.latency.p99"] < 10
-    assert "verdicts on 10 machines, 2 estimated costs drawn" in out
-    assert "hold in 10 of 10: probe.latency.p50" in out
-    assert out == schedlab("report", "r")[1]
-
-
-def test_costs_are_drawn_within_their_range_and_the_same_every_time() -> None:
-    drawn = [robust.factors(["ipi", "tick"], number) for number in range(200)]
-    values = [x for draw in drawn for x in draw.values()]
-    assert all(0.5 <= x <= 2 for x in values)
-    assert min(values) < 0.6
-    assert max(values) > 1.8
-    assert drawn[3] == robust.factors(["ipi", "tick"], 3)
-    assert drawn[3] != drawn[4]
-
-
-def test_measured_costs_are_not_drawn(engine: Engine, schedlab: Schedlab, scenario: Write) -> None:
-    name = scenario()
-    with pytest.raises(InputError, match="are measured"):
-        robust.estimated(api.load(name, engine=engine))
-    code, out, _ = schedlab("compare", name, "--robust")
-    assert (code, out) == (2, "")
-    assert robust.estimated(api.load(scenario(machine=UNCALIBRATED), engine=engine)) == ["ipi", "tick"]
-
-
-def test_a_broken_file_of_robustness_is_named(schedlab: Schedlab, scenario: Write) -> None:
-    schedlab("compare", scenario(), "--out", "r")
-    Path("r", robust.FILE).write_text("{}")
-    code, _, err = schedlab("report", "r")
-    assert code == 2
-    assert robust.FILE in err

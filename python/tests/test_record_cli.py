@@ -431,7 +431,9 @@ def test_the_running_kernel(through: str, cli: Cli, monkeypatch: pytest.MonkeyPa
     code, out, err = cli("--kernel", "running", "--out", "t.ftrace.gz", "--", "sleep 0.05; sleep 0.05")
     if code == 4:
         pytest.skip(err.splitlines()[0])
-    assert (code, err) == (0, "")
+    # Tracing belongs to the whole machine: a recorder of someone else may have been killed just now.
+    said = [line for line in err.splitlines() if "killed r" not in line]
+    assert (code, said) == (0, [])
     assert os.uname().release in out
     with gzip.open("t.ftrace.gz", "rt") as trace:
         lines = trace.read().splitlines()

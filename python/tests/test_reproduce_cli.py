@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -260,8 +261,9 @@ def test_what_was_recorded_is_shown_without_a_run(toy: Callable[..., str], sched
     page = Path("first.html").read_text()
     assert "Two of them failed." in page
     assert "<h1>Published studies, reproduced</h1>" in page
-    assert "http" not in page
-    assert page.count("<table>") == Path("first.md").read_text().count("\n| ---")
+    text = re.sub(r"<script.*?</script>|<svg.*?</svg>", "", page, flags=re.S)
+    assert "http" not in text
+    assert text.count("<table>") == Path("first.md").read_text().count("\n| ---")
     assert schedlab("reproduce", "--stored", "--html", "-")[1].strip() == page.strip()
 
 
@@ -358,46 +360,3 @@ def test_the_short_forms_of_all_studies(
         for row in study["rows"]:
             assert (row["outcome"] == "missing") == (row["missing"] is not None)
             assert row["simulated"] is not None or row["missing"]
-
-
-TWO_WAYS = """
-source = "a test"
-machine = "laptop-8"
-
-[[variant]]
-name = "short"
-kernel = "6.12.107"
-
-[[variant]]
-name = "long"
-kernel = "6.12.107"
-knobs = { base_slice = "6ms" }
-
-[[experiment]]
-name = "rises"
-duration = "60ms"
-metric.latency = { of = "probe.latency", stat = "mean" }
-workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe" }]
-
-[[experiment]]
-name = "falls"
-duration = "60ms"
-metric.latency = { of = "probe.latency", stat = "mean" }
-workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe" }]
-"""
-
-
-def test_a_row_with_the_wrong_sign_names_what_makes_the_simulated_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # The same runs against a published rise and a published fall: one of the two rows disagrees.
-    monkeypatch.chdir(tmp_path)
-    Path("two.toml").write_text(TWO_WAYS)
-    rows = [f"{name},,,latency,delta_pct,lower,long,1,{change}," for name, change in (("rises", 50), ("falls", -50))]
-    Path("two.csv").write_text("\n".join([",".join(COLUMNS), *rows]) + "\n")
-    assert main(["reproduce", "two.toml", "--out", "r", "--reasons", "ablate", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)["studies"][0]["rows"]
-    assert sorted(row["outcome"] for row in found) == ["agrees", "wrong sign"]
-    (why,) = [row["why"] for row in found if row["outcome"] == "wrong sign"]
-    assert why.endswith("; base_slice_ns has the largest part in the simulated change, without certainty")
-    assert {file.name.partition("-")[0] for file in Path("r").rglob("*.json")} == {"manifest.json", "reason"}

@@ -183,6 +183,10 @@ def test_outcomes(figures: str, a: list[float], b: list[float], outcome: str, ra
     assert row.size_ratio == (None if ratio is None else pytest.approx(ratio, abs=1e-9))
 
 
+def test_nothing_on_both_sides_is_no_change() -> None:
+    assert judged(RISE, [0.0, 0.0], [0.0, 0.0]).outcome == "no change"
+
+
 def test_a_missing_row_counts_as_missed() -> None:
     own = study(RISE)
     (case,) = own.cases

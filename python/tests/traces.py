@@ -9,6 +9,7 @@ HEAD = """\
 # tracer: nop
 #
 # kernel 6.1.0-1-amd64 cpus 1
+# features GENTLE_FAIR_SLEEPERS
 # hz 250
 # tunable_scaling 1
 # latency_ns 6000000

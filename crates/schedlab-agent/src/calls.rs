@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
-use rustix::thread::futex::{self, Flags};
+use rustix::thread::futex::{self, Flags, Timespec};
 use schedlab_model::Nanos;
 use schedlab_workload::{identity, Amount, TaskKind, TimerMode};
 
@@ -84,6 +84,35 @@ impl Worker {
         }
     }
 
+    /// FUTEX_WAIT with a relative timeout. Returns false if it has expired.
+    pub(crate) fn futex_wait(&self, object: u32, timeout: u8) -> bool {
+        let Object::FutexQueue(word) = self.object(object) else { return true };
+        let timeout = u64::try_from(self.slot.register(timeout)).ok();
+        let timeout =
+            timeout.map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ });
+        loop {
+            match futex::wait(word, self.flags, 0, timeout.as_ref()) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return result != Err(rustix::io::Errno::TIMEDOUT),
+            }
+        }
+    }
+
+    pub(crate) fn futex_wake(&self, object: u32, count: u32, into: u8) {
+        if let Object::FutexQueue(word) = self.object(object) {
+            let woken = futex::wake(word, self.flags, count.min(i32::MAX as u32)).unwrap_or(0);
+            self.slot.set(into, woken as i64);
+        }
+    }
+
+    pub(crate) fn futex_requeue(&self, object: u32, to: u32, count: u32, into: u8) -> Result<(), (Failure, i32)> {
+        if let (Object::FutexQueue(word), Object::FutexQueue(to)) = (self.object(object), self.object(to)) {
+            let moved = futex::requeue(word, self.flags, 0, count.min(i32::MAX as u32), to);
+            self.slot.set(into, moved.map_err(|error| (Failure::Io, error.raw_os_error()))? as i64);
+        }
+        Ok(())
+    }
+
     /// Opens or closes a gate, which is a pipe that holds a byte while the gate is open.
     pub(crate) fn set_gate(&self, object: u32, open: bool) {
         let Object::Gate(read, write) = self.object(object) else { return };
@@ -107,6 +136,26 @@ impl Worker {
             }
             std::hint::spin_loop();
         }
+    }
+
+    /// Spins for a spinlock; the time spent spinning, sleeps not counted, unless the lock was free.
+    pub(crate) fn spin_lock(&self, object: u32, me: u32) -> Option<u64> {
+        let Object::SpinLock(owner, spin, sleep) = self.object(object) else { return None };
+        let free = || owner.compare_exchange(0, me, Acquire, Relaxed).is_ok();
+        if free() {
+            return None;
+        }
+        let (mut begun, mut spun) = (clock::now(), 0);
+        while !free() {
+            std::hint::spin_loop();
+            let now = clock::now();
+            if *spin > 0 && now - begun >= *spin {
+                spun += now - begun;
+                clock::sleep_until(now + sleep);
+                begun = clock::now();
+            }
+        }
+        Some(spun + (clock::now() - begun))
     }
 
     pub(crate) fn fork(&mut self, program: u32, kind: TaskKind, into: u8) -> Result<(), (Failure, i32)> {

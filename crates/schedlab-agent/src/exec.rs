@@ -147,6 +147,7 @@ impl Worker {
             Op::Yield => rustix::thread::sched_yield(),
             Op::Fork { program, kind, into } => self.fork(program, kind, into)?,
             Op::Reap => self.reap()?,
+            Op::Exec(_) => return Err((Failure::Exec, 0)),
             Op::Exit => return Ok(Next::End),
             Op::SetNice(nice) => attributes::nice(nice)?,
             Op::SetPolicy(policy) => attributes::policy(policy)?,
@@ -232,6 +233,42 @@ impl Worker {
                 }
             }
             Op::GateOpen(object) | Op::GateClose(object) => self.set_gate(object, matches!(op, Op::GateOpen(_))),
+            Op::FutexWait { object, timeout, expired } => {
+                if !self.futex_wait(object, timeout) {
+                    return Ok(Next::Goto(expired));
+                }
+            }
+            Op::FutexWake { object, count, into } => self.futex_wake(object, count, into),
+            Op::FutexRequeue { object, to, count, into } => self.futex_requeue(object, to, count, into)?,
+            Op::Send { object, from } => {
+                if let Object::Queue(values, semaphore) = self.object(object) {
+                    if !values.push(self.slot.register(from)) {
+                        return fail(Failure::MailboxFull);
+                    }
+                    semaphore.post(self.flags);
+                }
+            }
+            Op::Receive { object, into } => {
+                if let Object::Queue(values, semaphore) = self.object(object) {
+                    semaphore.wait(self.flags);
+                    self.slot.set(into, values.pop_counted());
+                }
+            }
+            Op::TryReceive { object, into, empty } => {
+                if let Object::Queue(values, semaphore) = self.object(object) {
+                    if !semaphore.try_wait() {
+                        return Ok(Next::Goto(empty));
+                    }
+                    self.slot.set(into, values.pop_counted());
+                }
+            }
+            Op::SemTryWait { object, none } => {
+                if let Object::Semaphore(semaphore) = self.object(object) {
+                    if !semaphore.try_wait() {
+                        return Ok(Next::Goto(none));
+                    }
+                }
+            }
             Op::CpuLock(object) => self.cpu_lock(object, me),
             Op::CpuUnlock(object) => {
                 let held = self.cpu_lock.take().filter(|(lock, _)| *lock == object);
@@ -239,6 +276,17 @@ impl Worker {
                     return fail(Failure::NoCpuLock);
                 };
                 locks[slot].store(0, Release);
+            }
+            Op::SpinLock { object, metric } => {
+                if let Some(spun) = self.spin_lock(object, me) {
+                    self.log_event(false, metric, spun);
+                }
+            }
+            Op::SpinUnlock(object) => {
+                let Object::SpinLock(owner, ..) = self.object(object) else { return fail(Failure::NotHeld) };
+                if owner.compare_exchange(me, 0, Release, Relaxed).is_err() {
+                    return fail(Failure::NotHeld);
+                }
             }
             _ => return self.step_registers(op),
         }
@@ -257,6 +305,13 @@ impl Worker {
             Op::SubReg { into, from } => slot.set(into, slot.register(into).wrapping_sub(slot.register(from))),
             Op::Draw(reg, dist) => slot.set(reg, self.draw(dist) as i64),
             Op::Clock(reg) => slot.set(reg, self.shared.time() as i64),
+            Op::CpuTime(reg) => slot.set(reg, sys::cpu_time() as i64),
+            Op::Preemptions(reg) => slot.set(reg, sys::thread_usage().involuntary as i64),
+            Op::TimerDue { object, into } => {
+                if let Object::Timer(last) = self.object(object) {
+                    slot.set(into, last.load(Acquire).saturating_sub(1) as i64);
+                }
+            }
             Op::Jump(to) => return Ok(Next::Goto(to)),
             Op::JumpBelow { reg, than, to } if slot.register(reg) < than => return Ok(Next::Goto(to)),
             Op::DecJump { reg, to } => {

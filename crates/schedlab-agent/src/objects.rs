@@ -8,12 +8,13 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_send_buffer_size};
 use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, PipeFlags};
+use schedlab_model::Nanos;
 use schedlab_workload::ObjectSpec;
 
 use crate::error::{errno, AgentError, Result};
 use crate::sync::{Barrier, Condition, Futex, Mutex, Semaphore};
 use crate::sys::Arena;
-use crate::task::TaskList;
+use crate::task::{Mailbox, TaskList};
 
 /// One object.
 #[derive(Debug)]
@@ -38,6 +39,12 @@ pub enum Object {
     Timer(&'static AtomicU64),
     /// Spin locks, by CPU: the holder's id plus 1.
     CpuLocks(&'static [AtomicU32]),
+    /// A futex word that stays 0.
+    FutexQueue(&'static AtomicU32),
+    /// Values, and a semaphore that counts them.
+    Queue(&'static Mailbox, &'static Semaphore),
+    /// Spinlock: the holder's id plus 1, how long a task spins before it sleeps, and how long it sleeps.
+    SpinLock(&'static AtomicU32, Nanos, Nanos),
 }
 
 const PAGE: usize = 4096;
@@ -64,8 +71,20 @@ impl Object {
                 Object::Gate(read, write)
             }
             ObjectSpec::Timer => Object::Timer(arena.one().map_err(memory)?),
+            ObjectSpec::SpinLock { spin, sleep } => Object::SpinLock(arena.one().map_err(memory)?, spin, sleep),
             ObjectSpec::CpuLocks => Object::CpuLocks(arena.slice(nr_cpus).map_err(memory)?),
+            ObjectSpec::FutexQueue => Object::FutexQueue(arena.one().map_err(memory)?),
+            ObjectSpec::Queue => Object::Queue(arena.one().map_err(memory)?, arena.one().map_err(memory)?),
         })
+    }
+
+    /// The shared memory that an object needs, at most.
+    #[must_use]
+    pub fn memory(spec: &ObjectSpec, nr_cpus: usize) -> usize {
+        match spec {
+            ObjectSpec::Queue => std::mem::size_of::<Mailbox>() + 256,
+            _ => 128 + 4 * nr_cpus,
+        }
     }
 
     /// The number of file descriptors that an object needs.

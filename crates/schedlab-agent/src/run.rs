@@ -41,6 +41,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) 
         return Err(AgentError::cannot(what, "sysctl kernel.sched_autogroup_enabled=1"));
     }
     refuse_latency_nice(spec)?;
+    refuse_kernel_sections(spec)?;
     inherited::reset()?;
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
@@ -83,6 +84,20 @@ fn refuse_latency_nice(spec: &RunSpec) -> Result<()> {
         Err(AgentError::cannot(what, "remove latency_nice, or run the variant on the simulator"))
     };
     users.take(1).try_for_each(refused)
+}
+
+/// Refuses steps whose effect in the kernel a program cannot bring about: what interrupts a section, and which pages are
+/// present.
+fn refuse_kernel_sections(spec: &RunSpec) -> Result<()> {
+    let simulated = |op: &Op| matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. });
+    let programs = spec.workloads.iter().flat_map(|w| &w.programs);
+    match programs.into_iter().find(|program| program.ops.iter().any(simulated)) {
+        Some(program) => {
+            let what = format!("task {}: call, fault, munmap and read-file exist only in the simulator", program.name);
+            Err(AgentError::cannot(what, "run the scenario on the simulator"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn autogroup_is_on() -> bool {

@@ -74,8 +74,10 @@ pub enum Failure {
     ChildKilled,
     /// Too many tasks.
     TooManyTasks,
-    /// A full mailbox.
+    /// A full mailbox or queue.
     MailboxFull,
+    /// exec, which the agent does not carry out.
+    Exec,
     /// Read, write or poll.
     Io,
     /// fork or thread creation.
@@ -108,7 +110,8 @@ impl Failure {
             Failure::NoChild => ("reap: the task has no child left to wait for", ""),
             Failure::ChildKilled => ("reap: a child was killed", ""),
             Failure::TooManyTasks => ("fork: too many tasks in one run", "shorten the run"),
-            Failure::MailboxFull => ("mail: the mailbox of the task is full", "lower the rate of requests"),
+            Failure::MailboxFull => ("mail or send: the mailbox or queue is full", "lower the rate of requests"),
+            Failure::Exec => ("exec: real tasks are threads of the agent and cannot exec", "run it with --arm sim"),
             Failure::Io => ("read, write or poll", ""),
             Failure::Fork => ("fork", "raise the limits: ulimit -u, sysctl kernel.threads-max, pids.max"),
             Failure::Nice => ("nice", "run it as root, or: ulimit -e 40"),
@@ -122,7 +125,7 @@ impl Failure {
     }
 
     /// All failures, in the order of their discriminants.
-    pub const ALL: [Failure; 17] = [
+    pub const ALL: [Failure; 18] = [
         Failure::NotHeld,
         Failure::CondWithoutMutex,
         Failure::SecondWaiter,
@@ -131,6 +134,7 @@ impl Failure {
         Failure::ChildKilled,
         Failure::TooManyTasks,
         Failure::MailboxFull,
+        Failure::Exec,
         Failure::Io,
         Failure::Fork,
         Failure::Nice,
@@ -198,11 +202,12 @@ impl SharedState {
         let chunks = log_chunks();
         let uses_mail = workloads.iter().flat_map(ops).any(|op| matches!(op, Op::MailPeer { .. }));
         let mailboxes = if uses_mail { MAILBOXES } else { 0 };
-        let shared_objects: usize = workloads.iter().map(|w| w.objects.len()).sum();
+        let objects = workloads.iter().flat_map(|w| &w.objects);
+        let object_memory: usize = objects.map(|spec| Object::memory(spec, cpus.len())).sum();
         let size = MAX_TASKS * std::mem::size_of::<Slot>()
             + chunks * std::mem::size_of::<Chunk>()
             + mailboxes * std::mem::size_of::<Mailbox>()
-            + shared_objects * (128 + 4 * cpus.len())
+            + object_memory
             + workloads.len() * 8
             + (1 << 16);
         let memory = os("shared memory");

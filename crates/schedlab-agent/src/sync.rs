@@ -180,6 +180,12 @@ impl Semaphore {
         self.units.fetch_update(SeqCst, Relaxed, |units| units.checked_sub(1)).is_ok()
     }
 
+    /// Takes one unit if there is one.
+    #[must_use]
+    pub fn try_wait(&self) -> bool {
+        self.take()
+    }
+
     /// Takes one unit.
     pub fn wait(&self, flags: Flags) {
         if self.take() {

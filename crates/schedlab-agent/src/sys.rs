@@ -236,13 +236,23 @@ pub struct Usage {
     pub involuntary: u64,
 }
 
-/// `getrusage(RUSAGE_THREAD)`.
+/// The statistics of the calling thread.
 #[must_use]
 pub fn thread_usage() -> Usage {
+    usage(libc::RUSAGE_THREAD)
+}
+
+/// CPU time in ns of the calling thread and of the child processes that its process has reaped.
+#[must_use]
+pub fn cpu_time() -> u64 {
+    thread_usage().cpu_ns + usage(libc::RUSAGE_CHILDREN).cpu_ns
+}
+
+fn usage(of: libc::c_int) -> Usage {
     // SAFETY: the kernel fills `usage`, plain data.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        libc::getrusage(of, &mut usage);
         usage
     };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;

@@ -70,7 +70,7 @@ impl Slot {
 const MAILBOX_SIZE: usize = 1 << 14;
 
 shared! {
-    /// A queue of values for one task, oldest first. Any task may push, only the owner pops (Vyukov's bounded queue).
+    /// A queue of values, oldest first. Any task may push and pop (Vyukov's bounded queue).
     #[derive(Debug)]
     pub struct Mailbox {
         tail: AtomicU64,
@@ -111,15 +111,32 @@ impl Mailbox {
 
     /// Removes the oldest value.
     pub fn pop(&self) -> Option<i64> {
-        let head = self.head.load(Relaxed);
-        let cell = &self.cells[head as usize % MAILBOX_SIZE];
-        let round = head / MAILBOX_SIZE as u64 * 2;
-        (cell.sequence.load(Acquire) == round + 1).then(|| {
-            let value = cell.value.load(Relaxed);
-            cell.sequence.store(round + 2, Release);
-            self.head.store(head + 1, Relaxed);
-            value
-        })
+        loop {
+            let head = self.head.load(Relaxed);
+            let cell = &self.cells[head as usize % MAILBOX_SIZE];
+            let full = head / MAILBOX_SIZE as u64 * 2 + 1;
+            match cell.sequence.load(Acquire) {
+                sequence if sequence < full => return None,
+                sequence if sequence > full => {}
+                _ => {
+                    if self.head.compare_exchange_weak(head, head + 1, AcqRel, Relaxed).is_ok() {
+                        let value = cell.value.load(Relaxed);
+                        cell.sequence.store(full + 1, Release);
+                        return Some(value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes the oldest value, of which a semaphore says that there is one; its sender may not have stored it yet.
+    pub fn pop_counted(&self) -> i64 {
+        loop {
+            if let Some(value) = self.pop() {
+                return value;
+            }
+            std::hint::spin_loop();
+        }
     }
 }
 

@@ -15,7 +15,10 @@ pub enum Determinism {
 
 /// Runs the specification twice at the same time and compares every event.
 pub fn check_determinism<W: Watch + Sync>(spec: &RunSpec, watch: &W) -> Result<Determinism, SimError> {
-    let run = |recorder: &mut schedlab_trace::Recorder| schedlab_sim::run(spec, recorder, watch).map(|_| ());
+    let run = |recorder: &mut schedlab_trace::Recorder| match spec.guests.is_empty() {
+        true => schedlab_sim::run(spec, recorder, watch).map(|_| ()),
+        false => schedlab_sim::run_virtual(spec, recorder, watch).map(|_| ()),
+    };
     let (first, second, divergence) = schedlab_trace::lockstep(run, run);
     first?;
     second?;

@@ -31,6 +31,7 @@ mod ablate;
 mod determinism;
 pub mod explain;
 mod guard;
+mod guests;
 mod header;
 mod run;
 

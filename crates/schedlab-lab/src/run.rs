@@ -7,6 +7,7 @@ use schedlab_sim::{Ended, Outcome, SimError, Watch};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Digest, Tee};
 
+use crate::guests::PerKernel;
 use crate::header::header;
 use crate::ENGINE;
 
@@ -44,6 +45,9 @@ pub enum LabError {
 pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<Run, LabError> {
     let groups = spec.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
     let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup).with_groups(groups);
+    if !spec.guests.is_empty() {
+        return run_with_guests(spec, plan, trace, watch);
+    }
     let header = header(spec, &plan);
     let mut sink = Tee(Digest::default(), Metrics::new(plan));
     let (outcome, trace_error) = match trace {
@@ -57,18 +61,33 @@ pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<
         }
     };
     let Tee(digest, metrics) = sink;
-    Ok(Run {
-        kernel: spec.kernel.version.name,
-        seed: spec.seed,
-        report: metrics.finish(outcome.now),
-        digest: digest.hex(),
-        events: digest.events(),
-        trace_error,
-        outcome,
-    })
+    Ok(Run::of(spec, (&digest, metrics.finish(outcome.now)), outcome, trace_error))
+}
+
+fn run_with_guests<W: Watch>(spec: &RunSpec, host: Plan, trace: Option<&Path>, watch: &W) -> Result<Run, LabError> {
+    let mut sink = PerKernel::new(spec, host, trace)?;
+    let result = schedlab_sim::run_virtual(spec, &mut sink, watch);
+    // The traces up to the point where a run stopped are kept.
+    let trace_error = sink.finish_traces().map(|error| error.to_string());
+    let (mut outcomes, guests) = result?;
+    let (digest, report) = sink.report(&outcomes, &guests);
+    let outcome = outcomes.swap_remove(0);
+    Ok(Run::of(spec, (&digest, report), outcome, trace_error))
 }
 
 impl Run {
+    fn of(spec: &RunSpec, (digest, report): (&Digest, Report), outcome: Outcome, trace_error: Option<String>) -> Run {
+        Run {
+            kernel: spec.kernel.version.name,
+            seed: spec.seed,
+            report,
+            digest: digest.hex(),
+            events: digest.events(),
+            trace_error,
+            outcome,
+        }
+    }
+
     /// The result as JSON: `kernel, seed, engine, digest, events, handled, switches, sim_s, ended, metrics, series, tasks
     /// (the busiest 1,000), tasks_total, cpus, checks`, and `trace_error` if there is one.
     #[must_use]

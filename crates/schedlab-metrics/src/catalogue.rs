@@ -1,6 +1,7 @@
 //! The metrics of the scheduler that every run has, one table row each: name, unit, direction, meaning, reducer.
 
 use schedlab_model::Nanos;
+use schedlab_trace::Lock;
 use schedlab_workload::{Better, Unit};
 
 use crate::sink::Totals;
@@ -67,7 +68,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 22] = [
+static SCHED: [SchedMetric; 35] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -89,5 +90,18 @@ static SCHED: [SchedMetric; 22] = [
     sampled("sched.select_idle_core", &["mean", "p99"], Lower, "the part of one search that looked for an idle core", |m| &m.searches.core),
     sampled("sched.select_idle_cpu", &["mean", "p99"], Lower, "the part of one search that looked for an idle CPU of the cache; from 5.12 on that for an idle core included", |m| &m.searches.cpu),
     sampled("sched.select_idle_smt", &["mean", "p99"], Lower, "the part of one search that looked for an idle thread of one core", |m| &m.searches.smt),
+    sampled("sched.resched_delay", &["p50", "p99", "max"], Lower, "from a request to reschedule a running task until it is switched out", |m| &m.resched_delay),
+    sampled("sched.resched_delay.user", &["p99", "max"], Lower, "the same of tasks that were in user mode at the request", |m| &m.resched_delay_in[0]),
+    sampled("sched.resched_delay.kernel", &["p99", "max"], Lower, "the same of tasks that were in preemptible kernel code", |m| &m.resched_delay_in[1]),
+    sampled("sched.resched_delay.spinlock", &["p99", "max"], Lower, "the same of tasks that were under a spinlock in the kernel", |m| &m.resched_delay_in[2]),
+    sampled("sched.resched_delay.preempt_off", &["p99", "max"], Lower, "the same of tasks that had preemption disabled", |m| &m.resched_delay_in[3]),
+    sampled("sched.resched_delay.irq_off", &["p99", "max"], Lower, "the same of tasks that had interrupts disabled", |m| &m.resched_delay_in[4]),
+    count("sched.faults", "page faults", |t| t.faults),
     share("sched.scan_cost", Lower, "CPU time spent in searches for an idle CPU", |m| m.totals.scan_cost_ns),
+    share("sched.lock_wait", Lower, "CPU time spent waiting for locks and contended lines", |m| m.totals.lock_wait_ns),
+    sampled("sched.lock_wait.rq", &["mean", "p99"], Lower, "one wait for the lock of a runqueue that was held", |m| &m.lock_waits[Lock::Runqueue as usize]),
+    sampled("sched.lock_wait.pipe", &["mean", "p99"], Lower, "one wait for the mutex of a pipe that was held", |m| &m.lock_waits[Lock::Pipe as usize]),
+    sampled("sched.lock_wait.socket", &["mean", "p99"], Lower, "one wait for a lock of a socket that was held", |m| &m.lock_waits[Lock::Socket as usize]),
+    sampled("sched.lock_wait.futex", &["mean", "p99"], Lower, "one wait for the lock of a futex bucket that was held", |m| &m.lock_waits[Lock::Futex as usize]),
+    sampled("sched.lock_wait.line", &["mean", "p99"], Lower, "one wait for a line that several CPUs change by atomic operations", |m| &m.lock_waits[Lock::Line as usize]),
 ];

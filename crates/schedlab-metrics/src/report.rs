@@ -10,7 +10,7 @@ use crate::tasks::Task;
 use crate::{Histogram, MetricEntry, Metrics, Stat};
 
 /// The reduction of one run.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Report {
     /// Time after the warm-up.
     pub measured_ns: Nanos,
@@ -129,6 +129,10 @@ impl Report {
                 let seconds = self.measured_ns as f64 / 1e9;
                 let rate = *counted as f64 / entry.decl.divide.max(1) as f64 / seconds;
                 self.metrics.push((name, (seconds > 0.0).then_some(rate)));
+            }
+            App::CpuRate { counted, time } => {
+                let rate = *counted as f64 / entry.decl.divide.max(1) as f64 / (*time as f64 / 1e9);
+                self.metrics.push((name, (*time > 0).then_some(rate)));
             }
             App::Total { counted } => self.metrics.push((name, Some(*counted as f64 * scale))),
             App::Headline { measured, warmup } => {

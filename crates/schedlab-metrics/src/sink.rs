@@ -1,7 +1,7 @@
 //! The reduction itself: every event moves a task and a CPU through their states and feeds counters and histograms.
 
 use schedlab_model::{CpuId, KernelId, Nanos, Pid, MAX_CPUS};
-use schedlab_trace::{Event, Kind, ScanTimes, Sink, TaskState};
+use schedlab_trace::{Event, Kind, Lock, ScanTimes, Section, Sink, TaskState};
 use schedlab_workload::MetricKind;
 
 use crate::idle::{IdleWhileRunnable, Queue};
@@ -28,6 +28,11 @@ pub struct Metrics {
     pub(crate) run_delay: Histogram,
     pub(crate) run_time: Histogram,
     pub(crate) searches: Searches,
+    pub(crate) resched_delay: Histogram,
+    /// By what was executed at the request.
+    pub(crate) resched_delay_in: [Histogram; Section::ALL.len()],
+    /// By [`Lock`].
+    pub(crate) lock_waits: [Histogram; Lock::ALL.len()],
     pub(crate) apps: Vec<App>,
 }
 
@@ -52,9 +57,11 @@ pub(crate) struct Totals {
     pub(crate) wakeups: u64,
     pub(crate) forks: u64,
     pub(crate) migrations: u64,
+    pub(crate) faults: u64,
     pub(crate) scans: u64,
     pub(crate) scan_tested: u64,
     pub(crate) scan_cost_ns: Nanos,
+    pub(crate) lock_wait_ns: Nanos,
 }
 
 /// One application metric.
@@ -66,6 +73,11 @@ pub(crate) enum App {
     },
     Total {
         counted: u64,
+    },
+    /// Counted operations and sampled CPU time.
+    CpuRate {
+        counted: u64,
+        time: Nanos,
     },
     PerSecond(PerSecond),
     /// Passes of the measured time, and those that ended in the warm-up.
@@ -100,6 +112,7 @@ impl Metrics {
         let app = |kind| match kind {
             MetricKind::Samples => App::Samples(Histogram::default()),
             MetricKind::Rate => App::Rate { counted: 0 },
+            MetricKind::CpuRate => App::CpuRate { counted: 0, time: 0 },
             MetricKind::Total => App::Total { counted: 0 },
             MetricKind::PerSecond => App::PerSecond(PerSecond::new(plan.start, plan.warmup)),
             MetricKind::Headline => App::Headline { measured: Mean::default(), warmup: Mean::default() },
@@ -113,6 +126,9 @@ impl Metrics {
             run_delay: Histogram::default(),
             run_time: Histogram::default(),
             searches: Searches::default(),
+            resched_delay: Histogram::default(),
+            resched_delay_in: Default::default(),
+            lock_waits: Default::default(),
             apps: plan.metrics.iter().map(|entry| app(entry.decl.kind)).collect(),
             plan,
         };
@@ -396,6 +412,7 @@ impl Metrics {
         let live = time >= self.plan.warmup;
         match self.apps.get_mut(usize::from(metric)) {
             Some(App::Samples(histogram)) if live => histogram.record(value),
+            Some(App::CpuRate { time, .. }) if live => *time = time.saturating_add(value),
             Some(App::Headline { measured, warmup }) => {
                 let mean = if live { measured } else { warmup };
                 mean.sum += u128::from(value);
@@ -407,7 +424,9 @@ impl Metrics {
 
     fn count(&mut self, time: Nanos, metric: u16, count: u64) {
         match self.apps.get_mut(usize::from(metric)) {
-            Some(App::Rate { counted } | App::Total { counted }) if time >= self.plan.warmup => {
+            Some(App::Rate { counted } | App::Total { counted } | App::CpuRate { counted, .. })
+                if time >= self.plan.warmup =>
+            {
                 *counted = counted.saturating_add(count)
             }
             Some(App::PerSecond(seconds)) => seconds.count(time, count),
@@ -421,6 +440,20 @@ impl Metrics {
             self.totals.scans += 1;
             self.totals.scan_tested += u64::from(tested);
             self.totals.scan_cost_ns += cost;
+        }
+    }
+
+    fn resched(&mut self, time: Nanos, waited: Nanos, section: Section) {
+        if time >= self.plan.warmup {
+            self.resched_delay.record(waited);
+            self.resched_delay_in[section as usize].record(waited);
+        }
+    }
+
+    fn lock_wait(&mut self, time: Nanos, lock: Lock, wait: Nanos) {
+        if time >= self.plan.warmup {
+            self.lock_waits[lock as usize].record(wait);
+            self.totals.lock_wait_ns += wait;
         }
     }
 
@@ -444,6 +477,9 @@ impl Sink for Metrics {
             Kind::Sample { metric, value, .. } => self.sample(time, metric, value),
             Kind::Count { metric, count, .. } => self.count(time, metric, count),
             Kind::Scan { tested, cost, ref functions, .. } => self.scan(time, tested, cost, functions),
+            Kind::Fault { .. } => self.totals.faults += u64::from(time >= self.plan.warmup),
+            Kind::Resched { waited, section, .. } => self.resched(time, waited, section),
+            Kind::LockWait { lock, wait, .. } => self.lock_wait(time, lock, wait),
             Kind::Exit { .. } | Kind::Runtime { .. } => {}
         }
     }

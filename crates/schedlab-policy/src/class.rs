@@ -1,9 +1,9 @@
 //! The interface between core code and a scheduling class (`struct sched_class`, kernel/sched/sched.h).
 //!
-//! A class keeps its own runqueues and task state and sees the rest of the scheduler as a [`Core`]. Core code walks the
-//! classes from the highest to the lowest ([`ClassList`]) and names none of them. Calls are dispatched statically; a
-//! class that no task has ever been of costs a branch. `idle` is the last class of every list; where the running or the
-//! next task is asked for, `None` is the idle task.
+//! A class has its own runqueues and task state and sees the rest of the scheduler as a [`Core`]. Core code walks the
+//! classes from the highest to the lowest ([`ClassList`]) and names none of them. Calls are dispatched statically; a class
+//! that no task has ever belonged to costs a branch. `idle` is the last class of every list. As the running or the next
+//! task, `None` is the idle task.
 
 mod idle;
 mod list;
@@ -20,10 +20,10 @@ use crate::queue_view::QueueView;
 use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
 
-/// The most classes that a list can have.
+/// The largest number of classes in a list.
 pub const MAX_CLASSES: usize = 6;
 
-/// A class's place in its list, 0 the highest.
+/// The place of a class in its list; 0 is the highest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct ClassId(pub u8);
 
@@ -38,28 +38,28 @@ impl ClassId {
 
 /// A scheduling class. The verbs are the kernel's; `cpu` is the runqueue, locked and with its clock at `now`.
 ///
-/// Every class knows every task from [`SchedClass::task_new`] on, whichever class the task is of. A class reports the
-/// number of its runnable tasks to [`Core::set_nr_running`] whenever that may have changed.
+/// Every class is informed of every task by [`SchedClass::task_new`], whichever class the task belongs to. A class reports
+/// the number of its runnable tasks to [`Core::set_nr_running`] whenever that may have changed.
 #[allow(unused_variables)]
 pub trait SchedClass {
-    /// The place that the class has been given in its list.
+    /// The place of the class in its list.
     fn id(&self) -> ClassId;
 
-    /// Gives the class its place.
+    /// Sets the place of the class in its list.
     fn set_id(&mut self, id: ClassId);
 
-    /// Whether a task with these attributes is of this class; the highest class that says so takes it.
+    /// Whether a task with these attributes may belong to this class. It belongs to the highest class that returns true.
     fn takes(&self, attr: &TaskAttr) -> bool;
 
-    /// `__sched_fork`: a task is created, possibly in the place of one that is gone; `mine` if it is of this class.
+    /// `__sched_fork`: a task is created, possibly with the id of a released one. `mine`: it belongs to this class.
     fn task_new(&mut self, core: &mut Core, task: TaskId, attr: &TaskAttr, mine: bool) {}
 
-    /// `task_fork`: the task is a child of what runs on `cpu`. The request is for that CPU.
+    /// `task_fork`: the task is a child of the task that runs on `cpu`. The request is for that CPU.
     fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> Resched {
         Resched::No
     }
 
-    /// `task_dead`: a task of this class has exited and does not run any more.
+    /// `task_dead`: a task of this class has exited and no longer runs.
     fn task_dead(&mut self, core: &mut Core, task: TaskId) {}
 
     /// Whether the task is queued or running in this class, or still queued because its dequeue is delayed.
@@ -71,11 +71,11 @@ pub trait SchedClass {
     /// `dequeue_task`. False: the task sleeps but stays queued.
     fn dequeue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool;
 
-    /// `yield_task`: the running task gives way to others of its class.
+    /// `yield_task` of the running task.
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {}
 
-    /// `wakeup_preempt`: whether a task of this class that has just been queued preempts the running one, which is of
-    /// this class too or the idle task. `need_resched`: TIF_NEED_RESCHED is set already.
+    /// `wakeup_preempt`: whether a task of this class that has just been queued preempts the running one, which belongs to
+    /// this class too or is the idle task. `need_resched`: TIF_NEED_RESCHED is set already.
     fn wakeup_preempt(
         &mut self,
         core: &mut Core,
@@ -86,7 +86,7 @@ pub trait SchedClass {
         now: Nanos,
     ) -> Resched;
 
-    /// `select_task_rq`: where a task that may use several CPUs goes, and by which rule. `tested.from()` is the CPU that
+    /// `select_task_rq`: the CPU for a task that may use several CPUs, and the rule that selected it. `tested.from()` is the CPU that
     /// executes the search.
     fn select_task_rq(
         &mut self,
@@ -99,16 +99,16 @@ pub trait SchedClass {
         (core.cpu_of(task), "last CPU")
     }
 
-    /// `migrate_task_rq` and `set_task_rq`: the task now belongs to another CPU. Called for every class but one that has moved
-    /// the task by itself.
+    /// `migrate_task_rq` and `set_task_rq`: the task now belongs to another CPU. Called for every class except one that has
+    /// moved the task itself.
     fn migrate_task_rq(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, now: Nanos) {}
 
-    /// `balance` of a class whose last task is leaving the CPU, before the pick: fetches tasks from other CPUs.
+    /// `balance` of a class whose last task is leaving the CPU, before the pick: pulls tasks from other CPUs.
     fn balance(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         Moves::default()
     }
 
-    /// The same once every class has found nothing to run (`sched_balance_newidle`).
+    /// The same after every class has found nothing to run (`sched_balance_newidle`).
     fn sched_balance_newidle(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         Moves::default()
     }
@@ -116,7 +116,7 @@ pub trait SchedClass {
     /// `pick_task`: the task of this class that would run.
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId>;
 
-    /// `pick_next_task` where the running task, if any, is of this class: picks, puts the one and sets the other.
+    /// `pick_next_task` where the running task, if any, is of this class: picks the next task, puts the running one and sets the next.
     fn pick_next_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         let (prev, next) = (core.curr(cpu), self.pick_task(core, cpu, now));
         if prev != next {
@@ -130,10 +130,10 @@ pub trait SchedClass {
         next
     }
 
-    /// `put_prev_task`: the running task leaves the CPU, back into the queue if it is still runnable.
+    /// `put_prev_task`: the running task leaves the CPU and returns to the queue if it is still runnable.
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, now: Nanos);
 
-    /// `set_next_task`: the task gets the CPU; `first`: it was picked, not merely requeued while it runs.
+    /// `set_next_task`: the task becomes the running one. `first`: it was picked, not requeued while running.
     fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, next: TaskId, first: bool, now: Nanos);
 
     /// The balance callback that a pick of this class has queued (`rt_queue_push_tasks`).
@@ -154,13 +154,13 @@ pub trait SchedClass {
     /// `update_curr`: charges the running task.
     fn update_curr(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {}
 
-    /// `switching_from`, before anything else of a change of class: a delayed dequeue ends.
+    /// `switching_from`, the first step of a change of class: completes a delayed dequeue.
     fn switching_from(&mut self, core: &mut Core, task: TaskId, now: Nanos) {}
 
     /// `switched_from`: the task, off the queue, leaves the class.
     fn switched_from(&mut self, core: &mut Core, task: TaskId, now: Nanos) {}
 
-    /// `switching_to`: the task, off the queue, becomes one of this class; `queued` if it will be queued at once.
+    /// `switching_to`: the task, off the queue, joins this class. `queued`: it will be enqueued immediately.
     fn switching_to(&mut self, core: &mut Core, task: TaskId, attr: &TaskAttr, queued: bool, now: Nanos) {}
 
     /// `switched_to`: whether the task, queued or running in its new class, asks for a reschedule.
@@ -189,7 +189,8 @@ pub trait SchedClass {
     /// `set_cpus_allowed`.
     fn set_cpus_allowed(&mut self, core: &mut Core, task: TaskId, now: Nanos) {}
 
-    /// Whether the classes below go first on the CPU for now (`dl_server`); if they have no task to run, this class runs.
+    /// Whether the classes below run first on the CPU at present (`dl_server`). If they have no task to run, this class
+    /// runs.
     fn defers(&self, cpu: CpuId) -> bool {
         false
     }
@@ -224,22 +225,22 @@ pub trait SchedClass {
         None
     }
 
-    /// When the class next wants [`SchedClass::timer_expired`] to be called.
+    /// When [`SchedClass::timer_expired`] is to be called next.
     fn next_timer(&self) -> Option<Nanos> {
         None
     }
 
-    /// The timers of the class that are due fire.
+    /// Runs the expired timers of the class.
     fn timer_expired(&mut self, core: &mut Core, now: Nanos) -> Moves {
         Moves::default()
     }
 
-    /// The bandwidth timers that are due fire; the CPUs on which that has queued tasks.
+    /// Runs the expired bandwidth timers; returns the CPUs on which that has enqueued tasks.
     fn bandwidth_timers(&mut self, core: &mut Core, now: Nanos) -> Vec<CpuId> {
         Vec::new()
     }
 
-    /// The task work that a throttled group asks of its running task; whether the task has left its queue
+    /// The task work of a running task whose group is throttled; returns whether the task has left its queue
     /// (`throttle_cfs_rq_work`).
     fn throttle_work(&mut self, core: &mut Core, task: TaskId, now: Nanos) -> bool {
         false
@@ -265,13 +266,13 @@ pub trait SchedClass {
         Moves::default()
     }
 
-    /// Hands what the class has recorded by itself to the log.
+    /// Moves the decisions that the class has recorded itself to the log.
     fn drain_log(&mut self, core: &mut Core) {}
 
-    /// Records from now on, or no longer; `views` with its queue.
+    /// Starts or stops recording; `views`: with its queue.
     fn set_log(&mut self, core: &mut Core, on: bool, views: bool) {}
 
-    /// Adds what the class has queued on the CPU to a view of its runqueue. Tasks are named by their ids.
+    /// Adds the tasks that the class has queued on the CPU to a view of the runqueue. Tasks are named by their ids.
     fn view(&self, core: &Core, view: &mut QueueView) {}
 
     /// Whether the timers of the task have no slack (`rt_or_dl_task_policy`).

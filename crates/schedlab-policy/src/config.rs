@@ -169,13 +169,13 @@ impl KernelConfig {
     pub fn set_preempt(&mut self, model: PreemptModel) -> Result<(), ConfigError> {
         let supported = self.version.preempt_models;
         if !supported.contains(&model) {
-            let modelled = supported.iter().filter(|model| model.left_out().is_none());
-            let supported = modelled.map(|model| model.name()).collect();
-            return Err(ConfigError::Preempt { model: model.name(), version: self.version.name, supported });
+            let supported = supported.iter().map(|model| model.name()).collect();
+            let (version, exists_in) = (self.version.name, model.exists_in());
+            return Err(ConfigError::Preempt { model: model.name(), exists_in, version, supported });
         }
-        if let Some(why) = model.left_out() {
-            let (kind, name, version) = ("preemption model", model.name(), self.version.name);
-            return Err(ConfigError::NotModelled { kind, name, version, stays: self.preempt.to_string(), why });
+        if model.has_sleeping_locks() {
+            // kernel/sched/features.h under CONFIG_PREEMPT_RT.
+            self.features.put(Feature::TtwuQueue, false);
         }
         self.preempt = model;
         Ok(())
@@ -264,9 +264,18 @@ mod tests {
         assert!(old.set_knob("rt_period_us", 949_999).unwrap_err().to_string().contains("takes 950000..="));
         assert!(old.set_knob("rt_period_us", 2_000_000).is_ok() && old.set_knob("rt_runtime_us", 1_000_001).is_ok());
         assert!(c.set_knob("base_slice_ns", 0).unwrap_err().to_string().contains("takes 1..="));
-        assert_eq!(c.set_preempt(PreemptModel::Lazy).unwrap_err().hint().unwrap(), "it has none, full");
-        let voluntary = c.set_preempt(PreemptModel::Voluntary).unwrap_err().to_string();
-        assert!(voluntary.contains("might_sleep()") && voluntary.ends_with("it stays none"), "{voluntary}");
+        assert_eq!(c.set_preempt(PreemptModel::Lazy).unwrap_err().hint().unwrap(), "it has none, voluntary, full, rt");
+        assert!(c.set_preempt(PreemptModel::Rt).is_ok() && !c.has(Feature::TtwuQueue));
+        for (row, model, reason) in [
+            ("6.12.0", PreemptModel::Lazy, "which exists from 6.13 on"),
+            ("6.6", PreemptModel::AutoNone, "which exists in 6.8 with the series PREEMPT_AUTO"),
+            ("6.6", PreemptModel::Rt, "which exists from 6.12 on"),
+            ("7.0", PreemptModel::Voluntary, "from 7.0 on only architectures without lazy preemption"),
+        ] {
+            let refused = config(row, 8).set_preempt(model).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+        assert!(config("6.8", 8).set_preempt(PreemptModel::AutoVoluntary).is_ok());
         assert_eq!("full".parse(), Ok(PreemptModel::Full));
         assert!("fulll".parse::<PreemptModel>().unwrap_err().hint().unwrap().contains("full"));
     }

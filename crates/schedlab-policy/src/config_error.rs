@@ -58,10 +58,12 @@ pub enum ConfigError {
         nearest: Vec<&'static str>,
     },
     /// A preemption model that this version cannot be booted with.
-    #[error("kernel {version} has no preemption model {model}")]
+    #[error("kernel {version} has no preemption model {model}, which exists {exists_in}")]
     Preempt {
         /// What was asked for.
         model: &'static str,
+        /// Which kernels have it.
+        exists_in: &'static str,
         /// The version.
         version: &'static str,
         /// What it has.

@@ -129,9 +129,10 @@ features! {
     SisIteratorMask SIS_ITERATOR_MASK ABSENT;
         proposed("20190708045432.18774-1-parth@linux.ibm.com on 5.2, not merged");
     /// bound the idle search by average idle time
-    SisProp SIS_PROP ON, from "6.0" by "70fb5ccf2ebb" => OFF, from "6.7" by "984ffb6a4366" => ABSENT;
+    SisProp SIS_PROP ON, from "6.0" by "70fb5ccf2ebb" => OFF, from "6.7" by "984ffb6a4366" => ABSENT,
+        seen "5.15.148" by "70fb5ccf2ebb" => OFF;
     /// bound the idle search by the LLC's utilisation
-    SisUtil SIS_UTIL ABSENT, from "6.0" by "70fb5ccf2ebb" => ON;
+    SisUtil SIS_UTIL ABSENT, from "6.0" by "70fb5ccf2ebb" => ON, seen "5.15.148" by "70fb5ccf2ebb" => ON;
     /// bias the balancer towards staying
     LbBias LB_BIAS OFF, from "5.3" by "1c1b8a7b03ef" => ABSENT;
         left_out(because "there are no averages (cpu_load[]) to choose from");
@@ -167,9 +168,11 @@ features! {
     LatencyWarn LATENCY_WARN ABSENT, from "5.13" by "c006fac556e4" => OFF;
         left_out(because "a check, it decides nothing");
     /// the period counts the CPU's tasks, not the queue's
-    AltPeriod ALT_PERIOD ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT;
+    AltPeriod ALT_PERIOD ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT,
+        seen "5.10.262" by "0c2de3f054a5" => ON;
     /// a slice is never below min_granularity
-    BaseSlice BASE_SLICE ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT;
+    BaseSlice BASE_SLICE ABSENT, from "5.13" by "0c2de3f054a5" => ON, from "6.6" by "5e963f2bd465" => ABSENT,
+        seen "5.10.262" by "0c2de3f054a5" => ON;
     /// keep the tick for bandwidth-limited tasks
     HzBw HZ_BW ABSENT, from "6.6" by "88c56cfeaec4" => ON, from "6.12" by "a58501fb8320" => ABSENT;
         left_out(because "no CPU stops its tick while it is busy");

@@ -1,6 +1,32 @@
-//! The kernel's scheduling decisions and nothing else: handed the clock, returns decisions, never fails.
+//! The scheduling decisions of the kernel and nothing else. The caller passes the clock; no call fails.
 //!
-//! Driven through one interface ([`Sched`], or [`fair::Fair`] alone) by the simulator and by the replay of real traces.
+//! The simulator and the replay of real traces use one interface: [`Sched`], or [`fair::Fair`] alone.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use schedlab_model::{CpuId, Topology, MSEC};
+//! use schedlab_policy::procedure::{schedule, wake_up_new_task, Recorder, Schedule};
+//! use schedlab_policy::{KernelConfig, Sched, TaskAttr, Version};
+//!
+//! // The scheduler of 6.12.0 with HZ=250 on one CPU.
+//! let topology = Topology::regular(1, 1, 1, 1, true)?;
+//! let config = KernelConfig::new(Version::find("6.12.0")?, topology.nr_cpus(), 250);
+//! let mut sched = Sched::new(config, Arc::new(topology));
+//!
+//! // Two tasks are forked; the first one runs.
+//! let cpu = CpuId(0);
+//! let tasks = [(); 2].map(|()| sched.add_task(&TaskAttr::default()));
+//! let mut driver = Recorder::new(&mut sched, MSEC);
+//! for task in tasks {
+//!     wake_up_new_task(&mut driver, task, cpu);
+//! }
+//! schedule(&mut driver, cpu, Schedule::default());
+//! assert!(!driver.effects.is_empty(), "tracepoints, preemption checks and a context switch");
+//! assert_eq!(sched.curr(cpu), Some(tasks[0]));
+//! assert_eq!(sched.nr_running(cpu), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod balance;
 pub mod class;
@@ -35,13 +61,17 @@ pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
 pub use run_times::RunTime;
-pub use sched::{Classes, Core, Counts, Moves, Recorded, Scans, Sched, Selection, TaskAttr, Tested, WakeKind};
+pub use sched::{
+    Classes, Core, Counts, Moves, Placed, Placement, Recorded, Scans, Sched, Selection, Situation, TaskAttr, Tested,
+    WakeHistory, WakeKind,
+};
 pub use version::catalogue::RuleView;
 pub use version::choices::{
     Algorithm, Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Protection, Reweight, SearchRule,
     SliceSource, Throttling, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
 pub use version::fair::Rules;
+pub use version::paravirt::{Paravirt, PreemptedByte, YieldCount};
 pub use version::placement::PlacementRules;
 pub use version::release::{Origin, Release, When};
 pub use version::{Names, Version, VersionError};

@@ -10,33 +10,49 @@ use schedlab_model::nearest;
 /// The preemption model (`preempt=`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PreemptModel {
-    /// Kernel code is never preempted.
+    /// Kernel code is preempted at cond_resched() only.
     None,
-    /// Only at `might_sleep` points.
+    /// Kernel code is preempted at cond_resched() and might_sleep().
     Voluntary,
-    /// Anywhere outside critical sections.
+    /// Kernel code is preempted anywhere outside critical sections.
     Full,
-    /// Fair tasks preempt lazily.
+    /// As full, but the fair class requests lazily.
     Lazy,
+    /// PREEMPT_AUTO, policy none: every request is lazy.
+    AutoNone,
+    /// PREEMPT_AUTO, policy voluntary: requests by a higher class are full, all others lazy.
+    AutoVoluntary,
+    /// PREEMPT_AUTO, policy full: every request is full.
+    AutoFull,
+    /// PREEMPT_RT with full preemption: sections under a spinlock are preempted, too.
+    Rt,
 }
 
 type Models = &'static [PreemptModel];
 
+/// With the series PREEMPT_AUTO of 13 February 2024 (20240213055554.1802415-1-ankur.a.arora@oracle.com).
+pub(crate) const WITH_AUTO: Models = &[
+    PreemptModel::None,
+    PreemptModel::Voluntary,
+    PreemptModel::Full,
+    PreemptModel::AutoNone,
+    PreemptModel::AutoVoluntary,
+    PreemptModel::AutoFull,
+];
+
 /// The models that a kernel can be built or booted with, over its releases.
 pub(crate) const fn models_at(release: Release) -> Models {
+    use PreemptModel::{Full, Lazy, None, Rt, Voluntary};
     const CHANGES: &[Change<Models>] = &[
-        Change {
-            when: when!(from "6.13" by "7c70cb94d29c"),
-            value: &[PreemptModel::None, PreemptModel::Voluntary, PreemptModel::Full, PreemptModel::Lazy],
-        },
+        Change { when: when!(from "6.12" by "d2d6422f8bd1"), value: &[None, Voluntary, Full, Rt] },
+        Change { when: when!(from "6.13" by "7c70cb94d29c"), value: &[None, Voluntary, Full, Lazy, Rt] },
         // Where the architecture supports lazy preemption, as x86 does.
-        Change { when: when!(from "7.0" by "7dadeaa6e851"), value: &[PreemptModel::Full, PreemptModel::Lazy] },
+        Change { when: when!(from "7.0" by "7dadeaa6e851"), value: &[Full, Lazy, Rt] },
     ];
-    value_at(&[PreemptModel::None, PreemptModel::Voluntary, PreemptModel::Full], CHANGES, release)
+    value_at(&[None, Voluntary, Full], CHANGES, release)
 }
 
-/// The model of a kernel where none is asked for. Distributions built up to 6.19 with PREEMPT_VOLUNTARY, which differs
-/// from `none` by points that are not modelled.
+/// The model of a kernel where none is asked for.
 pub(crate) const fn default_at(release: Release) -> PreemptModel {
     const CHANGES: &[Change<PreemptModel>] =
         &[Change { when: when!(from "7.0" by "7dadeaa6e851"), value: PreemptModel::Lazy }];
@@ -44,11 +60,15 @@ pub(crate) const fn default_at(release: Release) -> PreemptModel {
 }
 
 impl PreemptModel {
-    const NAMES: [(&'static str, PreemptModel); 4] = [
+    const NAMES: [(&'static str, PreemptModel); 8] = [
         ("none", PreemptModel::None),
         ("voluntary", PreemptModel::Voluntary),
         ("full", PreemptModel::Full),
         ("lazy", PreemptModel::Lazy),
+        ("auto-none", PreemptModel::AutoNone),
+        ("auto-voluntary", PreemptModel::AutoVoluntary),
+        ("auto-full", PreemptModel::AutoFull),
+        ("rt", PreemptModel::Rt),
     ];
 
     /// The name that `preempt=` takes.
@@ -57,11 +77,50 @@ impl PreemptModel {
         Self::NAMES[self as usize].0
     }
 
-    /// Why the simulator refuses the model, where it does.
+    /// Which kernels have the model.
     #[must_use]
-    pub fn left_out(self) -> Option<&'static str> {
-        (self == PreemptModel::Voluntary)
-            .then_some("its might_sleep() points, all that tells it from none, are not modelled; use none or full")
+    pub fn exists_in(self) -> &'static str {
+        match self {
+            PreemptModel::None | PreemptModel::Voluntary => {
+                "up to 6.19; from 7.0 on only architectures without lazy preemption have it"
+            }
+            PreemptModel::Full => "in all kernels",
+            PreemptModel::Lazy => "from 6.13 on",
+            PreemptModel::AutoNone | PreemptModel::AutoVoluntary | PreemptModel::AutoFull => {
+                "in 6.8 with the series PREEMPT_AUTO of February 2024, which was not merged"
+            }
+            PreemptModel::Rt => "from 6.12 on",
+        }
+    }
+
+    /// Kernel code outside critical sections is preempted by a full request (CONFIG_PREEMPTION, and not switched off).
+    #[must_use]
+    pub fn is_preemptible(self) -> bool {
+        !matches!(self, PreemptModel::None | PreemptModel::Voluntary)
+    }
+
+    /// Spinlocks sleep, and their sections are preempted (CONFIG_PREEMPT_RT).
+    #[must_use]
+    pub fn has_sleeping_locks(self) -> bool {
+        self == PreemptModel::Rt
+    }
+
+    /// cond_resched() reschedules.
+    #[must_use]
+    pub fn has_cond_resched(self) -> bool {
+        matches!(self, PreemptModel::None | PreemptModel::Voluntary)
+    }
+
+    /// might_sleep() reschedules.
+    #[must_use]
+    pub fn has_might_resched(self) -> bool {
+        self == PreemptModel::Voluntary
+    }
+
+    /// Under PREEMPT_AUTO most requests are lazy, and a tick upgrades one only if it requests a reschedule itself.
+    #[must_use]
+    pub fn is_auto_lazy(self) -> bool {
+        matches!(self, PreemptModel::AutoNone | PreemptModel::AutoVoluntary)
     }
 }
 

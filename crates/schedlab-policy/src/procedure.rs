@@ -31,8 +31,8 @@ mod wake_up_new_task;
 pub use effect::{Effect, Timer};
 pub use recorder::Recorder;
 pub use sched_ttwu_pending::sched_ttwu_pending;
-pub use schedule::{schedule, Leaving, Schedule};
-pub use try_to_wake_up::{try_to_wake_up, wake_off_cpu, Wakeup};
+pub use schedule::{schedule, schedule_after_newidle, Leaving, Schedule};
+pub use try_to_wake_up::{try_to_wake_up, ttwu_queue, wake_off_cpu, Wakeup};
 pub use wake_up_new_task::wake_up_new_task;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -56,6 +56,20 @@ pub trait Driver {
 
     /// TIF_NEED_RESCHED of what the CPU runs.
     fn need_resched(&self, cpu: CpuId) -> bool;
+
+    /// The lock of the CPU's runqueue has been taken to enqueue the task.
+    fn rq_lock(&mut self, _task: TaskId, _cpu: CpuId) {}
+
+    /// `select_task_rq` has chosen `cpu` for a wakeup. True: the time of the search passes first, and the driver calls
+    /// [`ttwu_queue`] after it.
+    fn search_takes_time(&mut self, _wakeup: Wakeup, _cpu: CpuId) -> bool {
+        false
+    }
+
+    /// Newidle balancing is over. True: its time passes first, and the driver calls [`schedule_after_newidle`] after it.
+    fn newidle_takes_time(&mut self, _cpu: CpuId) -> bool {
+        false
+    }
 
     /// Carries out an effect.
     fn effect(&mut self, effect: Effect);

@@ -1,8 +1,10 @@
-//! One kernel's scheduler, core.c's side of it: what runs on which CPU, where a wakeup goes, which CPU balances when.
+//! The scheduler of one kernel, the part of core.c: which task runs on which CPU, where a woken task is placed, which CPU
+//! balances when.
 //!
-//! Policy without time: every call is handed `now`, and nothing here knows what an action costs. Follows kernel/sched/core.c
-//! of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and knows none by name. Left
-//! out: the deadline class and the stop class, cpusets, CPU hotplug, NUMA balancing, asymmetric capacities.
+//! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
+//! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
+//! none of them. Not modelled: the deadline class and the stop class, cpusets, CPU hotplug, NUMA balancing, asymmetric
+//! capacities.
 
 mod balance;
 mod change;
@@ -11,6 +13,7 @@ mod core;
 mod dispatch;
 mod log;
 mod pick;
+mod placement;
 pub(crate) mod rq;
 mod select;
 pub(crate) mod task;
@@ -21,7 +24,7 @@ mod wakeup;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use schedlab_model::{CpuId, Nanos, TaskId, Topology};
+use schedlab_model::{CpuId, Nanos, TaskId, Ties, Topology};
 
 use crate::balance::BalanceCost;
 use crate::class::{ClassId, ClassList, Idle};
@@ -32,6 +35,7 @@ use crate::{class_list, KernelConfig, Resched};
 
 pub use self::core::Core;
 pub use log::Recorded;
+pub use placement::{Placed, Placement, Situation, WakeHistory};
 use task::{Task, Wakee};
 pub use types::{Counts, Moves, Scans, Selection, TaskAttr, Tested, WakeKind};
 
@@ -45,7 +49,7 @@ class_list! {
 pub struct Sched<L = Classes> {
     pub(crate) core: Core,
     classes: L,
-    /// Places of tasks that are gone, to be taken by the next ones.
+    /// The ids of released tasks, which are reused.
     released: Vec<TaskId>,
 }
 
@@ -58,7 +62,7 @@ impl Sched {
         Sched::with_classes(classes, &config, topology)
     }
 
-    /// Records run times (`sched_stat_runtime`) from now on.
+    /// Starts recording run times (`sched_stat_runtime`).
     pub fn record_run_times(&mut self) {
         self.rt.run_times().switch_on();
         self.fair.run_times().switch_on();
@@ -91,7 +95,7 @@ impl<L> DerefMut for Sched<L> {
 }
 
 impl<L: ClassList> Sched<L> {
-    /// The class that is called directly as long as no task is of another.
+    /// The class that is called directly as long as no task belongs to another one.
     const LOWEST: ClassId = ClassId(L::LEN.saturating_sub(2));
 
     /// A scheduler with these classes, made for the same kernel and machine.
@@ -102,14 +106,14 @@ impl<L: ClassList> Sched<L> {
         Sched { core, classes, released: Vec::new() }
     }
 
-    /// What the caller will charge for a domain pass and for each CPU it looks at. It stands for the kernel's own
-    /// clock reads during a walk, which gate newidle balance (`max_newidle_lb_cost`).
+    /// Sets the time that the caller charges for a pass over a domain and for each CPU that it examines. It replaces the
+    /// kernel's own clock reads during a walk, which gate newidle balance (`max_newidle_lb_cost`).
     pub fn set_balance_cost(&mut self, per_pass: Nanos, per_cpu: Nanos) {
         self.core.balance_cost = BalanceCost { per_pass, per_cpu };
     }
 
-    /// What the caller will charge for a test of one CPU in a search for an idle one, by its distance (same, smt, llc,
-    /// node, remote). It stands for the kernel's own clock reads around `select_idle_cpu` (`avg_scan_cost`).
+    /// Sets the time that the caller charges for the test of one CPU in the search for an idle one, by its distance (same,
+    /// smt, llc, node, remote). It replaces the kernel's own clock reads around `select_idle_cpu` (`avg_scan_cost`).
     pub fn set_scan_cost(&mut self, per_cpu: [Nanos; 5]) {
         self.core.scan_cost = per_cpu;
     }
@@ -119,14 +123,19 @@ impl<L: ClassList> Sched<L> {
         self.core.set_seed(seed);
     }
 
-    /// A task that exists but does not run. Its first enqueue is [`WakeKind::Fork`].
+    /// Sets the rotors whose values the kernel keeps from before the run (`distribute_cpu_mask_prev`).
+    pub fn set_ties(&mut self, ties: Ties) {
+        self.core.set_ties(ties);
+    }
+
+    /// Adds a task that does not run yet. Its first enqueue is [`WakeKind::Fork`].
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
         let mut state = Task::new(attr, &self.core.topology);
         state.set_affinity(attr.affinity.as_ref(), &self.core.topology);
         self.add(state)
     }
 
-    /// The task is gone for good, reaped or not: it must be neither queued nor current. Its id is given to a later task.
+    /// Releases a task that has exited: it must be neither queued nor current. Its id is reused by a later task.
     pub fn release_task(&mut self, task: TaskId) {
         if !self.on_rq(task) {
             self.released.push(task);
@@ -155,17 +164,17 @@ impl<L: ClassList> Sched<L> {
         (child, self.task_fork(child, cpu, now))
     }
 
-    /// `task_fork`: the new task is a child of what runs on the CPU, for which the request is.
+    /// `task_fork`: the new task is a child of the task that runs on the CPU. The request is for that CPU.
     pub fn task_fork(&mut self, child: TaskId, cpu: CpuId, now: Nanos) -> Resched {
         self.class_of(child).task_fork(cpu, child, now)
     }
 
-    /// `exit_signals`: the task is on its way out (PF_EXITING). What it wakes does not count on it to sleep.
+    /// `exit_signals`: the task is exiting (PF_EXITING), so its wakeups are not synchronous.
     pub fn set_exiting(&mut self, task: TaskId) {
         self.core.tasks[task.index()].exiting = true;
     }
 
-    /// `task_dead`: the task has exited and does not run any more.
+    /// `task_dead`: the task has exited and no longer runs.
     pub fn task_dead(&mut self, task: TaskId) {
         self.class_of(task).task_dead(task);
     }
@@ -206,6 +215,20 @@ impl<L: ClassList> Sched<L> {
         self.core.available_idle(cpu)
     }
 
+    /// `vcpu_is_preempted`; never on bare metal.
+    #[inline]
+    #[must_use]
+    pub fn vcpu_is_preempted(&self, cpu: CpuId) -> bool {
+        self.core.vcpu_is_preempted(cpu)
+    }
+
+    /// The vCPU under the CPU reads as preempted from now on, or no longer does.
+    pub fn set_vcpu_preempted(&mut self, cpu: CpuId, preempted: bool) {
+        if self.core.vcpu_is_preempted(cpu) != preempted {
+            self.core.set_vcpu_preempted(cpu, preempted);
+        }
+    }
+
     /// `task_struct.prio`, as trace events show it: 0 to 98 real-time, 100 to 139 by nice value.
     #[must_use]
     pub fn prio(&self, task: TaskId) -> i32 {
@@ -219,7 +242,7 @@ impl<L: ClassList> Sched<L> {
         self.core.allows(task, cpu)
     }
 
-    /// CPUs that the task may use and that are idle.
+    /// The idle CPUs that the task may use.
     pub fn idle_cpus_for(&self, task: TaskId) -> impl Iterator<Item = CpuId> + '_ {
         let (core, task) = (&self.core, &self.core.tasks[task.index()]);
         core.topology.all().iter().filter(move |cpu| task.allows(*cpu) && core.idle.is_idle(*cpu))
@@ -237,7 +260,7 @@ impl<L: ClassList> Sched<L> {
         &self.core.topology
     }
 
-    /// Records decisions from now on; `views` with the queues as they stood, `looks` with what placements looked at.
+    /// Starts recording decisions; `views`: with the queues, `looks`: with the CPUs that placements examined.
     pub fn record(&mut self, views: bool, looks: bool) {
         self.core.log.switch_on(views, looks);
         self.every_class().set_log(true, views);

@@ -12,7 +12,21 @@ use schedlab_policy::rt::RtPolicy;
 use schedlab_policy::{FairPolicy, KernelConfig, Moves, Resched, Sched, TaskAttr, Version, WakeKind};
 
 const WAKE: WakeKind = WakeKind::Wakeup { sync: false };
-const VERSIONS: &[&str] = &["5.2", "5.13", "6.1", "eevdf-rfc", "6.6", "6.12.0", "6.12.107", "6.18.2", "6.18.44", "7.2"];
+const VERSIONS: &[&str] = &[
+    "5.2",
+    "5.10",
+    "5.13",
+    "5.15",
+    "6.1",
+    "eevdf-rfc",
+    "6.6",
+    "6.8",
+    "6.12.0",
+    "6.12.107",
+    "6.18.2",
+    "6.18.44",
+    "7.2",
+];
 
 fn fifo(priority: u8) -> RtPolicy {
     RtPolicy { priority, round_robin: false }

@@ -73,6 +73,10 @@ pub enum Unjudged {
     State,
     /// It depends on a lag that the trace does not show, and narrows that lag.
     Solved,
+    /// It depends on unknown lags, and none was found that explains it.
+    NoLag,
+    /// No lag explains an earlier decision on the CPU, whose queue has not been empty since.
+    AfterNoLag,
     /// No record shows need-resched after it.
     Hidden,
     /// A later decision precedes the record that shows the flag, which may be due to either.
@@ -84,10 +88,17 @@ pub enum Unjudged {
 }
 
 impl Unjudged {
+    /// Whether no lag explains the decision or an earlier one on its CPU.
+    pub fn is_unexplained(self) -> bool {
+        matches!(self, Unjudged::NoLag | Unjudged::AfterNoLag)
+    }
+
     pub fn reason(self) -> &'static str {
         match self {
             Unjudged::State => "a task's state was not known yet",
             Unjudged::Solved => "it depends on an unknown lag and was used to solve for it",
+            Unjudged::NoLag => "no lag was found that explains it",
+            Unjudged::AfterNoLag => "no lag was found that explains an earlier decision on the CPU",
             Unjudged::Hidden => "no record shows the outcome",
             Unjudged::Timer => "the hrtick may have fired",
             Unjudged::Time => "the queue changed around the time of the pick",

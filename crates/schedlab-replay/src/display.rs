@@ -3,7 +3,9 @@
 use std::fmt;
 
 use crate::inputs::InputGroup;
-use crate::report::{Disagreement, Part, Report, Score, StateMiss, StateScores};
+use crate::report::{
+    Disagreement, Part, PlacementMiss, PlacementReport, Report, Score, StateMiss, StateScores, Unexplained,
+};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,6 +22,7 @@ impl fmt::Display for Report {
         line(f, "  picks, keep running", &self.baselines.keep_running)?;
         line(f, "  picks, lowest pid", &self.baselines.lowest_pid)?;
         line(f, "  never preempt", &self.baselines.never_preempts)?;
+        placements(&self.placements, f)?;
         foot(self, f)?;
         self.disagreements.iter().try_for_each(|disagreement| disagreement.fmt(f))
     }
@@ -29,6 +32,11 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let trace = &report.trace;
     if !report.missing.is_empty() {
         writeln!(f, "unreliable: the trace lacks {}", report.missing.join(", "))?;
+    }
+    let Unexplained { picks, preemptions } = report.unexplained;
+    if picks + preemptions > 0 {
+        let all = picks + preemptions;
+        writeln!(f, "unreliable: no lag was found that explains {all} decisions; they are not judged")?;
     }
     let kernel = trace.kernel.as_deref().unwrap_or("an unknown kernel");
     let seconds = trace.span_ns as f64 / 1e9;
@@ -46,6 +54,38 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     if trace.lost > 0 {
         writeln!(f, "warning: the recorder lost {} events; queues were started anew there", trace.lost)?;
+    }
+    Ok(())
+}
+
+fn placements(report: &PlacementReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if report.all.decisions == 0 {
+        return Ok(());
+    }
+    writeln!(f, "  placements, where several CPUs were allowed")?;
+    line(f, "placements", &report.all)?;
+    report.kinds.iter().try_for_each(|part| line(f, &format!("  {}", part.name), &part.score))?;
+    line(f, "  wakeup, not prev", &report.moved)?;
+    for part in &report.rules {
+        line(f, &format!("  by {}", part.name), &part.score)?;
+    }
+    let baselines = &report.baselines;
+    for (name, score) in
+        [("prev", &baselines.prev), ("lowest idle", &baselines.lowest_idle), ("waker", &baselines.waker)]
+    {
+        line(f, &format!("  always {name}"), score)?;
+    }
+    for (name, score) in
+        [("histories equal", &report.histories), ("task loads", &report.task_loads), ("CPU loads", &report.cpu_loads)]
+    {
+        line(f, &format!("  {name}"), score)?;
+    }
+    for part in &report.unjudged {
+        writeln!(f, "  {} {} not judged: {}", part.count, part.kind, part.reason)?;
+    }
+    for miss in &report.disagreements {
+        let PlacementMiss { time_ns, pid, kind, kernel, model, rule, .. } = miss;
+        writeln!(f, "  {:.6} {kind} of {pid}: kernel CPU {kernel}, model CPU {model} ({rule})", *time_ns as f64 / 1e9)?;
     }
     Ok(())
 }

@@ -42,12 +42,20 @@ pub enum InputKind {
     LoadUpdate,
     /// The load that a group's queue has reported, and the group's sum.
     TgLoad,
+    /// A call of `select_task_rq_fair`: its arguments, and the CPUs that were idle.
+    Selection,
+    /// The limit of an idle CPU search and the hint about idle cores (`sched_domain_shared`).
+    SearchLimit,
     /// A task's state at its first record.
     TaskState,
     /// Lag and slice of a task asleep at its first record.
     SleepingState,
     /// A task's load average.
     TaskLoad,
+    /// The load average of a CPU's queue.
+    CpuLoad,
+    /// A task's history of wakeups (`wakee_flips`, `recent_used_cpu`).
+    WakeHistory,
     /// The position of a queue in virtual time.
     QueuePosition,
     /// The state of a group's entity.
@@ -79,7 +87,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 27] = [
+const KINDS: [(InputKind, InputGroup, &str); 31] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -97,9 +105,13 @@ const KINDS: [(InputKind, InputGroup, &str); 27] = [
     (K::Group, InputGroup::Operation, "moves between groups"),
     (K::LoadUpdate, InputGroup::Operation, "load updates"),
     (K::TgLoad, InputGroup::Operation, "loads that group queues report"),
+    (K::Selection, InputGroup::Operation, "selections with the idle CPUs"),
+    (K::SearchLimit, InputGroup::Operation, "limits of the idle CPU search"),
     (K::TaskState, InputGroup::State, "tasks"),
     (K::SleepingState, InputGroup::State, "sleeping tasks' lags and slices"),
     (K::TaskLoad, InputGroup::State, "tasks' load averages"),
+    (K::CpuLoad, InputGroup::State, "CPUs' load averages"),
+    (K::WakeHistory, InputGroup::State, "tasks' histories of wakeups"),
     (K::QueuePosition, InputGroup::State, "queue positions"),
     (K::GroupState, InputGroup::State, "group entities"),
     (K::GroupLoad, InputGroup::State, "group queues' load averages"),
@@ -161,6 +173,7 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::Repick { .. } => Some(K::Repick),
         Operation::MoveTask { .. } => Some(K::Group),
         Operation::Yield { .. } => Some(K::Yield),
+        Operation::SelectTaskRq(_) => Some(K::Selection),
         Operation::SetAffinity { .. }
         | Operation::SetScheduler { .. }
         | Operation::SetPolicy { .. }

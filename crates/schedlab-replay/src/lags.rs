@@ -5,17 +5,20 @@
 //! lags. Where all decide the same, the decision does not depend on what is unknown and is judged. Where they part, it is
 //! not judged: the kernel's choice says which of them were wrong, and those are dropped; the gaps are filled with
 //! others that agree with every decision since the unknown appeared, found by following the row again from there. Where
-//! none agrees and none is found that does, no lag explains the kernel: a disagreement. Lags end (a delayed
-//! dequeue and an empty queue leave none), and models that have become the same are one again.
+//! none agrees and none is found that does, the decision is unexplained: the search may have missed the lag, or a rule is
+//! wrong. It is counted apart, and so are the later decisions on that CPU, because the state there is known to be wrong,
+//! until its queue is empty or [`AGREEING`] decisions in a row agree again. Lags end (a delayed dequeue and an empty queue leave none), and models that have become
+//! the same are one again.
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{stream, Stream};
+use schedlab_model::{stream, CpuId, Stream};
 
 use crate::decision::{Decision, Outcome, Unjudged};
 use crate::guess::{part, Guess, WHOLE};
 use crate::model::Model;
-use crate::operation::{First, Input, NewTask, Operation, Wakeup};
+use crate::operation::{First, Input, NewTask, Operation, Switch, Wakeup};
+use crate::placement::Placements;
 use crate::tally::Tally;
 
 /// How many models follow a row while something is unknown.
@@ -33,14 +36,20 @@ const MEMORY: usize = 40960;
 /// After so many operations models are looked at for having become the same.
 const BETWEEN_MERGES: usize = 32;
 
+/// So many decisions in a row that agree show that the state of a CPU is right again.
+const AGREEING: u32 = 16;
+
 /// A version row: its score, and the models that follow it, one unless something is unknown.
 pub struct Row {
     pub tally: Tally,
+    pub placements: Placements,
     models: Vec<Hypothesis>,
     past: Option<Past>,
     dice: Dice,
     patience: usize,
     eevdf: bool,
+    /// CPUs on which no lag explains a decision, with the number of decisions in a row that have agreed since.
+    unexplained: BTreeMap<CpuId, u32>,
 }
 
 struct Hypothesis {
@@ -69,10 +78,19 @@ struct Entry {
 }
 
 impl Row {
-    pub fn new(model: Model, tally: Tally) -> Self {
+    pub fn new(model: Model, tally: Tally, placements: Placements) -> Self {
         let eevdf = model.is_eevdf();
         let first = Hypothesis { model, ways: vec![Way::default()] };
-        Row { tally, models: vec![first], past: None, dice: Dice(stream(0, "lags")), patience: PATIENCE, eevdf }
+        Row {
+            tally,
+            placements,
+            models: vec![first],
+            past: None,
+            dice: Dice(stream(0, "lags")),
+            patience: PATIENCE,
+            eevdf,
+            unexplained: BTreeMap::new(),
+        }
     }
 
     /// The model that stands for the row.
@@ -91,14 +109,23 @@ impl Row {
         for hypothesis in &mut self.models {
             hypothesis.apply(input);
         }
+        match &input.operation {
+            Operation::SelectTaskRq(select) => self.placements.select(select, input.time, &mut self.models[0].model),
+            _ => self.placements.follow(input, &self.models[0].model),
+        }
         std::mem::swap(&mut self.tally, &mut self.models[0].model.tally);
         let Some(past) = &mut self.past else {
             let decisions = std::mem::take(&mut self.models[0].model.decisions);
-            return decisions.into_iter().for_each(|decision| self.tally.count(decision));
+            for decision in decisions {
+                let decision = self.unless_unexplained(decision);
+                self.tally.count(decision);
+            }
+            return self.end_unexplained(input);
         };
         past.log.push(Entry { input: *input, explained: 0 });
         let due = past.log.len() % BETWEEN_MERGES == 0;
         self.judge();
+        self.end_unexplained(input);
         if due && self.models.len() > 1 {
             self.merge();
         }
@@ -161,11 +188,40 @@ impl Row {
                 dropped = true;
             } else if !self.find(nth) {
                 self.explained(nth, false);
-                self.count(nth, None);
+                self.give_up(nth);
             }
         }
         if dropped {
             self.fill();
+        }
+    }
+
+    /// Neither the models nor the search explain the decision.
+    fn give_up(&mut self, nth: usize) {
+        let cpu = self.models.iter().find_map(|hypothesis| hypothesis.model.decisions.get(nth)).map(|one| one.at.cpu);
+        let first = cpu.is_some_and(|cpu| self.unexplained.insert(cpu, 0).is_none());
+        self.count(nth, first.then_some(Unjudged::NoLag));
+    }
+
+    /// A decision, unjudged where the state of its CPU is known to be wrong.
+    fn unless_unexplained(&mut self, decision: Decision) -> Decision {
+        let agrees = match decision.outcome {
+            Outcome::Agrees => true,
+            Outcome::Differs => false,
+            Outcome::Unjudged(_) | Outcome::NotAsked => return decision,
+        };
+        let Some(in_a_row) = self.unexplained.get_mut(&decision.at.cpu) else { return decision };
+        *in_a_row = if agrees { *in_a_row + 1 } else { 0 };
+        if *in_a_row == AGREEING {
+            self.unexplained.remove(&decision.at.cpu);
+        }
+        Decision { outcome: Outcome::Unjudged(Unjudged::AfterNoLag), ..decision }
+    }
+
+    /// A CPU that goes idle has an empty queue: nothing on it is wrong.
+    fn end_unexplained(&mut self, input: &Input) {
+        if let Operation::Switch(Switch { cpu, next: 0, .. }) = input.operation {
+            self.unexplained.remove(&cpu);
         }
     }
 
@@ -176,10 +232,13 @@ impl Row {
     }
 
     fn count(&mut self, nth: usize, why: Option<Unjudged>) {
-        let told = self.models.iter().find_map(|hypothesis| hypothesis.model.decisions.get(nth)).cloned();
-        let Some(decision) = told else { return };
-        let outcome = why.map_or(decision.outcome, Outcome::Unjudged);
-        self.tally.count(Decision { outcome, ..decision });
+        let decision = self.models.iter().find_map(|hypothesis| hypothesis.model.decisions.get(nth)).cloned();
+        let Some(decision) = decision else { return };
+        let decision = match why {
+            Some(why) => Decision { outcome: Outcome::Unjudged(why), ..decision },
+            None => self.unless_unexplained(decision),
+        };
+        self.tally.count(decision);
     }
 
     /// No model agrees with the decision: perhaps there is another one that does, and with everything before.
@@ -306,7 +365,7 @@ fn brings_unknown(operation: &Operation) -> bool {
     )
 }
 
-/// Guesss at random, the same ones in every run.
+/// Guesses at random, the same ones in every run.
 struct Dice(Stream);
 
 impl Dice {
@@ -334,7 +393,7 @@ impl Dice {
         Guess { lag, used: self.within(0, WHOLE) }
     }
 
-    /// Guesss like `one`, changed in one place: to nothing, to anything, or by a distance of any size.
+    /// Guesses like `one`, changed in one place: to nothing, to anything, or by a distance of any size.
     fn change(&mut self, one: &[Guess]) -> Option<Vec<Guess>> {
         let mut guesses = one.to_vec();
         let nth = self.below(guesses.len());
@@ -350,7 +409,7 @@ impl Dice {
         Some(guesses)
     }
 
-    /// Guesss like `one`, all changed together the way by which two others differ: what is known of lags binds them to each
+    /// Guesses like `one`, all changed together the way by which two others differ: what is known of lags binds them to each
     /// other more than it bounds any of them.
     fn shift(&mut self, one: &[Guess], a: &[Guess], b: &[Guess]) -> Option<Vec<Guess>> {
         let much = self.within(-WHOLE, WHOLE);

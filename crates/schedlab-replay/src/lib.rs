@@ -20,6 +20,7 @@
 //! ```
 
 mod answer;
+mod count;
 mod decision;
 mod display;
 mod explain;
@@ -30,10 +31,12 @@ mod inputs;
 mod lags;
 mod model;
 mod operation;
+mod placement;
 mod reader;
 mod report;
 mod summary;
 mod tally;
+mod topology;
 mod trace;
 
 pub use answer::{Answer, Question, Why};
@@ -41,8 +44,8 @@ pub use display::matrix_table;
 pub use header::row_of;
 pub use inputs::{InputCount, InputGroup, InputKind};
 pub use report::{
-    Baselines, Disagreement, LookCount, Part, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts,
-    TraceInfo, Unjudgeable, VruntimeSteps,
+    Baselines, Disagreement, LookCount, Part, PlacementBaselines, PlacementMiss, PlacementReport, Queued, Report,
+    Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
 };
 pub use trace::LookAhead;
 
@@ -58,8 +61,10 @@ use header::{has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_aut
 use lags::Row;
 use model::Model;
 use operation::Input;
+use placement::Placements;
 use reader::{Kernel, Reader};
 use tally::Tally;
+use topology::Machine;
 use trace::Window;
 
 /// What to report.
@@ -107,7 +112,10 @@ pub fn replay_rows(
         .map(|version| {
             let Settings { config, refused } = settings(&header, version);
             let tally = Tally { from, limit: options.disagreements, ..Tally::default() };
-            (Row::new(Model::new(config, Tally::default(), groups.clone(), window.shows_state()), tally), refused)
+            let machine = Machine::of(&header, config.nr_cpus);
+            let placements = Placements::new(&config, machine, window.start(), options.warm_up, options.disagreements);
+            let model = Model::new(config, Tally::default(), groups.clone(), window.shows_state());
+            (Row::new(model, tally, placements), refused)
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
@@ -166,6 +174,7 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
         ));
     }
     let version = version.name;
+    let placements = row.placements.report();
     let mut tally = row.tally;
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
         window.name(queued.pid).clone_into(&mut queued.name);
@@ -173,5 +182,5 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
     let looks = window.looks().filter(|(_, records)| *records > 0);
     let look_ahead = looks.map(|(purpose, records)| LookCount { purpose, name: purpose.name(), records }).collect();
     let missing = window.missing(header);
-    Report { look_ahead, missing, ..Report::new(trace, version, recorded, refused, options.warm_up, tally) }
+    Report { look_ahead, missing, placements, ..Report::new(trace, version, recorded, refused, options.warm_up, tally) }
 }

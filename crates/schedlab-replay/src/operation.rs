@@ -1,9 +1,9 @@
 //! What the kernel did, as the trace shows it. A model is given these records and nothing else.
 
-use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::FairPolicy;
+use schedlab_model::{CpuId, CpuMask, Nanos, Pid};
+use schedlab_policy::{FairPolicy, WakeKind};
 
-use crate::trace::{Address, CfsRqLoad, Probe};
+use crate::trace::{Address, CfsRqLoad, Probe, SelectState};
 
 /// An operation with the record that it was read from: one step of a model.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,7 @@ pub struct Input {
 }
 
 /// One operation on the runqueues, in the order of the kernel's locks.
+#[expect(clippy::large_enum_variant, reason = "one operation at a time is followed")]
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     /// `update_rq_clock`: `clock_task` of a runqueue from here on.
@@ -74,6 +75,8 @@ pub enum Operation {
     Release { pid: Pid },
     /// The kernel's state of a task; at a charge, the state after it if `charged`.
     Probe { probe: Probe, charged: bool },
+    /// `select_task_rq_fair`, and the CPU that it returned.
+    SelectTaskRq(Select),
     /// Events were lost: the state of every queue is unknown.
     Lost,
 }
@@ -140,6 +143,29 @@ pub struct Switch {
     pub next: Pid,
     /// The next task is in the fair class.
     pub next_is_fair: bool,
+}
+
+/// See [`Operation::SelectTaskRq`].
+#[derive(Clone, Copy, Debug)]
+pub struct Select {
+    pub pid: Pid,
+    /// The CPU that executes it.
+    pub this: CpuId,
+    pub prev: CpuId,
+    /// Without the sync hint of a waker that exits.
+    pub kind: WakeKind,
+    /// The kernel's choice.
+    pub chosen: CpuId,
+    /// What a probe reads beside it.
+    pub state: Option<SelectState>,
+    /// The task's affinity has been set, to a mask that no record shows.
+    pub affinity_set: bool,
+    /// The CPUs that were idle when it began.
+    pub idle: CpuMask,
+    /// Those that became idle or busy until it returned, or shortly before it began: which it saw is not known.
+    pub changing: CpuMask,
+    /// Those that run a task of another class.
+    pub others: CpuMask,
 }
 
 /// Where a task is.

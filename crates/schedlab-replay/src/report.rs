@@ -37,12 +37,16 @@ pub struct Report {
     pub unjudged: Vec<Unjudgeable>,
     /// Their share of all decisions.
     pub unjudged_share: f64,
+    /// Those of them that no lag explains, or that follow such a decision on their CPU: the state there is wrong.
+    pub unexplained: Unexplained,
     /// Preemption checks that returned at once because need-resched was set: no decisions.
     pub not_asked: u64,
     /// Decisions in the warm-up.
     pub in_warm_up: u64,
     /// Agreement of simple rules on the same decisions.
     pub baselines: Baselines,
+    /// The CPUs selected for tasks that wake, fork or exec.
+    pub placements: PlacementReport,
     /// The model's vruntime against the printed one.
     pub vruntime: VruntimeSteps,
     /// The model's state against probes (EEVDF rows).
@@ -81,8 +85,17 @@ pub struct TraceInfo {
     pub grouped: usize,
 }
 
-/// Agreement, with its 95% Wilson interval.
-#[derive(Clone, Copy, Serialize, Debug)]
+/// Unjudged decisions by the side that they belong to.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
+pub struct Unexplained {
+    /// Picks.
+    pub picks: u64,
+    /// All other decisions.
+    pub preemptions: u64,
+}
+
+/// Agreement, with a 95% interval that allows for the dependence of decisions within 10 ms of each other.
+#[derive(Clone, Copy, Default, Serialize, Debug)]
 pub struct Score {
     /// Judged decisions.
     pub decisions: u64,
@@ -131,6 +144,74 @@ pub struct Baselines {
     pub lowest_pid: Score,
     /// Preemptions: no task is ever preempted.
     pub never_preempts: Score,
+}
+
+/// Selections of a CPU (`select_task_rq_fair`) for tasks that may use several.
+#[derive(Clone, Default, Serialize, Debug)]
+pub struct PlacementReport {
+    /// Those that could be judged.
+    #[serde(flatten)]
+    pub all: Score,
+    /// The header describes the topology; otherwise each CPU is taken for a core under one cache.
+    pub topology_recorded: bool,
+    /// By kind: wakeup, fork, exec.
+    pub kinds: Vec<Part>,
+    /// By the rule that decided in the model.
+    pub rules: Vec<Part>,
+    /// Wakeups for which the kernel chose another CPU than the previous one.
+    pub moved: Score,
+    /// Simple rules on the same selections.
+    pub baselines: PlacementBaselines,
+    /// Selections that cannot be judged, by reason.
+    pub unjudged: Vec<Unjudgeable>,
+    /// Selections in the warm-up.
+    pub in_warm_up: u64,
+    /// Histories of wakeups (`wakee_flips`, `recent_used_cpu`), as followed, equal to the probed ones.
+    pub histories: Score,
+    /// Load averages of the placed tasks, as followed, within 2 of the probed ones.
+    pub task_loads: Score,
+    /// The same of their previous CPUs.
+    pub cpu_loads: Score,
+    /// The first that differ.
+    pub disagreements: Vec<PlacementMiss>,
+}
+
+/// Rules that look at nothing but which CPUs are idle.
+#[derive(Clone, Copy, Default, Serialize, Debug)]
+pub struct PlacementBaselines {
+    /// The previous CPU.
+    pub prev: Score,
+    /// The lowest idle CPU; the previous one if none is idle.
+    pub lowest_idle: Score,
+    /// The CPU of the waker or parent.
+    pub waker: Score,
+}
+
+/// A selection that differs.
+#[derive(Clone, Serialize, Debug)]
+pub struct PlacementMiss {
+    /// When.
+    pub time_ns: Nanos,
+    /// The task.
+    pub pid: Pid,
+    /// wakeup, fork or exec.
+    pub kind: &'static str,
+    /// WF_SYNC.
+    pub sync: bool,
+    /// The CPU that selected.
+    pub waker_cpu: u32,
+    /// The task's previous CPU.
+    pub prev_cpu: u32,
+    /// The CPUs that were idle, as a list.
+    pub idle: String,
+    /// The kernel's choice.
+    pub kernel: u32,
+    /// The model's.
+    pub model: u32,
+    /// The model's rule.
+    pub rule: &'static str,
+    /// The numbers that the model compared.
+    pub compared: Vec<(&'static str, i64)>,
 }
 
 /// Growth of vruntime between two records of a task.

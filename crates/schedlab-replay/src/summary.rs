@@ -1,30 +1,24 @@
 //! From counts to a report.
 
+use std::collections::BTreeMap;
+
 use schedlab_model::Nanos;
 
+use crate::count::Count;
 use crate::decision::{DecisionKind, Unjudged};
-use crate::report::{Baselines, Part, Report, Score, StateScores, TaskCounts, TraceInfo, Unjudgeable, VruntimeSteps};
-use crate::tally::{Count, Field, Tally};
+use crate::placement::Placements;
+use crate::report::{
+    Baselines, Part, PlacementBaselines, PlacementReport, Report, Score, StateScores, TaskCounts, TraceInfo,
+    Unexplained, Unjudgeable, VruntimeSteps,
+};
+use crate::tally::{Field, Tally};
 
 impl Score {
     /// A count as a score.
     pub fn of(count: Count) -> Score {
-        let (share, low, high) = wilson(count.agreed, count.decisions);
+        let (share, low, high) = count.interval();
         Score { decisions: count.decisions, agreed: count.agreed, share, low, high }
     }
-}
-
-/// Share and 95% Wilson interval of `agreed` among `all`.
-fn wilson(agreed: u64, all: u64) -> (f64, f64, f64) {
-    if all == 0 {
-        return (1.0, 0.0, 1.0);
-    }
-    let (n, z) = (all as f64, 1.959_963_984_540_054_f64);
-    let p = agreed as f64 / n;
-    let (z2, scale) = (z * z, 1.0 + z * z / n);
-    let centre = (p + z2 / (2.0 * n)) / scale;
-    let half = z / scale * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-    (p, (centre - half).max(0.0), (centre + half).min(1.0))
 }
 
 impl Report {
@@ -43,7 +37,8 @@ impl Report {
             tally.kinds.iter().map(|(kind, count)| part(kind.name().into(), *kind == DecisionKind::Pick, count));
         let cpus = tally.cpus.iter().map(|((cpu, pick), count)| part(format!("cpu{cpu}"), *pick, count));
         let nice = tally.nice.iter().map(|((range, pick), count)| part((*range).into(), *pick, count));
-        let (picks, preemptions) = (tally.total(true), tally.total(false));
+        let (picks, preemptions) = (tally.picks, tally.preemptions);
+        let unexplained = tally.unexplained();
         let field = |field| Score::of(tally.states.get(&field).copied().unwrap_or_default());
         let unjudged: u64 = tally.unjudged.values().sum();
         let all = picks.decisions + preemptions.decisions + unjudged;
@@ -68,9 +63,11 @@ impl Report {
             nice: nice.collect(),
             unjudged: tally.unjudged.iter().map(|((why, kind), count)| unjudgeable(*why, *kind, *count)).collect(),
             unjudged_share: if all == 0 { 0.0 } else { unjudged as f64 / all as f64 },
+            unexplained: Unexplained { picks: unexplained.0, preemptions: unexplained.1 },
             not_asked: tally.not_asked,
             in_warm_up: tally.warm_up,
             baselines,
+            placements: PlacementReport::default(),
             vruntime: VruntimeSteps {
                 compared: tally.steps.compared,
                 equal: tally.steps.equal,
@@ -103,21 +100,40 @@ impl Report {
     }
 }
 
-fn unjudgeable(why: Unjudged, kind: DecisionKind, count: u64) -> Unjudgeable {
-    Unjudgeable { reason: why.reason(), kind: kind.name(), count }
+impl Placements {
+    /// What was counted.
+    pub fn report(&self) -> PlacementReport {
+        let tally = &self.tally;
+        let parts = |counts: &BTreeMap<&'static str, Count>| -> Vec<Part> {
+            let part = |(name, count): (&&str, &Count)| Part {
+                name: (*name).into(),
+                of: "placement",
+                score: Score::of(*count),
+            };
+            counts.iter().map(part).collect()
+        };
+        let unjudged = tally.unjudged.iter().map(|((reason, kind), count)| Unjudgeable { reason, kind, count: *count });
+        PlacementReport {
+            all: Score::of(tally.all),
+            topology_recorded: self.described,
+            kinds: parts(&tally.kinds),
+            rules: parts(&tally.rules),
+            moved: Score::of(tally.moved),
+            baselines: PlacementBaselines {
+                prev: Score::of(tally.prev),
+                lowest_idle: Score::of(tally.lowest_idle),
+                waker: Score::of(tally.waker),
+            },
+            unjudged: unjudged.collect(),
+            in_warm_up: tally.warm_up,
+            histories: Score::of(tally.histories),
+            task_loads: Score::of(tally.loads),
+            cpu_loads: Score::of(tally.cpu_loads),
+            disagreements: tally.misses.clone(),
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::wilson;
-
-    #[test]
-    fn wilson_intervals() {
-        // Reference values: Newcombe 1998, 81 of 263 and 0 of 20.
-        let (share, low, high) = wilson(81, 263);
-        assert!((share - 0.3080).abs() < 1e-4 && (low - 0.2553).abs() < 1e-4 && (high - 0.3662).abs() < 1e-4);
-        let (_, low, high) = wilson(0, 20);
-        assert!(low < 1e-12 && (high - 0.1611).abs() < 1e-4);
-        assert_eq!(wilson(0, 0), (1.0, 0.0, 1.0));
-    }
+fn unjudgeable(why: Unjudged, kind: DecisionKind, count: u64) -> Unjudgeable {
+    Unjudgeable { reason: why.reason(), kind: kind.name(), count }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schedlab_model::Nanos;
 
+use crate::count::Count;
 use crate::decision::{Baseline, Decision, DecisionKind, Outcome, Unjudged};
 use crate::inputs::Inputs;
 use crate::report::{Disagreement, StateMiss, StepMiss};
@@ -56,20 +57,6 @@ impl Field {
     }
 }
 
-/// Decisions and how many of them agreed.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Count {
-    pub decisions: u64,
-    pub agreed: u64,
-}
-
-impl Count {
-    fn add(&mut self, agreed: bool) {
-        self.decisions += 1;
-        self.agreed += u64::from(agreed);
-    }
-}
-
 /// Tasks by what was known of them.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Tasks {
@@ -95,6 +82,8 @@ pub struct Tally {
     pub from: Nanos,
     /// How many disagreements are described.
     pub limit: usize,
+    pub picks: Count,
+    pub preemptions: Count,
     pub kinds: BTreeMap<DecisionKind, Count>,
     /// By CPU, and whether it was a pick.
     pub cpus: BTreeMap<(u32, bool), Count>,
@@ -140,18 +129,20 @@ impl Tally {
         };
         match baselines {
             Some(Baseline::Pick { fifo, lifo, keep, lowest_pid }) => {
-                self.fifo.add(fifo);
-                self.lifo.add(lifo);
-                self.keep.add(keep);
-                self.lowest_pid.add(lowest_pid);
+                self.fifo.add(at.time, fifo);
+                self.lifo.add(at.time, lifo);
+                self.keep.add(at.time, keep);
+                self.lowest_pid.add(at.time, lowest_pid);
             }
-            Some(Baseline::Preemption { kept }) => self.never_preempts.add(kept),
+            Some(Baseline::Preemption { kept }) => self.never_preempts.add(at.time, kept),
             None => {}
         }
         let pick = kind == DecisionKind::Pick;
-        self.kinds.entry(kind).or_default().add(agrees);
-        self.cpus.entry((at.cpu.0, pick)).or_default().add(agrees);
-        self.nice.entry((nice_range(at.nice), pick)).or_default().add(agrees);
+        let side = if pick { &mut self.picks } else { &mut self.preemptions };
+        side.add(at.time, agrees);
+        self.kinds.entry(kind).or_default().add(at.time, agrees);
+        self.cpus.entry((at.cpu.0, pick)).or_default().add(at.time, agrees);
+        self.nice.entry((nice_range(at.nice), pick)).or_default().add(at.time, agrees);
         self.disagreements.extend(disagreement.map(|described| *described));
     }
 
@@ -175,13 +166,13 @@ impl Tally {
         }
         let mut all = true;
         for &(field, kernel, model) in fields {
-            self.states.entry(field).or_default().add(kernel == model);
+            self.states.entry(field).or_default().add(at.time_ns, kernel == model);
             if kernel != model && all && self.state_misses.len() < self.limit {
                 self.state_misses.push(StateMiss { what: field.name(), kernel, model, ..at });
             }
             all &= kernel == model;
         }
-        self.shown.add(all);
+        self.shown.add(at.time_ns, all);
     }
 
     /// Whether one more disagreement is to be described.
@@ -189,13 +180,12 @@ impl Tally {
         now >= self.from && self.disagreements.len() < self.limit
     }
 
-    /// Picks, or all other decisions, together.
-    pub fn total(&self, picks: bool) -> Count {
-        let chosen = self.kinds.iter().filter(|(kind, _)| (**kind == DecisionKind::Pick) == picks);
-        chosen.fold(Count::default(), |sum, (_, count)| Count {
-            decisions: sum.decisions + count.decisions,
-            agreed: sum.agreed + count.agreed,
-        })
+    /// Unjudged picks, and other decisions, that no lag explains or that follow one.
+    pub fn unexplained(&self) -> (u64, u64) {
+        let unexplained = self.unjudged.iter().filter(|((why, _), _)| why.is_unexplained());
+        let (picks, others): (Vec<_>, Vec<_>) = unexplained.partition(|((_, kind), _)| *kind == DecisionKind::Pick);
+        let sum = |counts: Vec<(_, &u64)>| counts.into_iter().map(|(_, count)| count).sum();
+        (sum(picks), sum(others))
     }
 }
 

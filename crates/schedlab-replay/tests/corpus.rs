@@ -20,30 +20,29 @@ struct Floor {
     state: u64,
 }
 
-/// Every decision and every number, with one CPU and with several.
+/// What is demanded where everything that a decision depends on is recorded: all of it.
 const ALL: Floor = Floor { picks: 10_000, preemptions: 10_000, state: 10_000 };
 
 /// Sessions are groups there. With one CPU that changes nothing: a group's weight is its shares.
 const GROUPS: &str = "-autogroup";
 
-/// With several a group's weight follows loads, by the runqueues' clocks. Probes read them; when the kernel last told a group
-/// its load, which it does once in a millisecond, is by a clock of its own.
-const SEVERAL_GROUPED: Floor = Floor { picks: 10_000, preemptions: 9970, state: 9800 };
+/// With several, a group's weight follows loads, and `update_tg_load_avg` is gated by a clock that nothing records: one decision in a
+/// hundred and one number in twenty may differ.
+const GROUPS_ON_SEVERAL_CPUS: Floor = Floor { picks: 9900, preemptions: 9900, state: 9500 };
 
-/// Up to 6.1 there are no probes: the clocks go on as the trace's does.
-const SEVERAL_GROUPED_BY_RECORDS: Floor = Floor { picks: 9380, preemptions: 9380, state: 8980 };
+/// Up to 6.1 no probe reads the clocks by which loads decay: what is demanded is that nine in ten agree.
+const GROUPS_WITHOUT_CLOCKS: Floor = Floor { picks: 9000, preemptions: 9000, state: 8500 };
 
-/// Recordings that reach less than the others of their kind; docs/models/replay.md says what is known of each.
-const SHORT: [(&str, Floor); 1] =
-    [("6.1.192-2cpu-hackbench", Floor { picks: 10_000, preemptions: 10_000, state: 9996 })];
+/// A trace in which the state of a task is a few ns off because its clock was read at another time: one number in a thousand.
+const CLOCKS: (&str, Floor) = ("6.1.192-2cpu-hackbench", Floor { picks: 10_000, preemptions: 10_000, state: 9990 });
 
-/// A machine in use: its sessions, which are groups, began before the recording, and neither their lags nor their loads show. Where it
-/// stands; the row of another sublevel (6.18.2) reaches 400 and 5,600.
+/// With four CPUs records of different CPUs overlap more often: what is demanded is 99 in 100.
+const MANY_CPUS: Floor = Floor { picks: 9900, preemptions: 9900, state: 9900 };
+
+/// A machine in use: its sessions, which are groups, began before the recording. With probes that show their state the decisions are
+/// demanded as with groups on several CPUs; without, replay must say that the trace does not determine them.
 const RUNNING: &str = "-running";
-const IN_USE: Floor = Floor { picks: 5000, preemptions: 7200, state: 0 };
-
-/// The same with probes of its state; what queues told of before the recording parts a zero point now and then.
-const IN_USE_SHOWN: Floor = Floor { picks: 10_000, preemptions: 10_000, state: 8800 };
+const IN_USE: Floor = Floor { picks: 9900, preemptions: 9900, state: 8500 };
 
 struct Trace {
     name: String,
@@ -88,25 +87,20 @@ fn every_trace_is_decided_as_its_kernel_did() {
         };
         let (report, name) = (trace.replay(row), &trace.name);
         assert_eq!(report.trace.sessions, name.ends_with(GROUPS) || name.ends_with(RUNNING), "{name}");
-        if name.ends_with(RUNNING) {
-            let (picks, preemptions) = (report.picks, report.preemptions);
-            assert!(picks.decisions > 50 && preemptions.decisions > 50, "{name}: {report}");
-            let state = report.state.events;
-            let floor = if state.decisions > 0 { IN_USE_SHOWN } else { IN_USE };
-            let scores = [(picks, floor.picks), (preemptions, floor.preemptions), (state, floor.state)];
-            for (score, wanted) in scores {
-                assert!(reaches(score.agreed, score.decisions, wanted), "{name}: {report}");
-            }
-            assert!(report.unjudged_share < 0.03, "{name}: {:?}", report.unjudged);
-            assert!(report.desyncs == 0, "{name}: {report}");
+        assert!(report.desyncs == 0, "{name}: {report}");
+        if name.ends_with(RUNNING) && report.state.events.decisions == 0 {
+            let unexplained = report.unexplained.picks + report.unexplained.preemptions;
+            assert!(unexplained > 0 && report.to_string().starts_with("unreliable"), "{name}: {report}");
             continue;
         }
-        let short = SHORT.iter().find(|(short, _)| short == name).map(|(_, floor)| *floor);
-        let floor = short.unwrap_or(match (trace.cpus, name.ends_with(GROUPS)) {
+        let floor = match (trace.cpus, name.ends_with(GROUPS)) {
+            _ if name.ends_with(RUNNING) => IN_USE,
+            _ if name == CLOCKS.0 => CLOCKS.1,
+            (3.., false) => MANY_CPUS,
             (1, _) | (_, false) => ALL,
-            (_, true) if report.state.events.decisions > 0 => SEVERAL_GROUPED,
-            (_, true) => SEVERAL_GROUPED_BY_RECORDS,
-        });
+            (_, true) if report.state.events.decisions > 0 => GROUPS_ON_SEVERAL_CPUS,
+            (_, true) => GROUPS_WITHOUT_CLOCKS,
+        };
         judged += report.picks.decisions + report.preemptions.decisions;
         for (score, wanted) in [(report.picks, floor.picks), (report.preemptions, floor.preemptions)] {
             assert!(score.decisions > 50 && reaches(score.agreed, score.decisions, wanted), "{name}: {report}");
@@ -114,20 +108,59 @@ fn every_trace_is_decided_as_its_kernel_did() {
         let (steps, state) = (&report.vruntime, report.state.events);
         assert!(reaches(steps.equal, steps.compared, floor.state), "{name}: {report}");
         assert!(reaches(state.agreed, state.decisions, floor.state), "{name}: {report}");
-        assert!(report.unjudged_share < 0.02, "{name}: {:?}", report.unjudged);
-        assert!(report.desyncs == 0 && report.trace.lost == 0, "{name}: {report}");
+        assert!(report.unjudged_share < 0.03, "{name}: {:?}", report.unjudged);
+        assert!(report.trace.lost == 0, "{name}: {report}");
     }
     assert!(judged > 12_000, "only {judged} decisions");
 }
 
-/// Rows of neighbouring releases often decide a load alike. No row may do better than that of the kernel. By state, where
-/// probes show it, each other row falls behind on some trace of the kernel, and each recorded row is ahead of those of all
-/// other series by decisions alone on some trace.
+/// What is demanded of the CPUs selected on machines with four, in parts of 100: of wakeups, and of wakeups that leave the previous
+/// CPU where probes show loads and histories. Forks compare utilisation of before the recording.
+const WAKEUPS: u64 = 98;
+const MOVED: u64 = 95;
+const FORKS: u64 = 75;
+
+#[test]
+fn tasks_are_placed_where_the_kernel_placed_them() {
+    let mut traces = 0;
+    for trace in corpus() {
+        let Some(row) = trace.row else { continue };
+        let report = trace.replay(row);
+        let (placed, name) = (&report.placements, &trace.name);
+        if placed.all.decisions == 0 {
+            continue;
+        }
+        let kind = |kind: &str| placed.kinds.iter().find(|part| part.name == kind).unwrap().score;
+        let probed = placed.histories.decisions > 0;
+        let scores = [(kind("wakeup"), WAKEUPS), (placed.moved, if probed { MOVED } else { 0 }), (kind("fork"), FORKS)];
+        for (score, wanted) in scores {
+            assert!(score.agreed * 100 >= score.decisions * wanted, "{name}: {report}");
+        }
+        let unjudged: u64 = placed.unjudged.iter().map(|part| part.count).sum();
+        assert!(placed.all.decisions > 400 && (!probed || unjudged * 5 < placed.all.decisions), "{name}: {report}");
+        let simple = placed.baselines;
+        for rule in [simple.prev, simple.lowest_idle, simple.waker] {
+            assert!(rule.agreed < placed.all.agreed && rule.decisions == placed.all.decisions, "{name}: {report}");
+        }
+        assert!(placed.topology_recorded, "{name}");
+        traces += 1;
+    }
+    assert!(traces >= 3, "{traces}");
+}
+
+/// Rows of different series whose picks and preemptions on one CPU follow the same rules but for the order in which
+/// buddies are cleared: ALT_PERIOD and BASE_SLICE of 5.13 are backports in 5.10.262. They differ in placement and load.
+const ALIKE: [&str; 2] = ["5.10", "5.13"];
+
+/// Rows of neighbouring releases often decide a load alike. No row may do better than that of the kernel. Among the rows
+/// that the corpus has recordings of, by state, where probes show it, each other row falls behind on some trace of the
+/// kernel, and each row is ahead of those of all other series by decisions alone on some trace.
 #[test]
 fn the_row_of_the_recorded_kernel_wins() {
     let rows: Vec<&'static Version> = Version::all().iter().collect();
     let mut alone: BTreeMap<&str, u32> = BTreeMap::new();
     let (mut probed, mut behind): (BTreeSet<&str>, BTreeSet<(&str, &str)>) = Default::default();
+    let recorded: BTreeSet<&str> = corpus().iter().filter_map(|trace| trace.row).map(|row| row.name).collect();
     for trace in corpus().into_iter().filter(|trace| !trace.name.ends_with(RUNNING)) {
         let Some(row) = trace.row else { continue };
         let mut reader = schedlab_trace::open(&trace.path).unwrap();
@@ -143,10 +176,13 @@ fn the_row_of_the_recorded_kernel_wins() {
             probed.insert(row.name);
             behind.extend(others.iter().filter(|o| state(o) < state(own)).map(|other| (row.name, other.row)));
         }
-        let mut elsewhere = others.iter().filter(|other| series(other.row) != series(row.name));
+        let mut elsewhere = others.iter().filter(|o| {
+            let alike = ALIKE.contains(&o.row) && ALIKE.contains(&row.name);
+            recorded.contains(o.row) && series(o.row) != series(row.name) && !alike
+        });
         *alone.entry(row.name).or_default() += u32::from(elsewhere.all(|other| decisions(other) < decisions(own)));
     }
-    for (kernel, other) in probed.iter().flat_map(|kernel| rows.iter().map(move |other| (*kernel, other.name))) {
+    for (kernel, other) in probed.iter().flat_map(|kernel| recorded.iter().map(move |other| (*kernel, *other))) {
         assert!(kernel == other || behind.contains(&(kernel, other)), "no trace of {kernel} tells it from {other}");
     }
     assert!(alone.len() >= 3 && alone.values().all(|traces| *traces > 0), "{alone:?}");
@@ -184,9 +220,9 @@ fn a_report_is_json_and_text() {
     assert!(text.contains("contested picks") && text.contains("rule:") && text.contains("lowest pid"), "{text}");
 }
 
-/// Whoever waits is in the queue that is shown, somebody else runs, and the wait ends where the trace says.
+/// A waiting task is in the queue that is shown, another task runs, and the wait ends where the trace says.
 #[test]
-fn whoever_waits_is_explained() {
+fn a_waiting_task_is_explained() {
     let traces = corpus();
     for (name, row) in
         [("6.1.192-1cpu-niced", "6.1"), ("6.12.107-1cpu-niced", "6.12.107"), ("7.2.13-2cpu-niced", "7.2")]

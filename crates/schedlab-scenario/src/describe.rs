@@ -27,6 +27,7 @@ impl Scenario {
                 "topology": topology(&self.machine.topology),
                 "hz": self.machine.hz,
                 "costs": costs(&self.machine),
+                "ranges": self.machine.ranges,
             },
             "duration_ns": self.duration,
             "warmup_ns": self.warmup,
@@ -38,8 +39,14 @@ impl Scenario {
             "metrics": self.metrics().iter().map(metric).collect::<Vec<_>>(),
             "workloads": self.workloads(),
             "cgroups": self.cgroups,
+            "guests": self.guests(),
             "text": self.text,
         })
+    }
+
+    fn guests(&self) -> Vec<&str> {
+        let first = self.variants().first();
+        first.map_or_else(Vec::new, |first| first.guests.iter().map(|guest| guest.name.as_str()).collect())
     }
 
     fn workloads(&self) -> Vec<Json> {

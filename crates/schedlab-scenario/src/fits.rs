@@ -16,6 +16,7 @@ pub(crate) fn check(
     nr_cpus: usize,
 ) -> Result<()> {
     let workload = &draft.workload;
+    let nr_cpus = variants.first().map_or(nr_cpus, |variant| variant.cpus_of(draft.guest, nr_cpus));
     let machine = CpuMask::first(nr_cpus);
     if let Some((path, place)) = &draft.attributes.cgroup {
         cgroup::check_declared(place, path, cgroups)?;
@@ -45,8 +46,8 @@ pub(crate) fn check(
     }
     for (program, step, op) in ops(workload) {
         if matches!(op, Op::SetSlice(slice) if *slice > 0) {
-            if let Some(lacks) = variants.iter().find(|variant| !has_slice(variant.kernel.version)) {
-                return Err(at(draft, program, step, no_slice(lacks.kernel.version, &lacks.name)));
+            if let Some(lacks) = variants.iter().find(|variant| !has_slice(variant.versions().of(draft.guest))) {
+                return Err(at(draft, program, step, no_slice(lacks.versions().of(draft.guest), &lacks.name)));
             }
         }
     }
@@ -54,7 +55,7 @@ pub(crate) fn check(
 }
 
 fn check_variant(draft: &Draft, variant: &variant::Draft) -> Result<()> {
-    let version = variant.kernel.version;
+    let version = variant.versions().of(draft.guest);
     draft.attributes.check_kernel(version, &variant.name)?;
     for task in &draft.workload.tasks {
         if task.slice.is_some_and(|slice| slice > 0) && !has_slice(version) {

@@ -42,9 +42,11 @@ pub const SECTIONS: &[&Section] = &[
     &OBJECT,
     &STEP,
     &CGROUP,
+    &GUEST,
     &VARIANT,
     &VARIANT_TASK,
     &VARIANT_CGROUP,
+    &VARIANT_GUEST,
     &METRIC,
     &ARM,
     &ARM_HOST,
@@ -54,6 +56,7 @@ pub const SECTIONS: &[&Section] = &[
     &COSTS,
     &COST,
     &IDLE,
+    &PHYSICS,
 ];
 
 /// The file itself.
@@ -69,6 +72,7 @@ pub const SCENARIO: Section = Section {
         key("noise", "boolean", "true", "whether phases, start offsets and costs are random"),
         key("workload", "tables", "", "what runs"),
         key("cgroup", "tables", "", "control groups that workloads run in"),
+        key("guest", "tables", "", "virtual machines that the machine hosts; simulated only"),
         key("variant", "tables", "", "the schedulers to compare"),
         key("metric", "tables", "each workload's own", "what is judged, and the margin that matters"),
         key("arm", "table", "", "settings for real kernels; see docs/arms.md"),
@@ -93,6 +97,7 @@ pub const WORKLOAD: Section = Section {
         key("policy", "normal, batch, idle, fifo:N, rr:N", "normal", "scheduling policy of its tasks"),
         key("cpus", "CPU list such as \"0-3,8\"", "all", "CPUs its tasks may use"),
         key("cgroup", "path", "the root", "control group of its tasks, declared by a [[cgroup]]"),
+        key("guest", "name", "the host", "the guest that it runs in, declared by a [[guest]]"),
         key("delay", "duration", "0s", "when it starts"),
         key("timer-slack", "duration", "50us", "timer slack of its tasks"),
     ],
@@ -122,13 +127,15 @@ pub const OBJECT: Section = Section {
     name: "[[workload.object]]",
     keys: &[
         key("name", "word", "", "its name in steps"),
-        key("kind", "pipe, socket, mutex, barrier, semaphore", "", "what it is"),
+        key("kind", "pipe, socket, mutex, barrier, semaphore, spinlock", "", "what it is"),
         key("pages", "1 to 65536", "16", "buffers of a pipe, 4 KiB each"),
         key("packet", "boolean", "false", "whether each write fills a buffer of its own (O_DIRECT)"),
         key("sndbuf", "bytes", "212992", "send buffer of a socket"),
         key("pi", "boolean", "false", "priority inheritance"),
         key("parties", "1 to 100000", "", "number of waiters that release a barrier; default: the tasks that use it"),
         key("initial", "0 to 1000000", "0", "initial value of a semaphore"),
+        key("spin", "duration", "", "how long a task spins for a spinlock before it sleeps; default: until it has it"),
+        key("sleep", "duration", "", "how long it sleeps before it spins again"),
     ],
 };
 
@@ -139,6 +146,12 @@ pub const STEP: Section = Section {
         key("run", "length", "", "consume CPU time in user mode"),
         key("runtime", "length", "", "stay busy for this much wall-clock time"),
         key("system", "length", "", "consume CPU time in kernel mode"),
+        key("call", "array of sections", "", "one system call, section by section"),
+        key("fault", "1 to 1000000", "", "so many minor page faults; with page and clear"),
+        key("page", "4KiB or 2MiB", "4KiB", "size of the pages"),
+        key("clear", "boolean", "false", "whether each page is allocated and cleared, not only mapped"),
+        key("munmap", "size", "", "free memory that is present in pages of 4 KiB, as exit does too"),
+        key("read-file", "size", "", "read so much of a file that is in the page cache"),
         key("sleep", "length", "", "sleep"),
         key("timer", "name", "", "wait for the next expiry of a periodic timer; with period and mode"),
         key("period", "length", "", "period of the timer"),
@@ -148,8 +161,8 @@ pub const STEP: Section = Section {
         key("bytes", "1 to 1048576", "1", "number of bytes to read or write"),
         key("wait", "name", "", "wait on a futex word"),
         key("post", "name", "", "wake the waiter, or the next task that waits"),
-        key("lock", "mutex", "", "acquire a mutex"),
-        key("unlock", "mutex", "", "release it"),
+        key("lock", "mutex or spinlock", "", "acquire it"),
+        key("unlock", "mutex or spinlock", "", "release it"),
         key("barrier", "name", "", "wait until all parties have arrived"),
         key("sem-wait", "semaphore", "", "decrement, wait while it is 0"),
         key("sem-post", "semaphore", "", "increment, wake a waiter"),
@@ -157,8 +170,9 @@ pub const STEP: Section = Section {
         key("mutex", "mutex", "", "the mutex of cond-wait"),
         key("signal", "condition", "", "wake one waiter"),
         key("broadcast", "condition", "", "wake all waiters"),
-        key("fork", "task", "", "start a task; with as"),
+        key("fork", "task", "", "start a task; with as and memory"),
         key("as", "process or thread", "process", "kind of the forked task"),
+        key("memory", "size", "", "present memory in pages of 4 KiB whose page tables fork copies"),
         key("nice", "-20 to 19", "", "change the task's nice value"),
         key("policy", "normal, batch, idle, fifo:N, rr:N", "", "change the task's scheduling policy"),
         key("cpus", "CPU list", "", "change the task's CPU affinity"),
@@ -167,7 +181,11 @@ pub const STEP: Section = Section {
         key("loop", "count or \"forever\"", "", "repeat steps; with do"),
         key("do", "steps", "", "body of loop"),
         key("begin", "metric", "", "start the clock of a metric"),
+        key("at", "timer", "now", "begin when this timer's expiry was due, not when the task ran after it"),
         key("end", "metric", "", "report the time since begin as one sample"),
+        key("send", "queue", "", "append an entry to a queue and wake one receiver; with sample"),
+        key("receive", "queue", "", "take the oldest entry of a queue, wait while it is empty; with sample"),
+        key("sample", "metric", "none", "sample that travels with the entry: the receiver ends it or sends it on"),
         key("count", "metric", "", "report completed operations; with by"),
         key("by", "1 to 1000000", "1", "how many operations"),
     ],
@@ -187,14 +205,26 @@ pub const VARIANT: Section = Section {
         key("features", "table of booleans", "the kernel's", "scheduler features, by their kernel names"),
         key("knobs", "table", "the kernel's", "tunables, by their kernel names"),
         key("hz", "100, 250, 300 or 1000", "the machine's", "timer frequency"),
-        key("preempt", "none, full or lazy; voluntary on real kernels", "the kernel's", "preemption model"),
+        key(
+            "preempt",
+            "none, voluntary, full, lazy, auto-none, auto-voluntary, auto-full or rt",
+            "the kernel's",
+            "preemption model",
+        ),
         key("tasks", "table", "", "tasks.WORKLOAD: attributes that override those of the workload's tasks"),
         key("cgroups", "table", "", "cgroups.GROUP: values that override those of the group"),
+        key("guests", "table", "", "guests.NAME: values that override those of the guest"),
         key(
             "autogroup",
             "boolean",
             "false",
             "treat each workload as a session: its tasks outside control groups share an autogroup",
+        ),
+        key(
+            "physics",
+            "table of booleans",
+            "the machine's",
+            "mechanisms of the simulation, by their names in [physics]",
         ),
         key("sysctl", "table", "the machine's", "sysctls by their full names; real kernels only"),
     ],
@@ -218,6 +248,49 @@ pub const CGROUP: Section = Section {
             "0s",
             "unused quota that may accumulate (cpu.max.burst, 5.14 and later)",
         ),
+    ],
+};
+
+/// `[[guest]]`.
+pub const GUEST: Section = Section {
+    name: "[[guest]]",
+    keys: &[
+        key("name", "word", "", "its name in tables"),
+        key("vcpus", "1 to 1024", "the topology's", "number of its CPUs; without a topology they share one cache"),
+        key("topology", "table", "", "its CPUs as it sees them: counts as those of a machine"),
+        key("platform", "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm", "", "hypervisor and architecture"),
+        key("kernel", "version", "the variant's", "its kernel"),
+        key("features", "table of booleans", "the kernel's", "its scheduler features, and VCPU_IS_PREEMPTED"),
+        key("knobs", "table", "the kernel's", "its tunables"),
+        key("hz", "100, 250, 300 or 1000", "the machine's", "its timer frequency"),
+        key("preempt", "none, full or lazy", "the kernel's", "its preemption model"),
+        key("cpus", "CPU list", "all", "CPUs of the host that its vCPUs may use"),
+        key("pinned", "boolean", "false", "pin each vCPU to one of these CPUs, in their order"),
+        key("cgroup", "path", "the root", "control group of the host for its vCPUs, declared by a [[cgroup]]"),
+        key("nice", "-20 to 19", "0", "nice value of its vCPUs"),
+        key("idle_hint", "off or vpa", "off", "whether the host tells it on which CPUs ceded vCPUs would run at once"),
+        key("paravirt_time_accounting", "boolean", "false", "leave stolen time out of its tasks' clocks"),
+        key("halt_poll_ns", "duration", "the platform's", "longest time for which the host polls for a halted vCPU"),
+    ],
+};
+
+/// `variant.guests.NAME`.
+pub const VARIANT_GUEST: Section = Section {
+    name: "variant.guests.NAME",
+    keys: &[
+        key("platform", "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm", "the guest's", "hypervisor"),
+        key("kernel", "version", "the guest's", "its kernel"),
+        key("features", "table of booleans", "the guest's", "features, besides those of the guest"),
+        key("knobs", "table", "the guest's", "tunables, besides those of the guest"),
+        key("hz", "100, 250, 300 or 1000", "the guest's", "its timer frequency"),
+        key("preempt", "none, full or lazy", "the guest's", "its preemption model"),
+        key("cpus", "CPU list", "the guest's", "CPUs of the host that its vCPUs may use"),
+        key("pinned", "boolean", "the guest's", "pin each vCPU to one of these CPUs"),
+        key("cgroup", "path", "the guest's", "control group of the host for its vCPUs"),
+        key("nice", "-20 to 19", "the guest's", "nice value of its vCPUs"),
+        key("idle_hint", "off or vpa", "the guest's", "idle hints of the host"),
+        key("paravirt_time_accounting", "boolean", "the guest's", "leave stolen time out of its tasks' clocks"),
+        key("halt_poll_ns", "duration", "the guest's", "longest time for which the host polls"),
     ],
 };
 
@@ -331,6 +404,7 @@ pub const MACHINE: Section = Section {
         key("topology", "table or \"host\"", "", "CPUs, caches and nodes"),
         key("costs", "table", "", "cost of each action"),
         key("idle", "tables", "", "idle states of a CPU, shallowest first"),
+        key("physics", "table", "none", "mechanisms beyond the cost of instructions"),
     ],
 };
 
@@ -388,13 +462,33 @@ pub const COSTS: Section = Section {
         key("fork-thread", "cost", "", "clone of a thread, on the parent's side"),
         key("start-process", "cost", "0", "a new process before its first step"),
         key("start-thread", "cost", "0", "a new thread before its first step"),
+        key("exec", "cost", "", "exec: from the call until the new program's first step"),
         key("exit-process", "cost", "", "exit of a process"),
         key("exit-thread", "cost", "", "exit of a thread"),
         key("reap-wait", "cost", "0", "waiting for a child: up to the sleep, without the system call"),
         key("reap", "cost", "0", "reaping a child, without the system call"),
         key("balance-pass", "cost", "", "a load-balance pass, without the CPUs it looks at"),
         key("balance-cpu", "cost", "", "each CPU that such a pass reads"),
+        key("fault", "cost", "", "a page fault that maps a page in memory, exception entry and exit included"),
+        key("clear-kib", "cost", "", "clearing 1 KiB of memory"),
+        key("read-kib", "cost", "", "reading 1 KiB of a file that is in the page cache"),
+        key("unmap-page", "cost", "", "munmap or exit: each 4 KiB page that is present"),
+        key("copy-page-table", "cost", "", "fork: each 4 KiB page whose page-table entry is copied"),
         key("user-op", "cost", "", "a user-mode atomic operation or clock read"),
+        key("vm-exit", "cost", "0ns", "a VM exit that the host's kernel handles, and the entry after it"),
+        key("idle-hint", "cost", "0ns", "visiting one vCPU in the host's walk over all vCPUs (idle_hint = \"vpa\")"),
+        key("line-transfer", "cost by distance", "0", "fetching a cache line that another CPU has touched last"),
+    ],
+};
+
+/// `[physics]` of a machine.
+pub const PHYSICS: Section = Section {
+    name: "[physics]",
+    keys: &[
+        key("lines", "boolean", "whether `line-transfer` is given", "cache lines are transferred between CPUs"),
+        key("locks", "boolean", "false", "locks of the kernel are waited for"),
+        key("selection", "boolean", "false", "a search for a CPU takes its time before the enqueue"),
+        key("source", "string", "", "why this machine has them"),
     ],
 };
 
@@ -404,6 +498,7 @@ pub const COST: Section = Section {
     keys: &[
         key("constant", "duration", "", "no spread"),
         key("quantiles", "table p0 to p100 of durations", "", "distribution, linear between the given quantiles"),
+        key("range", "two percentages", "", "between which parts of its value an estimate may lie (`--robust`)"),
         key("source", "string", "", "where the number comes from"),
         key("same", "constant or quantiles", "", "within the CPU (a cost by distance)"),
         key("smt", "constant or quantiles", "", "to another thread of the core"),
@@ -426,6 +521,7 @@ pub const IDLE: Section = Section {
             "false",
             "whether the CPU polls its need-resched flag, so that a wakeup needs no IPI",
         ),
+        key("range", "two percentages", "", "between which parts of its value an estimated exit latency may lie"),
         key("source", "string", "", "where the numbers come from"),
     ],
 };

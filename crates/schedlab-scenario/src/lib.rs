@@ -32,6 +32,8 @@ mod describe;
 mod dist;
 mod error;
 mod fits;
+mod guest;
+mod kernel_sections;
 mod keys;
 mod listing;
 mod machine;

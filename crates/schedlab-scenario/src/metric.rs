@@ -2,13 +2,14 @@
 
 use std::ops::RangeInclusive;
 
-use schedlab_metrics::{sched_metrics, SchedMetric, Stat};
+use schedlab_metrics::{guest_metrics, sched_metrics, GuestMetric, SchedMetric, Stat};
 use schedlab_workload::cpu_stat::{cpu_stat, THROTTLED};
 use schedlab_workload::{Better, MetricDecl, Unit, Workload};
 
-use crate::error::Result;
+use crate::error::{Result, ScenarioError};
 use crate::keys::METRIC;
 use crate::value::{Table, Value};
+use schedlab_model::suggest;
 
 /// A metric of the comparison.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,18 +45,23 @@ const ALWAYS: &[(&str, Option<&str>)] = &[("switches", None), ("migrations", Non
 
 /// Reads the metrics of a scenario: first those that it lists, then the remaining defaults. A unit is stored in the workload,
 /// where the engine looks it up.
-pub(crate) fn read(tables: &[Table], workloads: &mut [Workload], groups: &[String]) -> Result<Vec<Metric>> {
+pub(crate) fn read(
+    tables: &[Table],
+    workloads: &mut [Workload],
+    groups: &[String],
+    guests: &[&str],
+) -> Result<Vec<Metric>> {
     let mut metrics: Vec<Metric> = Vec::new();
     for table in tables {
         let table = table.clone().only(&METRIC)?;
         let of = table.require("of", "what is measured, such as \"probe.latency\"")?;
-        let metric = declared(&table, &of, workloads, groups)?;
+        let metric = declared(&table, &of, workloads, (groups, guests))?;
         if metrics.iter().any(|known| known.name == metric.name) {
             return Err(of.error(format!("the metric {} is listed twice", metric.name)));
         }
         metrics.push(metric);
     }
-    for metric in defaults(workloads, groups) {
+    for metric in defaults(workloads, groups, guests) {
         if !metrics.iter().any(|known| known.name == metric.name) {
             metrics.push(metric);
         }
@@ -63,12 +69,19 @@ pub(crate) fn read(tables: &[Table], workloads: &mut [Workload], groups: &[Strin
     Ok(metrics)
 }
 
-fn declared(table: &Table, of: &Value, workloads: &mut [Workload], groups: &[String]) -> Result<Metric> {
+fn declared(
+    table: &Table,
+    of: &Value,
+    workloads: &mut [Workload],
+    (groups, guests): (&[String], &[&str]),
+) -> Result<Metric> {
     let name = of.string("a metric such as \"probe.latency\"")?;
     let (owner, short) = name.split_once('.').unwrap_or((name, ""));
     let mut base = if owner == "sched" {
         let known = sched_metrics().iter().find(|metric| metric.name == name);
         of_sched(known.ok_or_else(|| unknown(of, name, workloads, groups))?, None)
+    } else if guests.contains(&owner) {
+        of_guest(owner, short).ok_or_else(|| unknown_of_guest(of, owner, short))?
     } else if let Some(metric) = of_group(name, groups) {
         metric
     } else {
@@ -82,7 +95,7 @@ fn declared(table: &Table, of: &Value, workloads: &mut [Workload], groups: &[Str
             None => return Err(unknown(of, name, workloads, groups)),
         }
     };
-    if owner == "sched" || name.starts_with('/') {
+    if owner == "sched" || name.starts_with('/') || guests.contains(&owner) {
         if let Some(unit) = table.get("unit") {
             return Err(unit.error("the unit of scheduler and group metrics is fixed").hint("remove it"));
         }
@@ -152,10 +165,12 @@ fn is_sampled(of: &str, workloads: &[Workload]) -> bool {
             decl.kind.is_sampled() && of.split_once('.') == Some((workload.name.as_str(), decl.name.as_str()))
         })
     });
-    of_workload || sched_metrics().iter().any(|metric| metric.name == of && !metric.stats.is_empty())
+    // In a guest the name of the guest comes first.
+    let of_sched = of.find("sched.").map_or(of, |start| &of[start..]);
+    of_workload || sched_metrics().iter().any(|metric| metric.name == of_sched && !metric.stats.is_empty())
 }
 
-fn unknown(of: &Value, name: &str, workloads: &[Workload], groups: &[String]) -> Box<crate::ScenarioError> {
+fn unknown(of: &Value, name: &str, workloads: &[Workload], groups: &[String]) -> Box<ScenarioError> {
     let own = workloads.iter().flat_map(|w| w.metrics.iter().map(move |decl| format!("{}.{}", w.name, decl.name)));
     let counted = groups.iter().flat_map(|path| cpu_stat().map(|decl| format!("{path}.{}", decl.name)));
     let known: Vec<String> =
@@ -176,7 +191,27 @@ fn of_group(name: &str, groups: &[String]) -> Option<Metric> {
     Some(of_decl(path, &decl, None))
 }
 
-fn defaults(workloads: &[Workload], groups: &[String]) -> Vec<Metric> {
+/// A metric of a guest, or of the scheduler in it.
+fn of_guest(guest: &str, name: &str) -> Option<Metric> {
+    let own = guest_metrics().iter().find(|metric| metric.name == name).map(|metric| of_own(guest, metric));
+    let sched = || sched_metrics().iter().find(|metric| metric.name == name);
+    own.or_else(|| {
+        sched().map(|metric| plain(format!("{guest}.{name}"), None, metric.unit, metric.better, metric.help))
+    })
+}
+
+fn of_own(guest: &str, metric: &GuestMetric) -> Metric {
+    plain(format!("{guest}.{}", metric.name), None, metric.unit, metric.better, metric.help)
+}
+
+fn unknown_of_guest(of: &Value, guest: &str, name: &str) -> Box<ScenarioError> {
+    let names =
+        guest_metrics().iter().map(|metric| metric.name).chain(sched_metrics().iter().map(|metric| metric.name));
+    let error = of.error(format!("guest \"{guest}\" has no metric \"{name}\""));
+    error.hint(suggest(name, names.collect::<Vec<_>>()))
+}
+
+fn defaults(workloads: &[Workload], groups: &[String], guests: &[&str]) -> Vec<Metric> {
     let mut metrics = Vec::new();
     for workload in workloads {
         for decl in &workload.metrics {
@@ -186,6 +221,10 @@ fn defaults(workloads: &[Workload], groups: &[String]) -> Vec<Metric> {
                 metrics.push(of_decl(&workload.name, decl, None));
             }
         }
+    }
+    for guest in guests {
+        metrics
+            .extend(guest_metrics().iter().filter(|metric| metric.name == "steal").map(|metric| of_own(guest, metric)));
     }
     metrics.extend(groups.iter().map(|path| of_decl(path, &cpu_stat()[THROTTLED], None)));
     for (short, stat) in ALWAYS {

@@ -20,6 +20,8 @@ pub struct Overrides {
     pub noise: Option<bool>,
     /// Factors for costs of the machine, by name.
     pub costs: Vec<(String, f64)>,
+    /// Which draw breaks the ties that the kernel leaves to chance.
+    pub ties: Option<u64>,
 }
 
 /// The seeds of a comparison.
@@ -58,14 +60,14 @@ impl Seeds {
     }
 }
 
-const KEYS: [&str; 5] = ["seeds", "duration", "machine", "noise", "costs"];
+const KEYS: [&str; 6] = ["seeds", "duration", "machine", "noise", "costs", "ties"];
 
 /// The largest factor for a cost; the smallest is its reciprocal.
 const LARGEST_FACTOR: f64 = 100.0;
 
 impl Overrides {
     /// Reads a JSON object such as `{"seeds": 5, "duration": "5s", "machine": "laptop-8", "noise": false,
-    /// "costs": {"tick": 1.5}}`, where `seeds` may also be a list. Keys that are null or missing change nothing.
+    /// "costs": {"tick": 1.5}, "ties": 3}`, where `seeds` may also be a list. Keys that are null or missing change nothing.
     pub fn from_json(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Overrides::default()) };
         let json: Json = serde_json::from_str(text).map_err(|error| wrong("", format!("not valid JSON: {error}")))?;
@@ -82,6 +84,7 @@ impl Overrides {
                     overrides.costs =
                         costs.iter().map(|(name, f)| Ok((name.clone(), factor(name, f)?))).collect::<Result<_>>()?;
                 }
+                ("ties", Json::Number(draw)) if draw.is_u64() => overrides.ties = draw.as_u64(),
                 (key, value) if KEYS.contains(&key) => return Err(wrong(key, format!("{value} is not valid here"))),
                 (key, _) => return Err(wrong(key, format!("unknown key {}", quote(key))).hint(suggest(key, KEYS))),
             }
@@ -125,19 +128,22 @@ mod tests {
 
     #[test]
     fn json_of_a_command_line() {
-        let all =
-            Overrides::from_json(Some(r#"{"seeds": [3, 1], "duration": "2s", "machine": "rpi4", "noise": null}"#));
+        let all = Overrides::from_json(Some(
+            r#"{"seeds": [3, 1], "duration": "2s", "machine": "rpi4", "noise": null, "ties": 3}"#,
+        ));
         let want = Overrides {
             seeds: Some(Seeds::List(vec![3, 1])),
             duration: Some(2 * SEC),
             machine: Some("rpi4".into()),
             noise: None,
             costs: vec![],
+            ties: Some(3),
         };
         assert_eq!(all.unwrap(), want);
         let bad = [
             ("[1]", "command line: not a JSON object"),
             ("{\"seeds\": -1}", "command line: seeds: -1 is not valid here; expected a count or a list of numbers"),
+            ("{\"ties\": -1}", "command line: ties: -1 is not valid here"),
             ("{\"noise\": \"no\"}", "command line: noise: \"no\" is not valid here"),
             (
                 "{\"costs\": {\"tick\": 0}}",

@@ -1,12 +1,14 @@
 //! Task programs in the scenario: reads the tables of steps into the tree of verbs that is common to all programs.
 
+use schedlab_model::SEC;
 use schedlab_workload::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
-use schedlab_workload::{Dist, ObjectSpec, TaskKind, TaskSpec, TimerMode};
+use schedlab_workload::{Dist, MemoryWork, ObjectSpec, TaskKind, TaskSpec, TimerMode};
 
 use crate::attribute_values;
 use crate::attributes::Attributes;
 use crate::dist::length;
 use crate::error::Result;
+use crate::kernel_sections;
 use crate::keys::{OBJECT, TASK, WORKLOAD};
 use crate::value::{Table, Value};
 
@@ -67,8 +69,8 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
 
 fn named_object(table: &Table) -> Result<NamedObject> {
     let name = word(&table.require("name", "the object's name")?)?.to_owned();
-    let kinds = ["pipe", "socket", "mutex", "barrier", "semaphore"];
-    let kind = table.require("kind", "pipe, socket, mutex, barrier or semaphore")?;
+    let kinds = ["pipe", "socket", "mutex", "barrier", "semaphore", "spinlock"];
+    let kind = table.require("kind", "pipe, socket, mutex, barrier, semaphore or spinlock")?;
     let kind = kind.choice(&kinds.map(|kind| (kind, kind)))?;
     let number = |key: &str, most: i64, default: i64| -> Result<u32> {
         let value = table.get(key).map(|value| value.integer(i64::from(key != "initial")..=most)).transpose()?;
@@ -85,11 +87,22 @@ fn named_object(table: &Table) -> Result<NamedObject> {
             let parties = table.require("parties", "how many tasks meet there")?.integer(1..=MOST_TASKS)? as u32;
             (ObjectSpec::Barrier { parties }, &["parties"])
         }
+        "spinlock" => (spinlock(table)?, &["spin", "sleep"]),
         _ => (ObjectSpec::Semaphore { initial: number("initial", 1_000_000, 0)? }, &["initial"]),
     };
     let line = table.line();
     table.clone().only_these(&[&["name", "kind"], keys].concat(), &format!("a {kind}"))?;
     Ok(NamedObject { line, name, spec })
+}
+
+/// Reads how a spinlock is waited for. Spinning for a limited time needs a sleep after it.
+fn spinlock(table: &Table) -> Result<ObjectSpec> {
+    let length = |key: &str| table.get(key).map(|value| value.duration(1..=SEC)).transpose();
+    match (length("spin")?, length("sleep")?) {
+        (None, None) => Ok(ObjectSpec::SpinLock { spin: 0, sleep: 0 }),
+        (Some(spin), Some(sleep)) => Ok(ObjectSpec::SpinLock { spin, sleep }),
+        _ => Err(table.error("a spinlock with only one of spin and sleep").expected("both, or neither to spin on")),
+    }
 }
 
 fn endless(steps: &[Step]) -> bool {
@@ -104,6 +117,10 @@ const VERBS: &[(&str, &[&str])] = &[
     ("run", &[]),
     ("runtime", &[]),
     ("system", &[]),
+    ("call", &[]),
+    ("fault", &["page", "clear"]),
+    ("munmap", &[]),
+    ("read-file", &[]),
     ("sleep", &[]),
     ("timer", &["period", "mode"]),
     ("read", &["bytes"]),
@@ -118,15 +135,17 @@ const VERBS: &[(&str, &[&str])] = &[
     ("cond-wait", &["mutex"]),
     ("signal", &[]),
     ("broadcast", &[]),
-    ("fork", &["as"]),
+    ("fork", &["as", "memory"]),
     ("nice", &[]),
     ("policy", &[]),
     ("cpus", &[]),
     ("slice", &[]),
     ("cgroup", &[]),
     ("loop", &["do"]),
-    ("begin", &[]),
+    ("begin", &["at"]),
     ("end", &[]),
+    ("send", &["sample"]),
+    ("receive", &["sample"]),
     ("count", &["by"]),
 ];
 
@@ -183,6 +202,10 @@ fn verb_step(verb: &str, value: &Value, table: &Table, nr_cpus: usize) -> Result
         "run" => StepKind::Run(amount(value)?),
         "runtime" => StepKind::Runtime(amount(value)?),
         "system" => StepKind::System(amount(value)?),
+        "call" => StepKind::Call(kernel_sections::read(value)?),
+        "fault" => kernel_sections::fault(value, table)?,
+        "munmap" => memory(MemoryWork::Unmap, value)?,
+        "read-file" => memory(MemoryWork::ReadFile, value)?,
         "sleep" => StepKind::Sleep(amount(value)?),
         "timer" => StepKind::Timer {
             timer: name()?,
@@ -204,7 +227,11 @@ fn verb_step(verb: &str, value: &Value, table: &Table, nr_cpus: usize) -> Result
         }
         "signal" => StepKind::Signal(name()?),
         "broadcast" => StepKind::Broadcast(name()?),
-        "fork" => StepKind::Fork { task: name()?, kind: task_kind(table)? },
+        "fork" => StepKind::Fork {
+            task: name()?,
+            kind: task_kind(table)?,
+            memory: table.get("memory").map(|value| kernel_sections::kib(&value)).transpose()?.unwrap_or(0),
+        },
         "nice" => StepKind::Nice(attribute_values::nice(value)?),
         "policy" => StepKind::Policy(attribute_values::policy(value)?),
         "cpus" => StepKind::Affinity(attribute_values::cpus(value, nr_cpus)?),
@@ -215,7 +242,9 @@ fn verb_step(verb: &str, value: &Value, table: &Table, nr_cpus: usize) -> Result
         "loop" => {
             StepKind::Loop { times: times(value)?, body: steps(&table.require("do", "an array of steps")?, nr_cpus)? }
         }
-        "begin" => StepKind::SampleBegin(name()?),
+        "begin" => StepKind::SampleBegin { metric: name()?, at: other(table, "at")? },
+        "send" => StepKind::Send { queue: name()?, sample: other(table, "sample")? },
+        "receive" => StepKind::Receive { queue: name()?, sample: other(table, "sample")? },
         "end" => StepKind::SampleEnd(name()?),
         _ => {
             let by = table.get("by").map(|value| value.integer(1..=1_000_000)).transpose()?.unwrap_or(1);
@@ -224,7 +253,16 @@ fn verb_step(verb: &str, value: &Value, table: &Table, nr_cpus: usize) -> Result
     })
 }
 
-fn amount(value: &Value) -> Result<Length> {
+/// A second name in a step.
+fn other(table: &Table, key: &str) -> Result<Option<String>> {
+    table.get(key).map(|value| word(&value).map(str::to_owned)).transpose()
+}
+
+fn memory(work: MemoryWork, value: &Value) -> Result<StepKind> {
+    Ok(StepKind::Memory { work, kib: kernel_sections::kib(value)?, times: 1 })
+}
+
+pub(crate) fn amount(value: &Value) -> Result<Length> {
     Ok(match length(value)? {
         Dist::Constant(ns) => Length::Fixed(ns),
         dist => Length::Drawn(dist),

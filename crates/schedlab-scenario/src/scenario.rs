@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::KernelConfig;
-use schedlab_spec::{Cgroup, Machine, RunSpec};
+use schedlab_spec::{Cgroup, Guest, Machine, Physics, RunSpec};
 use schedlab_workload::Workload;
 use serde_json::Value as Json;
 
@@ -17,7 +17,7 @@ use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{arm, cgroup, fits, machine, variant, workload};
+use crate::{arm, cgroup, fits, guest, machine, variant, workload};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -37,6 +37,8 @@ pub struct Scenario {
     pub warmup: Nanos,
     /// Whether random noise is enabled.
     pub noise: bool,
+    /// Which draw breaks the ties that the kernel leaves to chance ([`schedlab_model::Ties`]).
+    pub ties: Option<u64>,
     /// The seeds of a comparison.
     pub seeds: Vec<u64>,
     variants: Vec<Variant>,
@@ -52,6 +54,8 @@ pub struct Scenario {
     /// The text of the file.
     pub(crate) text: String,
     programs: Vec<Option<Program>>,
+    /// The guest of each workload.
+    guest_of: Vec<Option<String>>,
 }
 
 /// One of the compared configurations.
@@ -69,8 +73,12 @@ pub struct Variant {
     pub workloads: Arc<Vec<Workload>>,
     /// The control groups with the values of this variant, parents first.
     pub cgroups: Arc<Vec<Cgroup>>,
+    /// The guests with the values of this variant, without their workloads.
+    pub guests: Vec<Guest>,
     /// Whether the tasks of each workload that are outside of control groups share an autogroup (`sched_autogroup_enabled`).
     pub autogroup: bool,
+    /// The mechanisms of the simulated machine.
+    pub physics: Physics,
     /// The error for a setting that the simulator does not support, if there is one.
     pub not_simulated: Option<Box<ScenarioError>>,
 }
@@ -117,18 +125,26 @@ impl Scenario {
     pub fn run_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
         match &self.variant(variant)?.not_simulated {
             Some(error) => Err(error.clone()),
-            None => self.real_spec(variant, seed),
+            None => Ok(self.spec(self.variant(variant)?, seed)),
         }
     }
 
     /// The specification of a run on a real kernel, which supports every setting.
     ///
     /// # Errors
-    /// Fails if there is no such variant.
+    /// Fails if there is no such variant, or if the scenario has guests.
     pub fn real_spec(&self, variant: &str, seed: u64) -> Result<RunSpec> {
         let found = self.variant(variant)?;
-        Ok(RunSpec {
-            machine: Arc::clone(&self.machine),
+        if !found.guests.is_empty() {
+            let error = ScenarioError::new(self.file.clone(), "guest", "guests are only simulated".to_owned());
+            return Err(error.hint("run it with --arm sim"));
+        }
+        Ok(self.spec(found, seed))
+    }
+
+    fn spec(&self, found: &Variant, seed: u64) -> RunSpec {
+        let mut host = RunSpec {
+            machine: self.machine_with(found.physics),
             kernel: found.kernel.clone(),
             workloads: Arc::clone(&found.workloads),
             cgroups: Arc::clone(&found.cgroups),
@@ -137,7 +153,34 @@ impl Scenario {
             warmup: self.warmup,
             seed,
             noise: self.noise,
-        })
+            ties: self.ties,
+            guests: Arc::default(),
+        };
+        if !found.guests.is_empty() {
+            host.guests = Arc::new(found.guests.iter().map(|guest| self.guest(guest, &host)).collect());
+            host.workloads = self.workloads_of(&found.workloads, None);
+        }
+        host
+    }
+
+    /// The guest with its workloads and with what it shares with its host.
+    fn guest(&self, guest: &Guest, host: &RunSpec) -> Guest {
+        let workloads = self.workloads_of(&host.workloads, Some(&guest.name));
+        let RunSpec { duration, warmup, seed, noise, ties, .. } = *host;
+        let run = RunSpec { workloads, duration, warmup, seed, noise, ties, ..guest.run.clone() };
+        Guest { run, ..guest.clone() }
+    }
+
+    fn workloads_of(&self, all: &[Workload], guest: Option<&str>) -> Arc<Vec<Workload>> {
+        let of = all.iter().zip(&self.guest_of).filter(|(_, of)| of.as_deref() == guest);
+        Arc::new(of.map(|(workload, _)| workload.clone()).collect())
+    }
+
+    fn machine_with(&self, physics: Physics) -> Arc<Machine> {
+        if physics == self.machine.physics {
+            return Arc::clone(&self.machine);
+        }
+        Arc::new(Machine { physics, ..Machine::clone(&self.machine) })
     }
 
     fn variant(&self, variant: &str) -> Result<&Variant> {
@@ -166,18 +209,21 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
 pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, overrides: &Overrides) -> Result<Scenario> {
     let machine = Arc::new(machine_of(root, dir, overrides)?);
     let nr_cpus = machine.topology.nr_cpus();
-    let drafts = workloads(root, dir, nr_cpus)?;
-    let names: Vec<&str> = drafts.iter().map(|draft| draft.workload.name.as_str()).collect();
+    let guests = guest::read(tables(root, "guest")?)?;
+    let guest_names: Vec<&str> = guests.iter().map(|guest| guest.name).collect();
+    let drafts = workloads(root, dir, nr_cpus, &guests)?;
+    guests.iter().try_for_each(|guest| guest.check_name(drafts.iter().map(|draft| draft.workload.name.as_str())))?;
+    let names: Vec<_> = drafts.iter().map(|draft| (draft.workload.name.as_str(), draft.guest)).collect();
     // rt-app creates the groups that its file names.
     let made = drafts.iter().filter(|draft| draft.table.get("rt-app").is_some());
     let made = made.flat_map(|draft| draft.workload.cgroups.iter().filter(|path| *path != "/").cloned()).collect();
     let cgroups = cgroup::read(tables(root, "cgroup")?, made)?;
-    let mut variants = variants(root, &machine, &names, &cgroups)?;
+    let mut variants = variants(root, &machine, &names, (&cgroups, &guests))?;
     let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus))?;
     let (duration, warmup) = times(root, overrides)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
-    let metrics = metric::read(&tables(root, "metric")?, &mut plain, &limited)?;
+    let metrics = metric::read(&tables(root, "metric")?, &mut plain, &limited, &guest_names)?;
     let variant_names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     let arm = arm::read(root, dir, duration, &variant_names)?;
     let string = |key: &str| root.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
@@ -191,10 +237,12 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
             (None, Some(value)) => value.boolean()?,
             (given, _) => given.unwrap_or(true),
         },
+        ties: overrides.ties,
         seeds: seeds(root, overrides)?,
         metrics,
         arm,
         programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
+        guest_of: drafts.iter().map(|draft| draft.guest.map(str::to_owned)).collect(),
         written: drafts.iter().map(workload::Draft::show).collect(),
         cgroups: cgroups
             .iter()
@@ -257,10 +305,15 @@ const MOST_TABLES: usize = 1000;
 /// The maximum number of initial tasks, which exceeds the process ids of most machines.
 const MOST_TASKS: u64 = 400_000;
 
-fn workloads<'a>(root: &Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Vec<workload::Draft<'a>>> {
+fn workloads<'a>(
+    root: &Table<'a>,
+    dir: &Path,
+    nr_cpus: usize,
+    guests: &[guest::Draft<'a>],
+) -> Result<Vec<workload::Draft<'a>>> {
     let mut drafts: Vec<workload::Draft> = Vec::new();
     for table in some_tables(root, "workload")? {
-        let draft = workload::read(table.clone(), dir, nr_cpus)?;
+        let draft = workload::read(table.clone(), dir, nr_cpus, guests)?;
         let name = &draft.workload.name;
         if drafts.iter().any(|known| known.workload.name == *name) {
             let error = duplicate(&draft.table, "workload", name);
@@ -279,12 +332,12 @@ fn workloads<'a>(root: &Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Vec<wor
 fn variants<'a>(
     root: &Table<'a>,
     machine: &Machine,
-    workloads: &[&str],
-    cgroups: &[cgroup::Draft],
+    workloads: &[(&str, Option<&str>)],
+    (cgroups, guests): (&[cgroup::Draft], &[guest::Draft]),
 ) -> Result<Vec<variant::Draft<'a>>> {
     let mut drafts: Vec<variant::Draft> = Vec::new();
     for table in some_tables(root, "variant")? {
-        let draft = variant::read(table.clone(), machine.topology.nr_cpus(), machine.hz, workloads, cgroups)?;
+        let draft = variant::read(table.clone(), machine, workloads, cgroups, guests)?;
         if drafts.iter().any(|known| known.name == draft.name) {
             return Err(duplicate(&table, "variant", &draft.name));
         }
@@ -306,7 +359,9 @@ fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {
         changes: draft.changes,
         settings: draft.settings,
         cgroups: Arc::new(draft.cgroups),
+        guests: draft.guests,
         autogroup: draft.autogroup,
+        physics: draft.physics,
         not_simulated: draft.not_simulated,
     };
     drafts.into_iter().map(finish).collect()

@@ -1,14 +1,15 @@
 //! `[[variant]]`: the kernel, its settings, and the attributes of tasks and groups that the variant overrides.
 
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobInfo, KnobUnit, PreemptModel, Version};
-use schedlab_spec::Cgroup;
+use schedlab_spec::{Cgroup, Guest, Machine, Physics};
 use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::Attributes;
 use crate::cgroup;
 use crate::error::{Result, ScenarioError};
+use crate::guest;
 use crate::keys::{VARIANT, VARIANT_TASK};
-use crate::machine::{self, hz};
+use crate::machine::{self, hz, switches};
 use crate::program::word;
 use crate::units;
 use crate::value::{Table, Value};
@@ -32,19 +33,23 @@ pub(crate) struct Draft<'a> {
     pub tasks: Vec<(String, Attributes<'a>)>,
     /// The control groups with the values of this variant.
     pub cgroups: Vec<Cgroup>,
+    /// The guests with the values of this variant.
+    pub guests: Vec<Guest>,
     /// `sched_autogroup_enabled`.
     pub autogroup: bool,
+    /// The mechanisms of the machine.
+    pub physics: Physics,
     /// The error for the first setting that only real kernels support.
     pub not_simulated: Option<Box<ScenarioError>>,
 }
 
 /// The settings of a variant on real kernels, collected while it is read.
 #[derive(Default)]
-struct RealSettings {
+pub(crate) struct RealSettings {
     /// Files and the values to write to them.
     files: Vec<(String, String)>,
     /// The error for the first setting that the simulator does not support.
-    not_simulated: Option<Box<ScenarioError>>,
+    pub not_simulated: Option<Box<ScenarioError>>,
 }
 
 impl RealSettings {
@@ -73,19 +78,19 @@ impl RealSettings {
     }
 }
 
-/// Reads a variant for a machine with `nr_cpus` CPUs and a default HZ of `machine_hz`.
+/// Reads a variant for this machine. Each workload comes with the guest that it runs in.
 pub(crate) fn read<'a>(
     table: Table<'a>,
-    nr_cpus: usize,
-    machine_hz: u32,
-    workloads: &[&str],
+    machine: &Machine,
+    workloads: &[(&str, Option<&str>)],
     groups: &[cgroup::Draft],
+    guests: &[guest::Draft],
 ) -> Result<Draft<'a>> {
     let table = table.only(&VARIANT)?;
     let name = word(&table.require("name", "the name that results show")?)?.to_owned();
     let version = kernel(&table)?;
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
-    let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(machine_hz));
+    let mut kernel = KernelConfig::new(version, machine.topology.nr_cpus(), own_hz.unwrap_or(machine.hz));
     let mut settings = RealSettings::default();
     let preempt = preempt(&table, &mut kernel, &mut settings)?;
     let mut changes = Map::new();
@@ -93,7 +98,13 @@ pub(crate) fn read<'a>(
     changes.insert("knobs".into(), knobs(&table, &mut kernel, &mut settings)?.into());
     changes.insert("hz".into(), own_hz.map_or(Json::Null, Json::from));
     changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
-    let (tasks, shown) = tasks(&table, version, &name, workloads)?;
+    let host = guest::Host { machine, kernel: &kernel, groups };
+    let (guests, shown) = guest::of_variant(&table, guests, &host)?;
+    if let Some(shown) = shown {
+        changes.insert("guests".into(), shown);
+    }
+    let versions = Versions { host: version, guests: &guests };
+    let (tasks, shown) = tasks(&table, versions, &name, workloads)?;
     changes.insert("tasks".into(), shown.into());
     let cgroups = cgroups(&table, version, &name, groups, &mut changes)?;
     let autogroup = table.get("autogroup").map(|value| value.boolean()).transpose()?;
@@ -101,6 +112,7 @@ pub(crate) fn read<'a>(
         changes.insert("autogroup".into(), enabled.into());
         settings.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
     }
+    let physics = physics(&table, machine, &mut changes)?;
     let sysctl = sysctl(&table, &mut settings)?;
     if !sysctl.is_empty() {
         changes.insert("sysctl".into(), sysctl.into());
@@ -113,7 +125,30 @@ pub(crate) fn read<'a>(
         });
     }
     let RealSettings { files: settings, not_simulated } = settings;
-    Ok(Draft { name, kernel, changes: changes.into(), settings, tasks, cgroups, autogroup, not_simulated })
+    Ok(Draft {
+        name,
+        kernel,
+        changes: changes.into(),
+        settings,
+        tasks,
+        cgroups,
+        guests,
+        autogroup,
+        physics,
+        not_simulated,
+    })
+}
+
+/// The mechanisms of the machine with those that the variant switches.
+fn physics(table: &Table, machine: &Machine, changes: &mut Map<String, Json>) -> Result<Physics> {
+    let Some(value) = table.get("physics") else { return Ok(machine.physics) };
+    let own = value.table("a table such as { locks = false }")?;
+    let mut shown = Map::new();
+    for (name, value) in own.entries() {
+        shown.insert(name.to_owned(), value.boolean()?.into());
+    }
+    changes.insert("physics".into(), shown.into());
+    switches(&own, machine.physics, &machine.costs)
 }
 
 /// The control groups with the values of this variant.
@@ -144,10 +179,14 @@ fn cgroups(
 
 /// The version row for the name of a kernel.
 fn kernel(table: &Table) -> Result<&'static Version> {
-    let value = table.require("kernel", "a kernel version such as \"6.12.0\"")?;
+    version_of(&table.require("kernel", "a kernel version such as \"6.12.0\"")?)
+}
+
+/// The version row for the name of a kernel.
+pub(crate) fn version_of(value: &Value) -> Result<&'static Version> {
     let name = value.string("a kernel version such as \"6.12.0\"")?;
     if name == RUNNING {
-        return running(&value);
+        return running(value);
     }
     Version::find(name).map_err(|error| value.error(error.to_string()).hint(error.hint()))
 }
@@ -187,7 +226,11 @@ fn sysctl(table: &Table, settings: &mut RealSettings) -> Result<Map<String, Json
 /// The mount point of debugfs, which contains the scheduler's settings since 5.13.
 const DEBUGFS: &str = "/sys/kernel/debug";
 
-fn preempt(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSettings) -> Result<Option<PreemptModel>> {
+pub(crate) fn preempt(
+    table: &Table,
+    kernel: &mut KernelConfig,
+    settings: &mut RealSettings,
+) -> Result<Option<PreemptModel>> {
     let Some(value) = table.get("preempt") else { return Ok(None) };
     let text = value.string("a preemption model")?;
     let model = text.parse::<PreemptModel>().map_err(|error| refused(&value, &error))?;
@@ -209,7 +252,11 @@ fn features(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSetting
     Ok(shown)
 }
 
-fn knobs(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSettings) -> Result<Map<String, Json>> {
+pub(crate) fn knobs(
+    table: &Table,
+    kernel: &mut KernelConfig,
+    settings: &mut RealSettings,
+) -> Result<Map<String, Json>> {
     let mut shown = Map::new();
     let Some(value) = table.get("knobs") else { return Ok(shown) };
     let knobs = value.table("a table such as { base_slice = \"3ms\" }")?;
@@ -256,18 +303,52 @@ fn knob_file(info: &KnobInfo) -> String {
 
 type Tasks<'a> = (Vec<(String, Attributes<'a>)>, Map<String, Json>);
 
-fn tasks<'a>(table: &Table<'a>, version: &Version, variant: &str, workloads: &[&str]) -> Result<Tasks<'a>> {
+/// The versions of the kernels of a variant.
+#[derive(Clone, Copy)]
+pub(crate) struct Versions<'v> {
+    host: &'static Version,
+    guests: &'v [Guest],
+}
+
+impl Versions<'_> {
+    /// The version of the guest of this name; without a name that of the host.
+    pub fn of(self, guest: Option<&str>) -> &'static Version {
+        let found = self.guests.iter().find(|known| Some(known.name.as_str()) == guest);
+        found.map_or(self.host, |guest| guest.run.kernel.version)
+    }
+}
+
+impl Draft<'_> {
+    /// The number of CPUs of the guest of this name; without a name `host`, that of the machine.
+    pub fn cpus_of(&self, guest: Option<&str>, host: usize) -> usize {
+        let found = self.guests.iter().find(|known| Some(known.name.as_str()) == guest);
+        found.map_or(host, |guest| guest.run.machine.topology.nr_cpus())
+    }
+
+    /// The versions of its kernels.
+    pub fn versions(&self) -> Versions<'_> {
+        Versions { host: self.kernel.version, guests: &self.guests }
+    }
+}
+
+fn tasks<'a>(
+    table: &Table<'a>,
+    versions: Versions,
+    variant: &str,
+    workloads: &[(&str, Option<&str>)],
+) -> Result<Tasks<'a>> {
     let (mut tasks, mut shown) = (Vec::new(), Map::new());
     let Some(value) = table.get("tasks") else { return Ok((tasks, shown)) };
     let all = value.table("a table: tasks.WORKLOAD.slice and so on")?;
     for (workload, value) in all.entries() {
-        if !workloads.contains(&workload) {
+        let Some((_, guest)) = workloads.iter().find(|(name, _)| *name == workload) else {
             let error = all.key_error(workload, format!("unknown workload {}", crate::error::quote(workload)));
-            return Err(error.expected("the name of a workload").hint(suggest(workload, workloads.iter().copied())));
-        }
+            let names = workloads.iter().map(|(name, _)| *name);
+            return Err(error.expected("the name of a workload").hint(suggest(workload, names)));
+        };
         let own = value.table("a table such as { slice = \"0.1ms\" }")?.only(&VARIANT_TASK)?;
         let attributes = Attributes::read(&own, &[], usize::MAX)?;
-        attributes.check_kernel(version, variant)?;
+        attributes.check_kernel(versions.of(*guest), variant)?;
         shown.insert(workload.to_owned(), show(&attributes));
         tasks.push((workload.to_owned(), attributes));
     }
@@ -289,7 +370,7 @@ fn refused(value: &Value, error: &ConfigError) -> Box<ScenarioError> {
 }
 
 /// An error about a feature or knob; if this version does not have it, the hint lists those that do.
-fn refused_key(table: &Table, name: &str, error: &ConfigError) -> Box<ScenarioError> {
+pub(crate) fn refused_key(table: &Table, name: &str, error: &ConfigError) -> Box<ScenarioError> {
     let supported_by: Vec<&str> = match error {
         ConfigError::UnknownFeature { .. } => {
             Version::all().iter().filter(|v| has_feature(v, name)).map(|v| v.name).collect()

@@ -8,6 +8,7 @@ use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::Attributes;
 use crate::error::{quote, Result};
+use crate::guest;
 use crate::keys::WORKLOAD;
 use crate::naming::{name_of, repeat_of};
 use crate::option_default::option_default;
@@ -31,6 +32,8 @@ pub(crate) struct Draft<'a> {
     pub program: Option<Program>,
     /// The task attributes of the table, which have been applied already.
     pub attributes: Attributes<'a>,
+    /// The guest that it runs in; `None` = the host.
+    pub guest: Option<&'a str>,
 }
 
 /// A program of the catalogue with its options, from which a real arm starts the real program.
@@ -86,8 +89,10 @@ fn show_option(value: &OptionValue) -> Json {
 /// The keys that are valid only for programs in the scenario itself.
 const OWN: [&str; 4] = ["program", "task", "object", "count"];
 
-/// Reads a workload for a machine with `nr_cpus` CPUs. Paths are relative to `dir`.
-pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<Draft<'a>> {
+/// Reads a workload for a machine with `nr_cpus` CPUs, or for one of the guests. Paths are relative to `dir`.
+pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize, guests: &[guest::Draft<'a>]) -> Result<Draft<'a>> {
+    let guest = guest::of_workload(&table, guests)?;
+    let nr_cpus = guest.map_or(nr_cpus, |guest| guest.topology.nr_cpus());
     let (uses, file, (mut workload, program), skip) = match (table.get("use"), table.get("rt-app")) {
         (Some(_), Some(_)) => {
             return Err(table.key_error("rt-app", "a workload cannot have both \"use\" and \"rt-app\""))
@@ -106,7 +111,11 @@ pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize) -> Result<D
     };
     let attributes = Attributes::read(&table, &skip, nr_cpus)?;
     workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
-    Ok(Draft { table, uses, file, workload, program, attributes })
+    if guest.is_some() && (attributes.cgroup.is_some() || workload.tasks.iter().any(|task| task.cgroup.is_some())) {
+        return Err(table.error("control groups inside of a guest are not modelled").hint("remove cgroup"));
+    }
+    let guest = guest.map(|guest| guest.name);
+    Ok(Draft { table, uses, file, workload, program, attributes, guest })
 }
 
 fn entry(id: &Value) -> Result<&'static Entry> {

@@ -169,6 +169,7 @@ fn the_description_has_all_keys() {
         "cgroups",
         "duration_ns",
         "file",
+        "guests",
         "machine",
         "metrics",
         "name",
@@ -183,7 +184,7 @@ fn the_description_has_all_keys() {
     assert_eq!(keys(&described), top);
     assert_eq!(
         keys(&described["machine"]),
-        ["calibrated", "costs", "cpus", "hz", "name", "sources", "summary", "topology"]
+        ["calibrated", "costs", "cpus", "hz", "name", "ranges", "sources", "summary", "topology"]
     );
     assert_eq!(described["machine"]["summary"], "like laptop-8 with 2 instead of 8 CPUs");
     assert_eq!(described["seeds"], json!([4, 2]));
@@ -306,4 +307,35 @@ fn arm_defaults_are_filled_in() {
     let scenario = Scenario::parse(text, "mine.toml", None).unwrap();
     let autogroup = ("/proc/sys/kernel/sched_autogroup_enabled".to_owned(), "0".to_owned());
     assert_eq!(scenario.variants()[0].settings, [autogroup]);
+}
+
+#[test]
+fn a_quota_of_a_variant_keeps_the_period_of_the_group() {
+    let text = r#"
+machine = "rpi4"
+[[cgroup]]
+name = "g"
+quota = "10ms"
+period = "50ms"
+[[workload]]
+use = "hog"
+cgroup = "g"
+[[variant]]
+name = "own"
+kernel = "6.12"
+[[variant]]
+name = "more"
+kernel = "6.12"
+cgroups.g.quota = "20ms"
+[[variant]]
+name = "other"
+kernel = "6.12"
+cgroups.g = { quota = "20ms", period = "100ms" }
+"#;
+    let scenario = Scenario::parse(text, "a.toml", None).unwrap();
+    for (variant, quota, period) in [("own", 10, 50), ("more", 20, 50), ("other", 20, 100)] {
+        let spec = scenario.run_spec(variant, 1).unwrap();
+        let limit = spec.cgroups.iter().find_map(|group| group.bandwidth).unwrap();
+        assert_eq!((limit.quota, limit.period), (quota * 1_000_000, period * 1_000_000), "{variant}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid, TaskId};
 use schedlab_policy::decision::Decision;
 use schedlab_policy::fair::QueueView;
 use schedlab_policy::{Looked, Sched};
@@ -11,13 +11,20 @@ use schedlab_trace::Sink;
 
 use crate::error::SimError;
 use crate::kernel::{Kernel, Life};
-use crate::machine::Mode;
 use crate::programs::Programs;
 use crate::run::Source;
-use crate::world::{Ended, World};
+use crate::world::{Ended, System, Systems, VirtualSystems, World};
 
-/// A run of one kernel in progress.
-pub struct Session<'a, S: Sink>(World<'a, S>);
+/// A run in progress, seen as one kernel does: the only one, or that of the first guest.
+pub struct Session<'a, S: Sink>(Worlds<'a, S>);
+
+enum Worlds<'a, S: Sink> {
+    Bare(Box<World<'a, S>>),
+    Hosted(Box<World<'a, S, VirtualSystems>>),
+}
+
+/// The kernel of the first guest.
+const GUEST: KernelId = KernelId(1);
 
 /// What a task is doing, in words.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,46 +81,82 @@ pub struct Decided {
 impl<'a, S: Sink> Session<'a, S> {
     /// The run at time 0.
     pub fn new(spec: &RunSpec, sink: &'a mut S) -> Self {
-        let mut world = World::new(spec, sink);
-        world.run.horizon = 0;
+        let mut session = if spec.guests.is_empty() {
+            let mut world = World::new(spec, sink);
+            world.run.horizon = 0;
+            Session(Worlds::Bare(Box::new(world)))
+        } else {
+            let mut world = World::hosted(spec, sink);
+            world.run.horizon = 0;
+            Session(Worlds::Hosted(Box::new(world)))
+        };
         // Dead tasks can be looked at, too, by ids that stay theirs.
-        world.systems.kernel.recycles = false;
-        Session(world)
+        session.system_mut().kernel.recycles = false;
+        session
     }
 
     /// Handles the next instant; `Some` once the run has ended.
     pub fn step(&mut self, cancel: &AtomicBool) -> Result<Option<Ended>, SimError> {
-        self.0.step(cancel)
+        match &mut self.0 {
+            Worlds::Bare(world) => world.step(cancel),
+            Worlds::Hosted(world) => world.step(cancel),
+        }
     }
 
     /// When the next instant is.
     #[must_use]
     pub fn next_time(&self) -> Option<Nanos> {
-        self.0.next_time()
+        match &self.0 {
+            Worlds::Bare(world) => world.next_time(),
+            Worlds::Hosted(world) => world.next_time(),
+        }
     }
 
     /// The time of the instant last handled.
     #[must_use]
     pub fn now(&self) -> Nanos {
-        self.0.now()
+        match &self.0 {
+            Worlds::Bare(world) => world.now(),
+            Worlds::Hosted(world) => world.now(),
+        }
+    }
+
+    fn system(&self) -> &System {
+        match &self.0 {
+            Worlds::Bare(world) => &world.systems,
+            Worlds::Hosted(world) => &world.systems.all()[GUEST.index()],
+        }
+    }
+
+    fn system_mut(&mut self) -> &mut System {
+        match &mut self.0 {
+            Worlds::Bare(world) => &mut world.systems,
+            Worlds::Hosted(world) => world.systems.get_mut(GUEST),
+        }
+    }
+
+    /// Which kernel it shows.
+    #[must_use]
+    pub fn kernel_id(&self) -> KernelId {
+        self.kernel().id
     }
 
     fn kernel(&self) -> &Kernel {
-        &self.0.systems.kernel
+        &self.system().kernel
     }
 
     fn programs(&self) -> &Programs {
-        &self.0.systems.programs
+        &self.system().programs
     }
 
     /// Records decisions from now on, in this detail.
     pub fn record(&mut self, detail: Detail) {
-        self.0.systems.kernel.sched.record(detail == Detail::Queues, detail != Detail::Decisions);
+        self.system_mut().kernel.sched.record(detail == Detail::Queues, detail != Detail::Decisions);
     }
 
     /// The decisions since the last call.
     pub fn decided(&mut self) -> impl Iterator<Item = Decided> + '_ {
-        self.0.systems.kernel.sched.take_decisions().into_iter().map(|recorded| {
+        self.system_mut().kernel.sched.take_decisions().into_iter().map(|recorded| {
             let queue = recorded.queue.map(|mut view| {
                 view.rename(pid);
                 view
@@ -150,9 +193,21 @@ impl<'a, S: Sink> Session<'a, S> {
         CpuView {
             need_resched: c.need_resched,
             need_resched_lazy: c.need_resched_lazy,
-            cost: self.0.systems.machine.cpus[cpu.index()].time.cost,
-            next_tick: self.0.run.due(self.kernel().id, Source::Tick, cpu),
+            cost: self.system().machine.cpus[cpu.index()].time.cost,
+            next_tick: match &self.0 {
+                Worlds::Bare(world) => world.run.due(self.kernel().id, Source::Tick, cpu),
+                Worlds::Hosted(world) => world.run.due(self.kernel().id, Source::Tick, cpu),
+            },
         }
+    }
+
+    /// What the running task of a CPU executes, as far as that decides when it can be preempted: `is in user mode`, `spins
+    /// for "lock", held by task 7, which was preempted`.
+    #[must_use]
+    pub fn executes(&self, cpu: CpuId) -> Option<String> {
+        let task = self.kernel().cpus[cpu.index()].curr?;
+        let mode = self.system().machine.cpus[cpu.index()].segment.mode;
+        Some(self.programs().executes(self.kernel(), task, mode))
     }
 
     /// Every task so far.
@@ -171,11 +226,11 @@ impl<'a, S: Sink> Session<'a, S> {
         let cpu = self.kernel().sched.cpu_of(task);
         let running = self.kernel().cpus[cpu.index()].curr == Some(task);
         let segment = if running {
-            &self.0.systems.machine.cpus[cpu.index()].segment
+            &self.system().machine.cpus[cpu.index()].segment
         } else {
             &self.kernel().tasks[task.index()].segment
         };
-        segment.mode == Mode::Kernel
+        segment.mode.is_kernel()
     }
 }
 

@@ -13,7 +13,7 @@ use schedlab_model::{CpuMask, MSEC};
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, PreemptModel, Version};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Digest;
-use schedlab_workload::{Amount, ObjectSpec, Op, Policy, Program, TaskSpec, Workload};
+use schedlab_workload::{Amount, ObjectSpec, Op, Policy, Program, Section, SectionContext, TaskSpec, Workload};
 use support::swarm::scenario;
 
 /// Random runs looked at before a setting counts as one that changes nothing.
@@ -80,6 +80,7 @@ fn drawn(version: &'static Version, seed: u64) -> RunSpec {
         spec.duration = 1500 * MSEC;
     }
     workloads.push(ping_pong());
+    workloads.push(sections());
     spec.workloads = Arc::new(workloads);
     spec
 }
@@ -125,6 +126,23 @@ fn ping_pong() -> Workload {
         workload("pipe", vec![(Policy::Normal, 1, turn(0, 1, true)), (Policy::Normal, 1, turn(1, 0, false))]);
     workload.objects = vec![ObjectSpec::Pipe { pages: 16, packet: false }; 2];
     workload
+}
+
+/// Long calls: with points at which the kernel may reschedule, and under a spinlock.
+fn sections() -> Workload {
+    let section = |context, might_sleep, every, last| Op::Section {
+        amount: Amount::Fixed(MSEC),
+        section: Section { context, might_sleep, every },
+        last,
+    };
+    let call = vec![
+        Op::Call,
+        section(SectionContext::Preemptible, true, 20_000, false),
+        section(SectionContext::Spinlock, false, 0, true),
+        Op::Sleep(Amount::Fixed(300_000)),
+        Op::Jump(0),
+    ];
+    workload("section", vec![(Policy::Normal, 3, call)])
 }
 
 fn digest(spec: &RunSpec) -> String {
@@ -175,15 +193,11 @@ fn other_value(knob: Knob, version: &'static Version) -> u64 {
     }
 }
 
-/// Every two models that the row accepts differ in some run.
+/// Every two models of the row differ in some run; auto-full requests what full does.
 fn preemption_models_that_are_alike(row: &mut Row) -> Vec<String> {
     let mut alike = Vec::new();
-    let (accepted, refused): (Vec<PreemptModel>, Vec<PreemptModel>) = row
-        .version
-        .preempt_models
-        .iter()
-        .partition(|m| KernelConfig::new(row.version, 4, 250).set_preempt(**m).is_ok());
-    assert!(refused.iter().all(|model| *model == PreemptModel::Voluntary), "{}: {refused:?}", row.version.name);
+    let same = |model: &PreemptModel| *model == PreemptModel::AutoFull;
+    let accepted: Vec<PreemptModel> = row.version.preempt_models.iter().copied().filter(|m| !same(m)).collect();
     for (i, a) in accepted.iter().enumerate() {
         for b in &accepted[i + 1..] {
             let run = |spec: &RunSpec, model| {

@@ -1,15 +1,19 @@
-//! Random machines, kernels and programs: no checker finds anything, and a run repeats byte for byte.
+//! Random machines, kernels and programs, half of them with drawn ties, half of them with each mechanism of
+//! physics: no checker finds anything, and a run repeats byte
+//! for byte.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use schedlab_policy::Version;
 use schedlab_sim::Session;
-use schedlab_spec::RunSpec;
+use schedlab_spec::{Mechanism, RunSpec};
 use schedlab_trace::Event;
+use schedlab_workload::Dist;
 use support::swarm::scenario;
 use support::{record, Record};
 
@@ -22,11 +26,23 @@ fn stepwise(spec: &RunSpec) -> Vec<Event> {
     log.events
 }
 
+/// The run on a machine with some of the mechanisms, as its seed says.
+fn with_physics(spec: RunSpec) -> RunSpec {
+    let mut machine = schedlab_spec::Machine::clone(&spec.machine);
+    for (bit, mechanism) in Mechanism::ALL.into_iter().enumerate() {
+        machine.physics.set(mechanism, spec.seed >> (8 + bit) & 1 != 0);
+    }
+    let transfer = spec.seed >> 16 & 1023;
+    machine.costs.line_transfer = [0, 1, 2, 3, 4].map(|distance| Dist::Constant(distance * transfer));
+    RunSpec { machine: Arc::new(machine), ..spec }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     #[test]
     fn every_check_holds_and_every_run_repeats(spec in scenario(Version::all().iter().collect())) {
+        let spec = with_physics(RunSpec { ties: (spec.seed % 2 == 0).then_some(spec.seed), ..spec });
         let (outcome, first) = record(&spec);
         if let Err(error) = &outcome {
             prop_assert!(false, "{error}");

@@ -1,9 +1,12 @@
 //! A machine preset: topology, execution rates, and what each kernel action costs, with its spread.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_model::{Nanos, Topology};
 use schedlab_workload::Dist;
+
+use crate::Physics;
 
 /// What each action costs, in ns of CPU time on a CPU of rate 1. Arrays are indexed by [`schedlab_model::Distance`]
 /// (same, smt, llc, node, remote).
@@ -71,6 +74,8 @@ pub struct Costs {
     pub start_process: Dist,
     /// What a new thread does before that.
     pub start_thread: Dist,
+    /// exec: from the call until the new program's first step (loading, page faults, dynamic linking).
+    pub exec: Dist,
     /// Exit of a process.
     pub exit_process: Dist,
     /// Exit of a thread.
@@ -83,8 +88,24 @@ pub struct Costs {
     pub balance_pass: Dist,
     /// Each CPU that a load-balance pass looks at.
     pub balance_cpu: Dist,
+    /// A page fault that maps a page which is in memory, exception entry and exit included.
+    pub fault: Dist,
+    /// Clearing 1 KiB of memory.
+    pub clear_kib: Dist,
+    /// Reading 1 KiB of a file that is in the page cache.
+    pub read_kib: Dist,
+    /// munmap or exit: each 4 KiB page that is present.
+    pub unmap_page: Dist,
+    /// fork: each 4 KiB page whose page-table entry is copied.
+    pub copy_page_table: Dist,
     /// A user-mode atomic operation or vDSO clock read.
     pub user_op: Dist,
+    /// A VM exit that the host handles in the kernel, and the entry after it.
+    pub vm_exit: Dist,
+    /// Visiting one vCPU in the host's walk over all of them (`idle_hint = "vpa"`).
+    pub idle_hint: Dist,
+    /// Fetching a cache line of which another CPU has the latest copy, by the distance of that CPU.
+    pub line_transfer: [Dist; 5],
 }
 
 impl Costs {
@@ -122,13 +143,22 @@ impl Costs {
             fork_thread,
             start_process,
             start_thread,
+            exec,
             exit_process,
             exit_thread,
             reap_wait,
             reap,
             balance_pass,
             balance_cpu,
+            fault,
+            clear_kib,
+            read_kib,
+            unmap_page,
+            copy_page_table,
             user_op,
+            vm_exit,
+            idle_hint,
+            line_transfer,
         } = self;
         vec![
             ("syscall", std::slice::from_mut(syscall)),
@@ -162,13 +192,22 @@ impl Costs {
             ("fork-thread", std::slice::from_mut(fork_thread)),
             ("start-process", std::slice::from_mut(start_process)),
             ("start-thread", std::slice::from_mut(start_thread)),
+            ("exec", std::slice::from_mut(exec)),
             ("exit-process", std::slice::from_mut(exit_process)),
             ("exit-thread", std::slice::from_mut(exit_thread)),
             ("reap-wait", std::slice::from_mut(reap_wait)),
             ("reap", std::slice::from_mut(reap)),
             ("balance-pass", std::slice::from_mut(balance_pass)),
             ("balance-cpu", std::slice::from_mut(balance_cpu)),
+            ("fault", std::slice::from_mut(fault)),
+            ("clear-kib", std::slice::from_mut(clear_kib)),
+            ("read-kib", std::slice::from_mut(read_kib)),
+            ("unmap-page", std::slice::from_mut(unmap_page)),
+            ("copy-page-table", std::slice::from_mut(copy_page_table)),
             ("user-op", std::slice::from_mut(user_op)),
+            ("vm-exit", std::slice::from_mut(vm_exit)),
+            ("idle-hint", std::slice::from_mut(idle_hint)),
+            ("line-transfer", line_transfer),
         ]
     }
 }
@@ -195,6 +234,8 @@ pub struct Machine {
     pub summary: String,
     /// Where its numbers come from, one line each.
     pub sources: Vec<String>,
+    /// Between which factors of their values estimates may lie, by the name of the cost, where the machine says so.
+    pub ranges: BTreeMap<String, [f64; 2]>,
     /// Whether the costs were measured on such a machine.
     pub calibrated: bool,
     /// Its CPUs.
@@ -205,11 +246,21 @@ pub struct Machine {
     pub costs: Costs,
     /// Idle states, at least one.
     pub idle_states: Vec<IdleState>,
+    /// The mechanisms it has.
+    pub physics: Physics,
     /// Timer frequency of its kernel unless a variant says otherwise.
     pub hz: u32,
 }
 
 impl Machine {
+    /// The machine that a guest with these CPUs has on this one: the same processor, whose idle state is a VM exit and
+    /// whose threads compete on the host's cores.
+    #[must_use]
+    pub fn guest(&self, topology: Arc<Topology>) -> Machine {
+        let halt = IdleState { name: "halt".into(), exit: Dist::Constant(0), target_residency: 0, polling: false };
+        Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], ..self.clone() }
+    }
+
     /// Multiplies a cost, named as in machine files, or the exit latency of `idle.NAME`; `false` if there is none of
     /// that name. Nothing gets longer than `longest`.
     pub fn scale(&mut self, name: &str, factor: f64, longest: Nanos) -> bool {

@@ -6,7 +6,7 @@ use schedlab_model::Nanos;
 use schedlab_policy::KernelConfig;
 use schedlab_workload::Workload;
 
-use crate::{Cgroup, Machine};
+use crate::{Cgroup, Guest, Machine};
 
 /// Everything one run depends on.
 #[derive(Clone, Debug)]
@@ -29,4 +29,8 @@ pub struct RunSpec {
     pub seed: u64,
     /// Whether phases, offsets and costs are drawn from the seed; without noise each has its typical value and phases are 0.
     pub noise: bool,
+    /// Which draw breaks the ties that the kernel leaves to chance; without one they are broken by number.
+    pub ties: Option<u64>,
+    /// The guests that it hosts.
+    pub guests: Arc<Vec<Guest>>,
 }

@@ -45,6 +45,13 @@ impl fmt::Display for Kind {
                 "schedlab_scan: pid={pid} tested={tested} cost={cost} [ns] sibling={} core={core} cpu={cpu} smt={smt}",
                 u8::from(sibling)
             ),
+            Kind::Fault { pid, kib } => write!(f, "schedlab_fault: pid={pid} kib={kib}"),
+            Kind::Resched { pid, waited, section } => {
+                write!(f, "schedlab_resched: pid={pid} waited={waited} [ns] section={}", section.name())
+            }
+            Kind::LockWait { pid, lock, wait } => {
+                write!(f, "schedlab_lock: pid={pid} lock={} wait={wait} [ns]", lock as u8)
+            }
         }
     }
 }

@@ -148,6 +148,105 @@ pub enum Kind {
         /// What the functions of the search took of it.
         functions: ScanTimes,
     },
+    /// Not a kernel tracepoint: a page fault of `pid` that mapped `kib` KiB.
+    Fault {
+        /// The task.
+        pid: Pid,
+        /// Size of the page.
+        kib: u32,
+    },
+    /// Not a kernel tracepoint: `pid` is about to be switched out by a request to reschedule. It follows from other events,
+    /// so that it is no part of a digest.
+    Resched {
+        /// The task that ran.
+        pid: Pid,
+        /// Time since the request.
+        waited: Nanos,
+        /// What the task executed when it was requested.
+        section: Section,
+    },
+    /// Not a kernel tracepoint: the CPU of the event waited `wait` ns for a lock that another one held.
+    LockWait {
+        /// The task that the CPU runs, 0 = idle.
+        pid: Pid,
+        /// Which lock.
+        lock: Lock,
+        /// How long.
+        wait: Nanos,
+    },
+}
+
+/// What a task executes, as far as that decides when it can be preempted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Section {
+    /// User mode.
+    User = 0,
+    /// Kernel mode with a preempt count of 0.
+    Kernel = 1,
+    /// Kernel mode under a spinlock.
+    Spinlock = 2,
+    /// Kernel mode with preemption disabled.
+    PreemptOff = 3,
+    /// Kernel mode with interrupts disabled.
+    IrqOff = 4,
+}
+
+impl Section {
+    /// Every section, in the order of their numbers.
+    pub const ALL: [Section; 5] =
+        [Section::User, Section::Kernel, Section::Spinlock, Section::PreemptOff, Section::IrqOff];
+
+    /// Its name in traces and results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ["user", "kernel", "spinlock", "preempt-off", "irq-off"][self as usize]
+    }
+
+    /// The section of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Section> {
+        Section::ALL.into_iter().find(|section| section.name() == name)
+    }
+}
+
+/// A kind of lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Lock {
+    /// The lock of a runqueue (`rq->__lock`).
+    Runqueue = 0,
+    /// The mutex of a pipe.
+    Pipe = 1,
+    /// The locks of a socket: its state and its receive queue.
+    Socket = 2,
+    /// The lock of a futex bucket.
+    Futex = 3,
+    /// No lock but a line that several CPUs change by atomic operations: counters of references and of memory.
+    Line = 4,
+}
+
+impl Lock {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Lock; 5] = [Lock::Runqueue, Lock::Pipe, Lock::Socket, Lock::Futex, Lock::Line];
+
+    /// The name of the kind in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Lock::Runqueue => "rq",
+            Lock::Pipe => "pipe",
+            Lock::Socket => "socket",
+            Lock::Futex => "futex",
+            Lock::Line => "line",
+        }
+    }
+
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_number(number: usize) -> Option<Lock> {
+        Lock::ALL.get(number).copied()
+    }
 }
 
 /// Times of the functions that search for an idle CPU, in ns; 0 where a function tested no CPU.
@@ -200,9 +299,13 @@ impl Kind {
             | Kind::Migrate { pid, prio, .. }
             | Kind::Exit { pid, prio } => ([pid, 0], [prio, 0]),
             Kind::Fork { parent, child } => ([parent, child], [0, 0]),
-            Kind::Runtime { pid, .. } | Kind::Sample { pid, .. } | Kind::Count { pid, .. } | Kind::Scan { pid, .. } => {
-                ([pid, 0], [0, 0])
-            }
+            Kind::Runtime { pid, .. }
+            | Kind::Sample { pid, .. }
+            | Kind::Count { pid, .. }
+            | Kind::Scan { pid, .. }
+            | Kind::Fault { pid, .. }
+            | Kind::Resched { pid, .. }
+            | Kind::LockWait { pid, .. } => ([pid, 0], [0, 0]),
         }
     }
 }

@@ -130,7 +130,12 @@ pub(crate) fn pids(kind: &Kind) -> [Pid; 2] {
         | Kind::Migrate { pid, .. }
         | Kind::Exit { pid, .. }
         | Kind::Runtime { pid, .. } => [pid, 0],
-        Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => [0, 0],
+        Kind::Sample { .. }
+        | Kind::Count { .. }
+        | Kind::Scan { .. }
+        | Kind::Fault { .. }
+        | Kind::Resched { .. }
+        | Kind::LockWait { .. } => [0, 0],
     }
 }
 

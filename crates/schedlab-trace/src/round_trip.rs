@@ -195,7 +195,11 @@ proptest! {
                 words = Words { prev_state: &letters, other_comm: second, ..words };
             }
             Kind::Fork { .. } => words.other_comm = second,
-            Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => words = Words::default(),
+            Kind::Sample { .. }
+        | Kind::Count { .. }
+        | Kind::Scan { .. }
+        | Kind::Fault { .. }
+        | Kind::Resched { .. } | Kind::LockWait { .. } => words = Words::default(),
             _ => {}
         }
         let flags = Flags::parse(&flags).unwrap();

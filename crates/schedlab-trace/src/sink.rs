@@ -17,6 +17,9 @@ pub trait Sink {
         false
     }
 
+    /// The kernel of the flags and the notes that follow.
+    fn kernel(&mut self, _kernel: KernelId) {}
+
     /// The context flags of the next event.
     fn flags(&mut self, _flags: Flags) {}
 

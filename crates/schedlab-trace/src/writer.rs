@@ -116,7 +116,12 @@ impl Teller {
         let has_second = matches!(event.kind, Kind::Switch { .. } | Kind::Fork { .. });
         let other_comm = if has_second { self.name(second, event.cpu) } else { "" };
         let words = match event.kind {
-            Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => Words::default(),
+            Kind::Sample { .. }
+            | Kind::Count { .. }
+            | Kind::Scan { .. }
+            | Kind::Fault { .. }
+            | Kind::Resched { .. }
+            | Kind::LockWait { .. } => Words::default(),
             _ => Words { comm: self.name(first, event.cpu), other_comm, prev_state },
         };
         let comm = if pid == 0 { "<idle>" } else { self.names.get(pid) };

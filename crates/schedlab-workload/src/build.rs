@@ -90,6 +90,21 @@ impl Code {
         self.op(Op::MailTake { into, empty: empty.0 });
     }
 
+    /// Waits on a futex queue, or jumps when the timeout in the register expires first.
+    pub fn futex_wait(&mut self, object: ObjectId, timeout: Reg, expired: Mark) {
+        self.op(Op::FutexWait { object, timeout, expired: expired.0 });
+    }
+
+    /// Takes the oldest value of a queue, or jumps.
+    pub fn try_receive(&mut self, object: ObjectId, into: Reg, empty: Mark) {
+        self.op(Op::TryReceive { object, into, empty: empty.0 });
+    }
+
+    /// Takes a unit of a semaphore, or jumps.
+    pub fn sem_try_wait(&mut self, object: ObjectId, none: Mark) {
+        self.op(Op::SemTryWait { object, none: none.0 });
+    }
+
     /// Runs the body `times` times, counting in `reg`; nothing at all for 0.
     pub fn repeat(&mut self, reg: Reg, times: u64, body: impl FnOnce(&mut Code)) {
         if times == 0 {
@@ -124,6 +139,9 @@ impl Code {
             Op::DecJump { reg, to } => Op::DecJump { reg, to: place(to) },
             Op::ListPop { into, empty } => Op::ListPop { into, empty: place(empty) },
             Op::MailTake { into, empty } => Op::MailTake { into, empty: place(empty) },
+            Op::FutexWait { object, timeout, expired } => Op::FutexWait { object, timeout, expired: place(expired) },
+            Op::TryReceive { object, into, empty } => Op::TryReceive { object, into, empty: place(empty) },
+            Op::SemTryWait { object, none } => Op::SemTryWait { object, none: place(none) },
             other => other,
         };
         let ops = self.ops.iter().map(resolve).collect();

@@ -27,5 +27,8 @@ mod workload;
 
 pub use distribution::{Dist, DistError};
 pub use lower::lower;
-pub use program::{Amount, DistId, Label, ObjectId, Op, Program, ProgramId, Reg, TaskKind, REGISTERS};
+pub use program::{
+    Amount, DistId, Label, MemoryWork, ObjectId, Op, Program, ProgramId, Reg, Section, SectionContext, TaskKind,
+    REGISTERS,
+};
 pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, Policy, TaskSpec, TimerMode, Unit, Workload};

@@ -41,6 +41,45 @@ pub enum TaskKind {
     Thread,
 }
 
+/// What may interrupt a section of kernel code, and where it offers to reschedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Section {
+    /// What may interrupt it.
+    pub context: SectionContext,
+    /// Whether its points are might_sleep(), not cond_resched().
+    pub might_sleep: bool,
+    /// Work between two points, in ns; the last one is at its end. 0: it has none.
+    pub every: u32,
+}
+
+/// What may interrupt a section of kernel code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum SectionContext {
+    /// Anything: the preempt count is 0.
+    Preemptible,
+    /// It holds a spinlock, which sleeps under PREEMPT_RT.
+    Spinlock,
+    /// Preemption is disabled.
+    PreemptOff,
+    /// Interrupts are disabled.
+    IrqOff,
+}
+
+/// Kernel work on memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum MemoryWork {
+    /// One page fault that maps a page which is in memory (minor).
+    Map,
+    /// One page fault that allocates and clears a page (minor).
+    Zero,
+    /// munmap or exit of present 4 KiB pages.
+    Unmap,
+    /// fork's copy of the page tables of present 4 KiB pages.
+    CopyPageTables,
+    /// read of a file that is in the page cache.
+    ReadFile,
+}
+
 /// One step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Op {
@@ -51,6 +90,24 @@ pub enum Op {
     RunWall(Amount),
     /// Consume this much work in kernel mode (one syscall).
     System(Amount),
+    /// Enter the kernel for the [`Op::Section`]s that follow.
+    Call,
+    /// Consume this much work of a system call under the section's conditions.
+    Section {
+        /// The work.
+        amount: Amount,
+        /// Its conditions.
+        section: Section,
+        /// Whether the call returns to user mode after it.
+        last: bool,
+    },
+    /// Kernel work on memory, whose length follows from the machine and the size.
+    Memory {
+        /// What is done.
+        work: MemoryWork,
+        /// To how much, in KiB.
+        kib: u32,
+    },
     /// Sleep this long (relative timer, with the task's timer slack).
     Sleep(Amount),
     /// Sleep until the absolute time in the register; returns at once when it has passed.
@@ -64,8 +121,21 @@ pub enum Op {
         /// What happens after a miss.
         mode: TimerMode,
     },
+    /// Register := the expiry that the last [`Op::Timer`] on this timer waited for, whenever the task ran after it.
+    TimerDue {
+        /// The timer object.
+        object: ObjectId,
+        /// Receives the time.
+        into: Reg,
+    },
     /// `sched_yield`.
     Yield,
+
+    // --- virtual machines (in simulated hosts only)
+    /// KVM_RUN: the CPU executes the guest until it halts.
+    VcpuRun,
+    /// `kvm_vcpu_halt`: poll for as long as the register says, then block until an interrupt for the vCPU arrives.
+    VcpuHalt(Reg),
 
     // --- channels
     /// Read exactly `bytes` from a pipe or socket; blocks while it is empty.
@@ -106,10 +176,26 @@ pub enum Op {
     CpuLock(ObjectId),
     /// Release the per-CPU lock this task holds.
     CpuUnlock(ObjectId),
+    /// Acquire a spinlock, spinning in user mode.
+    SpinLock {
+        /// The spinlock.
+        object: ObjectId,
+        /// Index into the workload's metrics: samples the time spun by a task that did not get the lock at once.
+        metric: u16,
+    },
+    /// Release a spinlock held by this task.
+    SpinUnlock(ObjectId),
     /// Wait until all parties of the barrier have arrived.
     Barrier(ObjectId),
     /// Take one unit of a semaphore; blocks at 0.
     SemWait(ObjectId),
+    /// Take one unit of a semaphore, or jump if there is none (`sem_trywait`, no system call).
+    SemTryWait {
+        /// The semaphore.
+        object: ObjectId,
+        /// Where to go if there is no unit.
+        none: Label,
+    },
     /// Give one unit.
     SemPost(ObjectId),
     /// Release `mutex`, wait on the condition, acquire `mutex` again.
@@ -123,6 +209,59 @@ pub enum Op {
     CondSignal(ObjectId),
     /// Wake all waiters of a condition.
     CondBroadcast(ObjectId),
+    /// FUTEX_WAIT on a [`crate::ObjectSpec::FutexQueue`]: blocks until a wake, or jumps when the timeout expires first.
+    FutexWait {
+        /// The queue.
+        object: ObjectId,
+        /// Holds the relative timeout in ns (with the task's timer slack); below 0 there is none.
+        timeout: Reg,
+        /// Where to go when it has expired.
+        expired: Label,
+    },
+    /// FUTEX_WAKE: always a system call, and lost if no task waits.
+    FutexWake {
+        /// The queue.
+        object: ObjectId,
+        /// The most waiters to wake, oldest first.
+        count: u32,
+        /// Receives how many were woken.
+        into: Reg,
+    },
+    /// FUTEX_REQUEUE: moves waiters to another queue without waking them.
+    FutexRequeue {
+        /// The queue they leave.
+        object: ObjectId,
+        /// The queue they join.
+        to: ObjectId,
+        /// The most waiters to move, oldest first.
+        count: u32,
+        /// Receives how many were moved.
+        into: Reg,
+    },
+    /// Append a value to a queue and wake one receiver if any waits.
+    Send {
+        /// The queue.
+        object: ObjectId,
+        /// Holds the value.
+        from: Reg,
+    },
+    /// Take the oldest value of a queue; blocks while it is empty.
+    Receive {
+        /// The queue.
+        object: ObjectId,
+        /// Receives the value.
+        into: Reg,
+    },
+
+    /// Take the oldest value of a queue, or jump if it is empty.
+    TryReceive {
+        /// The queue.
+        object: ObjectId,
+        /// Receives the value.
+        into: Reg,
+        /// Where to go when empty.
+        empty: Label,
+    },
 
     // --- lists of tasks (schbench's waiting list)
     /// Push this task on a list (lock-free, LIFO, no syscall).
@@ -173,6 +312,9 @@ pub enum Op {
     },
     /// Wait until one child has exited; returns at once if one already has. An error to have no child.
     Reap,
+    /// `execve`: the process continues at the start of another program with a new address space. Its registers stay,
+    /// as arguments do. The kernel balances here (`sched_exec`).
+    Exec(ProgramId),
     /// Exit.
     Exit,
     /// `setpriority` on itself, -20..=19.
@@ -216,6 +358,10 @@ pub enum Op {
     Draw(Reg, DistId),
     /// Register := the current time in ns (clock_gettime, vDSO).
     Clock(Reg),
+    /// Register := CPU time in ns of the task and of all child processes that it has reaped (`getrusage`).
+    CpuTime(Reg),
+    /// Register := how often the task has been switched out while it was runnable (`ru_nivcsw`).
+    Preemptions(Reg),
     /// Continue at the label.
     Jump(Label),
     /// Jump when the register is below the constant.
@@ -259,6 +405,7 @@ impl Op {
     pub fn relocated(mut self, objects: u32, metrics: u16, first: Label) -> Op {
         match &mut self {
             Op::Timer { object, .. }
+            | Op::TimerDue { object, .. }
             | Op::Read { object, .. }
             | Op::Write { object, .. }
             | Op::Wait(object)
@@ -270,18 +417,37 @@ impl Op {
             | Op::Unlock(object)
             | Op::CpuLock(object)
             | Op::CpuUnlock(object)
+            | Op::SpinUnlock(object)
             | Op::Barrier(object)
             | Op::SemWait(object)
             | Op::SemPost(object)
             | Op::CondSignal(object)
             | Op::CondBroadcast(object)
+            | Op::FutexWake { object, .. }
+            | Op::Send { object, .. }
+            | Op::Receive { object, .. }
             | Op::ListPush(object)
             | Op::ListTake(object) => *object += objects,
+            Op::SpinLock { object, metric } => {
+                *object += objects;
+                *metric += metrics;
+            }
             Op::CondWait { object, mutex } => {
                 *object += objects;
                 *mutex += objects;
             }
+            Op::FutexRequeue { object, to, .. } => {
+                *object += objects;
+                *to += objects;
+            }
+            Op::FutexWait { object, expired: to, .. }
+            | Op::TryReceive { object, empty: to, .. }
+            | Op::SemTryWait { object, none: to } => {
+                *object += objects;
+                *to += first;
+            }
             Op::Sample { metric, .. } | Op::Count { metric, .. } => *metric += metrics,
+            Op::Call | Op::Section { .. } | Op::Memory { .. } => {}
             Op::Run(_) | Op::RunWall(_) | Op::System(_) | Op::Sleep(_) | Op::SleepUntil(_) | Op::Yield => {}
             Op::Jump(to)
             | Op::JumpBelow { to, .. }
@@ -289,10 +455,10 @@ impl Op {
             | Op::ListPop { empty: to, .. }
             | Op::MailTake { empty: to, .. } => *to += first,
             Op::WaitOwn | Op::PostPeer(_) | Op::SetPeer { .. } | Op::MailPeer { .. } => {}
-            Op::Fork { .. } | Op::Reap | Op::Exit | Op::Finish => {}
+            Op::Fork { .. } | Op::Exec(_) | Op::Reap | Op::Exit | Op::Finish => {}
             Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => {}
             Op::Set(..) | Op::Copy { .. } | Op::AddConst(..) | Op::AddReg { .. } | Op::SubReg { .. } => {}
-            Op::Draw(..) | Op::Clock(_) => {}
+            Op::Draw(..) | Op::Clock(_) | Op::CpuTime(_) | Op::Preemptions(_) | Op::VcpuRun | Op::VcpuHalt(_) => {}
         }
         self
     }

@@ -5,7 +5,7 @@
 
 use schedlab_model::{CpuMask, Nanos};
 
-use crate::{Dist, MetricDecl, ObjectSpec, Policy, TaskKind, TaskSpec, TimerMode};
+use crate::{Dist, MemoryWork, MetricDecl, ObjectSpec, Policy, Section, TaskKind, TaskSpec, TimerMode};
 
 /// A whole user-written workload.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -76,6 +76,15 @@ pub enum Length {
     Drawn(Dist),
 }
 
+/// A section of a system call.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CallSection {
+    /// Its work.
+    pub length: Length,
+    /// What may interrupt it, and its points.
+    pub section: Section,
+}
+
 /// How often a loop's body runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Times {
@@ -94,6 +103,17 @@ pub enum StepKind {
     Runtime(Length),
     /// Consume this much work in kernel mode.
     System(Length),
+    /// One system call, section by section.
+    Call(Vec<CallSection>),
+    /// Kernel work on so many KiB of memory, per call.
+    Memory {
+        /// What is done.
+        work: MemoryWork,
+        /// To how much.
+        kib: u32,
+        /// How many page faults; 1 for other work.
+        times: u32,
+    },
     /// Sleep.
     Sleep(Length),
     /// Wait for the next expiry of a periodic timer.
@@ -167,6 +187,8 @@ pub enum StepKind {
         task: String,
         /// Process or thread.
         kind: TaskKind,
+        /// KiB of the parent's memory whose page tables the kernel copies.
+        memory: u32,
     },
     /// Exit.
     Exit,
@@ -190,9 +212,30 @@ pub enum StepKind {
         body: Vec<Step>,
     },
     /// Start the clock of a sampled metric.
-    SampleBegin(String),
-    /// Report the time since the metric's [`StepKind::SampleBegin`] in this task as one sample.
+    SampleBegin {
+        /// The metric.
+        metric: String,
+        /// Start it at the expiry that this timer's last wait was for instead of now: an arrival counts from when it was
+        /// due, however late the task that makes it ran.
+        at: Option<String>,
+    },
+    /// Report the time since the metric's [`StepKind::SampleBegin`] as one sample. It began in this task, or in the one
+    /// that sent it.
     SampleEnd(String),
+    /// Append an entry to a queue and wake one receiver.
+    Send {
+        /// The queue.
+        queue: String,
+        /// The sample that travels with the entry: its receiver may end it.
+        sample: Option<String>,
+    },
+    /// Take the oldest entry of a queue; block while it is empty.
+    Receive {
+        /// The queue.
+        queue: String,
+        /// The sample that came with the entry.
+        sample: Option<String>,
+    },
     /// Report completed operations of a metric.
     Count {
         /// The metric.

@@ -85,6 +85,17 @@ pub enum ObjectSpec {
     Timer,
     /// One spin lock per CPU.
     CpuLocks,
+    /// A futex word that never changes, with any number of waiters in FIFO order: the kernel's futex calls alone.
+    FutexQueue,
+    /// A FIFO of values in user memory with a futex for its receivers: the work queue of a thread pool.
+    Queue,
+    /// A spinlock in user space.
+    SpinLock {
+        /// How long a task spins before it sleeps, in ns; 0: until it has the lock.
+        spin: Nanos,
+        /// How long it sleeps, in ns.
+        sleep: Nanos,
+    },
 }
 
 /// Unit of a metric as shown; samples are raw (ns for times).
@@ -122,6 +133,8 @@ pub enum MetricKind {
     Samples,
     /// Counted operations divided by the measured time.
     Rate,
+    /// Counted operations divided by the CPU time, in ns, that the samples of the same metric add up to.
+    CpuRate,
     /// Counted operations of every whole second: one sample each.
     PerSecond,
     /// Counted in the measured time, as it is.

@@ -212,11 +212,113 @@ fn stress_ng_counts_the_work_of_a_random_slice_as_it_is_done() {
     }
 }
 
+/// Bogo ops, messages, tasks and system calls of the stressors, as the reference page and runs of the real program have them.
+#[test]
+fn stressors_do_per_bogo_op_what_the_real_ones_do() {
+    let one = |name: &'static str| [(name, int(1)), ("timeout", text("100ms"))];
+    // A write and a read per op, nothing else.
+    let out = run(&build("stress-ng-switch", &[("switch", int(2)), ("timeout", text("1ms"))], false));
+    assert_eq!(out.created, 1 + 2 + 2);
+    let paced = [("switch", int(1)), ("switch-freq", int(1000)), ("timeout", text("100ms"))];
+    let out = run(&build("stress-ng-switch", &paced, false));
+    assert_eq!((out.end.clone(), out.counts[0], out.written[0]), (End::Finished, 100, 100));
+    assert_eq!(out.counts[0], out.counts[1], "the same ops for both rates");
+    // A child per op, with fork-max of them at a time.
+    let fork = build("stress-ng-fork", &[("fork", int(1)), ("fork-max", int(3))], false);
+    let child = &fork.programs[0].ops;
+    assert!(matches!(child[0], Op::Set(_, 9)) && child.contains(&Op::Yield), "{child:?}");
+    // 19 sleeps per pass, 8 threads: 13.8 us a sleep on average.
+    let out = run(&build("stress-ng-nanosleep", &one("nanosleep"), false));
+    assert_eq!(out.created, 1 + 1 + 8);
+    let (ops, sleeps) = (out.counts[0], out.samples[2].len() as u64);
+    assert!((sleeps / 19 - ops) <= 8, "{sleeps} sleeps, {ops} ops");
+    assert!((2_900..3_200).contains(&ops), "8 threads, 262 us a pass: {ops}");
+}
+
+#[test]
+fn unixbench_and_lmbench_fork_and_exec_as_the_real_ones_do() {
+    // Per iteration of multi.sh: itself, and eight programs for each copy of tst.sh.
+    for (concurrent, below) in [(1, 8), (8, 64)] {
+        let given = [("concurrent", int(concurrent)), ("time", text("95ms"))];
+        let out = run(&build("unixbench-shell", &given, false));
+        let iterations = out.counts[0] / 60;
+        assert!(iterations > 10, "{iterations}");
+        let (forks, execs) = (out.created - 2, out.execs);
+        let each = below + 1;
+        assert!((0..=each).contains(&(forks - iterations as usize * each)), "{forks} forks in {iterations} iterations");
+        assert!((0..=each).contains(&(execs - iterations as usize * each)), "{execs} execs in {iterations} iterations");
+    }
+    let out = run(&build("unixbench-execl", &[("copies", int(2)), ("time", text("10ms"))], false));
+    assert!(out.created == 3 && (0..=2).contains(&(out.counts[0] as usize - out.execs)), "no fork");
+    for (what, execs) in [("fork", 0), ("exec", 1), ("shell", 2)] {
+        let workload = build("lmbench-lat-proc", &[("what", text(what)), ("time", text("10ms"))], false);
+        let out = Machine::new(&workload).budget(10_000).run(SEC, 1);
+        let (ops, forks) = (out.samples[0].len(), out.created - 2);
+        assert!(ops > 20 && (ops..=ops + 1).contains(&forks), "{what}: {forks} forks, {ops} samples");
+        assert!((ops * execs..=(ops + 1) * execs).contains(&out.execs), "{what}: {} execs, {ops} samples", out.execs);
+    }
+    // The token visits every process once per sample.
+    let ring = build("lmbench-lat-ctx", &[("processes", int(5)), ("size", int(64)), ("time", text("1ms"))], false);
+    let out = run(&ring);
+    let rounds = out.samples[0].len() as u64;
+    assert!(rounds > 50 && out.written.iter().all(|hops| (rounds..=rounds + 1).contains(hops)), "{:?}", out.written);
+    assert_eq!(ring.metrics[0].divide, 5, "per hop");
+}
+
+#[test]
+fn kernbench_starts_five_processes_per_object_and_no_more_jobs_than_tokens() {
+    for (load, most) in [("half", 3), ("optimal", 16), ("maximal", 30)] {
+        let workload = build("kernbench", &[("load", text(load)), ("objects", int(30))], false);
+        let out = Machine::new(&workload).run(600 * SEC, 1);
+        assert_eq!((out.end.clone(), out.created - 1, out.execs), (End::Finished, 30 * 5, 30 * 5), "{load}");
+        // A job is at most a shell, a driver and a compiler at a time.
+        assert!(out.alive_max <= 1 + 3 * most, "{load}: {} tasks at a time", out.alive_max);
+    }
+}
+
+#[test]
+fn request_servers_measure_from_the_arrival_in_one_task_to_the_completion_in_another() {
+    // Four CPUs at half load: 8 threads that never wait for each other here, where every task has a CPU.
+    let given = [("load", int(50)), ("request", text("10ms"))];
+    let workload = build("hhvm", &given, false);
+    let out = Machine::new(&workload).run(10 * SEC, 1);
+    let (requests, latency, queueing, service) = (out.counts[0], &out.samples[1], &out.samples[3], &out.samples[4]);
+    assert!((1_800..2_200).contains(&requests), "4 CPUs * 50% / 10 ms * 10 s: {requests}");
+    assert_eq!((latency.len() as u64, queueing.len()), (requests, requests as usize + queueing.len() - latency.len()));
+    for (index, whole) in latency.iter().enumerate() {
+        assert!(*whole >= service[index] && service[index] >= 10_000_000, "{whole} {}", service[index]);
+    }
+    let closed = build("hhvm", &[], false);
+    assert_eq!((closed.tasks[0].count, closed.tasks.len()), (8, 1), "two threads per CPU, nothing else");
+    // The users of DayTrader are as many as 70% of the CPUs, and each has one request at a time.
+    let out = Machine::new(&build("daytrader", &[("time", text("2s"))], false)).run(3 * SEC, 1);
+    assert_eq!(out.end, End::Finished);
+    let (answered, served) = (out.samples[1].len(), out.samples[2].len());
+    assert!((0..=2).contains(&(served - answered)), "{served} served, {answered} answered");
+    let mean = out.samples[1].iter().sum::<i64>() as f64 / answered as f64;
+    // 0.4 * (0.3 + 0.1) + 0.49 * (0.6 + 0.2) + 0.03 * (0.8 + 0.3) + 0.08 * (1.0 + 0.5) ms = 0.71 ms, and queueing.
+    assert!((700_000.0..900_000.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn perf_pipe_of_6_15_writes_first_on_both_sides() {
+    let out = run(&build("perf-pipe-6.15", &[("loop", int(1000))], false));
+    assert_eq!((out.end, &out.written[..], &out.read[..]), (End::Finished, &[1000, 1000][..], &[1000, 1000][..]));
+    let workload = build("perf-pipe-6.15", &[("loop", int(10))], false);
+    let first = |ops: &[Op]| ops.iter().find(|op| matches!(op, Op::Read { .. } | Op::Write { .. })).copied();
+    assert!(workload.programs.iter().all(|program| matches!(first(&program.ops), Some(Op::Write { .. }))));
+}
+
 #[test]
 fn every_program_ends_or_is_endless_by_design() {
     for entry in catalogue::all() {
         let workload = build(entry.id, &[], false);
-        let out = Machine::new(&workload).run(40 * SEC, 1);
+        let (limit, budget) = match entry.ends {
+            catalogue::Ends::Always => (100 * SEC, u64::MAX),
+            _ => (20 * MSEC, 300_000),
+        };
+        let workload = if entry.id == "kernbench" { build(entry.id, &[("objects", int(20))], false) } else { workload };
+        let out = Machine::new(&workload).budget(budget).run(limit, 1);
         match entry.ends {
             catalogue::Ends::Always => assert_eq!(out.end, End::Finished, "{}", entry.id),
             _ => assert_eq!(out.end, End::Limit, "{}", entry.id),
@@ -315,5 +417,14 @@ fn an_end_is_reported_by_one_program_once() {
             })
             .collect();
         assert_eq!(runs, [1], "{id} {given:?}");
+    }
+}
+
+#[test]
+fn every_program_is_on_the_page_of_workloads() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/workloads.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for entry in catalogue::all() {
+        assert!(page.contains(&format!("`{}`", entry.id)), "docs/guides/workloads.md lacks {}", entry.id);
     }
 }

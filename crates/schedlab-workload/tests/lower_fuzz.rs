@@ -45,11 +45,11 @@ fn simple() -> impl Strategy<Value = StepKind> {
         name("barrier").prop_map(StepKind::Barrier),
         name("sem").prop_map(StepKind::SemPost),
         (name("cond"), name("mutex")).prop_map(|(condition, mutex)| StepKind::CondWait { condition, mutex }),
-        name("t").prop_map(|task| StepKind::Fork { task, kind: TaskKind::Process }),
+        name("t").prop_map(|task| StepKind::Fork { task, kind: TaskKind::Process, memory: 0 }),
         Just(StepKind::Exit),
         (-20i8..=20).prop_map(StepKind::Nice),
         (0usize..20).prop_map(|cpus| StepKind::Affinity(CpuMask::first(cpus))),
-        name("sample").prop_map(StepKind::SampleBegin),
+        name("sample").prop_map(|metric| StepKind::SampleBegin { metric, at: None }),
         name("sample").prop_map(StepKind::SampleEnd),
         (name("count"), 0u32..9).prop_map(|(metric, count)| StepKind::Count { metric, count }),
     ]

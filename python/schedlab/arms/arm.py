@@ -94,12 +94,24 @@ def is_cancelled(cancel: Cancel | None) -> bool:
 
 
 def check_real(scenario: Scenario) -> None:
-    """Refuse settings that no real kernel supports."""
+    """Refuse what no real kernel supports, and guests, which are only simulated."""
+    if scenario.guests:
+        raise ArmError(
+            f"guest {scenario.guests[0]}: guests are only simulated",
+            hint="run the scenario with --arm sim",
+            file=scenario.file,
+        )
     for variant in scenario.variants:
         if variant.changes.get("hz"):
             raise ArmError(
                 f"variant {variant.name} sets hz, which a real kernel fixes at build time",
                 hint="remove hz, or boot an image with that CONFIG_HZ: image = PATH in [arm.vm]",
+                file=scenario.file,
+            )
+        if variant.changes.get("physics"):
+            raise ArmError(
+                f"variant {variant.name} sets physics, which belongs to the simulated machine",
+                hint="remove physics, or use --arm sim",
                 file=scenario.file,
             )
 

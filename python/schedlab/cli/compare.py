@@ -80,10 +80,8 @@ def _check(options: Options, scenario: Scenario) -> None:
     models = ((m, None if errors is None else validated(scenario, m, errors)) for m in scenario.metrics)
     gate.check(options.fail_on, models)
     pairs([v.name for v in scenario.variants], options.against)
-    if options.robust:
-        if scenario.arm != "sim":
-            raise InputError("--robust varies the costs of the simulated machine", hint="omit it, or use --arm sim")
-        robust.estimated(scenario)
+    if options.robust and scenario.arm != "sim":
+        raise InputError("--robust varies the simulated machine", hint="omit it, or use --arm sim")
 
 
 def _declared(design: Design) -> list[str]:
@@ -99,24 +97,22 @@ def _declared(design: Design) -> list[str]:
 
 
 def _robustness(options: Options, console: Console, engine: Engine, scenario: Scenario, result: Result) -> Robustness:
-    """The same comparison on machines with drawn costs; kept beside the runs."""
-    console.say(f"repeating the comparison on {options.robust} machines with other costs (--robust)")
+    """The same comparison with drawn costs and ties; kept beside the runs."""
+    console.say(f"repeating the comparison {options.robust} times with other costs and ties (--robust)")
     progress = console.progress(options.robust, engine.under_way)
     given = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
     overrides = {key: value for key, value in given.items() if value is not None} | {"seeds": list(result.seeds)}
     draws = []
     try:
         for draw in range(1, options.robust + 1):
-            drawn, interrupted = api.run_all(
-                engine, robust.machine(engine, scenario, draw, overrides), jobs=options.jobs
-            )
+            drawn, interrupted = api.run_all(engine, robust.drawn(engine, scenario, draw, overrides), jobs=options.jobs)
             if interrupted:
                 raise KeyboardInterrupt
             draws.append(robust.outcomes(compare_variants(drawn, against=options.against)))
-            progress.step(f"machine {draw}")
+            progress.step(f"draw {draw}")
     finally:
         progress.clear()
-    found = Robustness(tuple(draws), len(robust.estimated(scenario)))
+    found = robust.robustness(scenario, draws)
     if result.path:
         write_file(result.path / robust.FILE, robust.dump(found))
     return found

@@ -33,8 +33,12 @@ class Console:
 
     def result(self, text: str) -> None:
         """A result, to stdout."""
+        self.page(plain.lines(text, colour=colours(sys.stdout)))
+
+    def page(self, text: str) -> None:
+        """A result whose text was made safe when it was written, such as HTML: to stdout as it is."""
         try:
-            sys.stdout.write(plain.lines(text, colour=colours(sys.stdout)) + "\n")
+            sys.stdout.write(text + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
             raise

@@ -51,6 +51,11 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine) ->
 
 
 def fit(report: Mapping[str, Any]) -> tuple[float, int]:
-    """By decisions, then by state: probed events, or steps of the printed vruntime."""
-    decisions = float(report["picks"]["share"]) + float(report["preemptions"]["share"])
+    """By decisions (unexplained ones do not agree), then by state: probed events, or steps of the printed vruntime."""
+    decisions = sum(_share(report, side) for side in ("picks", "preemptions"))
     return decisions, int(report["state"]["events"]["agreed"]) + int(report["vruntime"]["equal"])
+
+
+def _share(report: Mapping[str, Any], side: str) -> float:
+    asked = report[side]["decisions"] + report["unexplained"][side]
+    return float(report[side]["agreed"] / asked) if asked else 1.0

@@ -35,7 +35,7 @@ def _stdout(comparison: Comparison, options: Options, console: Console) -> None:
     if options.json == STDOUT:
         console.result(dump(render.json_document(comparison)))
     elif str(options.html) == STDOUT:
-        console.result(render.html(comparison))
+        console.page(render.html(comparison))
     else:
         console.result(render.text(comparison, options.style, colour=colours(sys.stdout)))
 

@@ -66,6 +66,8 @@ class Options(argparse.Namespace):
     time_limit: int
     probes: bool
     records: int
+    smp: str | None
+    chaos: int | None
     append: str
     restore: bool
     fetch: str | None
@@ -92,7 +94,7 @@ class Options(argparse.Namespace):
     short: bool
     units: int | None
     time: int | None
-    reasons: str
+    reasons: str | None
     page: Path | None
     record: str | None
     note: str | None
@@ -182,7 +184,7 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
         const=20,
         default=0,
         metavar="N",
-        help="repeat the comparison on N machines with randomly varied estimated costs (default: 20)",
+        help="repeat the comparison N times with other costs and other orders of simultaneous events (default: 20)",
     )
     _outputs(p)
     p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run to DIR")
@@ -313,6 +315,7 @@ def _record(commands: argparse._SubParsersAction[Parser]) -> None:
         help="an image file; a Debian kernel by version, suite or package (6.1, trixie, linux-image-...); `running`",
     )
     p.add_argument("--cpus", type=values.positive, metavar="N", help="CPUs of the virtual machine (default: 1)")
+    p.add_argument("--smp", metavar="WORDS", help="how QEMU arranges the CPUs: sockets=1,cores=2,threads=2")
     p.add_argument("--out", type=Path, metavar="FILE", help="the trace; the suffix selects the format")
     p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep only the first N records")
     p.add_argument("--no-probes", dest="probes", action="store_false", help="do not record the scheduler's state")
@@ -326,7 +329,8 @@ def _record(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     p.add_argument("--append", default="", metavar="WORDS", help="additional parameters for the kernel's command line")
     p.add_argument("--autogroup", action="store_true", help="enable autogroup in the guest")
-    p.add_argument("workload", nargs="+", metavar="WORKLOAD", help="after --: a command, or one shell command line")
+    p.add_argument("--chaos", type=values.natural, metavar="SEED", help="record a random load made from SEED instead")
+    p.add_argument("workload", nargs="*", metavar="WORKLOAD", help="after --: a command, or one shell command line")
     _common(p)
 
 

@@ -8,7 +8,7 @@ from schedlab.cli.console import Console
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
-from schedlab.record import Order, record
+from schedlab.record import Order, chaos, record
 
 EXIT_WORKLOAD = 3
 
@@ -36,11 +36,16 @@ def _order(options: Options) -> Order:
     kernel = str(options.kernel)
     if kernel == "running" and options.cpus is not None:
         raise InputError("--cpus is not supported for the running kernel", hint="omit --cpus")
+    if kernel == "running" and options.smp is not None:
+        raise InputError("--smp is not supported for the running kernel", hint="omit --smp")
     cpus = options.cpus or 1
+    if (options.chaos is None) == (not options.workload):
+        raise InputError("record takes either WORKLOAD or --chaos SEED", hint="schedlab record --help has examples")
+    load = tuple(options.workload) if options.chaos is None else (chaos.workload(options.chaos, cpus),)
     name = "running" if kernel == "running" else f"{Path(kernel).name}-{cpus}cpu"
     return Order(
         kernel=kernel,
-        workload=tuple(options.workload),
+        workload=load,
         out=options.out or Path(f"{name}.ftrace.gz"),
         cpus=cpus,
         memory_mb=options.memory,
@@ -48,5 +53,6 @@ def _order(options: Options) -> Order:
         probes=options.probes,
         records=options.records,
         append=options.append,
+        smp=options.smp,
         autogroup=options.autogroup,
     )

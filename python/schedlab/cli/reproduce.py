@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from pathlib import Path
 
 from schedlab import api
@@ -10,13 +11,13 @@ from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
-from schedlab.cli.reasons import with_reasons
+from schedlab.cli.reasons import Search, clock
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, RunError
 from schedlab.outcome import Outcome
 from schedlab.studies import history, results
 from schedlab.studies.figures import published
-from schedlab.studies.report import Report, study_report
+from schedlab.studies.report import Report, StudyReport, study_report
 from schedlab.studies.runs import FOLDER, Plan, Progress, Task
 from schedlab.studies.study import Study
 
@@ -27,6 +28,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 3 if some runs failed, or 130; how well a study agrees is a result, not a failure."""
     engine = engine or native_engine()
     _check(options)
+    deadline = None if options.time is None else time.monotonic() + 60.0 * options.time
     if options.list:
         return _list(engine, console)
     if options.stored is not None:
@@ -37,9 +39,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     _tell_estimate(plan, jobs, options, console)
     progress = _run(engine, plan, jobs, options, console)
     found = [study_report(study, progress) for study in studies]
-    if not progress.interrupted and not options.short:
+    if not progress.interrupted:
         try:
-            found = [with_reasons(engine, one, plan, jobs, options.reasons, console) for one in found]
+            found = _with_reasons(Search(engine, plan, jobs, deadline, console), found, options)
         except KeyboardInterrupt:
             progress.interrupted = True
     report = Report(tuple(found), tuple(task.label for task in progress.unfit), progress.interrupted)
@@ -95,6 +97,12 @@ def _studies(options: Options, engine: Engine) -> list[Study]:
     return studies
 
 
+def _with_reasons(search: Search, found: list[StudyReport], options: Options) -> list[StudyReport]:
+    """The short form says nothing about agreement, so there reasons are looked for on request only."""
+    how = options.reasons or ("none" if options.short else "explain")
+    return found if how == "none" else search.reports(found, ablate=how == "ablate")
+
+
 SHORT_UNITS = 2
 
 
@@ -109,7 +117,7 @@ def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) ->
         console.say("every run is there already")
         return
     seconds, unknown = plan.estimate(jobs)
-    text = f"{plural(plan.left, 'run')}, {jobs} at a time: about {_clock(seconds)}"
+    text = f"{plural(plan.left, 'run')}, {jobs} at a time: {clock(seconds)}"
     if unknown:
         text += f", and {plural(unknown, 'run')} of unknown length"
     console.say(text)
@@ -149,7 +157,7 @@ def _show(
     if options.json == STDOUT:
         console.result(dump(document(report)))
     elif str(options.html) == STDOUT:
-        console.result(html(page(report, entries, origin)))
+        console.page(html(page(report, entries, origin)))
     else:
         console.result(text(report))
     if options.json not in (None, STDOUT):
@@ -185,14 +193,6 @@ def _command(options: Options) -> str:
     words = ["schedlab", "reproduce", *options.studies]
     words += ["--units", str(options.units)] if options.units is not None else []
     words += ["--time", str(options.time)] if options.time is not None else []
-    words += ["--reasons", options.reasons] if options.reasons != "explain" else []
+    words += ["--reasons", options.reasons] if options.reasons else []
     words += ["--record", options.record] if options.record else []
     return shlex.join(words)
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -26,8 +26,7 @@ def flags(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--reasons",
         choices=REASONS,
-        default="explain",
-        help="search for the reason of rows that disagree: none, with explain (default), or also with ablate",
+        help="search for the reason of rows that disagree: none (with --short), explain (default), or ablate too",
     )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all rows as JSON; - is stdout")
     p.add_argument("--page", type=Path, metavar="FILE", help="write a Markdown page")

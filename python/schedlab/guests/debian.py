@@ -20,7 +20,7 @@ from schedlab.errors import ArmError, InputError, OutputError, RunError, reason
 from schedlab.guests import digests
 from schedlab.private import Directory
 
-SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid")
+SUITES = ("bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid")
 METAPACKAGE = "linux-image-cloud-amd64"
 TOOLS = ("apt-get", "apt-cache", "dpkg")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")

@@ -62,10 +62,14 @@ class Machine:
         """
         return "host" if self.accel == VIRTUAL else "EPYC,-cx16"
 
+    def cpus_option(self) -> str:
+        """The number of CPUs and how they are arranged, as QEMU takes it."""
+        return ",".join([str(self.cpus), *([self.smp] if self.smp else [])])
+
     def command(self, initramfs: Path, trace: Path) -> list[str]:
         return [
             QEMU, "-machine", "q35", *self.accelerator(), "-cpu", self.cpu(),
-            "-smp", ",".join([str(self.cpus), *([self.smp] if self.smp else [])]), *self.numa,
+            "-smp", self.cpus_option(), *self.numa,
             "-m", str(self.memory_mb), "-seed", str(self.seed), "-rtc", CLOCK,
             "-nodefaults", "-display", "none", "-no-reboot",
             "-serial", "stdio", "-serial", f"file:{trace}",

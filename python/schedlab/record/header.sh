@@ -4,6 +4,26 @@
 
 echo "# kernel $(uname -r) cpus $(nproc) cmdline $(cat /proc/cmdline)"
 
+# Which CPUs share what, as the scheduler's domains are built: the CPUs of one core, cache, socket or node are one line.
+topology() { # KIND FILE...
+	kind=$1
+	shift
+	cat "$@" 2>/dev/null | sort -u | sed "s/^/# topology $kind /"
+}
+cpus=/sys/devices/system/cpu
+topology cores $cpus/cpu[0-9]*/topology/thread_siblings_list
+for cpu in $cpus/cpu[0-9]*; do
+	cache=
+	for index in "$cpu"/cache/index*; do
+		[ -f "$index/shared_cpu_list" ] && cache=$(cat "$index/shared_cpu_list")
+	done
+	[ -n "$cache" ] && echo "# topology llcs $cache"
+done | sort -u
+topology sockets $cpus/cpu[0-9]*/topology/core_siblings_list
+topology nodes /sys/devices/system/node/node[0-9]*/cpulist
+domains=$(cat /sys/kernel/debug/sched/domains/cpu0/domain*/name 2>/dev/null | tr '\n' ' ')
+[ -n "$domains" ] && echo "# domains $domains"
+
 # Two looks at the clock and the tick counter: no configuration file is needed to know how often the kernel ticks.
 look() { awk '/^now at/ { now = $3 } /^jiffies:/ { print $2, now; exit }' /proc/timer_list 2>/dev/null; }
 from=$(look)

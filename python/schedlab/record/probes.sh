@@ -40,10 +40,19 @@ group() { # OBJECT
 	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 gsd=$parent->sched_delayed:u8 gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32 la=$1->se.cfs_rq->avg.load_avg:u64 lc=$1->se.cfs_rq->tg_load_avg_contrib:u64 ta=$1->se.cfs_rq->tg->load_avg.counter:s64"
 }
 
+# Which CPU a task is placed on when it wakes (fl has WF_TTWU 8), forks (4) or execs (2), and by which hint (WF_SYNC 16): where
+# it was (prev), and what select_task_rq_fair returns. Without type information the task is that of the record before.
+placement() { # FIELD...
+	define "p:e/st select_task_rq_fair prev=\$arg2:s32 fl=\$arg3:x32 $*" && define 'r:e/str select_task_rq_fair to=$retval:s32'
+}
+
 groups=$1
+cpus=$(grep -c ^processor /proc/cpuinfo)
+threads=$(cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list | tr ',-' '\n\n' | wc -l)
 if ! known "p->se.sched_delayed:u8"; then
 	# Without type information only what has one layout on all kernels: struct sched_attr, which system calls share.
 	define 'p:e/sa __sched_setscheduler policy=+4($arg2):u32 nice=+16($arg2):s32 slice=+24($arg2):u64'
+	placement
 	exit 1
 fi
 zero=$(first_known "p->se.cfs_rq" zero_vruntime min_vruntime)
@@ -73,6 +82,14 @@ for check in wakeup_preempt_fair check_preempt_wakeup_fair; do
 done
 # The timer that ends a slice between two ticks.
 define "p:e/ht hrtick"
+# What a placement depends on and no event shows: the history of wakeups (wf, lw, ru), the task's load average (el) and that of the
+# queue it was on (ql), and what the CPUs of that queue's cache share: the limit of a search and the hint about idle cores.
+[ "$cpus" = 1 ] || {
+	rq="p->se.cfs_rq->rq"
+	shared="$rq->sd->shared"
+	[ "$threads" = 1 ] || shared="$rq->sd->parent->shared"
+	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32"
+}
 # What the system calls leave in their pointers.
 define "p:e/sa __sched_setscheduler p=p->pid policy=attr->sched_policy:u32 nice=attr->sched_nice:s32 slice=attr->sched_runtime:u64"
 define "p:e/ni set_user_nice p=p->pid nice=nice:s64"

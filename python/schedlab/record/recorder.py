@@ -37,6 +37,8 @@ class Order:
     records: int = 0
     """The maximum number of records, counted from the start; 0 for all."""
     append: str = ""
+    smp: str | None = None
+    """The arrangement of the guest's CPUs, in QEMU's words; the default is one core each under one cache."""
     autogroup: bool = False
     """Whether autogroup is enabled, which is the default of Debian's kernels."""
 
@@ -90,7 +92,7 @@ class Taken:
 def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
     kernel = kernels.find(order.kernel)
     line = programs.shell_line(order.workload)
-    machine = Machine(kernel.image, order.cpus, order.memory_mb, order.append, order.autogroup)
+    machine = Machine(kernel.image, order.cpus, order.memory_mb, order.append, order.autogroup, smp=order.smp)
     tell(f"{kernel.source}, sha256 {kernel.sha256}")
     (folder / "initramfs").write_bytes(
         initramfs.build(programs.files(line, programs.find_busybox()), _texts(order, line))
@@ -100,7 +102,8 @@ def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
     head = [
         f"image {kernel.source}",
         f"image_sha256 {kernel.sha256}",
-        f"recorded_by schedlab {_version()} in QEMU {' '.join(machine.accelerator())} -cpu {machine.cpu()}",
+        f"recorded_by schedlab {_version()} in QEMU {' '.join(machine.accelerator())} "
+        f"-cpu {machine.cpu()} -smp {machine.cpus_option()}",
         f"workload {line}",
     ]
     found = _finished(raw, folder, head)

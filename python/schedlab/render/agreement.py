@@ -22,7 +22,7 @@ def document(trace: str, reports: Sequence[Report]) -> dict[str, Any]:
 
 def report(trace: str, r: Report, *, state: bool = False) -> str:
     """One row on one trace; `state` also shows where the model's state first differs from the probed state."""
-    blocks = [_head(trace, r), _scores(r), "\n".join(_remarks(r))]
+    blocks = [_head(trace, r), _scores(r), *_placements(r["placements"]), "\n".join(_remarks(r))]
     blocks += [_states(r["state"])] if state else []
     blocks += [_disagreement(d) for d in r["disagreements"]]
     return "\n\n".join(blocks)
@@ -67,8 +67,11 @@ def _head(trace: str, r: Report) -> str:
 
 
 def _unreliable(r: Report) -> list[str]:
-    """What replay needs and the trace lacks comes before every number."""
-    return [f"unreliable: the trace lacks {', '.join(r['missing'])}"] if r.get("missing") else []
+    """What replay needs and the trace lacks, and what is not judged because of it, come before every number."""
+    lines = [f"unreliable: the trace lacks {', '.join(r['missing'])}"] if r.get("missing") else []
+    if unexplained := sum(r["unexplained"].values()):
+        lines.append(f"unreliable: no lag was found that explains {unexplained:,} decisions; they are not judged")
+    return lines
 
 
 def _trace(trace: str, r: Report) -> str:
@@ -96,6 +99,37 @@ def _scores(r: Report) -> str:
         indent = "  " if label else ""
         rows += [[indent + name, *_counts(score), _interval(score)] for name, score in _worst_first(scores)]
     return "\n".join(columns(rows, "<>>><"))
+
+
+def _placements(p: Mapping[str, Any]) -> list[str]:
+    """The CPUs selected for tasks that wake, fork or exec and may use several; nothing where no probe shows that."""
+    if not p["decisions"] and not p["unjudged"]:
+        return []
+    baselines = [
+        ("the previous CPU", p["baselines"]["prev"]),
+        ("the lowest idle CPU", p["baselines"]["lowest_idle"]),
+        ("the waker's CPU", p["baselines"]["waker"]),
+    ]
+    kinds = [(f"{part['name']}s", part["score"]) for part in p["kinds"]]
+    whole = [("all", p), ("wakeups that leave the previous CPU", p["moved"])]
+    rules = [(part["name"], part["score"]) for part in p["rules"]]
+    rows = [["CPUs selected", "judged", "agreed", "share", "95% interval"]]
+    for label, scores in (("", [*whole, *kinds]), ("by the row's rule", rules), ("simple rules instead", baselines)):
+        rows += [[label, "", "", "", ""]] if label else []
+        indent = "  " if label else ""
+        rows += [[indent + name, *_counts(score), _interval(score)] for name, score in _worst_first(scores)]
+    lines = columns(rows, "<>>><")
+    if not p["topology_recorded"]:
+        lines.append("the header does not describe the topology: assumed is a core for each CPU under one cache")
+    lines += [f"not judged: {part['count']:,} {part['kind']}s, {part['reason']}" for part in p["unjudged"]]
+    for m in p["disagreements"]:
+        sync = ", sync" if m["sync"] else ""
+        idle = f"CPUs {m['idle']} idle" if m["idle"] else "no CPU idle"
+        asked = f"{m['kind']} of pid {m['pid']} from CPU {m['prev_cpu']} on CPU {m['waker_cpu']}{sync}, {idle}"
+        line = f"{m['time_ns'] / 1e9:.6f} s, {asked}: kernel CPU {m['kernel']}, row CPU {m['model']}"
+        numbers = ", ".join(f"{name} {value}" for name, value in m["compared"])
+        lines.append(f"{line} ({m['rule']}; {numbers})")
+    return ["\n".join(lines)]
 
 
 def _divided(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -202,9 +236,10 @@ def _disagreement(d: Mapping[str, Any]) -> str:
 
 
 def _both(r: Report) -> float:
+    """The share of decisions that agree; one that no lag explains does not."""
     scores = (r["picks"], r["preemptions"])
-    judged = sum(s["decisions"] for s in scores)
-    return float(sum(s["agreed"] for s in scores) / judged) if judged else 0.0
+    asked = sum(s["decisions"] for s in scores) + sum(r["unexplained"].values())
+    return float(sum(s["agreed"] for s in scores) / asked) if asked else 0.0
 
 
 def _state(r: Report) -> float:

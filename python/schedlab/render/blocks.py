@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as html_escape
 from pathlib import Path
+from typing import Any
 
 from schedlab import plain
+from schedlab.render.figure import figure, scripts
 
 _STYLE = Path(__file__).parent / "page.css"
 _SPAN = re.compile(r"`([^`]+)`|\[([^\]]+)\]\(([^)\s]+)\)")
@@ -46,12 +48,20 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-Block = Heading | Paragraph | Items | Table
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A Vega-Lite specification; Markdown leaves it out, since the tables have its numbers."""
+
+    name: str
+    spec: dict[str, Any]
+
+
+Block = Heading | Paragraph | Items | Table | Chart
 
 
 def markdown(blocks: Iterable[Block]) -> str:
     """The document as Markdown."""
-    return "\n\n".join(_markdown(block) for block in blocks) + "\n"
+    return "\n\n".join(_markdown(block) for block in blocks if not isinstance(block, Chart)) + "\n"
 
 
 def html(blocks: Sequence[Block]) -> str:
@@ -65,13 +75,15 @@ def html(blocks: Sequence[Block]) -> str:
             f"<title>{_escape(title)}</title>",
             f"<style>{_STYLE.read_text(encoding='utf-8')}</style></head><body><main>",
             *(_html(block) for block in blocks),
-            "</main></body></html>",
+            "</main>",
+            *(scripts() if any(isinstance(block, Chart) for block in blocks) else []),
+            "</body></html>",
             "",
         ]
     )
 
 
-def _markdown(block: Block) -> str:
+def _markdown(block: Heading | Paragraph | Items | Table) -> str:
     if isinstance(block, Heading):
         return f"{'#' * block.level} {_plain(block.text)}"
     if isinstance(block, Paragraph):
@@ -90,6 +102,8 @@ def _plain(text: str) -> str:
 
 
 def _html(block: Block) -> str:
+    if isinstance(block, Chart):
+        return figure(block.name, block.spec)
     if isinstance(block, Heading):
         return f"<h{block.level}>{_escape(block.text)}</h{block.level}>"
     if isinstance(block, Paragraph):

@@ -177,7 +177,7 @@ def _tail(t: Tail | None) -> dict[str, Any] | None:
 
 
 def _robustness(c: Comparison) -> dict[str, Any] | None:
-    """On how many machines each judgement came to the same."""
+    """In how many draws each judgement came to the same."""
     if c.robustness is None:
         return None
     found = c.robustness
@@ -185,7 +185,8 @@ def _robustness(c: Comparison) -> dict[str, Any] | None:
         {"metric": m, "a": a, "b": b, "outcome": outcome, "held": found.held((m, a, b), outcome)}
         for (m, a, b), outcome in outcomes(c).items()
     ]
-    return {"machines": len(found.draws), "costs": found.costs, "range": RANGE, "held": held}
+    drawn = {"costs": found.costs, "stated": found.stated, "range": RANGE, "ties": found.ties}
+    return {"machines": len(found.draws), **drawn, "held": held}
 
 
 def _sample(x: float | None) -> float | None:

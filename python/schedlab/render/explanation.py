@@ -253,6 +253,9 @@ def _turn(answer: Mapping[str, Any]) -> list[str]:
     if answer["asked"]:
         how = {"full": "TIF_NEED_RESCHED", "lazy": "TIF_NEED_RESCHED_LAZY"}[answer["asked"]]
         lines.append(f"  {how} is set: it is rescheduled at the next point where the kernel checks the flag")
+    executes = answer.get("executes")
+    if executes and (answer["asked"] or executes.startswith("spins")):
+        lines.append(f"  {task(answer['runner'], names)} {executes}")
     if answer["next_tick_ns"] is not None:
         lines.append(f"  next tick at {ms(answer['next_tick_ns'])} ms")
     return lines

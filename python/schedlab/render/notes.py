@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from schedlab.judge import ALPHA
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
-from schedlab.robust import RANGE
+from schedlab.robust import RANGE, Robustness
 from schedlab.validity.errors import FEWEST
 from schedlab.verdicts import DETERMINISTIC
 
@@ -134,7 +134,7 @@ def noise(comparison: Comparison) -> list[str]:
 
 
 def robustness(comparison: Comparison) -> list[str]:
-    """On how many machines with other costs each verdict holds."""
+    """In how many draws of the costs and ties each verdict holds."""
     from schedlab.robust import outcomes
 
     found = comparison.robustness
@@ -146,8 +146,18 @@ def robustness(comparison: Comparison) -> list[str]:
             name = key[0] if len(comparison.pairs) == 1 else f"{key[0]} of {key[2]}"
             shown.setdefault(found.held(key, outcome), []).append(name)
     total = len(found.draws)
-    head = f"verdicts on {total} machines, {found.costs} estimated costs drawn from 1/{RANGE:g} to {RANGE:g} times"
+    head = f"verdicts in {total} draws of {_drawn(found)}"
     return [f"{head}:", *(f"  hold in {n} of {total}: {', '.join(shown[n])}" for n in sorted(shown))] if shown else []
+
+
+def _drawn(found: Robustness) -> str:
+    """What was drawn, and in which ranges."""
+    usual, words = found.costs - found.stated, ["the order of simultaneous events"] if found.ties else []
+    if usual:
+        words.append(f"{plural(usual, 'estimated cost')} from 1/{RANGE:g} to {RANGE:g} times")
+    if found.stated:
+        words.append(f"{plural(found.stated, 'estimated cost')} in the range that the machine states")
+    return ", ".join(words)
 
 
 def ties(comparison: Comparison) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from functools import cache
 from html import escape as html_escape
 from pathlib import Path
 
@@ -13,12 +11,12 @@ from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts, notes
 from schedlab.render.cells import change, headline, interval, model_error
+from schedlab.render.figure import figure, scripts
 from schedlab.render.grid import percent, value
 from schedlab.scenario import Metric
 
 _HERE = Path(__file__).parent
 _TEXT, _LEFT = {"metric", "verdict", "why", "seed", "percentile"}, ' class="text"'
-EXPORTS = "window.vegaEmbed = vegaEmbed;"
 
 
 def escape(text: str) -> str:
@@ -47,20 +45,11 @@ def page(c: Comparison) -> str:
             f"<style>{(_HERE / 'page.css').read_text(encoding='utf-8')}</style></head><body><main>",
             *body,
             "</main>",
-            f"<script>{_script()}</script>",
-            f'<script type="module">{(_HERE / "page.js").read_text(encoding="utf-8")}</script>',
+            *scripts(),
             "</body></html>",
             "",
         ]
     )
-
-
-@cache
-def _script() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one piece."""
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle(EXPORTS)).replace("</script", "<\\/script")
 
 
 def _summary(c: Comparison) -> str:
@@ -212,14 +201,4 @@ def _details(summary: str, content: str) -> str:
 
 
 def _figure(name: str, spec: charts.Spec | None) -> str:
-    if spec is None:
-        return ""
-    import vl_convert
-
-    still = vl_convert.vegalite_to_svg({**spec, "config": {**spec["config"], "aria": False}})  # the label is outside it
-    data = json.dumps(spec, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
-    label = escape(spec["description"])
-    return (
-        f'<figure><div id="{name}" role="img" aria-label="{label}">{still}</div>'
-        f'<script type="application/json" data-chart="{name}">{data}</script></figure>'
-    )
+    return "" if spec is None else figure(name, spec)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from schedlab.render.blocks import Block, Heading, Items, Paragraph, Table
+from schedlab.render.blocks import Block, Chart, Heading, Items, Paragraph, Table
 from schedlab.render.cells import plural
+from schedlab.render.charts import Spec
 from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.study import (
     ALTERNATIVES,
@@ -22,6 +23,7 @@ from schedlab.render.study import (
     spread_table,
     verdict,
 )
+from schedlab.render.study_charts import dumbbells, scatter
 from schedlab.studies.history import Entry
 from schedlab.studies.report import CaseRows, Report, StudyReport
 from schedlab.studies.results import Origin
@@ -46,6 +48,7 @@ def page(report: Report, entries: Sequence[Entry], origin: Origin) -> list[Block
         Table(_misses(report)),
         Heading(2, "Scores"),
         Table(score_table(report.scores())),
+        *_chart("scatter", scatter(report)),
     ]
     if report.unfit:
         parts += [Heading(2, "What did not fit into the time"), Items(report.unfit)]
@@ -55,6 +58,10 @@ def page(report: Report, entries: Sequence[Entry], origin: Origin) -> list[Block
     for study in report.studies:
         parts += _study(study)
     return parts
+
+
+def _chart(name: str, spec: Spec | None) -> list[Block]:
+    return [] if spec is None else [Chart(name, spec)]
 
 
 def summary(report: Report, origin: Origin) -> str:
@@ -133,6 +140,7 @@ def _study(report: StudyReport) -> list[Block]:
             ]
         ),
     ]
+    parts += _chart(f"changes-{study.name}", dumbbells(report))
     for title, rows in counted_rows(report):
         ordered = sorted(rows, key=lambda one: _ORDER[one[1].outcome])
         cells = [[*_cells(row)[:-1], _outcome(report, case, row)] for case, row in ordered]

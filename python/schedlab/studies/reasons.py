@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schedlab import files
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import InputError, RunError
+from schedlab.outcome import Outcome
 from schedlab.studies.runs import Task
 from schedlab.studies.score import Row
 
@@ -62,40 +63,61 @@ def explained(engine: Engine, task: Task, variant: str, cancel: Cancel) -> Reaso
     return reason
 
 
-def ablated(engine: Engine, task: Task, variant: str, metric: str, reason: Reason, jobs: int) -> Reason:
-    """The same with what makes most of the simulated change of a metric: two runs per difference and unit."""
-    file = task.folder / f"reason-{variant}-{metric}-{len(task.scenario.seeds)}.json"
-    if (known := _read(file)) is not None:
-        return known
-    found = _ablation(engine, task, variant, metric, jobs)
-    if found is None:
-        return reason
-    largest = _largest(found)
-    share = None if largest is None or largest.share is None else 100 * largest.share
-    both = Reason(reason.parting, largest.name if largest else None, share, ablated=True)
-    _write(file, both)
-    return both
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which mechanism makes the simulated change of a metric in a variant of a case."""
+
+    task: Task
+    variant: str
+    metric: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.task.label}: {self.metric} of {self.variant}"
+
+    @property
+    def file(self) -> Path:
+        """Where the answer is kept."""
+        return self.task.folder / f"reason-{self.variant}-{self.metric}-{len(self.task.scenario.seeds)}.json"
+
+    def answer(self) -> Reason | None:
+        """The answer, if it is known."""
+        return _read(self.file)
+
+    def runs(self, engine: Engine) -> int:
+        """How many runs the answer takes at most: if every difference acts."""
+        from schedlab.ablation import count
+
+        seeds, base = self.task.scenario.seeds, self.task.scenario.variants[0].name
+        differences = engine.ablation(self.task.scenario, base, self.variant)
+        return count(differences, seeds[:1]) + count(differences, seeds)
 
 
-def ablation_runs(engine: Engine, task: Task, variant: str) -> int:
-    """How many runs `ablated` would take."""
-    from schedlab.ablation import count
+def ablated(
+    engine: Engine, question: Question, parting: str, jobs: int, on_outcome: Callable[[Outcome], None]
+) -> Reason | None:
+    """Find the answer and keep it; None if a hybrid does not run.
 
-    differences = engine.ablation(task.scenario, task.scenario.variants[0].name, variant)
-    return count(differences, task.scenario.seeds)
+    The differences are flipped with the first unit; those that change no event there are left out of the further ones.
+    """
+    from schedlab.ablation import ablate, acting
 
-
-def _ablation(engine: Engine, task: Task, variant: str, metric: str, jobs: int) -> Ablation | None:
-    """None if nothing can be flipped, or a hybrid does not run."""
-    from schedlab.ablation import ablate
-
-    declared = next((m for m in task.scenario.metrics if m.name == metric), None)
-    if declared is None:
-        return None
+    scenario, variant = question.task.scenario, question.variant
+    base, metric = scenario.variants[0].name, next(m for m in scenario.metrics if m.name == question.metric)
     try:
-        return ablate(engine, task.scenario, task.scenario.variants[0].name, variant, declared, jobs=jobs)
+        live = acting(engine, scenario, base, variant, jobs=jobs, on_outcome=on_outcome)
+        found = (
+            ablate(engine, scenario, base, variant, metric, jobs=jobs, on_outcome=on_outcome, differences=live)
+            if live
+            else None
+        )
     except (InputError, RunError):
         return None
+    largest = _largest(found) if found else None
+    share = None if largest is None or largest.share is None else 100 * largest.share
+    both = Reason(parting, largest.name if largest else None, share, ablated=True)
+    _write(question.file, both)
+    return both
 
 
 def _largest(found: Ablation) -> Part | None:

@@ -126,7 +126,8 @@ def _simulated(
     d = paired_difference(a, b)
     factor = TIMES[measure.unit] / TIMES[row.unit] if {measure.unit, row.unit} <= {*TIMES} else 1.0
     middle = [None if x is None else factor * x for x in (median(a), median(b))]
-    change = d.estimate if d.percent else None
+    # Where the baseline is 0 a change has no size in percent, unless there is none.
+    change = d.estimate if d.percent or d.estimate == 0 else None
     low, high = (d.interval.low, d.interval.high) if d.interval and d.percent else (None, None)
     return Simulated(middle[0], middle[1], change, low, high, d.pairs, _spread(a, b))
 

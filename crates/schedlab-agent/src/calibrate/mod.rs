@@ -154,6 +154,14 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     for key in ["scan-cpu", "balance-pass", "balance-cpu"] {
         absent.insert(key, "internal to the kernel; neither a program nor a tracepoint can measure it".to_owned());
     }
+    for key in ["fault", "clear-kib", "read-kib", "unmap-page", "copy-page-table"] {
+        absent.insert(key, "work on memory is not measured".to_owned());
+    }
+    for key in ["vm-exit", "idle-hint"] {
+        absent.insert(key, "it happens on the host of a guest, where the agent does not run".to_owned());
+    }
+    absent.insert("line-transfer", "transfers of cache lines are not measured".to_owned());
+    absent.insert("exec", "the agent does not execute programs; lat_proc of lmbench measures it".to_owned());
     let known = ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "irq"];
     for key in known.iter().filter(|key| !costs.contains_key(**key)) {
         absent.entry(key).or_insert_with(|| "too few undisturbed samples".to_owned());

@@ -19,7 +19,7 @@ use super::costs::{costs, Costs};
 use super::question::{find_question, DifferingAnswer};
 use super::sched_event::SchedEvent;
 use super::side_by_side::{first_mismatch, Mismatch};
-use super::stepper::{EventBuffer, Stepper};
+use super::stepper::{seen, EventBuffer, Stepper};
 use super::views::{decision_view, groups, names, pid_of, recorded_view, DecisionView, GroupNames, TaskNames};
 
 /// The first difference between the runs of two variants. Plain data.
@@ -126,7 +126,7 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<First
         same_rule: same_rule(&sides),
         sides,
         alike,
-        unlike: unlike.map(|pair| [0, 1].map(|side| decision_view(&pair[side], specs[side].kernel.version))),
+        unlike: unlike.map(|pair| [0, 1].map(|side| decision_view(&pair[side], seen(specs[side]).kernel.version))),
         costs,
         tasks,
         groups,
@@ -207,12 +207,12 @@ fn snapshot(spec: &RunSpec, cpu: CpuId, moment: Nanos, cancel: &AtomicBool) -> R
 }
 
 fn side_of(spec: &RunSpec, item: Option<SchedEvent>, decision: Option<&Decided>, snapshot: Snapshot) -> Side {
-    let version = spec.kernel.version;
+    let version = seen(spec).kernel.version;
     let view = decision.map(|kept| recorded_view(kept, version));
     Side {
         kernel: version.name,
-        hz: spec.kernel.hz,
-        preempt: spec.kernel.preempt.to_string(),
+        hz: seen(spec).kernel.hz,
+        preempt: seen(spec).kernel.preempt.to_string(),
         event: item.map(|item| item.event.kind.to_string()),
         event_ns: item.map(|item| item.event.time),
         decision: view,

@@ -12,6 +12,7 @@ use schedlab_trace::Kind::Switch;
 
 use super::sched_event::{same_request, SchedEvent};
 use super::side_by_side::Mismatch;
+use super::stepper::seen;
 use super::views::pid_of;
 
 /// A question that the two runs if_different differently.
@@ -62,7 +63,7 @@ pub(super) fn find_question<'a>(
     match last(&|decision| matches!(decision.verdict, Verdict::Place(..))) {
         Some(own) => if_different("placement", own, answer(others, &own.decision, "placement")),
         // A task whose dequeue was delayed is woken where it is queued; no CPU is selected.
-        None if spec.kernel.has(Feature::DelayDequeue) => {
+        None if seen(spec).kernel.has(Feature::DelayDequeue) => {
             let answer = placed(others, item, at)?;
             Some(DifferingAnswer { question: "delayed_wakeup", decision: None, answer: Some(answer) })
         }

@@ -42,6 +42,11 @@ pub(super) struct CpuEvents {
     ended_by: Option<(Nanos, Cause)>,
 }
 
+/// What the run whose decisions are explained is: the specification itself, or that of the first guest.
+pub(super) fn seen(spec: &RunSpec) -> &RunSpec {
+    spec.guests.first().map_or(spec, |guest| &guest.run)
+}
+
 /// A run in progress, advanced by [`Stepper::step`].
 pub(super) struct Stepper<'a> {
     pub session: Session<'a, EventBuffer>,
@@ -59,7 +64,7 @@ impl<'a> Stepper<'a> {
         let buffer = sink.clone();
         let mut session = Session::new(spec, sink);
         session.record(Detail::Decisions);
-        let cpus = (0..spec.machine.topology.nr_cpus()).map(|_| CpuEvents::default()).collect();
+        let cpus = (0..seen(spec).machine.topology.nr_cpus()).map(|_| CpuEvents::default()).collect();
         Stepper { session, cpus, touched: Vec::new(), decided: Vec::new(), over: false, buffer }
     }
 
@@ -95,8 +100,9 @@ impl<'a> Stepper<'a> {
         for Decided { decision, .. } in &self.decided {
             self.cpus[decision.cpu.index()].note(decision);
         }
+        let kernel = self.session.kernel_id();
         for event in self.buffer.0.borrow_mut().drain(..) {
-            let Some(cpu) = SchedEvent::cpu(&event) else { continue };
+            let Some(cpu) = SchedEvent::cpu(&event).filter(|_| event.kernel == kernel) else { continue };
             self.cpus[cpu.index()].push(event);
             if !self.touched.contains(&cpu) {
                 self.touched.push(cpu);

@@ -11,7 +11,7 @@ use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use serde::Serialize;
 
-use super::stepper::{EventBuffer, Stepper};
+use super::stepper::{seen, EventBuffer, Stepper};
 use super::views::{decision_view, groups, names, pid_of, recorded_view, DecisionView, GroupNames, TaskNames};
 
 /// Selects one task.
@@ -97,6 +97,8 @@ pub struct Why {
     pub kept_total: u64,
     /// `full` if TIF_NEED_RESCHED is set, `lazy` if only TIF_NEED_RESCHED_LAZY is.
     pub asked: Option<&'static str>,
+    /// What the running task executes: in which mode it is, or for which lock it spins.
+    pub executes: Option<String>,
     /// The CPU's next tick.
     pub next_tick_ns: Option<Nanos>,
     /// When the state ended; `None` if the run ended first.
@@ -145,7 +147,7 @@ pub fn why(spec: &RunSpec, selector: &TaskSelector, at: Nanos, cancel: &AtomicBo
     let mut why = answer(spec, &stepper, &task, &runners, &history, at);
     while !stepper.over && why.ended_ns.is_none() {
         stepper.step(cancel)?;
-        let version = spec.kernel.version;
+        let version = seen(spec).kernel.version;
         let concerns = |kept: &&Decided| kept.decision.cpu.0 == why.cpu || pid_of(&kept.decision) == Some(task.pid);
         let view: Vec<DecisionView> =
             stepper.decided.iter().filter(concerns).map(|kept| recorded_view(kept, version)).collect();
@@ -384,7 +386,7 @@ fn answer(
     let sched = stepper.session.sched();
     let cpu = sched.cpu_of(task.task);
     let (turn, flags) = (&runners[cpu.index()], stepper.session.cpu(cpu));
-    let view = |decision: &Decision| decision_view(decision, spec.kernel.version);
+    let view = |decision: &Decision| decision_view(decision, seen(spec).kernel.version);
     let fair = &sched.fair;
     let state = state(task, fair.entity(task.task).sched_delayed, fair.view().throttled_by(task.task).is_some());
     let throttled_by = fair.view().throttled_by(task.task).filter(|_| state == "throttled");
@@ -392,7 +394,7 @@ fn answer(
     let pool = throttled_by.map(Pool::Group).or(real_time);
     let ran = sched.curr(cpu).map(|_| turn.picked.iter().map(view).collect());
     Why {
-        kernel: spec.kernel.version.name,
+        kernel: seen(spec).kernel.version.name,
         at_ns: at,
         pid: task.pid,
         state,
@@ -400,7 +402,7 @@ fn answer(
         since_ns: get(&history.changed, task.pid),
         woken_ns: get(&history.woken, task.pid),
         cpu: cpu.0,
-        placed: get(&history.placed, task.pid).map(|kept| recorded_view(&kept, spec.kernel.version)),
+        placed: get(&history.placed, task.pid).map(|kept| recorded_view(&kept, seen(spec).kernel.version)),
         idle_cpus: if state == "waiting" { sched.idle_cpus_for(task.task).map(|cpu| cpu.0).collect() } else { vec![] },
         runner: sched.curr(cpu).map(|task: TaskId| task.0 as Pid + 1),
         queue: stepper.session.queue(cpu),
@@ -410,6 +412,7 @@ fn answer(
         kept: turn.kept.iter().map(view).collect(),
         kept_total: turn.kept_total,
         asked: asked(flags),
+        executes: stepper.session.executes(cpu),
         next_tick_ns: flags.next_tick,
         ended_ns: None,
         ended_by: Vec::new(),

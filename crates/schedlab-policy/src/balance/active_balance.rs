@@ -1,11 +1,11 @@
-//! Pushing a running task away after pulling has failed for long (`need_active_balance`,
-//! `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.2 to 7.2).
+//! Active balancing: a running task is pushed to another CPU after pulling has failed repeatedly
+//! (`need_active_balance`, `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! A periodic or newidle pass that counts in tasks (up to 5.11: in anything), moved none, and whose domain has failed more
-//! than cache_nice_tries + 2 times asks the busiest CPU's stopper to push one task to the puller. The stopper is not a
-//! task here: the pass asks that CPU to reschedule, and the push comes before its pick. The pass also asks at once where a
-//! single task runs on a CPU whose capacity the real-time class uses. Left out: the reasons of asymmetric packing and
-//! misfit tasks.
+//! If a periodic or newidle pass counts its imbalance in tasks (up to 5.11: in any unit), has moved none, and its domain has
+//! failed more than cache_nice_tries + 2 times, it asks the stopper of the busiest CPU to push one task to the pulling CPU.
+//! The stopper is not a task in this model: the pass requests a reschedule of that CPU, and the push happens before its
+//! pick. The pass also asks immediately if a single task runs on a CPU whose capacity the real-time class uses. Not
+//! modelled: active balancing for asymmetric packing and for misfit tasks.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -14,21 +14,21 @@ use crate::fair::class::FairClass;
 use crate::sched::types::Moves;
 use crate::Resched;
 
-/// What a pass that moved nothing made of its busiest CPU.
+/// What a pass that moved nothing does about the busiest CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Push {
-    /// It is not time.
+    /// Active balancing is not needed yet.
     NotNeeded,
-    /// Another pass has asked already.
+    /// Another pass has already asked for a push.
     Pending,
-    /// Asked to push its running task.
+    /// The CPU is asked to push its running task.
     Asked,
-    /// Its running task may not come, which makes the pass count as balanced.
+    /// Affinity keeps its running task from moving, so the pass counts as balanced.
     Forbidden,
 }
 
 impl FairClass<'_> {
-    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that asked for it.
+    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that asked for a push.
     pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         let Some(level) = self.core.domains.common_level(&self.core.topology, dst, src) else { return moves };
@@ -43,7 +43,7 @@ impl FairClass<'_> {
         moves
     }
 
-    /// After a pass that moved nothing: asks `src` to push if it is time.
+    /// After a pass that moved nothing: asks `src` for a push if active balancing is needed.
     pub(super) fn ask_for_active_balance(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> Push {
         if !self.need_active_balance(env, src) {
             return Push::NotNeeded;
@@ -60,7 +60,7 @@ impl FairClass<'_> {
         Push::Asked
     }
 
-    /// An idle puller, and a single task on a CPU that has lost clearly more of its capacity.
+    /// The pulling CPU is idle, and the single task runs on a CPU that has lost noticeably more of its capacity.
     fn runs_pressed(&self, env: &Env, src: CpuId, pct: u32) -> bool {
         env.idle != CpuIdle::Not
             && self.check_cpu_capacity(src, pct)

@@ -1,10 +1,10 @@
-//! What is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
+//! The capacity that is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
 //! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): 1024 less the utilisation of the real-time class, at least 1.
 //!
-//! A CPU updates its own number when it balances in its lowest domain, and a group's number is made of those below when one of
-//! its CPUs balances there; a newidle pass does neither before the domain's interval is over. Others see what was. Before
-//! a task of the machine is real-time every number is what the machine gives and nothing is computed. Left out:
-//! interrupts (`cpu_util_irq`), deadline tasks, thermal and frequency limits.
+//! A CPU updates its own capacity when it balances in its lowest domain. The capacity of a group is summed from the groups
+//! below it when one of its CPUs balances at that level. A newidle pass does neither before the domain's interval has
+//! expired, so other CPUs may read old values. While no task of the machine is real-time, every capacity is the machine's
+//! and nothing is computed. Not modelled: interrupts (`cpu_util_irq`), deadline tasks, thermal and frequency limits.
 
 use schedlab_model::CpuId;
 
@@ -26,7 +26,7 @@ impl FairClass<'_> {
         self.capacity_of(cpu) * u64::from(imbalance_pct) < CAPACITY_SCALE * 100
     }
 
-    /// `update_group_capacity` of the group that pulls, before its statistics are taken.
+    /// `update_group_capacity` of the pulling group, before its statistics are computed.
     #[inline]
     pub(super) fn update_group_capacity(&mut self, env: &Env) {
         if self.core.is_mixed() {

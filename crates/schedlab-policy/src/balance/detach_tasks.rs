@@ -1,11 +1,12 @@
-//! Which tasks leave a CPU in a balancing pass (`detach_tasks`, `can_migrate_task`, `task_hot`, `attach_tasks`,
+//! Which tasks a balancing pass moves away from a CPU (`detach_tasks`, `can_migrate_task`, `task_hot`, `attach_tasks`,
 //! kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! From the least recently run, at most min(nr_migrate, nr_running) are considered; an idle puller leaves one; a newidle
-//! pull takes one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel has). A task stays if affinity forbids the
-//! move, if it runs, or if it is cache hot: not SCHED_IDLE, not within a core (5.10 and later), and started running less than
-//! migration_cost ago (a next or last buddy of its group's queue is hot too while the puller is busy), unless the domain has failed more often than
-//! cache_nice_tries. Left out: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
+//! Tasks are considered from the least recently run one on, at most min(nr_migrate, nr_running) of them. An idle CPU leaves
+//! one task behind; a newidle pass moves at most one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel sets). A task
+//! stays if affinity forbids the move, if it is running, or if it is cache hot, unless the domain has failed more often
+//! than cache_nice_tries. Cache hot is a task that started to run less than migration_cost ago, is not SCHED_IDLE and
+//! would leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. Not
+//! modelled: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -18,19 +19,19 @@ use crate::sched::types::Moves;
 use crate::version::placement::{DetachLimit, GroupsBy};
 use crate::{FairPolicy, Resched};
 
-/// What affinity did to a pass (`LBF_*`).
+/// How affinity restricted a pass (`LBF_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pinned {
-    /// Every task considered was forbidden on the destination.
+    /// No task that was considered may run on the destination.
     pub all: bool,
-    /// Some were.
+    /// Some of them may not.
     pub some: bool,
     /// Another CPU of the destination's group that such a task may use.
     pub elsewhere: Option<CpuId>,
 }
 
 impl FairClass<'_> {
-    /// Moves tasks from `src` to `env.dst` until the imbalance is gone; returns how many.
+    /// Moves tasks from `src` to `env.dst` until the imbalance is removed; returns their number.
     pub(super) fn move_tasks(
         &mut self,
         env: &mut Env,
@@ -44,7 +45,7 @@ impl FairClass<'_> {
         self.detach_tasks(env, src, loop_max, pinned, moves);
         let moved = moves.moved.len() - first;
         if moved > 0 {
-            // Charging the running task on the way may have ended its turn.
+            // Charging the running task may have ended its slice.
             let asked = self.fair.need_resched(src);
             moves.ask(src, if asked > asked_before { asked } else { Resched::No });
             self.attach_tasks(env, first, moves);
@@ -102,7 +103,7 @@ impl FairClass<'_> {
         self.fair.record(Decision::outside(env.now, env.dst, Verdict::Pull(task, src), rule, None, compared));
     }
 
-    /// Counts the task against the imbalance; false if it is too big for what is left.
+    /// Subtracts the task from the imbalance; false if the task is too big for the remaining imbalance.
     fn take_from_imbalance(&self, env: &mut Env, task: TaskId) -> bool {
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
@@ -120,7 +121,7 @@ impl FairClass<'_> {
         true
     }
 
-    /// What is compared with the imbalance: less than the task's size, so that big ones may move too.
+    /// The size that is compared with the imbalance. It is less than the task's own, so that big tasks can move too.
     fn counted_size(&self, env: &Env, amount: u64, failed: u32) -> u64 {
         let tries = self.core.domains.at(env.this, env.level).cache_nice_tries;
         match self.core.rules.detach_limit {
@@ -176,7 +177,7 @@ impl FairClass<'_> {
         (env.now as i64).wrapping_sub(entity.exec_start as i64) < cost
     }
 
-    /// `attach_tasks`: the task detached last is queued first.
+    /// `attach_tasks`: the task that was detached last is enqueued first.
     pub(super) fn attach_tasks(&mut self, env: &Env, first: usize, moves: &mut Moves) {
         for at in (first..moves.moved.len()).rev() {
             let (task, _) = moves.moved[at];
@@ -188,7 +189,7 @@ impl FairClass<'_> {
     fn attach_task(&mut self, task: TaskId, cpu: CpuId, idle: CpuIdle, now: u64, moves: &mut Moves) {
         self.fair.enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
         self.sync(cpu);
-        // A newidle puller is inside schedule(): it picks next anyway.
+        // A CPU in newidle balancing is inside schedule() and picks next in any case.
         if idle != CpuIdle::Newly {
             let asked = self.wakeup_preempt(cpu, task, WakeFlags::default(), now);
             moves.ask(cpu, asked);
@@ -197,7 +198,7 @@ impl FairClass<'_> {
 }
 
 impl Moves {
-    /// Notes that a CPU is asked to reschedule.
+    /// Records that a CPU is asked to reschedule.
     pub(crate) fn ask(&mut self, cpu: CpuId, resched: Resched) {
         if resched == Resched::No {
             return;

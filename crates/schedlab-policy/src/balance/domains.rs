@@ -1,17 +1,17 @@
-//! The scheduling domains of a machine: who is balanced against whom, how often and how eagerly.
+//! The scheduling domains of a machine: which CPUs are balanced against each other, how often, and from which imbalance on.
 //!
 //! kernel/sched/topology.c `sd_init`, 5.2 to 7.2: w = CPUs of the domain; interval w ms (up to 2w), times 16 on a busy
 //! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
-//! (its CPUs at the lowest level), seen from each CPU starting with its own. Domains of equal span are one object here;
-//! what each CPU keeps for itself is [`DomainState`]. Left out: overlapping NUMA domains (one NUMA level spans all
-//! nodes, within reclaim distance), clusters, asymmetric capacities, isolated CPUs.
+//! (its CPUs at the lowest level); each CPU's list begins with its own group. Domains of equal span share one object here;
+//! the state that the kernel keeps per CPU is [`DomainState`]. Not modelled: overlapping NUMA domains (one NUMA level spans
+//! all nodes, within reclaim distance), clusters, asymmetric capacities, isolated CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
 
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::rq::Jiffies;
 
-/// Most levels a CPU can have.
+/// The largest number of levels.
 pub(crate) const MAX_LEVELS: usize = 4;
 
 /// One span and its groups.
@@ -23,7 +23,7 @@ pub(crate) struct Domain {
     pub groups: Vec<Group>,
     pub imbalance_pct: u32,
     pub cache_nice_tries: u32,
-    /// NUMA only: so many running tasks may stay together (`imb_numa_nr`).
+    /// NUMA only: the number of running tasks up to which an imbalance is tolerated (`imb_numa_nr`).
     pub imb_numa_nr: u32,
     /// CPUs with at least two tasks.
     pub overloaded: u32,
@@ -38,15 +38,15 @@ pub(crate) struct Group {
     pub cores: u32,
     /// Its CPUs are the threads of one core (SD_SHARE_CPUCAPACITY of the child domain).
     pub smt: bool,
-    /// A lower level could not balance it because of affinity (`sgc->imbalance`).
+    /// Affinity kept a lower level from balancing it (`sgc->imbalance`).
     pub imbalance: bool,
-    /// What its CPUs can do for the fair class, as last computed (`sgc->capacity`).
+    /// The capacity of its CPUs for the fair class, as last computed (`sgc->capacity`).
     pub capacity: u64,
-    /// When a newidle pass looks again.
+    /// Before this time newidle passes do not update the capacity.
     pub next_update: Jiffies,
 }
 
-/// What a CPU remembers about one of its domains.
+/// The state that a CPU keeps of one of its domains (the fields of `struct sched_domain` that change).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DomainState {
     pub last_balance: Jiffies,
@@ -60,7 +60,7 @@ pub(crate) struct DomainState {
     pub newidle_ratio: u32,
 }
 
-/// A CPU's way up: its domain and its own group in it, per level.
+/// A CPU's domain at one level, and its own group in that domain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     domain: u32,
@@ -95,8 +95,8 @@ impl Domain {
 }
 
 impl DomainState {
-    /// As a CPU has it after minutes of idleness: the domain was last balanced long ago, every balance found nothing to
-    /// do and doubled the interval up to its maximum, and the cost of newidle balancing has decayed.
+    /// The state after minutes of idleness: the domain was last balanced long ago, every pass found nothing to do and
+    /// doubled the interval up to its maximum, and the cost of newidle balancing has decayed.
     fn new(weight: u32) -> Self {
         DomainState {
             last_balance: 0,
@@ -160,13 +160,13 @@ impl Domains {
         &mut self.domains[domain as usize].groups[local as usize]
     }
 
-    /// What the CPU remembers about that domain.
+    /// The state that the CPU keeps of that domain.
     #[inline]
     pub fn state(&self, cpu: CpuId, level: usize) -> &DomainState {
         &self.states[cpu.index()][level]
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     #[inline]
     pub fn state_mut(&mut self, cpu: CpuId, level: usize) -> &mut DomainState {
         &mut self.states[cpu.index()][level]
@@ -184,7 +184,7 @@ impl Domains {
     /// The CPU's lowest domain that spans `other` too.
     pub fn common_level(&self, topology: &Topology, cpu: CpuId, other: CpuId) -> Option<usize> {
         let (depth, distance) = (self.depth(cpu), topology.distance(cpu, other));
-        // Distances Smt, Llc, Node, Remote are bridged by levels Smt, Mc, Pkg, Numa.
+        // The distances Smt, Llc, Node and Remote correspond to the levels Smt, Mc, Pkg and Numa.
         (0..depth).find(|level| self.at(cpu, *level).level as usize + 1 >= distance as usize)
     }
 
@@ -195,12 +195,12 @@ impl Domains {
         self.overload
     }
 
-    /// A balance pass over the highest domain has seen whether any CPU has two tasks.
+    /// Records whether a pass over the highest domain found any CPU with two tasks.
     pub fn set_overload(&mut self, overload: bool) {
         self.overload = overload;
     }
 
-    /// A CPU got its second task, or has fewer than two again (`add_nr_running`).
+    /// A CPU received its second task, or has fewer than two again (`add_nr_running`, `sub_nr_running`).
     pub fn count_overloaded(&mut self, cpu: CpuId, overloaded: bool) {
         for level in 0..self.depth(cpu) {
             let domain = &mut self.domains[self.links[cpu.index()][level].domain as usize];
@@ -244,7 +244,7 @@ fn groups(topology: &Topology, level: Level, span: &CpuMask) -> Vec<Group> {
     groups
 }
 
-/// How far a NUMA domain may be uneven: an eighth of a node's CPUs, or its number of caches (`build_sched_domains`).
+/// `imb_numa_nr` of a NUMA domain: an eighth of a node's CPUs, or its number of last-level caches (`build_sched_domains`).
 fn imb_numa_nr(topology: &Topology, span: &CpuMask) -> u32 {
     let Some(cpu) = span.lowest() else { return 1 };
     let (node, llc) = (topology.node(cpu).count() as u32, topology.llc(cpu).count() as u32);

@@ -1,9 +1,10 @@
 //! The busiest group by load (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`, kernel/sched/fair.c 5.2).
 //!
-//! What balancing compared before 5.5: each group's runnable load per capacity. A group is overloaded if it has more tasks
-//! than CPUs and little capacity left, or if its tasks should be spread over siblings. The imbalance is what brings both to
-//! the domain's average; one that is smaller than a task is rounded up to one if that is not worse than before. Left out: misfit tasks,
-//! asymmetric packing, NUMA preferences, load averages over longer times (LB_BIAS is off).
+//! Before 5.5 balancing compared the runnable load per capacity of the groups. A group is overloaded if it has more tasks
+//! than CPUs and little spare capacity, or if its tasks should be spread over siblings. The imbalance is the load that
+//! brings both groups to the domain's average; an imbalance smaller than a task is rounded up to one task unless that makes
+//! the balance worse. Not modelled: misfit tasks, asymmetric packing, NUMA preferences, load averages over longer times
+//! (LB_BIAS is off).
 
 use schedlab_model::CpuId;
 
@@ -49,7 +50,7 @@ impl Group {
     }
 }
 
-/// What the tests of `sched_balance_find_src_group` look at.
+/// The values that the tests of `find_busiest_group` compare.
 struct Compared {
     local: Group,
     busiest: Group,
@@ -61,7 +62,7 @@ struct Compared {
 }
 
 impl FairClass<'_> {
-    /// The group to pull from by load (`find_busiest_group` of 5.2): its index of the group to pull from; the amount goes to `env`.
+    /// The group to pull from by load (`find_busiest_group` of 5.2): its index; the imbalance is stored in `env`.
     pub(super) fn find_busiest_group_by_load(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
         self.update_group_capacity(env);
         let domain = self.core.domains.at(env.this, env.level);
@@ -127,7 +128,7 @@ impl FairClass<'_> {
         stats.load += self.fair.cpu_load(cpu);
         stats.util += self.fair.cpu_util_cfs(cpu);
         stats.nr_running += u64::from(self.fair.rq(cpu).h_nr_running);
-        stats.idle_cpus += u64::from(self.core.rqs[cpu.index()].nr_running == 0 && self.core.idle.is_idle(cpu));
+        stats.idle_cpus += u64::from(self.core.rqs[cpu.index()].nr_running == 0 && self.core.is_idle(cpu));
     }
 }
 
@@ -138,7 +139,7 @@ impl Compared {
         if busiest.kind == Kind::Imbalanced {
             return true;
         }
-        // Marked as overloaded by a preference for siblings, too.
+        // A group is also marked as overloaded if its tasks should be spread over siblings.
         let no_capacity = busiest.kind == Kind::Overloaded;
         if idle != CpuIdle::Not && local.group_has_capacity(self.pct) && no_capacity {
             return true;
@@ -179,7 +180,7 @@ impl Compared {
         imbalance
     }
 
-    /// `fix_small_imbalance`: one task, if that makes things no worse, or uses more capacity.
+    /// `fix_small_imbalance`: one task, if moving it does not make the balance worse or uses more capacity.
     fn fix_small_imbalance(&self, per_task: u64) -> Option<u64> {
         let (local, busiest) = (&self.local, &self.busiest);
         let (local_per_task, times) = match local.nr_running {

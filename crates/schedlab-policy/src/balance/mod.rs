@@ -1,10 +1,10 @@
 //! Load balancing of the fair class: which CPU pulls tasks from which, and when (kernel/sched/fair.c 5.2 to 7.2).
 //!
 //! A pass over one domain ([`sched_balance_rq`]): statistics of its groups ([`sg_lb_stats`]), the busiest one and by how
-//! much ([`sched_balance_find_src_group`]), tasks taken from one of its CPUs ([`detach_tasks`]). Passes are run by a CPU
-//! about to go idle ([`sched_balance_newidle`]), at ticks ([`sched_balance_domains`]) and by an idle CPU on behalf of the
-//! others ([`nohz`]); one that fails repeatedly has a running task pushed ([`active_balance`]). Left out: misfit tasks,
-//! asymmetric packing, NUMA preferences, capacity taken by interrupts.
+//! much ([`sched_balance_find_src_group`]), then tasks are moved from one of its CPUs ([`detach_tasks`]). A pass is run by a
+//! CPU that is about to become idle ([`sched_balance_newidle`]), at ticks ([`sched_balance_domains`]), and by one idle CPU
+//! on behalf of the others ([`nohz`]). After repeated failures a running task is pushed ([`active_balance`]). Not modelled:
+//! misfit tasks, asymmetric packing, NUMA preferences, capacity used by interrupts.
 
 mod active_balance;
 mod capacity;
@@ -20,18 +20,18 @@ pub(crate) mod sg_lb_stats;
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 
-/// In which state the pulling CPU is (`enum cpu_idle_type`).
+/// The state of the pulling CPU (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CpuIdle {
-    /// It runs something.
+    /// It runs a task.
     Not,
     /// It is idle.
     Idle,
-    /// It is about to go idle.
+    /// It is about to become idle.
     Newly,
 }
 
-/// What an imbalance is counted in (`enum migration_type`).
+/// The unit of an imbalance (`enum migration_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Migrate {
     /// Sum of weights.
@@ -45,9 +45,9 @@ pub(crate) enum Migrate {
 /// One balancing pass (`struct lb_env`).
 #[derive(Clone, Debug)]
 pub(crate) struct Env {
-    /// The CPU that gets the work.
+    /// The CPU that receives tasks.
     pub dst: CpuId,
-    /// Which of the balancing CPU's domains.
+    /// The level of the domain, 0 = lowest.
     pub level: usize,
     /// The balancing CPU, whose domain and counters are used.
     pub this: CpuId,
@@ -69,7 +69,7 @@ impl Env {
     }
 }
 
-/// What the caller charges; it stands for the kernel's clock reads during a walk.
+/// The time that the caller charges for a pass; it replaces the kernel's clock reads during a walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BalanceCost {
     pub per_pass: Nanos,
@@ -77,7 +77,7 @@ pub(crate) struct BalanceCost {
 }
 
 impl Default for BalanceCost {
-    /// Middle of the published ranges: 1-3 us a pass, 30-100 ns a CPU.
+    /// The middle of the published ranges: 1-3 us a pass, 30-100 ns a CPU.
     fn default() -> Self {
         BalanceCost { per_pass: 1_500, per_cpu: 50 }
     }

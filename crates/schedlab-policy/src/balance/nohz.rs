@@ -1,11 +1,11 @@
 //! Balancing on behalf of CPUs whose tick is stopped (`nohz_balancer_kick`, `nohz_idle_balance`,
 //! kernel/sched/fair.c 5.15 to 7.3).
 //!
-//! At its tick a busy CPU wakes the first tick-stopped idle CPU, at most once a jiffy and when a balance is due, if it has
-//! two tasks itself, or one and little capacity for it, or another CPU of its cache is busy too; that one balances for every idle CPU that is due, itself
-//! last. Load of sleepers on idle CPUs
-//! is aged every 32 ms without the interrupt that it takes. Left out: kicks that only recompute the next
-//! due time (kept up to date when a CPU goes idle), asymmetric packing and capacities.
+//! At its tick a busy CPU kicks the first idle CPU whose tick is stopped, at most once per jiffy and only when a balance is
+//! due, if it has two tasks, or one task and little capacity for it, or if another CPU of its cache is busy too. The kicked
+//! CPU balances on behalf of every idle CPU that is due, and for itself last. The blocked load of idle CPUs is updated every
+//! 32 ms, without the interrupt that the kernel sends for it. Not modelled: kicks that only recompute the next due time
+//! (it is kept up to date when a CPU becomes idle), asymmetric packing and capacities.
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 
@@ -22,7 +22,7 @@ pub(crate) struct Nohz {
     idle_cpus: CpuMask,
     count: u32,
     next_balance: Jiffies,
-    /// When what sleeps on idle CPUs is next aged.
+    /// When the blocked load of idle CPUs is next updated.
     next_blocked: Jiffies,
 }
 
@@ -34,7 +34,7 @@ impl Nohz {
 }
 
 impl FairClass<'_> {
-    /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
+    /// `nohz_balancer_kick`, called at the tick of a busy CPU: the idle CPU to send an IPI to, which then calls
     /// [`FairClass::nohz_idle_balance`].
     pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
         if self.core.rqs[cpu.index()].idle {
@@ -59,7 +59,7 @@ impl FairClass<'_> {
     /// `find_new_ilb`: the first idle CPU; from 7.3 on one of a wholly idle core first.
     fn find_new_ilb(&self, cpu: CpuId) -> Option<CpuId> {
         let (nohz, idle) = (&self.core.nohz, &self.core.idle);
-        let idle_cpus = || nohz.idle_cpus.iter().filter(|ilb| *ilb != cpu && idle.is_idle(*ilb));
+        let idle_cpus = || nohz.idle_cpus.iter().filter(|ilb| *ilb != cpu && self.core.is_idle(*ilb));
         if !self.core.rules.ilb_prefers_idle_core {
             return idle_cpus().next();
         }
@@ -73,7 +73,7 @@ impl FairClass<'_> {
             && self.check_cpu_capacity(cpu, self.core.domains.at(cpu, 0).imbalance_pct)
     }
 
-    /// NOHZ_STATS_KICK: every 32 ms what sleeps on the idle CPUs is aged. The kernel has an idle CPU do it.
+    /// NOHZ_STATS_KICK: updates the blocked load of the idle CPUs every 32 ms. In the kernel an idle CPU does it.
     fn refresh_blocked(&mut self, now: Nanos, jiffies: Jiffies) {
         if self.core.nohz.count == 0 || jiffies <= self.core.nohz.next_blocked {
             return;
@@ -84,7 +84,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU whose turn has come, itself last.
+    /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU that is due, and for itself last.
     pub fn nohz_idle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         self.core.rqs[cpu.index()].nohz_kicked = false;
@@ -93,11 +93,11 @@ impl FairClass<'_> {
         let start = (cpu.index() + 1) % self.core.topology.nr_cpus();
         let idle_cpus = self.core.nohz.idle_cpus;
         for other in idle_cpus.iter_from(CpuId(start as u32)) {
-            if !self.core.idle.is_idle(other) {
+            if !self.core.is_idle(other) {
                 continue;
             }
-            // Work for this CPU itself: the next kick serves the rest.
-            if !self.core.idle.is_idle(cpu) {
+            // This CPU has work of its own: the next kick continues with the rest.
+            if !self.core.is_idle(cpu) {
                 return moves;
             }
             if jiffies >= self.core.rqs[other.index()].next_balance {
@@ -112,7 +112,7 @@ impl FairClass<'_> {
         moves
     }
 
-    /// `nohz_balance_enter_idle`: the tick stops with the idle task's arrival.
+    /// `nohz_balance_enter_idle`: the tick stops as the idle task is switched in.
     pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
         let rq = &mut self.core.rqs[cpu.index()];
         self.core.nohz.next_balance = self.core.nohz.next_balance.min(rq.next_balance);
@@ -125,7 +125,7 @@ impl FairClass<'_> {
         self.core.idle.llc_mut(llc).nr_busy -= 1;
     }
 
-    /// `nohz_balance_exit_idle`: noticed at the first busy tick, not before.
+    /// `nohz_balance_exit_idle`, which the first tick of the busy CPU calls, not its wakeup.
     fn nohz_balance_exit_idle(&mut self, cpu: CpuId) {
         if !std::mem::replace(&mut self.core.rqs[cpu.index()].nohz_tick_stopped, false) {
             return;

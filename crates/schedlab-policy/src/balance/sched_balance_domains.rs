@@ -1,8 +1,8 @@
 //! Balancing at ticks (`sched_balance_domains`; `rebalance_domains` up to 6.9).
 //!
 //! kernel/sched/fair.c 5.2 to 7.2. A domain is due every balance_interval ms, 16 times as long less one jiffy on a busy
-//! CPU (32 times up to 5.9), at least one jiffy, at most HZ * CPUs / 10; upwards until a domain where another CPU is the one to balance. Left
-//! out: SD_SERIALIZE (two NUMA passes never overlap, since a pass takes no time here).
+//! CPU (32 times up to 5.9), at least one jiffy, at most HZ * CPUs / 10; the walk upwards ends at a domain that another
+//! CPU balances. Not modelled: SD_SERIALIZE (two NUMA passes never overlap, since a pass takes no time here).
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -12,14 +12,14 @@ use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
 
 impl FairClass<'_> {
-    /// `sched_balance_domains` of one CPU; `idle` = it has been idle at the tick.
+    /// `sched_balance_domains` of one CPU; `idle`: it was idle at the tick.
     pub fn sched_balance_domains(&mut self, cpu: CpuId, idle: bool, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         self.balance_domains_of(cpu, idle, now, &mut moves);
         moves
     }
 
-    /// The same, adding to what has moved so far.
+    /// The same, adding to the moves so far.
     pub(super) fn balance_domains_of(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
         self.fair.update_blocked_averages(cpu, now);
         let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz));
@@ -40,7 +40,7 @@ impl FairClass<'_> {
             if jiffies >= due {
                 let (moved, upwards) = self.sched_balance_rq(cpu, level, idle, now, moves);
                 if moved > 0 {
-                    idle = if self.core.idle.is_idle(cpu) { CpuIdle::Idle } else { CpuIdle::Not };
+                    idle = if self.core.is_idle(cpu) { CpuIdle::Idle } else { CpuIdle::Not };
                 }
                 go_on = upwards;
                 self.core.domains.state_mut(cpu, level).last_balance = jiffies;
@@ -59,7 +59,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// Not idle, and not only SCHED_IDLE tasks either.
+    /// The CPU runs something other than SCHED_IDLE tasks.
     fn counts_as_busy(&self, cpu: CpuId, idle: CpuIdle) -> bool {
         idle != CpuIdle::Idle && !self.core.idle.is_usable(cpu)
     }

@@ -28,7 +28,7 @@ struct DomainStats {
 }
 
 impl DomainStats {
-    /// Nothing seen yet.
+    /// Before any group was examined.
     fn of(local_group: usize) -> Self {
         DomainStats { local: GroupStats::of(0), local_group, busiest: None, total_load: 0, total_capacity: 0 }
     }
@@ -39,7 +39,7 @@ impl DomainStats {
 }
 
 impl FairClass<'_> {
-    /// `sched_balance_find_src_group`: index of the group to pull from; the amount goes to `env`.
+    /// `sched_balance_find_src_group`: the index of the group to pull from; the imbalance is stored in `env`.
     pub(super) fn sched_balance_find_src_group(&mut self, env: &mut Env, moves: &mut Moves) -> Option<usize> {
         if self.core.rules.groups_by == GroupsBy::Load {
             return self.find_busiest_group_by_load(env, moves);
@@ -53,7 +53,7 @@ impl FairClass<'_> {
         (env.imbalance > 0).then_some(group)
     }
 
-    /// `update_sd_lb_stats`, with its side effects: overload flag at the top, scan budget at the cache.
+    /// `update_sd_lb_stats`, with its side effects: the overload flag at the highest level, the scan budget at that of the cache.
     fn update_sd_lb_stats(&mut self, env: &Env, moves: &mut Moves) -> DomainStats {
         self.update_group_capacity(env);
         let domain = self.core.domains.at(env.this, env.level);
@@ -115,7 +115,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// The tests of `sched_balance_find_src_group`, first match wins.
+    /// The tests of `sched_balance_find_src_group`; the first match decides.
     fn is_imbalanced(&self, env: &Env, stats: &DomainStats, group: usize, busiest: &GroupStats) -> bool {
         let (domain, local) = (self.core.domains.at(env.this, env.level), &stats.local);
         if matches!(busiest.kind, GroupType::Imbalanced | GroupType::MisfitTask) {
@@ -151,7 +151,7 @@ impl FairClass<'_> {
         !even && busiest.h_nr_running != 1
     }
 
-    /// SD_PREFER_SIBLING of the child domain: every level but NUMA, and there is a child unless this is the lowest.
+    /// SD_PREFER_SIBLING of the child domain: every level sets it except NUMA, and every level but the lowest has a child.
     fn prefers_sibling(&self, env: &Env) -> bool {
         env.level > 0
     }

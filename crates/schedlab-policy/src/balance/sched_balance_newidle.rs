@@ -1,11 +1,11 @@
-//! Pulling work at the moment a CPU has nothing left to run (`sched_balance_newidle`; `newidle_balance` up to 6.9).
+//! Pulling tasks when a CPU is about to become idle (`sched_balance_newidle`; `newidle_balance` up to 6.9).
 //!
-//! kernel/sched/fair.c 5.2 to 7.2. Not at all if a wakeup is on its way, no CPU of the machine has two tasks (root
-//! domain's overload flag), or avg_idle is below the lowest domain's max_newidle_lb_cost (up to 5.15 below
-//! migration_cost, whatever is on its way). Upwards through the domains
-//! while avg_idle covers the time spent so far plus the domain's most expensive pass (decaying by 1/85 a second), until
-//! something is pulled. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last
-//! calls. The time a pass takes is what the caller said it charges (`Sched::set_balance_cost`).
+//! kernel/sched/fair.c 5.2 to 7.2. Nothing is done if a wakeup is pending (5.15.148 and later), if no CPU of the machine has
+//! two tasks (the root domain's overload flag), or if avg_idle is below the lowest domain's max_newidle_lb_cost (up to 5.15
+//! below migration_cost). Otherwise the CPU walks up its domains while avg_idle covers the time spent so far plus the
+//! domain's most expensive pass (which decays by 1/85 per second), until tasks are pulled. NI_RANDOM (6.1.192): a domain is skipped with
+//! the probability of its failures among the last calls. The duration of a pass is the time that the caller charges for it
+//! (`Sched::set_balance_cost`).
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -17,12 +17,12 @@ use crate::sched::rq::Jiffies;
 use crate::sched::types::Moves;
 
 impl FairClass<'_> {
-    /// `sched_balance_newidle`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
-    /// the idle task.
+    /// `sched_balance_newidle`: the CPU is about to become idle and pulls tasks if it can. Call it between an empty
+    /// pick and the switch to the idle task.
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         let rq = &mut self.core.rqs[cpu.index()];
-        if rq.nr_running > 0 || (rq.ttwu_pending && self.core.rules.newidle_by_cost) {
+        if rq.nr_running > 0 || (rq.ttwu_pending && self.core.rules.newidle_minds_wakeups) {
             return moves;
         }
         rq.stamp_idle(now);
@@ -49,7 +49,7 @@ impl FairClass<'_> {
         moves
     }
 
-    /// The walk upwards; returns when the earliest domain visited is next due.
+    /// The walk up the domains; returns the earliest time at which one of them is due.
     fn walk_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, moves: &mut Moves) -> Jiffies {
         self.fair.update_blocked_averages(cpu, now);
         let jiffies = self.core.jiffies(now);
@@ -82,7 +82,7 @@ impl FairClass<'_> {
         next_balance
     }
 
-    /// NI_RANDOM: what a success counts, or `None` if the domain is skipped this time.
+    /// NI_RANDOM: the weight of a success, or `None` if the domain is skipped this time.
     fn newidle_chance(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
         if !self.fair.config.has(Feature::NiRandom) {
             return Some(1);
@@ -97,7 +97,7 @@ impl FairClass<'_> {
         Some((1024 + weight / 2) / weight)
     }
 
-    /// When the domain is next due on an idle CPU (`update_next_balance`).
+    /// The time at which the domain is due on an idle CPU (`update_next_balance`).
     fn next_balance_at(&self, cpu: CpuId, level: usize) -> Jiffies {
         self.core.domains.state(cpu, level).last_balance + self.get_sd_balance_interval(cpu, level, false)
     }

@@ -14,16 +14,16 @@ use crate::sched::types::Moves;
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
 
-/// How a pass ended.
+/// The outcome of a pass.
 enum End {
-    /// Tasks moved from `src`, or should have and could not.
+    /// Tasks moved from `src`, or should have moved and could not.
     Unbalanced { moved: u32, src: CpuId },
     /// Nothing to do.
     Balanced { pinned: bool },
 }
 
 impl FairClass<'_> {
-    /// `sched_balance_rq` of `this` in its domain at `level`; returns how many tasks moved and whether to go on upwards.
+    /// `sched_balance_rq` of `this` in its domain at `level`; returns the number of tasks moved and whether the walk continues upwards.
     pub(super) fn sched_balance_rq(
         &mut self,
         this: CpuId,
@@ -54,8 +54,8 @@ impl FairClass<'_> {
         }
     }
 
-    /// Whether a newidle pass would change nothing: no CPU of the domain has a second task, and there is no count of
-    /// failures, capacity to renew or mark of pinned tasks that it would clear. It stands for the full walk, which costs the same.
+    /// Whether a newidle pass would change nothing: no CPU of the domain has a second task, and there is no failure count,
+    /// outdated capacity or imbalance mark that it would reset. It replaces the full walk and is charged the same time.
     fn nothing_to_pull(&mut self, this: CpuId, level: usize) -> bool {
         if self.core.is_mixed()
             || self.core.domains.at(this, level).overloaded > 0
@@ -72,7 +72,7 @@ impl FairClass<'_> {
         true
     }
 
-    /// Find, move, and find again while every task found is pinned.
+    /// Finds a source and moves tasks, and searches again while all tasks found there are pinned.
     fn run_pass(&mut self, env: &mut Env, moves: &mut Moves) -> End {
         loop {
             let Some(group) = self.sched_balance_find_src_group(env, moves) else {
@@ -99,7 +99,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// Moves from one CPU, and what was pinned away from `env.dst` to the other CPUs of its group.
+    /// Moves tasks from one CPU to `env.dst`, and those that may not run there to the other CPUs of its group.
     fn pull_from(&mut self, env: &mut Env, src: CpuId, pinned: &mut Pinned, moves: &mut Moves) -> u32 {
         let loop_max = (self.fair.config.knobs.nr_migrate as usize).min(self.core.rqs[src.index()].nr_running as usize);
         let mut moved = self.move_tasks(env, src, loop_max, pinned, moves);
@@ -120,8 +120,8 @@ impl FairClass<'_> {
         !domain.span.without(excluded).without(local).is_empty()
     }
 
-    /// After a pass that found an imbalance: failures are counted (not those of newidle passes, which are frequent), and
-    /// the next pass comes soon.
+    /// After a pass that found an imbalance: a failure is counted, except in newidle passes, which are frequent, and the
+    /// interval is reset to its minimum.
     fn note_unbalanced(&mut self, env: &Env, moved: u32, src: CpuId, moves: &mut Moves) {
         let weight = u64::from(self.core.domains.at(env.this, env.level).weight);
         let state = self.core.domains.state_mut(env.this, env.level);
@@ -149,7 +149,7 @@ impl FairClass<'_> {
         self.core.domains.state_mut(env.this, env.level).balance_interval = weight;
     }
 
-    /// After a pass that found none, or only pinned tasks.
+    /// After a pass that found no imbalance, or only pinned tasks.
     fn note_balanced(&mut self, this: CpuId, level: usize, idle: CpuIdle, pinned: bool) {
         if !pinned {
             if let Some(mark) = self.core.domains.parent_imbalance(this, level) {
@@ -160,7 +160,7 @@ impl FairClass<'_> {
         self.lengthen_interval(this, level, idle, pinned);
     }
 
-    /// The interval doubles up to its maximum; newidle passes, which do not keep to it, leave it.
+    /// Doubles the interval up to its maximum, except after newidle passes, which do not depend on it.
     fn lengthen_interval(&mut self, this: CpuId, level: usize, idle: CpuIdle, pinned: bool) {
         let longest = 2 * u64::from(self.core.domains.at(this, level).weight);
         let state = self.core.domains.state_mut(this, level);
@@ -170,7 +170,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// `should_we_balance`: periodic balancing is left to the first idle CPU of the group, else to its first CPU.
+    /// `should_we_balance`: periodic balancing is done by the first idle CPU of the group, or else by its first CPU.
     fn should_we_balance(&self, this: CpuId, level: usize, idle: CpuIdle) -> bool {
         if idle == CpuIdle::Newly {
             let rq = &self.core.rqs[this.index()];
@@ -179,7 +179,7 @@ impl FairClass<'_> {
         let domain = self.core.domains.at(this, level);
         let group = &domain.groups[self.core.domains.local_group(this, level)].cpus;
         let mut with_busy_sibling = None;
-        for &cpu in group.iter().filter(|cpu| self.core.idle.is_idle(**cpu)) {
+        for &cpu in group.iter().filter(|cpu| self.core.is_idle(**cpu)) {
             if !self.core.rules.prefer_idle_core || domain.is_smt() || self.core.idle.is_core_idle(cpu) {
                 return cpu == this;
             }

@@ -1,4 +1,4 @@
-//! What a balancing pass or a fork sees of a group of CPUs (`update_sg_lb_stats`, `update_sg_wakeup_stats`,
+//! The statistics of a group of CPUs that balancing and forks compare (`update_sg_lb_stats`, `update_sg_wakeup_stats`,
 //! `group_classify`, kernel/sched/fair.c 5.5 and later).
 //!
 //! overloaded: nr > weight and (cap*100 < util*pct or cap*pct < runnable*100); imbalanced: affinity blocked a lower
@@ -12,8 +12,8 @@ use super::domains::Group;
 use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
 
-/// How much a group needs tasks pulled from it, least first (`enum group_type`; misfit: of CPUs with little capacity, 6.0
-/// and later).
+/// How urgently tasks should be pulled from a group, least urgent first (`enum group_type`; misfit tasks on CPUs with
+/// reduced capacity: 6.0 and later).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum GroupType {
     HasSpare,
@@ -32,15 +32,15 @@ pub(crate) struct GroupStats {
     pub util: u64,
     pub runnable: u64,
     pub nr_running: u32,
-    /// Those of the fair class.
+    /// Tasks of the fair class.
     pub h_nr_running: u32,
     pub idle_cpus: u32,
     pub weight: u32,
-    /// What its CPUs can do for the fair class.
+    /// The capacity of its CPUs for the fair class.
     pub capacity: u64,
-    /// Most load of a single task whose CPU has lost capacity (`group_misfit_task_load`).
+    /// The largest load of a single task on a CPU with reduced capacity (`group_misfit_task_load`).
     pub misfit_load: u64,
-    /// Load per capacity, where the kernel computes it, else 0.
+    /// Load per capacity; 0 where the kernel does not compute it.
     pub avg_load: u64,
 }
 
@@ -72,7 +72,7 @@ impl GroupStats {
 }
 
 impl FairClass<'_> {
-    /// `update_sg_lb_stats`. `considers` leaves out CPUs already found to be pinned.
+    /// `update_sg_lb_stats`. `considers` excludes CPUs whose tasks were all found to be pinned.
     #[inline(always)]
     pub(crate) fn update_sg_lb_stats(
         &self,
@@ -98,7 +98,7 @@ impl FairClass<'_> {
         let mut stats = GroupStats { capacity: group.capacity, ..GroupStats::of(group.cpus.len() as u32) };
         for &cpu in group.cpus.iter().filter(|cpu| considers(**cpu)) {
             let nr_running = self.core.rqs[cpu.index()].nr_running;
-            stats.idle_cpus += u32::from(nr_running == 0 && self.core.idle.is_idle(cpu));
+            stats.idle_cpus += u32::from(nr_running == 0 && self.core.is_idle(cpu));
             stats.nr_running += nr_running;
             stats.h_nr_running += self.fair.rq(cpu).h_nr_running;
             stats.load += self.fair.cpu_load(cpu);
@@ -108,7 +108,7 @@ impl FairClass<'_> {
         stats
     }
 
-    /// `update_sg_wakeup_stats`: the group without `task`, which counts only at exec: a new one is on no queue yet.
+    /// `update_sg_wakeup_stats`: the group without `task`, which matters only at exec, since a new task is not queued yet.
     pub(crate) fn update_sg_wakeup_stats(&self, group: &Group, pct: u32, task: TaskId) -> GroupStats {
         let mut stats = self.sum_group(group, |_| true);
         let (home, entity) = (self.core.tasks[task.index()].cpu, self.fair.entity(task));
@@ -129,7 +129,7 @@ impl FairClass<'_> {
 }
 
 impl GroupStats {
-    /// Nothing seen yet of so many CPUs.
+    /// The empty statistics of that many CPUs.
     pub fn of(weight: u32) -> GroupStats {
         let kind = GroupType::HasSpare;
         let capacity = u64::from(weight) * CAPACITY_SCALE;

@@ -1,4 +1,4 @@
-//! The idle class (kernel/sched/idle.c): the lowest, always runnable, with one task per CPU, all of which go by [`IDLE_TASK`].
+//! The idle class (kernel/sched/idle.c): the lowest, always runnable, with one task per CPU, all of which are [`IDLE_TASK`].
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -6,7 +6,7 @@ use super::{ClassId, SchedClass};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::{Core, Resched, TaskAttr};
 
-/// The idle task of whichever CPU (`rq->idle`).
+/// The idle task of any CPU (`rq->idle`).
 pub const IDLE_TASK: TaskId = TaskId(u32::MAX);
 
 /// `idle_sched_class`.
@@ -38,7 +38,7 @@ impl SchedClass for Idle {
         true
     }
 
-    /// A task that wakes is of a higher class.
+    /// A task that wakes up belongs to a higher class.
     fn wakeup_preempt(&mut self, _: &mut Core, _: CpuId, _: TaskId, _: WakeFlags, _: bool, _: Nanos) -> Resched {
         Resched::Full
     }

@@ -6,19 +6,19 @@ use super::{ClassId, SchedClass};
 
 /// A call to one class of a list.
 pub trait Visit {
-    /// What it returns.
+    /// The result.
     type Out;
 
     /// Calls the class.
     fn visit<C: SchedClass>(self, class: &mut C) -> Self::Out;
 }
 
-/// A question to one class of a list.
+/// A read-only call to one class of a list.
 pub trait Ask {
-    /// The answer.
+    /// The result.
     type Out;
 
-    /// Asks the class.
+    /// Calls the class.
     fn ask<C: SchedClass>(self, class: &C) -> Self::Out;
 }
 
@@ -28,27 +28,27 @@ pub trait EachClass {
     fn each<C: SchedClass>(&mut self, class: &mut C, id: ClassId) -> ControlFlow<()>;
 }
 
-/// A question to every class of a list in turn.
+/// A read-only call to every class of a list in turn.
 pub trait AskEach {
-    /// Asks the class.
+    /// Calls the class.
     fn ask<C: SchedClass>(&mut self, class: &C);
 }
 
 /// The classes of a scheduler, highest first (`for_each_class`). Made by [`class_list!`](crate::class_list).
 pub trait ClassList {
-    /// How many there are, `idle` included.
+    /// The number of classes, `idle` included.
     const LEN: u8;
 
     /// Calls the class with this id, or the last one if there is none.
     fn visit<V: Visit>(&mut self, id: ClassId, call: V) -> V::Out;
 
-    /// Asks the class with this id, or the last one if there is none.
+    /// Calls the class with this id, read-only, or the last one if there is none.
     fn ask<A: Ask>(&self, id: ClassId, question: A) -> A::Out;
 
     /// Calls the classes from the highest to the lowest.
     fn walk<E: EachClass>(&mut self, call: &mut E);
 
-    /// Asks the classes from the highest to the lowest.
+    /// Calls the classes from the highest to the lowest, read-only.
     fn ask_each<A: AskEach>(&self, question: &mut A);
 }
 

@@ -19,7 +19,7 @@ use crate::pelt::clock::PeltClock;
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::run_times::RunTimes;
 use crate::{Resched, TaskAttr};
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, Nanos, TaskId, Ties};
 
 /// The fair class of one kernel: every task and one queue per CPU.
 ///
@@ -310,6 +310,11 @@ impl Fair {
     #[must_use]
     pub fn next_bandwidth_timer(&self) -> Option<Nanos> {
         self.queues.pools.next_timer()
+    }
+
+    /// In which order bandwidth timers of different groups fire that are due at the same time.
+    pub fn set_ties(&mut self, ties: Ties) {
+        self.queues.pools.ties = ties;
     }
 
     /// Fires the bandwidth timers that are due; the CPUs whose queues were unthrottled.

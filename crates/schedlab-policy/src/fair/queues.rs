@@ -46,12 +46,18 @@ impl Queues {
     #[inline]
     pub fn resched_curr(&mut self, rq: usize) {
         let root = self.arena.root_of(rq);
-        self.arena.rqs[root].resched = Resched::Full;
+        let lazy = self.config.preempt.is_auto_lazy() && self.arena.leaf(root).is_some();
+        let request = if lazy { Resched::Lazy } else { Resched::Full };
+        let asked = &mut self.arena.rqs[root].resched;
+        *asked = request.max(*asked);
     }
 
-    /// `resched_curr_lazy`; kernels without it reschedule fully.
+    /// `resched_curr_lazy`; kernels without it reschedule as `resched_curr` does.
     #[inline]
     pub fn resched_curr_lazy(&mut self, rq: usize) {
+        if self.config.preempt.is_auto_lazy() {
+            return self.resched_curr(rq);
+        }
         let lazy = self.config.rules.lazy && self.config.preempt == PreemptModel::Lazy;
         let request = if lazy { Resched::Lazy } else { Resched::Full };
         let root = self.arena.root_of(rq);

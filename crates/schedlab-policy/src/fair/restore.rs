@@ -66,6 +66,19 @@ impl Restore<'_> {
         load.write_to(&mut self.arena.entities[EntityId::of(task)].avg);
     }
 
+    /// Overwrites `load_avg` of a task alone; its sum follows, and the time up to which it is accounted stays.
+    pub fn task_load_avg(&mut self, task: TaskId, load_avg: u64) {
+        let se = &mut self.arena.entities[EntityId::of(task)];
+        let sum = load_avg * se.avg.get_pelt_divider() / se.load.weight.max(1);
+        (se.avg.load_avg, se.avg.load_sum) = (load_avg, sum);
+    }
+
+    /// The same of a CPU's queue.
+    pub fn cpu_load_avg(&mut self, cpu: CpuId, load_avg: u64) {
+        let avg = &mut self.arena.rqs[cpu.index()].pelt.avg;
+        (avg.load_avg, avg.load_sum) = (load_avg, load_avg * avg.get_pelt_divider());
+    }
+
     /// Overwrites the load average of a group's queue.
     pub fn group_load(&mut self, group: GroupId, cpu: CpuId, load: LoadState) {
         let rq = self.arena.group_queue(group, cpu);

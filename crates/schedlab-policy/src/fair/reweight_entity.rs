@@ -1,10 +1,10 @@
 //! What a new weight does to an entity of one queue (`reweight_entity`).
 //!
 //! A queued entity whose weight changes from w to w' keeps v under CFS and in the 2023 series (EEVDF then loses or
-//! invents lag). 6.6 stretches the request: `d = v + (d - v) w/w'`. From 6.12 on the lag in service, `w * vl`, is kept, so
-//! virtual spans scale by `w/w'`: 6.12 moves the entity about V, `v = V - vl w/w'` and `d = V + (d - V) w/w'`; 6.14 and
-//! 6.18 place it anew with the rescaled lag, as if it joined; 6.18 stable rescales the rest of its protection too; 7.x is
-//! 6.12 with vprot.
+//! invents lag). 6.6 stretches the request: `d = v + (d - v) w/w'`. From 6.7 on the lag in service, `w * vl`, is kept, so
+//! virtual spans scale by `w/w'`: 6.12 moves the entity about V, `v = V - vl w/w'` and `d = V + (d - V) w/w'`; 6.7 and
+//! 6.8 move a queued entity about the V of the others, and its lag has no limit; 6.14 and 6.18 place it anew with the
+//! rescaled lag, as if it joined; 6.18 stable rescales the rest of its protection too; 7.x is 6.12 with vprot.
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
@@ -28,13 +28,17 @@ impl CfsRq {
         let old = entities[id].load.weight;
         match config.rules.reweight {
             Reweight::Nothing | Reweight::Deadline => self.reweight_in_place(entities, config, id, load),
-            Reweight::AroundAverage => self.reweight_eevdf(entities, config, id, load),
+            Reweight::AroundOthers | Reweight::AroundAverage => self.reweight_eevdf(entities, config, id, load),
             Reweight::Replaced { keeps_protection } => {
                 self.reweight_replaced(entities, config, id, load, keeps_protection);
             }
         }
         self.load = LoadWeight::of_sum(self.load.weight - old + load.weight);
-        let moved = !matches!(config.rules.reweight, Reweight::Nothing | Reweight::Deadline);
+        let moved = match config.rules.reweight {
+            Reweight::Nothing | Reweight::Deadline => false,
+            Reweight::AroundOthers => self.curr != id,
+            Reweight::AroundAverage | Reweight::Replaced { .. } => true,
+        };
         if moved && config.rules.zero == ZeroPoint::Minimum {
             self.update_min_vruntime(entities, config);
         }
@@ -61,12 +65,19 @@ impl CfsRq {
         }
     }
 
-    /// `reweight_eevdf` (6.12), and 7.x, which also rescales the protection that is left.
+    /// `reweight_eevdf` (6.7 to 6.12), and 7.x, which also rescales the protection that is left.
     fn reweight_eevdf(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId, load: LoadWeight) {
-        let (v, _) = self.avg_vruntime(entities, config);
         let curr = self.curr == id;
-        let vlag = self.entity_lag(entities, config, id, v);
-        if !curr {
+        let among_others = config.rules.reweight == Reweight::AroundOthers;
+        if !curr && among_others {
+            self.__dequeue_entity(entities, config, id);
+        }
+        let (v, _) = self.avg_vruntime(entities, config);
+        let vlag = match among_others {
+            true => v.since(entities[id].vruntime),
+            false => self.entity_lag(entities, config, id, v),
+        };
+        if !curr && !among_others {
             self.__dequeue_entity(entities, config, id);
         }
         let vprot = matches!(config.rules.protection, Protection::Vprot { .. });

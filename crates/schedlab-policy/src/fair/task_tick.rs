@@ -14,12 +14,18 @@ use schedlab_model::{CpuId, Nanos};
 
 impl Fair {
     /// `task_tick_fair` for the current task of the CPU; before it, `sched_tick` turns a lazy request into a full one.
+    /// Under PREEMPT_AUTO that is left to the caller, who gets what this tick asks for.
     #[inline]
     pub fn task_tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
         let queues = &mut self.queues;
         let (root, before) = (cpu.index(), queues.log.len());
+        let mut pending = Resched::No;
         if queues.arena.rqs[root].resched == Resched::Lazy {
-            queues.resched_curr(root);
+            if queues.config.preempt.is_auto_lazy() {
+                pending = std::mem::take(&mut queues.arena.rqs[root].resched);
+            } else {
+                queues.resched_curr(root);
+            }
         }
         let mut curr = queues.arena.leaf(root);
         while curr.is_some() {
@@ -29,7 +35,10 @@ impl Fair {
         if queues.is_recording() {
             queues.explain_tick_over(root, before, now);
         }
-        queues.arena.rqs[root].resched
+        let asked = &mut queues.arena.rqs[root].resched;
+        let found = *asked;
+        *asked = found.max(pending);
+        found
     }
 }
 

@@ -80,7 +80,8 @@ impl QueueLoad {
         let removed = std::mem::take(&mut self.removed);
         let divider = self.avg.get_pelt_divider();
         self.sub_load(removed.load_avg, removed.load_avg * divider, signals.floor);
-        self.sub_util(removed.util_avg, removed.util_avg * divider, signals.floor);
+        let floor = if signals.removed_util_raised { signals.floor.at_least() } else { signals.floor };
+        self.sub_util(removed.util_avg, removed.util_avg * divider, floor);
         if signals.runnable_load {
             return self.add_tg_cfs_propagate(-(removed.runnable_avg as i64));
         }
@@ -96,16 +97,9 @@ impl QueueLoad {
         se.period_contrib = self.avg.period_contrib;
         se.util_sum = (u64::from(se.util_avg) * divider) as u32;
         let load_sum = se.load_avg * divider;
-        // Newer kernels keep a sum of at least 1 for an entity whose load has almost decayed.
-        se.load_sum = match signals.floor {
-            SumFloor::None | SumFloor::Synced => load_sum / weight.max(1),
-            SumFloor::Truncated | SumFloor::Wide => {
-                if weight < load_sum {
-                    load_sum / weight.max(1)
-                } else {
-                    1
-                }
-            }
+        se.load_sum = match signals.attach_keeps_load_sum && weight >= load_sum {
+            true => 1,
+            false => load_sum / weight.max(1),
         };
         if signals.runnable_load {
             se.runnable_sum = se.load_sum;
@@ -149,7 +143,8 @@ impl QueueLoad {
 
     /// `dequeue_load_avg`: around a change of weight, before it.
     pub fn dequeue_load_avg(&mut self, se: &SchedAvg, weight: u64, signals: &Signals) {
-        self.sub_load(se.load_avg, weight * se.load_sum, signals.floor);
+        let floor = if signals.dequeue_keeps_load_sum { signals.floor } else { SumFloor::None };
+        self.sub_load(se.load_avg, weight * se.load_sum, floor);
     }
 
     /// `enqueue_runnable_load_avg` (5.2).

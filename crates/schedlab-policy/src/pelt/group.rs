@@ -7,7 +7,7 @@
 use super::cfs_rq_load::QueueLoad;
 use super::sched_avg::SchedAvg;
 use super::series::CAPACITY_SHIFT;
-use super::sum_floor::SumFloor;
+use super::sum_floor::UnchangedLoad;
 use crate::version::load::Signals;
 use crate::weight::scale_load_down;
 use schedlab_model::Nanos;
@@ -129,9 +129,15 @@ fn update_tg_cfs_load(
     let sum = sum.max(u64::from(se.util_sum >> CAPACITY_SHIFT));
     let load_avg = weight * sum / divider;
     let delta_avg = load_avg as i64 - se.load_avg as i64;
-    // Newer kernels leave the sum alone as well where the average stays.
-    if delta_avg == 0 && signals.floor != SumFloor::None {
-        return;
+    if delta_avg == 0 {
+        match signals.unchanged_load {
+            UnchangedLoad::Follows => {}
+            UnchangedLoad::EntityOnly => {
+                se.load_sum = sum;
+                return;
+            }
+            UnchangedLoad::Nothing => return,
+        }
     }
     let delta_sum = (weight * sum) as i64 - (weight * se.load_sum) as i64;
     se.load_sum = sum;

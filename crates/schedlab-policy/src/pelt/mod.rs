@@ -46,5 +46,5 @@ pub use clock::PeltClock;
 pub use group::{calc_group_shares, propagate_entity_load_avg, GroupLoad};
 pub use sched_avg::SchedAvg;
 pub use series::{CAPACITY_SCALE, CAPACITY_SHIFT, LOAD_AVG_MAX, PELT_MIN_DIVIDER};
-pub use sum_floor::SumFloor;
+pub use sum_floor::{SumFloor, UnchangedLoad};
 pub use util_est::UtilEst;

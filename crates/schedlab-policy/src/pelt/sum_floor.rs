@@ -16,7 +16,28 @@ pub enum SumFloor {
     Wide,
 }
 
+/// What an unchanged average of load does to the sums when a group's load is propagated to its parent
+/// (`update_tg_cfs_load`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnchangedLoad {
+    /// The sums of the entity and of the parent's queue follow all the same.
+    Follows,
+    /// The entity's sum follows, the sum of the parent's queue stays.
+    EntityOnly,
+    /// Both sums stay.
+    Nothing,
+}
+
 impl SumFloor {
+    /// The same, but raised to the average instead of computed from it.
+    #[inline]
+    pub(super) fn at_least(self) -> SumFloor {
+        match self {
+            SumFloor::None | SumFloor::Synced => SumFloor::Truncated,
+            SumFloor::Truncated | SumFloor::Wide => self,
+        }
+    }
+
     /// The sum to keep beside `avg`.
     #[inline]
     pub(super) fn keep(self, sum: u64, avg: u64, divider: u64) -> u64 {

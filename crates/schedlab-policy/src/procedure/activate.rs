@@ -11,12 +11,17 @@ use crate::WakeKind;
 pub(super) fn ttwu_runnable(driver: &mut impl Driver, task: TaskId) -> Option<CpuId> {
     let cpu = driver.sched().cpu_of(task);
     let now = driver.clock_task(cpu);
-    driver.sched().requeue_delayed(task, now).then_some(cpu)
+    let queued = driver.sched().requeue_delayed(task, now);
+    if queued {
+        driver.rq_lock(task, cpu);
+    }
+    queued.then_some(cpu)
 }
 
 /// `activate_task`.
 #[inline(always)]
 pub(super) fn activate_task(driver: &mut impl Driver, task: TaskId, cpu: CpuId, kind: WakeKind) {
+    driver.rq_lock(task, cpu);
     let now = driver.clock_task(cpu);
     driver.sched().activate(task, cpu, kind, now);
 }

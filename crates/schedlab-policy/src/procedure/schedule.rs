@@ -48,6 +48,10 @@ pub fn schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
     }
     let mut next = driver.sched().pick_next_task(cpu, clock);
     if next.is_none() && driver.sched().wakelist(cpu).is_empty() {
+        newidle_balance(driver, cpu);
+        if driver.newidle_takes_time(cpu) {
+            return;
+        }
         next = pick_after_newidle(driver, cpu);
     }
     context_switch(driver, cpu, decided, next);
@@ -78,12 +82,25 @@ fn cpu_stopper(driver: &mut impl Driver, cpu: CpuId, migrate: Option<(TaskId, Cp
     now
 }
 
-/// Newidle balancing, and a pick of what it has pulled or of anything queued meanwhile.
+/// The rest of `__schedule` on a CPU, from the end of newidle balancing on. What has been woken meanwhile is there, too.
+#[inline]
+pub fn schedule_after_newidle(driver: &mut impl Driver, cpu: CpuId) {
+    let decided = driver.sched().decided();
+    let next = pick_after_newidle(driver, cpu);
+    context_switch(driver, cpu, decided, next);
+    finish_task_switch(driver, cpu);
+}
+
 #[inline(always)]
-fn pick_after_newidle(driver: &mut impl Driver, cpu: CpuId) -> Option<TaskId> {
+fn newidle_balance(driver: &mut impl Driver, cpu: CpuId) {
     let now = driver.clock(cpu);
     let moves = driver.sched().sched_balance_newidle(cpu, now);
     driver.effect(Effect::Balanced(moves));
+}
+
+/// A pick of what newidle balancing has pulled, or of anything queued meanwhile.
+#[inline(always)]
+fn pick_after_newidle(driver: &mut impl Driver, cpu: CpuId) -> Option<TaskId> {
     let now = driver.clock_task(cpu);
     if driver.sched().nr_running(cpu) == 0 {
         return None;

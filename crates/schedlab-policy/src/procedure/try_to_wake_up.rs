@@ -41,19 +41,26 @@ pub fn try_to_wake_up(driver: &mut impl Driver, wakeup: Wakeup) {
 /// The rest of `try_to_wake_up`, from where no CPU runs the task any more.
 #[inline(always)]
 pub fn wake_off_cpu(driver: &mut impl Driver, wakeup: Wakeup) {
-    let Wakeup { task, waker_cpu, sync } = wakeup;
+    let Wakeup { task, sync, .. } = wakeup;
     let kind = WakeKind::Wakeup { sync };
-    let cpu = match ttwu_runnable(driver, task) {
-        Some(cpu) => cpu,
-        None => {
-            let cpu = select(driver, wakeup, kind);
-            if driver.sched().ttwu_queue_cond(task, waker_cpu, cpu, false) {
-                return queue_on_wakelist(driver, wakeup, cpu);
-            }
-            activate_task(driver, task, cpu, kind);
-            cpu
-        }
-    };
+    if let Some(cpu) = ttwu_runnable(driver, task) {
+        return finish_wakeup(driver, task, cpu, kind);
+    }
+    let cpu = select(driver, wakeup, kind);
+    if !driver.search_takes_time(wakeup, cpu) {
+        ttwu_queue(driver, wakeup, cpu);
+    }
+}
+
+/// `ttwu_queue`: the task goes to the CPU selected, which enqueues it itself if it is far enough away.
+#[inline(always)]
+pub fn ttwu_queue(driver: &mut impl Driver, wakeup: Wakeup, cpu: CpuId) {
+    let Wakeup { task, waker_cpu, sync } = wakeup;
+    if driver.sched().ttwu_queue_cond(task, waker_cpu, cpu, false) {
+        return queue_on_wakelist(driver, wakeup, cpu);
+    }
+    let kind = WakeKind::Wakeup { sync };
+    activate_task(driver, task, cpu, kind);
     finish_wakeup(driver, task, cpu, kind);
 }
 

@@ -46,11 +46,11 @@ impl Rt {
     ) -> (Resched, &'static str) {
         let (prio, running) = (self.prio(task), self.prio(curr));
         if prio < running {
-            (Resched::Full, "better priority")
+            (self.request, "better priority")
         } else if prio == running && !need_resched && self.makes_room(core, task, curr) {
             // check_preempt_equal_prio: the running one can go elsewhere, the wakee cannot.
             self.requeue_task_rt(cpu, task, true);
-            (Resched::Full, "same priority, and only the running one can go elsewhere")
+            (self.request, "same priority, and only the running one can go elsewhere")
         } else {
             (Resched::No, "no better priority")
         }

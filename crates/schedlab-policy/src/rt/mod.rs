@@ -18,7 +18,7 @@ pub use limit::RtLimit;
 use crate::class::ClassId;
 use crate::features::Feature;
 use crate::run_times::{RunTime, RunTimes};
-use crate::{Core, KernelConfig};
+use crate::{Core, KernelConfig, Resched};
 use array::{Link, PrioArray};
 use limit::{FairServer, Period};
 use schedlab_model::{CpuId, Nanos, TaskId, USEC};
@@ -78,6 +78,8 @@ pub struct Rt {
     links: Vec<Link>,
     limit: RtLimit,
     share: bool,
+    /// What a request within the class sets: under PREEMPT_AUTO that may be lazy.
+    request: Resched,
     /// Length of a round-robin slice in ticks.
     rr_timeslice: u64,
     period: Period,
@@ -99,6 +101,7 @@ impl Rt {
             links: Vec::new(),
             limit: config.rules.rt_limit,
             share: config.has(Feature::RtRuntimeShare),
+            request: if config.preempt.is_auto_lazy() { Resched::Lazy } else { Resched::Full },
             rr_timeslice: rr_timeslice.max(1),
             period: Period { length, runtime, expires: None },
             run_times: RunTimes::default(),
@@ -141,6 +144,14 @@ impl Rt {
     #[must_use]
     pub fn sum_exec_runtime(&self, task: TaskId) -> Nanos {
         self.tasks.get(task.index()).map_or(0, |entity| entity.sum_exec_runtime)
+    }
+
+    /// Time the task has run in this class, up to `now` if it is running.
+    #[must_use]
+    pub fn runtime(&self, cpu: CpuId, task: TaskId, now: Nanos) -> Nanos {
+        let Some(entity) = self.tasks.get(task.index()) else { return 0 };
+        let running = self.rqs[cpu.index()].curr == Some(task);
+        entity.sum_exec_runtime + if running { now.saturating_sub(entity.exec_start) } else { 0 }
     }
 
     /// The queued tasks in the order in which they would run, the running one included.

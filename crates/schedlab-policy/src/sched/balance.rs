@@ -1,4 +1,4 @@
-//! Load balancing as core code calls it: before and after a pick, by the stopper, at ticks, for idle CPUs.
+//! The calls of core code into load balancing: before and after a pick, by the stopper, at ticks, for idle CPUs.
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -14,8 +14,8 @@ impl<L: ClassList> Sched<L> {
         self.moving(now, |sched| sched.every_class().balance(cpu, now))
     }
 
-    /// `sched_balance_newidle`: the CPU is about to go idle; pulls work if it can. Call between an empty pick and
-    /// [`Sched::idle_enter`].
+    /// `sched_balance_newidle`: the CPU is about to become idle and pulls tasks if it can. Call it between an empty
+    /// pick and [`Sched::idle_enter`].
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         if !self.core.is_mixed() {
             let moves = self.class(Self::LOWEST).sched_balance_newidle(cpu, now);
@@ -33,14 +33,14 @@ impl<L: ClassList> Sched<L> {
         self.moving(now, |sched| sched.every_class().balance_callback(cpu, now))
     }
 
-    /// Whether the stopper of `cpu` has anything to do. Asked at every reschedule, before [`Sched::pick_next_task`].
+    /// Whether the stopper of `cpu` has work. Checked at every reschedule, before [`Sched::pick_next_task`].
     #[inline]
     #[must_use]
     pub fn active_balance_pending(&self, cpu: CpuId) -> bool {
         self.core.rqs[cpu.index()].push_cpu.is_some()
     }
 
-    /// What it has to do, if anything: push one task to the CPU that asked.
+    /// The stopper's work, if there is any: it pushes one task to the CPU that asked for it.
     pub fn active_load_balance_cpu_stop(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         match self.core.rqs[cpu.index()].push_cpu.take() {
             Some(dest) => self.moving(now, |sched| sched.every_class().active_load_balance_cpu_stop(cpu, dest, now)),
@@ -54,7 +54,7 @@ impl<L: ClassList> Sched<L> {
         self.core.is_mixed()
     }
 
-    /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), asked at its tick.
+    /// Whether the CPU's next periodic balance is due (`time_after_eq(jiffies, rq.next_balance)`), checked at its tick.
     #[must_use]
     pub fn balance_due(&self, cpu: CpuId, now: Nanos) -> bool {
         self.core.domains.depth(cpu) > 0 && self.core.jiffies(now) >= self.core.rqs[cpu.index()].next_balance
@@ -65,18 +65,18 @@ impl<L: ClassList> Sched<L> {
         self.moving(now, |sched| sched.every_class().sched_balance_domains(cpu, idle, now))
     }
 
-    /// `nohz_balancer_kick`, asked at a busy CPU's tick: the idle CPU to send an IPI to, which then calls
+    /// `nohz_balancer_kick`, called at the tick of a busy CPU: the idle CPU to send an IPI to, which then calls
     /// [`Sched::nohz_balance`].
     pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
         self.every_class().nohz_balancer_kick(cpu, now)
     }
 
-    /// `nohz_idle_balance`: `cpu` balances for every idle CPU that is due, itself last.
+    /// `nohz_idle_balance`: `cpu` balances on behalf of every idle CPU that is due, and for itself last.
     pub fn nohz_idle_balance(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         self.moving(now, |sched| sched.every_class().nohz_idle_balance(cpu, now))
     }
 
-    /// A call by which a class may move tasks, of which the others learn.
+    /// Runs a call in which a class may move tasks, and reports the moves to the other classes.
     #[inline]
     pub(super) fn moving(&mut self, now: Nanos, call: impl FnOnce(&mut Self) -> Moves) -> Moves {
         let moves = call(self);

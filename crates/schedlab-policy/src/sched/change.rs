@@ -1,7 +1,7 @@
-//! Attribute changes from outside: nice, policy, slice, affinity, and the moves that follow (kernel/sched/core.c,
+//! Changes of a task's attributes (nice value, policy, slice, affinity) and the moves that they cause (kernel/sched/core.c,
 //! syscalls.c).
 //!
-//! Left out: `sched_setaffinity`'s wait for the stopper; the caller moves the task when it can.
+//! Not modelled: `sched_setaffinity` waiting for the stopper; the caller moves the task when it can.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
@@ -14,7 +14,7 @@ use crate::rt::RtPolicy;
 use crate::{FairPolicy, Resched};
 
 impl<L: ClassList> Sched<L> {
-    /// `set_user_nice`. [`Resched`] is for the task's CPU, here and below.
+    /// `set_user_nice`. Here and below, the returned [`Resched`] is for the task's CPU.
     pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
         self.core.tasks[task.index()].attr.nice = nice.clamp(-20, 19);
         self.every_class().reweight_task(task, nice, now)
@@ -24,7 +24,7 @@ impl<L: ClassList> Sched<L> {
     pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
         let attr = TaskAttr { policy, rt: None, other: None, ..self.core.attr(task).clone() };
         let resched = self.set_scheduler(task, attr, now);
-        // Whether the CPU has SCHED_IDLE tasks only may have changed without its number of tasks.
+        // Whether the CPU has only SCHED_IDLE tasks may have changed although its number of tasks has not.
         self.core.refresh_idle(self.cpu_of(task));
         resched
     }
@@ -35,7 +35,7 @@ impl<L: ClassList> Sched<L> {
         self.set_scheduler(task, attr, now)
     }
 
-    /// `__sched_setscheduler`: the policies of `attr`, and the class that takes them.
+    /// `__sched_setscheduler`: sets the policies of `attr` and the class that they belong to.
     pub fn set_scheduler(&mut self, task: TaskId, attr: TaskAttr, now: Nanos) -> Resched {
         let (old, class) = (self.core.class_of(task), self.class_for(&attr));
         let before = std::mem::replace(&mut self.core.tasks[task.index()].attr, attr.clone());
@@ -77,13 +77,13 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// `sched_setattr(sched_runtime)`; `None` = back to the base slice.
+    /// `sched_setattr(sched_runtime)`; `None`: back to the base slice.
     pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
         self.core.tasks[task.index()].attr.slice = slice;
         self.every_class().set_slice(task, slice, now)
     }
 
-    /// `sched_move_task`: another task group, which its children to come inherit.
+    /// `sched_move_task`: moves the task to another task group, which its future children inherit.
     pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
         self.core.tasks[task.index()].attr.group = group;
         self.every_class().task_change_group(task, group, now)
@@ -108,8 +108,8 @@ impl<L: ClassList> Sched<L> {
         self.core.any_and_distribute(&wanted)
     }
 
-    /// `move_queued_task`: moves a queued task, taking it off its CPU first if it is running (the caller then picks on
-    /// the old CPU). [`Resched`] is for the new CPU.
+    /// `move_queued_task`: moves a queued task. A running task is taken off its CPU first, and the caller then picks on the
+    /// old CPU. [`Resched`] is for the new CPU.
     pub fn move_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> Resched {
         let from = self.cpu_of(task);
         if from == cpu || !self.on_rq(task) {

@@ -1,10 +1,10 @@
 //! The clock by which `schedule()` charges (`rq_clock_skip_update`, RQCF_REQ_SKIP).
 //!
 //! A wakeup check that leaves the running task with need-resched set has just updated the runqueue's clock, and so has a
-//! yield: the next `__schedule` does not update it again. What passes until then, an interrupt on its way or an idle CPU that wakes
-//! up, is charged to the task that comes, not to the one that goes. Kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`,
-//! `wakeup_preempt`). Left out: up to 6.1 the clock stands still until the switch is over, a newidle balance included; with real-time tasks on
-//! the machine the clock is always updated.
+//! yield: the next `__schedule` does not update it again. The time until then, such as the latency of an interrupt or of an
+//! idle exit, is charged to the next task instead of the previous one. kernel/sched/core.c of 5.2 to 7.2
+//! (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1 the clock does not advance until the switch is over,
+//! newidle balancing included. While the machine has real-time tasks, the clock is always updated.
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -12,8 +12,8 @@ use super::{Core, Sched};
 use crate::class::ClassList;
 
 impl<L: ClassList> Sched<L> {
-    /// The time by the CPU's clock for the `__schedule` that begins now. Whatever looked at its queue since a check asked to
-    /// skip the update has updated the clock itself.
+    /// The CPU's clock in the `__schedule` that begins now. A function that used the queue after a check requested to skip
+    /// the update has updated the clock itself.
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos) -> Nanos {
         match self.core.rqs[cpu.index()].skip.take() {
             Some(skipped) if !self.core.is_mixed() => skipped.max(self.clock_updated(cpu)).min(now),
@@ -21,14 +21,14 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// How many decisions are recorded.
+    /// The number of decisions recorded so far.
     #[inline]
     #[must_use]
     pub fn decided(&self) -> usize {
         self.core.log.len()
     }
 
-    /// Decisions recorded after the first `from` were made now, by whichever clock they charged.
+    /// Sets the time of the decisions recorded after the first `from` to `now`, whatever clock they were charged by.
     #[inline]
     pub fn date_decisions(&mut self, from: usize, now: Nanos) {
         self.core.log.set_time(from, now);

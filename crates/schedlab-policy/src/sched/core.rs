@@ -1,8 +1,9 @@
-//! What the classes share: runqueues as far as they belong to no class, tasks, the machine (`struct rq`, `task_struct`).
+//! The state that the classes share: the parts of runqueues and tasks that belong to no class, and the machine (`struct rq`,
+//! `struct task_struct`).
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, CpuMask, Nanos, Stream, TaskId, Topology};
+use schedlab_model::{stream, CpuId, CpuMask, Nanos, Stream, TaskId, Ties, Topology};
 
 use super::log::Log;
 use super::rq::{Jiffies, Rq, UPTIME};
@@ -18,12 +19,12 @@ use crate::version::load::Signals;
 use crate::version::placement::{IdleSpell, PlacementRules, SchedIdleCpu};
 use crate::{KernelConfig, TaskAttr};
 
-/// Time of a test until the caller says what it charges ([`crate::Sched::set_scan_cost`]), in ns, for the same CPU, a thread
+/// The duration of a test until the caller sets the time that it charges ([`crate::Sched::set_scan_cost`]), in ns, for the same CPU, a thread
 /// of its core, a CPU of its last-level cache, of its node, and of another node. Estimates, those of the shipped presets:
 /// 15 to 30 ns under one cache, 60 to 150 ns where the lines are remote.
 const DEFAULT_SCAN_COST: [Nanos; 5] = [10, 15, 20, 80, 120];
 
-/// Core code's part of a scheduler, as a class sees it.
+/// The part of a scheduler that belongs to core code, as the classes see it.
 #[derive(Clone, Debug)]
 pub struct Core {
     pub(crate) topology: Arc<Topology>,
@@ -35,18 +36,20 @@ pub struct Core {
     pub(crate) domains: Domains,
     pub(crate) nohz: Nohz,
     pub(crate) balance_cost: BalanceCost,
-    /// Wakeup history of the idle tasks, which wake from interrupts.
+    /// The wakeup history of the idle tasks, on whose behalf interrupts wake tasks.
     pub(crate) idle_wakees: Vec<Wakee>,
     pub(crate) random: Vec<Stream>,
     pub(crate) visited_cores: VisitedCores,
-    /// Time that a test of one CPU takes in a search for an idle one, by its distance.
+    /// The duration of a test of one CPU in the search for an idle one, by its distance.
     pub(crate) scan_cost: [Nanos; 5],
     pub(crate) candidates: Vec<TaskId>,
     pub(crate) log: Log,
+    /// CPUs of a guest whose vCPU reads as preempted (`vcpu_is_preempted`); none on bare metal.
+    vcpu_preempted: CpuMask,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
     distributed: usize,
-    /// Tasks ever added.
+    /// The number of tasks ever added.
     births: u64,
     /// Some task is or was of a class above the lowest one that has tasks: from then on core code walks the classes.
     mixed: bool,
@@ -74,6 +77,7 @@ impl Core {
             scan_cost: DEFAULT_SCAN_COST,
             candidates: Vec::new(),
             log: Log::default(),
+            vcpu_preempted: CpuMask::default(),
             tick_nsec: config.tick_nsec(),
             jiffies_at_0: UPTIME / config.tick_nsec(),
             distributed: 0,
@@ -93,7 +97,12 @@ impl Core {
         self.random = (0..cpus).map(|cpu| stream(seed, &format!("sched_rng/{cpu}"))).collect();
     }
 
-    /// A task of this class, in this place.
+    /// Sets the rotors at time 0.
+    pub(super) fn set_ties(&mut self, ties: Ties) {
+        self.distributed = ties.start("distribute_cpu_mask_prev", self.topology.nr_cpus());
+    }
+
+    /// Adds a task of this class, with this id.
     pub(super) fn add(&mut self, task: TaskId, mut state: Task, class: ClassId) {
         self.births += 1;
         state.birth = self.births;
@@ -104,7 +113,7 @@ impl Core {
         self.set_class(task, class);
     }
 
-    /// The task is of this class from now on.
+    /// Changes the class of a task.
     pub(super) fn set_class(&mut self, task: TaskId, class: ClassId) {
         self.tasks[task.index()].class = class;
         self.mixed |= class.0 + 1 < self.idle_class.0;
@@ -182,14 +191,38 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
-        self.idle.is_idle(cpu)
+        self.idle.is_idle(cpu) || self.is_preempted_idle(cpu)
     }
 
     /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.
     #[inline]
     #[must_use]
     pub fn available_idle(&self, cpu: CpuId) -> bool {
-        self.is_idle(cpu)
+        self.idle.is_idle(cpu)
+    }
+
+    /// `vcpu_is_preempted`; never on bare metal.
+    #[inline]
+    #[must_use]
+    pub fn vcpu_is_preempted(&self, cpu: CpuId) -> bool {
+        self.vcpu_preempted.has(cpu)
+    }
+
+    /// The vCPU under the CPU reads as preempted from now on, or no longer does.
+    pub fn set_vcpu_preempted(&mut self, cpu: CpuId, preempted: bool) {
+        if preempted {
+            self.vcpu_preempted.set(cpu);
+        } else {
+            self.vcpu_preempted.clear(cpu);
+        }
+        self.refresh_idle(cpu);
+    }
+
+    /// `idle_cpu` and not `available_idle_cpu`.
+    #[inline]
+    #[must_use]
+    pub fn is_preempted_idle(&self, cpu: CpuId) -> bool {
+        self.vcpu_preempted.has(cpu) && self.rqs[cpu.index()].is_idle()
     }
 
     /// `add_nr_running`, `sub_nr_running`: a class has so many runnable tasks on the CPU.
@@ -246,11 +279,11 @@ impl Core {
         u64::from(self.rqs[cpu.index()].avg_rt.util_avg)
     }
 
-    /// Updates the idle masks after a change of what they are made of.
+    /// Updates the idle masks after a change of the state that they are computed from.
     #[inline(never)]
     pub(crate) fn refresh_idle(&mut self, cpu: CpuId) {
         let rq = &self.rqs[cpu.index()];
-        let idle = rq.idle && rq.nr_running == 0 && !rq.ttwu_pending;
+        let idle = rq.is_idle() && !self.vcpu_preempted.has(cpu);
         let usable = idle || (self.rules.sched_idle_cpu != SchedIdleCpu::Unknown && rq.only_sched_idle());
         self.idle.set(cpu, idle, usable);
     }
@@ -281,10 +314,29 @@ impl Core {
         self.jiffies_at_0 + now / self.tick_nsec
     }
 
-    /// `cpumask_any_and_distribute`: the next CPU after the one handed out last.
+    /// `cpumask_any_and_distribute`: the next CPU after the one returned last.
     pub(crate) fn any_and_distribute(&mut self, wanted: &CpuMask) -> Option<CpuId> {
         let next = wanted.next_from(self.distributed).or_else(|| wanted.lowest())?;
         self.distributed = next.index() + 1;
         Some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Sched, Version};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_rotor_stands_anywhere_at_the_start() {
+        let first = |draw| {
+            let topology = Arc::new(Topology::regular(1, 1, 4, 1, true).unwrap());
+            let mut sched = Sched::new(KernelConfig::new(Version::find("6.12.107").unwrap(), 4, 250), topology);
+            sched.set_ties(Ties::new(draw, 1));
+            sched.core.any_and_distribute(&CpuMask::first(4)).unwrap()
+        };
+        assert_eq!(first(None), CpuId(0));
+        assert_eq!((0..50).map(|draw| first(Some(draw))).collect::<BTreeSet<_>>().len(), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of a class's verbs: of one class by its id, of every class in order.
+//! Calls to the classes: to one class by its id, or to every class in order.
 
 use std::ops::ControlFlow;
 
@@ -12,14 +12,14 @@ use crate::group_id::GroupId;
 use crate::queue_view::QueueView;
 use crate::{Moves, Resched, TaskAttr, WakeKind};
 
-/// One class of a scheduler, to be called.
+/// Access to one class of a scheduler.
 pub(super) struct One<'a, L> {
     core: &'a mut Core,
     classes: &'a mut L,
     id: ClassId,
 }
 
-/// Every class of a scheduler, to be called in order. Requests to reschedule are combined.
+/// Access to every class of a scheduler in order. Requests to reschedule are combined.
 pub(super) struct Every<'a, L> {
     core: &'a mut Core,
     classes: &'a mut L,
@@ -57,7 +57,7 @@ impl<L: ClassList> Sched<L> {
         Every { core: &mut self.core, classes: &mut self.classes, but: Some(but) }
     }
 
-    /// The highest class that takes tasks with these attributes.
+    /// The highest class that tasks with these attributes belong to.
     pub(super) fn class_for(&mut self, attr: &TaskAttr) -> ClassId {
         struct For<'a>(&'a TaskAttr, ClassId);
         impl EachClass for For<'_> {
@@ -103,7 +103,7 @@ impl<L: ClassList> Sched<L> {
         self.classes.ask(self.core.class_of(task), IsPrecise)
     }
 
-    /// Whether the class lets the classes below it go first on the CPU.
+    /// Whether the classes below this one run first on the CPU.
     pub(super) fn defers(&self, class: ClassId, cpu: CpuId) -> bool {
         struct Defers(CpuId);
         impl Ask for Defers {
@@ -147,7 +147,7 @@ impl<L: ClassList> Sched<L> {
         next.0
     }
 
-    /// A CPU's queue of every class, as it stands; tasks by their ids.
+    /// A snapshot of the CPU's queues of every class, with tasks named by their ids.
     #[must_use]
     pub fn queue_view(&self, cpu: CpuId) -> QueueView {
         struct View<'a>(&'a Core, QueueView);
@@ -162,7 +162,7 @@ impl<L: ClassList> Sched<L> {
     }
 }
 
-/// Gives every class its place.
+/// Sets the place of every class.
 pub(super) struct Numbered;
 
 impl EachClass for Numbered {
@@ -262,7 +262,7 @@ impl<L: ClassList> One<'_, L> {
     }
 }
 
-/// What the calls of a verb return together.
+/// The combined results of a call to every class.
 trait Join {
     fn join(&mut self, other: Self);
 }

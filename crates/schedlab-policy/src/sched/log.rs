@@ -1,4 +1,4 @@
-//! The decisions recorded so far, with the queues they were taken from, if asked for.
+//! The decisions recorded so far, with the queues that they were made on, if requested.
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -7,8 +7,8 @@ use crate::decision::Decision;
 use crate::looked::Looked;
 use crate::queue_view::QueueView;
 
-/// The log of a scheduler. Decisions of one queue view each; views of decisions outside the fair class are completed once
-/// the class that decided has returned.
+/// The log of a scheduler. Each decision has at most one view of its queue. The view of a decision outside the fair class
+/// is completed after the class has returned.
 #[derive(Clone, Default, Debug)]
 pub struct Log {
     on: bool,
@@ -16,23 +16,23 @@ pub struct Log {
     looks_on: bool,
     decisions: Vec<Decision>,
     views: Vec<Option<QueueView>>,
-    /// Per placement, the place of its decision and what it looked at.
+    /// For each placement, the index of its decision and the CPUs that it examined.
     looks: Vec<(usize, Vec<Looked>)>,
 }
 
-/// A decision as it was recorded.
+/// A recorded decision.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded {
     /// The decision.
     pub decision: Decision,
-    /// The CPU's queue as it stood, if recorded; tasks by their ids.
+    /// The CPU's queue before the decision, if recorded, with tasks named by their ids.
     pub queue: Option<QueueView>,
-    /// Of a placement: what it looked at, if recorded.
+    /// For a placement: the CPUs that it examined, if recorded.
     pub looked: Vec<Looked>,
 }
 
 impl Log {
-    /// Records from now on; `views` with the queues, `looks` with what placements looked at.
+    /// Starts recording; `views`: with the queues, `looks`: with the CPUs that placements examined.
     pub(super) fn switch_on(&mut self, views: bool, looks: bool) {
         (self.on, self.views_on, self.looks_on) = (true, views, looks);
     }
@@ -43,7 +43,7 @@ impl Log {
         self.on
     }
 
-    /// Whether what placements look at is recorded.
+    /// Whether the CPUs that placements examine are recorded.
     #[inline]
     pub(crate) fn looks_on(&self) -> bool {
         self.looks_on
@@ -76,7 +76,7 @@ impl Log {
         self.decisions.len()
     }
 
-    /// Decisions recorded after the first `from` were made now, by whichever clock they charged.
+    /// Sets the time of the decisions recorded after the first `from` to `now`, whatever clock they were charged by.
     pub(super) fn set_time(&mut self, from: usize, now: Nanos) {
         self.decisions.iter_mut().skip(from).for_each(|decision| decision.now = now);
     }
@@ -102,7 +102,7 @@ impl Core {
         self.log.is_on()
     }
 
-    /// Records a decision taken outside the fair class's queues.
+    /// Records a decision made outside the queues of the fair class.
     pub fn record(&mut self, decision: Decision) {
         if self.log.is_on() {
             self.log.push(decision, None);

@@ -1,4 +1,4 @@
-//! The steps of `__schedule` (kernel/sched/core.c): what leaves, what runs next, the idle task.
+//! The steps of `__schedule` (kernel/sched/core.c): deactivating the previous task, picking the next one, the idle task.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +10,8 @@ use crate::flags::Dequeue;
 use crate::Resched;
 
 impl<L: ClassList> Sched<L> {
-    /// `deactivate_task(DEQUEUE_SLEEP)` of the current task of its CPU; `special` = dead, parked or frozen. False: its
-    /// dequeue is delayed, it stays queued. Either way [`Sched::pick_next_task`] must follow on that CPU.
+    /// `deactivate_task(DEQUEUE_SLEEP)` of the current task of its CPU; `special`: dead, parked or frozen. Returns
+    /// false if its dequeue is delayed and it stays queued. In both cases [`Sched::pick_next_task`] must follow on that CPU.
     pub fn block(&mut self, task: TaskId, special: bool, now: Nanos) -> bool {
         let cpu = self.cpu_of(task);
         let flags = Dequeue { sleep: true, special, ..Dequeue::default() };
@@ -42,7 +42,7 @@ impl<L: ClassList> Sched<L> {
         picked
     }
 
-    /// The same over all classes, from the highest.
+    /// The same over all classes, from the highest to the lowest.
     #[inline(never)]
     fn pick_among_classes(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         self.every_class().update_curr(cpu, now);
@@ -61,7 +61,7 @@ impl<L: ClassList> Sched<L> {
         picked
     }
 
-    /// The first class that has a task to run; `deferring`: the classes that let the lower ones go first.
+    /// The first class that has a task to run. `deferring`: the classes that let lower classes run first.
     fn pick_class(&mut self, deferring: bool, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         for class in (0..L::LEN).map(ClassId) {
             if self.defers(class, cpu) == deferring {
@@ -76,7 +76,7 @@ impl<L: ClassList> Sched<L> {
         None
     }
 
-    /// The task of this class that runs next, set, with the running one put.
+    /// Picks the task of this class that runs next: puts the running task and sets the next one.
     fn pick_of(&mut self, class: ClassId, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         let lower = self.core.curr(cpu).filter(|curr| self.core.class_of(*curr) != class);
         if lower.is_none() {
@@ -90,7 +90,7 @@ impl<L: ClassList> Sched<L> {
         Some(picked)
     }
 
-    /// `put_prev_task`: the CPU has no running task then.
+    /// `put_prev_task`; the CPU has no running task afterwards.
     pub(super) fn put_prev_task(&mut self, cpu: CpuId, now: Nanos) {
         if let Some(prev) = self.core.curr(cpu) {
             self.class_of(prev).put_prev_task(cpu, prev, now);
@@ -98,14 +98,14 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// Where a class lets the classes below it run for some time, what has to be done for that.
+    /// Maintains the server of a class that lets the classes below it run for some time.
     pub(super) fn serve(&mut self, what: Serve, cpu: CpuId, now: Nanos) -> Resched {
         let mut serving = Serving { core: &mut self.core, what, cpu, now, out: Resched::No };
         self.classes.walk(&mut serving);
         serving.out
     }
 
-    /// A task has been queued: the classes above it may have to let it run.
+    /// Starts the servers of the classes above a task that has been queued.
     #[inline(never)]
     pub(super) fn start_servers(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
         let below = self.core.class_of(task);
@@ -133,7 +133,8 @@ impl<L: ClassList> Sched<L> {
     }
 }
 
-/// A part of what a class does that lets the classes below it run for some time (`struct sched_dl_entity` as a server).
+/// A step of the server by which a class lets the classes below it run for some time (`struct sched_dl_entity` as a
+/// server).
 #[derive(Clone, Copy)]
 pub(super) enum Serve {
     /// `dl_server_start`: a task of this class has been queued.

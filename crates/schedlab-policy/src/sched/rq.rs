@@ -1,11 +1,12 @@
-//! What one CPU knows about itself beside the queues of its classes (`struct rq`).
+//! The state of one CPU apart from the queues of its classes (`struct rq`).
 
 use crate::class::MAX_CLASSES;
 use crate::pelt::sched_avg::SchedAvg;
 use crate::pelt::series::CAPACITY_SCALE;
 use schedlab_model::{CpuId, Nanos, TaskId, SEC};
 
-/// How long the machine has been up and idle at time 0: a benchmark is not started the instant that the machine boots.
+/// The time for which the machine has been up and idle at time 0, since a benchmark is not started the instant that a
+/// machine boots.
 ///
 /// The value is an assumption. Any value above the longest interval between two balances of a domain (HZ * CPUs / 10
 /// jiffies, 102 s on 1,024 CPUs) has the same effect: every domain is due, and every average of idle time is at its ceiling.
@@ -22,15 +23,15 @@ const AVG_IDLE_AT_BOOT: Nanos = 1_000_000;
 pub(crate) struct Rq {
     /// The running task; `None`: the idle task, or none between two picks.
     pub curr: Option<TaskId>,
-    /// The task that the CPU executes: `curr`, or until the switch what it was before the pick (`p->on_cpu`).
+    /// The task that the CPU executes (`p->on_cpu`): `curr`, or between a pick and the switch the previous task.
     pub on_cpu: Option<TaskId>,
     /// The idle task is current.
     pub idle: bool,
-    /// RQCF_REQ_SKIP is set: the clock as it was then.
+    /// The value of the clock when RQCF_REQ_SKIP was set; `None`: it is not set.
     pub skip: Option<Nanos>,
-    /// Tasks that other CPUs have woken and that this one is to enqueue, with the waker's sync hint.
+    /// The wakelist: tasks that other CPUs have woken and that this CPU enqueues, with the waker's sync hint.
     pub wakelist: Vec<(TaskId, bool)>,
-    /// Something is on the wakelist, or was and is not yet enqueued.
+    /// The wakelist is not empty, or a task taken from it is not yet enqueued (`ttwu_pending`).
     pub ttwu_pending: bool,
     /// Runnable tasks, delayed ones included.
     pub nr_running: u32,
@@ -40,23 +41,23 @@ pub(crate) struct Rq {
     pub sched_idle: u32,
     /// Utilisation by the real-time class (`avg_rt`).
     pub avg_rt: SchedAvg,
-    /// Such a task runs.
+    /// A real-time task is running.
     pub rt_runs: bool,
-    /// When the CPU was last about to go idle, in ns since the boot; 0: it was not, or the spell is accounted.
+    /// When the CPU was last about to become idle, in ns since boot; 0: the idle period has been accounted.
     pub idle_stamp: Nanos,
-    /// Average length of its idle spells, up to twice `max_idle_balance_cost`.
+    /// The average length of its idle periods, at most twice `max_idle_balance_cost`.
     pub avg_idle: Nanos,
-    /// The same for SIS_PROP, aged each jiffy (5.14 to 6.6).
+    /// The same for SIS_PROP, which decays each jiffy (5.14 to 6.6).
     pub wake_avg_idle: Nanos,
-    /// When `wake_avg_idle` was last aged.
+    /// When `wake_avg_idle` last decayed.
     pub wake_stamp: Jiffies,
-    /// Most time a newidle balance of this CPU took.
+    /// The longest duration of newidle balancing on this CPU.
     pub max_idle_balance_cost: Nanos,
-    /// What is left of it for the fair class, as it last looked (`cpu_capacity`).
+    /// The capacity left for the fair class, as last computed (`cpu_capacity`).
     pub cpu_capacity: u64,
-    /// When a domain of this CPU is next due.
+    /// When the next domain of this CPU is due.
     pub next_balance: Jiffies,
-    /// Its tick is stopped, as far as nohz balancing knows.
+    /// Its tick is stopped, according to nohz balancing.
     pub nohz_tick_stopped: bool,
     /// A nohz balance kick is on its way to it.
     pub nohz_kicked: bool,
@@ -65,7 +66,7 @@ pub(crate) struct Rq {
 }
 
 impl Rq {
-    /// A CPU that has been idle for a long time: the machine before the run.
+    /// A CPU that has been idle for a long time, as before the run.
     pub fn new(migration_cost: Nanos) -> Self {
         Rq {
             curr: None,
@@ -92,13 +93,19 @@ impl Rq {
         }
     }
 
+    /// `idle_cpu`: the idle task runs, nothing is queued, nothing is on the wakelist.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.idle && self.nr_running == 0 && !self.ttwu_pending
+    }
+
     /// `sched_idle_rq`: it has SCHED_IDLE tasks and no others.
     #[inline]
     pub fn only_sched_idle(&self) -> bool {
         self.nr_running > 0 && self.sched_idle == self.nr_running
     }
 
-    /// `ttwu_do_activate`'s bookkeeping: an idle spell has ended by a wakeup.
+    /// `ttwu_do_activate`'s bookkeeping: an idle period has ended with a wakeup.
     pub fn account_idle_spell(&mut self, now: Nanos, jiffies: Jiffies) {
         if self.idle_stamp == 0 {
             return;
@@ -112,7 +119,7 @@ impl Rq {
         self.idle_stamp = 0;
     }
 
-    /// The CPU is about to go idle.
+    /// The CPU is about to become idle.
     pub fn stamp_idle(&mut self, now: Nanos) {
         self.idle_stamp = UPTIME + now;
     }

@@ -1,4 +1,5 @@
-//! Where a task goes (`select_task_rq`, kernel/sched/core.c): its class chooses, affinity has the last word.
+//! The CPU that a task is placed on (`select_task_rq`, kernel/sched/core.c): its class selects one, and affinity may override
+//! it.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -9,7 +10,7 @@ use crate::features::Feature;
 use crate::version::placement::RemoteQueue;
 
 impl<L: ClassList> Sched<L> {
-    /// `select_task_rq`: where `task` goes. `waker_cpu` is the CPU that executes the call.
+    /// `select_task_rq`: the CPU for `task`. `waker_cpu` is the CPU that executes the call.
     pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
         let mut tested = Tested::new(waker_cpu, self.core.log.looks_on());
         let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
@@ -34,7 +35,7 @@ impl<L: ClassList> Sched<L> {
         selection
     }
 
-    /// `select_fallback_rq`: an allowed CPU of the last CPU's node, else any allowed one.
+    /// `select_fallback_rq`: an allowed CPU of the last CPU's node, or else any allowed CPU.
     fn select_fallback_rq(&self, task: TaskId) -> CpuId {
         let task = &self.core.tasks[task.index()];
         let Some(mask) = &task.affinity else { return task.cpu };
@@ -57,7 +58,7 @@ impl<L: ClassList> Sched<L> {
     }
 
     /// `ttwu_queue_cond`: whether the wakeup goes through the target's wakelist (and an IPI), so that the target
-    /// enqueues it itself. `on_cpu`: the task has not left that CPU yet, which is why none was selected.
+    /// enqueues it itself. `on_cpu`: the task has not left that CPU yet, so no CPU was selected.
     #[must_use]
     pub fn ttwu_queue_cond(&self, task: TaskId, waker_cpu: CpuId, target: CpuId, on_cpu: bool) -> bool {
         let core = &self.core;

@@ -1,4 +1,4 @@
-//! What goes into the scheduler and what comes out of it, as plain data.
+//! The inputs and results of the scheduler as plain data.
 
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
@@ -22,9 +22,9 @@ pub struct TaskAttr {
     pub other: Option<(&'static str, i64)>,
     /// latency-nice, -20..=19; ignored by kernels without it.
     pub latency_nice: i8,
-    /// Own slice (`sched_attr.sched_runtime`); `None` = base slice. Ignored by kernels without it.
+    /// Own slice (`sched_attr.sched_runtime`); `None`: the base slice. Ignored by kernels without it.
     pub slice: Option<Nanos>,
-    /// CPUs it may use (`cpus_ptr`); `None` = all. A set without any CPU of the machine is refused and counts as all.
+    /// CPUs it may use (`cpus_ptr`); `None`: all. A set without any CPU of the machine is refused and counts as all.
     pub affinity: Option<CpuMask>,
     /// The CPU it starts from (`task_cpu`).
     pub cpu: CpuId,
@@ -32,7 +32,7 @@ pub struct TaskAttr {
     pub group: GroupId,
 }
 
-/// Why a CPU is being chosen for a task (`WF_TTWU`, `WF_FORK`, `WF_EXEC`).
+/// The reason why a CPU is selected for a task (`WF_TTWU`, `WF_FORK`, `WF_EXEC`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WakeKind {
     /// `try_to_wake_up`.
@@ -57,7 +57,7 @@ impl WakeKind {
     }
 }
 
-/// CPUs tested, by [`Distance`] from the CPU that searches: same, smt, llc, node, remote.
+/// The number of CPUs tested, by [`Distance`] from the searching CPU: same, smt, llc, node, remote.
 pub type Counts = [u32; 5];
 
 /// The CPUs that each function of the idle CPU search has tested; `None` where a function tested none.
@@ -84,18 +84,18 @@ pub struct Selection {
     /// CPUs whose state was read in the search. The comparison of two CPUs by wake_affine is part of the fixed cost and
     /// not counted.
     pub tested: Counts,
-    /// Which of them each function of the idle CPU search has tested.
+    /// The CPUs tested by each function of the idle CPU search.
     pub scans: Scans,
-    /// Which rule decided.
+    /// The rule that decided.
     pub rule: &'static str,
 }
 
-/// What a balancing call has done.
+/// The result of a balancing call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Moves {
-    /// Tasks that changed CPU, with the CPU they came from; the one they went to is [`crate::Sched::cpu_of`].
+    /// The tasks that were moved, with their previous CPUs; [`crate::Sched::cpu_of`] is their new CPU.
     pub moved: Vec<(TaskId, CpuId)>,
-    /// CPUs to be rescheduled, for a task that came or for accounting on the way.
+    /// The CPUs to be rescheduled, because a task was moved there or because of the accounting that a move requires.
     pub resched: Vec<(CpuId, Resched)>,
     /// Domains walked (`load_balance` calls).
     pub passes: u32,
@@ -121,7 +121,7 @@ pub struct Tested {
 #[derive(Clone, Default, Debug)]
 struct Steps {
     taken: Vec<Step>,
-    /// The same with the CPUs as they stood.
+    /// The same with the state of the CPUs.
     looked: Vec<Looked>,
 }
 
@@ -156,14 +156,14 @@ impl Tested {
         self.steps.as_ref().map_or(&[], |steps| &steps.taken)
     }
 
-    /// Keeps the steps with the CPUs as they stood.
+    /// Stores the steps with the state of the CPUs.
     pub(crate) fn set_looked(&mut self, looked: Vec<Looked>) {
         if let Some(steps) = &mut self.steps {
             steps.looked = looked;
         }
     }
 
-    /// The steps with the CPUs as they stood; `None`: steps are not recorded.
+    /// The steps with the state of the CPUs; `None`: steps are not recorded.
     pub(crate) fn into_looked(self) -> Option<Vec<Looked>> {
         self.steps.map(|steps| steps.looked)
     }

@@ -10,8 +10,8 @@ use crate::version::placement::IdleSpell;
 use crate::Resched;
 
 impl<L: ClassList> Sched<L> {
-    /// `__ttwu_queue_wakelist`: the CPU enqueues the task itself. Meanwhile it does not look idle (`rq.ttwu_pending`). Whether
-    /// the list was empty.
+    /// `__ttwu_queue_wakelist`: the CPU enqueues the task itself, and until then does not count as idle
+    /// (`rq.ttwu_pending`). Returns whether the list was empty.
     pub(crate) fn ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, sync: bool) -> bool {
         let rq = &mut self.core.rqs[cpu.index()];
         let first = rq.wakelist.is_empty();
@@ -21,7 +21,7 @@ impl<L: ClassList> Sched<L> {
         first
     }
 
-    /// The CPU has enqueued the first so many tasks of its wakelist.
+    /// Removes the first `count` tasks, which the CPU has enqueued, from its wakelist.
     pub(crate) fn finish_wakelist(&mut self, cpu: CpuId, enqueued: usize) {
         let rq = &mut self.core.rqs[cpu.index()];
         rq.wakelist.drain(..enqueued);
@@ -29,7 +29,7 @@ impl<L: ClassList> Sched<L> {
         self.core.refresh_idle(cpu);
     }
 
-    /// Tasks that other CPUs have woken and that this one is to enqueue, with the waker's sync hint.
+    /// The CPU's wakelist: tasks that other CPUs have woken and that it enqueues itself, with the waker's sync hint.
     #[inline]
     #[must_use]
     pub fn wakelist(&self, cpu: CpuId) -> &[(TaskId, bool)] {
@@ -50,14 +50,14 @@ impl<L: ClassList> Sched<L> {
         self.core.rqs[cpu.index()].on_cpu
     }
 
-    /// The CPU executes this task from now on (`prepare_task`, `finish_task`).
+    /// Sets the task that the CPU executes (`prepare_task`, `finish_task`).
     #[inline]
     pub(crate) fn set_on_cpu(&mut self, cpu: CpuId, task: Option<TaskId>) {
         self.core.rqs[cpu.index()].on_cpu = task;
     }
 
-    /// `set_task_cpu` in `try_to_wake_up`: the task belongs to the CPU selected for it from now on, even if another CPU
-    /// enqueues it later. [`Sched::activate`] does the same where no time passes between the two.
+    /// `set_task_cpu` in `try_to_wake_up`: the task belongs to the selected CPU even if it is enqueued later.
+    /// [`Sched::activate`] does the same where no time passes between selection and enqueue.
     pub fn set_wakee_cpu(&mut self, task: TaskId, cpu: CpuId, now: Nanos) {
         let migrated = self.set_task_cpu(task, cpu, now);
         self.core.tasks[task.index()].wake_migrated |= migrated;
@@ -85,8 +85,8 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// `ttwu_runnable`: true if the task was still queued (its dequeue was delayed) and is now runnable in place. Then
-    /// no CPU is selected; [`Sched::wakeup_preempt`] follows unless the task is the running one.
+    /// `ttwu_runnable`: true if the task was still queued (its dequeue was delayed) and is now runnable in place. In
+    /// that case no CPU is selected, and [`Sched::wakeup_preempt`] follows unless the task is running.
     #[inline]
     pub fn requeue_delayed(&mut self, task: TaskId, now: Nanos) -> bool {
         let queued = self.on_rq(task);
@@ -133,7 +133,7 @@ impl<L: ClassList> Sched<L> {
 }
 
 impl Core {
-    /// `wakeup_preempt` where the task and the running one are of different classes; `None`: its class decides.
+    /// `wakeup_preempt` where the task and the running one are of different classes; `None`: the class decides.
     #[inline(always)]
     pub(crate) fn preempts_by_class(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Option<Resched> {
         if self.is_mixed() {

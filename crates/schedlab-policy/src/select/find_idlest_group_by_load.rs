@@ -1,7 +1,7 @@
 //! The group for a new task by load (`find_idlest_group`, kernel/sched/fair.c 5.2).
 //!
-//! Before 5.5: the group with clearly less runnable load per capacity, or with about as little but less load of sleepers. At
-//! exec the group with the most spare capacity on one CPU comes first. In close cases the task stays.
+//! Before 5.5: the group with clearly less runnable load per capacity, or with about as much but a smaller load average. At
+//! exec the group whose least used CPU has the most spare capacity is preferred. In close cases the task stays.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -9,7 +9,7 @@ use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 
-/// Loads per capacity of a group, sleepers left out and counted, and the most spare capacity of one of its CPUs.
+/// The loads per capacity of a group, without and with blocked tasks, and the largest spare capacity of one of its CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Load {
     runnable: u64,
@@ -18,7 +18,7 @@ struct Load {
 }
 
 impl FairClass<'_> {
-    /// Another group than the CPU's own, or `None` to stay (`find_idlest_group` of 5.2).
+    /// A group other than the CPU's own, or `None` to stay (`find_idlest_group` of 5.2).
     pub(super) fn find_idlest_group_by_load(
         &self,
         task: TaskId,
@@ -56,7 +56,7 @@ impl FairClass<'_> {
         choose(local, &others, size, u64::from(domain.imbalance_pct), domain.is_numa())
     }
 
-    /// `capacity_spare_without`: what the task itself uses there counts as spare.
+    /// `capacity_spare_without`: capacity that the task itself uses there counts as spare.
     fn capacity_spare_without(&self, cpu: CpuId, task: TaskId) -> u64 {
         let entity = self.fair.entity(task);
         let own = entity.on_rq && self.core.tasks[task.index()].cpu == cpu;
@@ -72,7 +72,7 @@ impl FairClass<'_> {
     }
 }
 
-/// The comparisons; `size` is the task's utilisation at exec, unknown at fork.
+/// The comparisons. `size` is the task's utilisation at exec; at fork it is unknown.
 fn choose(local: Option<Load>, others: &[(usize, Load)], size: Option<u64>, pct: u64, numa: bool) -> Option<usize> {
     let margin = CAPACITY_SCALE * (pct - 100) / 100;
     let factor = 100 + (pct - 100) / 2;
@@ -81,7 +81,7 @@ fn choose(local: Option<Load>, others: &[(usize, Load)], size: Option<u64>, pct:
         match &mut idlest {
             None => idlest = Some((index, load)),
             Some((_, least)) if least.runnable > load.runnable + margin => idlest = Some((index, load)),
-            // About equal: only the sleepers' load is remembered as the new minimum.
+            // About equal: only the load average is recorded as the new minimum.
             Some((at, least))
                 if load.runnable < least.runnable + margin && 100 * least.average > factor * load.average =>
             {
@@ -90,7 +90,7 @@ fn choose(local: Option<Load>, others: &[(usize, Load)], size: Option<u64>, pct:
             Some(_) => {}
         }
     }
-    // Where affinity leaves the local group out the kernel compares with the largest number there is, and no capacity.
+    // If affinity excludes the local group, the kernel compares with the largest load and without spare capacity.
     let local = local.unwrap_or(Load { runnable: u64::MAX / 256, average: u64::MAX / 256, spare: 0 });
     if let Some(size) = size {
         let most = others.iter().rev().max_by_key(|(_, load)| load.spare);
@@ -120,18 +120,18 @@ mod tests {
         for (local, others, size, numa, expected) in [
             (load(0, 0, 1024), vec![load(0, 0, 1024)], None, false, Some(0)),
             (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(0, 0, 1024)], None, false, Some(1)),
-            // 850 is not less than 1024 by more than 174, but its sleepers' load is: 100 * 1024 > 108 * 900.
+            // 850 is not less than 1024 by more than 174, but its load average is: 100 * 1024 > 108 * 900.
             (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(850, 900, 0)], None, false, Some(1)),
-            // 100 * 1024 is not more than 108 * 1000, so the first stands, which is no better than here: stays.
+            // 100 * 1024 is not more than 108 * 1000, so the first group is kept, which is no better than the local one.
             (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(850, 1000, 0)], None, false, None),
-            // The other is busier by more than the margin: stays.
+            // The other group is busier by more than the margin.
             (load(0, 0, 0), vec![load(175, 175, 0)], None, false, None),
-            // About equal, and less load of sleepers here: stays.
+            // About equal, and the local load average is smaller.
             (load(100, 100, 0), vec![load(100, 110, 0)], None, false, None),
-            // Between nodes a lead of the margin is no lead.
+            // Between nodes an advantage within the margin does not count.
             (load(174, 174, 0), vec![load(0, 0, 0)], None, true, None),
             (load(175, 175, 0), vec![load(0, 0, 0)], None, true, Some(0)),
-            // At exec spare capacity decides: enough here and not much more there.
+            // At exec spare capacity decides: there is enough in the local group and not much more in the other.
             (load(900, 900, 1000), vec![load(0, 0, 1024)], Some(400), false, None),
             (load(900, 900, 500), vec![load(0, 0, 1024)], Some(400), false, Some(0)),
         ] {

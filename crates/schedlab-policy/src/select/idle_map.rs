@@ -1,9 +1,9 @@
-//! Which CPUs look idle, as bit masks per last-level cache, and what each cache's CPUs share (`struct
+//! The idle CPUs as bit masks per last-level cache, and the state that the CPUs of a cache share (`struct
 //! sched_domain_shared`).
 //!
-//! Kernel: `idle_cpu`, `available_idle_cpu`, `sched_idle_cpu` read three fields of a remote runqueue at every test. Here
-//! every change of such a field is reported ([`IdleMap::set`]), so that a test is one bit and a search of a whole cache a
-//! few words. Bits are in CPU order within a cache, which is the order of the kernel's scans.
+//! In the kernel `idle_cpu`, `available_idle_cpu` and `sched_idle_cpu` read three fields of a remote runqueue at every test.
+//! Here every change of such a field is reported ([`IdleMap::set`]), so that a test reads one bit and the search of a whole
+//! cache a few words. Bits are in CPU order within a cache, which is the order of the kernel's scans.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,23 +15,23 @@ use schedlab_model::{CpuId, Topology};
 pub(crate) struct LlcId(u32);
 
 impl LlcId {
-    /// Counted from 0, in the order of the caches' first CPUs.
+    /// The index, from 0, in the order of the caches' first CPUs.
     pub fn number(self) -> u32 {
         self.0
     }
 }
 
-/// What the CPUs of one last-level cache share.
+/// The state that the CPUs of one last-level cache share (`struct sched_domain_shared`).
 #[derive(Clone, Debug)]
 pub(crate) struct Llc {
     /// Its CPUs in ascending order.
     pub cpus: Vec<CpuId>,
-    /// A core of it was seen wholly idle and no search has failed since (`has_idle_cores`).
+    /// A core became idle as a whole, and no search for one has failed since (`has_idle_cores`).
     pub has_idle_cores: bool,
-    /// How many CPUs a search may test (`nr_idle_scan`). Before the first periodic balance: all, as after a long
-    /// idle time (the kernel's very first value is 0).
+    /// The number of CPUs that a search may test (`nr_idle_scan`). Before the first periodic balance: all of them, as
+    /// after a long idle time (in the kernel the initial value is 0).
     pub nr_idle_scan: u32,
-    /// Time a search took on average, in ns (`avg_scan_cost` of the domain).
+    /// The average duration of a search, in ns (`avg_scan_cost` of the domain).
     pub avg_scan_cost: u64,
     /// CPUs whose tick runs (`nr_busy_cpus`).
     pub nr_busy: u32,
@@ -45,7 +45,7 @@ struct Core {
     idle: u32,
 }
 
-/// Where a CPU's bits are.
+/// The position of a CPU's bits.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     llc: LlcId,
@@ -53,7 +53,7 @@ struct Slot {
     core: u32,
     word: u32,
     bit: u32,
-    /// What was last reported: most reports change nothing.
+    /// The state last reported; most reports do not change it.
     idle: bool,
     usable: bool,
 }
@@ -165,13 +165,13 @@ impl IdleMap {
         self.slots[cpu.index()].llc
     }
 
-    /// What the CPUs of the cache share.
+    /// The state that the CPUs of the cache share.
     #[inline]
     pub fn llc(&self, llc: LlcId) -> &Llc {
         &self.llcs[llc.0 as usize]
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub fn llc_mut(&mut self, llc: LlcId) -> &mut Llc {
         &mut self.llcs[llc.0 as usize]
     }
@@ -205,7 +205,7 @@ impl IdleMap {
         core.idle as usize + usize::from(!self.is_idle(cpu)) == core.threads.len()
     }
 
-    /// `__update_idle_core`: the CPU's idle task is switched in.
+    /// `__update_idle_core`, called when the CPU's idle task is switched in.
     pub fn __update_idle_core(&mut self, cpu: CpuId) {
         if self.smt && self.is_core_idle(cpu) {
             let llc = self.llc_of(cpu);

@@ -1,10 +1,10 @@
-//! The steps of a placement kept with its decision ([`crate::looked`]), each CPU as it stood.
+//! The steps of a placement that are recorded with its decision ([`crate::looked`]), with the state of each CPU.
 
 use crate::fair::class::FairClass;
 use crate::looked::{Looked, Step};
 
 impl FairClass<'_> {
-    /// The steps of a placement. Nothing has moved since they were taken.
+    /// The steps of a placement, recorded before anything changes.
     #[cold]
     pub(super) fn looks(&self, steps: &[Step]) -> Vec<Looked> {
         steps.iter().map(|step| self.looked(step)).collect()

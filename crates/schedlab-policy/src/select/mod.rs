@@ -1,8 +1,8 @@
-//! Where a task of the fair class goes when it wakes, forks or execs (`select_task_rq_fair`, kernel/sched/fair.c).
+//! The CPU that a task of the fair class is placed on when it wakes up, forks or calls exec (`select_task_rq_fair`, kernel/sched/fair.c).
 //!
-//! A file is named after the function it holds. Wakeups take the fast path ([`wake_affine`], then
-//! [`select_idle_sibling`]), fork and exec the slow one ([`sched_balance_find_dst_cpu`]). Left out: energy-aware placement,
-//! asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as wakers, migration-disabled tasks.
+//! A file is named after the function that it contains. Wakeups take the fast path ([`wake_affine`], then
+//! [`select_idle_sibling`]), fork and exec the slow path ([`sched_balance_find_dst_cpu`]). Not modelled: energy-aware
+//! placement, asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as wakers, migration-disabled tasks.
 
 mod find_idlest_group_by_load;
 pub(crate) mod idle_map;

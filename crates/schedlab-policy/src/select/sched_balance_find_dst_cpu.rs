@@ -1,10 +1,10 @@
 //! The least loaded CPU for a new task or a new image (`sched_balance_find_dst_cpu`, `sched_balance_find_dst_group`,
 //! `sched_balance_find_dst_group_cpu`, kernel/sched/fair.c 5.5 and later; `find_idlest_cpu` and so on up to 6.9).
 //!
-//! From the highest domain downwards: the idlest group other than the own one if it is worth it, in it the most recently
-//! idled CPU, else the least loaded; then on from that CPU's next smaller domain. Up to 5.4 groups are compared by load
-//! ([`super::find_idlest_group_by_load`]). Left out: exit latencies of idle states (all equal here), NUMA preferences,
-//! misfit tasks, core scheduling.
+//! From the highest domain downwards: the idlest group other than the local one if it is idle enough to justify the move,
+//! and in it the CPU that became idle last, or else the least loaded one. The search continues in that CPU's next smaller
+//! domain. Up to 5.4 groups are compared by load ([`super::find_idlest_group_by_load`]). Not modelled: exit latencies of
+//! idle states (all equal here), NUMA preferences, misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -16,7 +16,7 @@ use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
 
-/// Groups beside the own and the chosen one that a record names.
+/// The number of groups that a record names besides the local and the chosen one.
 const GROUPS_RECORDED: usize = 6;
 
 impl FairClass<'_> {
@@ -57,7 +57,7 @@ impl FairClass<'_> {
         cpu
     }
 
-    /// The steps of `sched_balance_find_dst_group`: the own group, some others, and the one that it chose last.
+    /// The steps of `sched_balance_find_dst_group`: the local group, some others, and the chosen one last.
     #[cold]
     fn group_steps(&self, cpu: CpuId, level: usize, found: Option<usize>) -> Vec<Step> {
         let (domain, function) = (self.core.domains.at(cpu, level), self.fair.config.version.names.idlest_group);
@@ -76,7 +76,7 @@ impl FairClass<'_> {
             .collect()
     }
 
-    /// `sched_balance_find_dst_group`: another group than the CPU's own, or `None` to stay.
+    /// `sched_balance_find_dst_group`: a group other than the CPU's own, or `None` to stay.
     fn sched_balance_find_dst_group(
         &self,
         task: TaskId,
@@ -112,7 +112,7 @@ impl FairClass<'_> {
         go.then_some(index)
     }
 
-    /// Groups of the same type: whether the other one is enough better.
+    /// For groups of the same type: whether the other one is sufficiently better.
     fn is_worth_it(&self, task: TaskId, cpu: CpuId, level: usize, local: &GroupStats, idlest: &GroupStats) -> bool {
         let domain = self.core.domains.at(cpu, level);
         let pct = u64::from(domain.imbalance_pct);
@@ -132,7 +132,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// Whether the unevenness that NUMA nodes may have keeps the task on its node.
+    /// Whether the imbalance that is tolerated between NUMA nodes keeps the task on its node.
     fn stays_on_node(&self, task: TaskId, cpu: CpuId, level: usize, local: &GroupStats, idlest: &GroupStats) -> bool {
         let domain = self.core.domains.at(cpu, level);
         match self.core.rules.numa_slack {

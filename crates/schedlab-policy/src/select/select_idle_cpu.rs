@@ -1,10 +1,10 @@
 //! The search of one last-level cache for an idle core or CPU (`select_idle_cpu`, `select_idle_core`,
 //! `select_idle_smt`, kernel/sched/fair.c 5.12 and later; identical in 6.1.192 to 7.2 without CPU clusters).
 //!
-//! One pass over (cache and affinity) from target + 1 (5.13: target), wrapping. With the idle-core hint: the first core
-//! that is idle as a whole, else the first idle thread found on the way; no budget, and a failure clears the hint. Without:
-//! the first idle CPU among the first `budget` CPUs ([`super::sis_budget`]). Left out: CPU clusters, core scheduling
-//! cookies, `vcpu_is_preempted`.
+//! One pass over the allowed CPUs of the cache from target + 1 on (5.13: from target), wrapping around. With the idle-core
+//! hint the pass searches for the first core that is idle as a whole, or else takes the first idle thread that it has
+//! passed; there is no budget, and a failure clears the hint. Without the hint it takes the first idle CPU among the first
+//! `budget` CPUs ([`super::sis_budget`]). Not modelled: CPU clusters, core scheduling cookies, `vcpu_is_preempted`.
 
 use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 
@@ -16,7 +16,7 @@ use crate::looked::{Role, Step};
 use crate::sched::task::Task;
 use crate::sched::types::Tested;
 
-/// Scratch of the core search, kept so that it allocates once.
+/// Scratch memory of the core search, allocated once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VisitedCores {
     seen: Vec<u32>,
@@ -41,14 +41,14 @@ impl VisitedCores {
     }
 }
 
-/// The task that a CPU is searched for, and the CPU around which.
+/// The task that a CPU is searched for, and the target of the search.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub task: &'a Task,
     pub target: CpuId,
     /// The target itself is tested first.
     pub from_target: bool,
-    /// CPUs with nothing but SCHED_IDLE tasks do not count.
+    /// CPUs that run only SCHED_IDLE tasks do not count as idle.
     pub idle_only: bool,
 }
 
@@ -99,7 +99,7 @@ impl FairClass<'_> {
         found.map(|cpu| (cpu, SelectRule::IdleCpu))
     }
 
-    /// A search for this task around a target.
+    /// A search for this task from a target on.
     pub(super) fn search(&self, task: TaskId, target: CpuId) -> Search<'_> {
         let idle_only = self.wants_idle_only(task);
         let from_target = self.core.rules.search_from_target;
@@ -116,7 +116,7 @@ impl Search<'_> {
         }
     }
 
-    /// Where in its cache the search starts.
+    /// The rank in the cache at which the search starts.
     fn start(&self, map: &IdleMap) -> usize {
         map.rank(self.target) + usize::from(!self.from_target)
     }
@@ -141,7 +141,7 @@ pub(crate) fn select_idle_smt(
     None
 }
 
-/// With the hint set: an idle core, else the first usable thread found on the way. Clears the hint on failure.
+/// With the hint set: an idle core, or else the first usable thread that the search passed. Clears the hint on failure.
 pub(crate) fn scan_cores(
     (map, topology): (&mut IdleMap, &Topology),
     visited: &mut VisitedCores,
@@ -224,7 +224,7 @@ pub(crate) fn scan_cpus(
     }
 }
 
-/// The same, CPU by CPU, for a task that may not use all of them.
+/// The same, CPU by CPU, for a task that affinity excludes from some of them.
 fn scan_cpus_one_by_one(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
@@ -249,8 +249,8 @@ fn scan_cpus_one_by_one(
     (None, true)
 }
 
-/// Counts `count` CPUs of the cache from rank `start`, wrapping, as tested: all are equally far from the searching CPU
-/// except the threads of its own core.
+/// Counts `count` CPUs of the cache from rank `start` on, wrapping around, as tested. All are equally far from the
+/// searching CPU except the threads of its own core.
 fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize, count: usize, tested: &mut Tested) {
     let from = tested.from;
     let cpus = &map.llc(llc).cpus;

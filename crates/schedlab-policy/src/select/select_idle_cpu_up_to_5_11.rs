@@ -1,13 +1,13 @@
 //! The search of a cache in three passes (`select_idle_core`, `select_idle_cpu`, `select_idle_smt`, kernel/sched/fair.c
 //! 5.2 and 5.7).
 //!
-//! An idle core, if the cache's hint says there is one, from the target on, at any cost; then the first idle CPU, within
-//! the budget of SIS_PROP; then a thread of the target's core. SIS_AVG_CPU gives up after the first pass if a search takes
-//! longer than the waker's CPU was lately idle.
+//! The first pass searches from the target on, without a budget, for an idle core if the cache's hint says that there is
+//! one; the second takes the first idle CPU within the budget of SIS_PROP; the third takes a thread of the target's core.
+//! SIS_AVG_CPU skips the second pass if a search takes longer than the recent idle time of the waker's CPU.
 //!
-//! SIS_ITERATOR_MASK (proposal of 8 July 2019 on 5.2, "Optimize the idle CPU search", not merged): the core scan strikes
-//! every CPU that it finds busy from a mask of the cache's allowed CPUs, and the CPU scan walks what is left of it, so that
-//! its budget is spent only on CPUs not known to be busy. The mask holds for one wakeup.
+//! SIS_ITERATOR_MASK (proposal of 8 July 2019 on 5.2, "Optimize the idle CPU search", not merged): the core scan clears
+//! every CPU that it finds busy from a mask of the cache's allowed CPUs, and the CPU scan walks the rest, so that its budget
+//! is spent only on CPUs that are not known to be busy. The mask is valid for one wakeup.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -18,17 +18,17 @@ use crate::features::Feature;
 use crate::looked::{Role, Step};
 use crate::sched::types::Tested;
 
-/// How `select_idle_cpu` walks the cache.
+/// The CPUs of the cache that `select_idle_cpu` walks.
 #[derive(Clone, Copy)]
 struct CpuPass {
-    /// The core scan has struck busy CPUs from the mask.
+    /// Those that the core scan has not cleared from the mask as busy.
     masked: bool,
-    /// From 5.3 on: CPUs that are not allowed do not consume budget.
+    /// From 5.3 on: CPUs that are not allowed do not use up budget.
     stops_early: bool,
 }
 
 impl FairClass<'_> {
-    /// The rest of `select_idle_sibling`, after the CPU used recently.
+    /// The rest of `select_idle_sibling`, after the test of the recently used CPU.
     pub(super) fn search_in_passes(
         &mut self,
         task: TaskId,
@@ -126,7 +126,7 @@ impl FairClass<'_> {
         None
     }
 
-    /// How many CPUs `select_idle_cpu` may look at; `None`: it gives up.
+    /// The number of CPUs that `select_idle_cpu` may test; `None`: it does not search.
     fn pass_budget(&mut self, target: CpuId, this: CpuId, now: Nanos) -> Option<u32> {
         let cost = self.core.idle.llc(self.core.idle.llc_of(this)).avg_scan_cost + 1;
         if self.fair.config.has(Feature::SisAvgCpu) && self.core.rqs[this.index()].avg_idle / 512 < cost {
@@ -156,7 +156,7 @@ impl FairClass<'_> {
                 continue;
             }
             // The failed core scan has tested every thread of every core that the task may use, and no time has passed
-            // since: the CPUs struck from the mask are those that are not idle.
+            // since: the CPUs that it cleared from the mask are those that are not idle.
             if pass.masked && !self.core.idle.is_idle(cpu) {
                 continue;
             }

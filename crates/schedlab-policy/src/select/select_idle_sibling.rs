@@ -1,9 +1,9 @@
 //! An idle CPU that shares the target's cache (`select_idle_sibling`, kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! Order: target; prev if it shares the cache; the CPU used before; then, with SMT and no idle-core hint, a sibling of
-//! prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11 [`super::select_idle_cpu_up_to_5_11`]).
-//! Left out: per-CPU kthreads that wake on prev (stacking after IO), asymmetric capacities, and CPU clusters (6.7+),
-//! across which 6.12 remembers prev.
+//! The candidates in their order: target; prev if it shares the cache; the recently used CPU; with SMT and without the
+//! idle-core hint, a sibling of prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11
+//! [`super::select_idle_cpu_up_to_5_11`]). Not modelled: per-CPU kthreads that wake tasks on prev (stacking after IO),
+//! asymmetric capacities, and CPU clusters (6.7+).
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -16,7 +16,7 @@ use crate::version::placement::{IdleSearch, RecentCpu, SchedIdleCpu};
 use crate::FairPolicy;
 
 impl FairClass<'_> {
-    /// `select_idle_sibling`; `None` = no idle CPU was found, the target is kept.
+    /// `select_idle_sibling`; `None`: no idle CPU was found, and the target is kept.
     pub(super) fn select_idle_sibling(
         &mut self,
         task: TaskId,
@@ -42,7 +42,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// The task's `recent_used_cpu`, if it is idle. Prev takes its place, up to 5.14 only in that case.
+    /// The task's `recent_used_cpu` if it is idle. Prev replaces it, up to 5.14 only in that case.
     fn recently_used(&mut self, task: TaskId, prev: CpuId, target: CpuId, tested: &mut Tested) -> Option<CpuId> {
         let recent = self.core.tasks[task.index()].recent_used_cpu;
         let found = recent != prev
@@ -67,6 +67,7 @@ impl FairClass<'_> {
                 () if taken => "idle: taken",
                 () if !reachable => "not in the target's cache",
                 () if !allowed => "not allowed there",
+                () if self.core.is_preempted_idle(cpu) => "idle, but its vCPU reads as preempted (available_idle_cpu)",
                 () => "not idle",
             };
             Step::of("select_idle_sibling", cpu, role, answer)

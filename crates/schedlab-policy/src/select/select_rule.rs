@@ -1,4 +1,4 @@
-//! Why a CPU was selected.
+//! The reason why a CPU was selected.
 
 use schedlab_model::CpuId;
 

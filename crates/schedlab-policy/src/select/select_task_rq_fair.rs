@@ -1,4 +1,4 @@
-//! The CPU for a task that wakes, forks or execs (`select_task_rq_fair`, kernel/sched/fair.c).
+//! The CPU for a task that wakes up, forks or calls exec (`select_task_rq_fair`, kernel/sched/fair.c).
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -55,7 +55,7 @@ impl FairClass<'_> {
         found
     }
 
-    /// The fork and exec half of `select_task_rq_fair`: the highest domain of the searching CPU, downwards.
+    /// The fork and exec half of `select_task_rq_fair`: from the highest domain of the searching CPU downwards.
     fn select_for_fork(&mut self, task: TaskId, kind: WakeKind, tested: &mut Tested) -> Selected {
         let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
         if self.core.domains.depth(this) == 0 {

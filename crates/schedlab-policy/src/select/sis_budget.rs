@@ -1,6 +1,6 @@
-//! How many CPUs `select_idle_cpu` may test (SIS_UTIL, SIS_PROP).
+//! The number of CPUs that `select_idle_cpu` may test (SIS_UTIL, SIS_PROP).
 //!
-//! SIS_UTIL: `nr_idle_scan` of the target's cache; 0 = give up at once, even when the idle-core hint is set. SIS_PROP (off
+//! SIS_UTIL: `nr_idle_scan` of the target's cache; 0 = do not search, even if the idle-core hint is set. SIS_PROP (off
 //! since 5.15): `W * wake_avg_idle / avg_scan_cost - 1`, at least 3.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -11,7 +11,7 @@ use crate::features::Feature;
 use crate::sched::types::Counts;
 
 impl FairClass<'_> {
-    /// How many CPUs the search may test; `None` = do not search at all.
+    /// The number of CPUs that the search may test; `None`: do not search.
     pub(super) fn scan_budget(&mut self, target: CpuId, has_idle_core: bool, this: CpuId, now: Nanos) -> Option<u32> {
         let mut budget = u32::MAX;
         if self.fair.config.has(Feature::SisProp) && !has_idle_core {

@@ -198,7 +198,9 @@ pub enum Reweight {
     Nothing,
     /// The request is stretched, vruntime stays.
     Deadline,
-    /// Lag and deadline are rescaled around V.
+    /// Lag, however large, and deadline are rescaled around V; a queued entity has left V by then.
+    AroundOthers,
+    /// Lag, within its limit, and deadline are rescaled around V.
     AroundAverage,
     /// The entity is placed anew by its rescaled lag.
     Replaced {
@@ -212,6 +214,7 @@ impl Shown for Reweight {
         match *self {
             Reweight::Nothing => "nothing moves",
             Reweight::Deadline => "stretches the deadline",
+            Reweight::AroundOthers => "rescales lag and deadline around the V of the others",
             Reweight::AroundAverage => "rescales lag and deadline around V",
             Reweight::Replaced { keeps_protection: false } => "places it anew",
             Reweight::Replaced { keeps_protection: true } => "places it anew, rescales its protection",

@@ -110,6 +110,8 @@ rules! {
     CFS "placement: long sleepers" in "place_entity"
     long_sleeper: bool = false,
         from "6.3" by "829c1651e9c4" => true,
+        seen "5.10.262" by "829c1651e9c4" => true,
+        seen "5.15.148" by "829c1651e9c4" => true,
         seen "6.1.192" by "829c1651e9c4" => true;
 
     /// A fork charges the parent and places the child on the forking CPU; later the child is placed by its first enqueue,
@@ -213,7 +215,8 @@ rules! {
     EITHER "reweight: how" in "reweight_entity"
     reweight: Reweight = Reweight::Nothing,
         from "6.6" by "147f3efaa241" => Reweight::Deadline,
-        from "6.7" by "eab03c23c2a1" => Reweight::AroundAverage,
+        from "6.7" by "eab03c23c2a1" => Reweight::AroundOthers,
+        from "6.9" by "afae8002b4fd" => Reweight::AroundAverage,
         from "6.13" by "6d71a9c61604" => Reweight::Replaced { keeps_protection: false },
         from "7.0" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true },
         from "7.1" by "101f3498b4bd" => Reweight::AroundAverage,

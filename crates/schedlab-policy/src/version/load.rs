@@ -2,7 +2,7 @@
 
 use super::table::{rules, Shown};
 use crate::pelt::series::CAPACITY_SHIFT;
-use crate::pelt::sum_floor::SumFloor;
+use crate::pelt::sum_floor::{SumFloor, UnchangedLoad};
 use crate::pelt::util_est::UtilEst;
 
 rules! {
@@ -19,7 +19,34 @@ rules! {
     floor: SumFloor = SumFloor::None,
         from "5.14" by "1c35b07e6d39" => SumFloor::Synced,
         from "5.17" by "95246d1ec80b" => SumFloor::Truncated,
-        from "7.0" by "089d84203ad4" => SumFloor::Wide;
+        from "7.0" by "089d84203ad4" => SumFloor::Wide,
+        seen "5.10.262" by "1c35b07e6d39" => SumFloor::Synced;
+
+    /// What an unchanged average of load does to the sums when a group's load is propagated.
+    BOTH "load: unchanged averages" in "update_tg_cfs_load"
+    unchanged_load: UnchangedLoad = UnchangedLoad::Follows,
+        from "5.14" by "83c5e9d573e1" => UnchangedLoad::EntityOnly,
+        from "5.17" by "2d02fa8cc21a" => UnchangedLoad::Nothing;
+
+    /// The sum of load is kept with its average when a queued entity leaves or changes its weight too.
+    BOTH "load: sums kept at dequeues" in "dequeue_load_avg"
+    dequeue_keeps_load_sum: bool = false,
+        from "5.14" by "ceb6ba45dc80" => true;
+
+    /// The sum of utilisation is raised to its average, as from 5.17 on, when utilisation of entities that left while
+    /// they slept is removed; elsewhere it is computed from the average.
+    BOTH "load: removed utilisation" in "update_cfs_rq_load_avg"
+    removed_util_raised: bool = false,
+        from "5.17" by "98b0d890220d" => true,
+        seen "5.10.262" by "98b0d890220d" => true,
+        seen "5.15.148" by "98b0d890220d" => true;
+
+    /// An entity that joins a queue with almost no load has a sum of at least 1.
+    BOTH "load: least sum" in "attach_entity_load_avg"
+    attach_keeps_load_sum: bool = false,
+        from "5.18" by "40f5aa4c5eae" => true,
+        seen "5.10.262" by "40f5aa4c5eae" => true,
+        seen "5.15.148" by "40f5aa4c5eae" => true;
 
     /// Delayed tasks do not count in a queue's runnable signal.
     BOTH "load: delayed tasks" in "se_update_runnable"
@@ -46,7 +73,8 @@ rules! {
     BOTH "load: util_est" in "util_est_update"
     util_est: UtilEst = UtilEst::PAIR,
         from "5.13" by "68d7a190682a" => UtilEst::PAIR_KEEPS_LAST,
-        from "6.8" by "11137d384996" => UtilEst::SINGLE;
+        from "6.8" by "11137d384996" => UtilEst::SINGLE,
+        seen "5.10.262" by "68d7a190682a" => UtilEst::PAIR_KEEPS_LAST;
 
     /// `update_tg_load_avg` runs at most once per this many ns and queue.
     BOTH "load: how often of groups" in "update_tg_load_avg"
@@ -80,6 +108,17 @@ impl Shown for SumFloor {
             SumFloor::Synced => "computed from the averages",
             SumFloor::Truncated => "raised to the averages, in 32 bits",
             SumFloor::Wide => "raised to the averages",
+        }
+        .to_owned()
+    }
+}
+
+impl Shown for UnchangedLoad {
+    fn shown(&self) -> String {
+        match self {
+            UnchangedLoad::Follows => "both sums follow",
+            UnchangedLoad::EntityOnly => "the entity's sum follows",
+            UnchangedLoad::Nothing => "both sums stay",
         }
         .to_owned()
     }

@@ -10,6 +10,7 @@ pub(crate) mod fair;
 pub(crate) mod left_out;
 pub(crate) mod load;
 mod names;
+pub(crate) mod paravirt;
 pub(crate) mod placement;
 pub(crate) mod release;
 mod rows;
@@ -21,6 +22,7 @@ use crate::preempt_model::PreemptModel;
 use choices::{IdleRule, SliceSource};
 use fair::Rules;
 pub use names::Names;
+use paravirt::Paravirt;
 use placement::PlacementRules;
 use release::Release;
 use rows::VERSIONS;
@@ -120,6 +122,12 @@ impl Version {
         let names = [series, release.whole()];
         let finds = |name: &String| name != self.name && Self::find(name).is_ok_and(|row| row.name == self.name);
         names.into_iter().filter(finds).collect()
+    }
+
+    /// What it does as the host or the guest of a hypervisor.
+    #[must_use]
+    pub fn paravirt(&self) -> Paravirt {
+        Paravirt::at(self.release)
     }
 
     /// Tasks may ask for a slice (`sched_attr.sched_runtime`).

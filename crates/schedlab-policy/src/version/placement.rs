@@ -1,6 +1,6 @@
 //! The rules of placement and balancing over the kernel's releases.
 //!
-//! Read in kernel/sched/{fair,core,topology}.c of 5.2.1, 5.7.14, mainline of March 2021 (what became 5.13), 6.1.192
+//! Read in kernel/sched/{fair,core,topology}.c of 5.2.1, 5.7.14, 5.10.262 (Debian), mainline of March 2021 (what became 5.13), 5.15.148, 6.1.192
 //! (Debian), 6.3.8, 6.6.0, 6.12.0, 6.12.107 (Debian), 6.18.2, 7.2.13 and 7.3.4 (Debian). Features that exist as switches are not
 //! here but in the feature table.
 
@@ -157,7 +157,8 @@ rules! {
     BOTH "wakeup: through the wakelist" in "ttwu_queue_cond"
     remote_queue: RemoteQueue = RemoteQueue::OtherCache,
         from "5.8" by "2ebb17717550" => RemoteQueue::OrLeaving,
-        from "6.0" by "f3dd3f674555" => RemoteQueue::OrEmpty;
+        from "6.0" by "f3dd3f674555" => RemoteQueue::OrEmpty,
+        seen "5.15.148" by "f3dd3f674555" => RemoteQueue::OrEmpty;
 
     /// When an idle period is counted into `avg_idle`.
     BOTH "idle time: which periods count" in "update_avg"
@@ -196,8 +197,14 @@ rules! {
     imbalance_pct: u32 = 125,
         from "5.10" by "2208cdaa56c9" => 117;
 
-    /// The gate of newidle balancing is the cost of a pass over the lowest domain instead of migration_cost, a pending
-    /// wakeup ends it before it begins, and costs decay with newidle passes too.
+    /// A pending wakeup ends newidle balancing before it begins.
+    BOTH "balance: newidle and pending wakeups" in "newidle_balance"
+    newidle_minds_wakeups: bool = false,
+        from "5.16" unverified "read in 6.1.192" => true,
+        seen "5.15.148" unverified "read in 5.15.148" => true;
+
+    /// The gate of newidle balancing is the cost of a pass over the lowest domain instead of migration_cost, and costs
+    /// decay with newidle passes too.
     BOTH "balance: newidle gate" in "newidle_balance"
     newidle_by_cost: bool = false,
         from "5.16" by "c5b0a7eefc70" => true;
@@ -211,6 +218,8 @@ rules! {
     BOTH "balance: stops at the average" in "calculate_imbalance"
     stops_at_average: bool = false,
         from "6.3" by "91dcf1e8068e" => true,
+        seen "5.10.262" by "91dcf1e8068e" => true,
+        seen "5.15.148" by "91dcf1e8068e" => true,
         seen "6.1.192" by "91dcf1e8068e" => true;
 
     /// How big a task may be for the imbalance that it is to remove.
@@ -219,6 +228,7 @@ rules! {
         from "5.5" by "0b0695f2b34a" => DetachLimit::DoubleUntilFailed,
         from "5.10" by "5a7f55590467" => DetachLimit::LoadGrows,
         from "6.8" by "3af7524b1419" => DetachLimit::Grows,
+        seen "5.10.262" by "3af7524b1419" => DetachLimit::Grows,
         seen "6.1.192" by "3af7524b1419" => DetachLimit::Grows;
 
     /// A task is cache hot between threads of a core too.

@@ -8,7 +8,6 @@ use super::release::Release;
 use super::{Names, Version};
 use crate::features::Feature;
 use crate::knobs::Knob;
-use crate::pelt::sum_floor::SumFloor;
 use crate::preempt_model;
 
 pub(super) static VERSIONS: &[Version] = &[
@@ -18,15 +17,25 @@ pub(super) static VERSIONS: &[Version] = &[
         ..row("5.2", "5.2.1", "CFS as in 5.2.1: the period counts the queue's own entities, slices have no floor")
     },
     row("5.7", "5.7.14", "CFS as in 5.7.14: as 5.2, but a nice change of a lone task no longer reschedules"),
+    debian(
+        "5.10",
+        "5.10.262",
+        "CFS as in Debian 5.10.262: 5.10 with ALT_PERIOD and BASE_SLICE from 5.13, knobs in /proc",
+    ),
     Version {
         rules: Rules {
             // Read in 5.11.0 and 5.14.2, between which it lies: these two came with 5.14 and are taken from there.
             pick_clears_buddies: false,
-            pelt: Signals { floor: SumFloor::Synced, ..Signals::at(Release::new("5.13")) },
+            pelt: Signals { util_est: Signals::at(Release::new("5.13")).util_est, ..Signals::at(Release::new("5.14")) },
             ..Rules::at(Release::new("5.13"))
         },
         ..row("5.13", "5.13", "CFS as in 5.13 (between 5.11 and 5.14.2): ALT_PERIOD and BASE_SLICE, knobs in debugfs")
     },
+    row(
+        "5.15",
+        "5.15.148",
+        "CFS as in 5.15.148 with its backports of SIS_UTIL; read from source, not held against a kernel",
+    ),
     debian("6.1", "6.1.192", "CFS as in Debian 6.1.192 (stable backports included, autogroup off)"),
     row("6.3", "6.3.8", "CFS as in 6.3.8: the tick caps slices at sched_latency"),
     Version {
@@ -67,6 +76,14 @@ pub(super) static VERSIONS: &[Version] = &[
         )
     },
     row("6.6", "6.6", "EEVDF as in 6.6.0: RUN_TO_PARITY, one slice for all, tree by vruntime"),
+    Version {
+        preempt_models: preempt_model::WITH_AUTO,
+        ..row(
+            "6.8",
+            "6.8",
+            "EEVDF as in 6.8: tree by deadline, reweighting keeps the lag; read from source, not held against a kernel",
+        )
+    },
     row("6.12.0", "6.12", "EEVDF as in vanilla 6.12.0: delayed dequeue, custom slices, PREEMPT_SHORT"),
     debian(
         "6.12.107",

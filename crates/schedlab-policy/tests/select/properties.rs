@@ -8,8 +8,9 @@ use schedlab_policy::{FairPolicy, WakeKind};
 use crate::lab::{Lab, Shape};
 
 /// One of each set of rules.
-const VERSIONS: &[&str] =
-    &["5.2", "5.7", "5.13", "6.1", "6.3", "6.6", "6.12.0", "6.12.107", "6.18.2", "6.18.44", "7.2"];
+const VERSIONS: &[&str] = &[
+    "5.2", "5.7", "5.10", "5.13", "5.15", "6.1", "6.3", "6.6", "6.8", "6.12.0", "6.12.107", "6.18.2", "6.18.44", "7.2",
+];
 
 #[derive(Clone, Debug)]
 enum Op {

@@ -43,6 +43,11 @@ impl Model {
         }
     }
 
+    /// The clock of a CPU, for what does not depend on its last ns.
+    pub fn clock_of(&self, cpu: CpuId) -> Nanos {
+        self.clock_now(cpu)
+    }
+
     /// The clock if it were read now: it has advanced as the trace's clock has.
     pub(super) fn clock_now(&self, cpu: CpuId) -> Nanos {
         self.clock(cpu) + self.now.saturating_sub(self.cpus[cpu.index()].read_at)

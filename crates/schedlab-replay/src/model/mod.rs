@@ -44,7 +44,7 @@ pub struct Model {
     initial: Arc<InitialGroups>,
     groups: BTreeMap<GroupName, GroupId>,
     coverage: Coverage,
-    pids: Vec<Pid>,
+    pub pids: Vec<Pid>,
     free: Vec<TaskId>,
     cpus: Vec<Cpu>,
     now: Nanos,
@@ -168,6 +168,7 @@ impl Model {
             Operation::SwitchedTo { pid, at } => self.switched_to(pid, at),
             Operation::Release { pid } => self.release(pid),
             Operation::Probe { ref probe, charged } => self.probe(probe, charged),
+            Operation::SelectTaskRq(_) => {}
             Operation::Lost => self.lose(),
         }
     }
@@ -214,6 +215,11 @@ impl Model {
         if let Caller::Other(flag) = caller {
             self.judge_update(cpu, flag);
         }
+    }
+
+    /// The time of the record.
+    pub fn now(&self) -> Nanos {
+        self.now
     }
 
     fn next_order(&mut self) -> u64 {

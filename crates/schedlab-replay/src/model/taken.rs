@@ -113,6 +113,22 @@ impl Model {
         }
     }
 
+    /// A task's load average as a probe of its placement shows it. In groups loads follow from other probes.
+    pub fn take_task_load(&mut self, id: TaskId, load_avg: u64) {
+        if self.fair.nr_groups() == 1 {
+            self.fair.restore().task_load_avg(id, load_avg);
+            self.tally.inputs.take(InputKind::TaskLoad);
+        }
+    }
+
+    /// The same of a CPU's queue.
+    pub fn take_cpu_load(&mut self, cpu: CpuId, load_avg: u64) {
+        if self.fair.nr_groups() == 1 {
+            self.fair.restore().cpu_load_avg(cpu, load_avg);
+            self.tally.inputs.take(InputKind::CpuLoad);
+        }
+    }
+
     /// The position of a CPU's root queue in virtual time: set from a task, or the kernel's own.
     pub(super) fn take_position(&mut self, cpu: CpuId, zero: Vruntime) {
         self.fair.restore().min_vruntime(GroupId::ROOT, cpu, zero);

@@ -28,7 +28,9 @@ impl Model {
         if let Location::Asleep(_) = at {
             // Far to the left on any queue: its queue alone places it, as a long sleeper.
             let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.view().task_state(id) };
-            return self.fair.restore().task(id, state);
+            self.fair.restore().task(id, state);
+            // Its load has decayed, and is a part of its queue's.
+            return self.fair.restore().task_load_avg(id, 0);
         }
         self.prime_queue(cpu, id, first);
         let now = self.clock(cpu);
@@ -250,6 +252,7 @@ impl Model {
         if self.fair.curr(cpu) == Some(id) {
             self.fair.put_prev_task(cpu, now);
         }
+        self.fair.task_dead(id);
         self.free.push(id);
     }
 }

@@ -122,7 +122,10 @@ impl Reader {
                 task.prio = prio(nice);
                 self.push(Operation::SetNice { pid, nice });
             }
-            SchedChange::Affinity { .. } => self.push(Operation::SetAffinity { pid }),
+            SchedChange::Affinity { .. } => {
+                task.affinity_set = true;
+                self.push(Operation::SetAffinity { pid });
+            }
             SchedChange::Policy { policy, .. } => {
                 let Some(policy) = fair_policy(policy) else { return };
                 let nice = Weight::Nice(nice(task.prio));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schedlab_model::{CpuId, Nanos, Pid, MSEC};
+use schedlab_model::{CpuId, Pid};
 use schedlab_trace::Kind;
 
 use super::task::{is_fair, nice, Place, Task};
@@ -38,23 +38,30 @@ impl Reader {
     }
 }
 
-/// A task that was queued longer than this was rather woken without a record, as by the code that records.
-const LONG_WAIT: Nanos = 100 * MSEC;
-
-/// The tasks that were queued before the first record, and their CPUs: those that a switch puts on the CPU, or that a wakeup
-/// finds on its queue, before any other record names them.
+/// The tasks that were queued before the first record, and their CPUs: those that a switch puts on the CPU, that the balancer moves,
+/// or that a wakeup finds on its queue, before any other record names them. However long they waited, the CPU was not idle until
+/// then; a task that is put on a CPU which was idle before has been woken without a record, as the code that records does.
 pub fn initial_tasks(now: &Entry, ahead: &Window<'_>) -> Vec<(Pid, CpuId)> {
-    let (mut named, mut found) = (BTreeSet::from([0]), Vec::new());
+    let (mut named, mut found, mut idled) = (BTreeSet::from([0]), Vec::new(), BTreeSet::new());
     let mut waking = None;
-    let near = |entry: &&Entry| entry.time < now.time + LONG_WAIT;
-    for entry in [now].into_iter().chain(ahead.look(LookAhead::InitialTasks).take_while(near)) {
+    for entry in [now].into_iter().chain(ahead.look(LookAhead::InitialTasks)) {
         named.insert(entry.pid);
+        if entry.pid == 0 {
+            idled.insert(entry.cpu);
+        }
         match entry.what {
             What::Event(Kind::Switch { prev, next, .. }) => {
                 named.insert(prev);
-                if named.insert(next) {
+                if named.insert(next) && !idled.contains(&entry.cpu) {
                     found.push((next, entry.cpu));
                 }
+                if next == 0 {
+                    idled.insert(entry.cpu);
+                }
+            }
+            What::Event(Kind::Migrate { pid, orig_cpu, .. }) => {
+                let queued = named.insert(pid) && !idled.contains(&orig_cpu);
+                found.extend(queued.then_some((pid, orig_cpu)));
             }
             What::Event(Kind::Waking { pid, target_cpu, .. }) => {
                 waking = named.insert(pid).then_some((pid, target_cpu));
@@ -62,7 +69,7 @@ pub fn initial_tasks(now: &Entry, ahead: &Window<'_>) -> Vec<(Pid, CpuId)> {
             What::Probe(probe) if probe.point == Point::Waking && probe.queued => {
                 found.extend(waking.take().filter(|(pid, _)| *pid == probe.pid));
             }
-            What::Event(Kind::Runtime { pid, .. } | Kind::Fork { child: pid, .. } | Kind::Migrate { pid, .. })
+            What::Event(Kind::Runtime { pid, .. } | Kind::Fork { child: pid, .. })
             | What::Event(Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }) => drop(named.insert(pid)),
             _ => {}
         }

@@ -11,6 +11,7 @@ mod clock;
 mod code;
 mod first;
 mod flag;
+mod select;
 mod switch;
 mod task;
 mod tg_load;
@@ -112,6 +113,12 @@ struct Cpu {
     setsid: bool,
     /// The running task has yielded: its switch says nothing about the flag.
     yielded: bool,
+    /// The task that a CPU is being selected for by code on this CPU.
+    selecting: Option<Pid>,
+    /// The task that `sched_waking` named last on this CPU.
+    wakes: Option<Pid>,
+    /// When it became idle or busy last.
+    idle_changed: Nanos,
     /// Code on this CPU charged the current task of another one for a wakeup: that CPU, and its flag before the check.
     checking: Option<(CpuId, bool)>,
 }
@@ -193,6 +200,8 @@ impl Reader {
             What::UpdateBlockedAverages { cpu } => self.update_blocked_averages(entry, cpu, ahead),
             What::CfsRqLoad { cpu, at, state: Some(state) } => self.update_cfs_rq_load(entry, cpu, at, &state, ahead),
             What::Start(start) => self.starting = Some(start),
+            What::Select(ref probe) => self.select_task_rq(entry, probe, ahead),
+            What::Selected { cpu } => self.selected(entry, cpu),
             What::Lost => self.lost(),
             What::Clock { .. } | What::CfsRqLoad { .. } | What::Other | What::Event(_) => {}
         }
@@ -227,7 +236,10 @@ impl Reader {
         let interrupted = std::mem::replace(&mut self.cpu(entry.cpu).interrupted, !entry.in_task());
         match kind {
             Kind::Runtime { pid, runtime, vruntime } => self.runtime(entry, pid, runtime, vruntime, ahead),
-            Kind::Waking { pid, prio, target_cpu } => self.waking(pid, prio, target_cpu, ahead),
+            Kind::Waking { pid, prio, target_cpu } => {
+                self.cpu(entry.cpu).wakes = Some(pid);
+                self.waking(pid, prio, target_cpu, ahead);
+            }
             Kind::Wakeup { pid, prio, target_cpu: cpu } => {
                 self.wakeup(entry, &Wakee { pid, prio, cpu }, before, ahead);
             }
@@ -242,13 +254,19 @@ impl Reader {
             }
             Kind::Exit { pid, .. } => self.exit(pid),
             Kind::Switch { .. } => self.switch(entry, kind, ahead),
-            Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => {}
+            Kind::Sample { .. }
+            | Kind::Count { .. }
+            | Kind::Scan { .. }
+            | Kind::Fault { .. }
+            | Kind::Resched { .. }
+            | Kind::LockWait { .. } => {}
         }
         self.cpu(entry.cpu).just_charged = matches!(kind, Kind::Runtime { .. });
     }
 
     /// A record in task context ends what the task was in the middle of.
     fn leave_task_code(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
+        self.yield_uncharged(entry, kind);
         if entry.in_task() && !matches!(kind, Kind::Switch { .. }) {
             self.cpu(entry.cpu).yielded = false;
         }
@@ -256,6 +274,18 @@ impl Reader {
         if entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. }) {
             self.make_pending_change(entry.pid, false, ahead);
             self.cpu(entry.cpu).setsid = false;
+        }
+    }
+
+    /// A `sched_yield` whose charge was nothing, because the clock stood still: the task has given up its request all the same.
+    fn yield_uncharged(&mut self, entry: &Entry, kind: Kind) {
+        let in_yield = entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. });
+        if in_yield && self.current(entry.cpu) == Some(entry.pid) && std::mem::take(&mut self.cpu(entry.cpu).yields) {
+            self.push(Operation::Yield { cpu: entry.cpu });
+            match kind {
+                Kind::Switch { .. } => self.cpu(entry.cpu).yielded = true,
+                _ => self.push(Operation::Repick { cpu: entry.cpu, certain: true }),
+            }
         }
     }
 
@@ -295,7 +325,7 @@ impl Reader {
     fn exit(&mut self, pid: Pid) {
         self.cancel_change(pid);
         if let Some(task) = self.tasks.get_mut(&pid) {
-            task.exiting = true;
+            (task.exiting, task.dying) = (true, true);
         }
     }
 

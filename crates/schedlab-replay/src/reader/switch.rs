@@ -31,7 +31,9 @@ impl Reader {
         self.put(prev, if state == PrevState::Runnable { Place::Queued(cpu) } else { Place::Off(cpu) });
         self.put(next, Place::Running(cpu));
         let view = self.cpu(cpu);
-        *view = Cpu { current: Some(next), primed: view.primed, ticked: view.ticked, ..Cpu::default() };
+        let idle_changed = if (prev == 0) == (next == 0) { view.idle_changed } else { entry.time };
+        let (primed, ticked) = (view.primed, view.ticked);
+        *view = Cpu { current: Some(next), primed, ticked, idle_changed, ..Cpu::default() };
         if prev_state == TaskState::Dead {
             self.tasks.remove(&prev);
             self.push(Operation::Release { pid: prev });

@@ -14,6 +14,12 @@ pub struct Task {
     /// Its state was taken from the trace.
     pub taken: bool,
     pub exiting: bool,
+    /// PF_EXITING: what it wakes does not count on its sleep.
+    pub dying: bool,
+    /// The CPU that was selected for it, until it is queued there.
+    pub selected: Option<CpuId>,
+    /// Its affinity was set, to a mask that no record shows.
+    pub affinity_set: bool,
     /// Between `sched_waking` and `sched_wakeup`.
     pub waking: bool,
     /// When `sched_waking` was emitted.
@@ -49,6 +55,9 @@ impl Task {
             place,
             taken: false,
             exiting: false,
+            dying: false,
+            selected: None,
+            affinity_set: false,
             waking: false,
             waking_at: 0,
             woken: false,

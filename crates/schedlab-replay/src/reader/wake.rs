@@ -82,12 +82,14 @@ impl Reader {
         task.taken |= first.is_some();
         self.cpu(cpu).primed |= arrives && first.is_some();
         let Some(task) = self.tasks.get_mut(&pid) else { return };
-        task.waking = false;
+        (task.waking, task.selected) = (false, None);
         match task.place {
             Place::Off(_) => task.place = Place::Queued(cpu),
             Place::Running(_) => task.woken = true,
             Place::Queued(_) => {}
         }
+        self.note_idle_change(cpu);
+        let Some(task) = self.tasks.get(&pid) else { return };
         let (fair, waking_at) = (task.is_fair(), if new { self.now } else { task.waking_at });
         if !flag.shared {
             self.cpu(cpu).flag = flag.before || flag.after == Some(true);
@@ -143,6 +145,7 @@ impl Reader {
         let like = self.tasks.get(&parent).filter(|parent| parent.is_fair());
         let task = like.map_or(Task::new(120, Weight::Nice(0), place), |parent| Task {
             taken: parent.taken,
+            affinity_set: parent.affinity_set,
             ..Task::new(parent.prio, parent.weight, place)
         });
         // Like a waking task: its first wakeup may place it on another CPU.

@@ -5,6 +5,7 @@ use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 
 use super::change::{target, SchedChange};
 use super::probe::{CfsRqLoad, Point, Probe};
+use super::select::SelectProbe;
 use crate::operation::Start;
 
 /// A record.
@@ -21,7 +22,6 @@ pub struct Entry {
 }
 
 /// What the record says.
-#[expect(clippy::large_enum_variant, reason = "one entry at a time is read and replayed")]
 #[derive(Clone, Copy, Debug)]
 pub enum What {
     Event(Kind),
@@ -47,6 +47,12 @@ pub enum What {
         move_task: Option<bool>,
         clock: Nanos,
     },
+    /// The kernel enters `select_task_rq_fair`.
+    Select(SelectProbe),
+    /// It returns from there.
+    Selected {
+        cpu: CpuId,
+    },
     /// The balancer enters `sched_balance_update_blocked_averages`.
     UpdateBlockedAverages {
         cpu: CpuId,
@@ -71,7 +77,15 @@ impl Entry {
         let entry = |what| Some(Entry { time, cpu, pid, flags, what, preempts });
         match record.body {
             // Reports of the program and the simulator, between the kernel's own events.
-            Body::Event(Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. }, _) => [None, None],
+            Body::Event(
+                Kind::Sample { .. }
+                | Kind::Count { .. }
+                | Kind::Scan { .. }
+                | Kind::Fault { .. }
+                | Kind::Resched { .. }
+                | Kind::LockWait { .. },
+                _,
+            ) => [None, None],
             Body::Event(kind, words) => [entry(What::Event(plain_sleep(kind, words.prev_state))), None],
             Body::Other { name: "sw", fields } => {
                 let prev = Probe::of_prev(fields).map_or(What::Other, What::Probe);
@@ -111,7 +125,12 @@ impl Entry {
     pub fn is_inside(&self) -> bool {
         matches!(
             self.what,
-            What::Probe(_) | What::Clock { .. } | What::CfsRqLoad { .. } | What::UpdateBlockedAverages { .. }
+            What::Probe(_)
+                | What::Clock { .. }
+                | What::CfsRqLoad { .. }
+                | What::UpdateBlockedAverages { .. }
+                | What::Select(_)
+                | What::Selected { .. }
         )
     }
 
@@ -160,6 +179,8 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "sa" => SchedChange::of_setscheduler_probe(fields).map(What::Change),
         "ni" => SchedChange::of_nice_probe(fields).map(What::Change),
         "mt" | "at" => clock(fields),
+        "st" => SelectProbe::of(fields).map(What::Select),
+        "str" => Some(What::Selected { cpu: CpuId(fields.number("to")?) }),
         "ba" => Some(What::UpdateBlockedAverages { cpu: CpuId(fields.number("cpu")?) }),
         "pc" => {
             let (cpu, at) = (CpuId(fields.number("cpu")?), fields.number("lu")?);

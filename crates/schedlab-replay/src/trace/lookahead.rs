@@ -41,11 +41,15 @@ pub enum LookAhead {
     UnrecordedCharge,
     /// Whether probes at `sched_stat_runtime` read vruntime before or after the charge.
     ProbeOrder,
+    /// The CPU that was selected, which the selection is compared with, and the task where no probe names it.
+    Selection,
+    /// CPUs that became idle or busy while a CPU was selected.
+    IdleChanges,
 }
 
 impl LookAhead {
     /// All kinds, in the order of reports.
-    pub const ALL: [LookAhead; 16] = [
+    pub const ALL: [LookAhead; 18] = [
         LookAhead::Outcome,
         LookAhead::Repick,
         LookAhead::Caller,
@@ -62,6 +66,8 @@ impl LookAhead {
         LookAhead::NextRunTime,
         LookAhead::UnrecordedCharge,
         LookAhead::ProbeOrder,
+        LookAhead::Selection,
+        LookAhead::IdleChanges,
     ];
 
     /// In words.
@@ -82,6 +88,8 @@ impl LookAhead {
             LookAhead::LoadUpdate => "which operation updated a queue's load",
             LookAhead::NextRunTime => "next run time, as a bound of the clock at a wakeup",
             LookAhead::UnrecordedCharge => "run time recorded after the migration that it precedes",
+            LookAhead::Selection => "CPU selected for a task",
+            LookAhead::IdleChanges => "CPUs that became idle or busy during a selection",
             LookAhead::ProbeOrder => "whether probes read before or after a charge",
         }
     }

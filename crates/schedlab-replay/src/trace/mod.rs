@@ -5,10 +5,12 @@ mod entry;
 mod lookahead;
 mod needs;
 mod probe;
+mod select;
 mod window;
 
 pub use change::{fair_policy, SchedChange, UNNAMED};
 pub use entry::{Entry, What};
 pub use lookahead::LookAhead;
 pub use probe::{Address, CfsRqLoad, GroupEntity, Point, Probe, QueueLoad, Sums};
+pub use select::{SelectProbe, SelectState};
 pub use window::Window;

@@ -53,6 +53,11 @@ impl Needs {
         if (1..self.runs).contains(&self.unaccounted) && self.unaccounted * SPARE > self.runs {
             missing.push(format!("the run times of {} of {} runs (sched_stat_runtime)", self.unaccounted, self.runs));
         }
+        let no_settings =
+            !header.comments.iter().any(|line| line.starts_with("features ") || line.starts_with("sched_"));
+        if no_settings && header.get("simulated").is_none() {
+            missing.push("the settings of the kernel (features, autogroup) in its header".to_owned());
+        }
         missing.extend(header.get("untraced").map(str::to_owned));
         missing
     }

@@ -4,7 +4,7 @@ use schedlab_model::{Nanos, SEC};
 use schedlab_spec::Costs;
 use schedlab_workload::Dist;
 
-use super::sources::{source, Sources};
+use super::sources::Sources;
 use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{COST, COSTS};
@@ -51,13 +51,22 @@ pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources)
         fork_thread: reader.one("fork-thread", |c| &c.fork_thread)?,
         start_process: reader.part("start-process", |c| &c.start_process)?,
         start_thread: reader.part("start-thread", |c| &c.start_thread)?,
+        exec: reader.one("exec", |c| &c.exec)?,
         exit_process: reader.one("exit-process", |c| &c.exit_process)?,
         exit_thread: reader.one("exit-thread", |c| &c.exit_thread)?,
         reap_wait: reader.part("reap-wait", |c| &c.reap_wait)?,
         reap: reader.part("reap", |c| &c.reap)?,
         balance_pass: reader.one("balance-pass", |c| &c.balance_pass)?,
         balance_cpu: reader.one("balance-cpu", |c| &c.balance_cpu)?,
+        fault: reader.one("fault", |c| &c.fault)?,
+        clear_kib: reader.one("clear-kib", |c| &c.clear_kib)?,
+        read_kib: reader.one("read-kib", |c| &c.read_kib)?,
+        unmap_page: reader.one("unmap-page", |c| &c.unmap_page)?,
+        copy_page_table: reader.one("copy-page-table", |c| &c.copy_page_table)?,
         user_op: reader.one("user-op", |c| &c.user_op)?,
+        vm_exit: reader.part("vm-exit", |c| &c.vm_exit)?,
+        idle_hint: reader.part("idle-hint", |c| &c.idle_hint)?,
+        line_transfer: reader.part_by_distance("line-transfer", |c| &c.line_transfer)?,
     })
 }
 
@@ -72,8 +81,8 @@ impl<'a> Reader<'_, 'a> {
     fn one(&mut self, key: &str, field: fn(&Costs) -> &Dist) -> Result<Dist> {
         match (self.cost(key)?, self.base) {
             (Some(table), _) => {
-                let table = table.only_these(&COST.names()[..3], "a cost")?;
-                self.sources.insert(key.to_owned(), source(&table)?);
+                let table = table.only_these(&COST.names()[..4], "a cost")?;
+                self.sources.read(key, &table)?;
                 constant_or_quantiles_up_to(DEAREST, &table)
             }
             (None, Some(base)) => Ok(field(base).clone()),
@@ -102,7 +111,7 @@ impl<'a> Reader<'_, 'a> {
             (None, None) => return Err(self.missing(key)),
         };
         let table = table.only_these(&COST.names()[2..], "a cost by distance")?;
-        self.sources.insert(key.to_owned(), source(&table)?);
+        self.sources.read(key, &table)?;
         let mut costs = DISTANCES.map(|_| Dist::Constant(0));
         for (cost, distance) in costs.iter_mut().zip(DISTANCES) {
             let value = table.require(distance, "constant or quantiles")?;
@@ -110,6 +119,14 @@ impl<'a> Reader<'_, 'a> {
             *cost = constant_or_quantiles_up_to(DEAREST, &table)?;
         }
         Ok(costs)
+    }
+
+    /// A cost by distance that may be missing; it is 0 then.
+    fn part_by_distance(&mut self, key: &str, field: fn(&Costs) -> &[Dist; 5]) -> Result<[Dist; 5]> {
+        match (self.cost(key)?, self.base) {
+            (None, None) => Ok(DISTANCES.map(|_| Dist::Constant(0))),
+            _ => self.by_distance(key, field),
+        }
     }
 
     fn cost(&self, key: &str) -> Result<Option<Table<'a>>> {

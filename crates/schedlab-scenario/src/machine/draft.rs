@@ -5,8 +5,8 @@ use std::sync::Arc;
 use schedlab_model::{Nanos, Topology, SEC};
 use schedlab_spec::{IdleState, Machine};
 
-use super::sources::{self, source, Sources};
-use super::{costs, preset, topology};
+use super::sources::Sources;
+use super::{costs, physics, preset, topology};
 use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{IDLE, MACHINE};
@@ -19,7 +19,7 @@ pub(crate) const HZ: &[u32] = &[100, 250, 300, 1000];
 pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
     let table = table.only(&MACHINE)?;
     let base = table.get("base").map(|value| base(&value)).transpose()?;
-    let mut sources = base.as_ref().map_or_else(Sources::new, |base| sources::split(&base.sources));
+    let mut sources = base.as_ref().map_or_else(Sources::default, Sources::of);
     let own_costs = table.get("costs").is_some();
     let (topology, smt_rates) = match (table.get("topology"), &base) {
         (Some(value), _) => topology::read(&value, base.as_ref(), &mut sources)?,
@@ -32,7 +32,9 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
         (None, Some(base)) => base.idle_states.clone(),
         (None, None) => return Err(table.error("the key \"idle\" is missing").expected("at least one idle state")),
     };
+    let physics = physics::read(&table, base.as_ref(), &costs, &mut sources)?;
     let text = |key: &str| table.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
+    let (sources, ranges) = sources.finish();
     Ok(Machine {
         name: text("name")?.unwrap_or_else(|| name.to_owned()),
         summary: text("summary")?.or_else(|| base.as_ref().map(|base| like(base, &topology))).unwrap_or_default(),
@@ -40,11 +42,13 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
             Some(value) => value.boolean()?,
             None => base.as_ref().is_some_and(|base| base.calibrated) && !own_costs,
         },
-        sources: sources.iter().map(|(what, source)| format!("{what}: {source}")).collect(),
+        sources,
+        ranges,
         topology,
         smt_rates,
         costs,
         idle_states,
+        physics,
         hz: table.get("hz").map(|value| hz(&value)).transpose()?.or(base.map(|base| base.hz)).unwrap_or(250),
     })
 }
@@ -72,7 +76,7 @@ fn base(value: &Value) -> Result<Machine> {
 
 fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
     const FORM: &str = "at least one [[idle]] table";
-    sources.retain(|what, _| !what.starts_with("idle."));
+    sources.drop_idle_states();
     let mut states: Vec<IdleState> = Vec::new();
     for state in value.array(FORM)? {
         let table = state.table(FORM)?.only(&IDLE)?;
@@ -87,7 +91,7 @@ fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
             polling: table.get("polling").map(|value| value.boolean()).transpose()?.unwrap_or(false),
             name,
         };
-        sources.insert(format!("idle.{}", state.name), source(&table)?);
+        sources.read(&format!("idle.{}", state.name), &table)?;
         states.push(state);
     }
     if states.is_empty() {

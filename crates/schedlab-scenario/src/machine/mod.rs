@@ -3,6 +3,7 @@
 mod costs;
 mod draft;
 mod host;
+mod physics;
 mod presets;
 mod sources;
 mod topology;
@@ -20,7 +21,9 @@ use schedlab_model::suggest;
 pub(crate) use costs::DEAREST;
 pub(crate) use draft::hz;
 pub(crate) use host::release;
+pub(crate) use physics::switches;
 pub(crate) use presets::{preset_ids, HOST};
+pub(crate) use topology::counted;
 
 /// Reads the `machine` key of a scenario. Paths are relative to `dir`.
 pub(crate) fn of_value(value: &Value, dir: &Path) -> Result<Machine> {

@@ -7,6 +7,7 @@ fn every_preset_loads_and_names_its_sources() {
     let sizes = [
         ("rpi4", 4, 4),
         ("laptop-8", 8, 8),
+        ("xeon-1s26c-smt2", 52, 52),
         ("xeon-2s16c-smt2", 64, 32),
         ("xeon-2s28c-smt2", 112, 56),
         ("power9-176", 176, 8),
@@ -15,12 +16,22 @@ fn every_preset_loads_and_names_its_sources() {
     ];
     assert_eq!(preset_ids(), sizes.map(|size| size.0));
     for (id, cpus, llc) in sizes {
-        let machine = preset(id).unwrap().unwrap();
+        let mut machine = preset(id).unwrap().unwrap();
         assert_eq!((machine.name.as_str(), machine.topology.nr_cpus()), (id, cpus));
         assert_eq!(machine.topology.llc(CpuId(0)).count(), llc, "{id}");
         assert!(!machine.calibrated && !machine.summary.is_empty());
         let needed = crate::keys::COSTS.keys.iter().filter(|key| key.default.is_empty()).count();
-        assert_eq!(machine.sources.len(), 1 + needed + machine.idle_states.len(), "{id}");
+        // Exits are a cost of every preset, the walk for idle hints one of powerpc.
+        let of_guests = ["vm-exit", "idle-hint"];
+        let costs = machine.costs.each_mut().into_iter().filter(|(name, _)| of_guests.contains(name));
+        let of_guests = costs.filter(|(_, cost)| cost[0].typical() > 0).count();
+        assert!(of_guests >= 1, "{id}");
+        let has = |group: &str| machine.sources.iter().any(|line| line.starts_with(group));
+        let optional = usize::from(has("line-transfer: ")) + usize::from(has("physics: "));
+        assert_eq!(machine.sources.len(), 1 + needed + optional + of_guests + machine.idle_states.len(), "{id}");
+        let physics = machine.physics;
+        assert_eq!(has("line-transfer: "), physics.lines, "{id}");
+        assert_eq!(has("physics: "), physics.lines || physics.locks || physics.selection, "{id}");
         assert!(machine.sources.iter().all(|line| !line.contains(sources::NO_SOURCE)), "{id}");
         assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
     }
@@ -129,6 +140,23 @@ fn bad_machine_files() {
             "[costs.ipi]\nsame = { constant = \"0s\" }",
             "2:1: costs.ipi: the key \"smt\" is missing; expected constant or quantiles",
         ),
+        (
+            "[costs.syscall]\nconstant = \"1us\"\nrange = [\"120%\", \"200%\"]",
+            "4:10: costs.syscall.range: \"120%\": out of range; expected at most 100%",
+        ),
+        (
+            "[costs.syscall]\nconstant = \"1us\"\nrange = [\"100%\", \"100%\"]",
+            "4:9: costs.syscall.range: an array: out of range; expected two percentages around 100% such as [\"50%\", \"200%\"], from 1% to 10000%",
+        ),
+        (
+            "[costs.syscall]\nconstant = \"1us\"\nrange = [\"50%\"]",
+            "4:9: costs.syscall.range: an array: not a range; expected two percentages around 100% such as [\"50%\", \"200%\"]",
+        ),
+        (
+            "[costs.syscall]\nconstant = \"1us\"\nrange = 2",
+            "4:9: costs.syscall.range: 2 is not valid here; expected two percentages around 100% such as [\"50%\", \"200%\"]",
+        ),
+        ("[topology]\ncores-per-llc = 2\nrange = [\"50%\", \"200%\"]", "4:1: topology.range: unknown key \"range\"; expected a key of [topology]"),
         ("idle = []", "2:8: idle: there is no idle state; expected at least one [[idle]] table"),
     ];
     for (text, want) in with_base {
@@ -145,4 +173,29 @@ fn what_a_machine_does_not_say_is_its_base() {
     assert_eq!((machine.topology.nr_cpus(), machine.hz, machine.idle_states.len()), (1, 250, 5));
     assert_eq!(machine.costs.tick, schedlab_workload::Dist::Constant(1000));
     assert!(machine.sources.contains(&"tick: no source given".to_owned()));
+}
+
+#[test]
+fn an_estimate_states_its_own_range() {
+    let own = b"base = \"laptop-8\"
+[costs.tick]
+constant = \"1us\"
+range = [\"40%\", \"150%\"]
+[costs.irq]
+constant = \"1us\"
+[[idle]]
+name = \"C1\"
+exit = { constant = \"1us\" }
+range = [\"1%\", \"10000%\"]
+";
+    let machine = parse("m.toml", own, "m").unwrap();
+    assert_eq!(machine.ranges["tick"], [0.4, 1.5]);
+    assert_eq!(machine.ranges["idle.C1"], [0.01, 100.0]);
+    assert!(!machine.ranges.contains_key("irq"), "a cost of its own has none of the base");
+    let base = preset("laptop-8").unwrap().unwrap();
+    assert!(base
+        .ranges
+        .keys()
+        .all(|cost| cost.starts_with("idle.") || machine.ranges.contains_key(cost) || cost == "irq"));
+    assert!(machine.ranges.keys().filter(|cost| cost.starts_with("idle.")).eq(["idle.C1"]));
 }

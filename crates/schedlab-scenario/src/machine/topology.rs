@@ -7,7 +7,7 @@ use schedlab_model::{CpuId, Topology};
 use schedlab_spec::Machine;
 
 use super::host;
-use super::sources::{source, Sources};
+use super::sources::Sources;
 use crate::error::Result;
 use crate::keys::TOPOLOGY;
 use crate::value::{Table, Value};
@@ -33,7 +33,7 @@ pub(super) fn read(value: &Value, base: Option<&Machine>, sources: &mut Sources)
             return Err(value.unknown("topology", word, ["host"]));
         }
         let topology = host::topology(Path::new("/sys")).map_err(|reason| value.error(reason))?;
-        sources.insert("topology".into(), "/sys/devices/system/cpu and node of this machine".into());
+        sources.insert("topology", "/sys/devices/system/cpu and node of this machine".into());
         let threads = topology.all().iter().map(|cpu| topology.smt(cpu).count()).max().unwrap_or(1);
         return Ok((Arc::new(topology), rates(from_base.unwrap_or_else(|| vec![WHOLE]), threads)));
     }
@@ -50,13 +50,14 @@ pub(super) fn read(value: &Value, base: Option<&Machine>, sources: &mut Sources)
             return Err(error.expected("the speed of a thread by the number of busy threads of its core").hint(RATES));
         }
     };
-    sources.insert("topology".into(), source(&table)?);
+    sources.read("topology", &table)?;
     Ok((Arc::new(topology), rates))
 }
 
 const RATES: &str = "for 2 threads: smt-rates = [\"100%\", \"62%\"]";
 
-fn counted(table: &Table) -> Result<Topology> {
+/// Regular counts.
+pub(crate) fn counted(table: &Table) -> Result<Topology> {
     let count = |key: &str| table.get(key).map(|value| value.integer(1..=1024)).transpose();
     let nodes = count("nodes")?.unwrap_or(1) as u32;
     let llcs = count("llcs-per-node")?.unwrap_or(1) as u32;

@@ -144,6 +144,9 @@ impl<'a> Case<'_, 'a> {
         if let Some(groups) = self.experiment.table.get("cgroup") {
             put(&mut root, "cgroup", groups.raw());
         }
+        if let Some(guests) = self.context.root.get("guest") {
+            put(&mut root, "guest", guests.raw());
+        }
         put(&mut root, "variant", array(self.variants()));
         put(&mut root, "metric", array(self.metric_tables()));
         Ok(root)

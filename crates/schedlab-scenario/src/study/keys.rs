@@ -18,6 +18,7 @@ pub const STUDY: Section = Section {
         key("figures", "path", "the study's name and .csv", "the published figures, relative to the study file"),
         key("machine", "as in a scenario", "", "the machine it was measured on"),
         key("missing", "string", "", "what none of it can be simulated without; then there is no machine"),
+        key("guest", "tables", "", "virtual machines of the machine, as in a scenario"),
         key("condition", "tables", "", "the circumstances of the measurement"),
         key("variant", "tables", "", "the kernels that were compared"),
         key("experiment", "tables", "", "what was run"),

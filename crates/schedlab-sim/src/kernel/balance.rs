@@ -4,6 +4,7 @@ use schedlab_model::CpuId;
 use schedlab_policy::Moves;
 use schedlab_trace::{Kind, Sink};
 
+use super::contention::touch_moved;
 use super::resched::resched_curr;
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};
@@ -22,6 +23,9 @@ fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
     for (task, orig_cpu) in &moves.moved {
         let (pid, prio) = kernel.name_of(*task);
         let dest_cpu = kernel.sched.cpu_of(*task);
+        if machine.shares() {
+            touch_moved(run, machine, kernel, cpu, *task, [*orig_cpu, dest_cpu]);
+        }
         let now = run.now;
         let checks = &mut kernel.checks;
         checks.fair.changed(*orig_cpu, now);

@@ -6,7 +6,7 @@ use schedlab_trace::{Kind, Sink};
 
 use super::resched::resched_curr;
 use super::state::Kernel;
-use crate::machine::{Machine, Mode};
+use crate::machine::Machine;
 use crate::run::{Run, Source};
 
 /// Arms the timer of the groups' pools, which start and stop with their use, after anything that may have moved it.
@@ -49,7 +49,7 @@ pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, k
 fn throttle_cfs_rq_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
     let Some(task) = k.curr.filter(|_| k.leaving_for.is_none()) else { return };
-    let in_user = c.segment.mode != Mode::Kernel;
+    let in_user = !c.segment.mode.is_kernel();
     if !in_user || k.need_resched || k.need_resched_lazy || !kernel.sched.fair.has_throttle_work(task) {
         return;
     }

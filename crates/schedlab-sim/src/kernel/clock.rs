@@ -5,12 +5,21 @@ use schedlab_model::Nanos;
 /// How far each clock of a runqueue lags behind the time of the run.
 ///
 /// The kernel reads `sched_clock()` and takes from it what the CPU did not give to tasks: `update_rq_clock_task` takes off
-/// the time of interrupts and what a hypervisor stole. Neither is modelled yet, so the clocks show the same number today;
-/// each use says which one it reads.
-#[derive(Clone, Copy, Default, Debug)]
+/// the time of interrupts and what a hypervisor stole. Interrupts are not modelled; stolen time is left out in guests with
+/// CONFIG_PARAVIRT_TIME_ACCOUNTING. There the clock stands while time is being stolen, also for remote readers, to whom the
+/// kernel shows the loss only once the vCPU is back.
+#[derive(Clone, Copy, Debug)]
 pub struct RqClock {
-    /// Time in interrupts and steal time so far.
+    /// Steal time so far.
     not_task: Nanos,
+    /// Since when time is being stolen; the end of time if it is not.
+    stolen_from: Nanos,
+}
+
+impl Default for RqClock {
+    fn default() -> Self {
+        RqClock { not_task: 0, stolen_from: Nanos::MAX }
+    }
 }
 
 impl RqClock {
@@ -23,6 +32,16 @@ impl RqClock {
     /// `rq->clock_task`: without interrupts and steal time. Runtime and vruntime are measured by it.
     #[inline]
     pub fn clock_task(self, now: Nanos) -> Nanos {
-        now - self.not_task
+        now.min(self.stolen_from) - self.not_task
+    }
+
+    /// Time is stolen from now on.
+    pub fn stop(&mut self, now: Nanos) {
+        self.stolen_from = self.stolen_from.min(now);
+    }
+
+    /// Time is no longer stolen.
+    pub fn start(&mut self, now: Nanos) {
+        self.not_task += now - std::mem::replace(&mut self.stolen_from, Nanos::MAX).min(now);
     }
 }

@@ -1,18 +1,20 @@
 //! Carries out what the scheduler's procedures ask for: trace events, costs, interrupts, timers.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use schedlab_policy::procedure::{Driver, Effect, Timer};
+use schedlab_policy::procedure::{Driver, Effect, Timer, Wakeup};
 use schedlab_policy::{Classes, Counts, Resched, Scans, Sched, Selection};
 use schedlab_trace::{Kind, ScanTimes, Sink};
 
 use super::balance::apply_moves;
+use super::contention::{lock_runqueue, touch_wakelist, touch_waking};
 use super::hrtick::program_hrtick;
 use super::idle::wake_idle_cpu;
-use super::resched::resched_curr;
-use super::schedule::{context_switch, repicked};
+use super::in_flight::takes_time;
+use super::resched::{__resched_curr, resched_curr, ReschedOpt};
+use super::schedule::{begin_newidle, context_switch, repicked};
 use super::state::Kernel;
 use super::task::Life;
-use crate::machine::{Activity, Machine};
+use crate::machine::{Activity, Machine, Mode};
 use crate::run::{Run, Source};
 
 /// A CPU that executes the scheduler's procedures.
@@ -54,9 +56,40 @@ impl<S: Sink> Driver for Executor<'_, '_, S> {
 
     #[inline(always)]
     fn selected(&mut self, task: TaskId, selection: &Selection) -> CpuId {
+        if self.kernel.is_guest {
+            count_placement(self.machine, self.kernel, selection.cpu);
+        }
         charge_selection(self.run, self.machine, self.kernel, self.cpu, task, selection);
         selection.cpu
     }
+
+    #[inline(always)]
+    fn search_takes_time(&mut self, wakeup: Wakeup, cpu: CpuId) -> bool {
+        takes_time(self.run, self.machine, self.kernel, self.cpu, wakeup, cpu)
+    }
+
+    #[inline(always)]
+    fn newidle_takes_time(&mut self, cpu: CpuId) -> bool {
+        begin_newidle(self.run, self.machine, self.kernel, cpu)
+    }
+
+    #[inline(always)]
+    fn rq_lock(&mut self, task: TaskId, cpu: CpuId) {
+        if self.machine.shares() {
+            lock_runqueue(self.run, self.machine, self.kernel, self.cpu, cpu, task);
+        }
+    }
+}
+
+/// Counts a wakeup of a guest by what its CPU's vCPU does.
+#[cold]
+fn count_placement(machine: &Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let (idle, waits) = (kernel.sched.is_idle(cpu), kernel.cpus[cpu.index()].vcpu_waits);
+    let halted = idle && !waits && machine.cpus[cpu.index()].rate == 0;
+    let wakeups = &mut kernel.wakeups;
+    wakeups.idle += u64::from(idle);
+    wakeups.halted += u64::from(halted);
+    wakeups.preempted += u64::from(waits);
 }
 
 /// Carries out an effect of a procedure that CPU `this` executes.
@@ -69,8 +102,14 @@ fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
             let (pid, prio) = kernel.name_of(task);
             kernel.emit(run, this, Kind::Migrate { pid, prio, orig_cpu: from, dest_cpu: to });
         }
-        Effect::WakelistQueued { task, cpu, first: true } => send_call_ipi(run, machine, kernel, this, task, cpu),
-        Effect::WakelistQueued { first: false, .. } => {}
+        Effect::WakelistQueued { task, cpu, first } => {
+            if machine.shares() {
+                touch_wakelist(machine, kernel, this, cpu);
+            }
+            if first {
+                send_call_ipi(run, machine, kernel, this, task, cpu);
+            }
+        }
         Effect::Wakeup { task, cpu, new } => {
             let (pid, prio) = kernel.name_of(task);
             let kind = match new {
@@ -106,11 +145,14 @@ fn waking<S: Sink>(
     let now = run.now;
     kernel.checks.woken(task, now);
     machine.charge(this, cost);
+    if machine.shares() {
+        touch_waking(machine, kernel, this, task);
+    }
 }
 
 /// The cost of a search for a CPU.
 #[inline(always)]
-fn charge_selection<S: Sink>(
+pub(super) fn charge_selection<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,
@@ -187,7 +229,11 @@ fn preempt<S: Sink>(
     let now = run.now;
     machine.cpus[cpu.index()].progress(now);
     kernel.checks.fair.changed(cpu, now);
-    resched_curr(run, machine, kernel, cpu, resched, this);
+    if machine.cpus[cpu.index()].segment.mode == Mode::Poll {
+        // kvm_vcpu_halt() polls while it is alone on its runqueue.
+        run.touch(kernel.id, cpu);
+    }
+    __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Wakeup), this);
     kernel.cpus[cpu.index()].clock_read = machine.wakeup_clock(cpu);
 }
 

@@ -1,6 +1,6 @@
 //! A task exits, and its parent is notified.
 
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::fair::GroupId;
 use schedlab_trace::{Kind, Sink};
 
@@ -14,6 +14,7 @@ use crate::run::Run;
 
 /// `do_exit` of the task that runs on the CPU.
 pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    let time = cpu_time(run, kernel, cpu, task);
     let t = &mut kernel.tasks[task.index()];
     let (pid, prio, parent, thread) = (t.pid, t.prio, t.parent, t.thread);
     t.life = Life::Dead;
@@ -21,6 +22,10 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     kernel.emit(run, cpu, Kind::Exit { pid, prio });
     kernel.alive -= 1;
     if let Some(parent) = parent {
+        let p = &mut kernel.tasks[parent.task.index()];
+        if p.pid == parent.pid && !thread {
+            p.children_time += time;
+        }
         do_notify_parent(run, machine, kernel, cpu, parent, thread);
     }
     let now = run.now;
@@ -30,6 +35,15 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         kernel.sched.move_to_group(task, GroupId::ROOT, kernel.clock_task(cpu, now));
     }
     begin_block(run, machine, kernel, cpu, Leaving::Exits);
+}
+
+/// `getrusage` of the task that runs on the CPU: its own CPU time and that of its child processes that have exited.
+pub fn cpu_time<S: Sink>(run: &Run<S>, kernel: &Kernel, cpu: CpuId, task: TaskId) -> Nanos {
+    let (sched, now) = (&kernel.sched, kernel.clock_task(cpu, run.now));
+    let entity = sched.fair.entity(task);
+    let pending = if sched.fair.curr(cpu) == Some(task) { now.saturating_sub(entity.exec_start) } else { 0 };
+    let own = entity.sum_exec_runtime + pending + sched.rt.runtime(cpu, task, now);
+    own + kernel.tasks[task.index()].children_time
 }
 
 /// `do_notify_parent`, unless the parent has exited before.

@@ -5,6 +5,7 @@ use schedlab_policy::TaskAttr;
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::TaskKind;
 
+use super::contention::TaskLines;
 use super::entry::irqentry_exit;
 use super::resched::resched_curr;
 use super::state::Kernel;
@@ -113,9 +114,12 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         thread: false,
         children: 0,
         zombies: 0,
+        nivcsw: 0,
+        children_time: 0,
         process: 0,
         timer_slack: 0,
         dice: Dice::new(stream(seed, "cost")),
+        lines: TaskLines::default(),
     }
 }
 

@@ -29,6 +29,12 @@ pub fn start_timer<S: Sink>(
     program(run, machine, kernel, cpu);
 }
 
+/// `hrtimer_cancel` of the task's timer on CPU `cpu`.
+pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    kernel.cpus[cpu.index()].hrtimers.retain(|timer| timer.0.task != task);
+    program(run, machine, kernel, cpu);
+}
+
 /// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come.
 pub fn hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].hrtimers.peek().copied() {
@@ -45,6 +51,7 @@ pub fn hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kern
 fn program<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     match kernel.cpus[cpu.index()].hrtimers.peek().map(|timer| timer.0.hard) {
         Some(hard) => {
+            machine.exit_to_program(cpu);
             let due = hard.max(run.now) + machine.timer_latency(cpu);
             run.set_event(kernel.id, Source::HrTimer, cpu, due);
         }

@@ -20,10 +20,22 @@ pub fn switch_to_idle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: 
 }
 
 /// `cpuidle_idle_call`: the governor expects to be woken by the CPU's next timer at the latest.
-pub fn enter_idle_state<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+pub fn enter_idle_state<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let next = kernel.cpus[cpu.index()].hrtimers.peek();
     let until_timer = next.map_or(Nanos::MAX, |Reverse(timer)| timer.hard.saturating_sub(run.now));
     machine.enter_idle_state(cpu, run.now, until_timer);
+    plan_halt(run, machine, kernel, cpu);
+}
+
+/// The CPU of a guest halts once it has entered its idle state.
+#[inline(always)]
+pub fn plan_halt<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId) {
+    if machine.exits.is_some() {
+        let c = &machine.cpus[cpu.index()];
+        if c.rate > 0 {
+            run.set_event(kernel.id, Source::Halt, cpu, c.idle_from.max(run.now));
+        }
+    }
 }
 
 /// Wakes an idle CPU so that it looks at its runqueue: by an interrupt, or by the flag that it polls.
@@ -37,11 +49,15 @@ pub fn wake_idle_cpu<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &
         (false, true) => machine.sending_delay(from),
         (false, false) => machine.ipi_latency(cpu, from),
     };
+    machine.cpus[cpu.index()].woken_from = from;
     leave_idle_state(run, machine, kernel, cpu, latency);
 }
 
 /// An interrupt reaches an idle CPU after `latency`: it starts to leave its idle state.
 pub fn leave_idle_state<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId, latency: Nanos) {
+    if machine.exits.is_some() {
+        run.cancel(kernel.id, Source::Halt, cpu);
+    }
     let due = machine.leave_idle_state(cpu, run.now, latency);
     run.set_event(kernel.id, Source::IdleExit, cpu, due);
 }

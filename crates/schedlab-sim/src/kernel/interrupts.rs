@@ -6,7 +6,7 @@ use schedlab_trace::Sink;
 use super::balance::apply_moves;
 use super::entry::irqentry_exit;
 use super::hrtimer::hrtimer_run_queues;
-use super::idle::{enter_idle_state, leave_idle_state};
+use super::idle::{enter_idle_state, wake_idle_cpu};
 use super::segment::mark;
 use super::speed::hold_interrupt;
 use super::state::Kernel;
@@ -17,7 +17,7 @@ use crate::run::{Run, Source};
 /// `hrtimer_interrupt`; an idle CPU has to leave its idle state first.
 pub fn on_hrtimer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     match machine.cpus[cpu.index()].activity {
-        Activity::Idle => leave_idle_state(run, machine, kernel, cpu, 0),
+        Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, cpu),
         Activity::Exiting => {}
         Activity::Busy => {
             machine.cpus[cpu.index()].progress(run.now);
@@ -33,7 +33,7 @@ pub fn on_resched_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: 
     let c = &mut machine.cpus[cpu.index()];
     if c.activity == Activity::Busy {
         c.progress(run.now);
-        machine.charge_irq(cpu);
+        machine.charge_ipi(cpu);
         irqentry_exit(run, machine, kernel, cpu);
     }
 }
@@ -41,11 +41,11 @@ pub fn on_resched_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: 
 /// The wakelist's interrupt (`sched_ttwu_pending`).
 pub fn on_call_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     match machine.cpus[cpu.index()].activity {
-        Activity::Idle => leave_idle_state(run, machine, kernel, cpu, 0),
+        Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, cpu),
         Activity::Exiting => {}
         Activity::Busy => {
             machine.cpus[cpu.index()].progress(run.now);
-            machine.charge_irq(cpu);
+            machine.charge_ipi(cpu);
             sched_ttwu_pending(run, machine, kernel, cpu);
             irqentry_exit(run, machine, kernel, cpu);
         }
@@ -77,6 +77,6 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     match machine.cpus[cpu.index()].spend_pending() {
         Some(0) => mark(run, kernel, cpu),
         Some(overhead) => run.set_event(kernel.id, Source::IdleExit, cpu, run.now + overhead),
-        None => hold_interrupt(kernel, Source::IdleExit, cpu),
+        None => hold_interrupt(run, kernel, Source::IdleExit, cpu),
     }
 }

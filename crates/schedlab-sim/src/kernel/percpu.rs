@@ -1,12 +1,15 @@
 //! What a kernel keeps per CPU, apart from its classes' runqueues.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::procedure::Wakeup;
+use schedlab_trace::Section;
 
 use super::clock::RqClock;
+use super::contention::RunqueueLines;
+use super::in_flight::InFlight;
 
 pub use schedlab_policy::procedure::Leaving;
 
@@ -29,6 +32,8 @@ pub struct PerCpu {
     pub need_resched: bool,
     /// TIF_NEED_RESCHED_LAZY.
     pub need_resched_lazy: bool,
+    /// When the first of the flags was set, and what the current task executed then.
+    pub requested: Option<(Nanos, Section)>,
     /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
     /// a flag by itself.
     pub resched_seen: bool,
@@ -53,8 +58,18 @@ pub struct PerCpu {
     pub nohz_kicked: bool,
     /// Interrupts that came while the CPU's rate was 0, one bit per kind of event source.
     pub held_interrupts: u16,
+    /// Its vCPU waits for a CPU of the host.
+    pub vcpu_waits: bool,
     /// What was left of leaving the idle state when its rate became 0.
     pub held_idle_exit: Option<Nanos>,
+    /// The wakeup that it executes.
+    pub in_flight: Option<InFlight>,
+    /// The wakeups that come after it.
+    pub next_wakeups: VecDeque<Wakeup>,
+    /// In newidle balancing, inside `__schedule`.
+    pub in_newidle: bool,
+    /// Its runqueue as other CPUs use it.
+    pub shared: RunqueueLines,
 }
 
 impl PerCpu {
@@ -65,6 +80,7 @@ impl PerCpu {
             clocks: RqClock::default(),
             need_resched: false,
             need_resched_lazy: false,
+            requested: None,
             resched_seen: false,
             clock_read: 0,
             schedule_paid: false,
@@ -77,7 +93,12 @@ impl PerCpu {
             push_away: None,
             nohz_kicked: false,
             held_interrupts: 0,
+            vcpu_waits: false,
             held_idle_exit: None,
+            in_flight: None,
+            next_wakeups: VecDeque::new(),
+            in_newidle: false,
+            shared: RunqueueLines::default(),
         }
     }
 }

@@ -1,13 +1,24 @@
 //! `resched_curr`: a CPU is asked to reschedule.
 
 use schedlab_model::CpuId;
-use schedlab_policy::Resched;
+use schedlab_policy::{PreemptModel, Resched};
 use schedlab_trace::Sink;
 
 use super::idle::wake_idle_cpu;
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
+
+/// What asks, as far as PREEMPT_AUTO distinguishes it (`enum resched_opt`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReschedOpt {
+    /// RESCHED_DEFAULT.
+    Default,
+    /// The check of a wakeup: a full request there is one by a higher class (RESCHED_PRIORITY).
+    Wakeup,
+    /// RESCHED_TICK.
+    Tick,
+}
 
 /// `resched_curr` and `resched_curr_lazy`, called on CPU `from`.
 #[inline(always)]
@@ -19,8 +30,35 @@ pub fn resched_curr<S: Sink>(
     resched: Resched,
     from: CpuId,
 ) {
+    __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Default), from);
+}
+
+/// `__resched_curr` of PREEMPT_AUTO, which is told what asks.
+#[inline(always)]
+pub fn __resched_curr<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    (resched, opt): (Resched, ReschedOpt),
+    from: CpuId,
+) {
     if resched != Resched::No {
+        let resched =
+            if kernel.auto_lazy.is_some() { resched_opt_translate(kernel, cpu, resched, opt) } else { resched };
         set_need_resched(run, machine, kernel, cpu, resched, from);
+    }
+}
+
+/// `resched_opt_translate` of PREEMPT_AUTO with policy none or voluntary, for a CPU that is not idle.
+#[cold]
+fn resched_opt_translate(kernel: &Kernel, cpu: CpuId, resched: Resched, opt: ReschedOpt) -> Resched {
+    let by_higher_class = opt == ReschedOpt::Wakeup && resched == Resched::Full;
+    let again = opt == ReschedOpt::Tick && kernel.cpus[cpu.index()].need_resched_lazy;
+    if again || by_higher_class && kernel.auto_lazy == Some(PreemptModel::AutoVoluntary) {
+        Resched::Full
+    } else {
+        Resched::Lazy
     }
 }
 
@@ -35,6 +73,9 @@ fn set_need_resched<S: Sink>(
 ) {
     kernel.trace_run_times(run, from);
     let c = &mut kernel.cpus[cpu.index()];
+    if !c.need_resched && !c.need_resched_lazy {
+        c.requested = Some((run.now, machine.cpus[cpu.index()].segment.mode.section()));
+    }
     match machine.cpus[cpu.index()].activity {
         Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, from),
         Activity::Exiting => {}

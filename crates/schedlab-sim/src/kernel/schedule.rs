@@ -5,10 +5,12 @@ use schedlab_policy::procedure::{self, Schedule};
 use schedlab_trace::{Kind, Sink, TaskState};
 
 use super::bandwidth::{arm_bandwidth, resume_user_mode_work};
+use super::contention::{lock_own_runqueue, touch_next};
 use super::effects::Executor;
 use super::idle::{enter_idle_state, switch_to_idle};
 use super::percpu::Leaving;
 use super::segment::{core_changed, mark, poll_lock, segment_end, settle};
+use super::speed::release_interrupts;
 use super::state::Kernel;
 use super::task::{Life, Wait};
 use super::tick::start_tick;
@@ -23,6 +25,9 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     let now = run.now;
     machine.cpus[cpu.index()].progress(now);
     let leaving = begin_leaving(run, machine, kernel, cpu);
+    if machine.shares() {
+        lock_own_runqueue(run, machine, kernel, cpu);
+    }
     let k = &mut kernel.cpus[cpu.index()];
     if run.is_trace() {
         run.context = Context::Schedule { full: k.need_resched, lazy: k.need_resched_lazy };
@@ -35,6 +40,42 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     let found = Schedule { leaving, migrate: k.push_away.take(), clock_read: k.clock_read };
     kernel.checks.picked(cpu, now);
     procedure::schedule(&mut Executor { run, machine, kernel, cpu }, cpu, found);
+    arm_bandwidth(run, kernel);
+    kernel.trace_rest(run, cpu);
+}
+
+/// Newidle balancing has incurred its cost: the CPU spends it before it picks. It still counts as running what leaves, so
+/// that nobody takes it for idle. Interrupts stay disabled, as in all of `__schedule`.
+#[inline]
+pub fn begin_newidle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
+    let (c, k) = (&machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
+    if !machine.selection_takes_time() || c.pending == 0 {
+        return false;
+    }
+    // What the stopper has moved away runs on its new CPU already: the stopper is a task that ran in between.
+    let leaves = k.curr.is_some_and(|task| kernel.tasks[task.index()].life != Life::Running);
+    if !leaves {
+        return false;
+    }
+    k.in_newidle = true;
+    settle(run, machine, kernel, cpu);
+    true
+}
+
+/// The time of newidle balancing is over: the rest of `__schedule`.
+#[inline(never)]
+pub fn end_newidle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let k = &mut kernel.cpus[cpu.index()];
+    k.in_newidle = false;
+    if k.held_interrupts != 0 {
+        release_interrupts(run, kernel, cpu);
+    }
+    let k = &mut kernel.cpus[cpu.index()];
+    k.need_resched = false;
+    k.need_resched_lazy = false;
+    k.resched_seen = false;
+    kernel.checks.picked(cpu, run.now);
+    procedure::schedule_after_newidle(&mut Executor { run, machine, kernel, cpu }, cpu);
     arm_bandwidth(run, kernel);
     kernel.trace_rest(run, cpu);
 }
@@ -112,12 +153,18 @@ pub fn context_switch<S: Sink>(
         None => (0, 120, TaskState::Running),
     };
     let left = prev.map(|task| (task, how(prev_state)));
+    if prev_state == TaskState::Running {
+        report_resched(run, kernel, cpu, prev_pid);
+    }
     let now = run.now;
     kernel.checks.switched(cpu, left, next, now);
     if let (Some(task), TaskState::Dead) = (prev, prev_state) {
         kernel.release(task);
     }
     kernel.cpus[cpu.index()].curr = next;
+    if kernel.is_host {
+        run.touch(kernel.id, cpu);
+    }
     let (next_pid, next_prio) = next.map_or((0, 120), |task| kernel.name_of(task));
     kernel.emit(run, cpu, Kind::Switch { prev: prev_pid, prev_prio, prev_state, next: next_pid, next_prio });
     match next {
@@ -125,6 +172,14 @@ pub fn context_switch<S: Sink>(
         None => switch_to_idle(run, machine, kernel, cpu),
     }
     look_at_wakelist(run, machine, kernel, cpu);
+}
+
+/// A request to reschedule has been honoured.
+#[inline(never)]
+fn report_resched<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, pid: i32) {
+    if let Some((at, section)) = kernel.cpus[cpu.index()].requested.take().filter(|_| pid != 0) {
+        kernel.emit(run, cpu, Kind::Resched { pid, waited: run.now - at, section });
+    }
 }
 
 /// The task's segment leaves the CPU with it.
@@ -142,6 +197,7 @@ fn switch_out<S: Sink>(
     let state = match t.life {
         Life::Running => {
             t.life = Life::Runnable;
+            t.nivcsw += 1;
             TaskState::Running
         }
         Life::Dead => TaskState::Dead,
@@ -175,6 +231,10 @@ fn switch_in<S: Sink>(
     k.process = t.process;
     let table = if same_process { &machine.costs.switch_thread } else { &machine.costs.switch_process };
     c.pending += table.draw(&mut t.dice);
+    if machine.shares() {
+        touch_next(machine, kernel, cpu, task);
+    }
+    let c = &mut machine.cpus[cpu.index()];
     if c.activity != Activity::Busy {
         c.activity = Activity::Busy;
         core_changed(run, machine, kernel, cpu, true);
@@ -201,10 +261,12 @@ pub fn begin_block<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         c.segment.mode = Mode::Kernel;
         c.segment.work_left = 0;
     }
-    if machine.costs.schedule.is_nothing() || std::mem::replace(&mut k.schedule_paid, true) {
-        return mark(run, kernel, cpu);
+    if !machine.costs.schedule.is_nothing() && !std::mem::replace(&mut k.schedule_paid, true) {
+        c.segment.cost_left += machine.costs.schedule.draw(&mut c.dice) << WORK_SHIFT;
+    } else if k.in_flight.is_none() {
+        // With a wakeup under way it gets there when that is over.
+        mark(run, kernel, cpu);
     }
-    c.segment.cost_left += machine.costs.schedule.draw(&mut c.dice) << WORK_SHIFT;
 }
 
 fn how(state: TaskState) -> OnCpu {

@@ -34,10 +34,14 @@ pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         return None;
     }
     c.take_pending();
-    if k.leaving_for.is_some() {
+    if matches!(c.segment.mode, Mode::Guest | Mode::Poll) {
+        run.touch(kernel.id, cpu);
+    }
+    if k.leaving_for.is_some() || k.in_newidle {
         return Some(run.now + c.wall(c.segment.cost_left)?);
     }
-    if k.resched_seen && (kernel.preemptible || c.segment.mode != Mode::Kernel) {
+    // kvm_vcpu_halt() polls until need_resched(), and then blocks.
+    if kernel.points.switches_now(k, &c.segment) {
         if !std::mem::replace(&mut k.schedule_paid, true) {
             c.segment.cost_left += machine.costs.schedule.draw_any(&mut c.dice) << WORK_SHIFT;
         }
@@ -49,12 +53,18 @@ pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         return Some(end);
     }
     let segment = &c.segment;
+    if segment.every != 0 && kernel.points.reschedules_at_points(k, segment) {
+        return Some(run.now + c.wall(segment.cost_left + segment.until_point())?);
+    }
     match segment.mode {
-        Mode::User | Mode::Kernel => Some(run.now + c.wall(segment.cost_left + segment.work_left)?),
-        Mode::Wall => Some((run.now + c.wall(segment.cost_left)?).max(segment.until)),
-        // With no overhead left it continues when the lock's holder releases the lock.
-        Mode::Spin if segment.cost_left == 0 => None,
-        Mode::Spin => Some(run.now + c.wall(segment.cost_left)?),
+        Mode::User | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => {
+            Some(run.now + c.wall(segment.cost_left + segment.work_left)?)
+        }
+        Mode::Wall | Mode::Poll => Some((run.now + c.wall(segment.cost_left)?).max(segment.until)),
+        // With no overhead left it continues when the lock's holder releases the lock, or when it has spun for long enough.
+        Mode::Spin | Mode::Guest if segment.cost_left == 0 && segment.work_left == 0 => None,
+        Mode::Spin if segment.cost_left == 0 => Some(run.now + c.wall(segment.work_left)?),
+        Mode::Spin | Mode::Guest => Some(run.now + c.wall(segment.cost_left)?),
     }
 }
 

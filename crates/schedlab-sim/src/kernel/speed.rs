@@ -3,14 +3,26 @@
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
+use super::idle::plan_halt;
 use super::segment::{poll_lock, settle};
 use super::state::Kernel;
 use crate::machine::{Activity, Machine, Mode};
 use crate::run::{Run, Source};
 
-/// Holds an interrupt that reaches a CPU at rate 0.
-pub fn hold_interrupt(kernel: &mut Kernel, source: Source, cpu: CpuId) {
+/// Holds an interrupt that reaches a CPU at rate 0 or with interrupts disabled.
+pub fn hold_interrupt<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, source: Source, cpu: CpuId) {
     kernel.cpus[cpu.index()].held_interrupts |= 1 << source as u16;
+    if kernel.is_guest {
+        run.touch(kernel.id, cpu);
+    }
+}
+
+/// The CPU handles interrupts again: those that were held are due.
+pub fn release_interrupts<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+    let held = std::mem::take(&mut kernel.cpus[cpu.index()].held_interrupts);
+    for source in Source::on_cpus().filter(|source| held & 1 << *source as u16 != 0) {
+        run.set_event(kernel.id, source, cpu, run.now);
+    }
 }
 
 /// Changes the speed of the hardware thread under the CPU, in 1/1024.
@@ -19,15 +31,18 @@ pub fn set_speed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     machine.set_speed(cpu, speed, run.now);
     match (before, machine.cpus[cpu.index()].rate) {
         (0, 0) => {}
-        (_, 0) => stop(run, kernel, cpu),
+        (_, 0) => stop(run, machine, kernel, cpu),
         (0, _) => resume(run, machine, kernel, cpu),
         _ => settle(run, machine, kernel, cpu),
     }
 }
 
 /// The segment has no end until the rate is back.
-fn stop<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+fn stop<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Kernel, cpu: CpuId) {
     run.cancel(kernel.id, Source::Segment, cpu);
+    if machine.exits.is_some() {
+        run.cancel(kernel.id, Source::Halt, cpu);
+    }
     if let Some(due) = run.due(kernel.id, Source::IdleExit, cpu) {
         run.cancel(kernel.id, Source::IdleExit, cpu);
         kernel.cpus[cpu.index()].held_idle_exit = Some(due - run.now);
@@ -35,18 +50,14 @@ fn stop<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
 }
 
 fn resume<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    let k = &mut kernel.cpus[cpu.index()];
-    let held = std::mem::take(&mut k.held_interrupts);
-    if let Some(left) = k.held_idle_exit.take() {
+    if let Some(left) = kernel.cpus[cpu.index()].held_idle_exit.take() {
         run.set_event(kernel.id, Source::IdleExit, cpu, run.now + left);
     }
-    for source in Source::on_cpus().filter(|source| held & 1 << *source as u16 != 0) {
-        run.set_event(kernel.id, source, cpu, run.now);
-    }
+    release_interrupts(run, kernel, cpu);
     let c = &machine.cpus[cpu.index()];
-    if c.activity == Activity::Busy && c.segment.mode == Mode::Spin {
-        poll_lock(run, machine, kernel, cpu);
-    } else {
-        settle(run, machine, kernel, cpu);
+    match c.activity {
+        Activity::Busy if c.segment.mode == Mode::Spin => poll_lock(run, machine, kernel, cpu),
+        Activity::Idle => plan_halt(run, machine, kernel, cpu),
+        _ => settle(run, machine, kernel, cpu),
     }
 }

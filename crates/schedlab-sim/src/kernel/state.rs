@@ -2,17 +2,29 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, KernelId, Nanos, Pid, TaskId};
+use schedlab_model::{stream, CpuId, KernelId, Nanos, Pid, TaskId, Ties};
 use schedlab_policy::{PreemptModel, RunTime, Sched};
 use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
 use super::percpu::PerCpu;
+use super::points::Points;
 use super::task::{Handle, Life, Task};
 use crate::check::Checks;
 
-/// One kernel: a host's, or later a guest's.
+/// Where the wakeups of a guest went.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Placements {
+    /// To a CPU that was idle, as the guest's own scheduler sees it.
+    pub idle: u64,
+    /// To one whose vCPU was halted.
+    pub halted: u64,
+    /// To one whose vCPU waited for a CPU of the host.
+    pub preempted: u64,
+}
+
+/// One kernel: a host's or a guest's.
 #[derive(Debug)]
 pub struct Kernel {
     pub id: KernelId,
@@ -25,9 +37,13 @@ pub struct Kernel {
     pub checks: Checks,
     /// Some group has a quota.
     pub bandwidth: bool,
+    /// CPUs that execute with interrupts disabled.
+    pub irqs_off: u32,
     pub tick_nsec: Nanos,
-    /// A full resched flag preempts kernel code.
-    pub preemptible: bool,
+    /// Where a request to reschedule is honoured.
+    pub points: Points,
+    /// PREEMPT_AUTO, if most of its requests are lazy.
+    pub auto_lazy: Option<PreemptModel>,
     pub timer_sequence: u64,
     /// Context switches.
     pub switches: u64,
@@ -37,6 +53,12 @@ pub struct Kernel {
     pub last_pid: Pid,
     /// Places of dead tasks are given to new ones.
     pub recycles: bool,
+    /// Some of its tasks are the vCPUs of guests.
+    pub is_host: bool,
+    /// Its CPUs are vCPUs.
+    pub is_guest: bool,
+    /// Where its wakeups went, in a guest.
+    pub wakeups: Placements,
     /// Memory for run times on their way into a trace.
     pub run_times: Vec<RunTime>,
 }
@@ -47,6 +69,8 @@ impl Kernel {
         let nr_cpus = spec.machine.topology.nr_cpus();
         let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
         sched.set_seed(if spec.noise { seed } else { 0 });
+        sched.set_ties(Ties::new(spec.ties, seed));
+        sched.fair.set_ties(Ties::new(spec.ties, seed));
         let cgroups = Cgroups::new(&mut sched.fair, spec);
         let costs = &spec.machine.costs;
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
@@ -61,13 +85,18 @@ impl Kernel {
             cgroups,
             checks: Checks::new(nr_cpus),
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
+            irqs_off: 0,
             tick_nsec,
-            preemptible: matches!(spec.kernel.preempt, PreemptModel::Full | PreemptModel::Lazy),
+            points: Points::of(spec.kernel.preempt),
+            auto_lazy: Some(spec.kernel.preempt).filter(|model| model.is_auto_lazy()),
             timer_sequence: 0,
             switches: 0,
             alive: 0,
             last_pid: 0,
             recycles: true,
+            is_host: !spec.guests.is_empty(),
+            is_guest: false,
+            wakeups: Placements::default(),
             run_times: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use schedlab_model::{Nanos, Pid, TaskId};
 
+use super::contention::TaskLines;
 use crate::machine::{Dice, Segment};
 
 /// Life of a task.
@@ -28,10 +29,14 @@ pub enum Wait {
     Timer,
     /// A shared object, by its index among all.
     Object(u32),
+    /// The mutex inside the kernel of a pipe, by the index of the pipe.
+    Mutex(u32),
     /// Its own futex word.
     Own,
     /// A child's exit.
     Child,
+    /// An interrupt for the vCPU that it is.
+    Halt,
 }
 
 /// A task's unique name, for references that may outlive the task, and for the registers of programs.
@@ -75,11 +80,16 @@ pub struct Task {
     pub thread: bool,
     pub children: u32,
     pub zombies: u32,
+    /// Switches away from it while it was runnable.
+    pub nivcsw: u32,
+    /// CPU time of the child processes that have exited.
+    pub children_time: Nanos,
     /// Address space.
     pub process: u32,
     pub timer_slack: Nanos,
     /// Draws of costs.
     pub dice: Dice,
+    pub lines: TaskLines,
 }
 
 impl Task {

@@ -7,12 +7,13 @@ use super::balance::apply_moves;
 use super::entry::irqentry_exit;
 use super::hrtimer::hrtimer_run_queues;
 use super::idle::wake_idle_cpu;
-use super::resched::resched_curr;
+use super::resched::{__resched_curr, ReschedOpt};
 use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// Starts the tick of a CPU that has just become busy (NO_HZ idle: none before).
+/// Programs the next tick of a CPU: of one that has just become busy (NO_HZ idle: none before), or after a tick, which may
+/// have come late (`hrtimer_forward`).
 #[inline]
 pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
     let phase = kernel.cpus[cpu.index()].tick_phase;
@@ -29,10 +30,12 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     kernel.trace_run_times(run, cpu);
     let c = &mut kernel.cpus[cpu.index()];
     c.clock_read = 0;
-    // sched_tick first makes a pending lazy request a full one.
-    c.need_resched |= std::mem::take(&mut c.need_resched_lazy);
+    // sched_tick first makes a pending lazy request a full one; under PREEMPT_AUTO only one that it makes itself.
+    if kernel.auto_lazy.is_none() {
+        c.need_resched |= std::mem::take(&mut c.need_resched_lazy);
+    }
     let resched = kernel.sched.tick(cpu, kernel.clock_task(cpu, run.now));
-    resched_curr(run, machine, kernel, cpu, resched, cpu);
+    __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Tick), cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, false, kernel.clock(cpu, run.now));
         apply_moves(run, machine, kernel, cpu, &moves);
@@ -41,6 +44,6 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         kernel.cpus[idle.index()].nohz_kicked = true;
         wake_idle_cpu(run, machine, kernel, idle, cpu);
     }
-    run.set_event(kernel.id, Source::Tick, cpu, run.now + kernel.tick_nsec);
+    start_tick(run, kernel, cpu);
     irqentry_exit(run, machine, kernel, cpu);
 }

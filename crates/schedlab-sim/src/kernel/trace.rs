@@ -27,7 +27,7 @@ impl Context {
     /// Of the code that handles an event.
     pub fn of(source: Source) -> Context {
         match source {
-            Source::Segment | Source::Start => Context::Task,
+            Source::Segment | Source::Start | Source::Wakeup => Context::Task,
             _ => Context::Interrupt,
         }
     }
@@ -62,7 +62,7 @@ impl Kernel {
             if matches!(kind, Kind::Migrate { .. }) {
                 self.sched.pass_move();
             }
-            run.flags(self.flags(run, cpu));
+            run.flags(self.id, self.flags(run, cpu));
         }
         run.emit(self.id, cpu, kind);
     }
@@ -81,7 +81,7 @@ impl Kernel {
     pub fn note<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, name: &str, fields: impl FnOnce(&Kernel) -> String) {
         if run.is_trace() {
             self.emit_run_times(run, cpu);
-            run.flags(self.flags(run, cpu));
+            run.flags(self.id, self.flags(run, cpu));
             run.note(cpu, name, &fields(self));
         }
     }
@@ -126,7 +126,7 @@ impl Kernel {
 
     #[cold]
     fn emit_trace_only<S: Sink>(&self, run: &mut Run<S>, cpu: CpuId, kind: Kind, flags: Flags) {
-        run.flags(flags);
+        run.flags(self.id, flags);
         run.trace_only(&Event { time: run.now, kernel: self.id, cpu, kind });
     }
 }

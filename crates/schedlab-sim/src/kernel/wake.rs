@@ -21,8 +21,13 @@ pub fn try_to_wake_up<S: Sink>(
     sync: bool,
 ) {
     debug_assert_eq!(kernel.tasks[task.index()].life, Life::Sleeping);
-    let mut executor = Executor { run, machine, kernel, cpu: waker_cpu };
-    procedure::try_to_wake_up(&mut executor, Wakeup { task, waker_cpu, sync });
+    let (wakeup, k) = (Wakeup { task, waker_cpu, sync }, &mut kernel.cpus[waker_cpu.index()]);
+    if k.in_flight.is_some() {
+        // TASK_WAKING: nobody else wakes it.
+        kernel.tasks[task.index()].life = Life::Runnable;
+        return k.next_wakeups.push_back(wakeup);
+    }
+    procedure::try_to_wake_up(&mut Executor { run, machine, kernel, cpu: waker_cpu }, wakeup);
 }
 
 /// The CPU has left `__schedule`: the wakeups that waited for it continue.

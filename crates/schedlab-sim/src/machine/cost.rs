@@ -120,9 +120,10 @@ macro_rules! tables {
 tables!(
     syscall, schedule, switch_thread, switch_process, wakeup, wakeup_clock, irq_entry, irq, tick, timer_program, timer_resume, pipe_read,
     pipe_write, pipe_wake, pipe_wait, pipe_resume, socket_receive, socket_send, socket_wake, socket_wait, socket_resume,
-    copy_kib, futex_wake, futex_wait, futex_resume, fork_process, fork_thread, start_process, start_thread, exit_process,
-    exit_thread, reap_wait, reap, balance_pass, balance_cpu, user_op;
-    scan_cpu, ipi
+    copy_kib, futex_wake, futex_wait, futex_resume, fork_process, fork_thread, start_process, start_thread, exec, exit_process,
+    exit_thread, reap_wait, reap, balance_pass, balance_cpu, fault, clear_kib, read_kib,
+    unmap_page, copy_page_table, user_op, vm_exit, idle_hint;
+    scan_cpu, ipi, line_transfer
 );
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A simulated CPU: what it executes, at which rate, and where its time went.
 
-use schedlab_model::Nanos;
+use schedlab_model::{CpuId, Nanos};
 
 use super::cost::Dice;
 use super::segment::{Segment, WORK_SHIFT};
@@ -53,6 +53,8 @@ pub struct Cpu {
     pub idle_from: Nanos,
     /// Average length of its idle periods (weight 1/8), for the choice of the idle state.
     pub idle_average: Nanos,
+    /// The CPU that woke it from its idle state last.
+    pub woken_from: CpuId,
     /// Draws of costs.
     pub dice: Dice,
     pub time: CpuTime,
@@ -72,6 +74,7 @@ impl Cpu {
             idle_state: 0,
             idle_from: 0,
             idle_average: 1_000_000,
+            woken_from: CpuId(0),
             dice,
             time: CpuTime::default(),
         }

@@ -3,6 +3,7 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::cpu::Activity;
+use super::segment::WORK_SHIFT;
 use super::state::Machine;
 
 impl Machine {
@@ -15,6 +16,16 @@ impl Machine {
         let expected = until_timer.min(c.idle_average);
         let states = &self.preset.idle_states[..self.idle_allowed];
         c.idle_state = states.iter().rposition(|state| state.target_residency <= expected).unwrap_or(0);
+    }
+
+    /// Charges the walk over so many vCPUs, before the idle state or after it.
+    pub fn charge_idle_hints(&mut self, cpu: CpuId, vcpus: u64) {
+        let c = &mut self.cpus[cpu.index()];
+        let cost = self.costs.idle_hint.draw_any(&mut c.dice) * vcpus;
+        match c.activity {
+            Activity::Idle => c.idle_from += c.wall(cost << WORK_SHIFT).unwrap_or(0),
+            _ => c.pending += cost,
+        }
     }
 
     /// Whether an idle CPU watches its need-resched flag, so that a waker needs no interrupt.

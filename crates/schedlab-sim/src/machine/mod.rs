@@ -5,11 +5,18 @@
 
 mod cost;
 mod cpu;
+mod exits;
 mod idle;
+mod lines;
+mod lock;
 mod segment;
 mod state;
+pub mod touched;
 
 pub use cost::{CostTables, Dice};
 pub use cpu::{Activity, CpuTime};
+pub use exits::{Exit, Exits, EXITS};
+pub use lines::Lines;
+pub use lock::Lock;
 pub use segment::{Mode, Segment, WORK_SHIFT};
 pub use state::Machine;

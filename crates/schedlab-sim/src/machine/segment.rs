@@ -1,6 +1,7 @@
 //! A segment: what a CPU executes until the next point at which something has to be decided.
 
 use schedlab_model::Nanos;
+use schedlab_trace::Section;
 
 /// Work is kept in ns on a CPU of rate 1, shifted left by this, so that rates in 1/1024 divide nothing.
 pub const WORK_SHIFT: u32 = 10;
@@ -10,12 +11,41 @@ pub const WORK_SHIFT: u32 = 10;
 pub enum Mode {
     /// Work in user mode.
     User,
-    /// Work in kernel mode.
-    Kernel,
     /// User mode until the wall clock reaches `Segment::until`.
     Wall,
     /// User mode until another task releases the lock that this one spins on.
     Spin,
+    /// A vCPU's thread in the guest, until the guest leaves it or the host takes the CPU.
+    Guest,
+    /// A vCPU's thread polling for the end of a halt, until the wall clock reaches `Segment::until`.
+    Poll,
+    /// Work in kernel mode that may be preempted.
+    Kernel,
+    /// Work in kernel mode under a spinlock.
+    Locked,
+    /// Work in kernel mode with preemption disabled.
+    PreemptOff,
+    /// Work in kernel mode with interrupts disabled.
+    IrqOff,
+}
+
+impl Mode {
+    /// As events name it.
+    pub fn section(self) -> Section {
+        match self {
+            Mode::User | Mode::Wall | Mode::Spin | Mode::Guest => Section::User,
+            Mode::Poll | Mode::Kernel => Section::Kernel,
+            Mode::Locked => Section::Spinlock,
+            Mode::PreemptOff => Section::PreemptOff,
+            Mode::IrqOff => Section::IrqOff,
+        }
+    }
+
+    /// Whether it is kernel mode.
+    #[inline(always)]
+    pub fn is_kernel(self) -> bool {
+        self as u8 >= Mode::Kernel as u8
+    }
 }
 
 /// What is left of a segment. A task that is not on a CPU keeps its own.
@@ -25,24 +55,35 @@ pub struct Segment {
     pub cost_left: u64,
     /// Work left.
     pub work_left: u64,
-    /// When it ends, in [`Mode::Wall`].
+    /// When it ends, in [`Mode::Wall`] and [`Mode::Poll`].
     pub until: Nanos,
     /// What it is.
     pub mode: Mode,
+    /// Whether its points are might_sleep(), not cond_resched().
+    pub might_sleep: bool,
+    /// Work between two points where kernel code offers to reschedule, in ns; the last one is at its end. 0: it has none.
+    pub every: u32,
 }
 
 impl Segment {
     /// Nothing to do, in user mode.
-    pub const EMPTY: Segment = Segment { cost_left: 0, work_left: 0, until: 0, mode: Mode::User };
+    pub const EMPTY: Segment =
+        Segment { cost_left: 0, work_left: 0, until: 0, mode: Mode::User, might_sleep: false, every: 0 };
 
     /// Whether nothing is left but what other tasks decide.
     #[inline]
     pub fn is_done(&self, now: Nanos) -> bool {
         self.cost_left == 0
             && match self.mode {
-                Mode::User | Mode::Kernel => self.work_left == 0,
-                Mode::Wall => now >= self.until,
-                Mode::Spin => false,
+                Mode::User | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => self.work_left == 0,
+                Mode::Wall | Mode::Poll => now >= self.until,
+                Mode::Spin | Mode::Guest => false,
             }
+    }
+
+    /// Work until the next point, 0 at one.
+    #[inline]
+    pub fn until_point(&self) -> u64 {
+        self.work_left % (u64::from(self.every.max(1)) << WORK_SHIFT)
     }
 }

@@ -7,6 +7,7 @@ use schedlab_spec::{Machine as Preset, RunSpec};
 
 use super::cost::{CostTable, CostTables, Dice};
 use super::cpu::{Activity, Cpu};
+use super::exits::Exits;
 use super::segment::WORK_SHIFT;
 
 /// A core: its threads and how many of them are busy.
@@ -23,6 +24,8 @@ pub struct Machine {
     pub costs: CostTables,
     /// CPUs at rate 0.
     pub stopped: u32,
+    /// The exits of a guest; `None` on hardware.
+    pub exits: Option<Box<Exits>>,
     cores: Vec<Core>,
     /// Index into `cores`, by CPU.
     core_of: Vec<u32>,
@@ -31,6 +34,12 @@ pub struct Machine {
     /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
     pub(super) idle_allowed: usize,
     pub(super) preset: Arc<Preset>,
+    /// Of a wakeup, the part under the runqueue lock.
+    pub enqueue_time: Nanos,
+    /// Of a switch, the part under the runqueue lock: all of it, as the parts are not known.
+    pub switch_time: Nanos,
+    /// One atomic operation.
+    pub atomic_time: Nanos,
 }
 
 impl Machine {
@@ -40,16 +49,44 @@ impl Machine {
         let smt_rate = preset.smt_rates.first().copied().unwrap_or(1024).max(1);
         let dice = |cpu: usize| Dice::new(stream(seed, &format!("cost/cpu/{cpu}")));
         let (cores, core_of) = cores(&preset);
+        let costs = &spec.machine.costs;
         Machine {
             cpus: (0..preset.topology.nr_cpus()).map(|cpu| Cpu::new(smt_rate, dice(cpu))).collect(),
             costs: CostTables::new(&preset.costs, spec.noise),
             stopped: 0,
+            exits: None,
             cores,
             core_of,
             idle_exits: preset.idle_states.iter().map(|state| CostTable::new(&state.exit, spec.noise)).collect(),
             idle_allowed: idle_allowed(spec),
+            enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
+            switch_time: costs.switch_thread.typical(),
+            atomic_time: costs.user_op.typical(),
             preset,
         }
+    }
+
+    /// Whether objects that several CPUs use cost more than instructions.
+    #[inline]
+    pub fn shares(&self) -> bool {
+        self.preset.physics.lines || self.preset.physics.locks
+    }
+
+    /// Whether locks are waited for.
+    #[inline]
+    pub fn has_locks(&self) -> bool {
+        self.preset.physics.locks
+    }
+
+    /// Whether a search for a CPU takes its time before the enqueue, and newidle balancing before the pick.
+    #[inline]
+    pub fn selection_takes_time(&self) -> bool {
+        self.preset.physics.selection
+    }
+
+    /// How long so many ns of work take on the CPU at its rate.
+    pub fn wall_of(&self, cpu: CpuId, work: Nanos) -> Nanos {
+        self.cpus[cpu.index()].wall(work << WORK_SHIFT).unwrap_or(work)
     }
 
     /// Charges overhead to what the CPU does next.
@@ -62,12 +99,22 @@ impl Machine {
     pub fn charge_tick(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu.index()];
         c.pending += self.costs.tick.draw(&mut c.dice);
+        self.exit_for_timer(cpu);
+        self.exit_to_program(cpu);
     }
 
-    /// Charges an interrupt handler's own time.
+    /// Charges an interrupt handler's own time: of a timer.
     pub fn charge_irq(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu.index()];
         c.pending += self.costs.irq.draw(&mut c.dice);
+        self.exit_for_timer(cpu);
+    }
+
+    /// The same for an inter-processor interrupt.
+    pub fn charge_ipi(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu.index()];
+        c.pending += self.costs.irq.draw(&mut c.dice);
+        self.exit_to_receive(cpu);
     }
 
     /// Charges the way into `__schedule` and the pick.
@@ -116,13 +163,16 @@ impl Machine {
     /// From now until an interrupt that CPU `from` sends arrives: first `from` spends what it has incurred at this
     /// instant, so the last of many wakeups is sent last.
     pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
+        self.exit_to_send(from);
         let distance = self.preset.topology.distance(from, cpu) as usize;
         self.sending_delay(from) + self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
     }
 
-    /// How long the CPU is still busy with what it has incurred at this instant.
+    /// How long the CPU is still busy with what it has incurred at this instant. At rate 0 only the start of a task, whose
+    /// shell is not simulated, incurs anything.
     pub fn sending_delay(&self, from: CpuId) -> Nanos {
-        self.cpus[from.index()].pending_wall().unwrap_or(0)
+        let from = &self.cpus[from.index()];
+        from.pending_wall().unwrap_or(from.pending)
     }
 
     /// The CPU became busy or idle. Threads of a core share its execution resources, so the rate of all of them may

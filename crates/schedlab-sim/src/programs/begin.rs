@@ -5,8 +5,12 @@ use schedlab_workload::{Amount, Op, TaskKind};
 
 use super::compute::compute;
 use super::position::{Next, Step};
+use super::queue;
 use super::running::Running;
-use super::sync;
+use super::section::begin_section;
+use super::shared::Word;
+use super::vcpu;
+use super::{spin, sync};
 use crate::machine::Mode;
 
 /// What the operation needs.
@@ -26,13 +30,22 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::Lock(object) => sync::begin_lock(x, object),
         Op::Unlock(object) => sync::begin_unlock(x, object),
         Op::SemWait(object) => sync::begin_sem_wait(x, object),
+        Op::SemTryWait { object, none } => sync::sem_try_wait(x, object, none),
         Op::SemPost(object) => sync::begin_sem_post(x, object),
         Op::CpuLock(object) => sync::try_cpu_lock(x, object),
         Op::CpuUnlock(object) => sync::cpu_unlock(x, object),
         Op::GateOpen(_) | Op::GateClose(_) | Op::GateWait(_) | Op::Yield => x.kernel_call(0),
+        Op::SpinLock { object, .. } => spin::begin_spin_lock(x, object),
+        Op::SpinUnlock(object) => spin::spin_unlock(x, object),
+        Op::Call | Op::Section { .. } | Op::Memory { .. } => begin_section(x, op),
         Op::Reap => begin_reap(x),
-        Op::Barrier(_) | Op::CondWait { .. } => x.futex_wait(),
-        Op::CondSignal(_) | Op::CondBroadcast(_) => x.futex_wake(),
+        Op::FutexWait { object, timeout, .. } => queue::begin_futex_wait(x, object, timeout),
+        Op::FutexWake { object, .. } | Op::FutexRequeue { object, .. } => x.futex_wake(Word::Object(object)),
+        Op::Send { object, from } => queue::begin_send(x, object, from),
+        Op::TryReceive { object, into, empty } => queue::try_receive(x, object, into, empty),
+        Op::Receive { object, into } => queue::begin_receive(x, object, into),
+        Op::Barrier(object) | Op::CondWait { object, .. } => x.futex_wait(Word::Object(object)),
+        Op::CondSignal(object) | Op::CondBroadcast(object) => x.futex_wake(Word::Object(object)),
         Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => x.kernel_call(0),
         Op::Sleep(_) | Op::SleepUntil(_) | Op::Timer { .. } => {
             let dice = &mut x.kernel.tasks[x.task.index()].dice;
@@ -40,7 +53,13 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             x.kernel_call(program)
         }
         Op::Fork { kind, .. } => begin_fork(x, kind),
+        Op::Exec(_) => {
+            x.position().phase = 0;
+            x.kernel_call(0)
+        }
         Op::Exit => begin_exit(x),
+        Op::VcpuRun => vcpu::begin_run(x),
+        Op::VcpuHalt(register) => vcpu::begin_halt(x, register),
         _ => compute(x, op),
     }
 }

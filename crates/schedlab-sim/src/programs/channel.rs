@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use schedlab_model::TaskId;
+use schedlab_model::{CpuId, TaskId};
 
 const PAGE: u32 = 4096;
 /// sizeof(struct sk_buff) rounded to its slab, and the aligned sizeof(struct skb_shared_info), x86-64 6.1.
@@ -61,6 +61,8 @@ struct Buffer {
     left: u32,
     /// Where the data ends in the page (pipes), or the charge (sockets).
     end: u32,
+    /// The CPU that has written it.
+    cpu: u16,
 }
 
 impl Channel {
@@ -88,10 +90,11 @@ impl Channel {
 
     /// Writes up to `bytes`. `resumed`: the caller was blocked in this call and has been woken.
     #[inline(always)]
-    pub fn write(&mut self, bytes: u32, resumed: bool) -> Outcome {
+    pub fn write(&mut self, cpu: CpuId, bytes: u32, resumed: bool) -> Outcome {
+        let cpu = cpu.0 as u16;
         match self.limit {
-            Limit::Pages { packet, .. } => self.pipe_write(bytes, packet, resumed),
-            Limit::SendBuffer(sndbuf) => self.socket_write(bytes, sndbuf),
+            Limit::Pages { packet, .. } => self.pipe_write(cpu, bytes, packet, resumed),
+            Limit::SendBuffer(sndbuf) => self.socket_write(cpu, bytes, sndbuf),
         }
     }
 
@@ -102,6 +105,11 @@ impl Channel {
             Limit::Pages { .. } => self.pipe_read(bytes, resumed),
             Limit::SendBuffer(sndbuf) => self.socket_read(bytes, sndbuf),
         }
+    }
+
+    /// The CPU that has written what a read gets first.
+    pub fn first_writer(&self) -> Option<CpuId> {
+        self.buffers.front().map(|first| CpuId(u32::from(first.cpu)))
     }
 
     /// Whether a read would have to wait.
@@ -124,7 +132,7 @@ impl Channel {
     }
 
     #[inline]
-    fn pipe_write(&mut self, bytes: u32, packet: bool, resumed: bool) -> Outcome {
+    fn pipe_write(&mut self, cpu: u16, bytes: u32, packet: bool, resumed: bool) -> Outcome {
         let was_empty = self.buffers.is_empty();
         let mut left = bytes;
         let odd = left % PAGE;
@@ -132,12 +140,13 @@ impl Channel {
             if let Some(last) = self.buffers.back_mut().filter(|last| last.end + odd <= PAGE) {
                 last.end += odd;
                 last.left += odd;
+                last.cpu = cpu;
                 left -= odd;
             }
         }
         while left > 0 && !self.full() {
             let chunk = left.min(PAGE);
-            self.buffers.push_back(Buffer { left: chunk, end: chunk });
+            self.buffers.push_back(Buffer { left: chunk, end: chunk, cpu });
             left -= chunk;
         }
         let one = |wanted| if wanted { Wake::One } else { Wake::None };
@@ -166,13 +175,13 @@ impl Channel {
     }
 
     #[inline]
-    fn socket_write(&mut self, bytes: u32, sndbuf: u32) -> Outcome {
+    fn socket_write(&mut self, cpu: u16, bytes: u32, sndbuf: u32) -> Outcome {
         let mut left = bytes;
         while left > 0 && self.charged < sndbuf {
             let chunk = left.min((sndbuf / 2).saturating_sub(64).clamp(1, 32 * 1024));
             let charge = truesize(chunk);
             self.charged += charge;
-            self.buffers.push_back(Buffer { left: chunk, end: charge });
+            self.buffers.push_back(Buffer { left: chunk, end: charge, cpu });
             left -= chunk;
         }
         let sent = left < bytes;
@@ -211,7 +220,7 @@ mod tests {
     use super::*;
 
     fn fill(mut channel: Channel, bytes: u32) -> u32 {
-        (0..).take_while(|_| channel.write(bytes, false).left == 0).count() as u32
+        (0..).take_while(|_| channel.write(CpuId(0), bytes, false).left == 0).count() as u32
     }
 
     #[test]
@@ -225,8 +234,8 @@ mod tests {
     #[test]
     fn a_pipe_reader_is_woken_from_empty_only() {
         let mut pipe = Channel::pipe(16, false);
-        assert_eq!(pipe.write(4, false).wake_readers, Wake::One);
-        assert_eq!(pipe.write(4, false).wake_readers, Wake::None);
+        assert_eq!(pipe.write(CpuId(0), 4, false).wake_readers, Wake::One);
+        assert_eq!(pipe.write(CpuId(0), 4, false).wake_readers, Wake::None);
         assert_eq!(pipe.read(8, false), Outcome::default());
         assert_eq!(pipe.read(4, false).left, 4);
     }
@@ -234,16 +243,16 @@ mod tests {
     #[test]
     fn a_large_write_blocks_part_way_and_resumes() {
         let mut pipe = Channel::pipe(2, false);
-        assert_eq!(pipe.write(10_000, false).left, 10_000 - 8192);
+        assert_eq!(pipe.write(CpuId(0), 10_000, false).left, 10_000 - 8192);
         assert_eq!(pipe.read(4096, false).wake_writers, Wake::One);
-        let rest = pipe.write(10_000 - 8192, true);
+        let rest = pipe.write(CpuId(0), 10_000 - 8192, true);
         assert_eq!((rest.left, rest.wake_writers), (0, Wake::None));
     }
 
     #[test]
     fn socket_writers_wait_for_three_quarters_of_room() {
         let mut socket = Channel::unix_stream(212_992);
-        while socket.write(100, false).left == 0 {}
+        while socket.write(CpuId(0), 100, false).left == 0 {}
         let reads = (1..).find(|_| socket.read(100, false).wake_writers == Wake::All).unwrap();
         assert_eq!(reads, 278 - 69);
     }

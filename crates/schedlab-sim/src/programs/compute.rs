@@ -6,6 +6,7 @@ use schedlab_workload::Op;
 use super::objects::Object;
 use super::position::Next;
 use super::running::Running;
+use crate::kernel;
 use crate::machine::WORK_SHIFT;
 
 /// Operations on the task's own registers: no time but the carry of a user-mode operation.
@@ -28,6 +29,19 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             *position.register(register) = x.run.now as i64;
             let dice = &mut x.kernel.tasks[x.task.index()].dice;
             position.carry += x.machine.costs.user_op.draw(dice) << WORK_SHIFT;
+        }
+        Op::CpuTime(register) => {
+            let time = kernel::cpu_time(x.run, x.kernel, x.cpu, x.task);
+            *x.register(register) = time as i64;
+            return x.kernel_call(0);
+        }
+        Op::Preemptions(register) => *x.register(register) = i64::from(x.task().nivcsw),
+        Op::TimerDue { object, into } => {
+            let due = match x.object(object) {
+                Object::Timer(last) => last.unwrap_or(0),
+                _ => 0,
+            };
+            *x.register(into) = due as i64;
         }
         Op::JumpBelow { reg, than, to } => {
             if *position.register(reg) < than {

@@ -1,11 +1,13 @@
 //! Tasks in words: where one stands in its program, what it waits for.
 
 use schedlab_model::TaskId;
+use schedlab_workload::Op;
 
 use super::objects::Object;
 use super::position::Step;
 use super::state::Programs;
 use crate::kernel::{Kernel, Life, Task, Wait};
+use crate::machine::Mode;
 
 impl Programs {
     /// A task's program, its step there, and the step's source line.
@@ -54,11 +56,47 @@ impl Programs {
                 let name = name.map_or_else(|| local.to_string(), |name| format!("\"{name}\""));
                 format!("{} {name}{held}", self.objects[index as usize].kind())
             }
+            Wait::Mutex(_) => "the mutex of a pipe".into(),
             Wait::Own => "its own futex word".into(),
             Wait::Child => "a child's exit".into(),
+            Wait::Halt => "an interrupt for its vCPU".into(),
             Wait::Timer | Wait::Nothing => "nothing that can come".into(),
         };
         format!("{}/{} (task {}) waits on {what}{line}", workload.name, program.name, task.pid)
+    }
+
+    /// What a task executes in this mode, as far as that decides when it can be preempted.
+    pub fn executes(&self, kernel: &Kernel, task: TaskId, mode: Mode) -> String {
+        match mode {
+            Mode::Spin => self.spins(kernel, task),
+            Mode::User | Mode::Wall => "is in user mode".into(),
+            Mode::Guest => "runs a guest".into(),
+            Mode::Poll => "polls for the end of a guest's halt".into(),
+            Mode::Kernel => "is in preemptible kernel code".into(),
+            Mode::Locked => "holds a spinlock in the kernel".into(),
+            Mode::PreemptOff => "has preemption disabled".into(),
+            Mode::IrqOff => "has interrupts disabled".into(),
+        }
+    }
+
+    /// Which lock it spins for, and what the holder of that does.
+    fn spins(&self, kernel: &Kernel, task: TaskId) -> String {
+        let position = &self.positions[task.index()];
+        let Some(Op::SpinLock { object, .. }) = self.code.get(position.pc as usize) else {
+            return "spins for the lock of its CPU".into();
+        };
+        let (workload, _) = self.program_of(task);
+        let local = object - self.bases[position.workload as usize].object;
+        let name = workload.object_names.get(local as usize).map_or("", String::as_str);
+        let Object::SpinLock(lock) = &self.objects[*object as usize] else { return "spins".into() };
+        let holder = lock.owner.and_then(|pid| kernel.tasks.iter().find(|task| task.pid == pid));
+        let held = match holder.map(|holder| (holder.pid, holder.life)) {
+            None => "which is free".into(),
+            Some((pid, Life::Running)) => format!("held by task {pid}, which runs"),
+            Some((pid, Life::Runnable)) => format!("held by task {pid}, which was preempted"),
+            Some((pid, _)) => format!("held by task {pid}, which does not run"),
+        };
+        format!("spins for \"{name}\", {held}")
     }
 
     /// What a sleeping task waits for.
@@ -66,8 +104,10 @@ impl Programs {
         Some(match wait {
             Wait::Timer => "a timer".into(),
             Wait::Object(index) => format!("a {}", self.objects[index as usize].kind()),
+            Wait::Mutex(_) => "the mutex of a pipe".into(),
             Wait::Own => "its own futex word".into(),
             Wait::Child => "a child's exit".into(),
+            Wait::Halt => "an interrupt for its vCPU".into(),
             Wait::Nothing => return None,
         })
     }

@@ -8,9 +8,10 @@ use super::attributes::change;
 use super::block::{wait_and_retry, wait_once};
 use super::objects::Object;
 use super::position::Next;
+use super::queue;
 use super::running::Running;
-use super::spawn::fork;
-use super::sync;
+use super::spawn::{exec, fork};
+use super::{spin, sync};
 use crate::kernel::{self, Wait};
 
 /// The effect of any operation but reads, writes and plain work.
@@ -20,8 +21,12 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::Lock(object) => sync::acquire(x, object),
         Op::Unlock(object) => sync::wake_mutex_waiter(x, object),
         Op::CpuLock(object) => sync::try_cpu_lock(x, object),
+        Op::SpinLock { object, metric } => spin::spin_lock(x, object, metric),
         Op::SemWait(_) | Op::SemPost(_) | Op::Barrier(_) => sync::sync_effect(x, op),
         Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => sync::sync_effect(x, op),
+        Op::FutexWait { .. } | Op::FutexWake { .. } | Op::FutexRequeue { .. } => queue::futex_queue_effect(x, op),
+        Op::Send { object, .. } => queue::wake_receiver(x, object),
+        Op::Receive { object, into } => queue::receive(x, object, into),
         Op::GateWait(_) | Op::GateOpen(_) | Op::GateClose(_) => gate_effect(x, op),
         Op::Sleep(amount) => {
             let soft = x.run.now + x.amount(amount);
@@ -37,7 +42,9 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             Next::Done
         }
         Op::Fork { program, kind, into } => fork(x, program, kind, into),
+        Op::Exec(program) => exec(x, program),
         Op::Reap => reap(x),
+        Op::VcpuHalt(_) => wait_once(x, Wait::Halt),
         Op::Exit => {
             kernel::do_exit(x.run, x.machine, x.kernel, x.cpu, x.task);
             Next::Stop

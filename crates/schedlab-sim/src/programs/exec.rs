@@ -10,6 +10,8 @@ use super::effect::effect;
 use super::io::{begin_io, transfer};
 use super::position::{Next, Step};
 use super::running::Running;
+use super::section::end_section;
+use super::shared::begin_shared_io;
 use super::state::Programs;
 use crate::error::SimError;
 use crate::kernel::{self, Kernel};
@@ -34,10 +36,18 @@ pub fn on_segment<S: Sink>(
         c.progress(run.now);
         let Some(task) = k.curr else { return };
         let segment = &mut c.segment;
+        if k.in_newidle {
+            if segment.cost_left == 0 {
+                kernel::end_newidle(run, machine, kernel, cpu);
+            } else if let Some(end) = kernel::segment_end(run, machine, kernel, cpu) {
+                run.set_event(kernel.id, Source::Segment, cpu, end);
+            }
+            return;
+        }
         if k.leaving_for.is_some() && segment.cost_left == 0 {
             return kernel::mark(run, kernel, cpu);
         }
-        let in_kernel = segment.mode == Mode::Kernel;
+        let in_kernel = segment.mode.is_kernel();
         if kernel.bandwidth && in_kernel && segment.is_done(run.now) {
             let position = &programs.positions[task.index()];
             if position.step == Step::Fetch {
@@ -47,7 +57,7 @@ pub fn on_segment<S: Sink>(
                 continue;
             }
         }
-        if k.resched_seen && segment.cost_left == 0 && (kernel.preemptible || !in_kernel) {
+        if kernel.points.switches_now(k, segment) && segment.cost_left == 0 {
             return kernel::mark(run, kernel, cpu);
         }
         if k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin {
@@ -98,9 +108,18 @@ fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
 #[inline(always)]
 fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     let position = &mut x.programs.positions[x.task.index()];
+    let shares = x.machine.shares();
     let segment = &mut x.machine.cpus[x.cpu.index()].segment;
     loop {
         match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
+            Op::Read { object, bytes } if shares => {
+                let (object, bytes) = (*object, *bytes);
+                return begin_shared_io(&mut x.reborrow(), object, bytes, false);
+            }
+            Op::Write { object, bytes } if shares => {
+                let (object, bytes) = (*object, *bytes);
+                return begin_shared_io(&mut x.reborrow(), object, bytes, true);
+            }
             Op::Read { object, bytes } => {
                 let dice = &mut x.kernel.tasks[x.task.index()].dice;
                 let channel = &x.programs.objects[*object as usize];
@@ -148,8 +167,16 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    if matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. }) && !end_section(x, op) {
+        // The call goes on: on to its next section, still in the kernel.
+        x.segment().mode = Mode::Kernel;
+        return x.position().advance();
+    }
+    if matches!(op, Op::SpinLock { .. }) {
+        return spin_effect(x, op);
+    }
     // A call is over unless it blocks again: back in user mode.
-    let called = std::mem::replace(&mut x.segment().mode, Mode::User) == Mode::Kernel;
+    let called = std::mem::replace(&mut x.segment().mode, Mode::User).is_kernel();
     match effect(x, op) {
         Next::Done => leave_call(x, called),
         next => {
@@ -157,6 +184,13 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
             position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
         }
     }
+}
+
+/// The lock at hand decides whether the task goes on spinning, so its mode stays what it is.
+fn spin_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    let next = effect(x, op);
+    let position = &mut x.programs.positions[x.task.index()];
+    position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
 }
 
 #[cold]

@@ -8,6 +8,7 @@ use super::channel::Wake;
 use super::objects::Object;
 use super::position::{Position, Step};
 use super::running::Running;
+use super::shared::{end_shared_io, resume_shared_io};
 use crate::kernel::Wait;
 use crate::machine::{CostTables, Dice, Mode};
 
@@ -21,12 +22,19 @@ pub fn begin_io(
     bytes: u32,
     write: bool,
 ) -> Nanos {
+    position.resumed = false;
+    position.io_left = bytes;
+    let (syscall, call) = call_cost(costs, dice, object, bytes, write);
+    syscall + call
+}
+
+/// What a transfer costs: the system call, and what it does there.
+#[inline(always)]
+pub fn call_cost(costs: &CostTables, dice: &mut Dice, object: &Object, bytes: u32, write: bool) -> (Nanos, Nanos) {
     let (socket, waits) = match object {
         Object::Channel(channel) => (channel.is_socket(), if write { !channel.has_room() } else { channel.is_empty() }),
         _ => (false, false),
     };
-    position.resumed = false;
-    position.io_left = bytes;
     let call = match (socket, waits, write) {
         (true, true, _) => &costs.socket_wait,
         (true, false, true) => &costs.socket_send,
@@ -36,7 +44,8 @@ pub fn begin_io(
         (false, false, false) => &costs.pipe_read,
     };
     let copy = costs.copy_kib.draw(dice) * u64::from(bytes) / 1024;
-    costs.syscall.draw(dice) + call.draw(dice) + copy
+    let syscall = costs.syscall.draw(dice);
+    (syscall, call.draw(dice) + copy)
 }
 
 /// The bytes of a read or write are transferred. True: the interpreter stops, because the task blocks or reschedules on
@@ -49,7 +58,7 @@ pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
     let Object::Channel(channel) = &mut x.programs.objects[object as usize] else { return position.advance() };
     let resumed = std::mem::take(&mut position.resumed);
     let bytes = position.io_left;
-    let outcome = if write { channel.write(bytes, resumed) } else { channel.read(bytes, resumed) };
+    let outcome = if write { channel.write(x.cpu, bytes, resumed) } else { channel.read(bytes, resumed) };
     position.io_left = outcome.left;
     if outcome.left > 0 {
         if write {
@@ -57,6 +66,9 @@ pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
         } else {
             channel.readers.push_back(x.task);
         }
+    }
+    if x.machine.shares() {
+        settle_shared(&mut x.reborrow(), object, write, resumed);
     }
     if outcome.wake_readers != Wake::None {
         wake_channel(&mut x.reborrow(), object, outcome.wake_readers, false);
@@ -69,6 +81,15 @@ pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
         return true;
     }
     leave_call(x, true)
+}
+
+/// The lines and locks of a call that has been woken, and the end of every call's hold on them.
+#[inline(never)]
+fn settle_shared<S: Sink>(x: &mut Running<S>, object: u32, write: bool, resumed: bool) {
+    if resumed {
+        resume_shared_io(x, object, write);
+    }
+    end_shared_io(x, object);
 }
 
 /// Wakes readers or writers of a channel, but not the running task, which may just have queued itself.

@@ -14,11 +14,17 @@ mod exec;
 mod io;
 mod objects;
 mod position;
+mod queue;
 mod running;
+mod section;
+mod shared;
 mod spawn;
+mod spin;
 mod state;
 mod sync;
+mod vcpu;
 
 pub use exec::{livelock, on_segment};
 pub use spawn::{boot, on_start};
 pub use state::Programs;
+pub use vcpu::{program, resume, Halted, INDEX};

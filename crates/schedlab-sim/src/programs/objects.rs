@@ -6,6 +6,7 @@ use schedlab_model::{Nanos, Pid, TaskId};
 use schedlab_workload::ObjectSpec;
 
 use super::channel::Channel;
+use super::queue::Waiter;
 use crate::kernel::Handle;
 
 /// A shared object's state.
@@ -46,6 +47,30 @@ pub enum Object {
     Timer(Option<Nanos>),
     /// Per-CPU spin locks: holder by CPU.
     CpuLocks(Vec<Option<TaskId>>),
+    /// Waiters of futex calls, in order.
+    FutexQueue(VecDeque<Waiter>),
+    /// Values, and the tasks that wait for one.
+    Queue {
+        /// Values, oldest first.
+        values: VecDeque<i64>,
+        /// Waiting receivers, in order.
+        waiting: VecDeque<TaskId>,
+    },
+    /// Spinlock in user space.
+    SpinLock(SpinLock),
+}
+
+/// A test-and-set lock. Of the tasks that spin on a CPU when it is released, the one that began first gets it.
+#[derive(Clone, Default, Debug)]
+pub struct SpinLock {
+    /// Holder; it may have exited with the lock.
+    pub owner: Option<Pid>,
+    /// Tasks that want it, in the order in which they began to spin. Those that were preempted or sleep are among them.
+    pub spinning: Vec<TaskId>,
+    /// How long a task spins before it sleeps; 0: until it has the lock.
+    pub spin: Nanos,
+    /// How long it sleeps.
+    pub sleep: Nanos,
 }
 
 /// A futex word with at most one waiter.
@@ -81,7 +106,10 @@ impl Object {
             ObjectSpec::List => Object::List(Vec::new()),
             ObjectSpec::Gate => Object::Gate { open: false, waiting: Vec::new() },
             ObjectSpec::Timer => Object::Timer(None),
+            ObjectSpec::SpinLock { spin, sleep } => Object::SpinLock(SpinLock { spin, sleep, ..SpinLock::default() }),
             ObjectSpec::CpuLocks => Object::CpuLocks(vec![None; nr_cpus]),
+            ObjectSpec::FutexQueue => Object::FutexQueue(VecDeque::new()),
+            ObjectSpec::Queue => Object::Queue { values: VecDeque::new(), waiting: VecDeque::new() },
         }
     }
 
@@ -100,6 +128,9 @@ impl Object {
             Object::Gate { .. } => "gate",
             Object::Timer(_) => "timer",
             Object::CpuLocks(_) => "per-CPU lock",
+            Object::FutexQueue(_) => "futex queue",
+            Object::Queue { .. } => "queue",
+            Object::SpinLock(_) => "spinlock",
         }
     }
 }

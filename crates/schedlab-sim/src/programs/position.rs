@@ -6,6 +6,7 @@ use schedlab_model::{Nanos, Stream};
 use schedlab_workload::{Label, REGISTERS};
 
 use super::objects::Futex;
+use super::shared::Shared;
 use crate::kernel::Handle;
 use crate::machine::{Mode, Segment, WORK_SHIFT};
 
@@ -45,6 +46,8 @@ pub struct Position {
     pub carry: u64,
     /// Bytes left of the channel call in progress.
     pub io_left: u32,
+    /// How far an exec has come: not yet balanced, balanced, loaded.
+    pub phase: u8,
     /// The operation blocked and has been woken since it began.
     pub resumed: bool,
     pub registers: [i64; REGISTERS],
@@ -58,8 +61,12 @@ pub struct Position {
     pub forked: u32,
     /// Jumps since time last passed for it.
     pub idle_steps: u32,
+    /// Work spent spinning for the lock at hand.
+    pub spun: u64,
     /// The per-CPU lock it holds: the object and the CPU.
     pub cpu_lock: Option<(u32, usize)>,
+    /// The lines and the lock of its own futex word, where they cost something.
+    pub shared: Option<Box<Shared>>,
 }
 
 impl Position {
@@ -72,6 +79,7 @@ impl Position {
             step: Step::Fetch,
             carry: 0,
             io_left: 0,
+            phase: 0,
             resumed: false,
             registers: [0; REGISTERS],
             own: Futex::default(),
@@ -81,7 +89,9 @@ impl Position {
             key,
             forked: 0,
             idle_steps: 0,
+            spun: 0,
             cpu_lock: None,
+            shared: None,
         }
     }
 

@@ -6,6 +6,7 @@ use schedlab_workload::{Amount, Workload};
 
 use super::objects::Object;
 use super::position::{Next, Position, AMOUNT_MAX};
+use super::shared::{touch_futex, touch_word, Word};
 use super::state::Programs;
 use crate::error::SimError;
 use crate::kernel::{self, Handle, Kernel, Task};
@@ -104,17 +105,27 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
     }
 
     /// FUTEX_WAKE.
-    pub fn futex_wake(&mut self) -> Next {
+    pub fn futex_wake(&mut self, word: Word) -> Next {
         let dice = &mut self.kernel.tasks[self.task.index()].dice;
         let futex = self.machine.costs.futex_wake.draw(dice);
-        self.kernel_call(futex)
+        let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
+        self.kernel_call(futex + stall)
     }
 
     /// FUTEX_WAIT.
-    pub fn futex_wait(&mut self) -> Next {
+    pub fn futex_wait(&mut self, word: Word) -> Next {
         let dice = &mut self.kernel.tasks[self.task.index()].dice;
         let futex = self.machine.costs.futex_wait.draw(dice);
-        self.kernel_call(futex)
+        let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
+        self.kernel_call(futex + stall)
+    }
+
+    /// An operation of user mode on a futex word.
+    pub fn word_op(&mut self, word: Word) {
+        self.carry_user_op();
+        if self.machine.shares() {
+            touch_word(self, word);
+        }
     }
 
     /// A user-mode operation: its time joins the next segment.

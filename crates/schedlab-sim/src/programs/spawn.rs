@@ -13,7 +13,7 @@ use super::running::Running;
 use super::state::{PlannedStart, Programs};
 use crate::error::SimError;
 use crate::kernel::{self, Kernel};
-use crate::machine::Machine;
+use crate::machine::{Machine, Mode};
 use crate::run::{Run, Source};
 
 /// The most tasks of a kernel that are alive at a time: memory that a fork bomb cannot exceed, about 300 MB. The default
@@ -32,7 +32,7 @@ pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Progr
     for (w, workload) in workloads.iter().enumerate() {
         for (s, spec) in workload.tasks.iter().enumerate() {
             for instance in 0..spec.count {
-                let (time, order) = when(programs, &workload.name, spec, instance);
+                let (time, order) = when(programs, w, spec, instance);
                 programs.starts.push(PlannedStart { time, order, workload: w as u16, spec: s as u32, instance });
                 kernel.alive += 1;
             }
@@ -44,12 +44,14 @@ pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Progr
     arm_start(run, kernel, programs);
 }
 
-fn when(programs: &Programs, workload: &str, spec: &TaskSpec, instance: u32) -> (Nanos, u64) {
+fn when(programs: &Programs, workload: usize, spec: &TaskSpec, instance: u32) -> (Nanos, u64) {
     if programs.noise && spec.jitter {
-        let (late, rank) = identity::start_jitter(programs.seed, workload, &spec.name, instance);
+        let name = &programs.workloads[workload].name;
+        let (late, rank) = identity::start_jitter(programs.seed, name, &spec.name, instance);
         return (spec.delay + late, rank);
     }
-    (spec.delay, programs.starts.len() as u64)
+    let rank = u64::from(programs.ties.rank(spec.delay, workload as u32));
+    (spec.delay, rank << 32 | programs.starts.len() as u64)
 }
 
 fn arm_start<S: Sink>(run: &mut Run<S>, kernel: &Kernel, programs: &Programs) {
@@ -132,4 +134,27 @@ pub fn fork<S: Sink>(x: &mut Running<S>, program: u32, kind: TaskKind, into: u8)
     x.programs.add(handle.task, position);
     *x.register(into) = handle.to_register();
     Next::Done
+}
+
+/// `execve` by the running task: it is balanced (`sched_exec`), loads the program, and continues at its start.
+pub fn exec<S: Sink>(x: &mut Running<S>, program: u32) -> Next {
+    let phase = x.position().phase;
+    x.position().phase = phase + 1;
+    if phase == 0 && kernel::sched_exec(x.run, x.machine, x.kernel, x.cpu, x.task) {
+        // The rest of the call follows on the other CPU.
+        return Next::Stop;
+    }
+    if phase <= 1 {
+        x.position().phase = 2;
+        let dice = &mut x.kernel.tasks[x.task.index()].dice;
+        return Next::Work(Mode::Kernel, x.machine.costs.exec.draw_any(dice));
+    }
+    let workload = x.programs.positions[x.task.index()].workload as usize;
+    let workloads = Arc::clone(&x.programs.workloads);
+    let name = workloads[workload].programs.get(program as usize).map_or("", |program| program.name.as_str());
+    kernel::begin_new_exec(x.run, x.kernel, x.cpu, x.task, name);
+    let program = x.programs.bases[workload].program + program;
+    let entry = x.programs.entries[program as usize];
+    x.position().program = program;
+    Next::Goto(entry)
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, Nanos, Stream, TaskId};
+use schedlab_model::{stream, Nanos, Stream, TaskId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_workload::{identity, Label, Op, Program, Workload};
 
 use super::objects::Object;
 use super::position::Position;
+use super::shared::{Shared, Word};
 
 /// Where a workload's programs, objects and processes begin in the flat tables.
 #[derive(Clone, Copy, Default, Debug)]
@@ -39,6 +40,8 @@ pub struct Programs {
     /// By workload.
     pub bases: Vec<Bases>,
     pub objects: Vec<Object>,
+    /// The lines and locks of the objects; empty where they cost nothing.
+    pub shared: Vec<Shared>,
     /// By task.
     pub positions: Vec<Position>,
     /// Tasks that will start, the next one last.
@@ -49,6 +52,8 @@ pub struct Programs {
     pub unfinished: Vec<bool>,
     /// The seed of every task's streams.
     pub seed: u64,
+    /// In which order workloads start whose starts are not drawn and due at the same time.
+    pub ties: Ties,
     /// Whether bursts, offsets and placements are drawn.
     pub noise: bool,
 }
@@ -62,11 +67,13 @@ impl Programs {
             entries: Vec::new(),
             bases: Vec::new(),
             objects: Vec::new(),
+            shared: Vec::new(),
             positions: Vec::new(),
             starts: Vec::new(),
             placement: stream(seed, "start/cpu"),
             unfinished: spec.workloads.iter().map(|workload| workload.ends).collect(),
             seed,
+            ties: Ties::new(spec.ties, seed),
             noise: spec.noise,
         };
         let (mut base, mut metric) = (Bases::default(), 0);
@@ -76,6 +83,10 @@ impl Programs {
             base.object += workload.objects.len() as u32;
             base.process += 1 + workload.tasks.iter().map(|task| task.process).max().unwrap_or(0);
             metric += workload.metrics.len() as u16;
+        }
+        let physics = spec.machine.physics;
+        if physics.lines || physics.locks {
+            programs.shared = vec![Shared::default(); programs.objects.len()];
         }
         programs
     }
@@ -96,7 +107,16 @@ impl Programs {
     pub fn start_of(&self, workload: u16, program: u32, key: u64) -> Position {
         let program = self.bases[workload as usize].program + program;
         let stream = identity::work_stream(self.seed, key);
-        Position::new(workload, program, self.entries[program as usize], key, stream)
+        let shared = (!self.shared.is_empty()).then(Box::default);
+        Position { shared, ..Position::new(workload, program, self.entries[program as usize], key, stream) }
+    }
+
+    /// The lines and the lock of a futex word, where they cost something.
+    pub fn word(&mut self, word: Word) -> Option<&mut Shared> {
+        match word {
+            Word::Object(object) => self.shared.get_mut(object as usize),
+            Word::Own(task) => self.positions[task.index()].shared.as_deref_mut(),
+        }
     }
 
     /// Adds a task's position, in the task's place.

@@ -8,6 +8,7 @@ use super::block::{wait_and_retry, wait_once};
 use super::objects::{Futex, Object};
 use super::position::{Next, Step};
 use super::running::Running;
+use super::shared::Word;
 use crate::kernel::{self, Wait};
 use crate::machine::{Activity, Mode};
 
@@ -25,11 +26,12 @@ fn word<'x, S: Sink>(x: &'x mut Running<S>, task: TaskId, object: Option<u32>) -
 pub fn begin_wait<S: Sink>(x: &mut Running<S>, object: Option<u32>) -> Next {
     let task = x.task;
     let posted = word(x, task, object).is_none_or(|word| std::mem::take(&mut word.posted));
+    let word = object.map_or(Word::Own(task), Word::Object);
     if posted {
-        x.carry_user_op();
+        x.word_op(word);
         return Next::Done;
     }
-    x.futex_wait()
+    x.futex_wait(word)
 }
 
 pub fn begin_post<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
@@ -46,11 +48,13 @@ pub fn begin_post_peer<S: Sink>(x: &mut Running<S>, register: u8) -> Next {
 /// FUTEX_WAKE is called only if a task waits; else the word alone is set.
 fn post_or_call<S: Sink>(x: &mut Running<S>, of: TaskId, object: Option<u32>) -> Next {
     let Some(word) = word(x, of, object) else { return Next::Done };
-    if word.waiter.is_some() {
-        return x.futex_wake();
+    let waits = word.waiter.is_some();
+    word.posted |= !waits;
+    let word = object.map_or(Word::Own(of), Word::Object);
+    if waits {
+        return x.futex_wake(word);
     }
-    word.posted = true;
-    x.carry_user_op();
+    x.word_op(word);
     Next::Done
 }
 
@@ -85,7 +89,7 @@ pub fn futex_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
 }
 
 pub fn begin_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
-    x.carry_user_op();
+    x.word_op(Word::Object(object));
     let pid = x.task().pid;
     let Object::Mutex(mutex) = x.object(object) else { return Next::Done };
     match mutex.owner {
@@ -93,7 +97,7 @@ pub fn begin_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
             mutex.owner = Some(pid);
             Next::Done
         }
-        Some(_) => x.futex_wait(),
+        Some(_) => x.futex_wait(Word::Object(object)),
     }
 }
 
@@ -110,7 +114,7 @@ pub fn acquire<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
 }
 
 pub fn begin_unlock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
-    x.carry_user_op();
+    x.word_op(Word::Object(object));
     let pid = x.task().pid;
     let Object::Mutex(mutex) = x.object(object) else { return Next::Done };
     if mutex.owner != Some(pid) {
@@ -120,7 +124,7 @@ pub fn begin_unlock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     if mutex.waiting.is_empty() {
         return Next::Done;
     }
-    x.futex_wake()
+    x.futex_wake(Word::Object(object))
 }
 
 pub fn wake_mutex_waiter<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
@@ -132,25 +136,36 @@ pub fn wake_mutex_waiter<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
 }
 
 pub fn begin_sem_wait<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
-    x.carry_user_op();
+    x.word_op(Word::Object(object));
     match x.object(object) {
         Object::Semaphore { units, .. } if *units > 0 => {
             *units -= 1;
             Next::Done
         }
-        _ => x.futex_wait(),
+        _ => x.futex_wait(Word::Object(object)),
+    }
+}
+
+pub fn sem_try_wait<S: Sink>(x: &mut Running<S>, object: u32, none: u32) -> Next {
+    x.word_op(Word::Object(object));
+    match x.object(object) {
+        Object::Semaphore { units, .. } if *units > 0 => {
+            *units -= 1;
+            Next::Done
+        }
+        _ => Next::Goto(none),
     }
 }
 
 pub fn begin_sem_post<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
-    x.carry_user_op();
+    x.word_op(Word::Object(object));
     match x.object(object) {
         Object::Semaphore { units, waiting } => {
             *units = units.saturating_add(1);
             if waiting.is_empty() {
                 return Next::Done;
             }
-            x.futex_wake()
+            x.futex_wake(Word::Object(object))
         }
         _ => Next::Done,
     }

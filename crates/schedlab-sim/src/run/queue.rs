@@ -1,6 +1,6 @@
-//! The event queue: at most one pending event per source, ordered by (time, phase, sequence).
+//! The event queue: at most one pending event per source, ordered by (time, rank, phase, sequence).
 
-use schedlab_model::Nanos;
+use schedlab_model::{Nanos, Ties};
 
 /// What kind of event; events of one instant are handled in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,14 +20,16 @@ pub enum Phase {
     Segment = 5,
 }
 
-/// Time, phase and sequence in one number, so that one comparison orders two events.
+/// Time, rank, phase and sequence in one number, so that one comparison orders two events.
 type Key = u128;
 
-const SEQUENCE_BITS: u32 = 56;
+const SEQUENCE_BITS: u32 = 48;
+const PHASE_BITS: u32 = 64 - Ties::BITS - SEQUENCE_BITS;
 
 #[inline]
-fn key(time: Nanos, phase: Phase, sequence: u64) -> Key {
-    (Key::from(time) << 64) | (Key::from(phase as u8) << SEQUENCE_BITS) | Key::from(sequence)
+fn key(time: Nanos, rank: u16, phase: Phase, sequence: u64) -> Key {
+    let order = u64::from(rank) << PHASE_BITS | phase as u64;
+    (Key::from(time) << 64) | Key::from(order << SEQUENCE_BITS | sequence)
 }
 
 #[inline]
@@ -69,11 +71,12 @@ impl EventQueue {
         EventQueue { front: (NEVER, 0), top: NEVER, heap, slot: vec![ABSENT; sources], sequence: 0 }
     }
 
-    /// Schedules the source's event at `time`, replacing its pending one.
+    /// Schedules the source's event at `time`, replacing its pending one. Events of one instant are ordered by rank
+    /// ([`Ties::rank`]), then by phase.
     #[inline]
-    pub fn set(&mut self, source: u32, time: Nanos, phase: Phase) {
+    pub fn set(&mut self, source: u32, time: Nanos, rank: u16, phase: Phase) {
         self.sequence += 1;
-        let key = key(time, phase, self.sequence);
+        let key = key(time, rank, phase, self.sequence);
         let slot = &mut self.slot[source as usize];
         match *slot {
             ABSENT if key < self.front.0 => {
@@ -242,11 +245,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_sorted_map(ops in prop::collection::vec((0u32..12, 0u64..12, 0u8..3), 1..300)) {
+        fn agrees_with_a_sorted_map(ops in prop::collection::vec((0u32..12, 0u64..12, 0u16..3, 0u8..3), 1..300)) {
             let phases = [Phase::Control, Phase::Tick, Phase::Segment];
             let mut queue = EventQueue::new(12);
-            let mut model: BTreeMap<u32, (u64, Phase, u64)> = BTreeMap::new();
-            for (i, (source, time, what)) in ops.into_iter().enumerate() {
+            let mut model: BTreeMap<u32, (u64, u16, Phase, u64)> = BTreeMap::new();
+            for (i, (source, time, rank, what)) in ops.into_iter().enumerate() {
                 if time == 1 {
                     let first = model.iter().min_by_key(|(_, key)| **key).map(|(source, _)| *source);
                     prop_assert_eq!(queue.pop_at(u64::MAX), first);
@@ -258,8 +261,9 @@ mod tests {
                     queue.cancel(source);
                     model.remove(&source);
                 } else {
-                    queue.set(source, time, phases[what as usize]);
-                    model.insert(source, (time, phases[what as usize], i as u64));
+                    let rank = rank * ((1 << Ties::BITS) - 1) / 2;
+                    queue.set(source, time, rank, phases[what as usize]);
+                    model.insert(source, (time, rank, phases[what as usize], i as u64));
                 }
                 prop_assert_eq!(queue.len(), model.len());
                 prop_assert_eq!(queue.next_time(), model.values().map(|k| k.0).min().unwrap_or(u64::MAX));

@@ -22,12 +22,16 @@ pub enum Source {
     HrTimer = 5,
     /// The end of a slice.
     HrTick = 6,
+    /// The CPU has selected one for a task that it wakes, and gets to the runqueue.
+    Wakeup = 7,
     /// The next start of a workload's own tasks; one per kernel, on CPU 0 as those below.
-    Start = 7,
+    Start = 8,
     /// The timers of the groups' bandwidth pools.
-    Bandwidth = 8,
+    Bandwidth = 9,
     /// The timers of the scheduling classes: periods and servers.
-    Classes = 9,
+    Classes = 10,
+    /// A guest's CPU halts.
+    Halt = 11,
 }
 
 /// Bits of the number of a source.
@@ -45,9 +49,11 @@ impl Source {
             4 => Source::IdleExit,
             5 => Source::HrTimer,
             6 => Source::HrTick,
-            7 => Source::Start,
-            8 => Source::Bandwidth,
-            _ => Source::Classes,
+            7 => Source::Wakeup,
+            8 => Source::Start,
+            9 => Source::Bandwidth,
+            10 => Source::Classes,
+            _ => Source::Halt,
         }
     }
 
@@ -57,11 +63,17 @@ impl Source {
         match self {
             Source::Segment => Phase::Segment,
             Source::Tick => Phase::Tick,
-            Source::Resched | Source::Call => Phase::Ipi,
-            Source::IdleExit => Phase::IdleExit,
+            Source::Resched | Source::Call | Source::Wakeup => Phase::Ipi,
+            Source::IdleExit | Source::Halt => Phase::IdleExit,
             Source::HrTimer | Source::HrTick | Source::Classes => Phase::Timer,
             Source::Start | Source::Bandwidth => Phase::Control,
         }
+    }
+
+    /// Whether it interrupts what the CPU executes.
+    #[inline]
+    pub fn is_interrupt(self) -> bool {
+        self.needs_cpu() && !matches!(self, Source::Segment | Source::Wakeup)
     }
 
     /// Whether it needs the CPU to execute: a CPU at rate 0 holds it until the rate is back.
@@ -113,11 +125,12 @@ mod tests {
 
     #[test]
     fn every_source_has_a_number_of_its_own() {
+        assert_eq!(Source::from_number(Source::Halt as u32), Source::Halt);
         for nr_cpus in [1, 3, 480] {
             let sources = Sources::new(nr_cpus);
             let mut seen = BTreeSet::new();
             for kernel in (0..3).map(KernelId) {
-                for source in (0..=Source::Classes as u32).map(Source::from_number) {
+                for source in (0..=Source::Halt as u32).map(Source::from_number) {
                     for cpu in (0..nr_cpus as u32).map(CpuId) {
                         let number = sources.pack(kernel, source, cpu);
                         assert_eq!(sources.unpack(number), (kernel, source, cpu));

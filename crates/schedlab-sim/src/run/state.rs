@@ -1,9 +1,9 @@
 //! What all parts of a run share: the clock, the event queue, the sink, and what stops the run.
 
-use schedlab_model::{CpuId, KernelId, Nanos};
+use schedlab_model::{CpuId, KernelId, Nanos, Ties};
 use schedlab_trace::{Event, Flags, Kind, Sink};
 
-use super::queue::EventQueue;
+use super::queue::{EventQueue, Phase};
 use super::source::{Source, Sources};
 use crate::error::SimError;
 use crate::kernel::Context;
@@ -18,9 +18,15 @@ pub struct Run<'a, S: Sink> {
     pub now: Nanos,
     events: EventQueue,
     sources: Sources,
+    /// By kernel: what breaks the ties between CPUs; empty if all are broken by number.
+    ties: Vec<Ties>,
     sink: &'a mut S,
     /// CPUs that reschedule at the end of this instant.
     pub marked: Vec<(KernelId, CpuId)>,
+    /// CPUs of hosts and guests whose state has changed in a way that the other side has to follow.
+    touched: Vec<(KernelId, CpuId)>,
+    /// The horizon, while CPUs are touched: until the other side has followed, no task advances the time.
+    held_horizon: Option<Nanos>,
     /// Events handled.
     pub handled: u64,
     /// Events handled at which the checkers look at the whole state again; 0 once the run stops or has failed.
@@ -38,15 +44,18 @@ pub struct Run<'a, S: Sink> {
 }
 
 impl<'a, S: Sink> Run<'a, S> {
-    /// A run at time 0 of so many kernels with at most so many CPUs.
-    pub fn new(kernels: usize, nr_cpus: usize, horizon: Nanos, sink: &'a mut S) -> Self {
-        let sources = Sources::new(nr_cpus);
+    /// A run at time 0 of kernels with these ties and at most so many CPUs.
+    pub fn new(ties: Vec<Ties>, nr_cpus: usize, horizon: Nanos, sink: &'a mut S) -> Self {
+        let (sources, kernels) = (Sources::new(nr_cpus), ties.len());
         Run {
             now: 0,
             events: EventQueue::new(sources.count(kernels)),
             sources,
+            ties: if ties.iter().all(|ties| ties.is_fixed()) { Vec::new() } else { ties },
             sink,
             marked: Vec::with_capacity(kernels * nr_cpus),
+            touched: Vec::new(),
+            held_horizon: None,
             handled: 0,
             next_look: LOOK_MIN,
             horizon,
@@ -81,7 +90,8 @@ impl<'a, S: Sink> Run<'a, S> {
     }
 
     /// Sends the context flags of the next event to the sink.
-    pub fn flags(&mut self, flags: Flags) {
+    pub fn flags(&mut self, kernel: KernelId, flags: Flags) {
+        self.sink.kernel(kernel);
         self.sink.flags(flags);
     }
 
@@ -103,7 +113,24 @@ impl<'a, S: Sink> Run<'a, S> {
     /// Schedules the event at `time`, in place of the pending one of this source.
     #[inline]
     pub fn set_event(&mut self, kernel: KernelId, source: Source, cpu: CpuId, time: Nanos) {
-        self.events.set(self.sources.pack(kernel, source, cpu), time, source.phase());
+        let rank = if source.phase() == Phase::Control { 0 } else { self.rank(kernel, cpu, time) };
+        self.events.set(self.sources.pack(kernel, source, cpu), time, rank, source.phase());
+    }
+
+    /// The place of a CPU among those for which something happens at `time`.
+    #[inline]
+    fn rank(&self, kernel: KernelId, cpu: CpuId, time: Nanos) -> u16 {
+        if self.ties.is_empty() {
+            return 0;
+        }
+        self.ties[kernel.index()].rank(time, cpu.0)
+    }
+
+    /// Puts the marked CPUs into the order in which they reschedule: lowest first, or as the ties of this instant fall.
+    pub fn sort_marked(&mut self) {
+        let mut marked = std::mem::take(&mut self.marked);
+        marked.sort_unstable_by_key(|(kernel, cpu)| (self.rank(*kernel, *cpu, self.now), *kernel, *cpu));
+        self.marked = marked;
     }
 
     #[inline]
@@ -142,6 +169,23 @@ impl<'a, S: Sink> Run<'a, S> {
             && end < self.horizon
             && self.handled < self.next_look
             && self.marked.is_empty()
+    }
+
+    /// The CPU of a host or of a guest has changed in a way that the other side has to follow before time passes.
+    #[cold]
+    pub fn touch(&mut self, kernel: KernelId, cpu: CpuId) {
+        let horizon = std::mem::replace(&mut self.horizon, 0);
+        self.held_horizon.get_or_insert(horizon);
+        self.touched.push((kernel, cpu));
+    }
+
+    /// Takes the next CPU that was touched; `None` once all have been followed.
+    pub fn take_touched(&mut self) -> Option<(KernelId, CpuId)> {
+        let touched = self.touched.pop();
+        if touched.is_none() {
+            self.horizon = self.held_horizon.take().unwrap_or(self.horizon);
+        }
+        touched
     }
 
     /// Ends the run; the first failure is the one that is reported.

@@ -68,13 +68,15 @@ fn stranded<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuI
     let found = match (c.activity, k.curr) {
         _ if k.marked => format!("{cpu:?} kept its mark through an instant"),
         _ if c.rate == 0 => return None,
+        _ if k.in_flight.is_some() && !due(Source::Wakeup) => format!("{cpu:?} never finishes a wakeup"),
         (Activity::Idle, _) if (queued > 0 || listed > 0) && !due(Source::Call) => {
             format!("{cpu:?} idles with {queued} tasks queued, {listed} on its wakelist and no interrupt due")
         }
         (Activity::Exiting, _) if !due(Source::IdleExit) => format!("{cpu:?} leaves its idle state for ever"),
         (Activity::Busy, Some(task)) if !due(Source::Segment) => {
             // A spinner waits for the holder of its lock.
-            if c.segment.mode == Mode::Spin && c.segment.cost_left == 0 {
+            // The guest's own events end a stay in the guest.
+            if matches!(c.segment.mode, Mode::Spin | Mode::Guest) && c.segment.cost_left == 0 {
                 return None;
             }
             format!("{cpu:?} runs {task:?} for ever: {:?}", c.segment.mode)
@@ -84,11 +86,16 @@ fn stranded<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuI
     Some(("stranded_work", found))
 }
 
-/// A task that was woken must be on a runqueue or on a wakelist until it runs.
+/// A task that was woken must be on a runqueue, on a wakelist or on its way to one until it runs.
 fn lost_wakeup(kernel: &Kernel) -> Option<Finding> {
     let cpus = || (0..kernel.cpus.len() as u32).map(CpuId);
-    let listed =
-        |task: &TaskId| cpus().any(|cpu| kernel.sched.wakelist(cpu).iter().any(|(waiting, _)| waiting == task));
+    let listed = |task: &TaskId| {
+        cpus().any(|cpu| {
+            let in_flight = kernel.cpus[cpu.index()].in_flight;
+            kernel.sched.wakelist(cpu).iter().any(|(waiting, _)| waiting == task)
+                || in_flight.is_some_and(|wakeup| wakeup.task() == *task)
+        })
+    };
     // Searching every CPU's list comes last: nearly all tasks are where they belong.
     let queued = |task: &TaskId| {
         let cpu = kernel.sched.cpu_of(*task);

@@ -4,7 +4,11 @@ mod look;
 mod outcome;
 mod state;
 mod system;
+mod vcpu;
+mod virtual_systems;
 
 pub use outcome::{Ended, Outcome};
-pub use state::{run, World};
+pub use state::{run, run_virtual, World};
 pub use system::{kernel_seed, System, Systems};
+pub use vcpu::VcpuTime;
+pub use virtual_systems::{GuestReport, VirtualSystems};

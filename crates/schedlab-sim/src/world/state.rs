@@ -7,7 +7,8 @@ use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
 use super::outcome::{Ended, Outcome};
-use super::system::{System, Systems};
+use super::system::{ties, System, Systems};
+use super::virtual_systems::{GuestReport, VirtualSystems};
 use crate::error::SimError;
 use crate::kernel;
 use crate::programs;
@@ -29,7 +30,7 @@ pub struct World<'a, S: Sink, K: Systems = System> {
 impl<'a, S: Sink> World<'a, S> {
     /// A run of one kernel at time 0.
     pub fn new(spec: &RunSpec, sink: &'a mut S) -> Self {
-        let mut run = Run::new(1, spec.machine.topology.nr_cpus(), spec.duration, sink);
+        let mut run = Run::new(vec![ties(spec, KernelId::FIRST)], spec.machine.topology.nr_cpus(), spec.duration, sink);
         let systems = System::new(&mut run, spec, KernelId::FIRST);
         World { run, systems, duration: spec.duration, seed: spec.seed }
     }
@@ -41,10 +42,30 @@ impl<'a, S: Sink> World<'a, S, Vec<System>> {
     pub fn of(specs: &[RunSpec], sink: &'a mut S) -> Self {
         let nr_cpus = specs.iter().map(|spec| spec.machine.topology.nr_cpus()).max().unwrap_or(1);
         let duration = specs.iter().map(|spec| spec.duration).max().unwrap_or(0);
-        let mut run = Run::new(specs.len(), nr_cpus, duration, sink);
         let ids = (0..).map(KernelId);
+        let ties = ids.clone().zip(specs).map(|(id, spec)| ties(spec, id)).collect();
+        let mut run = Run::new(ties, nr_cpus, duration, sink);
         let systems = ids.zip(specs).map(|(id, spec)| System::new(&mut run, spec, id)).collect();
         World { run, systems, duration, seed: specs.first().map_or(0, |spec| spec.seed) }
+    }
+}
+
+impl<'a, S: Sink> World<'a, S, VirtualSystems> {
+    /// A run at time 0 of a host with its guests, which are the kernels from 1 on in their order.
+    pub fn hosted(spec: &RunSpec, sink: &'a mut S) -> Self {
+        let cpus = |spec: &RunSpec| spec.machine.topology.nr_cpus();
+        let nr_cpus = spec.guests.iter().map(|guest| cpus(&guest.run)).fold(cpus(spec), usize::max);
+        let guests = (1..).map(KernelId).zip(spec.guests.iter()).map(|(id, guest)| ties(&guest.run, id));
+        let ties = std::iter::once(ties(spec, KernelId::FIRST)).chain(guests).collect();
+        let mut run = Run::new(ties, nr_cpus, spec.duration, sink);
+        let systems = VirtualSystems::new(&mut run, spec);
+        World { run, systems, duration: spec.duration, seed: spec.seed }
+    }
+
+    /// What the run reports so far of the guests' vCPUs.
+    #[must_use]
+    pub fn guests(&self) -> Vec<GuestReport> {
+        self.systems.report(self.run.now)
     }
 }
 
@@ -96,6 +117,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
             while let Some((kernel, source, cpu)) = self.run.pop() {
                 self.run.handled += 1;
                 self.systems.get_mut(kernel).handle(&mut self.run, source, cpu);
+                self.systems.follow(&mut self.run);
                 if self.run.failure.is_some() {
                     return self.run.failure.take().map_or(Ok(()), Err);
                 }
@@ -110,7 +132,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         }
     }
 
-    /// One `__schedule` per marked CPU, lowest first. It may mark further CPUs: those are for the next round, after the
+    /// One `__schedule` per marked CPU, in the order of [`Run::sort_marked`]. It may mark further CPUs: those are for the next round, after the
     /// events it made due.
     #[inline]
     fn reschedule_marked(&mut self) -> Result<(), SimError> {
@@ -118,7 +140,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
             self.schedule(kernel, cpu)?;
             self.run.marked.swap_remove(0);
         } else {
-            self.run.marked.sort_unstable();
+            self.run.sort_marked();
             let round = self.run.marked.len();
             for i in 0..round {
                 let (kernel, cpu) = self.run.marked[i];
@@ -133,7 +155,9 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     fn schedule(&mut self, kernel: KernelId, cpu: CpuId) -> Result<(), SimError> {
         let System { machine, kernel, .. } = self.systems.get_mut(kernel);
         kernel::schedule(&mut self.run, machine, kernel, cpu);
-        if kernel.checks.found() {
+        let found = kernel.checks.found();
+        self.systems.follow(&mut self.run);
+        if found {
             return self.fail_check();
         }
         Ok(())
@@ -166,10 +190,11 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         if let Some(failure) = self.run.failure.take() {
             return Err(failure);
         }
-        if self.systems.all().iter().all(|system| system.kernel.alive == 0) {
+        let alive: u32 = self.systems.all().iter().map(|system| system.kernel.alive).sum();
+        if alive == self.systems.vcpus() {
             return Ok(Ended::Completed);
         }
-        if self.systems.all().iter().any(|system| system.machine.stopped > 0) {
+        if self.systems.vcpus() == 0 && self.systems.all().iter().any(|system| system.machine.stopped > 0) {
             self.run.now = self.duration;
             return Ok(Ended::Duration);
         }
@@ -194,7 +219,23 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     }
 }
 
-/// Runs one specification; every event goes to `sink`. Stops early when `watch` asks for it.
+/// Runs a host and its guests: the outcome of each kernel, the host first, and what is reported of the guests' vCPUs.
+pub fn run_virtual<S: Sink, W: Watch>(
+    spec: &RunSpec,
+    sink: &mut S,
+    watch: &W,
+) -> Result<(Vec<Outcome>, Vec<GuestReport>), SimError> {
+    let mut world = World::hosted(spec, sink);
+    let ended = loop {
+        if let Some(ended) = world.step(watch)? {
+            break ended;
+        }
+    };
+    let guests = world.guests();
+    world.finish(ended).map(|outcomes| (outcomes, guests))
+}
+
+/// Runs one specification without guests; every event goes to `sink`. Stops early when `watch` asks for it.
 pub fn run<S: Sink, W: Watch>(spec: &RunSpec, sink: &mut S, watch: &W) -> Result<Outcome, SimError> {
     let mut world = World::new(spec, sink);
     let ended = loop {

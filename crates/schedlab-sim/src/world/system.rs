@@ -1,6 +1,6 @@
 //! A kernel, its machine, and its tasks' programs: what lives in a world.
 
-use schedlab_model::{stream, CpuId, KernelId};
+use schedlab_model::{stream, CpuId, KernelId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
@@ -22,6 +22,15 @@ pub struct System {
 pub trait Systems {
     /// The system of a kernel.
     fn get_mut(&mut self, kernel: KernelId) -> &mut System;
+
+    /// Lets hosts and guests follow each other.
+    #[inline(always)]
+    fn follow<S: Sink>(&mut self, _run: &mut Run<S>) {}
+
+    /// Tasks that are vCPUs, and never exit.
+    fn vcpus(&self) -> u32 {
+        0
+    }
 
     /// All of them, in the order of their kernels.
     fn all(&self) -> &[System];
@@ -70,6 +79,11 @@ pub fn kernel_seed(seed: u64, kernel: KernelId) -> u64 {
     }
 }
 
+/// What breaks the ties of a kernel of a run.
+pub(super) fn ties(spec: &RunSpec, kernel: KernelId) -> Ties {
+    Ties::new(spec.ties, kernel_seed(spec.seed, kernel))
+}
+
 impl System {
     /// A kernel at time 0 with the starts of its tasks planned.
     pub(super) fn new<S: Sink>(run: &mut Run<S>, spec: &RunSpec, id: KernelId) -> Self {
@@ -89,7 +103,13 @@ impl System {
     pub(super) fn handle<S: Sink>(&mut self, run: &mut Run<S>, source: Source, cpu: CpuId) {
         let System { machine, kernel, .. } = self;
         if machine.stopped > 0 && machine.cpus[cpu.index()].rate == 0 && source.needs_cpu() {
-            return kernel::hold_interrupt(kernel, source, cpu);
+            return kernel::hold_interrupt(run, kernel, source, cpu);
+        }
+        if machine.selection_takes_time() && kernel.cpus[cpu.index()].in_newidle && source.is_interrupt() {
+            return kernel::hold_interrupt(run, kernel, source, cpu);
+        }
+        if kernel.irqs_off > 0 && source.is_interrupt() && kernel::irqs_disabled(machine, cpu) {
+            return kernel::hold_interrupt(run, kernel, source, cpu);
         }
         if run.is_trace() {
             run.context = Context::of(source);
@@ -106,12 +126,14 @@ impl System {
             Source::Tick => kernel::on_tick(run, machine, kernel, cpu),
             Source::Resched => kernel::on_resched_ipi(run, machine, kernel, cpu),
             Source::Call => kernel::on_call_ipi(run, machine, kernel, cpu),
+            Source::Wakeup => kernel::on_wakeup(run, machine, kernel, cpu),
             Source::IdleExit => kernel::on_idle_exit(run, machine, kernel, cpu),
             Source::HrTimer => kernel::on_hrtimer(run, machine, kernel, cpu),
             Source::HrTick => kernel::on_hrtick(run, machine, kernel, cpu),
             Source::Bandwidth => kernel::on_bandwidth(run, machine, kernel),
             Source::Classes => kernel::on_class_timer(run, machine, kernel),
             Source::Start => programs::on_start(run, machine, kernel, programs),
+            Source::Halt => run.touch(kernel.id, cpu),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, Topology, SEC};
 use schedlab_policy::{KernelConfig, Version};
 use schedlab_sim::{Outcome, SimError};
-use schedlab_spec::{Costs, IdleState, Machine, RunSpec};
+use schedlab_spec::{Costs, IdleState, Machine, Physics, RunSpec};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Dist, Op, Program, TaskSpec, Workload};
 
@@ -22,6 +22,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
         name: "test".into(),
         summary: String::new(),
         sources: Vec::new(),
+        ranges: Default::default(),
         calibrated: false,
         topology: Arc::new(topology),
         smt_rates: vec![1024, 640],
@@ -57,15 +58,25 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             fork_thread: c(),
             start_process: none(),
             start_thread: none(),
+            exec: c(),
             exit_process: c(),
             exit_thread: c(),
             reap_wait: none(),
             reap: none(),
             balance_pass: c(),
             balance_cpu: c(),
+            fault: c(),
+            clear_kib: c(),
+            read_kib: c(),
+            unmap_page: c(),
+            copy_page_table: c(),
             user_op: c(),
+            vm_exit: none(),
+            idle_hint: none(),
+            line_transfer: [none(), none(), none(), none(), none()],
         },
         idle_states: vec![IdleState { name: "C1".into(), exit: c(), target_residency: 0, polling: false }],
+        physics: Physics::default(),
         hz: 250,
     }
 }
@@ -130,6 +141,8 @@ pub fn spec(machine: Machine, kernel: KernelConfig, workloads: Vec<Workload>) ->
         warmup: 0,
         seed: 1,
         noise: false,
+        ties: None,
+        guests: Arc::default(),
     }
 }
 

@@ -7,7 +7,7 @@
 use schedlab_model::{CpuId, Pid, MAX_CPUS};
 
 use crate::record::{Body, Fields, Words};
-use crate::{state, Kind, ScanTimes};
+use crate::{state, Kind, Lock, ScanTimes, Section};
 
 /// Reads the body of the event `name`. The error says what is wrong with it.
 pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
@@ -38,7 +38,8 @@ pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
             Some(Kind::Runtime { pid, runtime: f.number("runtime")?, vruntime })
         }),
         "sched_process_fork" => fork(text),
-        "schedlab_sample" | "schedlab_count" | "schedlab_scan" => program(name, Fields(text)),
+        "schedlab_sample" | "schedlab_count" | "schedlab_scan" | "schedlab_fault" | "schedlab_resched"
+        | "schedlab_lock" => program(name, Fields(text)),
         _ => return Ok(Body::Other { name, fields: Fields(text) }),
     };
     let body = parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))?;
@@ -84,6 +85,13 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
     let kind = match name {
         "schedlab_sample" => Kind::Sample { pid, metric: fields.number("metric")?, value: fields.number("value")? },
         "schedlab_count" => Kind::Count { pid, metric: fields.number("metric")?, count: fields.number("count")? },
+        "schedlab_fault" => Kind::Fault { pid, kib: fields.number("kib")? },
+        "schedlab_resched" => {
+            Kind::Resched { pid, waited: fields.number("waited")?, section: Section::parse(fields.get("section")?)? }
+        }
+        "schedlab_lock" => {
+            Kind::LockWait { pid, lock: Lock::from_number(fields.number("lock")?)?, wait: fields.number("wait")? }
+        }
         _ => {
             let functions = ScanTimes {
                 sibling: fields.number("sibling") == Some(1),

@@ -62,7 +62,12 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
         Kind::Fork { parent, child } => {
             format!("sched_process_fork: comm={comm} pid={parent} child_comm={other_comm} child_pid={child}")
         }
-        Kind::Sample { .. } | Kind::Count { .. } | Kind::Scan { .. } => kind.to_string(),
+        Kind::Sample { .. }
+        | Kind::Count { .. }
+        | Kind::Scan { .. }
+        | Kind::Fault { .. }
+        | Kind::Resched { .. }
+        | Kind::LockWait { .. } => kind.to_string(),
         _ => {
             // Every other kind prints `name: pid=...`, and the kernel's format has the comm before it.
             let text = kind.to_string();

@@ -44,7 +44,7 @@ const WAKEE: &[(&str, Type)] = &[("comm", Comm), ("pid", Type::Pid), ("prio", In
 const WAKEE_PRINT: &str =
     r#""comm=%s pid=%d prio=%d target_cpu=%03d", REC->comm, REC->pid, REC->prio, REC->target_cpu"#;
 
-static EVENT_TYPES: [EventType; 12] = [
+static EVENT_TYPES: [EventType; 15] = [
     EventType {
         system: "sched",
         name: "sched_switch",
@@ -124,9 +124,27 @@ static EVENT_TYPES: [EventType; 12] = [
     },
     EventType {
         system: "schedlab",
+        name: "schedlab_lock",
+        fields: &[("pid", Type::Pid), ("lock", Int), ("wait", U64)],
+        print: r#""pid=%d lock=%d wait=%Lu", REC->pid, REC->lock, (unsigned long long)REC->wait"#,
+    },
+    EventType {
+        system: "schedlab",
         name: TEXT_EVENT,
         fields: &[("name", Text), ("text", Text)],
         print: r#""%s: %s", __get_str(name), __get_str(text)"#,
+    },
+    EventType {
+        system: "schedlab",
+        name: "schedlab_fault",
+        fields: &[("pid", Type::Pid), ("kib", U64)],
+        print: r#""pid=%d kib=%Lu", REC->pid, (unsigned long long)REC->kib"#,
+    },
+    EventType {
+        system: "schedlab",
+        name: "schedlab_resched",
+        fields: &[("pid", Type::Pid), ("waited", U64), ("section", Text)],
+        print: r#""pid=%d waited=%Lu section=%s", REC->pid, (unsigned long long)REC->waited, __get_str(section)"#,
     },
 ];
 
@@ -210,7 +228,7 @@ impl Type {
 pub fn encode(body: &Body<'_>, flags: Flags, pid: Pid, out: &mut Vec<u8>) -> &'static EventType {
     match body {
         Body::Event(kind, words) => encode_kind(kind, words, flags, pid, out),
-        Body::Other { name, fields } => record(11, [Value::Text(name), Value::Text(fields.0)], flags, pid, out),
+        Body::Other { name, fields } => record(12, [Value::Text(name), Value::Text(fields.0)], flags, pid, out),
     }
 }
 
@@ -255,6 +273,11 @@ fn encode_kind(kind: &Kind, words: &Words<'_>, flags: Flags, at: Pid, out: &mut 
             let [sibling, core, cpu, smt] = times;
             record(10, [int(pid), uint(tested), wide(cost), sibling, core, cpu, smt], flags, at, out)
         }
+        Kind::Fault { pid, kib } => record(13, [int(pid), uint(kib)], flags, at, out),
+        Kind::Resched { pid, waited, section } => {
+            record(14, [int(pid), wide(waited), Value::Text(section.name())], flags, at, out)
+        }
+        Kind::LockWait { pid, lock, wait } => record(11, [int(pid), int(lock as i32), wide(wait)], flags, at, out),
     }
 }
 

@@ -37,6 +37,12 @@ impl MetricSpec {
         MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[] }
     }
 
+    /// Operations per second of CPU time, higher is better.
+    pub(super) const fn cpu_rate(name: &'static str, help: &'static str) -> Self {
+        let kind = MetricKind::CpuRate;
+        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[] }
+    }
+
     /// Operations of every second, higher is better.
     pub(super) const fn per_second(name: &'static str, stats: &'static [&'static str], help: &'static str) -> Self {
         let kind = MetricKind::PerSecond;

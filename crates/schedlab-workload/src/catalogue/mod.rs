@@ -3,8 +3,13 @@
 //! One file per program. Adding one: a file with its `Entry`, a line in [`all`], its structure in `tests/catalogue.rs`.
 
 mod cyclictest;
+mod daytrader;
 mod hackbench;
+mod hhvm;
 mod hog;
+mod kernbench;
+mod limit;
+mod lmbench;
 mod messaging;
 mod metric;
 mod option;
@@ -12,8 +17,18 @@ mod perf_messaging;
 mod perf_pipe;
 mod schbench;
 mod schbench_v1;
+mod stress_ng;
+mod stress_ng_aio;
+mod stress_ng_context;
 mod stress_ng_cpu;
+mod stress_ng_fork;
+mod stress_ng_futex;
+mod stress_ng_nanosleep;
+mod stress_ng_sem;
+mod stress_ng_switch;
 mod sysbench_cpu;
+mod unixbench;
+mod unixbench_shell;
 mod wake_list;
 
 use crate::Workload;
@@ -63,11 +78,35 @@ pub fn all() -> &'static [&'static Entry] {
         &hackbench::ENTRY,
         &perf_messaging::ENTRY,
         &perf_pipe::ENTRY,
+        &perf_pipe::ENTRY_6_15,
         &schbench::ENTRY,
         &schbench_v1::ENTRY,
         &cyclictest::ENTRY,
         &stress_ng_cpu::ENTRY,
+        &stress_ng_switch::ENTRY,
+        &stress_ng_fork::ENTRY,
+        &stress_ng_futex::ENTRY,
+        &stress_ng_nanosleep::ENTRY,
+        &stress_ng_sem::ENTRY,
+        &stress_ng_context::ENTRY,
+        &stress_ng_aio::ENTRY,
         &sysbench_cpu::ENTRY,
+        &hhvm::ENTRY,
+        &daytrader::ENTRY,
+        &kernbench::ENTRY,
+        &unixbench::EXECL,
+        &unixbench::CONTEXT1,
+        &unixbench::SPAWN,
+        &unixbench::SYSCALL,
+        &unixbench::PIPE,
+        &unixbench_shell::ENTRY,
+        &lmbench::LAT_PROC,
+        &lmbench::LAT_PIPE,
+        &lmbench::LAT_UNIX,
+        &lmbench::LAT_SEM,
+        &lmbench::LAT_CTX,
+        &lmbench::LAT_SELECT,
+        &lmbench::LAT_SYSCALL,
         &hog::ENTRY,
     ]
 }

@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Semaphore,
     Condition,
     Timer,
+    Queue,
+    SpinLock,
     Other,
 }
 
@@ -31,7 +33,9 @@ impl Kind {
             ObjectSpec::Semaphore { .. } => Kind::Semaphore,
             ObjectSpec::Condition => Kind::Condition,
             ObjectSpec::Timer => Kind::Timer,
-            ObjectSpec::List | ObjectSpec::Gate | ObjectSpec::CpuLocks => Kind::Other,
+            ObjectSpec::Queue => Kind::Queue,
+            ObjectSpec::List | ObjectSpec::Gate | ObjectSpec::CpuLocks | ObjectSpec::FutexQueue => Kind::Other,
+            ObjectSpec::SpinLock { .. } => Kind::SpinLock,
         }
     }
 
@@ -44,6 +48,8 @@ impl Kind {
             Kind::Semaphore => "a semaphore",
             Kind::Condition => "a condition",
             Kind::Timer => "a timer",
+            Kind::Queue => "a queue (send, receive)",
+            Kind::SpinLock => "a spinlock",
             Kind::Other => "an object without a verb",
         }
     }
@@ -97,6 +103,24 @@ impl Names {
         Ok(id)
     }
 
+    /// The spinlock of this name with its metric, if a spinlock is declared under it.
+    pub fn spinlock(&mut self, builder: &mut Builder, name: &str) -> Option<(ObjectId, u16)> {
+        let (id, _) = *self.objects.get(name).filter(|(_, kind)| *kind == Kind::SpinLock)?;
+        let metric = self.declared(
+            builder,
+            MetricDecl {
+                name: format!("{name}.spin"),
+                help: "CPU time of a task that spun for the lock, until it had it".to_string(),
+                unit: Unit::Microseconds,
+                better: Better::Lower,
+                kind: MetricKind::Samples,
+                default_stats: ["mean", "p99"].map(String::from).to_vec(),
+                divide: 1,
+            },
+        );
+        Some((id, metric))
+    }
+
     /// The default parameters of an object that is not declared.
     fn default_spec(&self, name: &str, kind: Kind, line: u32) -> Result<ObjectSpec, LowerError> {
         Ok(match kind {
@@ -106,6 +130,8 @@ impl Names {
             Kind::Semaphore => ObjectSpec::Semaphore { initial: 0 },
             Kind::Condition => ObjectSpec::Condition,
             Kind::Timer => ObjectSpec::Timer,
+            Kind::Queue => ObjectSpec::Queue,
+            Kind::SpinLock => ObjectSpec::SpinLock { spin: 0, sleep: 0 },
             Kind::Barrier => match self.parties.get(name) {
                 Some(Parties::Count(parties)) => ObjectSpec::Barrier { parties: *parties },
                 Some(Parties::Unknown) | None => {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::names::Kind;
 use super::{check_policy, Lowering};
 use crate::build::Code;
-use crate::verbs::{Length, LowerError, Step, StepKind, Times, TreeTask};
-use crate::{Amount, Dist, Op, Reg, TimerMode};
+use crate::verbs::{CallSection, Length, LowerError, Step, StepKind, Times, TreeTask};
+use crate::{Amount, Dist, MemoryWork, Op, Reg, TimerMode};
 
 /// From when a task's own timers count.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,20 +85,30 @@ impl Steps<'_, '_> {
                 let metrics = [latency, slack, misses].map(Option::as_deref);
                 self.period(step.line, timer, *period, *mode, metrics)
             }
-            StepKind::SampleBegin(metric) => self.begin(metric, step.line),
+            StepKind::SampleBegin { metric, at } => self.begin(metric, at.as_deref(), step.line),
             StepKind::SampleEnd(metric) => self.end(metric, step.line),
+            StepKind::Send { queue, sample } => self.send(queue, sample.as_deref(), step.line),
+            StepKind::Receive { queue, sample } => self.receive(queue, sample.as_deref(), step.line),
             StepKind::Exit => {
                 self.leave();
                 self.code.op(Op::Exit);
                 Ok(())
             }
-            StepKind::Fork { task, kind } => {
+            StepKind::Fork { task, kind, memory } => {
+                if *memory > 0 {
+                    self.code.op(Op::Memory { work: MemoryWork::CopyPageTables, kib: *memory });
+                }
                 let index = self.out.tasks.find(task, step.line)?;
                 let program = self.out.forked.get(&index).copied().unwrap_or(self.out.programs[index]);
                 let into = self.register(step.line)?;
                 self.code.op(Op::Fork { program, kind: *kind, into });
                 self.code.give(into);
                 Ok(())
+            }
+            StepKind::Call(sections) => self.call(sections, step.line),
+            StepKind::Memory { work, kib, times } => {
+                let body = Op::Memory { work: *work, kib: *kib };
+                self.repeated(body, *times, step.line)
             }
             kind => {
                 let op = self.plain(kind, step.line)?;
@@ -124,6 +134,13 @@ impl Steps<'_, '_> {
             S::Write { channel, bytes } => Op::Write { object: self.channel(channel, *bytes, line)?, bytes: *bytes },
             S::Wait(name) => Op::Wait(self.object(name, Kind::Futex, line)?),
             S::Post(name) => Op::Post(self.object(name, Kind::Futex, line)?),
+            S::Lock(name) | S::Unlock(name) if self.spinlock(name).is_some() => {
+                let (object, metric) = self.spinlock(name).unwrap_or_default();
+                match kind {
+                    S::Lock(_) => Op::SpinLock { object, metric },
+                    _ => Op::SpinUnlock(object),
+                }
+            }
             S::Lock(name) => Op::Lock(self.object(name, Kind::Mutex, line)?),
             S::Unlock(name) => Op::Unlock(self.object(name, Kind::Mutex, line)?),
             S::Barrier(name) => Op::Barrier(self.object(name, Kind::Barrier, line)?),
@@ -153,11 +170,48 @@ impl Steps<'_, '_> {
                 let metric = self.out.names.counted(&mut self.out.builder, metric, line)?;
                 Op::Count { metric, count: *count }
             }
-            S::Loop { .. } | S::Period { .. } | S::SampleBegin(_) | S::SampleEnd(_) | S::Exit | S::Fork { .. } => {
+            S::Loop { .. }
+            | S::Period { .. }
+            | S::SampleBegin { .. }
+            | S::SampleEnd(_)
+            | S::Send { .. }
+            | S::Receive { .. }
+            | S::Exit
+            | S::Fork { .. }
+            | S::Call(_)
+            | S::Memory { .. } => {
                 // Handled by `step`, the only caller.
                 Op::Yield
             }
         })
+    }
+
+    fn spinlock(&mut self, name: &str) -> Option<(u32, u16)> {
+        self.out.names.spinlock(&mut self.out.builder, name)
+    }
+
+    /// Enters the kernel, executes the sections and returns after the last one.
+    fn call(&mut self, sections: &[CallSection], line: u32) -> Result<(), LowerError> {
+        self.code.op(Op::Call);
+        for (index, CallSection { length, section }) in sections.iter().enumerate() {
+            let (amount, last) = (self.amount(length, line)?, index + 1 == sections.len());
+            self.code.op(Op::Section { amount, section: *section, last });
+        }
+        Ok(())
+    }
+
+    fn repeated(&mut self, op: Op, times: u32, line: u32) -> Result<(), LowerError> {
+        if times == 1 {
+            self.code.op(op);
+            return Ok(());
+        }
+        let counter = self.register(line)?;
+        self.code.op(Op::Set(counter, i64::from(times)));
+        let top = self.code.here();
+        self.code.op(op);
+        self.code.dec_jump(counter, top);
+        self.code.give(counter);
+        Ok(())
     }
 
     fn object(&mut self, name: &str, kind: Kind, line: u32) -> Result<u32, LowerError> {
@@ -208,24 +262,63 @@ impl Steps<'_, '_> {
         }
     }
 
-    fn begin(&mut self, metric: &str, line: u32) -> Result<(), LowerError> {
-        self.out.names.sampled(&mut self.out.builder, metric, line)?;
-        let reg = match self.samples.get(metric) {
-            Some(reg) => *reg,
-            None => {
-                let reg = self.register(line)?;
-                self.samples.insert(metric.to_string(), reg);
-                reg
-            }
+    fn begin(&mut self, metric: &str, at: Option<&str>, line: u32) -> Result<(), LowerError> {
+        let into = self.stamp(metric, line)?;
+        let op = match at {
+            None => Op::Clock(into),
+            Some(timer) => Op::TimerDue { object: self.object(timer, Kind::Timer, line)?, into },
         };
-        self.code.op(Op::Clock(reg));
+        self.code.op(op);
+        Ok(())
+    }
+
+    /// The register with the begin of a sample.
+    fn stamp(&mut self, metric: &str, line: u32) -> Result<Reg, LowerError> {
+        self.out.names.sampled(&mut self.out.builder, metric, line)?;
+        if let Some(reg) = self.samples.get(metric) {
+            return Ok(*reg);
+        }
+        let reg = self.register(line)?;
+        self.samples.insert(metric.to_string(), reg);
+        Ok(reg)
+    }
+
+    fn send(&mut self, queue: &str, sample: Option<&str>, line: u32) -> Result<(), LowerError> {
+        let object = self.object(queue, Kind::Queue, line)?;
+        let Some(metric) = sample else {
+            let from = self.register(line)?;
+            self.code.op(Op::Send { object, from });
+            self.code.give(from);
+            return Ok(());
+        };
+        let Some(from) = self.samples.get(metric).copied() else {
+            let what = format!("sample `{metric}` is sent before it begins in this task");
+            return Err(LowerError::new(line, what).hint("put begin, or receive with the same sample, before send"));
+        };
+        self.code.op(Op::Send { object, from });
+        Ok(())
+    }
+
+    fn receive(&mut self, queue: &str, sample: Option<&str>, line: u32) -> Result<(), LowerError> {
+        let object = self.object(queue, Kind::Queue, line)?;
+        match sample {
+            Some(metric) => {
+                let into = self.stamp(metric, line)?;
+                self.code.op(Op::Receive { object, into });
+            }
+            None => {
+                let into = self.register(line)?;
+                self.code.op(Op::Receive { object, into });
+                self.code.give(into);
+            }
+        }
         Ok(())
     }
 
     fn end(&mut self, metric: &str, line: u32) -> Result<(), LowerError> {
         let Some(begin) = self.samples.get(metric).copied() else {
             let what = format!("sample `{metric}` ends before it begins in this task");
-            return Err(LowerError::new(line, what).hint("begin and end a sample in the same task"));
+            return Err(LowerError::new(line, what).hint("begin it in the same task, or receive it from a queue"));
         };
         let id = self.out.names.sampled(&mut self.out.builder, metric, line)?;
         let now = self.register(line)?;

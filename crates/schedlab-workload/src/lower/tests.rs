@@ -36,7 +36,7 @@ fn errors_have_the_line_of_the_step() {
     let lock = |name: &str| step(5, StepKind::Lock(name.into()));
     let sem = |name: &str| step(6, StepKind::SemWait(name.into()));
     let forever = |body| step(8, StepKind::Loop { times: Times::Forever, body });
-    let fork = |name: &str| step(9, StepKind::Fork { task: name.into(), kind: TaskKind::Thread });
+    let fork = |name: &str| step(9, StepKind::Fork { task: name.into(), kind: TaskKind::Thread, memory: 0 });
     let reversed = Dist::Uniform { low: 2, high: 1 };
     let nested = (0..70).fold(run(1), |inner, _| forever(vec![inner]));
     let counted = (0..9).fold(run(1), |inner, _| step(4, StepKind::Loop { times: Times::Count(2), body: vec![inner] }));
@@ -53,7 +53,10 @@ fn errors_have_the_line_of_the_step() {
         (vec![counted], "too many nested loops"),
         (vec![step(1, StepKind::Policy(Policy::Fifo(0)))], "outside 1..=99"),
         (
-            vec![step(1, StepKind::Count { metric: "n".into(), count: 1 }), step(2, StepKind::SampleBegin("n".into()))],
+            vec![
+                step(1, StepKind::Count { metric: "n".into(), count: 1 }),
+                step(2, StepKind::SampleBegin { metric: "n".into(), at: None }),
+            ],
             "cannot be sampled",
         ),
     ];
@@ -69,7 +72,7 @@ fn a_tree_that_ends_waits_for_all_tasks_including_forked_ones() {
         spec: TaskSpec { name: "child".into(), count: 0, ..TaskSpec::default() },
         ..task("child", vec![run(1)])
     };
-    let fork = step(2, StepKind::Fork { task: "child".into(), kind: TaskKind::Thread });
+    let fork = step(2, StepKind::Fork { task: "child".into(), kind: TaskKind::Thread, memory: 0 });
     let parent = task("parent", vec![step(1, StepKind::Loop { times: Times::Count(3), body: vec![fork] })]);
     let tree = Tree { ends: true, ..tree(vec![parent, child]) };
     let workload = lower(&tree).unwrap();
@@ -92,7 +95,7 @@ fn a_forked_task_sets_its_own_attributes_and_inherits_the_others() {
         let spec = TaskSpec { name: "child".into(), count: 0, nice: 3, policy: Policy::Batch, ..TaskSpec::default() };
         let spec = TaskSpec { cgroup: cgroup.map(str::to_owned), ..spec };
         let child = TreeTask { spec, own, ..task("child", vec![run(1)]) };
-        let fork = step(2, StepKind::Fork { task: "child".into(), kind: TaskKind::Thread });
+        let fork = step(2, StepKind::Fork { task: "child".into(), kind: TaskKind::Thread, memory: 0 });
         let workload = lower(&tree(vec![task("parent", vec![fork]), child])).unwrap();
         let program = workload.programs.iter().rfind(|program| program.name == "child");
         program.unwrap().ops.iter().filter(|op| !matches!(op, Op::Run(_) | Op::Exit)).copied().collect::<Vec<_>>()
@@ -124,12 +127,43 @@ fn own_timers_count_from_the_start_of_the_run_and_from_a_fork() {
         slack: None,
         misses: None,
     };
-    let mut only =
-        task("a", vec![step(1, period), step(2, StepKind::Fork { task: "a".into(), kind: TaskKind::Thread })]);
+    let mut only = task(
+        "a",
+        vec![step(1, period), step(2, StepKind::Fork { task: "a".into(), kind: TaskKind::Thread, memory: 0 })],
+    );
     only.spec.delay = 500;
     let workload = lower(&tree(vec![only])).unwrap();
     assert_eq!(workload.tasks[0].registers[0], 500);
     assert_eq!(workload.programs[0].ops[0], Op::AddConst(0, 10_000));
     assert!(workload.programs[1].ops.contains(&Op::Clock(0)), "{:?}", workload.programs[1]);
     assert_eq!(workload.metrics[0].name, "wu_lat");
+}
+
+/// A sample begins in the sender, travels through a queue and ends in the receiver.
+#[test]
+fn a_sample_travels_with_an_entry_of_a_queue() {
+    let begin = StepKind::SampleBegin { metric: "r".into(), at: Some("t".into()) };
+    let send = StepKind::Send { queue: "q".into(), sample: Some("r".into()) };
+    let receive = StepKind::Receive { queue: "q".into(), sample: Some("r".into()) };
+    let task = |name: &str, kinds: Vec<StepKind>| TreeTask {
+        line: 1,
+        spec: TaskSpec { name: name.into(), ..TaskSpec::default() },
+        own: Own::default(),
+        steps: kinds.into_iter().map(|kind| step(1, kind)).collect(),
+    };
+    let tree = |first: Vec<StepKind>, second: Vec<StepKind>| Tree {
+        tasks: vec![task("a", first), task("b", second)],
+        ..Tree::default()
+    };
+    let workload = lower(&tree(vec![begin, send.clone()], vec![receive, StepKind::SampleEnd("r".into())])).unwrap();
+    assert_eq!(workload.programs[0].ops, [Op::TimerDue { object: 0, into: 0 }, Op::Send { object: 1, from: 0 }]);
+    let received = [
+        Op::Receive { object: 1, into: 0 },
+        Op::Clock(1),
+        Op::SubReg { into: 1, from: 0 },
+        Op::Sample { metric: 0, reg: 1 },
+    ];
+    assert_eq!(workload.programs[1].ops, received);
+    let never = lower(&tree(vec![send], vec![StepKind::Yield])).unwrap_err();
+    assert!(never.what.contains("sent before it begins"), "{never}");
 }

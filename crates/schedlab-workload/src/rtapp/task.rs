@@ -171,7 +171,8 @@ impl Task {
     }
 
     fn phase_steps(&self, phase: &Phase, context: &Context<'_>, followed: &[&str]) -> Result<Vec<Step>, RtAppError> {
-        let mut steps = vec![Step::new(phase.at.line, StepKind::SampleBegin(metrics::PERIOD.to_string()))];
+        let mut steps =
+            vec![Step::new(phase.at.line, StepKind::SampleBegin { metric: metrics::PERIOD.to_string(), at: None })];
         for (at, event) in &phase.events {
             let kinds = match event {
                 Event::Steps(kinds) => kinds.clone(),
@@ -190,7 +191,7 @@ impl Task {
                     vec![StepKind::Timer { timer, period: Length::Fixed(*period), mode: *mode }]
                 }
                 Event::Barrier(name) => vec![StepKind::Barrier(format!("barrier {name}"))],
-                Event::Fork(task) => vec![StepKind::Fork { task: task.clone(), kind: TaskKind::Thread }],
+                Event::Fork(task) => vec![StepKind::Fork { task: task.clone(), kind: TaskKind::Thread, memory: 0 }],
             };
             steps.extend(kinds.into_iter().map(|kind| Step::new(at.line, kind)));
         }
@@ -213,7 +214,7 @@ impl Task {
 
 fn measured(kind: StepKind) -> Vec<StepKind> {
     let metric = || metrics::RUN.to_string();
-    vec![StepKind::SampleBegin(metric()), kind, StepKind::SampleEnd(metric())]
+    vec![StepKind::SampleBegin { metric: metric(), at: None }, kind, StepKind::SampleEnd(metric())]
 }
 
 /// Work of a `run` event: whole loops of the calibrated length, counted per second.

@@ -6,7 +6,7 @@
 mod sync;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use schedlab_model::{stream, Nanos, Stream};
 use schedlab_workload::{Amount, MetricKind, ObjectSpec, Op, TimerMode, Workload};
@@ -45,6 +45,10 @@ pub struct Outcome {
     pub alive_max: usize,
     /// Times a gate let tasks through while they waited.
     pub storms: Vec<usize>,
+    /// Programs replaced.
+    pub execs: usize,
+    /// System calls, but for sleeps, forks and exits.
+    pub calls: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,8 +70,10 @@ struct Task {
     stack: Vec<usize>,
     mailbox: VecDeque<i64>,
     relock: Option<u32>,
-    /// In a wall or timed wait that has begun.
-    woken: bool,
+    /// The timeout of the wait it is in, by its number in the queue of events.
+    timeout: Option<u64>,
+    /// That timeout has expired.
+    expired: bool,
 }
 
 enum Object {
@@ -81,6 +87,8 @@ enum Object {
     Gate { open: bool, waiting: Vec<usize> },
     Timer(Option<Nanos>),
     CpuLocks,
+    FutexQueue(VecDeque<usize>),
+    Queue { values: VecDeque<i64>, waiting: VecDeque<usize> },
 }
 
 /// Steps of one task at one instant before it counts as a livelock.
@@ -91,6 +99,10 @@ pub struct Machine<'w> {
     now: Nanos,
     seq: u64,
     queue: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
+    /// Events of `queue` that are timeouts.
+    timeouts: BTreeSet<u64>,
+    steps: u64,
+    budget: u64,
     tasks: Vec<Task>,
     objects: Vec<Object>,
     rng: Stream,
@@ -106,6 +118,9 @@ impl<'w> Machine<'w> {
             now: 0,
             seq: 0,
             queue: BinaryHeap::new(),
+            timeouts: BTreeSet::new(),
+            steps: 0,
+            budget: u64::MAX,
             tasks: Vec::new(),
             objects,
             rng: stream(1, "reference"),
@@ -120,6 +135,8 @@ impl<'w> Machine<'w> {
                 exited: 0,
                 alive_max: 0,
                 storms: Vec::new(),
+                execs: 0,
+                calls: 0,
             },
         };
         for spec in &workload.tasks {
@@ -131,9 +148,22 @@ impl<'w> Machine<'w> {
         machine
     }
 
+    /// Cuts the run after so many steps: programs that never sleep do endlessly many in no time.
+    pub fn budget(mut self, steps: u64) -> Self {
+        self.budget = steps;
+        self
+    }
+
     /// Runs until `limit`, or until `passes` headline samples have come.
     pub fn run(mut self, limit: Nanos, passes: usize) -> Outcome {
-        while let Some(Reverse((time, _, id))) = self.queue.pop() {
+        while let Some(Reverse((time, event, id))) = self.queue.pop() {
+            if self.timeouts.remove(&event) {
+                if self.tasks[id].timeout != Some(event) {
+                    continue;
+                }
+                self.tasks[id].expired = true;
+                self.tasks[id].state = State::Ready;
+            }
             if time > limit {
                 return self.end(End::Limit);
             }
@@ -173,7 +203,8 @@ impl<'w> Machine<'w> {
             stack: Vec::new(),
             mailbox: VecDeque::new(),
             relock: None,
-            woken: false,
+            timeout: None,
+            expired: false,
         });
         self.out.created += 1;
         self.out.alive_max = self.out.alive_max.max(self.out.created - self.out.exited);
@@ -185,7 +216,14 @@ impl<'w> Machine<'w> {
         self.queue.push(Reverse((time, self.seq, id)));
     }
 
+    fn timeout_at(&mut self, time: Nanos, id: usize) {
+        self.at(time, id);
+        self.timeouts.insert(self.seq);
+        self.tasks[id].timeout = Some(self.seq);
+    }
+
     fn wake(&mut self, id: usize) {
+        self.tasks[id].timeout = None;
         self.tasks[id].state = State::Ready;
         self.at(self.now, id);
     }
@@ -200,6 +238,10 @@ impl<'w> Machine<'w> {
 
     fn step_task(&mut self, id: usize, passes: usize) -> Option<End> {
         for _ in 0..LIVELOCK {
+            self.steps += 1;
+            if self.steps > self.budget {
+                return Some(End::Limit);
+            }
             let task = &self.tasks[id];
             let program = &self.workload.programs[task.program];
             let op = program.ops.get(task.pc).copied().unwrap_or(Op::Exit);
@@ -246,7 +288,17 @@ impl<'w> Machine<'w> {
         }
         match op {
             Op::Run(amount) | Op::RunWall(amount) | Op::System(amount) | Op::Sleep(amount) => {
+                self.out.calls += u64::from(!matches!(op, Op::Run(_) | Op::RunWall(_)));
                 Flow::After(self.amount(amount, id))
+            }
+            Op::Preemptions(reg) => {
+                self.tasks[id].regs[usize::from(reg)] = 0;
+                Flow::Next
+            }
+            // Takes a moment, so that a program that only wakes others passes time.
+            Op::CpuTime(reg) => {
+                self.tasks[id].regs[usize::from(reg)] = self.now as i64;
+                Flow::After(100)
             }
             Op::SleepUntil(reg) => {
                 Flow::After((self.tasks[id].regs[usize::from(reg)].max(0) as Nanos).saturating_sub(self.now))
@@ -260,6 +312,13 @@ impl<'w> Machine<'w> {
                 Flow::After(due.saturating_sub(now))
             }
             Op::Yield => Flow::After(0),
+            Op::Exec(program) => {
+                self.out.execs += 1;
+                self.tasks[id].program = program as usize;
+                self.tasks[id].pc = 0;
+                self.at(self.now + 100_000, id);
+                Flow::Gone
+            }
             Op::Fork { .. } | Op::Reap | Op::Exit => self.tasks_op(id, op),
             Op::Read { .. } | Op::Write { .. } => self.channel_op(op),
             Op::ListPush(_)
@@ -409,6 +468,10 @@ impl<'w> Machine<'w> {
             Op::SubReg { into, from } => regs[at(into)] -= regs[at(from)],
             Op::Draw(reg, _) => regs[at(reg)] = drawn,
             Op::Clock(reg) => regs[at(reg)] = now,
+            Op::TimerDue { object, into } => {
+                let Object::Timer(last) = &self.objects[object as usize] else { panic!("timer") };
+                regs[at(into)] = last.unwrap_or(0) as i64;
+            }
             Op::Jump(to) => return Some(Flow::To(to)),
             Op::JumpBelow { reg, than, to } if regs[at(reg)] < than => return Some(Flow::To(to)),
             Op::JumpBelow { .. } => {}
@@ -455,6 +518,8 @@ fn object(spec: &ObjectSpec) -> Object {
         ObjectSpec::List => Object::List(Vec::new()),
         ObjectSpec::Gate => Object::Gate { open: false, waiting: Vec::new() },
         ObjectSpec::Timer => Object::Timer(None),
-        ObjectSpec::CpuLocks => Object::CpuLocks,
+        ObjectSpec::FutexQueue => Object::FutexQueue(VecDeque::new()),
+        ObjectSpec::Queue => Object::Queue { values: VecDeque::new(), waiting: VecDeque::new() },
+        ObjectSpec::CpuLocks | ObjectSpec::SpinLock { .. } => Object::CpuLocks,
     }
 }

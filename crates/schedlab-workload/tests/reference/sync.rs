@@ -71,6 +71,42 @@ impl Machine<'_> {
                 self.unlock(id, mutex);
                 Flow::Next
             }
+            Op::FutexWait { .. } | Op::FutexWake { .. } | Op::FutexRequeue { .. } => self.futex_op(id, op),
+            Op::Send { object, from } => {
+                let value = self.tasks[id].regs[usize::from(from)];
+                let Object::Queue { values, waiting } = &mut self.objects[object as usize] else { panic!("queue") };
+                values.push_back(value);
+                self.out.written[object as usize] += 1;
+                if let Some(other) = waiting.pop_front() {
+                    self.wake(other);
+                }
+                Flow::Next
+            }
+            Op::Receive { object, into } => {
+                let Object::Queue { values, waiting } = &mut self.objects[object as usize] else { panic!("queue") };
+                let Some(value) = values.pop_front() else {
+                    waiting.push_back(id);
+                    return Flow::Block("queue");
+                };
+                self.tasks[id].regs[usize::from(into)] = value;
+                self.out.read[object as usize] += 1;
+                Flow::Next
+            }
+            Op::TryReceive { object, into, empty } => {
+                let Object::Queue { values, .. } = &mut self.objects[object as usize] else { panic!("queue") };
+                let Some(value) = values.pop_front() else { return Flow::To(empty) };
+                self.tasks[id].regs[usize::from(into)] = value;
+                self.out.read[object as usize] += 1;
+                Flow::Next
+            }
+            Op::SemTryWait { object, none } => {
+                let Object::Semaphore { units, .. } = &mut self.objects[object as usize] else { panic!("sem") };
+                if *units == 0 {
+                    return Flow::To(none);
+                }
+                *units -= 1;
+                Flow::Next
+            }
             Op::CpuLock(_) | Op::CpuUnlock(_) => Flow::Next,
             Op::Barrier(object) => {
                 let Object::Barrier { parties, waiting } = &mut self.objects[object as usize] else {
@@ -120,6 +156,47 @@ impl Machine<'_> {
                 Flow::Next
             }
             other => panic!("the reference interpreter does not know {other:?}"),
+        }
+    }
+
+    fn futex_op(&mut self, id: usize, op: Op) -> Flow {
+        match op {
+            Op::FutexWait { object, timeout, expired } => {
+                let limit = self.tasks[id].regs[usize::from(timeout)];
+                let Object::FutexQueue(waiting) = &mut self.objects[object as usize] else { panic!("futex queue") };
+                if std::mem::take(&mut self.tasks[id].expired) {
+                    waiting.retain(|waiter| *waiter != id);
+                    return Flow::To(expired);
+                }
+                waiting.push_back(id);
+                self.out.calls += 1;
+                if limit >= 0 {
+                    self.timeout_at(self.now + limit as u64, id);
+                }
+                // A wake continues after the wait, a timeout repeats it.
+                Flow::Block("futex queue")
+            }
+            Op::FutexWake { object, count, into } => {
+                let Object::FutexQueue(waiting) = &mut self.objects[object as usize] else { panic!("futex queue") };
+                let woken: Vec<usize> = waiting.drain(..waiting.len().min(count as usize)).collect();
+                self.out.calls += 1;
+                self.tasks[id].regs[usize::from(into)] = woken.len() as i64;
+                for other in woken {
+                    self.tasks[other].pc += 1;
+                    self.wake(other);
+                }
+                Flow::Next
+            }
+            Op::FutexRequeue { object, to, count, into } => {
+                let Object::FutexQueue(waiting) = &mut self.objects[object as usize] else { panic!("futex queue") };
+                let moved: Vec<usize> = waiting.drain(..waiting.len().min(count as usize)).collect();
+                self.out.calls += 1;
+                self.tasks[id].regs[usize::from(into)] = moved.len() as i64;
+                let Object::FutexQueue(waiting) = &mut self.objects[to as usize] else { panic!("futex queue") };
+                waiting.extend(moved);
+                Flow::Next
+            }
+            _ => unreachable!(),
         }
     }
 

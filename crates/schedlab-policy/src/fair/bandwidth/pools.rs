@@ -5,7 +5,7 @@ use super::pool::{Bandwidth, BandwidthStats};
 use crate::fair::cfs_rq::CfsRq;
 use crate::group_id::GroupId;
 use crate::KernelConfig;
-use schedlab_model::{Nanos, MSEC, USEC};
+use schedlab_model::{Nanos, Ties, MSEC, USEC};
 
 /// `cfs_bandwidth_slack_period`.
 const SLACK_PERIOD: Nanos = 5 * MSEC;
@@ -22,11 +22,13 @@ pub(in crate::fair) struct Pools {
     due: Nanos,
     /// Some group has a quota. Paths that every switch takes test this alone.
     pub used: bool,
+    /// In which order timers of different groups fire that are due at the same time.
+    pub ties: Ties,
 }
 
 impl Default for Pools {
     fn default() -> Self {
-        Pools { pools: Vec::new(), due: Nanos::MAX, used: false }
+        Pools { pools: Vec::new(), due: Nanos::MAX, used: false, ties: Ties::default() }
     }
 }
 
@@ -57,11 +59,13 @@ impl Pools {
         (self.due < Nanos::MAX).then_some(self.due)
     }
 
-    /// Groups that have a pool.
-    pub(super) fn groups(&self) -> Vec<GroupId> {
+    /// Groups that have a pool, in the order in which their timers fire that are due now.
+    pub(super) fn groups(&self, now: Nanos) -> Vec<GroupId> {
         let with_pool =
             |(group, pool): (usize, &Option<Box<Bandwidth>>)| pool.is_some().then_some(GroupId(group as u32));
-        self.pools.iter().enumerate().filter_map(with_pool).collect()
+        let mut groups: Vec<GroupId> = self.pools.iter().enumerate().filter_map(with_pool).collect();
+        groups.sort_by_key(|group| self.ties.rank(now, group.0));
+        groups
     }
 
     pub(super) fn find_next_timer(&mut self) {
@@ -137,5 +141,21 @@ impl Pools {
             let due = *pool.slack_due.get_or_insert(now + SLACK_PERIOD);
             self.due = self.due.min(due);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn timers_of_different_groups_fire_in_the_order_of_the_ties() {
+        let mut pools = Pools::default();
+        (1..4).for_each(|group| pools.insert(GroupId(group), Bandwidth::new(MSEC, 10 * MSEC, 0, 0)));
+        let orders = |pools: &Pools| (0..100).map(|now| pools.groups(now)).collect::<BTreeSet<_>>();
+        assert_eq!(orders(&pools), BTreeSet::from([vec![GroupId(1), GroupId(2), GroupId(3)]]));
+        pools.ties = Ties::new(Some(1), 1);
+        assert_eq!(orders(&pools).len(), 6);
     }
 }

@@ -28,7 +28,7 @@ impl Queues {
     /// unthrottled.
     pub fn bandwidth_timers(&mut self, now: Nanos) -> Vec<CpuId> {
         let (mut unthrottled, slice) = (Vec::new(), sched_cfs_bandwidth_slice(&self.config));
-        for group in self.pools.groups() {
+        for group in self.pools.groups(now) {
             let Some(pool) = self.pools.get_mut(group) else { continue };
             if pool.slack_due.is_some_and(|due| due <= now) {
                 pool.slack_due = None;

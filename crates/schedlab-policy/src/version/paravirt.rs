@@ -1,0 +1,86 @@
+//! What a kernel does as the host or the guest of a hypervisor, over the kernel's releases.
+//!
+//! Read in virt/kvm/kvm_main.c, arch/x86/kvm/x86.c and arch/powerpc/include/asm/{spinlock,paravirt}.h of 5.2, 5.7, 5.10.262,
+//! 5.15.135, 6.1.192, 6.6, 6.12.107 and 7.2. Where a change lies between two trees that were read, its first release is
+//! from memory and marked `unverified`.
+
+use super::release::{value_at, when, Change, Release};
+
+/// When an x86 host marks a vCPU as preempted (`kvm_arch_vcpu_put`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PreemptedByte {
+    /// Whenever its thread is switched out, blocked or not.
+    EveryPut,
+    /// Only if its thread was still runnable when it was switched out.
+    RunnableThread,
+}
+
+/// Which vCPUs a powerpc guest takes for preempted by the parity of `yield_count`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum YieldCount {
+    /// All that are not dispatched, ceded ones included.
+    Odd,
+    /// Those that are not dispatched and have not ceded (`lppaca.idle`).
+    OddUnlessIdle,
+}
+
+/// What a kernel does as a host or as a guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Paravirt {
+    /// As an x86 host.
+    pub preempted_byte: PreemptedByte,
+    /// As a powerpc guest.
+    pub yield_count: YieldCount,
+    /// What a KVM host divides a halt-polling window by to shrink it; 0: the window becomes 0 (`halt_poll_ns_shrink`).
+    pub halt_poll_shrink: u64,
+}
+
+const PREEMPTED_BYTE: &[Change<PreemptedByte>] = &[
+    Change {
+        when: when!(from "5.19" unverified "set at every put in 5.7, for runnable threads only in 6.1"),
+        value: PreemptedByte::RunnableThread,
+    },
+    Change { when: when!(seen "5.10.262" unverified "read there"), value: PreemptedByte::RunnableThread },
+    Change { when: when!(seen "5.15.135" unverified "read there"), value: PreemptedByte::RunnableThread },
+];
+
+const YIELD_COUNT: &[Change<YieldCount>] = &[Change {
+    when: when!(from "6.8" unverified "absent from 6.6, present in 6.12.107"),
+    value: YieldCount::OddUnlessIdle,
+}];
+
+const HALT_POLL_SHRINK: &[Change<u64>] =
+    &[Change { when: when!(from "6.12" unverified "0 in 6.6, 2 in 6.12.107 and 7.2"), value: 2 }];
+
+impl Paravirt {
+    pub(crate) const fn at(release: Release) -> Paravirt {
+        Paravirt {
+            preempted_byte: value_at(PreemptedByte::EveryPut, PREEMPTED_BYTE, release),
+            yield_count: value_at(YieldCount::Odd, YIELD_COUNT, release),
+            halt_poll_shrink: value_at(0, HALT_POLL_SHRINK, release),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Version;
+
+    #[test]
+    fn rules_of_the_rows() {
+        use {PreemptedByte::*, YieldCount::*};
+        for (row, want) in [
+            ("5.2", (EveryPut, Odd, 0)),
+            ("5.7", (EveryPut, Odd, 0)),
+            ("5.13", (EveryPut, Odd, 0)),
+            ("6.1", (RunnableThread, Odd, 0)),
+            ("6.6", (RunnableThread, Odd, 0)),
+            ("6.12.0", (RunnableThread, OddUnlessIdle, 2)),
+            ("7.2", (RunnableThread, OddUnlessIdle, 2)),
+        ] {
+            let found = Version::find(row).unwrap().paravirt();
+            assert_eq!((found.preempted_byte, found.yield_count, found.halt_poll_shrink), want, "{row}");
+        }
+    }
+}

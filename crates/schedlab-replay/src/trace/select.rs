@@ -1,0 +1,63 @@
+//! The arguments of `select_task_rq_fair` as the recorder's probe prints them, and state that the selection depends on.
+
+use schedlab_model::{CpuId, CpuMask, Pid};
+use schedlab_policy::{WakeHistory, WakeKind};
+use schedlab_trace::Fields;
+
+/// WF_EXEC, WF_FORK, WF_SYNC of 5.13 and later.
+const WF_EXEC: u32 = 0x02;
+const WF_FORK: u32 = 0x04;
+const WF_SYNC: u32 = 0x10;
+
+/// A selection is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectProbe {
+    pub prev: CpuId,
+    pub kind: WakeKind,
+    /// What only type information makes readable.
+    pub state: Option<SelectState>,
+}
+
+/// The task, and state beside its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectState {
+    pub pid: Pid,
+    pub nr_cpus_allowed: usize,
+    /// The CPUs that it may use, where the probe reads the mask.
+    pub allowed: Option<CpuMask>,
+    pub history: WakeHistory,
+    /// `avg.load_avg` of the task, and of the queue of its previous CPU.
+    pub load: u64,
+    pub prev_load: u64,
+    /// Of the cache of its previous CPU.
+    pub nr_idle_scan: u32,
+    pub has_idle_cores: bool,
+}
+
+impl SelectProbe {
+    pub(super) fn of(fields: Fields<'_>) -> Option<SelectProbe> {
+        let flags: u32 = fields.number("fl")?;
+        let kind = match () {
+            () if flags & WF_EXEC != 0 => WakeKind::Exec,
+            () if flags & WF_FORK != 0 => WakeKind::Fork,
+            () => WakeKind::Wakeup { sync: flags & WF_SYNC != 0 },
+        };
+        Some(SelectProbe { prev: CpuId(fields.number("prev")?), kind, state: state(fields) })
+    }
+}
+
+fn state(fields: Fields<'_>) -> Option<SelectState> {
+    let history = WakeHistory { flips: fields.number("wf")?, recent_used_cpu: CpuId(fields.number("ru")?) };
+    let allowed =
+        fields.number::<u64>("am").map(|bits| (0..64).filter(|cpu| bits >> cpu & 1 != 0).map(CpuId).collect());
+    Some(SelectState {
+        pid: fields.number("p")?,
+        nr_cpus_allowed: fields.number("nc")?,
+        allowed,
+        history,
+        load: fields.number("el")?,
+        prev_load: fields.number("ql")?,
+        nr_idle_scan: fields.number::<i32>("sc")?.max(0) as u32,
+        has_idle_cores: fields.number::<i32>("ic")? != 0,
+    })
+}

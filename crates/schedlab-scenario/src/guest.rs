@@ -1,0 +1,261 @@
+//! `[[guest]]`: kernels whose CPUs are threads of the host, and the values that a variant overrides.
+
+use std::sync::Arc;
+
+use schedlab_model::{suggest, CpuMask, Nanos, Topology, SEC};
+use schedlab_policy::{KernelConfig, Version};
+use schedlab_spec::{Guest, IdleHint, Machine, Platform, RunSpec};
+use serde_json::{Map, Value as Json};
+
+use crate::attribute_values::{cpus, nice};
+use crate::cgroup;
+use crate::error::{quote, Result, ScenarioError};
+use crate::keys::{GUEST, VARIANT_GUEST};
+use crate::machine::{counted, hz};
+use crate::program::word;
+use crate::value::{Table, Value};
+use crate::variant::{knobs, preempt, refused_key, version_of, RealSettings};
+
+/// The switch that hides from a guest which of its vCPUs are preempted. It is none of the scheduler's features.
+const VCPU_IS_PREEMPTED: &str = "VCPU_IS_PREEMPTED";
+
+/// The longest halt-polling window.
+const LONGEST_POLL: Nanos = SEC;
+
+/// A guest as declared.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft<'a> {
+    pub name: &'a str,
+    pub topology: Arc<Topology>,
+    table: Table<'a>,
+}
+
+impl Draft<'_> {
+    /// Refuses a name under which results show something else.
+    pub fn check_name<'w>(&self, mut workloads: impl Iterator<Item = &'w str>) -> Result<()> {
+        if self.name == "sched" || workloads.any(|workload| workload == self.name) {
+            let error = self.table.error(format!("{} is the name of something else in results", quote(self.name)));
+            return Err(error.hint("give the guest a name of its own"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads the guests of a scenario, without what their kernels are.
+pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    for table in tables {
+        let table = table.only(&GUEST)?;
+        let name = word(&table.require("name", "the name that results show")?)?;
+        if drafts.iter().any(|known| known.name == name) {
+            return Err(table.error(format!("two guests are named {}", quote(name))));
+        }
+        let topology = Arc::new(topology(&table)?);
+        drafts.push(Draft { name, topology, table });
+    }
+    Ok(drafts)
+}
+
+/// Without a topology, the vCPUs are cores of one thread under one last-level cache.
+fn topology(table: &Table) -> Result<Topology> {
+    let vcpus = cgroup::placed(table.get("vcpus"), |value| Ok(value.integer(1..=1024)? as usize))?;
+    let Some(value) = table.get("topology") else {
+        let (vcpus, _) = vcpus.ok_or_else(|| {
+            table.error("the key \"vcpus\" is missing").expected("the number of vCPUs, or a topology")
+        })?;
+        let impossible = |error: schedlab_model::TopologyError| table.error(error.to_string());
+        return Topology::regular(1, 1, vcpus as u32, 1, true).map_err(impossible);
+    };
+    let topology = counted(&value.table("a table such as { cores-per-llc = 4, threads-per-core = 2 }")?)?;
+    match vcpus {
+        Some((vcpus, place)) if vcpus != topology.nr_cpus() => {
+            Err(place.refuse(&format!("the topology has {} CPUs", topology.nr_cpus())))
+        }
+        _ => Ok(topology),
+    }
+}
+
+/// The guest of a workload's table; `None`: it runs on the host.
+pub(crate) fn of_workload<'d, 'a>(table: &Table, drafts: &'d [Draft<'a>]) -> Result<Option<&'d Draft<'a>>> {
+    let Some(value) = table.get("guest") else { return Ok(None) };
+    let name = value.string("the name of a [[guest]]")?;
+    let found = drafts.iter().find(|draft| draft.name == name);
+    found.map(Some).ok_or_else(|| unknown(&value, name, drafts))
+}
+
+fn unknown(value: &Value, name: &str, drafts: &[Draft]) -> Box<ScenarioError> {
+    let error = value.error(format!("unknown guest {}", quote(name))).expected("the name of a [[guest]]");
+    error.hint(suggest(name, drafts.iter().map(|draft| draft.name)))
+}
+
+/// The host as a guest's keys refer to it.
+pub(crate) struct Host<'h> {
+    pub machine: &'h Machine,
+    pub kernel: &'h KernelConfig,
+    pub groups: &'h [cgroup::Draft<'h>],
+}
+
+/// The guests of a variant, with the values that it overrides, and those values for the results.
+pub(crate) fn of_variant(variant: &Table, drafts: &[Draft], host: &Host) -> Result<(Vec<Guest>, Option<Json>)> {
+    let all = variant.get("guests").map(|value| value.table("a table: guests.NAME.kernel and so on")).transpose()?;
+    for (name, value) in all.iter().flat_map(Table::entries) {
+        if drafts.iter().all(|draft| draft.name != name) {
+            return Err(unknown(&value, name, drafts));
+        }
+    }
+    let guest = |draft: &Draft| {
+        let own = all.as_ref().and_then(|all| all.get(draft.name));
+        let own = own.map(|value| value.table("a table such as { platform = \"x86-kvm\" }")?.only(&VARIANT_GUEST));
+        Keys { draft, own: own.transpose()? }.guest(host)
+    };
+    let guests = drafts.iter().map(guest).collect::<Result<_>>()?;
+    let shown = |all: &Table| all.entries().iter().map(|(name, v)| ((*name).into(), v.json())).collect::<Map<_, _>>();
+    Ok((guests, all.as_ref().map(|all| shown(all).into())))
+}
+
+/// The keys of a guest in a variant.
+struct Keys<'d, 'a> {
+    draft: &'d Draft<'a>,
+    own: Option<Table<'a>>,
+}
+
+impl<'a> Keys<'_, 'a> {
+    /// The variant's value, or else the guest's own.
+    fn get(&self, key: &str) -> Option<Value<'a>> {
+        self.own.as_ref().and_then(|own| own.get(key)).or_else(|| self.draft.table.get(key))
+    }
+
+    /// The tables that set a key: the guest's, then the variant's.
+    fn tables(&self) -> impl Iterator<Item = &Table<'a>> {
+        std::iter::once(&self.draft.table).chain(&self.own)
+    }
+
+    fn guest(&self, host: &Host) -> Result<Guest> {
+        let platform = self.platform()?;
+        let (kernel, vcpu_is_preempted) = self.kernel(host)?;
+        let flag = |key: &str| self.get(key).map(|value| value.boolean()).transpose();
+        Ok(Guest {
+            name: self.draft.name.into(),
+            run: self.run(host, kernel),
+            platform,
+            affinity: self.affinity(host, flag("pinned")?.unwrap_or(false))?,
+            cgroup: self.cgroup(host)?,
+            nice: self.get("nice").map(|value| nice(&value)).transpose()?.unwrap_or(0),
+            vcpu_is_preempted,
+            idle_hint: self.idle_hint(platform)?,
+            paravirt_time_accounting: flag("paravirt_time_accounting")?.unwrap_or(false),
+            halt_poll_max: self
+                .get("halt_poll_ns")
+                .map(|value| value.duration(0..=LONGEST_POLL))
+                .transpose()?
+                .unwrap_or(platform.costs().halt_poll_max),
+        })
+    }
+
+    /// What the guest runs, without its workloads and without what it shares with its host.
+    fn run(&self, host: &Host, kernel: KernelConfig) -> RunSpec {
+        RunSpec {
+            machine: Arc::new(host.machine.guest(Arc::clone(&self.draft.topology))),
+            kernel,
+            workloads: Arc::default(),
+            cgroups: Arc::default(),
+            autogroup: false,
+            duration: 0,
+            warmup: 0,
+            seed: 0,
+            noise: false,
+            ties: None,
+            guests: Arc::default(),
+        }
+    }
+
+    fn platform(&self) -> Result<Platform> {
+        let Some(value) = self.get("platform") else {
+            let error = self.draft.table.error("the key \"platform\" is missing");
+            let names: Vec<&str> = Platform::ALL.iter().map(|(name, _)| *name).collect();
+            return Err(error.expected(format!("one of {}", names.join(", "))));
+        };
+        if let Some(why) = value.as_string().and_then(not_modelled) {
+            return Err(value.refuse(why));
+        }
+        value.choice(&Platform::ALL)
+    }
+
+    /// The kernel, and whether it asks which vCPUs are preempted.
+    fn kernel(&self, host: &Host) -> Result<(KernelConfig, bool)> {
+        let version: &'static Version =
+            self.get("kernel").map_or(Ok(host.kernel.version), |value| version_of(&value))?;
+        let own_hz = self.get("hz").map(|value| hz(&value)).transpose()?;
+        let nr_cpus = self.draft.topology.nr_cpus();
+        let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(host.machine.hz));
+        let mut informed = true;
+        for table in self.tables() {
+            // What only real kernels know is an error here: there is no real guest.
+            let mut settings = RealSettings::default();
+            preempt(table, &mut kernel, &mut settings)?;
+            knobs(table, &mut kernel, &mut settings)?;
+            if let Some(error) = settings.not_simulated {
+                return Err(error);
+            }
+            informed = features(table, &mut kernel)?.unwrap_or(informed);
+        }
+        Ok((kernel, informed))
+    }
+
+    fn affinity(&self, host: &Host, pinned: bool) -> Result<Vec<Option<CpuMask>>> {
+        let nr_cpus = host.machine.topology.nr_cpus();
+        let mask = self.get("cpus").map(|value| cpus(&value, nr_cpus)).transpose()?;
+        let vcpus = self.draft.topology.nr_cpus();
+        if !pinned {
+            return Ok(vec![mask; vcpus]);
+        }
+        let allowed = mask.unwrap_or(CpuMask::first(nr_cpus));
+        let places: Vec<_> = allowed.iter().collect();
+        // vCPUs beyond the CPUs start again with the first one.
+        Ok((0..vcpus).map(|vcpu| Some(CpuMask::from_iter([places[vcpu % places.len()]]))).collect())
+    }
+
+    fn cgroup(&self, host: &Host) -> Result<Option<String>> {
+        let Some(value) = self.get("cgroup") else { return Ok(None) };
+        let path = cgroup::path(&value)?;
+        cgroup::check_declared(&value, &path, host.groups)?;
+        Ok(Some(path))
+    }
+
+    fn idle_hint(&self, platform: Platform) -> Result<IdleHint> {
+        let Some(value) = self.get("idle_hint") else { return Ok(IdleHint::Off) };
+        if value.as_string() == Some("hcall") {
+            return Err(value.refuse("the hypercall is not modelled").expected("\"vpa\" or \"off\""));
+        }
+        let hint = value.choice(&[("off", IdleHint::Off), ("vpa", IdleHint::Vpa)])?;
+        if hint != IdleHint::Off && platform != Platform::PowerpcKvm {
+            return Err(value.error("idle hints are a proposal for platform \"powerpc-kvm\" alone"));
+        }
+        Ok(hint)
+    }
+}
+
+/// Why a platform that exists is not among those of a scenario.
+fn not_modelled(name: &str) -> Option<&'static str> {
+    match name {
+        "powervm" => Some("its hypervisor is not a Linux kernel"),
+        "s390" => Some("its interrupts and exits are not modelled"),
+        _ => None,
+    }
+}
+
+/// Sets the features of a table; whether the guest asks which vCPUs are preempted, if the table says so.
+fn features(table: &Table, kernel: &mut KernelConfig) -> Result<Option<bool>> {
+    let Some(value) = table.get("features") else { return Ok(None) };
+    let features = value.table("a table such as { VCPU_IS_PREEMPTED = false }")?;
+    let mut informed = None;
+    for (name, value) in features.entries() {
+        let on = value.boolean()?;
+        if name == VCPU_IS_PREEMPTED {
+            informed = Some(on);
+        } else {
+            kernel.set_feature(name, on).map_err(|error| refused_key(&features, name, &error))?;
+        }
+    }
+    Ok(informed)
+}

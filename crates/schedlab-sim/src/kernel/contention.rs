@@ -1,0 +1,113 @@
+//! What the scheduler's own structures cost when other CPUs have touched them: lines and locks of runqueues, lines of tasks.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_trace::{Kind, Lock, Sink};
+
+use super::state::Kernel;
+use crate::machine::{touched, Lines, Machine};
+use crate::run::Run;
+
+/// The lines of a task.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct TaskLines {
+    /// What a waker changes before the enqueue.
+    wake: Lines,
+    entity: Lines,
+    /// What the CPU that runs the task changes.
+    body: Lines,
+}
+
+/// The lines and the lock of a CPU's runqueue.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RunqueueLines {
+    lines: Lines,
+    wakelist: Lines,
+    lock: crate::machine::Lock,
+}
+
+/// Emits the wait of a CPU for a lock, if it waited.
+pub fn lock_waited<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, lock: Lock, wait: Nanos) {
+    if wait > 0 {
+        let pid = kernel.cpus[cpu.index()].curr.map_or(0, |task| kernel.tasks[task.index()].pid);
+        kernel.emit(run, cpu, Kind::LockWait { pid, lock, wait });
+    }
+}
+
+/// The beginning of a wakeup on CPU `this`: `pi_lock` and the state of the task.
+pub fn touch_waking(machine: &mut Machine, kernel: &mut Kernel, this: CpuId, task: TaskId) {
+    let wait = machine.write_lines(this, &mut kernel.tasks[task.index()].lines.wake, touched::TASK_WAKE);
+    machine.charge_stall(this, wait);
+}
+
+/// The task is put on the wakelist of `cpu`.
+pub fn touch_wakelist(machine: &mut Machine, kernel: &mut Kernel, this: CpuId, cpu: CpuId) {
+    let wait = machine.write_lines(this, &mut kernel.cpus[cpu.index()].shared.wakelist, touched::WAKELIST);
+    machine.charge_stall(this, wait);
+}
+
+/// CPU `this` has taken the runqueue lock of `cpu` to enqueue the task.
+///
+/// The work under the lock is what follows the clock's reading in the cost of a wakeup, and the lines.
+pub fn lock_runqueue<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    this: CpuId,
+    cpu: CpuId,
+    task: TaskId,
+) {
+    let (rq, entity) = (&mut kernel.cpus[cpu.index()].shared, &mut kernel.tasks[task.index()].lines.entity);
+    let mut lines = machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
+    lines += machine.write_lines(this, entity, touched::TASK_ENTITY);
+    let mut wait = 0;
+    if machine.has_locks() {
+        // The cost of the wakeup has been charged: the lock was taken before its second part.
+        let at = (run.now + machine.sending_delay(this)).saturating_sub(machine.enqueue_time);
+        wait = rq.lock.take(at.max(run.now), machine.enqueue_time + lines);
+    }
+    machine.charge_stall(this, wait + lines);
+    lock_waited(run, kernel, this, Lock::Runqueue, wait);
+}
+
+/// `__schedule` takes its own runqueue's lock, which it holds until the switch is over.
+pub fn lock_own_runqueue<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let rq = &mut kernel.cpus[cpu.index()].shared;
+    let lines = machine.write_lines(cpu, &mut rq.lines, touched::RUNQUEUE);
+    let mut wait = 0;
+    if machine.has_locks() {
+        wait = rq.lock.take(run.now + machine.sending_delay(cpu), machine.switch_time + lines);
+    }
+    machine.charge_stall(cpu, wait + lines);
+    lock_waited(run, kernel, cpu, Lock::Runqueue, wait);
+}
+
+/// The lines of the task that a CPU switches to.
+pub fn touch_next(machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    let lines = &mut kernel.tasks[task.index()].lines;
+    let mut wait = machine.write_lines(cpu, &mut lines.wake, touched::TASK_RUN);
+    wait += machine.write_lines(cpu, &mut lines.entity, touched::TASK_ENTITY);
+    wait += machine.write_lines(cpu, &mut lines.body, touched::TASK_BODY);
+    machine.charge_stall(cpu, wait);
+}
+
+/// A balancing pass on CPU `this` has taken a task from the runqueue of `from` and put it on that of `to`.
+pub fn touch_moved<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    this: CpuId,
+    task: TaskId,
+    [from, to]: [CpuId; 2],
+) {
+    let entity = &mut kernel.tasks[task.index()].lines.entity;
+    let mut lines = machine.write_lines(this, entity, touched::TASK_ENTITY);
+    lines += machine.write_lines(this, &mut kernel.cpus[to.index()].shared.lines, touched::RUNQUEUE);
+    let rq = &mut kernel.cpus[from.index()].shared;
+    lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
+    let mut wait = 0;
+    if machine.has_locks() {
+        wait = rq.lock.take(run.now + machine.sending_delay(this), lines);
+    }
+    machine.charge_stall(this, wait + lines);
+    lock_waited(run, kernel, this, Lock::Runqueue, wait);
+}

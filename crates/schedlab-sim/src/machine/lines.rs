@@ -1,0 +1,133 @@
+//! Cache lines: which CPU has the latest copy of a structure, and the cost of fetching it from there.
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::segment::WORK_SHIFT;
+use super::state::Machine;
+
+/// The lines of one structure that calls touch together.
+///
+/// The state consists of the last writer, the last reader since then, and all readers since then, folded into 64 bits. CPUs
+/// that share a bit are not told apart: on machines with more than 64 CPUs a read may be free that costs a transfer.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    writer: u16,
+    reader: u16,
+    readers: u64,
+}
+
+/// No CPU.
+const NONE: u16 = u16::MAX;
+
+impl Default for Lines {
+    fn default() -> Self {
+        Lines { writer: NONE, reader: NONE, readers: 0 }
+    }
+}
+
+impl Lines {
+    /// A write by `cpu`: the CPU that has to give its copy up, the farther one if both a writer and a reader have to.
+    #[inline]
+    fn write(&mut self, cpu: CpuId, far: impl Fn(u16) -> usize) -> Option<u16> {
+        let this = cpu.0 as u16;
+        let holders = [self.writer, self.reader];
+        *self = Lines { writer: this, reader: NONE, readers: 0 };
+        holders.into_iter().filter(|holder| *holder != NONE && *holder != this).max_by_key(|holder| far(*holder))
+    }
+
+    /// A read by `cpu`: the nearest CPU that has a copy, unless this one has it.
+    #[inline]
+    fn read(&mut self, cpu: CpuId, far: impl Fn(u16) -> usize) -> Option<u16> {
+        let (this, bit) = (cpu.0 as u16, 1 << (cpu.0 % 64));
+        if self.writer == this || self.readers & bit != 0 {
+            return None;
+        }
+        let holders = [self.writer, self.reader];
+        self.reader = this;
+        self.readers |= bit;
+        holders.into_iter().filter(|holder| *holder != NONE).min_by_key(|holder| far(*holder))
+    }
+}
+
+impl Machine {
+    /// A CPU writes `count` lines of a structure; returns the time that it waits for them, in ns.
+    #[inline]
+    pub fn write_lines(&mut self, cpu: CpuId, lines: &mut Lines, count: u32) -> Nanos {
+        if !self.preset.physics.lines {
+            return 0;
+        }
+        let from = lines.write(cpu, |holder| self.distance(cpu, holder));
+        self.transfer(cpu, from, count)
+    }
+
+    /// A CPU reads `count` lines of a structure; returns the time that it waits for them, in ns.
+    #[inline]
+    pub fn read_lines(&mut self, cpu: CpuId, lines: &mut Lines, count: u32) -> Nanos {
+        if !self.preset.physics.lines {
+            return 0;
+        }
+        let from = lines.read(cpu, |holder| self.distance(cpu, holder));
+        self.transfer(cpu, from, count)
+    }
+
+    /// A CPU reads lines that another CPU has written once and no CPU has read since.
+    #[inline]
+    pub fn read_fresh_lines(&mut self, cpu: CpuId, writer: CpuId, count: u32) -> Nanos {
+        if !self.preset.physics.lines {
+            return 0;
+        }
+        self.transfer(cpu, Some(writer.0 as u16).filter(|_| writer != cpu), count)
+    }
+
+    /// Charges time that the CPU waits for something outside of it: threads of the core that are busy do not prolong it.
+    #[inline]
+    pub fn charge_stall(&mut self, cpu: CpuId, wall: Nanos) {
+        self.cpus[cpu.index()].pending += self.stall(cpu, wall);
+    }
+
+    /// That time as work of the CPU.
+    #[inline]
+    pub fn stall(&self, cpu: CpuId, wall: Nanos) -> Nanos {
+        (wall * u64::from(self.cpus[cpu.index()].rate)) >> WORK_SHIFT
+    }
+
+    fn distance(&self, cpu: CpuId, holder: u16) -> usize {
+        self.preset.topology.distance(cpu, CpuId(u32::from(holder))) as usize
+    }
+
+    fn transfer(&mut self, cpu: CpuId, from: Option<u16>, count: u32) -> Nanos {
+        let Some(from) = from else { return 0 };
+        let distance = self.distance(cpu, from);
+        self.costs.line_transfer[distance].draw(&mut self.cpus[cpu.index()].dice) * u64::from(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CPUs at a distance of the difference of their numbers.
+    fn from(cpu: u32) -> impl Fn(u16) -> usize {
+        move |holder| usize::from(holder).abs_diff(cpu as usize)
+    }
+
+    #[test]
+    fn repeated_touches_are_free() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.write(CpuId(3), from(3)), None, "nobody has touched it before");
+        assert_eq!(lines.write(CpuId(3), from(3)), None);
+        assert_eq!(lines.read(CpuId(3), from(3)), None);
+        assert_eq!(lines.read(CpuId(5), from(5)), Some(3));
+        assert_eq!(lines.read(CpuId(5), from(5)), None);
+    }
+
+    #[test]
+    fn a_read_comes_from_the_nearest_copy_and_a_write_waits_for_the_farthest() {
+        let mut lines = Lines::default();
+        lines.write(CpuId(0), from(0));
+        lines.read(CpuId(9), from(9));
+        assert_eq!(lines.read(CpuId(8), from(8)), Some(9));
+        assert_eq!(lines.write(CpuId(1), from(1)), Some(8));
+        assert_eq!(lines.read(CpuId(9), from(9)), Some(1), "the write took every copy away");
+    }
+}

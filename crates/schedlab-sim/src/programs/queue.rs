@@ -1,0 +1,151 @@
+//! Futex queues (the kernel's futex calls alone) and queues of values.
+//!
+//! Follows futex_wait, futex_wake and futex_requeue (kernel/futex, 6.1): a waiter whose timeout has expired stays queued
+//! until it runs, so a wake that finds it there still counts for it.
+
+use schedlab_model::{CpuId, TaskId};
+use schedlab_trace::Sink;
+use schedlab_workload::Op;
+
+use super::block::{block, wait_and_retry};
+use super::objects::Object;
+use super::position::{Next, Step};
+use super::running::Running;
+use super::shared::Word;
+use crate::kernel::{self, Life, Wait};
+
+/// A task in a futex queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    /// The task.
+    pub task: TaskId,
+    /// The CPU of its timer, if it has a timeout.
+    pub timer: Option<CpuId>,
+}
+
+/// FUTEX_WAIT: a timeout adds the programming of a timer.
+pub fn begin_futex_wait<S: Sink>(x: &mut Running<S>, object: u32, timeout: u8) -> Next {
+    let next = x.futex_wait(Word::Object(object));
+    match next {
+        Next::Work(mode, amount) if *x.register(timeout) >= 0 => {
+            let dice = &mut x.kernel.tasks[x.task.index()].dice;
+            Next::Work(mode, amount + x.machine.costs.timer_program.draw(dice))
+        }
+        next => next,
+    }
+}
+
+/// The effect of the futex calls.
+pub fn futex_queue_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
+    match op {
+        Op::FutexWait { object, timeout, expired } => futex_wait(x, object, timeout, expired),
+        Op::FutexWake { object, count, into } => futex_wake(x, object, count, into),
+        Op::FutexRequeue { object, to, count, into } => futex_requeue(x, object, to, count, into),
+        _ => Next::Done,
+    }
+}
+
+fn futex_wait<S: Sink>(x: &mut Running<S>, object: u32, timeout: u8, expired: u32) -> Next {
+    let (task, cpu) = (x.task, x.cpu);
+    let timeout = *x.register(timeout);
+    if x.position().resumed {
+        let Object::FutexQueue(waiting) = x.object(object) else { return Next::Done };
+        // Still queued: nobody has woken it, its timer has expired (futex_unqueue). It may have been requeued meanwhile.
+        let queued = waiting.iter().position(|waiter| waiter.task == task);
+        return match queued.and_then(|at| waiting.remove(at)) {
+            Some(_) => Next::Goto(expired),
+            None => Next::Done,
+        };
+    }
+    let timer = (timeout >= 0).then_some(cpu);
+    let Object::FutexQueue(waiting) = x.object(object) else { return Next::Done };
+    waiting.push_back(Waiter { task, timer });
+    if timer.is_some() {
+        let soft = x.run.now + timeout.unsigned_abs().min(super::position::AMOUNT_MAX);
+        kernel::start_timer(x.run, x.machine, x.kernel, cpu, task, soft);
+    }
+    block(x, Wait::Object(object), Step::Effect);
+    Next::Stop
+}
+
+fn futex_wake<S: Sink>(x: &mut Running<S>, object: u32, count: u32, into: u8) -> Next {
+    let mut woken = 0;
+    while woken < i64::from(count) {
+        let Object::FutexQueue(waiting) = x.object(object) else { break };
+        let Some(waiter) = waiting.pop_front() else { break };
+        woken += 1;
+        if x.kernel.tasks[waiter.task.index()].life == Life::Sleeping {
+            if let Some(cpu) = waiter.timer {
+                kernel::cancel_timer(x.run, x.machine, x.kernel, cpu, waiter.task);
+            }
+            x.wake(waiter.task, false);
+        }
+    }
+    *x.register(into) = woken;
+    Next::Done
+}
+
+fn futex_requeue<S: Sink>(x: &mut Running<S>, object: u32, to: u32, count: u32, into: u8) -> Next {
+    let Object::FutexQueue(waiting) = x.object(object) else { return Next::Done };
+    let moved: Vec<Waiter> = waiting.drain(..waiting.len().min(count as usize)).collect();
+    *x.register(into) = moved.len() as i64;
+    if let Object::FutexQueue(waiting) = x.object(to) {
+        waiting.extend(moved);
+    }
+    Next::Done
+}
+
+/// Appends a value; a system call only if a receiver waits.
+pub fn begin_send<S: Sink>(x: &mut Running<S>, object: u32, from: u8) -> Next {
+    x.word_op(Word::Object(object));
+    let value = *x.register(from);
+    let Object::Queue { values, waiting } = x.object(object) else { return Next::Done };
+    values.push_back(value);
+    if waiting.is_empty() {
+        return Next::Done;
+    }
+    x.futex_wake(Word::Object(object))
+}
+
+pub fn wake_receiver<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
+    let Object::Queue { waiting, .. } = x.object(object) else { return Next::Done };
+    if let Some(waiter) = waiting.pop_front() {
+        x.wake(waiter, false);
+    }
+    Next::Done
+}
+
+pub fn begin_receive<S: Sink>(x: &mut Running<S>, object: u32, into: u8) -> Next {
+    x.word_op(Word::Object(object));
+    match take(x, object, into) {
+        true => Next::Done,
+        false => x.futex_wait(Word::Object(object)),
+    }
+}
+
+pub fn try_receive<S: Sink>(x: &mut Running<S>, object: u32, into: u8, empty: u32) -> Next {
+    x.word_op(Word::Object(object));
+    match take(x, object, into) {
+        true => Next::Done,
+        false => Next::Goto(empty),
+    }
+}
+
+/// The slow path, and the retry after a wakeup: another receiver may have been faster.
+pub fn receive<S: Sink>(x: &mut Running<S>, object: u32, into: u8) -> Next {
+    if take(x, object, into) {
+        return Next::Done;
+    }
+    let task = x.task;
+    if let Object::Queue { waiting, .. } = x.object(object) {
+        waiting.push_back(task);
+    }
+    wait_and_retry(x, Wait::Object(object))
+}
+
+fn take<S: Sink>(x: &mut Running<S>, object: u32, into: u8) -> bool {
+    let Object::Queue { values, .. } = x.object(object) else { return true };
+    let Some(value) = values.pop_front() else { return false };
+    *x.register(into) = value;
+    true
+}

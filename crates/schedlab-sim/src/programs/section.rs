@@ -1,0 +1,100 @@
+//! System calls as sequences of kernel sections, and kernel work on memory.
+//!
+//! Where the kernel offers to reschedule follows from its code: the scan of a range of page tables looks at the flag every
+//! few entries, clearing a huge page at each of its 4 KiB, a read of the page cache between batches of folios. The work
+//! between two such points is drawn with the machine's costs.
+
+use schedlab_trace::{Kind, Sink};
+use schedlab_workload::{MemoryWork, Op, Section, SectionContext};
+
+use super::position::Next;
+use super::running::Running;
+use crate::kernel;
+use crate::machine::Mode;
+
+/// 4 KiB pages of `copy_pte_range` between two looks at the flag (`progress` counts 8 for each, up to 32).
+const COPY_PAGES: u64 = 4;
+/// Pages that `tlb_batch_pages_flush` frees between two cond_resched() (MAX_NR_FOLIOS_PER_FREE).
+const FREE_PAGES: u64 = 512;
+/// KiB that `filemap_read` copies between two cond_resched(): a batch of 15 folios (PAGEVEC_SIZE) of 4 KiB.
+const READ_KIB: u64 = 60;
+/// KiB of a huge page that are cleared between two cond_resched().
+const CLEAR_KIB: u64 = 4;
+
+/// A section or work on memory begins.
+pub fn begin_section<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
+    match op {
+        Op::Call => x.kernel_call(0),
+        Op::Section { amount, section, .. } => {
+            let work = x.amount(amount);
+            set_points(x, section.might_sleep, u64::from(section.every));
+            let mode = mode_of(section);
+            if mode == Mode::IrqOff {
+                kernel::local_irq_disable(x.kernel);
+            }
+            Next::Work(mode, work)
+        }
+        Op::Memory { work, kib } => begin_memory(x, work, u64::from(kib)),
+        _ => Next::Done,
+    }
+}
+
+fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next {
+    let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
+    let pages = kib.div_ceil(4);
+    let (call, body, every) = match work {
+        MemoryWork::Map => (costs.fault.draw(dice), 0, 0),
+        MemoryWork::Zero => {
+            let clear = costs.clear_kib.draw(dice);
+            (costs.fault.draw(dice), clear * kib, if kib > 4 { clear * CLEAR_KIB } else { 0 })
+        }
+        MemoryWork::Unmap => {
+            let page = costs.unmap_page.draw(dice);
+            (costs.syscall.draw(dice), page * pages, page * FREE_PAGES)
+        }
+        MemoryWork::CopyPageTables => {
+            let page = costs.copy_page_table.draw(dice);
+            (costs.syscall.draw(dice), page * pages, page * COPY_PAGES)
+        }
+        MemoryWork::ReadFile => {
+            let copy = costs.read_kib.draw(dice);
+            (costs.syscall.draw(dice), copy * kib, copy * READ_KIB)
+        }
+    };
+    if matches!(work, MemoryWork::Map | MemoryWork::Zero) {
+        let pid = x.task().pid;
+        x.kernel.emit(x.run, x.cpu, Kind::Fault { pid, kib: kib as u32 });
+    }
+    set_points(x, false, every);
+    Next::Work(Mode::Kernel, call + body)
+}
+
+fn set_points<S: Sink>(x: &mut Running<S>, might_sleep: bool, every: u64) {
+    let segment = x.segment();
+    (segment.might_sleep, segment.every) = (might_sleep, every.min(u64::from(u32::MAX)) as u32);
+}
+
+/// The section is over. True: the call returns to user mode.
+pub fn end_section<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    x.segment().every = 0;
+    match op {
+        Op::Section { section, last, .. } => {
+            if section.context == SectionContext::IrqOff {
+                kernel::local_irq_enable(x.run, x.kernel, x.cpu);
+            }
+            last
+        }
+        // The rest of fork follows.
+        Op::Memory { work, .. } => work != MemoryWork::CopyPageTables,
+        _ => false,
+    }
+}
+
+fn mode_of(section: Section) -> Mode {
+    match section.context {
+        SectionContext::Preemptible => Mode::Kernel,
+        SectionContext::Spinlock => Mode::Locked,
+        SectionContext::PreemptOff => Mode::PreemptOff,
+        SectionContext::IrqOff => Mode::IrqOff,
+    }
+}

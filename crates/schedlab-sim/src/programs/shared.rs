@@ -1,0 +1,213 @@
+//! Objects that several CPUs use: the lines and locks of pipes, sockets and futexes.
+//!
+//! A call takes its locks when it begins. Their hold time is known then: the work of the call under the lock, and the lines
+//! that it has to fetch.
+
+use std::collections::VecDeque;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_trace::{Lock as LockKind, Sink};
+
+use super::block::block;
+use super::io::call_cost;
+use super::objects::Object;
+use super::position::Step;
+use super::running::Running;
+use crate::kernel::{lock_waited, Life, Wait};
+use crate::machine::{touched, Lines, Lock, Mode, WORK_SHIFT};
+
+/// The lines and locks of an object, or of a task's own futex word.
+#[derive(Clone, Default, Debug)]
+pub struct Shared {
+    /// The pipe, the receiving socket, or the futex bucket: what the lock protects.
+    locked: Lines,
+    lock: Lock,
+    /// `sk_wmem_alloc` of the sending socket, or the futex word: changed by atomic operations.
+    atomic: Changed,
+    /// `sk_wq`.
+    waiters: Lines,
+    /// `f_ref` of the reading and of the writing end.
+    files: [Changed; 2],
+    /// The task that has last taken the mutex of the pipe, until its call is over.
+    holder: Option<TaskId>,
+    /// Tasks that sleep until the mutex is free.
+    sleepers: VecDeque<TaskId>,
+}
+
+/// A futex word.
+#[derive(Clone, Copy, Debug)]
+pub enum Word {
+    /// That of an object: a futex, mutex, semaphore, barrier or condition variable.
+    Object(u32),
+    /// A task's own.
+    Own(TaskId),
+}
+
+/// A line that CPUs change by atomic operations: only one CPU at a time gets it.
+#[derive(Clone, Default, Debug)]
+struct Changed {
+    lines: Lines,
+    turn: Lock,
+}
+
+/// Time for lines, and for locks that others hold.
+#[derive(Clone, Copy, Default)]
+struct Stall {
+    lines: Nanos,
+    waits: Nanos,
+}
+
+/// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
+#[inline(never)]
+pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: bool) -> bool {
+    let Object::Channel(channel) = &x.programs.objects[object as usize] else {
+        x.position().advance();
+        return false;
+    };
+    let socket = channel.is_socket();
+    if !socket && sleeps_for_mutex(x, object) {
+        return true;
+    }
+    let dice = &mut x.kernel.tasks[x.task.index()].dice;
+    let channel = &x.programs.objects[object as usize];
+    let (syscall, call) = call_cost(&x.machine.costs, dice, channel, bytes, write);
+    let position = &mut x.programs.positions[x.task.index()];
+    position.resumed = false;
+    position.io_left = bytes;
+    // The first half of the system call's cost is the way in.
+    let at = local_time(x) + x.machine.wall_of(x.cpu, syscall / 2);
+    let under_lock = if socket { 0 } else { call };
+    let stall = touch_channel(x, object, write, at, under_lock);
+    if !socket {
+        x.programs.shared[object as usize].holder = Some(x.task);
+    }
+    let amount = syscall + call + x.machine.stall(x.cpu, stall);
+    let position = &mut x.programs.positions[x.task.index()];
+    position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::Kernel, amount)
+}
+
+/// The call continues after it has slept: it takes its locks again.
+pub fn resume_shared_io<S: Sink>(x: &mut Running<S>, object: u32, write: bool) {
+    let at = local_time(x);
+    let stall = touch_channel(x, object, write, at, 0);
+    x.machine.charge_stall(x.cpu, stall);
+}
+
+/// The bytes have been transferred: the mutex of a pipe is free, and the first task that sleeps for it is woken.
+pub fn end_shared_io<S: Sink>(x: &mut Running<S>, object: u32) {
+    let task = x.task;
+    let Some(shared) = x.programs.shared.get_mut(object as usize) else { return };
+    if shared.holder == Some(task) {
+        shared.holder = None;
+    }
+    if let Some(sleeper) = shared.sleepers.pop_front() {
+        x.wake(sleeper, false);
+    }
+}
+
+/// The mutex of a pipe is spun for while its holder runs (`mutex_spin_on_owner`). A task whose holder has been preempted
+/// sleeps.
+fn sleeps_for_mutex<S: Sink>(x: &mut Running<S>, object: u32) -> bool {
+    if !x.machine.has_locks() {
+        return false;
+    }
+    let Some(holder) = x.programs.shared[object as usize].holder else { return false };
+    if holder == x.task || x.kernel.tasks[holder.index()].life != Life::Runnable {
+        return false;
+    }
+    x.programs.shared[object as usize].sleepers.push_back(x.task);
+    block(x, Wait::Mutex(object), Step::Fetch);
+    true
+}
+
+/// The lines and locks of a read or write that gets to them at `at` and does so much work under the lock.
+fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Nanos, work: Nanos) -> Nanos {
+    let cpu = x.cpu;
+    let Object::Channel(channel) = &x.programs.objects[object as usize] else { return 0 };
+    let (socket, first) = (channel.is_socket(), channel.first_writer());
+    let threads = x.kernel.tasks[x.task.index()].thread;
+    let (machine, shared) = (&mut *x.machine, &mut x.programs.shared[object as usize]);
+    let mut stall = Stall::default();
+    if threads {
+        stall.atomic(machine, cpu, &mut shared.files[usize::from(write)], at, touched::FILE);
+    }
+    let queues = stall.waits;
+    if socket {
+        stall.atomic(machine, cpu, &mut shared.atomic, at, touched::SOCKET_MEMORY);
+    }
+    let queues = (queues, stall.waits - queues);
+    if socket && write {
+        stall.lines += machine.read_lines(cpu, &mut shared.waiters, touched::SOCKET_WAITERS);
+    }
+    if let (false, Some(writer)) = (write, first) {
+        let count = if socket { touched::SOCKET_BUFFER } else { touched::PIPE_DATA };
+        stall.lines += machine.read_fresh_lines(cpu, writer, count);
+    }
+    let count = if socket { touched::SOCKET } else { touched::PIPE };
+    let locked = machine.write_lines(cpu, &mut shared.locked, count);
+    let mut wait = 0;
+    if machine.has_locks() {
+        // A spinlock of a socket is held for no more than the lines and one operation on them.
+        let work = if socket { machine.atomic_time } else { machine.wall_of(cpu, work) };
+        wait = shared.lock.take(at + stall.waits + stall.lines, locked + work);
+    }
+    let kind = if socket { LockKind::Socket } else { LockKind::Pipe };
+    lock_waited(x.run, x.kernel, cpu, LockKind::Line, queues.0 + queues.1);
+    lock_waited(x.run, x.kernel, cpu, kind, wait);
+    stall.lines + stall.waits + locked + wait
+}
+
+/// FUTEX_WAIT or FUTEX_WAKE touches the word and, under its lock, the bucket: how much work that adds to the call.
+pub fn touch_futex<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos) -> Nanos {
+    let (cpu, at) = (x.cpu, local_time(x));
+    let machine = &mut *x.machine;
+    let Some(shared) = x.programs.word(word) else { return 0 };
+    let mut stall = Stall::default();
+    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    let locked = machine.write_lines(cpu, &mut shared.locked, touched::FUTEX_BUCKET);
+    let mut wait = 0;
+    if machine.has_locks() {
+        let hold = locked + machine.wall_of(cpu, work);
+        wait = shared.lock.take(at + stall.waits + stall.lines, hold);
+    }
+    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
+    lock_waited(x.run, x.kernel, cpu, LockKind::Futex, wait);
+    let wall = stall.lines + stall.waits + locked + wait;
+    x.machine.stall(cpu, wall)
+}
+
+/// An atomic operation in user mode on a futex word.
+pub fn touch_word<S: Sink>(x: &mut Running<S>, word: Word) {
+    let (cpu, at) = (x.cpu, local_time(x));
+    let machine = &mut *x.machine;
+    let Some(shared) = x.programs.word(word) else { return };
+    let mut stall = Stall::default();
+    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
+    let wall = stall.lines + stall.waits;
+    let work = x.machine.stall(cpu, wall);
+    x.position().carry += work << WORK_SHIFT;
+}
+
+/// The time at which the CPU is through with the overhead that it has incurred at this instant.
+fn local_time<S: Sink>(x: &Running<S>) -> Nanos {
+    x.run.now + x.machine.sending_delay(x.cpu)
+}
+
+impl Stall {
+    /// An atomic operation: the line is handed from CPU to CPU, one after the other.
+    fn atomic(
+        &mut self,
+        machine: &mut crate::machine::Machine,
+        cpu: CpuId,
+        changed: &mut Changed,
+        at: Nanos,
+        count: u32,
+    ) {
+        let lines = machine.write_lines(cpu, &mut changed.lines, count);
+        if lines > 0 && machine.has_locks() {
+            self.waits += changed.turn.take(at + self.waits + self.lines, lines);
+        }
+        self.lines += lines;
+    }
+}

@@ -1,0 +1,111 @@
+//! Spinlocks in user space: a task that does not get the lock burns CPU time until it does.
+//!
+//! The holder may be preempted, in user mode or in a page fault; nothing tells the scheduler that others spin for it.
+
+use schedlab_trace::{Kind, Sink};
+
+use super::objects::{Object, SpinLock};
+use super::position::{Next, Step};
+use super::running::Running;
+use crate::kernel::{self, Wait};
+use crate::machine::{Activity, Mode, WORK_SHIFT};
+use crate::run::Source;
+
+/// Work that no run ends: the longest time that a task spins.
+const FOREVER: u64 = 1 << 60;
+
+/// The task wants the lock.
+pub fn begin_spin_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
+    x.carry_user_op();
+    let (task, pid) = (x.task, x.task().pid);
+    let Some(lock) = lock_of(x, object) else { return Next::Done };
+    if lock.owner == Some(pid) {
+        return x.fail_program("lock: the task holds this spinlock already");
+    }
+    if lock.owner.is_none() {
+        lock.owner = Some(pid);
+        return Next::Done;
+    }
+    lock.spinning.push(task);
+    let budget = budget(lock);
+    x.position().spun = 0;
+    spin(x, budget)
+}
+
+/// The lock was released, the time to spin is over, or the task is back from its sleep.
+pub fn spin_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Next {
+    let (task, pid) = (x.task, x.task().pid);
+    let (left, spins) = (x.segment().work_left, x.segment().mode == Mode::Spin);
+    let Some(lock) = lock_of(x, object) else { return Next::Done };
+    let (budget, sleep) = (budget(lock), lock.sleep);
+    if lock.owner.is_none() || lock.owner == Some(pid) {
+        lock.owner = Some(pid);
+        lock.spinning.retain(|spinner| *spinner != task);
+        let spun = if spins { budget - left } else { 0 };
+        let value = (x.position().spun + spun) >> WORK_SHIFT;
+        let segment = x.segment();
+        (segment.mode, segment.work_left) = (Mode::User, 0);
+        x.kernel.emit(x.run, x.cpu, Kind::Sample { pid, metric, value });
+        return Next::Done;
+    }
+    if !spins {
+        return spin(x, budget);
+    }
+    if left > 0 {
+        return Next::Stop;
+    }
+    x.position().spun += budget;
+    let soft = x.run.now + sleep;
+    kernel::start_timer(x.run, x.machine, x.kernel, x.cpu, task, soft);
+    super::block::wait_and_retry(x, Wait::Timer)
+}
+
+/// Releases the lock. A task that spins on a CPU gets it at once; without one it is free.
+pub fn spin_unlock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
+    x.carry_user_op();
+    let pid = x.task().pid;
+    let Some(lock) = lock_of(x, object) else { return Next::Done };
+    if lock.owner != Some(pid) {
+        return x.fail_program("unlock: the task does not hold this spinlock");
+    }
+    lock.owner = None;
+    let Object::SpinLock(lock) = &mut x.programs.objects[object as usize] else { return Next::Done };
+    for spinner in lock.spinning.iter().copied() {
+        let cpu = x.kernel.sched.cpu_of(spinner);
+        let c = &mut x.machine.cpus[cpu.index()];
+        if x.kernel.cpus[cpu.index()].curr != Some(spinner) || c.activity != Activity::Busy {
+            continue;
+        }
+        c.progress(x.run.now);
+        // One that still has overhead to spend looks at the lock after it.
+        if c.segment.mode == Mode::Spin && c.segment.cost_left == 0 && c.pending == 0 && c.rate > 0 {
+            lock.owner = Some(x.kernel.tasks[spinner.index()].pid);
+            x.run.set_event(x.kernel.id, Source::Segment, cpu, x.run.now);
+            break;
+        }
+    }
+    Next::Done
+}
+
+fn lock_of<'x, S: Sink>(x: &'x mut Running<S>, object: u32) -> Option<&'x mut SpinLock> {
+    match x.object(object) {
+        Object::SpinLock(lock) => Some(lock),
+        _ => None,
+    }
+}
+
+fn budget(lock: &SpinLock) -> u64 {
+    match lock.spin {
+        0 => FOREVER,
+        spin => spin << WORK_SHIFT,
+    }
+}
+
+fn spin<S: Sink>(x: &mut Running<S>, budget: u64) -> Next {
+    let segment = x.segment();
+    (segment.mode, segment.work_left) = (Mode::Spin, budget);
+    let position = x.position();
+    position.step = Step::Effect;
+    position.idle_steps = 0;
+    Next::Stop
+}

@@ -1,0 +1,387 @@
+//! A host and its guests. A guest CPU executes while the host runs the thread of its vCPU.
+//!
+//! Each side reports the CPUs whose changes concern the other ([`Run::touch`]): the host a CPU whose task or overhead has
+//! changed, a guest a CPU that has halted or that has a pending interrupt. The functions here read the current state, so
+//! reporting a CPU more than once has no effect.
+
+use std::sync::Arc;
+
+use schedlab_model::{CpuId, KernelId, Nanos, TaskId};
+use schedlab_spec::{Guest, RunSpec};
+use schedlab_trace::Sink;
+use schedlab_workload::{Program, TaskSpec, Workload};
+
+use super::system::{System, Systems};
+use super::vcpu::{Asked, Rules, Thread, Vcpu, VcpuTime};
+use crate::kernel::{self, Life, Placements};
+use crate::machine::{Activity, Exit, Exits, Mode, EXITS};
+use crate::programs::{self, Halted};
+use crate::run::Run;
+
+/// The timer slack of QEMU's threads.
+const TIMER_SLACK: Nanos = 50_000;
+
+/// A host, which is kernel 0, and its guests.
+#[derive(Debug)]
+pub struct VirtualSystems {
+    systems: Vec<System>,
+    rules: Vec<Rules>,
+    /// The index of each guest's vCPU 0 among all vCPUs.
+    first: Vec<usize>,
+    vcpus: Vec<Vcpu>,
+    /// The vCPU on each host CPU.
+    loaded: Vec<Option<usize>>,
+    /// The host CPUs that the hints show as idle.
+    hinted: Vec<bool>,
+    /// The number of the host's workloads that are not guests.
+    own_workloads: u16,
+    paravirt_time_accounting: Vec<bool>,
+    guests: Vec<Arc<str>>,
+}
+
+/// The results of a run for the vCPUs of a guest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GuestReport {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The time of each vCPU, by state.
+    pub vcpus: Vec<VcpuTime>,
+    /// Exits by cause.
+    pub exits: Vec<(&'static str, u64)>,
+    /// Its wakeups, by the state of the selected vCPU.
+    pub wakeups: Placements,
+}
+
+impl Systems for VirtualSystems {
+    #[inline]
+    fn get_mut(&mut self, kernel: KernelId) -> &mut System {
+        &mut self.systems[kernel.index()]
+    }
+
+    fn all(&self) -> &[System] {
+        &self.systems
+    }
+
+    fn all_mut(&mut self) -> &mut [System] {
+        &mut self.systems
+    }
+
+    #[inline]
+    fn follow<S: Sink>(&mut self, run: &mut Run<S>) {
+        while let Some((kernel, cpu)) = run.take_touched() {
+            match kernel {
+                KernelId::FIRST => self.follow_host(run, cpu),
+                _ => self.follow_guest(run, kernel, cpu),
+            }
+        }
+    }
+
+    fn vcpus(&self) -> u32 {
+        self.vcpus.len() as u32
+    }
+}
+
+impl VirtualSystems {
+    /// The host and the guests of the specification at time 0.
+    pub(super) fn new<S: Sink>(run: &mut Run<S>, spec: &RunSpec) -> Self {
+        let host = with_vcpu_threads(spec);
+        let mut systems = vec![System::new(run, &host, KernelId::FIRST)];
+        let (mut first, mut vcpus) = (Vec::new(), Vec::new());
+        for (vm, guest) in spec.guests.iter().enumerate() {
+            let mut system = System::new(run, &guest.run, KernelId(vm as u16 + 1));
+            system.kernel.is_guest = true;
+            system.machine.exits = Some(Box::new(Exits::new(guest.platform.costs())));
+            first.push(vcpus.len());
+            for cpu in (0..system.kernel.cpus.len() as u32).map(CpuId) {
+                kernel::set_speed(run, &mut system.machine, &mut system.kernel, cpu, 0);
+                vcpus.push(Vcpu::new(vm, cpu));
+            }
+            systems.push(system);
+        }
+        let nr_cpus = spec.machine.topology.nr_cpus();
+        let host_version = spec.kernel.version.paravirt();
+        VirtualSystems {
+            systems,
+            rules: spec.guests.iter().map(|guest| Rules::new(guest, host_version)).collect(),
+            first,
+            vcpus,
+            loaded: vec![None; nr_cpus],
+            hinted: vec![false; nr_cpus],
+            own_workloads: spec.workloads.len() as u16,
+            paravirt_time_accounting: spec.guests.iter().map(|guest| guest.paravirt_time_accounting).collect(),
+            guests: spec.guests.iter().map(|guest| guest.name.as_str().into()).collect(),
+        }
+    }
+
+    /// The results of the run for the vCPUs of the guests.
+    pub(super) fn report(&self, now: Nanos) -> Vec<GuestReport> {
+        let report = |(vm, name): (usize, &Arc<str>)| {
+            let counts = self.systems[vm + 1].machine.exits.as_ref().map_or([0; EXITS.len()], |exits| exits.counts);
+            let vcpus = self.vcpus.iter().filter(|vcpu| vcpu.vm == vm);
+            GuestReport {
+                name: Arc::clone(name),
+                vcpus: vcpus.map(|vcpu| vcpu.time_at(now)).collect(),
+                wakeups: self.systems[vm + 1].kernel.wakeups,
+                exits: EXITS.iter().map(|(name, exit)| (*name, counts[*exit as usize])).collect(),
+            }
+        };
+        self.guests.iter().enumerate().map(report).collect()
+    }
+
+    /// The vCPU whose thread is this task of the host.
+    fn vcpu_of(&self, task: TaskId) -> Option<usize> {
+        let position = self.systems[0].programs.positions.get(task.index())?;
+        (position.workload >= self.own_workloads).then(|| position.registers[usize::from(programs::INDEX)] as usize)
+    }
+
+    /// Follows a change of the host CPU's task, or of the overhead that precedes it.
+    fn follow_host<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId) {
+        let curr = self.systems[0].kernel.cpus[cpu.index()].curr;
+        let now_loaded = curr.and_then(|task| Some((self.vcpu_of(task)?, task)));
+        if self.loaded[cpu.index()] != now_loaded.map(|(vcpu, _)| vcpu) {
+            if let Some(vcpu) = self.loaded[cpu.index()].take() {
+                self.put(run, vcpu);
+            }
+            if let Some((vcpu, task)) = now_loaded {
+                self.vcpus[vcpu].task = Some(task);
+                self.loaded[cpu.index()] = Some(vcpu);
+                self.load(run, vcpu, cpu);
+            }
+        }
+        self.write_hints(run, cpu, curr.is_none());
+        if let Some((vcpu, _)) = now_loaded {
+            self.follow_thread(run, vcpu, cpu);
+        }
+    }
+
+    /// `kvm_sched_out`.
+    fn put<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+        self.leave_guest(run, vcpu);
+        let v = &mut self.vcpus[vcpu];
+        let task = v.task.map(|task| &self.systems[0].kernel.tasks[task.index()]);
+        let runnable = task.is_some_and(|task| matches!(task.life, Life::Runnable | Life::Running));
+        v.moved(if runnable { Thread::Runnable } else { Thread::Blocked }, run.now);
+        self.rules[v.vm].put(v, runnable);
+        if runnable {
+            self.stop_clock(run.now, vcpu);
+        }
+        self.show(vcpu);
+    }
+
+    /// `kvm_sched_in`.
+    fn load<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
+        let v = &mut self.vcpus[vcpu];
+        v.moved(Thread::Loaded, run.now);
+        v.host_cpu = cpu;
+        self.rules[v.vm].load(v);
+        self.start_clock(run.now, vcpu);
+        self.show(vcpu);
+    }
+
+    /// The thread is on a CPU: it enters the guest, leaves it, or stops polling.
+    fn follow_thread<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
+        let host = &mut self.systems[0];
+        let (c, k) = (&mut host.machine.cpus[cpu.index()], &host.kernel.cpus[cpu.index()]);
+        c.progress(run.now);
+        match c.segment.mode {
+            Mode::Guest => {
+                let free = c.segment.cost_left == 0 && c.pending == 0 && !k.marked && k.leaving_for.is_none();
+                let rate = c.rate;
+                if free {
+                    self.enter_guest(run, vcpu, rate);
+                } else if self.vcpus[vcpu].in_guest {
+                    self.exit_for_host(run, vcpu, cpu);
+                }
+            }
+            Mode::Poll if c.segment.until > run.now && (k.need_resched || host.kernel.sched.nr_running(cpu) > 1) => {
+                c.segment.until = run.now;
+                kernel::settle(run, &mut host.machine, &mut host.kernel, cpu);
+            }
+            _ => {}
+        }
+    }
+
+    /// VM entry. Completes a halt that an interrupt has ended.
+    fn enter_guest<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, rate: u32) {
+        let v = &mut self.vcpus[vcpu];
+        let rules = &self.rules[v.vm];
+        if v.asked == Asked::Halt {
+            v.asked = Asked::Run;
+            v.kicked = false;
+            v.window = rules.next_window(v.window, run.now - v.halted_at);
+        }
+        v.in_guest = true;
+        rules.enter(v);
+        self.show(vcpu);
+        self.set_speed(run, vcpu, rate);
+    }
+
+    /// An interrupt of the host takes its CPU out of the guest.
+    fn exit_for_host<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
+        self.leave_guest(run, vcpu);
+        self.count_exit(vcpu, Exit::Host);
+        let host = &mut self.systems[0];
+        let cost = host.machine.draw_exit(cpu);
+        host.machine.charge(cpu, cost);
+        kernel::settle(run, &mut host.machine, &mut host.kernel, cpu);
+    }
+
+    fn leave_guest<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+        if std::mem::take(&mut self.vcpus[vcpu].in_guest) {
+            self.set_speed(run, vcpu, 0);
+            self.show(vcpu);
+        }
+    }
+
+    /// A guest CPU has halted, or one that does not execute has a pending interrupt.
+    fn follow_guest<S: Sink>(&mut self, run: &mut Run<S>, kernel: KernelId, cpu: CpuId) {
+        let vcpu = self.first[kernel.index() - 1] + cpu.index();
+        let (system, v) = (&self.systems[kernel.index()], &self.vcpus[vcpu]);
+        let pending = system.kernel.cpus[cpu.index()].held_interrupts != 0;
+        let c = &system.machine.cpus[cpu.index()];
+        match v.asked {
+            Asked::Run if v.in_guest && c.activity == Activity::Idle && c.idle_from <= run.now && !pending => {
+                self.halt(run, vcpu);
+            }
+            Asked::Halt if pending => {
+                let sender = self.first[kernel.index() - 1] + c.woken_from.index();
+                self.kick(run, vcpu, sender);
+            }
+            _ => {}
+        }
+    }
+
+    /// HLT, WFI, H_CEDE: the thread leaves the guest to poll and to block.
+    fn halt<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+        self.count_exit(vcpu, Exit::Halt);
+        let v = &mut self.vcpus[vcpu];
+        v.asked = Asked::Halt;
+        v.halted_at = run.now;
+        let (cpu, window, Some(task)) = (v.host_cpu, v.window, v.task) else { return };
+        self.leave_guest(run, vcpu);
+        let System { machine, kernel, programs } = &mut self.systems[0];
+        machine.cpus[cpu.index()].progress(run.now);
+        Halted { cpu, task, window }.begin(machine, programs);
+        let exit = machine.draw_exit(cpu).div_ceil(2);
+        machine.charge(cpu, exit);
+        kernel::settle(run, machine, kernel, cpu);
+    }
+
+    /// `kvm_vcpu_kick`, `kvm_vcpu_wake_up`: by the vCPU `sender`, or by a timer if that is the vCPU itself.
+    fn kick<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, sender: usize) {
+        let Some(task) = self.vcpus[vcpu].task.filter(|_| !self.vcpus[vcpu].kicked) else { return };
+        self.vcpus[vcpu].kicked = true;
+        let by = match self.vcpus[sender].thread {
+            Thread::Loaded => self.vcpus[sender].host_cpu,
+            _ => self.vcpus[vcpu].host_cpu,
+        };
+        let System { machine, kernel, programs } = &mut self.systems[0];
+        if kernel.tasks[task.index()].life != Life::Sleeping {
+            // It has not blocked yet.
+            let cpu = kernel.sched.cpu_of(task);
+            machine.cpus[cpu.index()].progress(run.now);
+            programs::resume(machine, kernel, programs, task);
+            if kernel.cpus[cpu.index()].curr == Some(task) {
+                kernel::settle(run, machine, kernel, cpu);
+            }
+            return;
+        }
+        machine.cpus[by.index()].progress(run.now);
+        kernel::try_to_wake_up(run, machine, kernel, task, by, false);
+        kernel::irqentry_exit(run, machine, kernel, by);
+        if self.vcpus[vcpu].thread == Thread::Blocked {
+            self.vcpus[vcpu].moved(Thread::Runnable, run.now);
+            self.stop_clock(run.now, vcpu);
+            self.show(vcpu);
+        }
+    }
+
+    fn count_exit(&mut self, vcpu: usize, exit: Exit) {
+        if let Some(exits) = &mut self.systems[self.vcpus[vcpu].vm + 1].machine.exits {
+            exits.count(exit);
+        }
+    }
+
+    fn set_speed<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, speed: u32) {
+        let v = &self.vcpus[vcpu];
+        let System { machine, kernel, .. } = &mut self.systems[v.vm + 1];
+        if machine.cpus[v.cpu.index()].speed != speed {
+            kernel::set_speed(run, machine, kernel, v.cpu, speed);
+        }
+    }
+
+    /// Updates the value of `vcpu_is_preempted` in the guest.
+    fn show(&mut self, vcpu: usize) {
+        let v = &self.vcpus[vcpu];
+        let preempted = self.rules[v.vm].vcpu_is_preempted(v);
+        let kernel = &mut self.systems[v.vm + 1].kernel;
+        kernel.cpus[v.cpu.index()].vcpu_waits = v.thread == Thread::Runnable;
+        kernel.sched.set_vcpu_preempted(v.cpu, preempted);
+    }
+
+    /// Stolen time begins.
+    fn stop_clock(&mut self, now: Nanos, vcpu: usize) {
+        let v = &self.vcpus[vcpu];
+        if self.paravirt_time_accounting[v.vm] {
+            self.systems[v.vm + 1].kernel.cpus[v.cpu.index()].clocks.stop(now);
+        }
+    }
+
+    /// Stolen time ends.
+    fn start_clock(&mut self, now: Nanos, vcpu: usize) {
+        let v = &self.vcpus[vcpu];
+        if self.paravirt_time_accounting[v.vm] {
+            self.systems[v.vm + 1].kernel.cpus[v.cpu.index()].clocks.start(now);
+        }
+    }
+
+    /// `do_idle` with idle hints: when the CPU becomes idle or busy, the hint of every vCPU whose thread last ran there is
+    /// written, which requires a walk over the vCPUs of all guests.
+    fn write_hints<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, idle: bool) {
+        if self.hinted[cpu.index()] == idle || !self.rules.iter().any(Rules::hints) {
+            return;
+        }
+        self.hinted[cpu.index()] = idle;
+        for vcpu in 0..self.vcpus.len() {
+            let Some(task) = self.vcpus[vcpu].task else { continue };
+            if self.systems[0].kernel.sched.cpu_of(task) == cpu {
+                self.vcpus[vcpu].hint = idle;
+                self.show(vcpu);
+            }
+        }
+        let System { machine, kernel, .. } = &mut self.systems[0];
+        machine.charge_idle_hints(cpu, self.vcpus.len() as u64);
+        kernel::settle(run, machine, kernel, cpu);
+    }
+}
+
+/// The host with one more workload per guest: the threads of its vCPUs.
+fn with_vcpu_threads(spec: &RunSpec) -> RunSpec {
+    let mut workloads = spec.workloads.to_vec();
+    let mut index = 0;
+    for guest in spec.guests.iter() {
+        workloads.push(threads_of(guest, &mut index));
+    }
+    RunSpec { workloads: Arc::new(workloads), ..spec.clone() }
+}
+
+fn threads_of(guest: &Guest, index: &mut i64) -> Workload {
+    let program = Program { name: "vcpu".into(), ops: programs::program(), lines: Vec::new() };
+    let mut workload = Workload { name: guest.name.clone(), programs: vec![program], ..Workload::default() };
+    for (cpu, affinity) in guest.affinity.iter().enumerate() {
+        let mut task = TaskSpec {
+            name: format!("{}/{cpu}", guest.name),
+            affinity: *affinity,
+            cgroup: guest.cgroup.clone(),
+            nice: guest.nice,
+            timer_slack: TIMER_SLACK,
+            count: 1,
+            jitter: false,
+            ..TaskSpec::default()
+        };
+        task.registers[usize::from(programs::INDEX)] = *index;
+        *index += 1;
+        workload.tasks.push(task);
+    }
+    workload
+}

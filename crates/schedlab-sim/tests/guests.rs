@@ -1,0 +1,260 @@
+//! Guests in a host: what a vCPU costs its guest, and that nothing else changes.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, MSEC, SEC};
+use schedlab_policy::Version;
+use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
+use schedlab_spec::{Guest, IdleHint, Machine, Platform, RunSpec};
+use schedlab_trace::{Event, Kind};
+use schedlab_workload::{Amount, Dist, Op, Workload};
+use support::swarm::scenario;
+use support::{flat, kernel, record, spec, tasks, Record};
+
+/// A guest of this specification, on a machine of the host's kind, with a pinned vCPU per CPU.
+fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
+    let machine = run.machine.guest(Arc::clone(&run.machine.topology));
+    let nr_cpus = machine.topology.nr_cpus() as u32;
+    Guest {
+        name: name.into(),
+        run: RunSpec { machine: Arc::new(machine), ..run.clone() },
+        platform,
+        affinity: (0..nr_cpus).map(|cpu| Some(CpuMask::from_iter([CpuId(cpu)]))).collect(),
+        cgroup: None,
+        nice: 0,
+        vcpu_is_preempted: true,
+        idle_hint: IdleHint::Off,
+        paravirt_time_accounting: false,
+        halt_poll_max: 0,
+    }
+}
+
+/// A host of so many CPUs with these workloads and guests.
+fn host(machine: Machine, version: &str, workloads: Vec<Workload>, guests: Vec<Guest>) -> RunSpec {
+    let nr_cpus = machine.topology.nr_cpus();
+    let duration = guests.iter().map(|guest| guest.run.duration).max().unwrap_or(SEC);
+    let seed = guests.first().map_or(1, |guest| guest.run.seed);
+    let spec = spec(machine, kernel(version, nr_cpus, 250), workloads);
+    RunSpec { guests: Arc::new(guests), duration, seed, ..spec }
+}
+
+fn run(spec: &RunSpec) -> Result<(Vec<GuestReport>, Record), SimError> {
+    let mut log = Record::default();
+    let (_, guests) = run_virtual(spec, &mut log, &AtomicBool::new(false))?;
+    Ok((guests, log))
+}
+
+fn events_of(events: &[Event], kernel: u16) -> Vec<Event> {
+    let of = events.iter().filter(|event| event.kernel == KernelId(kernel));
+    by_cpu(of.map(|event| Event { kernel: KernelId::FIRST, ..*event }).collect())
+}
+
+/// The events of one instant by CPU: a wakeup reaches a vCPU within the instant, but after what else is due then.
+fn by_cpu(mut events: Vec<Event>) -> Vec<Event> {
+    events.sort_by_key(|event| (event.time, event.cpu));
+    events
+}
+
+/// The guest's events on the machine that it has, without a host.
+fn alone(guest: &Guest) -> Vec<Event> {
+    let run = RunSpec { seed: kernel_seed(guest.run.seed, KernelId(1)), ..guest.run.clone() };
+    let (outcome, log) = record(&run);
+    outcome.unwrap();
+    by_cpu(log.events)
+}
+
+fn pairs() -> Workload {
+    let sleepy = |ns| vec![Op::Run(Amount::Fixed(ns)), Op::Sleep(Amount::Fixed(700_000)), Op::Jump(0)];
+    tasks(vec![("a", 0, None, sleepy(310_007)), ("b", 0, None, sleepy(523_001)), ("c", 5, None, sleepy(1_234_567))])
+}
+
+#[test]
+fn a_guest_alone_on_a_host_without_costs_runs_as_on_hardware() {
+    let machine = flat(2, 499);
+    let inner = RunSpec { noise: true, ..spec(machine, kernel("6.1", 2, 250), vec![pairs()]) };
+    let guest = guest("vm", Platform::Arm64Kvm, &inner);
+    let want = alone(&guest);
+    let (reports, log) = run(&host(flat(2, 0), "6.1", vec![], vec![guest])).unwrap();
+    let found = events_of(&log.events, 1);
+    let first = found.iter().zip(&want).position(|(a, b)| a != b);
+    let near = |events: &[Event]| first.map(|i| events[i.saturating_sub(5)..=i].to_vec());
+    assert_eq!((near(&found), found.len()), (near(&want), want.len()));
+    assert!(want.len() > 1000 && reports[0].vcpus.iter().all(|vcpu| vcpu.stolen == 0 && vcpu.halted > 0));
+}
+
+proptest! {
+    // Costs are drawn from 256 values each, so a rare case has two events of different CPUs in one instant whose order
+    // decides: the cases are fixed.
+    #![proptest_config(ProptestConfig {
+        cases: 40, max_shrink_iters: 300, rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    /// Whatever runs in it, on whatever versions: only the host's own costs and load make a difference to a guest that
+    /// cannot see its vCPUs.
+    #[test]
+    fn a_blind_guest_alone_on_a_host_without_costs_runs_as_on_hardware(
+        inner in scenario(Version::all().iter().collect()), version in any::<prop::sample::Index>(),
+    ) {
+        let inner = RunSpec { noise: true, machine: Arc::new(drawn(&inner.machine)), ..inner };
+        let guest = guest("vm", Platform::Arm64Kvm, &inner);
+        let want = alone(&guest);
+        let nr_cpus = inner.machine.topology.nr_cpus() as u32;
+        let (_, log) = run(&host(flat(nr_cpus, 0), Version::all()[version.index(Version::all().len())].name, vec![], vec![guest]))
+            .map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let found = events_of(&log.events, 1);
+        let differs = found.iter().zip(&want).position(|(a, b)| a != b);
+        let near = |events: &[Event]| differs.map(|i| events[i.saturating_sub(3)..=i].to_vec());
+        prop_assert_eq!((near(&found), found.len()), (near(&want), want.len()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 300, ..ProptestConfig::default() })]
+
+    /// No checker finds anything, whatever the costs, the load and the platforms; and a run is its seed's.
+    #[test]
+    fn every_check_holds_with_guests(
+        first in scenario(Version::all().iter().collect()),
+        second in scenario(Version::all().iter().collect()),
+        beside in scenario(Version::all().iter().collect()),
+        platforms in prop::array::uniform2(prop::sample::select(Platform::ALL.map(|(_, platform)| platform).to_vec())),
+        floating in any::<bool>(), steal in any::<bool>(), poll in 0u64..3, hint in any::<bool>(), exit in 0u64..5000,
+    ) {
+        let guests = [("one", &first, platforms[0]), ("two", &second, platforms[1])].map(|(name, inner, platform)| {
+            let mut guest = guest(name, platform, &with_exits(inner, exit));
+            let nr_cpus = beside.machine.topology.nr_cpus() as u32;
+            for (cpu, affinity) in guest.affinity.iter_mut().enumerate() {
+                let pinned = CpuMask::from_iter([CpuId(cpu as u32 % nr_cpus)]);
+                *affinity = (!floating).then_some(pinned);
+            }
+            guest.paravirt_time_accounting = steal;
+            guest.halt_poll_max = poll * 100_000;
+            guest.idle_hint = if hint { IdleHint::Vpa } else { IdleHint::Off };
+            guest
+        });
+        let spec = RunSpec { guests: Arc::new(guests.to_vec()), ..with_exits(&beside, exit) };
+        let (reports, log) = run(&spec).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        for vcpus in reports.iter().map(|report| &report.vcpus) {
+            let sums: Vec<Nanos> = vcpus.iter().map(|vcpu| vcpu.run + vcpu.stolen + vcpu.halted).collect();
+            prop_assert!(sums.windows(2).all(|pair| pair[0] == pair[1]), "{sums:?}");
+        }
+        check_that_only_running_vcpus_act(&log, &spec)?;
+        prop_assert!(run(&spec).unwrap().1.events == log.events);
+    }
+}
+
+/// The machine with costs that are all different, so that no two events fall on one instant.
+fn drawn(machine: &Machine) -> Machine {
+    let mut machine = machine.clone();
+    for (_, costs) in machine.costs.each_mut() {
+        costs.iter_mut().for_each(|cost| *cost = Dist::Uniform { low: 101, high: 9_997 });
+    }
+    machine.costs.vm_exit = Dist::Constant(0);
+    machine
+}
+
+fn with_exits(spec: &RunSpec, exit: Nanos) -> RunSpec {
+    let mut machine = (*spec.machine).clone();
+    (machine.costs.vm_exit, machine.costs.idle_hint) = (Dist::Constant(exit), Dist::Constant(exit / 100));
+    RunSpec { machine: Arc::new(machine), duration: 200 * MSEC, ..spec.clone() }
+}
+
+/// A guest's CPU switches only while the thread of its vCPU is on a CPU of the host.
+fn check_that_only_running_vcpus_act(log: &Record, spec: &RunSpec) -> Result<(), TestCaseError> {
+    let mut running = std::collections::BTreeSet::new();
+    let thread_of = |vm: u16, cpu: CpuId| {
+        let name = format!("{}/{}", spec.guests[usize::from(vm) - 1].name, cpu.0);
+        log.names.iter().find(|(_, known)| *known == name).map(|(pid, _)| *pid)
+    };
+    for event in &log.events {
+        let Kind::Switch { prev, next, .. } = event.kind else { continue };
+        if event.kernel == KernelId::FIRST {
+            running.remove(&prev);
+            running.insert(next);
+        } else {
+            let thread = thread_of(event.kernel.0, event.cpu);
+            prop_assert!(
+                thread.is_some_and(|thread| running.contains(&thread)),
+                "{event:?}: {thread:?} of {running:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Two tasks of a guest that wake each other over and over, on two vCPUs.
+fn ping_pong() -> Workload {
+    let side = |read, write| {
+        vec![
+            Op::Read { object: read, bytes: 1 },
+            Op::Run(Amount::Fixed(20_000)),
+            Op::Write { object: write, bytes: 1 },
+            Op::Jump(0),
+        ]
+    };
+    let start = vec![Op::Write { object: 0, bytes: 1 }, Op::Jump(2)];
+    let first = start.into_iter().chain(side(1, 0).into_iter().take(3)).chain([Op::Jump(2)]).collect();
+    let mut workload = tasks(vec![("ping", 0, None, first), ("pong", 0, None, side(0, 1))]);
+    workload.objects = vec![schedlab_workload::ObjectSpec::Pipe { pages: 16, packet: false }; 2];
+    workload
+}
+
+/// Wakeups of one second that the guest placed on another CPU than the waker's, and its exits for halts.
+fn placements(platform: Platform, version: &str, poll: Nanos, informed: bool) -> (u64, u64) {
+    let inner = spec(flat(4, 300), kernel(version, 4, 250), vec![ping_pong()]);
+    let mut guest = guest("vm", platform, &inner);
+    (guest.halt_poll_max, guest.vcpu_is_preempted) = (poll, informed);
+    let mut machine = flat(4, 300);
+    machine.costs.vm_exit = Dist::Constant(600);
+    let (reports, log) = run(&host(machine, version, vec![], vec![guest])).unwrap();
+    let apart = |event: &&Event| matches!(event.kind, Kind::Waking { target_cpu, .. } if target_cpu != event.cpu);
+    let apart = log.events.iter().filter(|event| event.kernel == KernelId(1)).filter(apart).count() as u64;
+    (apart, reports[0].exits[0].1)
+}
+
+/// A pair that wakes each other spreads over two vCPUs where a halted vCPU reads as available, and stays on one where it
+/// reads as preempted.
+#[test]
+fn what_a_halted_vcpu_reads_as_decides_where_the_wakee_goes() {
+    for (platform, version, poll, informed, spreads) in [
+        (Platform::Arm64Kvm, "5.7", 0, true, true),
+        (Platform::Arm64KvmPvsched, "5.7", 0, true, false),
+        (Platform::Arm64KvmPvsched, "5.7", 0, false, true),
+        (Platform::X86Kvm, "5.7", 0, true, false),
+        (Platform::X86Kvm, "6.1", 0, true, true),
+        (Platform::PowerpcKvm, "5.13", 0, true, false),
+        (Platform::PowerpcKvm, "5.13", 0, false, true),
+        (Platform::PowerpcKvm, "6.12.107", 0, true, true),
+    ] {
+        let (apart, halts) = placements(platform, version, poll, informed);
+        assert_eq!(apart > 5_000, spreads, "{platform:?} {version} {poll} {informed}: {apart} apart, {halts} halts");
+    }
+}
+
+/// Without paravirt time accounting stolen time is the running task's; with it the task's clock stands meanwhile.
+#[test]
+fn stolen_time_is_charged_to_tasks_without_paravirt_time_accounting() {
+    let hog = |name| tasks(vec![(name, 0, None, vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)])]);
+    let two = || {
+        let program = || vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
+        tasks(vec![("one", 0, None, program()), ("two", 0, None, program())])
+    };
+    let of = |accounting| {
+        let inner = spec(flat(1, 0), kernel("6.1", 1, 1000), vec![two()]);
+        let mut guest = guest("vm", Platform::X86Kvm, &inner);
+        guest.paravirt_time_accounting = accounting;
+        let (reports, log) = run(&host(flat(1, 0), "6.1", vec![hog("noise")], vec![guest])).unwrap();
+        let share = reports[0].vcpus[0].stolen as f64 / SEC as f64;
+        assert!((0.45..0.55).contains(&share), "{share}");
+        events_of(&log.events, 1).iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count()
+    };
+    // A slice is measured by the task's clock: one in which time was stolen ends early.
+    let (with, without) = (of(true), of(false));
+    assert!(without > with, "{with} switches with, {without} without");
+}

@@ -1,0 +1,301 @@
+//! When a request to reschedule takes effect, by event and preemption model: one case for each cell of the table in
+//! docs/models/preemption.md. Everything costs nothing, so that the times are exact.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod support;
+
+use schedlab_model::{Nanos, Topology, MSEC, USEC};
+use schedlab_policy::PreemptModel;
+use schedlab_spec::{Machine, RunSpec};
+use schedlab_trace::Kind;
+use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Section, SectionContext, Workload};
+use support::{flat, kernel, record, spec, tasks, Record};
+
+/// Half-way into a tick period: ticks are at multiples of 4 ms, the request comes 0.7 ms before that at 12 ms.
+const WOKEN: Nanos = 11_300 * USEC;
+const IPI: Nanos = 10 * USEC;
+/// How long the call of the running task takes.
+const CALL: Nanos = 30 * MSEC;
+
+const MODELS: [(&str, &str); 8] = [
+    ("none", "6.12.0"),
+    ("voluntary", "6.12.0"),
+    ("full", "6.12.0"),
+    ("lazy", "6.18.2"),
+    ("auto-none", "6.8"),
+    ("auto-voluntary", "6.8"),
+    ("auto-full", "6.8"),
+    ("rt", "6.12.0"),
+];
+
+fn fixed(ns: Nanos) -> Amount {
+    Amount::Fixed(ns)
+}
+
+fn section(context: SectionContext, length: Nanos, last: bool) -> Op {
+    Op::Section { amount: fixed(length), section: Section { context, might_sleep: false, every: 0 }, last }
+}
+
+/// A preemptible section with a point every millisecond.
+fn with_points(might_sleep: bool) -> Vec<Op> {
+    let section = Section { context: SectionContext::Preemptible, might_sleep, every: MSEC as u32 };
+    vec![Op::Call, Op::Section { amount: fixed(CALL), section, last: true }, Op::Run(fixed(1000 * MSEC))]
+}
+
+/// The running task in user mode.
+fn user() -> Vec<Op> {
+    vec![Op::Run(fixed(1000 * MSEC))]
+}
+
+/// In kernel mode with a preempt count of 0.
+fn in_kernel() -> Vec<Op> {
+    vec![Op::Call, section(SectionContext::Preemptible, CALL, true), Op::Run(fixed(1000 * MSEC))]
+}
+
+/// In kernel mode, the first 12.5 ms in a critical section.
+fn critical(context: SectionContext) -> Vec<Op> {
+    let first = 12_500 * USEC;
+    let rest = section(SectionContext::Preemptible, CALL - first, true);
+    vec![Op::Call, section(context, first, false), rest, Op::Run(fixed(1000 * MSEC))]
+}
+
+/// What happens while the task runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Event {
+    /// A fair task that preempts it wakes on its CPU by a timer.
+    Local,
+    /// A task on another CPU wakes that task.
+    Remote,
+    /// A real-time task wakes by a timer on its CPU.
+    RealTime,
+    /// A task on another CPU wakes the real-time task.
+    RemoteRealTime,
+    /// Its slice is used up while an equal task waits: one of 12 ms, from 6.12 on of 6 ms if it is the first of a task.
+    Slice,
+}
+
+fn free(cpus: u32) -> Machine {
+    let mut machine = flat(cpus, 0);
+    machine.topology = std::sync::Arc::new(Topology::regular(1, 1, cpus, 1, true).unwrap());
+    machine.costs.ipi.iter_mut().for_each(|ipi| *ipi = Dist::Constant(IPI));
+    machine
+}
+
+fn workload(event: Event, running: Vec<Op>) -> Workload {
+    let wakee = match event {
+        Event::Local | Event::RealTime => vec![Op::Sleep(fixed(WOKEN)), Op::Run(fixed(USEC))],
+        Event::Remote | Event::RemoteRealTime => vec![Op::Wait(0), Op::Run(fixed(USEC))],
+        Event::Slice => user(),
+    };
+    let mut list = vec![("wakee", 0, Some(0), wakee), ("running", 0, Some(0), running)];
+    if matches!(event, Event::Remote | Event::RemoteRealTime) {
+        list.push(("waker", 0, Some(1), vec![Op::Sleep(fixed(WOKEN)), Op::Post(0)]));
+    }
+    let mut workload = tasks(list);
+    workload.objects = vec![ObjectSpec::Futex];
+    workload.tasks.iter_mut().for_each(|task| task.timer_slack = 0);
+    match event {
+        // Any other fair task preempts one of this policy.
+        Event::Local | Event::Remote => workload.tasks[1].policy = Policy::Idle,
+        Event::RealTime | Event::RemoteRealTime => {
+            workload.tasks[0].policy = Policy::Fifo(1);
+            // The real-time task sleeps before a fair one comes, to which the fair server would give the CPU first.
+            workload.tasks[1].delay = USEC;
+        }
+        Event::Slice => workload.tasks[0].delay = USEC,
+    }
+    workload
+}
+
+fn run(model: &str, row: &str, event: Event, running: Vec<Op>) -> (RunSpec, Record) {
+    let mut config = kernel(row, 2, 250);
+    config.set_preempt(model.parse().unwrap()).unwrap();
+    if event == Event::Slice {
+        config.set_knob("base_slice_ns", 12 * MSEC).unwrap();
+    }
+    let mut spec = spec(free(2), config, vec![workload(event, running)]);
+    spec.duration = 200 * MSEC;
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    (spec, record)
+}
+
+/// When the running task is first switched out for the other one, after the wakeup.
+fn switched_at(model: &str, row: &str, event: Event, running: Vec<Op>) -> Nanos {
+    let (_, record) = run(model, row, event, running);
+    let pid = |name: &str| record.names.iter().find(|(_, known)| known == name).unwrap().0;
+    let (wakee, running) = (pid("wakee"), pid("running"));
+    let from = if event == Event::Slice { 2 * USEC } else { WOKEN };
+    let mut switches = record.events.iter().filter(|e| {
+        e.time >= from && matches!(e.kind, Kind::Switch { prev, next, .. } if prev == running && next == wakee)
+    });
+    switches.next().unwrap().time
+}
+
+const NOW: Nanos = WOKEN;
+const REMOTE: Nanos = WOKEN + IPI;
+const UNLOCK: Nanos = 12_500 * USEC;
+const EXIT: Nanos = CALL;
+const TICK: Nanos = 12 * MSEC;
+/// The first tick that finds a slice used up: the wakeup at 11.3 ms renewed the deadline.
+const SLICE_TICK: Nanos = 16 * MSEC;
+
+#[track_caller]
+fn check(event: Event, running: &[Op], expected: [Nanos; 8]) {
+    for ((model, row), expected) in MODELS.iter().zip(expected) {
+        let found = switched_at(model, row, event, running.to_vec());
+        assert_eq!(found, expected, "preempt={model}: switched at {found}, not {expected}");
+    }
+}
+
+#[test]
+fn a_fair_wakee_preempts_user_mode_at_once() {
+    check(Event::Local, &user(), [NOW; 8]);
+}
+
+#[test]
+fn a_fair_wakee_waits_for_kernel_mode_as_the_model_says() {
+    let expected = [EXIT, EXIT, NOW, TICK, SLICE_TICK, SLICE_TICK, NOW, NOW];
+    check(Event::Local, &in_kernel(), expected);
+}
+
+#[test]
+fn cond_resched_helps_none_and_voluntary_only() {
+    check(Event::Local, &with_points(false), [TICK, TICK, NOW, TICK, SLICE_TICK, SLICE_TICK, NOW, NOW]);
+}
+
+#[test]
+fn might_sleep_helps_voluntary_only() {
+    check(Event::Local, &with_points(true), [EXIT, TICK, NOW, TICK, SLICE_TICK, SLICE_TICK, NOW, NOW]);
+}
+
+#[test]
+fn a_critical_section_is_left_first() {
+    let expected = [EXIT, EXIT, UNLOCK, UNLOCK, SLICE_TICK, SLICE_TICK, UNLOCK];
+    let spinlock = [expected.as_slice(), &[NOW]].concat().try_into().unwrap();
+    check(Event::Local, &critical(SectionContext::Spinlock), spinlock);
+    let raw = [expected.as_slice(), &[UNLOCK]].concat().try_into().unwrap();
+    check(Event::Local, &critical(SectionContext::PreemptOff), raw);
+}
+
+#[test]
+fn with_interrupts_disabled_the_wakeup_itself_waits() {
+    // Both timers are handled at 12.5 ms, the wakeup's before the tick, which upgrades the request of lazy.
+    let expected = [EXIT, EXIT, UNLOCK, UNLOCK, SLICE_TICK, SLICE_TICK, UNLOCK, UNLOCK];
+    for ((model, row), expected) in MODELS.iter().zip(expected) {
+        let (_, record) = run(model, row, Event::Local, critical(SectionContext::IrqOff));
+        let woken = record.events.iter().find(|e| e.time >= MSEC && matches!(e.kind, Kind::Waking { .. }));
+        assert_eq!(woken.unwrap().time, UNLOCK, "preempt={model}");
+        let found = switched_at(model, row, Event::Local, critical(SectionContext::IrqOff));
+        assert_eq!(found, expected, "preempt={model}");
+    }
+}
+
+#[test]
+fn a_remote_lazy_request_sends_no_interrupt() {
+    check(Event::Remote, &user(), [REMOTE, REMOTE, REMOTE, TICK, TICK, TICK, REMOTE, REMOTE]);
+    check(Event::Remote, &in_kernel(), [EXIT, EXIT, REMOTE, TICK, SLICE_TICK, SLICE_TICK, REMOTE, REMOTE]);
+}
+
+#[test]
+fn a_slice_ends_at_a_tick() {
+    let (tick, late, exit) = (8 * MSEC, 12 * MSEC, CALL);
+    check(Event::Slice, &user(), [tick, tick, tick, tick, late, late, late, tick]);
+    // Lazy: one tick more. PREEMPT_AUTO: one slice more.
+    check(Event::Slice, &in_kernel(), [exit, exit, tick, 12 * MSEC, 24 * MSEC, 24 * MSEC, late, tick]);
+}
+
+#[test]
+fn a_real_time_wakee_requests_fully_but_under_auto_none() {
+    check(Event::RealTime, &user(), [NOW; 8]);
+    // A lone fair task requests nothing at its ticks, so that auto-none never upgrades.
+    let (exit, point) = (EXIT + USEC, TICK + USEC);
+    check(Event::RealTime, &in_kernel(), [exit, exit, NOW, NOW, exit, NOW, NOW, NOW]);
+    check(Event::RealTime, &with_points(true), [exit, point, NOW, NOW, exit, NOW, NOW, NOW]);
+    check(Event::RemoteRealTime, &user(), [REMOTE, REMOTE, REMOTE, REMOTE, TICK, REMOTE, REMOTE, REMOTE]);
+}
+
+#[test]
+fn an_idle_cpu_runs_the_wakee_at_once() {
+    for (model, row) in MODELS {
+        for event in [Event::Local, Event::RealTime] {
+            let (_, record) = run(model, row, event, vec![Op::Run(fixed(MSEC))]);
+            let wakee = record.names.iter().find(|(_, name)| name == "wakee").unwrap().0;
+            let mut runs =
+                record.events.iter().filter(|e| matches!(e.kind, Kind::Switch { next, .. } if next == wakee));
+            assert_eq!(runs.find(|e| e.time > MSEC).unwrap().time, NOW, "preempt={model}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_wakes_another_in_a_call_leaves_the_call_first() {
+    for (model, row) in MODELS {
+        let waker = vec![Op::Run(fixed(MSEC)), Op::Post(0), Op::Run(fixed(1000 * MSEC))];
+        let mut workload =
+            tasks(vec![("wakee", 0, Some(0), vec![Op::Wait(0), Op::Run(fixed(USEC))]), ("running", 0, Some(0), waker)]);
+        workload.objects = vec![ObjectSpec::Futex];
+        workload.tasks[1].policy = Policy::Idle;
+        let mut config = kernel(row, 1, 250);
+        config.set_preempt(model.parse().unwrap()).unwrap();
+        let mut spec = spec(free(1), config, vec![workload]);
+        spec.duration = 100 * MSEC;
+        let (outcome, record) = record(&spec);
+        outcome.unwrap();
+        let wakee = record.names.iter().find(|(_, name)| name == "wakee").unwrap().0;
+        let mut after = record.events.iter().filter(|e| matches!(e.kind, Kind::Switch { next, .. } if next == wakee));
+        assert_eq!(after.find(|e| e.time >= MSEC).unwrap().time, MSEC, "preempt={model}");
+    }
+}
+
+#[test]
+fn what_a_request_waited_for_is_reported() {
+    for (running, section, waited) in [
+        (user(), schedlab_trace::Section::User, 0),
+        (in_kernel(), schedlab_trace::Section::Kernel, EXIT - WOKEN),
+        (critical(SectionContext::PreemptOff), schedlab_trace::Section::PreemptOff, EXIT - WOKEN),
+    ] {
+        let (_, record) = run("none", "6.12.0", Event::Local, running);
+        let kind = |e: &&schedlab_trace::Event| matches!(e.kind, Kind::Resched { .. }) && e.time >= WOKEN;
+        let Kind::Resched { waited: found, section: during, .. } = record.events.iter().find(kind).unwrap().kind else {
+            panic!()
+        };
+        assert_eq!((found, during), (waited, section));
+    }
+}
+
+/// munmap of 200 MB: none and voluntary offer to reschedule every 512 pages, so it waits for no more than that.
+#[test]
+fn work_on_memory_offers_to_reschedule() {
+    let mut machine = free(1);
+    machine.costs.unmap_page = Dist::Constant(222);
+    for (model, row, most) in [
+        ("none", "6.12.0", 512 * 222),
+        ("voluntary", "6.12.0", 512 * 222),
+        ("full", "6.12.0", 0),
+        ("lazy", "6.18.2", 4 * MSEC),
+    ] {
+        let unmap = vec![Op::Memory { work: MemoryWork::Unmap, kib: 200 << 10 }, Op::Run(fixed(1000 * MSEC))];
+        let mut config = kernel(row, 1, 250);
+        config.set_preempt(model.parse().unwrap()).unwrap();
+        let mut spec = spec(machine.clone(), config, vec![workload(Event::Local, unmap)]);
+        spec.duration = 100 * MSEC;
+        let (outcome, record) = record(&spec);
+        outcome.unwrap();
+        let switch =
+            |e: &&schedlab_trace::Event| e.time >= WOKEN && matches!(e.kind, Kind::Switch { prev, .. } if prev != 0);
+        let found = record.events.iter().find(switch).unwrap().time - WOKEN;
+        // 50 pages at a time would not be seen; at worst the next point is right after the request.
+        assert!(found <= most && (found > 0) == (most > 0), "preempt={model}: {found}");
+    }
+}
+
+#[test]
+fn every_model_has_its_column() {
+    let models: Vec<PreemptModel> = MODELS.iter().map(|(model, _)| model.parse().unwrap()).collect();
+    let mut rows: Vec<PreemptModel> =
+        schedlab_policy::Version::all().iter().flat_map(|row| row.preempt_models).copied().collect();
+    rows.sort_unstable();
+    rows.dedup();
+    assert_eq!(models, rows);
+}

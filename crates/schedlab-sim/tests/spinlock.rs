@@ -1,0 +1,138 @@
+//! Spinlocks in user space: who waits burns its CPU, and a preempted holder makes all others wait.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod support;
+
+use schedlab_model::{Nanos, MSEC, USEC};
+use schedlab_spec::RunSpec;
+use schedlab_trace::Kind;
+use schedlab_workload::{Amount, Better, MetricDecl, MetricKind, ObjectSpec, Op, Unit, Workload};
+use support::{flat, kernel, record, spec, tasks, Record};
+
+fn spin_metric() -> MetricDecl {
+    MetricDecl {
+        name: "lock.spin".into(),
+        help: String::new(),
+        unit: Unit::Microseconds,
+        better: Better::Lower,
+        kind: MetricKind::Samples,
+        default_stats: Vec::new(),
+        divide: 1,
+    }
+}
+
+fn lock() -> Op {
+    Op::SpinLock { object: 0, metric: 0 }
+}
+
+fn run(ns: Nanos) -> Op {
+    Op::Run(Amount::Fixed(ns))
+}
+
+fn with_lock(mut workload: Workload, spin: Nanos, sleep: Nanos) -> Workload {
+    workload.objects = vec![ObjectSpec::SpinLock { spin, sleep }];
+    workload.metrics = vec![spin_metric()];
+    workload
+}
+
+/// Machine without costs.
+fn free(cpus: u32, workload: Workload) -> RunSpec {
+    let mut spec = spec(flat(cpus, 0), kernel("6.12.0", cpus as usize, 250), vec![workload]);
+    spec.duration = 100 * MSEC;
+    spec
+}
+
+fn spun(record: &Record) -> Vec<(Nanos, i32, u64)> {
+    let sample = |e: &schedlab_trace::Event| match e.kind {
+        Kind::Sample { pid, value, .. } => Some((e.time, pid, value)),
+        _ => None,
+    };
+    record.events.iter().filter_map(sample).collect()
+}
+
+#[test]
+fn a_task_spins_until_the_holder_releases_and_in_the_order_of_arrival() {
+    let first = vec![lock(), run(5 * MSEC), Op::SpinUnlock(0)];
+    let second = vec![run(MSEC), lock(), run(3 * MSEC), Op::SpinUnlock(0)];
+    let third = vec![run(2 * MSEC), lock(), Op::SpinUnlock(0)];
+    let workload = tasks(vec![("a", 0, Some(0), first), ("b", 0, Some(1), second), ("c", 0, Some(2), third)]);
+    let (outcome, record) = record(&free(3, with_lock(workload, 0, 0)));
+    let outcome = outcome.unwrap();
+    assert_eq!(spun(&record), [(5 * MSEC, 2, 4 * MSEC), (8 * MSEC, 3, 6 * MSEC)]);
+    // Spinning is CPU time.
+    assert_eq!(outcome.cpus.iter().map(|cpu| cpu.busy).collect::<Vec<_>>(), [5 * MSEC, 8 * MSEC, 8 * MSEC]);
+}
+
+#[test]
+fn a_preempted_holder_makes_the_others_spin() {
+    let holder = vec![lock(), run(6 * MSEC), Op::SpinUnlock(0)];
+    let hog = vec![run(100 * MSEC)];
+    let waiter = vec![run(MSEC), lock(), Op::SpinUnlock(0)];
+    let workload =
+        tasks(vec![("holder", 0, Some(0), holder), ("hog", 0, Some(0), hog), ("waiter", 0, Some(1), waiter)]);
+    let (outcome, record) = record(&free(2, with_lock(workload, 0, 0)));
+    outcome.unwrap();
+    let [(at, _, spun)] = spun(&record)[..] else { panic!() };
+    assert!(at >= 9 * MSEC && spun == at - MSEC, "spun {spun} until {at}");
+}
+
+#[test]
+fn a_task_that_has_spun_for_long_enough_sleeps() {
+    let holder = vec![lock(), run(5 * MSEC), Op::SpinUnlock(0), run(20 * MSEC)];
+    let waiter = vec![run(MSEC), lock(), Op::SpinUnlock(0), run(MSEC)];
+    let mut workload = tasks(vec![("holder", 0, Some(0), holder), ("waiter", 0, Some(1), waiter)]);
+    workload.tasks[1].timer_slack = 0;
+    let (outcome, record) = record(&free(2, with_lock(workload, 100 * USEC, MSEC)));
+    // It spins at 1 ms, 2.1 ms, 3.2 ms and 4.3 ms for 0.1 ms each and finds the lock free at 5.4 ms.
+    assert_eq!(spun(&record), [(5400 * USEC, 2, 400 * USEC)]);
+    assert_eq!(outcome.unwrap().cpus[1].busy, 2 * MSEC + 400 * USEC);
+}
+
+#[test]
+fn a_spinner_that_was_preempted_takes_the_lock_when_it_runs_again() {
+    // Both wait on one CPU for a holder on another.
+    let holder = vec![lock(), run(10 * MSEC), Op::SpinUnlock(0)];
+    let waiter = || vec![lock(), run(MSEC), Op::SpinUnlock(0)];
+    let workload =
+        tasks(vec![("holder", 0, Some(0), holder), ("a", 0, Some(1), waiter()), ("b", 0, Some(1), waiter())]);
+    let (outcome, record) = record(&free(2, with_lock(workload, 0, 0)));
+    outcome.unwrap();
+    let found = spun(&record);
+    assert_eq!(found.len(), 2);
+    assert!(found[0].0 == 10 * MSEC && found[1].0 <= 16 * MSEC, "{found:?}");
+    // One of them at a time used the CPU.
+    assert!(found.iter().map(|(_, _, spun)| spun).sum::<u64>() <= found[1].0);
+}
+
+#[test]
+fn misuse_is_an_error_of_the_program() {
+    for (ops, expected) in [
+        (vec![lock(), lock()], "holds this spinlock already"),
+        (vec![Op::SpinUnlock(0)], "does not hold this spinlock"),
+    ] {
+        let workload = tasks(vec![("a", 0, None, ops)]);
+        let (outcome, _) = record(&free(1, with_lock(workload, 0, 0)));
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_session_names_the_lock_and_what_its_holder_does() {
+    let holder = vec![lock(), run(6 * MSEC), Op::SpinUnlock(0)];
+    let hog = vec![run(100 * MSEC)];
+    let waiter = vec![run(MSEC), lock(), Op::SpinUnlock(0)];
+    let workload =
+        tasks(vec![("holder", 0, Some(0), holder), ("hog", 0, Some(0), hog), ("waiter", 0, Some(1), waiter)]);
+    let mut workload = with_lock(workload, 0, 0);
+    workload.object_names = vec!["buffers".into()];
+    let spec = free(2, workload);
+    let mut sink = Record::default();
+    let mut session = schedlab_sim::Session::new(&spec, &mut sink);
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    while session.next_time().is_some_and(|time| time <= 5 * MSEC) {
+        session.step(&cancel).unwrap();
+    }
+    let executes = session.executes(schedlab_model::CpuId(1)).unwrap();
+    assert_eq!(executes, "spins for \"buffers\", held by task 1, which was preempted");
+}

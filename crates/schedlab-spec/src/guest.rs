@@ -1,0 +1,110 @@
+//! A guest: a kernel whose CPUs are threads of the host.
+
+use schedlab_model::{CpuMask, Nanos, USEC};
+
+use crate::RunSpec;
+
+/// The hypervisor and the architecture under a guest. They decide which actions of the guest leave it, and which vCPUs it
+/// takes for preempted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Platform {
+    /// KVM on x86, with steal time.
+    X86Kvm,
+    /// KVM on arm64, which tells a guest nothing.
+    Arm64Kvm,
+    /// The same with the pvsched proposal: the host marks a vCPU at every `vcpu_put` and clears the mark at `vcpu_load`.
+    Arm64KvmPvsched,
+    /// KVM on POWER9 with the radix MMU and XIVE.
+    PowerpcKvm,
+}
+
+/// Which of a guest's actions leave it, and with what the host polls for a halted vCPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlatformCosts {
+    /// Sending an inter-processor interrupt.
+    pub ipi_send_exits: bool,
+    /// Receiving one on a vCPU that runs.
+    pub ipi_receive_exits: bool,
+    /// The expiry of a timer.
+    pub timer_expiry_exits: bool,
+    /// Programming a timer.
+    pub timer_program_exits: bool,
+    /// Longest halt-polling window (`halt_poll_ns`).
+    pub halt_poll_max: Nanos,
+}
+
+/// What the host says of the CPU that a ceded vCPU last ran on (a proposal for powerpc).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum IdleHint {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A field that the host writes when that CPU becomes idle or busy.
+    Vpa,
+}
+
+/// A guest of a host.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// Its name in metrics and traces.
+    pub name: String,
+    /// What runs in it. Its machine has one CPU per vCPU; its duration, warm-up, seed and noise are the host's.
+    pub run: RunSpec,
+    /// The hypervisor and the architecture.
+    pub platform: Platform,
+    /// The host CPUs that each vCPU's thread may use; `None` = all.
+    pub affinity: Vec<Option<CpuMask>>,
+    /// The host's control group of its vCPU threads.
+    pub cgroup: Option<String>,
+    /// Nice value of its vCPU threads.
+    pub nice: i8,
+    /// Whether the guest calls `vcpu_is_preempted`.
+    pub vcpu_is_preempted: bool,
+    /// What the host says of ceded vCPUs.
+    pub idle_hint: IdleHint,
+    /// CONFIG_PARAVIRT_TIME_ACCOUNTING: the guest's task clocks leave out stolen time.
+    pub paravirt_time_accounting: bool,
+    /// Longest halt-polling window of its vCPUs.
+    pub halt_poll_max: Nanos,
+}
+
+impl Platform {
+    /// Every platform, by its name in scenarios.
+    pub const ALL: [(&'static str, Platform); 4] = [
+        ("x86-kvm", Platform::X86Kvm),
+        ("arm64-kvm", Platform::Arm64Kvm),
+        ("arm64-kvm-pvsched", Platform::Arm64KvmPvsched),
+        ("powerpc-kvm", Platform::PowerpcKvm),
+    ];
+
+    /// Which actions of a guest leave it. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64, 10 us on powerpc.
+    #[must_use]
+    pub const fn costs(self) -> PlatformCosts {
+        match self {
+            // Without posted interrupts. The TSC deadline timer is an MSR whose writes exit.
+            Platform::X86Kvm => PlatformCosts {
+                ipi_send_exits: true,
+                ipi_receive_exits: true,
+                timer_expiry_exits: true,
+                timer_program_exits: true,
+                halt_poll_max: 200 * USEC,
+            },
+            // GICv2 and GICv3 without direct injection. The guest programs the virtual timer itself.
+            Platform::Arm64Kvm | Platform::Arm64KvmPvsched => PlatformCosts {
+                ipi_send_exits: true,
+                ipi_receive_exits: true,
+                timer_expiry_exits: true,
+                timer_program_exits: false,
+                halt_poll_max: 500 * USEC,
+            },
+            // XIVE delivers interrupts to a running vCPU, and the decrementer is the guest's own.
+            Platform::PowerpcKvm => PlatformCosts {
+                ipi_send_exits: false,
+                ipi_receive_exits: false,
+                timer_expiry_exits: false,
+                timer_program_exits: false,
+                halt_poll_max: 10 * USEC,
+            },
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! kernbench: a kernel is built by `make -j`, at half the CPUs, at four jobs per CPU, or without a limit.
+//!
+//! make runs its serial head, then starts a job per object whenever the jobserver has a token (none is needed without a
+//! limit), waits for all of them, and links. A job is a shell that runs the compiler driver, which runs cc1 and then the
+//! assembler, and then fixdep: four forks and five execs. The compiler works in user mode and faults in its memory in
+//! kernel mode.
+//!
+//! Parameters, all in orders of magnitude and from memory: 2800 objects (x86 defconfig), cc1 0.3 s in the median with a
+//! lognormal spread of sigma 0.8 (from a tenth of a second to several), a tenth of the CPU time in the kernel, a head of 1 s
+//! (configuration, headers) and a tail of 4 s (archives, link, symbols).
+//! Left out: dependencies between objects, recursive makes, the page cache and the disk. Voluntary and involuntary switches
+//! and the use of the CPUs are the metrics sched.* of the run.
+
+use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
+use crate::build::{Builder, Code};
+use crate::{Amount, Better, Dist, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
+use schedlab_model::{Nanos, MSEC, SEC, USEC};
+
+const ELAPSED: MetricSpec =
+    MetricSpec::headline("elapsed", Unit::Seconds, Better::Lower, "from the start of make until its end");
+const CPU_TIME: MetricSpec =
+    MetricSpec::headline("user_system", Unit::Seconds, Better::Lower, "user plus system time of make and all its jobs");
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "kernbench",
+    summary: "kernbench: make -j builds a kernel: shells, compilers, assemblers (0.42)",
+    options: &[
+        OptionSpec {
+            name: "load",
+            kind: OptionKind::Choice(&["half", "optimal", "maximal"]),
+            default: Preset::Word("optimal"),
+            help: "jobs at a time: half of the CPUs, four per CPU, or no limit",
+        },
+        OptionSpec::number("jobs", 0, 1, 1_000_000, "jobs at a time; default: as load says").default(Preset::Unset),
+        OptionSpec::number("objects", 2800, 1, 100_000, "objects to compile"),
+    ],
+    metrics: &[ELAPSED, CPU_TIME],
+    ends: Ends::Always,
+    build,
+};
+
+const HEAD: Nanos = SEC;
+const TAIL: Nanos = 4 * SEC;
+/// cc1's CPU time.
+const COMPILE: Dist = Dist::Lognormal { median: 300 * MSEC, sigma: 0.8 };
+/// The assembler's.
+const ASSEMBLE: Dist = Dist::Lognormal { median: 20 * MSEC, sigma: 0.8 };
+/// User mode between two spells of page faults, and such a spell: a tenth of the time in the kernel.
+const STRETCH: Nanos = 4_500 * USEC;
+const FAULTS: Nanos = 500 * USEC;
+/// The shell, the driver and fixdep.
+const SMALL: Nanos = 2 * MSEC;
+
+// Registers.
+const CHILD: u8 = 0;
+const COUNTER: u8 = 1;
+const BEGIN: u8 = 2;
+const LEFT: u8 = 3;
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let mut builder = Builder::new(settings.name);
+    let metrics = [builder.metric(ELAPSED.decl(1)), builder.metric(CPU_TIME.decl(1))];
+    let jobs = jobs(settings);
+    let tokens = jobs.map(|initial| builder.object("jobserver".to_string(), ObjectSpec::Semaphore { initial }));
+    let job = job(&mut builder, tokens);
+    let objects = u64::from(settings.count("objects"));
+    let mut code = Code::default();
+    let again = code.here();
+    code.op(Op::Clock(BEGIN));
+    code.op(Op::Run(Amount::Fixed(HEAD)));
+    code.repeat(COUNTER, objects, |code| {
+        if let Some(tokens) = tokens {
+            code.op(Op::SemWait(tokens));
+        }
+        code.op(Op::Fork { program: job, kind: TaskKind::Process, into: CHILD });
+    });
+    code.repeat(COUNTER, objects, |code| code.op(Op::Reap));
+    code.op(Op::Run(Amount::Fixed(TAIL)));
+    code.op(Op::CpuTime(LEFT));
+    code.elapsed(COUNTER, BEGIN);
+    code.op(Op::Sample { metric: metrics[0], reg: COUNTER });
+    code.op(Op::Sample { metric: metrics[1], reg: LEFT });
+    if settings.repeat {
+        code.jump(again);
+    } else {
+        code.op(Op::Finish);
+    }
+    let program = builder.program("make", code);
+    builder.task(TaskSpec { name: "make".to_string(), program, ..TaskSpec::default() });
+    Ok(builder.finish(!settings.repeat))
+}
+
+/// Jobs at a time; `None` for no limit.
+fn jobs(settings: &Settings<'_>) -> Option<u32> {
+    let cpus = settings.nr_cpus as u32;
+    match (settings.is_given("jobs"), settings.word("load").as_str()) {
+        (true, _) => Some(settings.count("jobs")),
+        // kernbench takes three jobs where half of the CPUs are two.
+        (_, "half") if cpus / 2 == 2 => Some(3),
+        (_, "half") => Some((cpus / 2).max(1)),
+        (_, "maximal") => None,
+        _ => Some(4 * cpus),
+    }
+}
+
+/// What make forks for an object.
+fn job(builder: &mut Builder, tokens: Option<u32>) -> ProgramId {
+    let cc1 = worker(builder, "cc1", COMPILE);
+    let assembler = worker(builder, "as", ASSEMBLE);
+    let mut fixdep = Code::default();
+    fixdep.op(Op::Run(Amount::Fixed(SMALL)));
+    let fixdep = builder.program("fixdep", fixdep);
+    let mut driver = Code::default();
+    driver.op(Op::Run(Amount::Fixed(SMALL)));
+    for program in [cc1, assembler] {
+        command(builder, &mut driver, "gcc", program);
+    }
+    let driver = builder.program("gcc", driver);
+    let mut shell = Code::default();
+    shell.op(Op::Run(Amount::Fixed(SMALL)));
+    for program in [driver, fixdep] {
+        command(builder, &mut shell, "sh", program);
+    }
+    if let Some(tokens) = tokens {
+        shell.op(Op::SemPost(tokens));
+    }
+    let shell = builder.program("sh", shell);
+    exec(builder, "make", shell)
+}
+
+/// A forked process of `name` that becomes the program.
+fn exec(builder: &mut Builder, name: &str, program: ProgramId) -> ProgramId {
+    let mut code = Code::default();
+    code.op(Op::Exec(program));
+    builder.program(name, code)
+}
+
+/// Forks, executes the program and waits for it.
+fn command(builder: &mut Builder, code: &mut Code, name: &str, program: ProgramId) {
+    let program = exec(builder, name, program);
+    code.op(Op::Fork { program, kind: TaskKind::Process, into: CHILD });
+    code.op(Op::Reap);
+}
+
+/// A compiler or assembler: CPU time from the distribution, part of it in the kernel.
+fn worker(builder: &mut Builder, name: &str, time: Dist) -> ProgramId {
+    let time = builder.dist(time);
+    let mut code = Code::default();
+    let (last, end) = (code.mark(), code.mark());
+    code.op(Op::Draw(LEFT, time));
+    let top = code.here();
+    code.jump_below(LEFT, (STRETCH + FAULTS) as i64, last);
+    code.op(Op::Run(Amount::Fixed(STRETCH)));
+    code.op(Op::System(Amount::Fixed(FAULTS)));
+    code.op(Op::AddConst(LEFT, -((STRETCH + FAULTS) as i64)));
+    code.jump(top);
+    code.bind(last);
+    code.op(Op::Run(Amount::Reg(LEFT)));
+    code.bind(end);
+    builder.program(name, code)
+}
