@@ -37,6 +37,16 @@ fn every_preset_loads_and_names_its_sources() {
     }
 }
 
+/// A number can be looked up where its source says, or it is an estimate that says why.
+#[test]
+fn no_source_is_from_memory() {
+    for id in preset_ids().into_iter().chain([HOST]) {
+        let text = presets::text_of(id).unwrap();
+        let vague: Vec<&str> = text.lines().filter(|line| line.contains("from memory")).collect();
+        assert!(vague.is_empty(), "{id}: {vague:?}");
+    }
+}
+
 #[test]
 fn host_is_this_machine() {
     let machine = preset(HOST).unwrap();
