@@ -97,7 +97,7 @@ def compare(
     engine = engine or native_engine()
     scenario = _loaded(scenario, engine)
     design = design_of(scenario, auto, noise_floor)
-    store = Store(Path(out), manifest(scenario, design)) if out is not None else None
+    store = Store(Path(out), manifest(scenario, design, engine)) if out is not None else None
     result, interrupted = run_all(
         engine,
         scenario,
@@ -241,9 +241,11 @@ def _jobs(arm: Arm, scenario: Scenario, design: Design, seeds: int, traces: Path
     return mixed
 
 
-def manifest(scenario: Scenario, design: Design | None = None) -> dict[str, Any]:
-    """What a result directory says about itself."""
-    declared = {"design": design.to_record()} if design and (design.looks or design.again) else {}
+def manifest(scenario: Scenario, design: Design | None = None, engine: Engine | None = None) -> dict[str, Any]:
+    """What a result directory says about itself; simulated runs of different builds of the engine are never mixed."""
+    declared: dict[str, Any] = {"design": design.to_record()} if design and (design.looks or design.again) else {}
+    if engine is not None and scenario.arm == "sim":
+        declared["build"] = engine.build()
     return {
         "scenario": scenario.description,
         "arm": scenario.arm,

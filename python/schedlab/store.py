@@ -19,7 +19,7 @@ from schedlab.scenario import DESCRIPTION, Scenario
 SCHEMA = "schedlab.result/1"
 MANIFEST = shape.table(
     {"scenario": DESCRIPTION, "arm": shape.one_of("sim", "host", "vm"), "seeds": shape.items(shape.whole)},
-    {"provenance": shape.mapping(shape.anything), "design": DESIGN},
+    {"provenance": shape.mapping(shape.anything), "design": DESIGN, "build": shape.string},
 )
 
 NO_DESIGN = Design()
@@ -133,6 +133,11 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mappi
                 f"{path} holds a result of another {key}, which cannot be resumed",
                 hint="choose another directory with --out",
             )
+    if "build" in before and before["build"] != manifest.get("build", before["build"]):
+        raise InputError(
+            f"{path} holds runs of another build of the engine, which are not mixed with those of this one",
+            hint="choose another directory with --out; those runs stay where they are",
+        )
     scenario = Scenario.from_description(before["scenario"])
     lines = path / "results.jsonl"
     whole = lines.read_bytes().rpartition(b"\n")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pytest
 
 import fake_engine
 from schedlab import store
+from schedlab.engine import Engine
 from schedlab.outcome import checked_record
 
 Call = Callable[..., tuple[int, str, str]]
@@ -246,3 +249,27 @@ def test_the_counts_of_a_real_run_are_read_back() -> None:
     # The agent writes counts as 5825.0.
     record = {**fake_engine.record("cfs", 1, "6.1", {}), "status": "ok", "switches": 5825.0}
     assert checked_record(record).switches == 5825
+
+
+def test_runs_of_two_builds_are_never_mixed(scenario: Write, schedlab: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario()
+    schedlab("compare", "toy.toml", "--seeds", "3", "--out", "r")
+    kept = {path: path.read_bytes() for path in Path("r").iterdir()}
+    monkeypatch.setattr(Engine, "build", lambda _: "another")
+    code, _, err = schedlab("compare", "toy.toml", "--seeds", "6", "--out", "r", "--resume")
+    assert code == 2
+    assert "r holds runs of another build of the engine" in err
+    assert kept == {path: path.read_bytes() for path in Path("r").iterdir()}
+
+
+@pytest.mark.parametrize("folder", sorted((HERE / "formats").glob("result-*")), ids=lambda path: path.name)
+def test_results_of_older_versions_stay_readable(folder: Path, schedlab: Call, tmp_path: Path) -> None:
+    copy = tmp_path / folder.name
+    shutil.copytree(folder, copy)
+    code, out, err = schedlab("report", str(copy), "--style", "csv")
+    assert (code, err) == (0, "")
+    judged = [row[:14] for row in csv.reader(out.splitlines())]  # the columns after the verdict depend on validations
+    assert judged == list(csv.reader((folder / "report.csv").read_text().splitlines()))
+    with (copy / "results.jsonl").open("a") as lines:
+        lines.write('{"status": "ok", "vari')
+    assert schedlab("report", str(copy), "--style", "csv")[1] == out

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from schedlab.cli import main
+from schedlab.engine import Engine
 from schedlab.studies.figures import COLUMNS
 from schedlab.studies.reasons import Reason
 
@@ -161,6 +162,28 @@ def test_a_changed_case_is_run_again(toy: Callable[..., str], schedlab: Call) ->
     schedlab("reproduce", toy(), "--out", "r", "--reasons", "none")
     _, _, err = schedlab("reproduce", toy(eevdf={"noise": 0.02}), "--out", "r", "--reasons", "none")
     assert "12 runs" in err
+
+
+def test_runs_of_another_build_stay_beside_the_new_ones(
+    toy: Callable[..., str], schedlab: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = toy()
+
+    def reproduce(build: str) -> str:
+        monkeypatch.setattr(Engine, "build", lambda _: build)
+        code, _, err = schedlab("reproduce", study, "--out", "r", "--reasons", "none")
+        assert code == 0
+        return err
+
+    reproduce("one")
+    kept = {path: path.read_bytes() for path in Path("r").rglob("*") if path.is_file()}
+    err = reproduce("two")
+    assert "28 runs of other builds or of changed cases stay in r\n28 runs, " in err
+    assert kept == {path: path.read_bytes() for path in kept}
+    assert "every run is there already" in reproduce("one"), "the first build finds its own runs again"
+    assert kept.keys() < {*Path("r").rglob("*")}
+    for result in Path("r").rglob("manifest.json"):
+        assert schedlab("report", str(result))[0] == 0, "the runs of either build can be looked at"
 
 
 def test_what_does_not_fit_is_named(toy: Callable[..., str], schedlab: Call, monkeypatch: pytest.MonkeyPatch) -> None:

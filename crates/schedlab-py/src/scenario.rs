@@ -17,6 +17,12 @@ impl Scenario {
     fn describe(&self) -> String {
         self.0.describe().to_string()
     }
+
+    /// Everything that a simulated run of a variant depends on but its seed and the engine, as text for a hash.
+    fn spec(&self, py: Python<'_>, variant: &str) -> PyResult<String> {
+        let spec = self.0.run_spec(variant, 0).map_err(|error| errors::scenario(py, *error))?;
+        Ok(py.detach(|| format!("{spec:?}")))
+    }
 }
 
 /// Reads a scenario file; `overrides` is a JSON object that replaces top-level keys.

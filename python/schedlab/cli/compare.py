@@ -40,7 +40,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
     try:
-        store = _store(options, scenario, design)
+        store = _store(options, scenario, design, engine)
     except BaseException:
         arm.close()
         raise
@@ -214,11 +214,11 @@ def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console
         console.say(f"stored in {store.path}; `schedlab report {store.path}` shows it again")
 
 
-def _store(options: Options, scenario: Scenario, design: Design) -> Store:
+def _store(options: Options, scenario: Scenario, design: Design, engine: Engine) -> Store:
     if options.resume and options.out is None:
         raise InputError("--resume needs the directory of the interrupted comparison", hint="name it with --out DIR")
     out = options.out or _default_out(scenario.name)
-    return Store(out, api.manifest(scenario, design), resume=options.resume)
+    return Store(out, api.manifest(scenario, design, engine), resume=options.resume)
 
 
 def _default_out(name: str) -> Path:

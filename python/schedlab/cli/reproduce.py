@@ -113,6 +113,9 @@ def _units(options: Options) -> int | None:
 def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) -> None:
     from schedlab.render.cells import plural
 
+    if plan.others:
+        folder = options.out or FOLDER
+        console.say(f"{plural(plan.others, 'run')} of other builds or of changed cases stay in {folder}")
     if not plan.left:
         console.say("every run is there already")
         return

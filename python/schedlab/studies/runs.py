@@ -70,6 +70,8 @@ class Plan:
             if case.scenario is not None
         ]
         self._runs = {task.label: _kept(task.folder) for task in self.tasks}
+        self.others = sum(_lines(other) for task in self.tasks for other in _others(folder, task))
+        """How many runs other builds of the engine left in the folder, or this one for a case that was changed."""
         self._seconds = {**(known or {}), **self._measured(folder)}
 
     @property
@@ -114,7 +116,7 @@ class Plan:
             if on_outcome:
                 on_outcome(task, outcome)
 
-        store = Store(task.folder, _manifest(task), resume=True)
+        store = Store(task.folder, _manifest(task, self._engine), resume=True)
         result, interrupted = api.run_all(self._engine, task.scenario, jobs=jobs, store=store, on_outcome=report)
         self._runs[task.label] = result.runs
         progress.failures += [(task.label, failure) for failure in result.failures]
@@ -143,13 +145,26 @@ def _kept(folder: Path) -> Runs:
 
 
 def _kept_by_another(folder: Path, task: Task) -> Runs:
-    folders = sorted((folder / task.study.name).glob(f"{_glob(_stem(task.case))}-????????????"), key=_age)
+    folders = sorted(_others(folder, task), key=_age)
     return _kept(folders[-1]) if folders else {}
 
 
-def _manifest(task: Task) -> dict[str, Any]:
+def _others(folder: Path, task: Task) -> list[Path]:
+    """The directories of the case whose runs are not those of its own."""
+    named = (folder / task.study.name).glob(f"{_glob(_stem(task.case))}-????????????")
+    return [one for one in named if one != task.folder]
+
+
+def _lines(folder: Path) -> int:
+    try:
+        return (folder / "results.jsonl").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def _manifest(task: Task, engine: Engine) -> dict[str, Any]:
     """By the study's name: the same study, read by another path, goes on with the same runs."""
-    manifest = api.manifest(task.scenario)
+    manifest = api.manifest(task.scenario, engine=engine)
     return {**manifest, "scenario": {**manifest["scenario"], "file": task.study.name}}
 
 
