@@ -1,9 +1,7 @@
 //! Every switch of `kernel/sched/features.h` over the kernel's releases.
 
-use crate::version::catalogue::since;
 use crate::version::left_out::{left_out, LeftOut};
-use crate::version::release::{value_at, when, Change, When};
-use crate::version::Version;
+use crate::version::release::{since, when, Change, When};
 
 /// What is known about one feature.
 #[derive(Debug)]
@@ -15,11 +13,11 @@ pub struct FeatureInfo {
     /// What it does.
     pub effect: &'static str,
     /// Where switching it changes nothing in this model; there it is refused.
-    left_out: Option<LeftOut>,
+    pub(crate) left_out: Option<LeftOut>,
     /// For a switch of a series that was not merged: the message that posted it, and on what.
     pub proposed: Option<&'static str>,
-    first: Option<bool>,
-    changes: &'static [Change<Option<bool>>],
+    pub(crate) first: Option<bool>,
+    pub(crate) changes: &'static [Change<Option<bool>>],
 }
 
 const ON: Option<bool> = Some(true);
@@ -208,19 +206,6 @@ impl Feature {
 }
 
 impl FeatureInfo {
-    /// The default in a kernel; `None` where the feature does not exist.
-    #[must_use]
-    pub fn default_in(&self, version: &Version) -> Option<bool> {
-        let own = version.features.iter().find(|(feature, _)| *feature == self.feature);
-        own.map_or_else(|| value_at(self.first, self.changes, version.release), |(_, default)| *default)
-    }
-
-    /// Why switching it would change nothing in the model of that kernel, where that is so.
-    #[must_use]
-    pub fn left_out_in(&self, version: &Version) -> Option<&'static str> {
-        self.left_out.as_ref()?.in_version(version)
-    }
-
     /// The changes of its default, without their values.
     pub fn history(&self) -> impl Iterator<Item = When> {
         self.changes.iter().map(|change| change.when)
@@ -238,16 +223,6 @@ impl FeatureInfo {
 pub struct FeatureSet(u64);
 
 impl FeatureSet {
-    /// The features that a kernel boots with.
-    #[must_use]
-    pub fn defaults(version: &Version) -> FeatureSet {
-        let mut set = FeatureSet::default();
-        for info in FEATURES {
-            set.put(info.feature, info.default_in(version) == Some(true));
-        }
-        set
-    }
-
     /// Whether the feature is on.
     #[inline]
     #[must_use]
@@ -265,6 +240,7 @@ impl FeatureSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Version;
 
     #[test]
     fn table_is_well_formed() {

@@ -1,9 +1,7 @@
 //! Every scheduler knob (sysctl or debugfs file) of the model over the kernel's releases.
 
-use crate::version::catalogue::since;
 use crate::version::left_out::{left_out, LeftOut};
-use crate::version::release::{value_at, when, Change, Release, When};
-use crate::version::Version;
+use crate::version::release::{since, when, Change, When};
 use schedlab_model::Nanos;
 
 /// What a knob's number counts.
@@ -32,12 +30,12 @@ pub struct KnobInfo {
     pub scaled: bool,
     /// Smallest and largest value of its file; up to 5.12 sysctls had bounds of their own (kernel/sysctl.c). A length of 0
     /// would pass there, but means nothing.
-    range: (u64, u64),
-    range_up_to_5_12: (u64, u64),
+    pub(crate) range: (u64, u64),
+    pub(crate) range_up_to_5_12: (u64, u64),
     /// Where a write changes nothing in this model; there it is refused.
-    left_out: Option<LeftOut>,
-    first: Option<u64>,
-    changes: &'static [Change<Option<u64>>],
+    pub(crate) left_out: Option<LeftOut>,
+    pub(crate) first: Option<u64>,
+    pub(crate) changes: &'static [Change<Option<u64>>],
 }
 
 const U32: (u64, u64) = (0, u32::MAX as u64);
@@ -200,43 +198,11 @@ impl Knob {
     }
 }
 
-/// The release that moved the knobs from sysctls with bounds to debugfs (8a99b6833c88).
-const DEBUGFS: Release = Release::new("5.13");
-
 impl KnobInfo {
-    /// Whether a kernel has the knob.
-    #[must_use]
-    pub fn exists_in(&self, version: &Version) -> bool {
-        self.default_in(version).is_some()
-    }
-
-    /// Smallest and largest value that a kernel takes.
-    #[must_use]
-    pub fn range_in(&self, version: &Version) -> (u64, u64) {
-        if version.release.contains(DEBUGFS) {
-            self.range
-        } else {
-            self.range_up_to_5_12
-        }
-    }
-
-    /// The default in a kernel, before scaling; `None` where the knob does not exist.
-    #[must_use]
-    pub fn default_in(&self, version: &Version) -> Option<u64> {
-        let own = version.knobs.iter().find(|(knob, _)| *knob == self.knob);
-        own.map_or_else(|| value_at(self.first, self.changes, version.release), |(_, default)| *default)
-    }
-
     /// The first default of the knob.
-    fn introduced_with(&self) -> u64 {
+    pub(crate) fn introduced_with(&self) -> u64 {
         let later = self.changes.iter().find_map(|change| change.value);
         self.first.or(later).unwrap_or_default()
-    }
-
-    /// Why a write would change nothing in the model of that kernel, where that is so.
-    #[must_use]
-    pub fn left_out_in(&self, version: &Version) -> Option<&'static str> {
-        self.left_out.as_ref()?.in_version(version)
     }
 
     /// The changes of its default, without their values.
@@ -252,16 +218,6 @@ impl KnobInfo {
 }
 
 impl Knobs {
-    /// The unscaled ("normalized") values that a kernel is built with.
-    #[must_use]
-    pub(crate) fn normalized(version: &Version) -> Knobs {
-        let mut knobs = Knobs { nr_latency: 8, ..Knobs::default() };
-        for info in KNOBS {
-            knobs.put(info.knob, info.default_in(version).unwrap_or(info.introduced_with()));
-        }
-        knobs
-    }
-
     /// Multiplies every scaled knob of `normalized` by the factor (`update_sysctl`).
     pub(crate) fn scale_from(&mut self, normalized: &Knobs, factor: u64) {
         for info in KNOBS.iter().filter(|info| info.scaled) {

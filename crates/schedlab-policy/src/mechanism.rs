@@ -9,10 +9,10 @@ use std::mem::discriminant;
 
 use crate::features::Feature;
 use crate::knobs::Knob;
-use crate::version::catalogue::since;
 use crate::version::fair::{Rules, RULES};
 use crate::version::load::SIGNALS;
 use crate::version::placement::PLACEMENT;
+use crate::version::release::since;
 use crate::version::table::{Exchanged, Rule, Shown};
 use crate::KernelConfig;
 

@@ -9,18 +9,9 @@
 //! fair class ran meanwhile and used the runtime up, which begins a new period. Left out: it is watched only once some
 //! task of the machine is or was of this class; tasks of the deadline class; its debugfs knobs.
 
-use super::Rt;
+use super::{Rt, RtLimit};
 use crate::Resched;
 use schedlab_model::{CpuId, Nanos, MSEC};
-
-/// How a version limits the class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RtLimit {
-    /// `sched_rt_runtime_us` of every `sched_rt_period_us`.
-    Throttling,
-    /// The deadline server of the fair class.
-    FairServer,
-}
 
 /// `struct rt_bandwidth`: one period for all CPUs, counted from the first enqueue.
 #[derive(Clone, Copy, Debug)]

@@ -11,9 +11,10 @@ mod balance;
 mod class;
 mod explain;
 mod limit;
+pub(crate) mod policy;
 
 pub use array::MAX_RT_PRIO;
-pub use limit::RtLimit;
+pub use policy::{RtLimit, RtPolicy};
 
 use crate::class::ClassId;
 use crate::features::Feature;
@@ -22,24 +23,6 @@ use crate::{Core, KernelConfig, Resched};
 use array::{Link, PrioArray};
 use limit::{FairServer, Period};
 use schedlab_model::{CpuId, Nanos, TaskId, USEC};
-
-/// A policy of the class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RtPolicy {
-    /// `sched_priority`, 1..=99, 99 the best.
-    pub priority: u8,
-    /// SCHED_RR instead of SCHED_FIFO.
-    pub round_robin: bool,
-}
-
-impl RtPolicy {
-    /// The kernel's order of priorities, 0 the best (`task_struct.prio`).
-    #[inline]
-    #[must_use]
-    pub fn prio(self) -> u8 {
-        MAX_RT_PRIO - 1 - self.priority.clamp(1, 99)
-    }
-}
 
 /// A task's state in this class (`struct sched_rt_entity`).
 #[derive(Clone, Copy, Default, Debug)]

@@ -12,6 +12,7 @@ use crate::balance::domains::Domains;
 use crate::balance::nohz::Nohz;
 use crate::balance::BalanceCost;
 use crate::class::{ClassId, IDLE_TASK};
+use crate::decision::Decision;
 use crate::features::FeatureSet;
 use crate::select::idle_map::IdleMap;
 use crate::select::select_idle_cpu::VisitedCores;
@@ -89,6 +90,20 @@ impl Core {
         };
         core.set_seed(0);
         core
+    }
+
+    /// Whether decisions are recorded.
+    #[inline]
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        self.log.is_on()
+    }
+
+    /// Records a decision made outside the queues of the fair class.
+    pub fn record(&mut self, decision: Decision) {
+        if self.log.is_on() {
+            self.log.push(decision, None);
+        }
     }
 
     /// Seeds the kernel's own random numbers (`sched_rng`, NI_RANDOM).

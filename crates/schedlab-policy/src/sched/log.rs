@@ -2,7 +2,6 @@
 
 use schedlab_model::{CpuId, Nanos};
 
-use super::core::Core;
 use crate::decision::Decision;
 use crate::looked::Looked;
 use crate::queue_view::QueueView;
@@ -91,21 +90,5 @@ impl Log {
             Recorded { decision, queue: views.next().flatten(), looked }
         };
         decisions.map(record).collect()
-    }
-}
-
-impl Core {
-    /// Whether decisions are recorded.
-    #[inline]
-    #[must_use]
-    pub fn is_recording(&self) -> bool {
-        self.log.is_on()
-    }
-
-    /// Records a decision made outside the queues of the fair class.
-    pub fn record(&mut self, decision: Decision) {
-        if self.log.is_on() {
-            self.log.push(decision, None);
-        }
     }
 }

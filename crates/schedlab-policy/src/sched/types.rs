@@ -6,7 +6,7 @@ use crate::decision::Function;
 use crate::features::Feature;
 use crate::group_id::GroupId;
 use crate::looked::{Looked, Step};
-use crate::rt::RtPolicy;
+use crate::rt::policy::RtPolicy;
 use crate::{FairPolicy, Resched};
 
 /// The attributes that a task starts with (`struct sched_attr` and its affinity).

@@ -4,7 +4,7 @@ use super::choices::Algorithm;
 use super::fair::RULES;
 use super::load::SIGNALS;
 use super::placement::PLACEMENT;
-use super::release::When;
+use super::release::{since, When};
 use super::table::{ReadBy, Rule};
 use super::Version;
 
@@ -29,11 +29,6 @@ impl RuleView {
     pub fn since(&self) -> String {
         since(self.history)
     }
-}
-
-/// `6.6 (147f3efaa241), 6.12 (85e511df3cec)`.
-pub(crate) fn since(history: &[When]) -> String {
-    history.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl Version {

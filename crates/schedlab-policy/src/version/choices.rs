@@ -3,6 +3,7 @@
 //! Which release follows which is in `fair`.
 
 use super::table::{choices, Shown};
+use crate::rt::policy::RtLimit;
 
 choices! {
     /// The algorithm of the fair class.
@@ -245,11 +246,11 @@ choices! {
     }
 }
 
-impl Shown for crate::rt::RtLimit {
+impl Shown for RtLimit {
     fn shown(&self) -> String {
         match self {
-            crate::rt::RtLimit::Throttling => "rt_runtime_us of every rt_period_us",
-            crate::rt::RtLimit::FairServer => "the fair class's deadline server",
+            RtLimit::Throttling => "rt_runtime_us of every rt_period_us",
+            RtLimit::FairServer => "the fair class's deadline server",
         }
         .to_owned()
     }

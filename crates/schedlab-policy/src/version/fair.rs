@@ -6,7 +6,7 @@ use super::choices::{
 };
 use super::table::rules;
 use crate::features::Feature;
-use crate::rt::RtLimit;
+use crate::rt::policy::RtLimit;
 use crate::version::load::Signals;
 use crate::weight::FIXEDPOINT_SHIFT;
 

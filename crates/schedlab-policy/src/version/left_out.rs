@@ -1,7 +1,6 @@
 //! Settings of the kernel that change nothing in this model.
 
 use super::release::Release;
-use super::Version;
 
 /// Where a setting changes nothing, and why; there it is refused.
 #[derive(Debug)]
@@ -12,9 +11,9 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// The reason, if it applies to that kernel.
-    pub fn in_version(&self, version: &Version) -> Option<&'static str> {
-        let contains = |release: Release| version.release.contains(release);
+    /// The reason, if it applies to a kernel of that release.
+    pub fn in_release(&self, release: Release) -> Option<&'static str> {
+        let contains = |change: Release| release.contains(change);
         let applies = self.from.is_none_or(contains) && !self.until.is_some_and(contains);
         applies.then_some(self.why)
     }

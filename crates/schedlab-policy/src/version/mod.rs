@@ -14,6 +14,7 @@ pub(crate) mod paravirt;
 pub(crate) mod placement;
 pub(crate) mod release;
 mod rows;
+mod settings;
 pub(crate) mod table;
 
 use crate::features::{Feature, FeatureSet};

@@ -93,6 +93,11 @@ impl fmt::Display for Release {
     }
 }
 
+/// The changes as text: `6.6 (147f3efaa241), 6.12 (85e511df3cec)`.
+pub(crate) fn since(history: &[When]) -> String {
+    history.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Where a change comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
