@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 pytest.importorskip("schedlab._engine", reason="the engine is not built")
 
 import traces
+from schedlab import upgrades
 from schedlab.cli import identify, main
-from schedlab.engine import Engine
+from schedlab.engine import Engine, native_engine
 from schedlab.record import Order, Recording
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -85,6 +87,31 @@ def test_what_changed_between_two_rows(cli: Cli) -> None:
     assert [(d["name"], d["is"], d["was"]) for d in back["differences"]] == [
         (d["name"], d["was"], d["is"]) for d in document["differences"]
     ]
+
+
+@pytest.mark.parametrize("step", upgrades.STEPS, ids=lambda step: step.name)
+def test_the_pages_about_upgrades_are_what_the_command_prints(
+    cli: Cli, step: upgrades.Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    code, out, err = cli("changelog", step.before, step.after, "--markdown")
+    page = (ROOT / f"docs/upgrades/{step.name}.md").read_text()
+    assert (code, err) == (0, "")
+    assert page.startswith(f"# {step.title}\n")
+    assert page.endswith(out.rstrip("\n") + "\n"), "tools/upgrades.py update"
+    assert f"upgrades/{step.name}\n" in (ROOT / "docs/index.md").read_text()
+
+
+def test_every_change_between_rows_says_what_it_does() -> None:
+    engine, effects = native_engine(), upgrades.Effects.read()
+    rows = [row["id"] for row in engine.listing("kernels") if row["id"] != "eevdf-rfc"]
+    pairs = [*pairwise(rows), *((step.before, step.after) for step in upgrades.STEPS)]
+    told = [d for a, b in pairs for d in upgrades.changes(engine, a, b, ROOT / "scenarios")["differences"]]
+    names = {d["name"] for d in told}
+    assert {d["name"] for d in told if not d["does"]} == set()
+    assert {*effects.first, *effects.shown} <= {*effects.does}
+    assert {*effects.does} <= names
+    assert [file for file in effects.shown.values() if not (ROOT / "scenarios" / file).is_file()] == []
 
 
 def test_a_row_against_itself_and_no_row(cli: Cli) -> None:

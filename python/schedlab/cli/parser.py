@@ -68,6 +68,7 @@ class Options(argparse.Namespace):
     records: int
     smp: str | None
     chaos: int | None
+    markdown: bool
     append: str
     restore: bool
     fetch: str | None
@@ -285,6 +286,7 @@ def _changelog(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="FOLDER",
         help="where to look for scenarios that show a change (default: scenarios)",
     )
+    p.add_argument("--markdown", action="store_true", help="print a page of the documentation site")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the same as JSON; - is stdout, alone")
     _common(p)
 

@@ -1,4 +1,4 @@
-"""What changed between two kernels, as text: the oldest change first."""
+"""What changed between two kernels, as text and as a Markdown page: what most workloads meet comes first."""
 
 from __future__ import annotations
 
@@ -15,32 +15,65 @@ Difference = Mapping[str, Any]
 
 def text(found: Mapping[str, Any]) -> str:
     """A head line, then a block for every change."""
-    differences = sorted(found["differences"], key=_order)
-    counts = Counter(d["kind"] for d in differences)
+    blocks = [_block(d) for d in found["differences"]]
+    return "\n\n".join([_head(found), *blocks, *_counterparts(found)])
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """The head line, then the changes in two sections."""
+    first = [_item(d) for d in found["differences"] if d["first"]]
+    others = [_item(d) for d in found["differences"] if not d["first"]]
+    sections = [("What most workloads meet", first), ("Everything else", others)]
+    parts = [f"## {title}\n\n" + "\n".join(items) for title, items in sections if items]
+    return "\n\n".join([f"{_head(found)}.", *parts, *_counterparts(found)]) + "\n"
+
+
+def _head(found: Mapping[str, Any]) -> str:
+    counts = Counter(d["kind"] for d in found["differences"])
     named = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items()]
-    head = f"{found['a']['id']} to {found['b']['id']}: {', '.join(named) or 'nothing changed that is modelled'}"
-    return "\n\n".join([head, *(_block(d) for d in differences)])
+    return f"{found['a']['id']} to {found['b']['id']}: {', '.join(named) or 'nothing changed that is modelled'}"
 
 
-def _order(difference: Difference) -> tuple[bool, list[int], str]:
-    """By the release of the last change; what no single change explains comes last."""
-    changes = difference["changes"]
-    release = [int(n) for n in re.findall(r"\d+", changes[-1]["release"])] if changes else []
-    return not changes, release, difference["name"]
+def _counterparts(found: Mapping[str, Any]) -> list[str]:
+    """What one of the kernels does not have, because its algorithm has no use for it or nobody switches it on."""
+    count = len(found["without_counterpart"])
+    if not count:
+        return []
+    what = "rule or switch" if count == 1 else "rules and switches"
+    words = f"Not listed: {count} {what} that one of the kernels lacks and the other does not use (--json names them)."
+    return ["\n".join(_filled(words, ""))]
 
 
 def _block(d: Difference) -> str:
-    where = f" in {d['function']}()" if d.get("function") else ""
-    lines = [f"{d['name']} ({d['kind']}{where}): {_value(d['was'])} -> {_value(d['is'])}"]
+    lines = [f"{d['name']} ({_kind(d)}): {_value(d['was'])} -> {_value(d['is'])}"]
+    lines += _filled(d["does"]) if d["does"] else []
     lines += _filled(_sentence(d["effect"]))
-    lines += _filled(f"Changed {', '.join(_change(c) for c in d['changes'])}.") if d["changes"] else []
+    lines += _filled(_commits(d))
     for scenario in d["scenarios"]:
         lines += _filled(f"{scenario['file']}: {scenario['summary']}")
     return "\n".join(lines)
 
 
+def _item(d: Difference) -> str:
+    """A list item: the sentence first, then the kernel's words for it."""
+    said = d["does"] or _sentence(d["effect"])
+    values = f"{_value(d['was'])} → {_value(d['is'])}"
+    shown = [f"`{s['file']}` shows it ({s['summary']})." for s in d["scenarios"][:1]]
+    return " ".join([f"- **{d['name']}** ({_kind(d)}; {values}). {said}", _commits(d), *shown])
+
+
+def _kind(d: Difference) -> str:
+    return f"{d['kind']} in {d['function']}()" if d.get("function") else str(d["kind"])
+
+
+def _commits(d: Difference) -> str:
+    return f"Changed {', '.join(_change(c) for c in d['changes'])}."
+
+
 def _value(value: str | None) -> str:
-    return "absent" if value is None else value
+    if value is None:
+        return "absent"
+    return re.sub(r"(?<=\d)(?=(\d{3})+$)", ",", value) if value.isdigit() else value
 
 
 def _sentence(effect: str) -> str:
@@ -54,5 +87,5 @@ def _change(change: Mapping[str, Any]) -> str:
     return f"{'in' if change['first'] else 'by'} {change['release']} ({commit})"
 
 
-def _filled(words: str) -> list[str]:
-    return textwrap.wrap(words, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
+def _filled(words: str, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(words, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
