@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, MSEC, SEC};
 use schedlab_policy::Version;
 use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
@@ -52,13 +51,7 @@ fn run(spec: &RunSpec) -> Result<(Vec<GuestReport>, Record), SimError> {
 
 fn events_of(events: &[Event], kernel: u16) -> Vec<Event> {
     let of = events.iter().filter(|event| event.kernel == KernelId(kernel));
-    by_cpu(of.map(|event| Event { kernel: KernelId::FIRST, ..*event }).collect())
-}
-
-/// The events of one instant by CPU: a wakeup reaches a vCPU within the instant, but after what else is due then.
-fn by_cpu(mut events: Vec<Event>) -> Vec<Event> {
-    events.sort_by_key(|event| (event.time, event.cpu));
-    events
+    of.map(|event| Event { kernel: KernelId::FIRST, ..*event }).collect()
 }
 
 /// The guest's events on the machine that it has, without a host.
@@ -66,7 +59,7 @@ fn alone(guest: &Guest) -> Vec<Event> {
     let run = RunSpec { seed: kernel_seed(guest.run.seed, KernelId(1)), ..guest.run.clone() };
     let (outcome, log) = record(&run);
     outcome.unwrap();
-    by_cpu(log.events)
+    log.events
 }
 
 fn pairs() -> Workload {
@@ -89,19 +82,16 @@ fn a_guest_alone_on_a_host_without_costs_runs_as_on_hardware() {
 }
 
 proptest! {
-    // Costs are drawn from 256 values each, so a rare case has two events of different CPUs in one instant whose order
-    // decides: the cases are fixed.
-    #![proptest_config(ProptestConfig {
-        cases: 40, max_shrink_iters: 300, rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     /// Whatever runs in it, on whatever versions: only the host's own costs and load make a difference to a guest that
-    /// cannot see its vCPUs.
+    /// cannot see its vCPUs. That includes the order of events of one instant.
     #[test]
     fn a_blind_guest_alone_on_a_host_without_costs_runs_as_on_hardware(
-        inner in scenario(Version::all().iter().collect()), version in any::<prop::sample::Index>(),
+        inner in scenario(Version::all().iter().collect()), version in any::<prop::sample::Index>(), ties in any::<bool>(),
     ) {
-        let inner = RunSpec { noise: true, machine: Arc::new(drawn(&inner.machine)), ..inner };
+        let machine = if ties { (*inner.machine).clone() } else { drawn(&inner.machine) };
+        let inner = RunSpec { machine: Arc::new(machine), ..inner };
         let guest = guest("vm", Platform::Arm64Kvm, &inner);
         let want = alone(&guest);
         let nr_cpus = inner.machine.topology.nr_cpus() as u32;
@@ -115,7 +105,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     /// No checker finds anything, whatever the costs, the load and the platforms; and a run is its seed's.
     #[test]
@@ -149,7 +139,7 @@ proptest! {
     }
 }
 
-/// The machine with costs that are all different, so that no two events fall on one instant.
+/// The machine with costs that are all different, so that few events fall on one instant.
 fn drawn(machine: &Machine) -> Machine {
     let mut machine = machine.clone();
     for (_, costs) in machine.costs.each_mut() {

@@ -21,7 +21,7 @@ pub struct FairSums {
 #[derive(Clone, Copy, Default, Debug)]
 struct Pace {
     last_pick: Nanos,
-    /// When a task was last enqueued on it or dequeued.
+    /// When a task was last enqueued on it or dequeued, by `rq->clock_task`.
     changed: Nanos,
     /// Longest time between two picks.
     longest: Nanos,
@@ -52,12 +52,12 @@ impl FairSums {
 
     /// A task was enqueued on the CPU or dequeued, or its weight or slice changed.
     #[inline]
-    pub fn changed(&mut self, cpu: CpuId, now: Nanos) {
-        self.cpus[cpu.index()].changed = now;
+    pub fn changed(&mut self, cpu: CpuId, clock_task: Nanos) {
+        self.cpus[cpu.index()].changed = clock_task;
     }
 
-    /// Looks at one CPU's queue.
-    pub fn look(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
+    /// Looks at one CPU's queue. Service is measured by `clock_task`, which stands while time is stolen.
+    pub fn look(&mut self, sched: &Sched, cpu: CpuId, now: Nanos, clock_task: Nanos) -> Option<Finding> {
         self.looks += 1;
         for group in (0..sched.fair.nr_groups() as u32).map(GroupId) {
             let (kept, fresh) = (sched.fair.view().sums(group, cpu), sched.fair.view().recomputed_sums(group, cpu));
@@ -70,7 +70,7 @@ impl FairSums {
         }
         // A group's weight follows its load, so no share is steady enough for a bound.
         match sched.fair.nr_groups() {
-            1 => self.look_at_lags(sched, cpu, now),
+            1 => self.look_at_lags(sched, cpu, now, clock_task),
             _ => None,
         }
     }
@@ -85,7 +85,7 @@ impl FairSums {
     ///
     /// Picks happen only every q, so a shorter request overshoots. While a task is owed service, each of the n - 1 others may
     /// overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
-    fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos) -> Option<Finding> {
+    fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos, clock_task: Nanos) -> Option<Finding> {
         if sched.fair.config.rules.algorithm != Algorithm::Eevdf {
             return None;
         }
@@ -100,7 +100,7 @@ impl FairSums {
         // update_entity_lag's clamp, as service.
         let clamp = (2 * self.slice_max).max(sched.fair.config.tick_nsec());
         let settled = self.cpus[cpu.index()].changed + (bound + clamp) * u64::from(sched.nr_running(cpu));
-        if now < settled {
+        if clock_task < settled {
             return None;
         }
         let load = sched.fair.rq(cpu).load.weight.max(1);

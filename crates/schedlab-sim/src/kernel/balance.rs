@@ -27,9 +27,8 @@ fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
             touch_moved(run, machine, kernel, cpu, *task, [*orig_cpu, dest_cpu]);
         }
         let now = run.now;
-        let checks = &mut kernel.checks;
-        checks.fair.changed(*orig_cpu, now);
-        checks.fair.changed(dest_cpu, now);
+        kernel.competitors_changed(*orig_cpu, now);
+        kernel.competitors_changed(dest_cpu, now);
         kernel.emit(run, cpu, Kind::Migrate { pid, prio, orig_cpu: *orig_cpu, dest_cpu });
         // Accounting on the source may have found that its running task has used up its slice.
         let resched = kernel.sched.fair.need_resched(*orig_cpu);

@@ -55,7 +55,7 @@ fn throttle_cfs_rq_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel
     }
     c.progress(run.now);
     let now = run.now;
-    kernel.checks.fair.changed(cpu, now);
+    kernel.competitors_changed(cpu, now);
     if kernel.sched.throttle_work(task, kernel.clock_task(cpu, now)) {
         kernel.trace_run_times(run, cpu);
         let k = &mut kernel.cpus[cpu.index()];

@@ -228,7 +228,7 @@ fn preempt<S: Sink>(
 ) {
     let now = run.now;
     machine.cpus[cpu.index()].progress(now);
-    kernel.checks.fair.changed(cpu, now);
+    kernel.competitors_changed(cpu, now);
     if machine.cpus[cpu.index()].segment.mode == Mode::Poll {
         // kvm_vcpu_halt() polls while it is alone on its runqueue.
         run.touch(kernel.id, cpu);

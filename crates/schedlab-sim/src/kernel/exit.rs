@@ -29,7 +29,7 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         do_notify_parent(run, machine, kernel, cpu, parent, thread);
     }
     let now = run.now;
-    kernel.checks.fair.changed(cpu, now);
+    kernel.competitors_changed(cpu, now);
     if kernel.cgroups.is_autogroup(kernel.sched.fair.group_of(task)) {
         // sched_autogroup_exit_task: the rest of the exit runs in the root group.
         kernel.sched.move_to_group(task, GroupId::ROOT, kernel.clock_task(cpu, now));

@@ -88,7 +88,7 @@ fn begin_leaving<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     let t = &mut kernel.tasks[task.index()];
     machine.cpus[cpu.index()].segment.work_left = std::mem::take(&mut t.after) << WORK_SHIFT;
     let now = run.now;
-    kernel.checks.fair.changed(cpu, now);
+    kernel.competitors_changed(cpu, now);
     Some(leaving)
 }
 

@@ -120,6 +120,13 @@ impl Kernel {
         self.cpus[cpu.index()].clocks.clock_task(now)
     }
 
+    /// Tells the checkers that the tasks which compete on the CPU, or their weights or slices, have changed.
+    #[inline]
+    pub fn competitors_changed(&mut self, cpu: CpuId, now: Nanos) {
+        let clock_task = self.clock_task(cpu, now);
+        self.checks.fair.changed(cpu, clock_task);
+    }
+
     /// The task's pid and priority, as trace events name it.
     #[inline]
     pub fn name_of(&self, task: TaskId) -> (Pid, i32) {

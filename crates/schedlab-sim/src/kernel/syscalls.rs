@@ -38,7 +38,7 @@ pub fn change_attribute<S: Sink>(
 ) {
     let (now, clock) = (run.now, kernel.clock_task(cpu, run.now));
     announce(run, kernel, cpu, task, attribute);
-    kernel.checks.fair.changed(cpu, now);
+    kernel.competitors_changed(cpu, now);
     let resched = match attribute {
         Attribute::Nice(nice) => kernel.sched.set_nice(task, nice, clock),
         Attribute::Policy(policy) => match (fair_policy(policy), rt_policy(policy)) {
@@ -95,7 +95,7 @@ pub fn set_affinity<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, 
     kernel.note(run, cpu, "sys_sched_setaffinity(pid", |kernel| {
         format!("{:x}, len: 8, user_mask_ptr: 0)", kernel.tasks[task.index()].pid)
     });
-    kernel.checks.fair.changed(cpu, now);
+    kernel.competitors_changed(cpu, now);
     let Some(dest) = kernel.sched.set_affinity(task, Some(mask), kernel.clock_task(cpu, now)) else { return false };
     kernel.cpus[cpu.index()].push_away = Some((task, dest));
     mark(run, kernel, cpu);

@@ -51,6 +51,8 @@ pub struct Cpu {
     pub idle_state: usize,
     /// When the idle state begins: later than the switch to idle by the overhead (switch, newidle balance).
     pub idle_from: Nanos,
+    /// What is left of the overhead of entering the idle state at rate 0, as work.
+    pub entering_left: u64,
     /// Average length of its idle periods (weight 1/8), for the choice of the idle state.
     pub idle_average: Nanos,
     /// The CPU that woke it from its idle state last.
@@ -73,6 +75,7 @@ impl Cpu {
             pending: 0,
             idle_state: 0,
             idle_from: 0,
+            entering_left: 0,
             idle_average: 1_000_000,
             woken_from: CpuId(0),
             dice,
@@ -140,6 +143,29 @@ impl Cpu {
         let wall = self.pending_wall()?;
         self.pending = 0;
         Some(wall)
+    }
+
+    /// The CPU enters an idle state: the pending overhead comes first, at rate 0 once the rate is back.
+    pub fn begin_entering(&mut self, now: Nanos) {
+        self.entering_left = std::mem::take(&mut self.pending) << WORK_SHIFT;
+        self.idle_from = now;
+        self.go_on_entering(now);
+    }
+
+    /// It enters the idle state at its rate; at rate 0 it has to wait.
+    pub fn go_on_entering(&mut self, now: Nanos) {
+        if let Some(left) = self.wall(self.entering_left).filter(|left| *left > 0) {
+            self.entering_left = 0;
+            self.idle_from = now + left;
+        }
+    }
+
+    /// The rate becomes 0 while it enters the idle state; `rate` is what it was.
+    pub fn stop_entering(&mut self, rate: u32, now: Nanos) {
+        if self.idle_from > now {
+            self.entering_left = (self.idle_from - now) * u64::from(rate);
+            self.idle_from = now;
+        }
     }
 
     /// The pending overhead joins the segment: it is spent before the segment's work continues.

@@ -12,7 +12,7 @@ impl Machine {
     pub fn enter_idle_state(&mut self, cpu: CpuId, now: Nanos, until_timer: Nanos) {
         let c = &mut self.cpus[cpu.index()];
         c.activity = Activity::Idle;
-        c.idle_from = now + c.spend_pending().unwrap_or(0);
+        c.begin_entering(now);
         let expected = until_timer.min(c.idle_average);
         let states = &self.preset.idle_states[..self.idle_allowed];
         c.idle_state = states.iter().rposition(|state| state.target_residency <= expected).unwrap_or(0);
@@ -38,6 +38,7 @@ impl Machine {
         let c = &mut self.cpus[cpu.index()];
         c.progress(now);
         c.activity = Activity::Exiting;
+        c.pending += std::mem::take(&mut c.entering_left) >> WORK_SHIFT;
         let due = now + latency;
         match now.checked_sub(c.idle_from) {
             // Still entering the idle state: it sees the request when it has entered.

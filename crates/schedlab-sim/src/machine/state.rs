@@ -212,12 +212,9 @@ impl Machine {
         if c.activity != Activity::Idle {
             return;
         }
-        if c.rate == 0 && c.idle_from > now {
-            // It stops while it enters the idle state: what is left of that overhead has to wait.
-            c.pending += ((c.idle_from - now) * u64::from(rate)) >> WORK_SHIFT;
-            c.idle_from = now;
-        } else if c.rate > 0 && c.pending > 0 {
-            c.idle_from = now + c.spend_pending().unwrap_or(0);
+        match c.rate {
+            0 => c.stop_entering(rate, now),
+            _ => c.go_on_entering(now),
         }
     }
 }

@@ -119,6 +119,14 @@ impl EventQueue {
         time_of(self.front.0.min(self.top))
     }
 
+    /// The source of the earliest event if that is due at `now`.
+    #[must_use]
+    pub fn peek_at(&self, now: Nanos) -> Option<u32> {
+        let (key, source) = self.front;
+        let first = if key < self.top { (key, source) } else { *self.heap.first()? };
+        (time_of(first.0) <= now).then_some(first.1)
+    }
+
     /// Takes the earliest event if it is due at `now`.
     #[inline]
     pub fn pop_at(&mut self, now: Nanos) -> Option<u32> {
@@ -252,6 +260,7 @@ mod tests {
             for (i, (source, time, rank, what)) in ops.into_iter().enumerate() {
                 if time == 1 {
                     let first = model.iter().min_by_key(|(_, key)| **key).map(|(source, _)| *source);
+                    prop_assert_eq!(queue.peek_at(u64::MAX), first);
                     prop_assert_eq!(queue.pop_at(u64::MAX), first);
                     first.map(|source| model.remove(&source));
                     prop_assert_eq!(queue.len(), model.len());

@@ -20,6 +20,8 @@ pub struct Run<'a, S: Sink> {
     sources: Sources,
     /// By kernel: what breaks the ties between CPUs; empty if all are broken by number.
     ties: Vec<Ties>,
+    /// Kernel 0 hosts the others: within an instant its events come before theirs.
+    hosts: bool,
     sink: &'a mut S,
     /// CPUs that reschedule at the end of this instant.
     pub marked: Vec<(KernelId, CpuId)>,
@@ -52,6 +54,7 @@ impl<'a, S: Sink> Run<'a, S> {
             events: EventQueue::new(sources.count(kernels)),
             sources,
             ties: if ties.iter().all(|ties| ties.is_fixed()) { Vec::new() } else { ties },
+            hosts: false,
             sink,
             marked: Vec::with_capacity(kernels * nr_cpus),
             touched: Vec::new(),
@@ -65,6 +68,12 @@ impl<'a, S: Sink> Run<'a, S> {
             pending_max: 0,
             context: Context::default(),
         }
+    }
+
+    /// A run of a host, which is kernel 0, and its guests.
+    pub fn hosted(ties: Vec<Ties>, nr_cpus: usize, horizon: Nanos, sink: &'a mut S) -> Self {
+        let run = Self::new(ties.clone(), nr_cpus, horizon, sink);
+        Run { ties, hosts: true, ..run }
     }
 
     /// Sends an event of the kernel to the sink.
@@ -123,7 +132,12 @@ impl<'a, S: Sink> Run<'a, S> {
         if self.ties.is_empty() {
             return 0;
         }
-        self.ties[kernel.index()].rank(time, cpu.0)
+        let rank = self.ties[kernel.index()].rank(time, cpu.0);
+        match (self.hosts, kernel) {
+            (false, _) => rank,
+            (true, KernelId::FIRST) => rank >> 1,
+            (true, _) => 1 << (Ties::BITS - 1) | rank >> 1,
+        }
     }
 
     /// Puts the marked CPUs into the order in which they reschedule: lowest first, or as the ties of this instant fall.
@@ -147,6 +161,16 @@ impl<'a, S: Sink> Run<'a, S> {
     #[inline]
     pub fn pop(&mut self) -> Option<(KernelId, Source, CpuId)> {
         self.events.pop_at(self.now).map(|source| self.sources.unpack(source))
+    }
+
+    /// Takes the next event of this instant if it is one of kernel 0.
+    pub fn pop_host(&mut self) -> Option<(KernelId, Source, CpuId)> {
+        let (kernel, ..) = self.sources.unpack(self.events.peek_at(self.now)?);
+        if kernel == KernelId::FIRST {
+            self.pop()
+        } else {
+            None
+        }
     }
 
     /// When the next event is due; the end of time if nothing is pending.

@@ -50,7 +50,8 @@ fn look_at<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
         let occupied = kernel.cpus[cpu.index()].curr.is_some();
         let found = kernel.checks.accounts.look(cpu, occupied, c.time, now);
         kernel.checks.keep(found);
-        let found = kernel.checks.fair.look(&kernel.sched, cpu, now);
+        let clock_task = kernel.clock_task(cpu, now);
+        let found = kernel.checks.fair.look(&kernel.sched, cpu, now, clock_task);
         kernel.checks.keep(found);
         let found = stranded(run, machine, kernel, cpu);
         kernel.checks.keep(found);

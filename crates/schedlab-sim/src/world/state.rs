@@ -12,7 +12,7 @@ use super::virtual_systems::{GuestReport, VirtualSystems};
 use crate::error::SimError;
 use crate::kernel;
 use crate::programs;
-use crate::run::{Run, Watch};
+use crate::run::{Run, Source, Watch};
 
 /// More events than this at one instant mean that time no longer moves.
 const INSTANT_LIMIT: u64 = 20_000_000;
@@ -57,7 +57,7 @@ impl<'a, S: Sink> World<'a, S, VirtualSystems> {
         let nr_cpus = spec.guests.iter().map(|guest| cpus(&guest.run)).fold(cpus(spec), usize::max);
         let guests = (1..).map(KernelId).zip(spec.guests.iter()).map(|(id, guest)| ties(&guest.run, id));
         let ties = std::iter::once(ties(spec, KernelId::FIRST)).chain(guests).collect();
-        let mut run = Run::new(ties, nr_cpus, spec.duration, sink);
+        let mut run = Run::hosted(ties, nr_cpus, spec.duration, sink);
         let systems = VirtualSystems::new(&mut run, spec);
         World { run, systems, duration: spec.duration, seed: spec.seed }
     }
@@ -115,9 +115,11 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         let begun = self.run.handled;
         loop {
             while let Some((kernel, source, cpu)) = self.run.pop() {
-                self.run.handled += 1;
-                self.systems.get_mut(kernel).handle(&mut self.run, source, cpu);
-                self.systems.follow(&mut self.run);
+                if K::HAS_HOST {
+                    self.handle_hosted(kernel, source, cpu, begun)?;
+                } else {
+                    self.handle(kernel, source, cpu);
+                }
                 if self.run.failure.is_some() {
                     return self.run.failure.take().map_or(Ok(()), Err);
                 }
@@ -129,6 +131,53 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
                 return Err(self.livelock());
             }
             self.reschedule_marked()?;
+        }
+    }
+
+    #[inline(always)]
+    fn handle(&mut self, kernel: KernelId, source: Source, cpu: CpuId) {
+        self.run.handled += 1;
+        self.systems.get_mut(kernel).handle(&mut self.run, source, cpu);
+        self.systems.follow(&mut self.run);
+    }
+
+    /// Handles an event where kernel 0 hosts the others. What it makes due on the host in this instant comes before the next
+    /// event of a guest, so that a halted vCPU which the host runs at once handles the interrupt when its turn is.
+    #[inline(never)]
+    fn handle_hosted(&mut self, kernel: KernelId, source: Source, cpu: CpuId, begun: u64) -> Result<(), SimError> {
+        let holds = source.needs_cpu() && self.systems.get_mut(kernel).machine.cpus[cpu.index()].rate == 0;
+        self.handle(kernel, source, cpu);
+        self.host_acts(begun)?;
+        if holds && self.run.due(kernel, source, cpu) == Some(self.run.now) {
+            self.run.cancel(kernel, source, cpu);
+            self.handle(kernel, source, cpu);
+            self.host_acts(begun)?;
+        }
+        Ok(())
+    }
+
+    /// Handles what is due on the host: its events, then one reschedule per marked CPU, until neither is left.
+    fn host_acts(&mut self, begun: u64) -> Result<(), SimError> {
+        loop {
+            while let Some((kernel, source, cpu)) = self.run.pop_host() {
+                self.handle(kernel, source, cpu);
+                if self.run.failure.is_some() {
+                    return Ok(());
+                }
+            }
+            let host = |(kernel, _): &(KernelId, CpuId)| *kernel == KernelId::FIRST;
+            let (marked, others): (Vec<_>, Vec<_>) = self.run.marked.drain(..).partition(host);
+            if marked.is_empty() {
+                self.run.marked = others;
+                return Ok(());
+            }
+            if self.run.handled - begun > INSTANT_LIMIT {
+                return Err(self.livelock());
+            }
+            self.run.marked = marked;
+            let rescheduled = self.reschedule_marked();
+            self.run.marked.extend(others);
+            rescheduled?;
         }
     }
 

@@ -20,6 +20,9 @@ pub struct System {
 
 /// The systems of a world. A world of one is a type of its own, so that its kernel is found without indexing.
 pub trait Systems {
+    /// Whether kernel 0 hosts the others.
+    const HAS_HOST: bool = false;
+
     /// The system of a kernel.
     fn get_mut(&mut self, kernel: KernelId) -> &mut System;
 

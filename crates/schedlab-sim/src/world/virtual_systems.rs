@@ -53,6 +53,8 @@ pub struct GuestReport {
 }
 
 impl Systems for VirtualSystems {
+    const HAS_HOST: bool = true;
+
     #[inline]
     fn get_mut(&mut self, kernel: KernelId) -> &mut System {
         &mut self.systems[kernel.index()]
