@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, reason
 from schedlab.outcome import Outcome, Run
+from schedlab.overrides import Overrides, engine_overrides
 from schedlab.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -30,17 +31,22 @@ def load(
     machine: str | None = None,
     duration: str | None = None,
     noise: bool | None = None,
+    overrides: Overrides | None = None,
     engine: Engine | None = None,
 ) -> Scenario:
     """Read and validate a scenario file.
 
     `seeds` (how many, or which), `machine` (a preset or a file), `duration` (such as "500ms") and `noise` (whether
-    anything is drawn at random) replace what the file says.
+    anything is drawn at random) replace what the file says. `overrides` replaces single keys, as `--set` does:
+
+        load("web.toml", overrides={"knobs.base_slice": "3ms", "workload.hackbench.groups": 4, "variant.b.hz": 1000})
+
+    The keys are those of docs/scenario.md, "Overrides". A key or value that is not valid raises ScenarioError, whose
+    `file` is the override (`--set KEY=VALUE`) and whose `hint` is the nearest valid name. `Scenario.overrides` lists
+    what was overridden, and results store it.
     """
-    given = seeds if seeds is None or isinstance(seeds, int) else list(seeds)
-    overrides = {"seeds": given, "machine": machine, "duration": duration, "noise": noise}
-    chosen = {key: value for key, value in overrides.items() if value is not None}
-    return (engine or native_engine()).load(os.fspath(path), chosen or None)
+    flags = {"machine": machine, "duration": duration, "noise": noise}
+    return (engine or native_engine()).load(os.fspath(path), engine_overrides(seeds, overrides, flags))
 
 
 def run(

@@ -55,7 +55,7 @@ class Engine:
         self._under_way: dict[Handle, tuple[str, int]] = {}
 
     def load(self, path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
-        """Read and validate a scenario file; `overrides` replaces top-level keys of it."""
+        """Read and validate a scenario file; `overrides` is what `overrides.engine_overrides` makes."""
         with self._translated():
             handle = self._native.load(path, json.dumps(overrides) if overrides else None)
             return _scenario(handle)

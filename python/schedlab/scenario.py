@@ -81,6 +81,7 @@ DESCRIPTION = s.table(
     {
         "cgroups": s.mapping(s.mapping(s.anything)),
         "guests": s.items(s.string),
+        "overrides": s.items(s.string),
         "arms": s.table({}, {"host": s.maybe(HOST), "driver": s.maybe(s.string), "vm": s.maybe(s.mapping(s.anything))}),
     },
 )
@@ -151,6 +152,8 @@ class Scenario:
     """How real kernels run it."""
     guests: tuple[str, ...]
     """The virtual machines that the machine hosts."""
+    overrides: tuple[str, ...]
+    """What replaces keys of the file, as `KEY=VALUE` (`--set`)."""
     description: Mapping[str, Any] = field(repr=False, compare=False)
     """The whole description as the engine gave it."""
     handle: Any = field(default=None, repr=False, compare=False)
@@ -172,6 +175,7 @@ class Scenario:
             metrics=tuple(Metric(**_only(Metric, m)) for m in d["metrics"]),
             workloads=tuple(d["workloads"]),
             guests=tuple(d.get("guests", ())),
+            overrides=tuple(d.get("overrides", ())),
             arms={name: d.get("arms", {}).get(name) or usual for name, usual in ARMS_DEFAULTS.items()},
             description=d,
             handle=handle,

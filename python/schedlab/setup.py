@@ -18,7 +18,7 @@ class Fact:
     """One thing that a reader must know to repeat the comparison."""
 
     kind: str
-    """machine, run, workload, guest, group or variant."""
+    """machine, run, workload, guest, group, variant or overridden."""
     name: str
     text: str
 
@@ -27,7 +27,7 @@ class Fact:
 
 
 def facts(scenario: Scenario, arm: str = "sim") -> tuple[Fact, ...]:
-    """Machine, length of a run, every workload with every option, every guest and control group, every variant."""
+    """Machine, length of a run, every workload with every option, guests, control groups, variants, overrides."""
     return (
         Fact("machine", scenario.machine.name, _machine(scenario, arm)),
         Fact("run", "run", _run(scenario)),
@@ -35,6 +35,7 @@ def facts(scenario: Scenario, arm: str = "sim") -> tuple[Fact, ...]:
         *_guests(scenario),
         *_groups(scenario),
         *(Fact("variant", v.name, variant_text(v)) for v in scenario.variants),
+        *(Fact("overridden", text.partition("=")[0], text.partition("=")[2]) for text in scenario.overrides),
     )
 
 
@@ -59,7 +60,7 @@ def of_two(a: Sequence[Fact], b: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _beside(a: Sequence[Fact], b: Sequence[Fact]) -> Iterator[tuple[str, str, str, str]]:
     """Kind, name, and the text on both sides. There is one machine on each, whatever its name."""
-    left, right = (dict(_keyed(fact) for fact in side if fact.kind != "variant") for side in (a, b))
+    left, right = (dict(_keyed(fact) for fact in side if fact.kind not in ("variant", "overridden")) for side in (a, b))
     for kind, name in dict.fromkeys((*left, *right)):
         yield kind, name, left.get((kind, name), "none"), right.get((kind, name), "none")
 

@@ -39,6 +39,9 @@ enum Command {
     Programs {
         /// The scenario file.
         scenario: PathBuf,
+        /// Override a key of the scenario, for example workload.hackbench.groups=4.
+        #[arg(long, value_name = "KEY=VALUE")]
+        set: Vec<String>,
     },
 }
 
@@ -74,12 +77,9 @@ struct Run {
     /// A remark for the header of the trace.
     #[arg(long)]
     remark: Option<String>,
-    /// Override the duration of the scenario, for example 2s.
-    #[arg(long)]
-    duration: Option<String>,
-    /// Override whether random noise is enabled.
-    #[arg(long)]
-    noise: Option<bool>,
+    /// Override a key of the scenario, for example duration=2s or knobs.base_slice=3ms.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Build the workloads for the CPUs of this machine file instead of those of this machine.
     #[arg(long, default_value = "host")]
     machine: String,
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run(&options),
         Command::Probe => write(&schedlab_agent::probe(), None),
         Command::Calibrate { quick, traced, out } => calibrate(quick, traced, out.as_deref()),
-        Command::Programs { scenario } => programs(&scenario),
+        Command::Programs { scenario, set } => programs(&scenario, &set),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -112,9 +112,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Run) -> Result<()> {
-    let overrides = serde_json::json!({
-        "machine": options.machine, "duration": options.duration, "noise": options.noise,
-    });
+    let overrides = serde_json::json!({ "set": options.set, "machine": options.machine });
     let scenario = Scenario::load(&options.scenario, Some(&overrides.to_string()))?;
     let spec = scenario.real_spec(&options.variant, options.seed)?;
     let settings = Settings {
@@ -142,8 +140,9 @@ fn calibrate(quick: bool, traced: bool, out: Option<&Path>) -> Result<()> {
     write(&serde_json::json!(measured), out)
 }
 
-fn programs(scenario: &Path) -> Result<()> {
-    let scenario = Scenario::load(scenario, Some(r#"{"machine": "host"}"#))?;
+fn programs(scenario: &Path, set: &[String]) -> Result<()> {
+    let overrides = serde_json::json!({ "set": set, "machine": "host" });
+    let scenario = Scenario::load(scenario, Some(&overrides.to_string()))?;
     let workloads = scenario.variants().first().map_or(&[][..], |variant| &variant.workloads[..]);
     let executables = workloads.iter().zip(scenario.programs()).map(|(workload, program)| {
         let executables = program.as_ref().map_or_else(Vec::new, program::executables);

@@ -62,7 +62,7 @@ fn of_vm(table: Option<&Table>, dir: &Path, duration: Nanos, variants: &[&str]) 
 fn images(value: &Value, dir: &Path, variants: &[&str]) -> Result<Map<String, Json>> {
     let path = |value: &Value| -> Result<Json> {
         let path = value.string("the path of a kernel image, or a table of paths by variant")?;
-        Ok(Json::from(dir.join(path).display().to_string()))
+        Ok(Json::from(value.dir(dir).join(path).display().to_string()))
     };
     let Some(table) = value.as_table() else {
         let path = path(value)?;

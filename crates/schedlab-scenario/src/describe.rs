@@ -14,7 +14,7 @@ impl Scenario {
     /// The whole scenario as JSON. The steps of its own programs are only in `text`.
     #[must_use]
     pub fn describe(&self) -> Json {
-        json!({
+        let mut shown = json!({
             "name": self.name,
             "summary": self.summary,
             "file": self.file,
@@ -41,7 +41,11 @@ impl Scenario {
             "cgroups": self.cgroups,
             "guests": self.guests(),
             "text": self.text,
-        })
+        });
+        if let (Json::Object(shown), false) = (&mut shown, self.overrides.is_empty()) {
+            shown.insert("overrides".into(), self.overrides.clone().into());
+        }
+        shown
     }
 
     fn guests(&self) -> Vec<&str> {

@@ -1,23 +1,18 @@
-//! The keys of a scenario that the command line overrides.
+//! What the command line overrides in a scenario.
 
-use schedlab_model::{Nanos, SEC};
+use schedlab_model::{suggest, Nanos, SEC};
 use serde_json::Value as Json;
 
 use crate::error::{quote, Result, ScenarioError};
-use crate::units;
-use schedlab_model::suggest;
+use crate::set::Set;
 
 /// The overrides; `None` keeps the value of the scenario.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Overrides {
     /// Seeds.
     pub seeds: Option<Seeds>,
-    /// The maximum duration of a run.
-    pub duration: Option<Nanos>,
-    /// The machine: a preset, a path or `host`.
-    pub machine: Option<String>,
-    /// Whether random noise is enabled.
-    pub noise: Option<bool>,
+    /// Single keys, in the order in which they apply.
+    pub sets: Vec<Set>,
     /// Factors for costs of the machine, by name.
     pub costs: Vec<(String, f64)>,
     /// Which draw breaks the ties that the kernel leaves to chance.
@@ -60,26 +55,28 @@ impl Seeds {
     }
 }
 
-const KEYS: [&str; 6] = ["seeds", "duration", "machine", "noise", "costs", "ties"];
+const KEYS: [&str; 7] = ["seeds", "set", "duration", "machine", "noise", "costs", "ties"];
 
 /// The largest factor for a cost; the smallest is its reciprocal.
 const LARGEST_FACTOR: f64 = 100.0;
 
 impl Overrides {
-    /// Reads a JSON object such as `{"seeds": 5, "duration": "5s", "machine": "laptop-8", "noise": false,
-    /// "costs": {"tick": 1.5}, "ties": 3}`, where `seeds` may also be a list. Keys that are null or missing change nothing.
+    /// Reads a JSON object such as `{"seeds": 5, "set": ["knobs.base_slice=3ms"], "duration": "5s", "machine": "laptop-8",
+    /// "noise": false, "costs": {"tick": 1.5}, "ties": 3}`, where `seeds` may also be a list. Each text of `set` is a [`Set`];
+    /// the three keys after it have precedence. Keys that are null or missing change nothing.
     pub fn from_json(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Overrides::default()) };
         let json: Json = serde_json::from_str(text).map_err(|error| wrong("", format!("not valid JSON: {error}")))?;
         let Json::Object(object) = json else { return Err(wrong("", "not a JSON object".into())) };
-        let mut overrides = Overrides::default();
+        let (mut overrides, mut own) = (Overrides::default(), Vec::new());
         for (key, value) in &object {
             match (key.as_str(), value) {
                 (_, Json::Null) => {}
                 ("seeds", value) => overrides.seeds = Some(seeds(value)?),
-                ("duration", Json::String(text)) => overrides.duration = Some(duration(text)?),
-                ("machine", Json::String(name)) => overrides.machine = Some(name.clone()),
-                ("noise", Json::Bool(noise)) => overrides.noise = Some(*noise),
+                ("set", Json::Array(items)) => own = items.iter().map(set).collect::<Result<_>>()?,
+                ("duration" | "machine", Json::String(_)) | ("noise", Json::Bool(_)) => {
+                    overrides.sets.push(Set::flag(key, value));
+                }
                 ("costs", Json::Object(costs)) => {
                     overrides.costs =
                         costs.iter().map(|(name, f)| Ok((name.clone(), factor(name, f)?))).collect::<Result<_>>()?;
@@ -89,8 +86,15 @@ impl Overrides {
                 (key, _) => return Err(wrong(key, format!("unknown key {}", quote(key))).hint(suggest(key, KEYS))),
             }
         }
+        overrides.sets.splice(0..0, own);
         Ok(overrides)
     }
+}
+
+fn set(value: &Json) -> Result<Set> {
+    let text =
+        value.as_str().ok_or_else(|| wrong("set", format!("{value} is not valid here")).expected("KEY=VALUE"))?;
+    Set::parse(text)
 }
 
 fn seeds(value: &Json) -> Result<Seeds> {
@@ -111,12 +115,6 @@ fn factor(cost: &str, value: &Json) -> Result<f64> {
     })
 }
 
-fn duration(text: &str) -> Result<Nanos> {
-    units::duration(text).map_err(|(why, hint)| {
-        wrong("duration", format!("{}: {why}", quote(text))).expected(units::DURATION).hint(hint)
-    })
-}
-
 /// An error about the command line.
 pub(crate) fn wrong(key: &str, message: String) -> Box<ScenarioError> {
     ScenarioError::new("command line", key, message)
@@ -133,9 +131,7 @@ mod tests {
         ));
         let want = Overrides {
             seeds: Some(Seeds::List(vec![3, 1])),
-            duration: Some(2 * SEC),
-            machine: Some("rpi4".into()),
-            noise: None,
+            sets: vec![Set::flag("duration", &"2s".into()), Set::flag("machine", &"rpi4".into())],
             costs: vec![],
             ties: Some(3),
         };
@@ -155,10 +151,6 @@ mod tests {
             assert_eq!(Overrides::from_json(Some(text)).unwrap_err().to_string(), want);
         }
         assert!(Overrides::from_json(Some("{")).unwrap_err().message.starts_with("not valid JSON"));
-        assert!(Overrides::from_json(Some("{\"duration\": \"2\"}"))
-            .unwrap_err()
-            .hint
-            .is_some_and(|hint| hint.contains("2ms")));
     }
 
     #[test]

@@ -36,7 +36,10 @@ pub(crate) fn read(table: &Table, value: &Value, dir: &Path, nr_cpus: usize) -> 
     }
     let mut files: Vec<FileText> = Vec::new();
     for (name, path) in names.iter().zip(&paths) {
-        files.push(read_file(&dir.join(name)).map_err(|reason| path.error(format!("rt-app file {name}: {reason}")))?);
+        files.push(
+            read_file(&path.dir(dir).join(name))
+                .map_err(|reason| path.error(format!("rt-app file {name}: {reason}")))?,
+        );
     }
     let sources: Vec<Source> = files.iter().map(|file| Source { name: &file.name, bytes: &file.bytes }).collect();
     let name = name_of(table, &stem(first))?;

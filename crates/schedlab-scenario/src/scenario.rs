@@ -13,11 +13,12 @@ use crate::error::{quote, Result, ScenarioError};
 use crate::keys::SCENARIO;
 use crate::metric::{self, Metric};
 use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
+use crate::set::{self, Set};
 use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{arm, cgroup, fits, guest, machine, variant, workload};
+use crate::{arm, cgroup, fits, guest, machine, variant, workload, write};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -51,8 +52,10 @@ pub struct Scenario {
     pub(crate) written: Vec<Json>,
     /// The declared control groups, for the results.
     pub(crate) cgroups: Json,
-    /// The text of the file.
+    /// The text of the file; with overrides, the text of the scenario that they make of it.
     pub(crate) text: String,
+    /// The overrides of single keys, as on the command line.
+    pub(crate) overrides: Vec<String>,
     programs: Vec<Option<Program>>,
     /// The guest of each workload.
     guest_of: Vec<Option<String>>,
@@ -194,15 +197,18 @@ impl Scenario {
 }
 
 fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides) -> Result<Scenario> {
-    let text = Text::new(file, bytes)?;
+    let text = Text::new(file, bytes)?.with(&overrides.sets);
     if text.is_blank() {
         return Err(text
             .error(0, "", "the file is empty")
             .expected("a scenario; docs/scenario.md has all of its keys"));
     }
-    let document = text.parse()?;
+    let mut document = text.parse()?;
+    set::apply(document.get_mut(), &overrides.sets, &text)?;
     let scenario = of_root(&Table::root(&text, &document).only(&SCENARIO)?, file, stem, dir, overrides)?;
-    Ok(Scenario { text: text.text.to_owned(), ..scenario })
+    let merged = || write::document(document.get_ref());
+    let text = if overrides.sets.is_empty() { text.text.to_owned() } else { merged() };
+    Ok(Scenario { text, overrides: overrides.sets.iter().map(Set::show).collect(), ..scenario })
 }
 
 /// Builds the scenario from a table that is not a file of its own.
@@ -221,7 +227,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let mut variants = variants(root, &machine, &names, (&cgroups, &guests))?;
     let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus))?;
-    let (duration, warmup) = times(root, overrides)?;
+    let (duration, warmup) = times(root)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
     let metrics = metric::read(&tables(root, "metric")?, &mut plain, &limited, &guest_names)?;
     let variant_names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
@@ -233,10 +239,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
         file: file.to_owned(),
         duration,
         warmup,
-        noise: match (overrides.noise, root.get("noise")) {
-            (None, Some(value)) => value.boolean()?,
-            (given, _) => given.unwrap_or(true),
-        },
+        noise: root.get("noise").map_or(Ok(true), |value| value.boolean())?,
         ties: overrides.ties,
         seeds: seeds(root, overrides)?,
         metrics,
@@ -250,6 +253,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
             .collect::<serde_json::Map<_, _>>()
             .into(),
         text: String::new(),
+        overrides: Vec::new(),
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         variants: finish(variants, plain),
         machine,
@@ -257,7 +261,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
 }
 
 fn machine_of(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine> {
-    let mut machine = own_machine(root, dir, overrides)?;
+    let mut machine = own_machine(root, dir)?;
     for (cost, factor) in &overrides.costs {
         if !machine.scale(cost, *factor, machine::DEAREST) {
             let names = machine.costs.each_mut().into_iter().map(|(name, _)| name);
@@ -268,15 +272,12 @@ fn machine_of(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine
     Ok(machine)
 }
 
-fn own_machine(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine> {
-    match (&overrides.machine, root.get("machine")) {
-        (Some(name), _) => machine::of_option(name, Path::new("")),
-        (None, Some(value)) => machine::of_value(&value, dir),
-        (None, None) => {
-            let error = root.error("the key \"machine\" is missing").expected("a preset, a path, \"host\" or a table");
-            Err(error.hint(format!("presets: {}", machine::preset_ids().join(", "))))
-        }
-    }
+fn own_machine(root: &Table, dir: &Path) -> Result<Machine> {
+    let Some(value) = root.get("machine") else {
+        let error = root.error("the key \"machine\" is missing").expected("a preset, a path, \"host\" or a table");
+        return Err(error.hint(format!("presets: {}", machine::preset_ids().join(", "))));
+    };
+    machine::of_value(&value, dir)
 }
 
 /// The tables of an optional array of tables.
@@ -377,23 +378,17 @@ fn changed(plain: &[Workload], draft: &variant::Draft) -> Vec<Workload> {
 }
 
 /// Duration and warm-up.
-fn times(root: &Table, overrides: &Overrides) -> Result<(Nanos, Nanos)> {
+fn times(root: &Table) -> Result<(Nanos, Nanos)> {
     const USUAL: Nanos = 10_000 * MSEC;
-    let own = root.get("duration").map(|value| value.duration(MSEC..=LONGEST_RUN)).transpose()?.unwrap_or(USUAL);
-    let warmup = root.get("warmup").map(|value| value.duration(0..=LONGEST_RUN)).transpose()?.unwrap_or(0);
-    let duration = overrides.duration.unwrap_or(own);
-    if !(MSEC..=LONGEST_RUN).contains(&duration) {
-        return Err(wrong("duration", "out of range".into()).expected("a duration from 1ms to 24h"));
+    let [own, warm] = ["duration", "warmup"].map(|key| root.get(key));
+    let duration = own.as_ref().map(|value| value.duration(MSEC..=LONGEST_RUN)).transpose()?.unwrap_or(USUAL);
+    let warmup = warm.as_ref().map(|value| value.duration(0..=LONGEST_RUN)).transpose()?.unwrap_or(0);
+    match own.filter(Value::is_set).or(warm) {
+        Some(value) if warmup >= duration => {
+            Err(value.error("the warm-up is as long as the run").expected("a warmup shorter than duration"))
+        }
+        _ => Ok((duration, warmup)),
     }
-    if warmup >= duration {
-        let message = "the warm-up is as long as the run";
-        let error = match (overrides.duration, root.get("warmup")) {
-            (None, Some(value)) => value.error(message),
-            _ => wrong("duration", message.into()),
-        };
-        return Err(error.expected("a warmup shorter than duration"));
-    }
-    Ok((duration, warmup))
 }
 
 fn seeds(root: &Table, overrides: &Overrides) -> Result<Vec<u64>> {

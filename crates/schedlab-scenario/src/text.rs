@@ -6,6 +6,7 @@ use toml::de::DeTable;
 use toml::Spanned;
 
 use crate::error::{Result, ScenarioError};
+use crate::set::Set;
 
 /// The maximum size of a file; the shipped ones have 1 to 10 KiB.
 const LARGEST: usize = 1 << 20;
@@ -19,6 +20,8 @@ pub(crate) struct Text<'a> {
     pub text: &'a str,
     /// The offset of each line.
     lines: Vec<usize>,
+    /// The overrides. Their values have offsets beyond the end of the text, one range after the other.
+    sets: &'a [Set],
 }
 
 impl<'a> Text<'a> {
@@ -40,7 +43,23 @@ impl<'a> Text<'a> {
 
     fn of(name: &'a str, text: &'a str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Text { name, text, lines: std::iter::once(0).chain(ends).collect() }
+        Text { name, text, lines: std::iter::once(0).chain(ends).collect(), sets: &[] }
+    }
+
+    /// The text with overrides.
+    pub fn with(self, sets: &'a [Set]) -> Self {
+        Text { sets, ..self }
+    }
+
+    /// The first offset of the value of each override.
+    pub fn starts(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let first = self.text.len() + 1;
+        self.sets.iter().scan(first, |next, set| Some(std::mem::replace(next, *next + set.value.len() + 1)))
+    }
+
+    /// The override from which an offset is, if it is not of the text.
+    pub fn set_at(&self, offset: usize) -> Option<&'a Set> {
+        self.sets.iter().zip(self.starts()).take_while(|(_, start)| *start <= offset).last().map(|(set, _)| set)
     }
 
     /// Whether the text has nothing but whitespace and comments.
@@ -61,6 +80,9 @@ impl<'a> Text<'a> {
 
     /// An error at an offset.
     pub fn error(&self, offset: usize, key: &str, message: impl Into<String>) -> Box<ScenarioError> {
+        if let Some(set) = self.set_at(offset) {
+            return ScenarioError::new(set.shown.clone(), key, message);
+        }
         let (line, column) = self.position(offset);
         ScenarioError::new(self.name, key, message).at(line, column)
     }

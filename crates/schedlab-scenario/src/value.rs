@@ -1,6 +1,7 @@
 //! Typed access to a parsed document. Every value has its key and position, so that every error can name them.
 
 use std::ops::{Range, RangeInclusive};
+use std::path::Path;
 
 use schedlab_model::Nanos;
 use serde_json::Value as Json;
@@ -264,6 +265,20 @@ impl<'a> Value<'a> {
     /// The error for an unknown name.
     pub fn unknown<'n>(&self, what: &str, given: &str, valid: impl IntoIterator<Item = &'n str>) -> Box<ScenarioError> {
         self.error(format!("unknown {what} {}", quote(given))).hint(suggest(given, valid))
+    }
+
+    /// The directory to which a path is relative: `dir`, or the current directory if an override sets the value.
+    pub fn dir<'d>(&self, dir: &'d Path) -> &'d Path {
+        if self.is_set() {
+            Path::new("")
+        } else {
+            dir
+        }
+    }
+
+    /// Whether an override sets the value.
+    pub fn is_set(&self) -> bool {
+        self.text.set_at(self.span.start).is_some()
     }
 
     /// The elements of an array; their key is that of the array.

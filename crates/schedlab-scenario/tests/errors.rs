@@ -139,7 +139,10 @@ fn overrides_have_precedence_and_are_validated() {
             r#"{"duration": "1s"}"#,
             "command line: duration: the warm-up is as long as the run; expected a warmup shorter than duration",
         ),
-        (r#"{"duration": "1ns"}"#, "command line: duration: out of range; expected a duration from 1ms to 24h"),
+        (
+            r#"{"duration": "1ns"}"#,
+            "command line: duration: \"1ns\": out of range; expected a duration from 1ms to 24h",
+        ),
         (
             r#"{"seeds": 0}"#,
             "command line: seeds: 0 seeds: out of range; expected a count or a list of distinct numbers, at most 10000",

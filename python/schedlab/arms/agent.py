@@ -57,19 +57,23 @@ def arguments(
 ) -> list[str]:
     """The arguments for one run, without the name of the program; `file` is the path of the scenario for the agent."""
     words = ["run", file, "--variant", variant, "--seed", str(seed), "--out", out]
-    # The command line may have replaced what the file says.
-    words += ["--duration", f"{scenario.duration_ns}ns", "--noise", str(scenario.noise).lower()]
+    words += overridden(scenario)
     words += ["--trace", trace] if trace else []
     words += ["--remark", f"no durations: {untimed}"] if untimed else []
     driver = scenario.arms.get("driver")
     return words + (["--driver", driver] if driver else [])
 
 
-def programs(scenario: str) -> list[str]:
+def overridden(scenario: Scenario) -> list[str]:
+    """The arguments for what replaces keys of the file. The agent has a machine of its own."""
+    return [word for text in scenario.overrides if not text.startswith("machine") for word in ("--set", text)]
+
+
+def programs(scenario: Scenario) -> list[str]:
     """The names of the real programs of a scenario's benchmarks, installed or not."""
-    done = process.run([str(find()), "programs", scenario], limit_s=60)
+    done = process.run([str(find()), "programs", scenario.file, *overridden(scenario)], limit_s=60)
     if done.code != 0:
-        raise failure(done.code, done.stderr, scenario)
+        raise failure(done.code, done.stderr, scenario.file)
     by_workload: dict[str, list[str]] = json.loads(done.stdout)
     return list(dict.fromkeys(name for names in by_workload.values() for name in names))
 

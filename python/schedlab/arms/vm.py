@@ -56,7 +56,7 @@ class VmArm:
                 self._kernels[key] = images.of_file(path) if path else images.for_row(self._engine, variant.kernel)
         first = next(iter(self._kernels.values()))
         self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
-        self._base = guest.base(agent.programs(scenario.file) if scenario.arms["driver"] != "agent" else [])
+        self._base = guest.base(agent.programs(scenario) if scenario.arms["driver"] != "agent" else [])
         self._tools = {"qemu": version(), "agent_sha256": digest(agent.find())}
         topology.smp(scenario.machine.topology, scenario.machine.cpus)
 

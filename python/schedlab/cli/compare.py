@@ -21,6 +21,7 @@ from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, RunError
 from schedlab.judging import compare_variants, pairs, settled
 from schedlab.outcome import Failure, Outcome
+from schedlab.overrides import engine_overrides
 from schedlab.render.cells import plural
 from schedlab.robust import Robustness
 from schedlab.scenario import Scenario
@@ -101,7 +102,7 @@ def _robustness(options: Options, console: Console, engine: Engine, scenario: Sc
     console.say(f"repeating the comparison {options.robust} times with other costs and ties (--robust)")
     progress = console.progress(options.robust, engine.under_way)
     given = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
-    overrides = {key: value for key, value in given.items() if value is not None} | {"seeds": list(result.seeds)}
+    overrides = engine_overrides(result.seeds, options.overrides, given) or {}
     draws = []
     try:
         for draw in range(1, options.robust + 1):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
 from schedlab import gate
-from schedlab.cli import studies, values
+from schedlab.cli import kernels, studies, values
 from schedlab.cli.auto import Auto
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
@@ -23,6 +24,15 @@ exit codes:
   4    the arm cannot run here
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP); finished runs are stored
 """
+
+OTHERS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
+    "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
+    "calibrate": ("measure the scheduling costs of this machine and write a machine file", kernels.calibrate),
+    "validate": ("run scenarios on the simulator and on a real kernel, and show the differences", kernels.validate),
+    "reproduce": ("simulate published studies and show how far they agree with the publication", studies.flags),
+}
+"""Commands whose flags are in modules of their own."""
 
 
 class Options(argparse.Namespace):
@@ -77,6 +87,7 @@ class Options(argparse.Namespace):
     machine: str | None
     duration: str | None
     noise: bool | None
+    overrides: list[str]
     name: str | None
     scenarios: list[str]
     shown_in: Path
@@ -153,11 +164,10 @@ def build_parser() -> Parser:
     _identify(commands)
     _changelog(commands)
     _convert(commands)
-    _record(commands)
-    _doctor(commands)
-    _calibrate(commands)
-    _validate(commands)
-    _reproduce(commands)
+    for name, (summary, flags) in OTHERS.items():
+        p = _command(commands, name, summary)
+        flags(p)
+        _common(p)
     return parser
 
 
@@ -308,81 +318,6 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
     _common(p)
 
 
-def _record(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "record", "record a scheduler trace of a workload on a real kernel")
-    p.add_argument(
-        "--kernel",
-        required=True,
-        metavar="KERNEL",
-        help="an image file; a Debian kernel by version, suite or package (6.1, trixie, linux-image-...); `running`",
-    )
-    p.add_argument("--cpus", type=values.positive, metavar="N", help="CPUs of the virtual machine (default: 1)")
-    p.add_argument("--smp", metavar="WORDS", help="how QEMU arranges the CPUs: sockets=1,cores=2,threads=2")
-    p.add_argument("--out", type=Path, metavar="FILE", help="the trace; the suffix selects the format")
-    p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep only the first N records")
-    p.add_argument("--no-probes", dest="probes", action="store_false", help="do not record the scheduler's state")
-    p.add_argument("--memory", type=values.positive, default=1536, metavar="MB", help="guest memory (default: 1536)")
-    p.add_argument(
-        "--time-limit",
-        type=values.positive,
-        default=300,
-        metavar="S",
-        help="guest time limit (default: 300)",
-    )
-    p.add_argument("--append", default="", metavar="WORDS", help="additional parameters for the kernel's command line")
-    p.add_argument("--autogroup", action="store_true", help="enable autogroup in the guest")
-    p.add_argument("--chaos", type=values.natural, metavar="SEED", help="record a random load made from SEED instead")
-    p.add_argument("workload", nargs="*", metavar="WORKLOAD", help="after --: a command, or one shell command line")
-    _common(p)
-
-
-def _doctor(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "doctor", "report what this machine supports and how to add what is missing")
-    work = p.add_mutually_exclusive_group()
-    work.add_argument("--restore", action="store_true", help="restore settings that a killed run has left changed")
-    work.add_argument("--fetch", metavar="ROW", help="download the kernel image of a version row into the cache")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the findings as JSON; - is stdout")
-    _common(p)
-
-
-def _calibrate(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "calibrate", "measure the scheduling costs of this machine and write a machine file")
-    p.add_argument("--arm", choices=("host", "vm"), default="host", help="measure this machine (host) or a guest (vm)")
-    p.add_argument("--kernel", metavar="ROW", help="the guest's kernel (default: 6.12.107)")
-    p.add_argument("--quick", action="store_true", help="fewer repetitions")
-    p.add_argument("--traced", action="store_true", help="enable the tracepoints, which separate the parts of a cost")
-    p.add_argument("--out", type=Path, metavar="FILE", help="write the machine file (default: stdout)")
-    _common(p)
-
-
-def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "validate", "run scenarios on the simulator and on a real kernel, and show the differences")
-    p.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="scenario files")
-    p.add_argument("--arm", choices=("host", "vm"), default="vm", help="the real kernel (default: vm)")
-    p.add_argument("--machine", metavar="FILE", help="a calibrated machine file (default: calibrate first)")
-    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="number of seeds or a list")
-    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time")
-    p.add_argument("--runs", type=Path, metavar="DIR", help="store real runs and calibrations in DIR and reuse them")
-    p.add_argument("--store", type=Path, metavar="FILE", help="write the validation for `compare --validity`")
-    p.add_argument(
-        "--stored",
-        nargs="?",
-        const="",
-        metavar="FILE",
-        help="show a stored validation (default: schedlab's own)",
-    )
-    p.add_argument("--resimulate", action="store_true", help="repeat the simulated runs of a stored validation")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all values as JSON; - is stdout")
-    p.add_argument("--out", type=Path, metavar="FILE", help="write a Markdown page")
-    _common(p)
-
-
-def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "reproduce", "simulate published studies and show how far they agree with the publication")
-    studies.flags(p)
-    _common(p)
-
-
 def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:
     return commands.add_parser(
         name,
@@ -399,6 +334,14 @@ def _scenario(p: Parser) -> None:
     p.add_argument("--machine", metavar="NAME|FILE", help="override the scenario's machine")
     p.add_argument("--duration", metavar="TIME", help="override the duration of a run, for example 500ms")
     p.add_argument("--noise", type=values.switch, metavar="on|off", help="override whether random noise is enabled")
+    p.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override any key, such as knobs.base_slice=3ms (all variants) or workload.NAME.OPTION=4; repeatable",
+    )
 
 
 def _arm(p: Parser) -> None:

@@ -1,4 +1,4 @@
-"""The scenario that a command was given, with the lines of it that its flags replace."""
+"""The scenario that a command was given, with what its flags override."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from schedlab.scenario import Scenario
 def loaded(options: Options, engine: Engine) -> Scenario:
     """Read the scenario; a flag that its arm cannot follow is refused."""
     arm = getattr(options, "arm", None)
-    if arm == "host" and options.machine:
-        raise InputError("the host arm runs on this machine", hint="omit --machine or --arm host")
+    if arm == "host" and (options.machine or any(text.startswith("machine") for text in options.overrides)):
+        raise InputError("the host arm runs on this machine", hint="omit --machine, --set machine=... or --arm host")
     scenario = api.load(
         options.scenario,
         seeds=getattr(options, "seeds", None),
         machine=options.machine,
         duration=options.duration,
         noise=options.noise,
+        overrides=options.overrides,
         engine=engine,
     )
     return dataclasses.replace(scenario, arm=arm or scenario.arm)

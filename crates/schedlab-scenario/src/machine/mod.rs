@@ -31,12 +31,7 @@ pub(crate) fn of_value(value: &Value, dir: &Path) -> Result<Machine> {
         return draft::machine(table, "inline");
     }
     let name = value.string("a preset, a path, \"host\" or a table")?;
-    named(name, dir, |message| value.error(message))
-}
-
-/// The machine named on a command line.
-pub(crate) fn of_option(name: &str, dir: &Path) -> Result<Machine> {
-    named(name, dir, |message| ScenarioError::new("command line", "machine", message))
+    named(name, value.dir(dir), |message| value.error(message))
 }
 
 /// A preset or `host`, by id.
