@@ -89,8 +89,8 @@ def test_the_command_line_and_python_agree(file: str, capsys: pytest.CaptureFixt
     assert f"digest {digest}" in capsys.readouterr().out
     assert main(["run", file, "--variant", "a", "--set", "workload.group=2"]) == 2
     err = capsys.readouterr().err
-    assert "--set workload.group=2: workload.group: unknown key" in err
-    assert 'did you mean "groups"?' in err
+    assert 'error: workload.group: unknown key "group"; expected an option of hackbench' in err
+    assert '--> --set workload.group=2\n  hint: did you mean "groups"?' in err
 
 
 def test_the_agent_gets_every_override_but_the_machine(file: str) -> None:
