@@ -277,9 +277,7 @@ def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
 def _identify(commands: argparse._SubParsersAction[Parser]) -> None:
     p = _command(commands, "identify", "say which kernel row decides as a recorded kernel did")
     p.add_argument("source", metavar="TRACE|KERNEL", help="a trace, or a kernel to record first, as `record` names it")
-    p.add_argument(
-        "--json", nargs="?", const="-", metavar="FILE", help="every row's counts as JSON; - is stdout, alone"
-    )
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row's counts as JSON; - is stdout")
     p.set_defaults(html=None)
     _common(p)
 
