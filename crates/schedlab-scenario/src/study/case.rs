@@ -36,15 +36,32 @@ pub(super) fn cases<'a>(
         context.conditions.iter().filter(|condition| !context.short && condition.has_alternative(experiment.name));
     let mut found = Vec::new();
     for alternative in std::iter::once(None).chain(alternatives.map(Some)) {
-        let cases = alternative.and_then(|condition| condition.instead.as_ref()?.get("cases"));
-        let most = cases.map_or(Ok(own.len() as i64), |value| value.integer(1..=1000))? as usize;
-        for table in own.iter().take(most) {
+        let wanted = alternative.and_then(|condition| condition.instead.as_ref()?.get("cases"));
+        for table in wanted.map_or_else(|| Ok(own.iter().collect()), |wanted| chosen(&own, &wanted))? {
             let metrics = metrics_of(experiment, table.as_ref())?;
             let case = Case { context, experiment, table: table.as_ref(), metrics, alternative };
             if let Some(json) = case.describe(scenarios)? {
                 found.push(json);
             }
         }
+    }
+    Ok(found)
+}
+
+/// The cases that an alternative runs: the first so many, or those with these names. A list of names leaves out those that
+/// this experiment does not have, but it must have one of them.
+fn chosen<'c, 'a>(own: &'c [Option<Table<'a>>], wanted: &Value<'a>) -> Result<Vec<&'c Option<Table<'a>>>> {
+    let Some(listed) = wanted.as_array() else {
+        let most = wanted.integer(1..=1000)? as usize;
+        return Ok(own.iter().take(most).collect());
+    };
+    let listed = listed.iter().map(|name| name.string("the name of a case")).collect::<Result<Vec<_>>>()?;
+    let name_of = |case: &Option<Table<'a>>| case.as_ref()?.get("case")?.as_string();
+    let found: Vec<_> = own.iter().filter(|case| name_of(case).is_some_and(|name| listed.contains(&name))).collect();
+    if found.is_empty() {
+        let names: Vec<&str> = own.iter().filter_map(name_of).collect();
+        let given = listed.first().copied().unwrap_or_default();
+        return Err(wanted.unknown("case", given, names));
     }
     Ok(found)
 }

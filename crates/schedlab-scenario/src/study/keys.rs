@@ -60,7 +60,12 @@ pub const INSTEAD: Section = Section {
         key("autogroup", "boolean", "as without the alternative", "as in condition.set"),
         key("duration", "duration", "as without the alternative", "limit of a run"),
         key("set", "table", "", "set.WORKLOAD: keys of that workload in the alternative"),
-        key("cases", "1 to 1000", "all", "how many of an experiment's cases run the alternative, from the first"),
+        key(
+            "cases",
+            "1 to 1000 or list of names",
+            "all",
+            "which of an experiment's cases run the alternative: the first so many, or these",
+        ),
     ],
 };
 
