@@ -38,6 +38,7 @@ NEEDS = [
     Need("rt-tests", "/usr/bin/hackbench", "that the real hackbench and cyclictest run on the arms with real kernels"),
     Need("trace-cmd", "/usr/bin/trace-cmd", "that trace-cmd reads our trace.dat"),
     Need("chromium", "/usr/bin/chromium", "that a browser lays out the page at three widths without complaint"),
+    Need("chromium-driver", "/usr/bin/chromedriver", "the same: it is what the tests drive the browser with"),
     Need("nodejs", "/usr/bin/node", "that the script of the page runs, and that Perfetto reads our traces"),
 ]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fake_engine
+from browser import Browser, started
 from schedlab.cli import main
 from schedlab.engine import Engine
 
@@ -41,3 +42,9 @@ def schedlab(engine: Engine, capsys: pytest.CaptureFixture[str]) -> Callable[...
         return code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("browser")) as found:
+        yield found

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from browser import look
+from browser import WIDTHS, Browser
 from schedlab import render
 from schedlab.engine import Engine
 from schedlab.render import charts, notes
+from schedlab.render.beside import beside
+from schedlab.render.forest import REACH, forest, place
+from schedlab.render.summary import sentences
 
 Write = Callable[..., str]
 SLOWER = {"eevdf": {"factor": {"probe.latency.p99": 1.3}}}
@@ -133,7 +136,7 @@ def test_pictures_compile_for_any_number_of_seeds(seeds: int, comparison: Any) -
 def test_nothing_to_draw_is_no_picture(comparison: Any) -> None:
     nothing = {"fixed": dict.fromkeys(("probe.latency.p50", "probe.latency.p99", "load.rate", "sched.switches"))}
     c = comparison(behaviour={"cfs": nothing, "eevdf": nothing})
-    assert charts.changes(c) is None
+    assert forest(c) is None
     assert charts.strips(c, c.metrics[0]) is None
     read(render.html(c))
 
@@ -142,7 +145,7 @@ def test_three_variants_keep_their_looks(comparison: Any) -> None:
     variants = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in "abc"]
     c = comparison(variants=variants)
     assert c.pairs == (("a", "b"), ("a", "c"))
-    spec = charts.changes(c)
+    spec = forest(c)
     assert spec is not None
     scale = spec["layer"][0]["encoding"]["color"]["scale"]
     assert scale == {"domain": ["b", "c"], "range": charts.COLOURS[1:3]}
@@ -182,23 +185,65 @@ def test_every_cell_of_a_card_names_its_column(comparison: Any) -> None:
 
 def test_one_wild_interval_does_not_flatten_the_others(comparison: Any) -> None:
     c = comparison(behaviour={"eevdf": {"factor": {"probe.latency.p50": 1.1, "probe.latency.p99": 90.0}}})
-    spec = charts.changes(c)
+    spec = forest(c)
     assert spec is not None
     rows = {row["metric"]: row for row in spec["data"]["values"]}
-    reach = charts.scale(list(rows.values()))
     wild, calm = rows["probe.latency.p99"], rows["probe.latency.p50"]
-    assert wild["low"] > 1000 > reach
-    assert (wild["shown_low"], wild["shown_high"]) == (reach, reach)
+    assert wild["low"] > 1000
+    assert wild["shown_low"] == wild["shown_high"] == place(900)
     assert wild["beyond"].startswith("→ +")
-    assert (calm["shown_low"], calm["shown_high"], calm["beyond"]) == (calm["low"], calm["high"], "")
-    assert abs(calm["high"]) > reach / 20
+    assert calm["beyond"] == ""
+    first, last = spec["layer"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert calm["shown_change"] > (last - first) / 8
 
 
-@pytest.mark.parametrize("width", [400, 1280, 1920])
-def test_a_browser_has_nothing_to_complain_about(width: int, comparison: Any, tmp_path: Path) -> None:
-    wild = {"eevdf": {"factor": {"probe.latency.p50": 1.1, "probe.latency.p99": 90.0}}}
-    page = render.html(comparison(behaviour=wild))
-    found = look(page, width, tmp_path)
-    assert found.overflow == 0, "the page scrolls sideways"
-    assert found.drawn == page.count("data-chart="), "not every picture is live"
-    assert found.complaints == []
+@pytest.mark.parametrize("change", [0.0, 3.0, 25.0, 400.0, 899.0])
+def test_the_scale_is_symmetric_in_the_ratio(change: float) -> None:
+    back = 100 / (1 + change / 100) - 100
+    assert place(change) == pytest.approx(-place(back), abs=1e-5)
+    assert abs(place(change)) <= place(900)
+    assert place(-100) == -place(1e12)
+    assert REACH > 2
+
+
+SENTENCES: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("worse", SLOWER, ["cfs has the better probe.latency.p99: from cfs to eevdf it changes by +", "95% interval"]),
+    ("better", {"eevdf": {"factor": {"probe.latency.p50": 0.5, "probe.latency.p99": 1.2}}},
+     ["eevdf has the better probe.latency.p50", "It costs elsewhere: eevdf is worse in probe.latency.p99 (+"]),
+    ("exchange", {"eevdf": {"factor": {"probe.latency.p50": 1.5, "probe.latency.p99": 0.8}}},
+     ["cfs has the better probe.latency.p50", "In exchange, eevdf is better in probe.latency.p99 (-"]),
+    ("alike", {}, ["eevdf and cfs", "probe.latency.p50"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("behaviour", "parts"), [case[1:] for case in SENTENCES], ids=[case[0] for case in SENTENCES])
+def test_the_first_sentence_says_who_wins_what(behaviour: Any, parts: list[str], comparison: Any) -> None:
+    c = comparison(behaviour=behaviour)
+    (said,) = sentences(c)
+    assert all(part in said for part in parts), said
+    assert said in " ".join(read(re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)).text)
+    assert said.split(":")[0] in " ".join(render.text(c).split())
+
+
+def test_what_nobody_asked_about_is_shown_too(comparison: Any) -> None:
+    fixed = {"sched.faults": 7.0, "vm.steal": 2.0, "sched.forks": 0.0, "sched.unheard_of": 1.0}
+    c = comparison(behaviour={"cfs": {"fixed": fixed}, "eevdf": {"fixed": {**fixed, "vm.steal": 3.0}}})
+    found = {one.name: one for one in beside(c, "cfs", "eevdf")}
+    assert set(found) == {"sched.faults", "vm.steal"}
+    assert found["vm.steal"].changed
+    assert not found["sched.faults"].changed
+    assert "not judged" in render.html(c)
+
+
+WILD = {"eevdf": {"factor": {"probe.latency.p50": 1.1, "probe.latency.p99": 90.0}}}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_browser_has_nothing_to_complain_about(width: int, comparison: Any, browser: Browser) -> None:
+    browser.look(render.html(comparison(behaviour=WILD)), width).check()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_an_accessibility_audit_finds_nothing(dark: bool, comparison: Any, browser: Browser) -> None:
+    browser.look(render.html(comparison(behaviour=WILD)), 1280, dark=dark).check()
+    assert browser.audit() == []

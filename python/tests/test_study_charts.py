@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import vl_convert
 
-from browser import Looked, look
+from browser import Browser
 from schedlab.engine import native_engine
 from schedlab.render.blocks import html, markdown
 from schedlab.render.study_charts import dumbbells, scatter
@@ -83,8 +83,10 @@ def test_the_charts_are_valid(document: str) -> None:
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_a_browser_has_nothing_to_complain_about(width: int, document: str, tmp_path: Path) -> None:
-    found: Looked = look(document, width, tmp_path)
-    assert found.overflow == 0, "the page scrolls sideways"
-    assert found.drawn == document.count("data-chart="), "not every picture is live"
-    assert found.complaints == []
+def test_a_browser_has_nothing_to_complain_about(width: int, document: str, browser: Browser) -> None:
+    browser.look(document, width).check()
+
+
+def test_an_accessibility_audit_finds_nothing(document: str, browser: Browser) -> None:
+    browser.open(document, 1280)
+    assert browser.audit() == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape as html_escape
-from pathlib import Path
 from typing import Any
 
 from schedlab import plain
-from schedlab.render.figure import figure, scripts
+from schedlab.render.figure import figure
+from schedlab.render.markup import cells, escape, items, table
 
-_STYLE = Path(__file__).parent / "page.css"
+LONG = 24
+"""Letters from which on a cell may wrap."""
 _SPAN = re.compile(r"`([^`]+)`|\[([^\]]+)\]\(([^)\s]+)\)")
 """Code and links, the only markup within a paragraph."""
 _SPECIAL = re.compile(r"([\\|*`~<>\[\]])")
@@ -67,20 +67,22 @@ def markdown(blocks: Iterable[Block]) -> str:
 def html(blocks: Sequence[Block]) -> str:
     """The document as one HTML file that refers to nothing outside it."""
     title = next((block.text for block in blocks if isinstance(block, Heading)), "schedlab")
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_escape(title)}</title>",
-            f"<style>{_STYLE.read_text(encoding='utf-8')}</style></head><body><main>",
-            *(_html(block) for block in blocks),
-            "</main>",
-            *(scripts() if any(isinstance(block, Chart) for block in blocks) else []),
-            "</body></html>",
-            "",
-        ]
-    )
+    from schedlab.render.page import document
+
+    return document(title, _blocks(blocks))
+
+
+def _blocks(blocks: Sequence[Block]) -> Iterable[str]:
+    """Each block as HTML; a table is called after the heading above it, with a number where there are several."""
+    heading, tables = "", 0
+    for block in blocks:
+        if isinstance(block, Heading):
+            heading, tables = block.text, 0
+        if isinstance(block, Table):
+            tables += 1
+            yield _table(block, heading if tables == 1 else f"{heading}, table {tables}")
+        else:
+            yield _html(block)
 
 
 def _markdown(block: Heading | Paragraph | Items | Table) -> str:
@@ -101,27 +103,25 @@ def _plain(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", plain.escaped(text))
 
 
-def _html(block: Block) -> str:
+def _html(block: Chart | Heading | Paragraph | Items) -> str:
     if isinstance(block, Chart):
         return figure(block.name, block.spec)
     if isinstance(block, Heading):
-        return f"<h{block.level}>{_escape(block.text)}</h{block.level}>"
+        return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
     if isinstance(block, Paragraph):
         return f"<p>{_spans(block.text)}</p>"
-    if isinstance(block, Items):
-        return "<ul>" + "".join(f"<li>{_escape(line)}</li>" for line in block.lines) + "</ul>"
+    return items(block.lines)
+
+
+def _table(block: Table, caption: str) -> str:
+    """Numbers stand right; other cells stand left, and long ones wrap."""
     head, *rest = block.rows
-    kinds = ["" if _numbers(rest, i) else ' class="text"' for i in range(len(head))]
-    titles = "".join(f'<th scope="col"{kind}>{_escape(cell)}</th>' for kind, cell in zip(kinds, head, strict=True))
-    body = "".join(_row(row, kinds) for row in rest)
-    table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{_escape(head[0] or "table")}">{table}</div>'
+    looks = ["" if _numbers(rest, i) else _look(rest, i) for i in range(1, len(head))]
+    return table(caption, head, [cells(head, row, looks=looks) for row in rest], cards=True)
 
 
-def _row(row: Sequence[str], kinds: Sequence[str]) -> str:
-    first, *others = row
-    cells = "".join(f"<td{kind}>{_escape(cell)}</td>" for kind, cell in zip(kinds[1:], others, strict=True))
-    return f'<tr><th scope="row">{_escape(first)}</th>{cells}</tr>'
+def _look(rows: Sequence[Sequence[str]], column: int) -> str:
+    return "text why" if any(len(row[column]) > LONG for row in rows) else "text"
 
 
 def _numbers(rows: Sequence[Sequence[str]], column: int) -> bool:
@@ -134,16 +134,12 @@ def _spans(text: str) -> str:
     parts, end = [], 0
     for found in _SPAN.finditer(text):
         code, label, target = found.groups()
-        parts.append(_escape(text[end : found.start()]))
+        parts.append(escape(text[end : found.start()]))
         if code is not None:
-            parts.append(f"<code>{_escape(code)}</code>")
+            parts.append(f"<code>{escape(code)}</code>")
         elif target.startswith("https://"):
-            parts.append(f'<a href="{_escape(target)}">{_escape(label)}</a>')
+            parts.append(f'<a href="{escape(target)}">{escape(label)}</a>')
         else:
-            parts.append(_escape(label))
+            parts.append(escape(label))
         end = found.end()
-    return "".join([*parts, _escape(text[end:])])
-
-
-def _escape(text: str) -> str:
-    return html_escape(plain.escaped(text))
+    return "".join([*parts, escape(text[end:])])

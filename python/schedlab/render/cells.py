@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
 
-SETUP_WIDTH = 110
+SETUP_WIDTH = 80
 
 
 def headline(comparison: Comparison) -> str:

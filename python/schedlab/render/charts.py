@@ -1,9 +1,9 @@
-"""Vega-Lite specifications as plain dicts: percentile curves, per-seed strips, and the changes of all metrics."""
+"""Vega-Lite specifications as plain dicts: percentile curves and per-seed strips, and what all charts share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from schedlab.comparison import Comparison, MetricComparison
@@ -16,19 +16,27 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3]]
 SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"]
 WIDTH = 720
+PADDING = {"left": 24, "right": 16, "top": 5, "bottom": 5}
+"""A browser's font may be wider than the one with which a static picture was laid out."""
 NINES_APART = 0.15
-MOST_FLATTENED = 5.0
-"""The overview reaches at most so many times as far as the median interval; numbers stand for what is beyond."""
-ALIGN = "datum.edge > 0 ? 'right' : 'left'"
 LEGEND_WIDTH, LETTER = 320, 7
 """Pixels that the entries of a legend may take beside each other, and about how many a letter takes."""
-_INK = "currentColor"
+INK = "currentColor"
 _FAINT = "#8884"
 CONFIG: Spec = {
-    "axis": {"labelColor": _INK, "titleColor": _INK, "domainColor": _INK, "tickColor": _INK, "gridColor": _FAINT},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "domainColor": INK,
+        "tickColor": INK,
+        "gridColor": _FAINT,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+    },
+    "axisY": {"labelLimit": 360},
     "axisX": {"labelOverlap": "greedy", "labelSeparation": 8},
-    "legend": {"labelColor": _INK, "titleColor": _INK, "labelLimit": 320, "symbolOpacity": 1},
-    "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start"},
+    "legend": {"labelColor": INK, "titleColor": INK, "labelLimit": 320, "symbolOpacity": 1, "labelFontSize": 13},
+    "title": {"color": INK, "subtitleColor": INK, "anchor": "start", "fontSize": 14},
     "view": {"stroke": None},
 }
 """Text takes the page's own colour, so one picture serves light and dark."""
@@ -53,13 +61,13 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
     }
     tip = [{"field": f, "type": "quantitative", "format": ".4~g"} for f in ("percentile", "value", "low", "high")]
     return {
-        **_head(
+        **head(
             f"{series}, {c.arm_word}",
             f"Percentiles of {series} per variant; median and range over {len(c.seeds)} seeds",
         ),
         "height": 240,
         "data": {"values": rows},
-        "encoding": {"x": x, **_variant(c)},
+        "encoding": {"x": x, **variant(c)},
         "layer": [
             {
                 "mark": {"type": "area", "opacity": 0.18},
@@ -79,7 +87,7 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
                 "mark": {"type": "line", "point": {"size": 16}},
                 "encoding": {
                     "y": {"field": "value", "type": "quantitative"},
-                    "strokeDash": {**_channel(c, DASHES), "legend": _legend(_names(c))},
+                    "strokeDash": {**channel(c, DASHES), "legend": legend(_names(c))},
                     "tooltip": [{"field": "variant", "type": "nominal"}, *tip],
                 },
             },
@@ -131,17 +139,17 @@ def strips(c: Comparison, m: MetricComparison) -> Spec | None:
     point = {
         "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.75},
         "encoding": {
-            **_variant(c, legend=False),
-            "shape": {**_channel(c, SHAPES), "legend": None},
+            **variant(c, named=False),
+            "shape": {**channel(c, SHAPES), "legend": None},
             "tooltip": [{"field": f} for f in ("variant", "seed", "value")],
         },
     }
     tick = {
-        "mark": {"type": "tick", "thickness": 2, "size": 22, "color": _INK},
+        "mark": {"type": "tick", "thickness": 2, "size": 22, "color": INK},
         "encoding": {"x": {"aggregate": "median", "field": "value"}},
     }
     return {
-        **_head(f"{m.metric.name}, {c.arm_word}", f"{m.metric.name} of every seed, per variant, with the median"),
+        **head(f"{m.metric.name}, {c.arm_word}", f"{m.metric.name} of every seed, per variant, with the median"),
         "height": 28 * len(_names(c)),
         "data": {"values": rows},
         "encoding": encoding,
@@ -149,86 +157,14 @@ def strips(c: Comparison, m: MetricComparison) -> Spec | None:
     }
 
 
-def changes(c: Comparison) -> Spec | None:
-    """The change of every metric with its interval: a glance at the whole table."""
-    rows: list[dict[str, Any]] = [
-        {"metric": m.name, "variant": j.b, "low": j.difference.interval.low, "high": j.difference.interval.high,
-         "change": j.difference.estimate, "verdict": j.verdict}
-        for m, j in c.judgements()
-        if j.difference.interval and j.difference.percent
-    ]  # fmt: skip
-    if not rows:
-        return None
-    others = [b for _, b in c.pairs]
-    reach = scale(rows)
-    for row in rows:
-        shown = {f"shown_{key}": max(-reach, min(reach, row[key])) for key in ("low", "high", "change")}
-        outside = [row[key] for key in ("low", "high") if abs(row[key]) > reach]
-        row |= {**shown, "beyond": _beyond(outside), "edge": reach if outside and outside[-1] > 0 else -reach}
-    encoding: Spec = {
-        "y": {"field": "metric", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 260}},
-        "yOffset": {"field": "variant", "sort": others},
-        **_variant(c, only=others),
-        "tooltip": [{"field": f} for f in ("metric", "variant", "verdict", "change", "low", "high")],
-    }
-    x = {
-        "type": "quantitative",
-        "axis": {"tickCount": 8},
-        "scale": {"domain": [max(-reach, -100.0), reach]} if any(row["beyond"] for row in rows) else {},
-        "title": f"change in percent of {c.pairs[0][0]}, with its 95% interval",
-    }
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {"x": {"field": "shown_low", **x}, "x2": {"field": "shown_high"}},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 50},
-            "encoding": {
-                "x": {"field": "shown_change", **x},
-                "shape": {**_channel(c, SHAPES, others), "legend": _legend(others)},
-            },
-        },
-    ]
-    if any(row["beyond"] for row in rows):
-        layers.append(
-            {
-                "transform": [{"filter": "datum.beyond != ''"}],
-                "mark": {"type": "text", "dy": -7, "fontSize": 10, "color": _INK, "align": {"expr": ALIGN}},
-                "encoding": {"x": {"field": "edge", **x}, "text": {"field": "beyond"}, "color": {"value": _INK}},
-            }
-        )
-    zero = {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "color": _INK, "strokeDash": [3, 3]},
-            "encoding": {"x": {"field": "zero", "type": "quantitative"}}}  # fmt: skip
-    return {
-        **_head(
-            f"Change of every metric, {c.arm_word}",
-            "Change of every metric against the baseline, with its 95% interval",
-        ),
-        "height": 22 * len(rows),
-        "data": {"values": rows},
-        "layer": [{"encoding": encoding, "layer": layers}, zero],
-    }
-
-
-def scale(rows: Sequence[Mapping[str, Any]]) -> float:
-    """How far the scale reaches: as far as every interval, unless that would leave most of them no room."""
-    far = [float(max(abs(row["low"]), abs(row["high"]))) for row in rows]
-    usual = median(far)
-    return min(max(far), MOST_FLATTENED * usual) if usual else max(far)
-
-
-def _beyond(outside: Sequence[float]) -> str:
-    """The ends of an interval that are beyond the scale, in words."""
-    return ", ".join(f"{'→' if end > 0 else '←'} {end:+,.0f}%" for end in outside)
-
-
-def _head(title: str, description: str) -> Spec:
+def head(title: str, description: str) -> Spec:
+    """What every chart begins with; `description` is read aloud in its place."""
     return {
         "$schema": SCHEMA,
         "title": title,
         "description": description,
         "width": WIDTH,
+        "padding": PADDING,
         "background": None,
         "config": CONFIG,
     }
@@ -238,18 +174,19 @@ def _names(c: Comparison) -> list[str]:
     return [column.name for column in c.columns]
 
 
-def _channel(c: Comparison, values: Sequence[Any], only: Sequence[str] = ()) -> Spec:
+def channel(c: Comparison, values: Sequence[Any], only: Sequence[str] = ()) -> Spec:
     """A variant looks the same in every picture, also where not all variants are drawn."""
     looks = {name: values[i % len(values)] for i, name in enumerate(_names(c)) if name in (only or _names(c))}
     names, picked = list(looks), list(looks.values())
     return {"field": "variant", "type": "nominal", "scale": {"domain": names, "range": picked}}
 
 
-def _variant(c: Comparison, *, legend: bool = True, only: Sequence[str] = ()) -> Spec:
-    return {"color": {**_channel(c, COLOURS, only), "legend": _legend(only or _names(c)) if legend else None}}
+def variant(c: Comparison, *, named: bool = True, only: Sequence[str] = ()) -> Spec:
+    """The colour of a variant; `named` if the chart has a legend."""
+    return {"color": {**channel(c, COLOURS, only), "legend": legend(only or _names(c)) if named else None}}
 
 
-def _legend(names: Sequence[str]) -> Spec:
+def legend(names: Sequence[str]) -> Spec:
     """The same for all channels of a picture, which share one legend; as many columns as fit on a narrow screen."""
     longest = max(map(len, names), default=1)
     return {"title": None, "orient": "top", "columns": max(1, LEGEND_WIDTH // (LETTER * longest + 30))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from html import escape as html_escape
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from schedlab import plain
 
+_CLIP = re.compile(r'(id="|url\(#)(clip\d+)')
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
 _LIVE = Path(__file__).parent / "page.js"
 
@@ -18,7 +20,9 @@ def figure(name: str, spec: dict[str, Any]) -> str:
     """The chart as an element of the page; `name` is unique in it."""
     import vl_convert
 
-    still = vl_convert.vegalite_to_svg({**spec, "config": {**spec["config"], "aria": False}})  # the label is outside it
+    still = vl_convert.vegalite_to_svg({**spec, "config": {**spec["config"], "aria": False}})
+    still = _CLIP.sub(rf"\1{name}-\2", still)  # ids are unique in the page, those of the live pictures included
+    still = still.replace("<svg ", '<svg aria-hidden="true" ', 1)
     data = json.dumps(spec, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     label = html_escape(plain.escaped(spec["description"]))
     return (

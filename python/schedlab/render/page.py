@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape as html_escape
+from collections.abc import Iterable
 from pathlib import Path
 
-from schedlab import plain
 from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts, notes
+from schedlab.render.beside import beside
 from schedlab.render.cells import change, headline, interval, model_error
 from schedlab.render.figure import figure, scripts
-from schedlab.render.grid import percent, value
-from schedlab.scenario import Metric
+from schedlab.render.forest import forest
+from schedlab.render.grid import NOTHING, percent, value
+from schedlab.render.markup import cells, details, escape, facts, items, table
+from schedlab.render.provenance import provenance
+from schedlab.render.summary import sentences
 
 _HERE = Path(__file__).parent
-_TEXT, _LEFT = {"metric", "verdict", "why", "seed", "percentile"}, ' class="text"'
-
-
-def escape(text: str) -> str:
-    """Text for the page, whatever is in it."""
-    return html_escape(plain.escaped(text))
 
 
 def page(c: Comparison) -> str:
@@ -29,13 +25,19 @@ def page(c: Comparison) -> str:
     title = f"{c.scenario.name}: {' and '.join(column.name for column in c.columns)}, {c.arm_word}"
     body = [
         _summary(c),
-        _setup(c),
         _judgements(c),
-        _figure("changes", charts.changes(c)),
+        _figure("changes", forest(c)),
+        _setup(c),
+        *_beside(c),
         *_curves(c),
         *_metrics(c),
-        _provenance(c),
+        provenance(c),
     ]
+    return document(title, body)
+
+
+def document(title: str, body: Iterable[str], *, extra: Iterable[str] = ()) -> str:
+    """A page in the style of all pages; `extra` stands behind what draws the charts."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -46,6 +48,7 @@ def page(c: Comparison) -> str:
             *body,
             "</main>",
             *scripts(),
+            *extra,
             "</body></html>",
             "",
         ]
@@ -53,36 +56,22 @@ def page(c: Comparison) -> str:
 
 
 def _summary(c: Comparison) -> str:
+    what = headline(c).split(c.arm_word, 1)[1].strip()
     lines = [f"<h1>{escape(c.scenario.name)}</h1>"]
-    lines.append(
-        f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(headline(c).split(c.arm_word, 1)[1].strip())}</p>'
-    )
+    lines += [f'<p class="verdict">{escape(text)}</p>' for text in sentences(c)]
+    lines.append(f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(what)}</p>')
     lines += [f"<p><strong>{escape(text)}</strong></p>" for text in notes.trouble(c)]
-    for a, b in c.pairs:
-        of_pair = [(m, j) for m, j in c.judgements() if (j.a, j.b) == (a, b)]
-        items = [_sentence(m, j) for m, j in of_pair if j.effect != "none"]
-        quiet = len(of_pair) - len(items)
-        items += [f"no judged change in {quiet} other metric{'s' * (quiet != 1)}"] if quiet else []
-        lines.append(f"<p>{escape(b)} against {escape(a)}, {escape(c.arm_word)}:</p>")
-        lines.append("<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>")
     return "\n".join(lines)
 
 
-def _sentence(m: Metric, j: Judgement) -> str:
-    name = escape(m.name)
-    return f'{name} <span class="{j.effect}">{escape(change(j))} {j.effect}</span>, {escape(_interval_words(j))}'
-
-
-def _interval_words(j: Judgement) -> str:
-    return f"95% interval {interval(j)}" if j.difference.interval else j.verdict
-
-
 def _setup(c: Comparison) -> str:
-    """What ran: machine, workloads with every option, and how the variants differ."""
+    """How the variants differ, and what ran: machine, workloads with every option."""
     if not c.setup:
         return ""
-    items = "".join(f"<dt>{escape(fact.name)}</dt><dd>{escape(fact.text)}</dd>" for fact in c.setup)
-    return f"<h2>What ran</h2><dl>{items}</dl>"
+    differ = [(fact.name, fact.text) for fact in c.setup if fact.kind == "variant"]
+    ran = [(fact.name, fact.text) for fact in c.setup if fact.kind != "variant"]
+    parts = [f"<h2>How the variants differ</h2>{facts(differ)}"] if differ else []
+    return "\n".join([*parts, f"<h2>What ran</h2>{facts(ran)}"])
 
 
 def _judgements(c: Comparison) -> str:
@@ -92,54 +81,80 @@ def _judgements(c: Comparison) -> str:
         head = ["metric", "unit", "better", f"{a}, median", f"{b}, median", "change", "95% interval"]
         head += [*(["model error"] * simulated), "verdict", "why"]
         found = [(m, j) for m in c.metrics for j in m.comparisons if (j.a, j.b) == (a, b)]
-        rows = [_cells(m, j, head, simulated) for m, j in found]
-        parts.append(_table(f"{b} against {a}, {c.arm_word}, {len(c.seeds)} seeds", head, rows, cards=True))
+        rows = [_row(m, j, head, simulated) for m, j in found]
+        parts.append(table(f"{b} against {a}, {c.arm_word}, {len(c.seeds)} seeds", head, rows, cards=True))
     lines = [*notes.looks(c), *notes.holm(c), *notes.models(c), *notes.noise(c), *notes.robustness(c), *notes.ties(c)]
-    parts += ["<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"] if lines else []
-    return "\n".join(parts)
+    return "\n".join([*parts, items(lines)])
 
 
-def _cells(of: MetricComparison, j: Judgement, head: Sequence[str], simulated: bool) -> list[str]:
-    """The cells of a row; each names its column, for screens on which a row is a card."""
+def _row(of: MetricComparison, j: Judgement, head: list[str], simulated: bool) -> list[str]:
     m, d = of.metric, j.difference
-    texts = [m.unit, m.better, value(d.median_a), value(d.median_b), change(j), interval(j)]
+    texts = [m.name, m.unit, m.better, value(d.median_a), value(d.median_b), change(j), interval(j)]
     texts += [*([model_error(of)] * simulated), j.verdict, j.reason]
-    looks = [*([""] * (len(texts) - 2)), f' class="text {j.effect}"', ' class="text why"']
-    name = f'<th scope="row" title="{escape(m.help)}">{escape(m.name)}</th>'
-    cells = zip(head[1:], looks, texts, strict=True)
-    return [name, *(f'<td data-label="{escape(label)}"{look}>{escape(text)}</td>' for label, look, text in cells)]
+    looks = [*([""] * (len(texts) - 3)), j.effect, "why"]
+    return cells(head, texts, title=m.help, looks=looks)
+
+
+def _beside(c: Comparison) -> Iterable[str]:
+    """What else changed: each quantity that nobody asked about, what changed first."""
+    for a, b in c.pairs:
+        found = sorted(beside(c, a, b), key=lambda one: not one.changed)
+        if not found:
+            continue
+        yield "<h2>What else changed</h2>" if (a, b) == c.pairs[0] else ""
+        head = ["quantity", "unit", f"{a}, median", f"{b}, median", "change", "95% interval", "meaning"]
+        rows = []
+        for one in found:
+            j = Judgement(a, b, one.difference, "", "none", "")
+            d = one.difference
+            texts = [one.name, one.unit, value(d.median_a), value(d.median_b), change(j), interval(j), one.meaning]
+            rows.append(cells(head, texts, looks=["", "", "", "", "", "why"]))
+        yield table(f"{b} against {a}, {c.arm_word}: not judged, shown as it is", head, rows, cards=True)
 
 
 def _curves(c: Comparison) -> Iterable[str]:
-    names = dict.fromkeys(s for col in c.columns for run in col.runs.values() for s in run.series)
-    if names:
+    """The percentile curves of what is judged, then those of the other series, which a click shows."""
+    names = list(dict.fromkeys(s for col in c.columns for run in col.runs.values() for s in run.series))
+    judged = {m.metric.of for m in c.metrics}
+    shown = [(name, _curve(c, f"curve-{i}", name)) for i, name in enumerate(names)]
+    first = [text for name, text in shown if text and name in judged]
+    rest = [text for name, text in shown if text and name not in judged]
+    if first or rest:
         yield "<h2>Percentiles</h2>"
-    for i, name in enumerate(names):
-        spec = charts.percentile_curve(c, name)
-        if spec is not None:
-            yield _figure(f"curve-{i}", spec)
-            yield _details("Numbers of this picture", _curve_table(c, name))
+    yield f'<div class="charts">{"".join(first)}</div>' if first else ""
+    if rest:
+        count = f"{len(rest)} more series of the scheduler"
+        yield details(count, f'<div class="charts">{"".join(rest)}</div>')
+
+
+def _curve(c: Comparison, name: str, series: str) -> str:
+    spec = charts.percentile_curve(c, series)
+    if spec is None:
+        return ""
+    return f"<div>{figure(name, spec)}{details(f'Numbers of {series}', _curve_table(c, series))}</div>"
 
 
 def _curve_table(c: Comparison, series: str) -> str:
     rows = charts.curve_rows(c, series)
     names = [column.name for column in c.columns]
-    cells = {(r["variant"], r["percentile"]): r for r in rows}
-    head = ["percentile", *(f"{n}, {what}" for n in names for what in ("median", "lowest", "highest"))]
+    at = {(r["variant"], r["percentile"]): r for r in rows}
+    head = ["percentile", *(f"{n}, {what}" for n in names for what in ("median", "range"))]
     body = []
     for p in sorted({r["percentile"] for r in rows}):
-        found = [cells.get((n, p), {}) for n in names]
-        numbers = [value(r.get(key)) for r in found for key in ("value", "low", "high")]
-        body.append([f'<th scope="row">{p:.7g}</th>', *(f"<td>{escape(x)}</td>" for x in numbers)])
-    return _table(f"{series} over seeds, {c.arm_word}", head, body)
+        texts = [f"{p:.7g}"]
+        for row in (at.get((n, p), {}) for n in names):
+            texts += [value(row.get("value")), f"{value(row['low'])} .. {value(row['high'])}" if row else NOTHING]
+        body.append(cells(head, texts))
+    return table(f"{series} over seeds, {c.arm_word}", head, body)
 
 
 def _metrics(c: Comparison) -> Iterable[str]:
-    yield "<h2>Every seed</h2>"
+    yield '<h2>Every seed</h2><div class="charts">'
     for i, m in enumerate(c.metrics):
-        yield f"<h3>{escape(m.metric.name)}</h3><p>{escape(m.metric.help)}</p>"
+        yield f"<div><h3>{escape(m.metric.name)}</h3><p>{escape(m.metric.help)}</p>"
         yield _figure(f"strip-{i}", charts.strips(c, m))
-        yield _details("Numbers of this picture", _sample_table(c, m))
+        yield details(f"Numbers of {m.metric.name}", _sample_table(c, m)) + "</div>"
+    yield "</div>"
 
 
 def _sample_table(c: Comparison, m: MetricComparison) -> str:
@@ -147,57 +162,12 @@ def _sample_table(c: Comparison, m: MetricComparison) -> str:
     head = ["seed", *names, *(f"{b} against {a}" for a, b in c.pairs)]
     rows = []
     for i, seed in enumerate(c.seeds):
-        cells = [value(m.samples[n][i]) for n in names]
+        texts = [str(seed), *(value(m.samples[n][i]) for n in names)]
         for a, b in c.pairs:
             x, y = m.samples[a][i], m.samples[b][i]
-            cells.append(percent(100 * (y - x) / abs(x)) if x and y is not None else "-")
-        rows.append([f'<th scope="row">{seed}</th>', *(f"<td>{escape(t)}</td>" for t in cells)])
-    return _table(f"{m.metric.name} in {m.metric.unit or 'units'}, {c.arm_word}", head, rows)
-
-
-def _provenance(c: Comparison) -> str:
-    machine = c.scenario.machine
-    facts = {
-        "arm": c.arm_word,
-        "machine": f"{machine.name}: {machine.summary}" + ("" if machine.calibrated else " (uncalibrated costs)"),
-        "kernels": ", ".join(f"{col.name} = {col.kernel}" for col in c.columns),
-        "seeds": ", ".join(map(str, c.seeds)),
-        "scenario": c.scenario.file,
-        "engine": c.engine,
-        **{key: str(text) for key, text in c.provenance.items()},
-        "stored in": str(c.path) if c.path else "not stored",
-    }
-    items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    sources = "".join(f"<li>{escape(source)}</li>" for source in machine.sources)
-    costs = _details("Where the machine's numbers come from", f"<ul>{sources}</ul>") if sources else ""
-    method = (
-        "The unit is the seed and differences are paired. A change is the Hodges-Lehmann estimate of the paired ratio; "
-        "its 95% interval is the one that Wilcoxon's signed-rank test does not reject. Equivalent: the interval lies "
-        "within the margin. Each interval stands for itself: among many metrics some leave out 0 by chance."
-    )
-    return f"<h2>Where this comes from</h2><dl>{items}</dl>{costs}{_digests(c)}<p>{method}</p>"
-
-
-def _digests(c: Comparison) -> str:
-    head = ["seed", *(col.name for col in c.columns)]
-    rows = []
-    for seed in c.seeds:
-        found = [col.runs[seed].digest if seed in col.runs else "-" for col in c.columns]
-        rows.append([f'<th scope="row">{seed}</th>', *(f"<td>{digest}</td>" for digest in found)])
-    caption = "The same scenario, seed and engine give the same digest"
-    return _details("Digests of the traces", _table(caption, head, rows))
-
-
-def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, cards: bool = False) -> str:
-    titles = "".join(f'<th scope="col"{_LEFT * (h in _TEXT)}>{escape(h)}</th>' for h in head)
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    table = f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-    look = "scroll cards" if cards else "scroll"
-    return f'<div class="{look}" tabindex="0" role="region" aria-label="{escape(caption)}">{table}</div>'
-
-
-def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+            texts.append(percent(100 * (y - x) / abs(x)) if x and y is not None else NOTHING)
+        rows.append(cells(head, texts))
+    return table(f"{m.metric.name} in {m.metric.unit or 'units'}, {c.arm_word}", head, rows)
 
 
 def _figure(name: str, spec: charts.Spec | None) -> str:

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from schedlab.render.charts import COLOURS, CONFIG, SCHEMA, SHAPES, WIDTH, Spec
+from schedlab.render.charts import COLOURS, INK, SHAPES, Spec, head, legend
 from schedlab.studies.figures import Published
 from schedlab.studies.report import Report, StudyReport
 
-_INK = "currentColor"
 LINEAR_TO = 5.0
 """The scale is linear up to so many percent and logarithmic beyond, so that +350% leaves room for -5%."""
 TICKS = [-100, -50, -20, -10, -5, -2, 0, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-LABEL_WIDTH = 360
 
 
 def scatter(report: Report) -> Spec | None:
@@ -32,21 +30,21 @@ def scatter(report: Report) -> Spec | None:
         "encoding": {
             "x": _change("published", "published change, percent"),
             "y": _change("simulated", "simulated change, percent"),
-            "color": {**looks, "scale": _range(studies, COLOURS), "legend": _legend()},
-            "shape": {**looks, "scale": _range(studies, SHAPES), "legend": _legend()},
+            "color": {**looks, "scale": _range(studies, COLOURS), "legend": legend(studies)},
+            "shape": {**looks, "scale": _range(studies, SHAPES), "legend": legend(studies)},
             "tooltip": _tooltip("study"),
         },
     }
     same: Spec = {
         "data": {"values": diagonal},
-        "mark": {"type": "line", "color": _INK, "strokeDash": [6, 3], "strokeWidth": 1, "opacity": 0.6},
+        "mark": {"type": "line", "color": INK, "strokeDash": [6, 3], "strokeWidth": 1, "opacity": 0.6},
         "encoding": {
             key: {"field": field, "type": "quantitative"} for key, field in (("x", "published"), ("y", "simulated"))
         },
     }
     zero = [_zero(channel) for channel in ("x", "y")]
     return {
-        **_head(
+        **head(
             "Simulated against published changes, rows beyond noise",
             "Published and simulated change of every row beyond noise; rows of the same sign lie in the lower left and "
             "upper right quarter, equal changes on the dashed line",
@@ -67,9 +65,9 @@ def dumbbells(study: StudyReport) -> Spec | None:
         for row in rows
         for kind in _KINDS
     ]
-    y: Spec = {"field": "row", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": LABEL_WIDTH}}
+    y: Spec = {"field": "row", "type": "nominal", "title": None, "sort": None}
     return {
-        **_head(
+        **head(
             f"{study.study.name}: rows beyond noise",
             f"Published and simulated change of each row of {study.study.name}",
         ),
@@ -78,7 +76,7 @@ def dumbbells(study: StudyReport) -> Spec | None:
             _zero("x"),
             {
                 "data": {"values": rows},
-                "mark": {"type": "rule", "color": _INK, "opacity": 0.5},
+                "mark": {"type": "rule", "color": INK, "opacity": 0.5},
                 "encoding": {"y": y, "x": _change("published", "change, percent"), "x2": {"field": "simulated"}},
             },
             {
@@ -91,9 +89,14 @@ def dumbbells(study: StudyReport) -> Spec | None:
                         "field": "kind",
                         "type": "nominal",
                         "scale": _range(_KINDS, COLOURS),
-                        "legend": _legend(),
+                        "legend": legend(_KINDS),
                     },
-                    "shape": {"field": "kind", "type": "nominal", "scale": _range(_KINDS, SHAPES), "legend": _legend()},
+                    "shape": {
+                        "field": "kind",
+                        "type": "nominal",
+                        "scale": _range(_KINDS, SHAPES),
+                        "legend": legend(_KINDS),
+                    },
                     "tooltip": [{"field": f} for f in ("row", "kind", "change", "outcome")],
                 },
             },
@@ -129,13 +132,19 @@ def _names(rows: Sequence[Published], *, variants: bool) -> list[str]:
 
 def _change(field: str, title: str) -> Spec:
     scale = {"type": "symlog", "constant": LINEAR_TO}
-    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": {"values": TICKS}}
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": scale,
+        "axis": {"values": TICKS, "format": "+~f"},
+    }
 
 
 def _zero(channel: str) -> Spec:
     return {
         "data": {"values": [{"zero": 0}]},
-        "mark": {"type": "rule", "color": _INK, "strokeDash": [3, 3]},
+        "mark": {"type": "rule", "color": INK, "strokeDash": [3, 3]},
         "encoding": {channel: {"field": "zero", "type": "quantitative"}},
     }
 
@@ -144,20 +153,5 @@ def _range(names: Sequence[str], looks: Sequence[Any]) -> Spec:
     return {"domain": [*names], "range": [looks[i % len(looks)] for i in range(len(names))]}
 
 
-def _legend() -> Spec:
-    return {"title": None, "orient": "top", "columns": 3}
-
-
 def _tooltip(*first: str) -> list[Spec]:
     return [{"field": field} for field in (*first, "row", "published", "simulated", "outcome")]
-
-
-def _head(title: str, description: str) -> Spec:
-    return {
-        "$schema": SCHEMA,
-        "title": title,
-        "description": description,
-        "width": WIDTH,
-        "background": None,
-        "config": CONFIG,
-    }

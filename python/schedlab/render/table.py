@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from schedlab import plain
 from schedlab.render import notes
 from schedlab.render.cells import change, headline, interval, model_error, noise_floor, setup
 from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.render.summary import sentences
 from schedlab.scenario import Metric
 from schedlab.statistics import median
 
@@ -14,18 +16,27 @@ if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
 
+WIDTH = 80
+"""Of running text."""
 _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
 
 
 def render(comparison: Comparison, *, colour: bool = False) -> str:
     """The whole text, without a final newline."""
-    blocks = [headline(comparison), *setup(comparison)]
+    blocks = [headline(comparison), *_sentences(comparison), *setup(comparison)]
     blocks += [_block(comparison, a, b, colour) for a, b in comparison.pairs]
     if not comparison.pairs:
         blocks.append(_single(comparison))
     blocks += [block for block in (_rankings(comparison), _tails(comparison), _spreads(comparison)) if block]
     below = notes.below(comparison)
     return "\n\n".join([*blocks, *(["\n".join(below)] if below else [])])
+
+
+def _sentences(comparison: Comparison) -> list[str]:
+    """Who wins what, a paragraph for each pair of variants."""
+    from textwrap import fill
+
+    return [fill(plain.escaped(text), WIDTH, break_on_hyphens=False) for text in sentences(comparison)]
 
 
 def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:

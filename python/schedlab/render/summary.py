@@ -1,0 +1,107 @@
+"""The first sentences of a report: who wins what, how surely, at what cost, and how far the model may be off there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from schedlab.render.cells import interval, plural
+from schedlab.render.grid import percent, size
+from schedlab.verdicts import DETERMINISTIC
+
+if TYPE_CHECKING:
+    from schedlab.comparison import Comparison, MetricComparison
+    from schedlab.judge import Judgement
+
+NAMED = 3
+"""So many further metrics are named in each direction; the others are counted."""
+
+Found = tuple["MetricComparison", "Judgement"]
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """One paragraph for each pair of variants; none for a scenario with a single variant."""
+    return [_pair(comparison, a, b) for a, b in comparison.pairs]
+
+
+def headline_metric(comparison: Comparison, a: str, b: str) -> Found | None:
+    """What a pair is judged by first: of the declared metrics, or of all, the first that changed, else the first."""
+    found = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b)]
+    asked = [(m, j) for m, j in found if m.metric.declared] or [
+        (m, j) for m, j in found if m.metric.better != "neither"
+    ]
+    asked = asked or found
+    return next((one for one in asked if one[1].effect != "none"), asked[0] if asked else None)
+
+
+def _pair(comparison: Comparison, a: str, b: str) -> str:
+    head = headline_metric(comparison, a, b)
+    if head is None:
+        return f"{b} and {a} have no metric in common."
+    others = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b) and j is not head[1]]
+    parts = [_headline(comparison, *head), _elsewhere(b, head[1], others), _model(comparison, *head)]
+    return " ".join(part for part in parts if part)
+
+
+def _headline(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
+    name, d = m.metric.name, j.difference
+    units = plural(d.pairs, "seed")
+    if d.estimate is None:
+        return f"{name} cannot be compared: {j.reason}."
+    amount = percent(d.estimate) if d.percent else f"{d.estimate:+.4g} {m.metric.unit}".rstrip()
+    sure = f"95% interval {interval(j)}, {units}, {comparison.arm_word}" if d.interval else comparison.arm_word
+    if j.effect in ("better", "worse"):
+        winner = j.b if j.effect == "better" else j.a
+        exact = " in every seed" if j.verdict == DETERMINISTIC else ""
+        return f"{winner} has the better {name}: from {j.a} to {j.b} it changes by {amount}{exact} ({sure})."
+    if j.effect == "changed":
+        return f"{j.b} changes {name} by {amount} against {j.a} ({sure}); neither direction is better."
+    if j.verdict == "equivalent":
+        return f"{j.b} and {j.a} are equivalent in {name}: the margin is {m.metric.margin_pct:g}% ({sure})."
+    if j.verdict == DETERMINISTIC:
+        return f"{j.b} and {j.a} do not differ in {name} by more than the margin: {amount} in every seed ({sure})."
+    return f"No difference between {j.b} and {j.a} can be shown in {name} ({sure})."
+
+
+def _elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:
+    """In which other metrics `b` is better and worse: the price of the headline first."""
+    better, worse = (_named([one for one in others if one[1].effect == effect]) for effect in ("better", "worse"))
+    if head.effect == "better":
+        return _both(f"It costs elsewhere: {b} is worse in", worse, "it is also better in", better)
+    if head.effect == "worse":
+        return _both(f"In exchange, {b} is better in", better, "it is also worse in", worse)
+    return _both(f"Elsewhere {b} is better in", better, "it is worse in", worse)
+
+
+def _both(first: str, found: str, second: str, also: str) -> str:
+    if not found and not also:
+        return "No other metric with a better direction changed."
+    if not found:
+        return f"{second[0].upper()}{second[1:]} {also}."
+    return f"{first} {found}{f'; {second} {also}' if also else ''}."
+
+
+def _named(found: Sequence[Found]) -> str:
+    shown = [f"{m.metric.name} ({_amount(j)})" for m, j in found[:NAMED]]
+    more = len(found) - len(shown)
+    if more:
+        return f"{', '.join(shown)} and {more} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _amount(j: Judgement) -> str:
+    d = j.difference
+    return percent(d.estimate) if d.percent else f"{d.estimate:+.4g}"
+
+
+def _model(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
+    """How far the simulator may be off in the headline; nothing for a measured comparison."""
+    if comparison.arm != "sim" or m.model is None:
+        return ""
+    error = m.model.error
+    if error is None:
+        return f"The simulator was never validated for {m.model.family}, so confirm this on a real kernel."
+    where = f"Simulated changes of {m.model.family} have been off by up to {size(error.error_pct)}"
+    where += "" if m.model.holds else f", measured on {error.machine}, which is another kind of machine"
+    small = j.effect != "none" and j.difference.percent and m.model.covers(j.difference.estimate or 0.0)
+    return f"{where}{'; this change is smaller, so confirm it on a real kernel' if small else ''}."
