@@ -226,10 +226,34 @@ def listing(kind: str, kernel: str | None = None) -> str:
 
 
 def explain(scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None) -> str:
-    decision = {"function": "pick_eevdf", "feature": "RUN_TO_PARITY", "rule": "earliest eligible deadline"}
-    sides = [{"decision": decision}, {"decision": {**decision, "feature": None}}]
-    parting = {"time_ns": 1_500_000, "costs": None, "question": "pick", "sides": sides}
+    decision = {
+        "function": "pick_eevdf",
+        "feature": "RUN_TO_PARITY",
+        "rule": "earliest eligible deadline",
+        "verdict": "pick",
+        "time_ns": 1_500_000,
+        "compared": [["deadline", 3_000_000]],
+        "asked": None,
+        **dict.fromkeys(("pid", "other_cpu", "group")),
+    }
+    side = {"kernel": "6.12.0", "hz": 250, "preempt": "none", "event": None, "event_ns": None, "queue": None}
+    parting = {
+        "time_ns": 1_500_000,
+        "cpu": 0,
+        "pid": 100,
+        "costs": None,
+        "question": "pick",
+        "common_events": 12,
+        "same_rule": False,
+        "tasks": {"100": "probe"},
+        "groups": {},
+        "sides": [{**side, "decision": decision}, {**side, "decision": {**decision, "feature": None}}],
+    }
     return json.dumps(scenario.description.get("parting", parting))
+
+
+def why(scenario: Scenario, variant: str, seed: int, task: str, at_ns: int, *, cancel: Cancel | None = None) -> str:
+    raise EngineError(f"no task `{task}` at that time")
 
 
 def convert(source: str, target: str, *, cancel: Cancel | None = None) -> str:

@@ -59,7 +59,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         if options.robust and not interrupted:
             found = _robustness(options, console, engine, scenario, result)
             comparison = dataclasses.replace(comparison, robustness=found)
-        code = show(comparison, options, console)
+        code = show(comparison, options, console, engine)
     _tell_kept(result, store, interrupted, console)
     if interrupted:
         return EXIT_INTERRUPTED

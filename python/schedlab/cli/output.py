@@ -10,47 +10,60 @@ from schedlab.cli.console import Console, colours, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.comparison import Comparison
+from schedlab.engine import Engine
 from schedlab.errors import OutputError
 from schedlab.render.cells import change
 
 EXIT_GATE = 1
 
 
-def show(comparison: Comparison, options: Options, console: Console) -> int:
+def show(comparison: Comparison, options: Options, console: Console, engine: Engine | None = None) -> int:
     """Print and write every output that was asked for, even if one fails; 1 if the gate fails."""
     code = 0
     gate.check(options.fail_on, ((m.metric, m.model) for m in comparison.metrics))
     for output in (_stdout, _json_file, _html_file):
         try:
-            output(comparison, options, console)
+            output(comparison, options, console, engine)
         except OutputError as e:
             console.error(e)
             code = e.exit_code
     return code or _gate(comparison, options, console)
 
 
-def _stdout(comparison: Comparison, options: Options, console: Console) -> None:
+def _stdout(comparison: Comparison, options: Options, console: Console, engine: Engine | None) -> None:
     from schedlab.render.document import dump
 
     if options.json == STDOUT:
         console.result(dump(render.json_document(comparison)))
     elif str(options.html) == STDOUT:
-        console.page(render.html(comparison))
+        console.page(_page(comparison, console, engine))
     else:
         console.result(render.text(comparison, options.style, colour=colours(sys.stdout)))
 
 
-def _json_file(comparison: Comparison, options: Options, _: Console) -> None:
+def _json_file(comparison: Comparison, options: Options, _: Console, __: Engine | None) -> None:
     from schedlab.render.document import dump
 
     if options.json not in (None, STDOUT):
         write_file(Path(options.json), dump(render.json_document(comparison)) + "\n")
 
 
-def _html_file(comparison: Comparison, options: Options, console: Console) -> None:
+def _html_file(comparison: Comparison, options: Options, console: Console, engine: Engine | None) -> None:
     if options.html is not None and str(options.html) != STDOUT:
-        write_file(options.html, render.html(comparison))
+        write_file(options.html, _page(comparison, console, engine))
         console.say(f"page: {options.html}")
+
+
+def _page(comparison: Comparison, console: Console, engine: Engine | None) -> str:
+    """The page with a closer look, for which one seed is run again with both variants."""
+    from schedlab.cli.interrupt import interruptible
+    from schedlab.closer import closer
+    from schedlab.engine import native_engine
+
+    if comparison.arm == "sim" and comparison.pairs:
+        console.say("running one seed again for the timelines of the page")
+    chosen = engine or native_engine()
+    return render.html(comparison, interruptible(chosen, lambda cancel: closer(chosen, comparison, cancel=cancel)))
 
 
 def _gate(comparison: Comparison, options: Options, console: Console) -> int:

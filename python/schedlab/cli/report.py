@@ -13,7 +13,6 @@ EXIT_INCOMPLETE = 3
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0 or 1, or 3 if runs of the result failed or are missing: the rest is shown."""
-    del engine
     comparison = api.report(*options.results, against=options.against, validity=options.validity)
-    code = show(comparison, options, console)
+    code = show(comparison, options, console, engine)
     return EXIT_INCOMPLETE if comparison.failures or comparison.missing else code

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from schedlab.closer import Closer
     from schedlab.comparison import Comparison
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
@@ -19,11 +20,11 @@ def text(comparison: Comparison, style: str = "table", *, colour: bool = False) 
     return str(module.render(comparison, colour=colour))
 
 
-def html(comparison: Comparison) -> str:
-    """The self-contained page that `compare --html` writes."""
+def html(comparison: Comparison, look: Closer | str | None = None) -> str:
+    """The self-contained page that `compare --html` writes; `look` is what `schedlab.closer` found."""
     from schedlab.render.page import page
 
-    return page(comparison)
+    return page(comparison, look)
 
 
 def json_document(comparison: Comparison) -> dict[str, Any]:

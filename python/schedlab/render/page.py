@@ -5,35 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from schedlab.closer import Closer
 from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts, notes
 from schedlab.render.beside import beside
 from schedlab.render.cells import change, headline, interval, model_error
+from schedlab.render.closer import closer_look
 from schedlab.render.figure import figure, scripts
 from schedlab.render.forest import forest
 from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.markup import cells, details, escape, facts, items, table
 from schedlab.render.provenance import provenance
 from schedlab.render.summary import sentences
+from schedlab.render.timeline import script
 
 _HERE = Path(__file__).parent
 
 
-def page(c: Comparison) -> str:
-    """The whole document."""
+def page(c: Comparison, look: Closer | str | None = None) -> str:
+    """The whole document; `look` is the closer look at one seed, or why there is none."""
     title = f"{c.scenario.name}: {' and '.join(column.name for column in c.columns)}, {c.arm_word}"
     body = [
         _summary(c),
         _judgements(c),
         _figure("changes", forest(c)),
         _setup(c),
-        *_beside(c),
+        *closer_look(look),
         *_curves(c),
+        *_beside(c),
         *_metrics(c),
         provenance(c),
     ]
-    return document(title, body)
+    return document(title, body, extra=[script()] if isinstance(look, Closer) else [])
 
 
 def document(title: str, body: Iterable[str], *, extra: Iterable[str] = ()) -> str:

@@ -1,0 +1,169 @@
+"""A closer look at one seed of a simulated comparison: both runs as timelines, the first difference, what was slowest.
+
+The runs are repeated, which the engine's determinism allows; a repeated run whose digest is another than the stored one
+is not shown.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.errors import Cancelled, RunError, SchedlabError
+from schedlab.render.summary import headline_metric
+from schedlab.timeline import Timeline, Waited, of_traces
+
+if TYPE_CHECKING:
+    from schedlab.comparison import Comparison, MetricComparison
+    from schedlab.engine import Cancel, Engine
+    from schedlab.scenario import Scenario
+
+MOST_EVENTS = 1_500_000
+"""Longer traces take too long to read for a page; `schedlab view` shows them."""
+EXPLAINED = 3
+"""So many of the slowest samples of each variant are explained."""
+WAKEUPS = "sched.wakeup_latency"
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """One of the slowest samples of a variant, and what `explain` says of its middle."""
+
+    variant: str
+    sample: Waited
+    task: str
+    answer: Mapping[str, Any] | None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Closer:
+    """One pair of variants with one seed."""
+
+    scenario: Scenario
+    seed: int
+    pair: tuple[str, str]
+    timelines: Mapping[str, Timeline]
+    parting: Mapping[str, Any] | None
+    """The first decision that differs; None if none does."""
+    metric: str
+    """Of the slowest samples."""
+    slowest: Sequence[Slow]
+
+
+def closer(engine: Engine, comparison: Comparison, *, cancel: Cancel | None = None) -> Closer | str:
+    """The closer look at the first pair, or why there is none, in a sentence."""
+    if comparison.arm != "sim":
+        return "Timelines are of simulated runs; `schedlab view` shows a recorded trace."
+    if not comparison.pairs or len({column.name for column in comparison.columns}) < 2:
+        return "There is no pair of variants to look at."
+    a, b = comparison.pairs[0]
+    seed = typical_seed(comparison, a, b)
+    if seed is None:
+        return "No seed ran with both variants."
+    runs = {column.name: column.runs.get(seed) for column in comparison.columns if column.name in (a, b)}
+    events = max((run.events if run else 0 for run in runs.values()), default=0)
+    if None in runs.values() or len(runs) < 2:
+        return "No seed ran with both variants."
+    if events > MOST_EVENTS:
+        return f"Runs of {events:,} events are too long for a page; `schedlab view` shows the trace of one."
+    try:
+        scenario = loaded(engine, comparison.scenario)
+        repeat = _Repeat(engine, scenario, seed, cancel)
+        timelines = {name: _timeline(repeat, name, run.digest) for name, run in runs.items() if run}
+        parting = engine.explain(scenario, a, b, seed, cancel=cancel)
+        metric = _metric(comparison, a, b, timelines)
+        slowest = [one for name in (a, b) for one in _slowest(repeat, name, timelines[name], metric)]
+    except Cancelled:
+        raise
+    except SchedlabError as e:
+        return f"The runs could not be repeated: {e.message}."
+    return Closer(scenario, seed, (a, b), timelines, parting, metric, slowest)
+
+
+def typical_seed(comparison: Comparison, a: str, b: str) -> int | None:
+    """The seed whose difference in the headline metric is the median one; the first where there is no difference."""
+    head = headline_metric(comparison, a, b)
+    pairs = _differences(comparison, head[0], a, b) if head else []
+    if pairs:
+        return sorted(pairs)[(len(pairs) - 1) // 2][1]
+    return comparison.seeds[0] if comparison.seeds else None
+
+
+def _differences(c: Comparison, m: MetricComparison, a: str, b: str) -> list[tuple[float, int]]:
+    both = zip(m.samples[a], m.samples[b], c.seeds, strict=True)
+    return [(y / x if x else y, seed) for x, y, seed in both if x is not None and y is not None]
+
+
+def loaded(engine: Engine, scenario: Scenario) -> Scenario:
+    """The scenario with a handle of the engine: one that was read back from a result is validated again."""
+    if scenario.handle is not None:
+        return scenario
+    text = scenario.description.get("text")
+    if not isinstance(text, str):
+        raise RunError("the result does not hold the scenario file")
+    overrides = {"seeds": list(scenario.seeds), "duration": f"{scenario.duration_ns}ns", "noise": scenario.noise}
+    found = engine.loads(text, scenario.file, overrides)
+    if found.machine.name != scenario.machine.name:
+        found = engine.loads(text, scenario.file, {**overrides, "machine": scenario.machine.name})
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    """What is run again."""
+
+    engine: Engine
+    scenario: Scenario
+    seed: int
+    cancel: Cancel | None
+
+
+def _timeline(repeat: _Repeat, variant: str, digest: str) -> Timeline:
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
+        file = Path(folder) / "trace.ftrace"
+        run = repeat.engine.run(repeat.scenario, variant, repeat.seed, trace=str(file), cancel=repeat.cancel)
+        if run.digest != digest:
+            raise RunError(f"seed {repeat.seed} of {variant} gave another digest than the stored run")
+        if run.trace_error:
+            raise RunError(run.trace_error)
+        return of_traces(trace_files(file, repeat.scenario.guests), from_ns=repeat.scenario.warmup_ns)
+
+
+def trace_files(file: Path, guests: Sequence[str]) -> dict[str, Path]:
+    """The trace of the host and those of its guests, which stand beside it, by the names of the guests."""
+    stem, suffixes = file.name.split(".", 1)
+    beside = {name: file.with_name(f"{stem}-{name}.{suffixes}") for name in guests}
+    return {"": file, **{name: path for name, path in beside.items() if path.exists()}}
+
+
+def _metric(comparison: Comparison, a: str, b: str, timelines: Mapping[str, Timeline]) -> str:
+    """The sampled metric of the headline; wakeup latency where it has no single samples."""
+    head = headline_metric(comparison, a, b)
+    of = head[0].metric.of if head else WAKEUPS
+    return of if all(timeline.slowest.get(of) for timeline in timelines.values()) else WAKEUPS
+
+
+def _slowest(repeat: _Repeat, variant: str, timeline: Timeline, metric: str) -> list[Slow]:
+    found = []
+    for sample in timeline.slowest.get(metric, ())[:EXPLAINED]:
+        names = [name for pid, name in timeline.tasks if pid == sample.pid]
+        answer, trouble = None, ""
+        try:
+            answer = repeat.engine.why(
+                repeat.scenario, variant, repeat.seed, str(sample.pid), middle(sample), cancel=repeat.cancel
+            )
+        except Cancelled:
+            raise
+        except SchedlabError as e:
+            trouble = e.message
+        found.append(Slow(variant, sample, f"{names[-1] if names else 'pid'} {sample.pid}", answer, trouble))
+    return found
+
+
+def middle(sample: Waited) -> int:
+    """The moment that is asked about: half-way through the sample."""
+    return max(0, sample.at_ns - sample.ns // 2)

@@ -1,0 +1,88 @@
+"""The closer look on a page: the first difference, the slowest samples, and two timelines above each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlab.closer import Closer, middle
+from schedlab.render.explanation import parting_text, why_lines
+from schedlab.render.markup import cells, details, escape, table
+from schedlab.render.queue import ms
+from schedlab.render.timeline import still, timelines
+from schedlab.timeline import windows_around
+from schedlab.timeline.document import document
+
+SLICES = 6_000
+"""In full, of each variant; the page stays below 2 MB with them."""
+AROUND_NS = 600_000
+"""How much time is shown around the first difference."""
+
+
+def closer_look(found: Closer | str | None) -> list[str]:
+    """The sections; a sentence where there is nothing to look at; nothing at all if nobody looked."""
+    if found is None:
+        return []
+    if isinstance(found, str):
+        return [f"<h2>A closer look</h2><p>{escape(found)}</p>"]
+    return [_first_difference(found), _slowest(found), _timelines(found)]
+
+
+def _first_difference(found: Closer) -> str:
+    text = parting_text(found.scenario, found.pair, found.seed, found.parting)
+    first, *rest = text.split("\n")
+    more = "\n".join(escape(line) for line in rest)
+    picture = still(found.timelines, *_around(found)) if found.parting else ""
+    body = f"<pre>{more}</pre>" if rest else ""
+    return f"<h2>The first difference</h2><p>{escape(first)}.</p>{body}{picture}"
+
+
+def _around(found: Closer) -> tuple[int, int]:
+    at = int(found.parting["time_ns"]) if found.parting else 0
+    return max(0, at - AROUND_NS // 3), at + 2 * AROUND_NS // 3
+
+
+def _slowest(found: Closer) -> str:
+    head = ["sample", "variant", "task", "where", "from, ms", "took, ms", "reason"]
+    rows, answers = [], []
+    for number, slow in enumerate(found.slowest, 1):
+        s = slow.sample
+        lane = found.timelines[slow.variant].lanes[s.lane].name
+        lines = why_lines(slow.answer) if slow.answer else [slow.trouble or "nothing is known"]
+        texts = [str(number), slow.variant, slow.task, lane, ms(s.at_ns - s.ns), ms(s.ns), ", ".join(_short(lines))]
+        rows.append(cells(head, texts, looks=["text", "", "", "", "", "why"]))
+        question = f"{number}: {slow.variant}, {slow.task}, at {ms(middle(s))} ms"
+        answers.append(details(question, "<pre>" + "\n".join(escape(line) for line in lines) + "</pre>"))
+    if not rows:
+        return ""
+    caption = f"The longest samples of {found.metric} with seed {found.seed}, asked about in their middle"
+    shown = table(caption, head, rows, cards=True)
+    return f"<h2>The slowest samples</h2>{shown}<h3>What explain says of each</h3>{''.join(answers)}"
+
+
+def _short(lines: list[str]) -> list[str]:
+    """The state of the task, what runs instead, and by which rule."""
+    return [line.strip() for line in lines[:3] if line.strip()]
+
+
+def _timelines(found: Closer) -> str:
+    marks = marks_of(found)
+    windows = windows_around(list(found.timelines.values()), [at for _, at, _ in marks], SLICES)
+    documents = [document(name, found.timelines[name], windows) for name in found.pair]
+    text = (
+        f"Both runs with seed {found.seed}, whose difference in the headline is the median one, on one scale of time. "
+        "Hatched times are not on this page in full; write the traces with `--trace DIR` and open one with "
+        "`schedlab view` to see everything."
+    )
+    return f"<h2>Timeline</h2><p>{escape(text)}</p>{timelines(documents, [list(mark) for mark in marks])}"
+
+
+def marks_of(found: Closer) -> list[tuple[str, int, int]]:
+    """What the buttons jump to: a label, a time, and how much around it is shown."""
+    marks: list[tuple[str, int, int]] = []
+    if found.parting:
+        marks.append(("first difference", int(found.parting["time_ns"]), AROUND_NS))
+    for name in found.pair:
+        worst: Any = next((slow.sample for slow in found.slowest if slow.variant == name), None)
+        if worst is not None:
+            marks.append((f"slowest in {name}", middle(worst), max(200_000, 2 * worst.ns)))
+    return marks

@@ -1,0 +1,125 @@
+"""Timelines on a page: an SVG of a short time that needs no script, and the canvas with everything the page holds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from schedlab.render.markup import escape
+from schedlab.timeline import Timeline
+from schedlab.timeline.document import packed
+
+PARTS = ("data", "view", "draw", "table", "controls", "main")
+"""The scripts in the order in which they are put together; each declares functions that later ones use."""
+HUES = 12
+LANE, LABEL, WIDTH, HEAD, LETTER = 16, 84, 960, 22, 7
+MOST_SLICES = 2_000
+_HERE = Path(__file__).parent / "canvas"
+
+
+def timelines(documents: Sequence[Mapping[str, Any]], marks: Sequence[Sequence[Any]]) -> str:
+    """The canvas with its controls; the data follows as a script of type application/json."""
+    data = packed({"timelines": documents, "marks": marks})
+    names = " and ".join(str(one["name"]) for one in documents)
+    keys = (
+        "Keys: left and right (A, D) move, up and down (W, S) or + and - zoom, Home shows everything, "
+        "Tab reaches the buttons. Dragging moves, Ctrl and the wheel zoom. A click on a slice marks its task."
+    )
+    return (
+        f'<div class="timeline" data-timeline><div class="controls"></div>'
+        f'<canvas tabindex="0" role="application" aria-label="Timeline of {escape(names)}: CPUs over time" '
+        f'aria-describedby="timeline-keys"></canvas><p class="status" role="status"></p>'
+        f'<p id="timeline-keys" class="keys">{escape(keys)}</p>{legend()}'
+        f'<details class="visible"><summary>What is visible, as a table</summary><div></div></details>'
+        f"<noscript><p>The timeline needs JavaScript; the numbers above do not.</p></noscript>"
+        f'<script type="application/octet-stream" class="data">{data}</script></div>'
+    )
+
+
+def script() -> str:
+    """What draws the canvas."""
+    parts = [(_HERE / f"{name}.js").read_text(encoding="utf-8") for name in PARTS]
+    return '<script type="module">' + "\n".join(parts) + "</script>"
+
+
+def legend() -> str:
+    """What the marks mean, in words."""
+    return (
+        '<p class="legend"><span class="key slice"></span> a task runs (dark right edge: preempted) '
+        '<span class="key queue"></span> tasks waiting on the runqueue '
+        '<span class="key gap"></span> idle while a task waits elsewhere '
+        '<span class="key arrow">↘</span> a wakeup, from the waker to where the task runs</p>'
+    )
+
+
+def still(found: Mapping[str, Timeline], start: int, end: int) -> str:
+    """An SVG of every lane of each variant from `start` to `end`, in ns."""
+    groups, top = [], HEAD
+    for name, timeline in found.items():
+        drawn, height = _variant(name, timeline, start, end, top)
+        groups.append(drawn)
+        top += height
+    ticks = "".join(
+        f'<text x="{_x(at, start, end):.0f}" y="14" text-anchor="middle">{at / 1e6:.2f} ms</text>'
+        f'<line x1="{_x(at, start, end):.1f}" y1="{HEAD - 4}" x2="{_x(at, start, end):.1f}" y2="{top}" class="tick"/>'
+        for at in (start + (end - start) * i // 5 for i in range(1, 5))
+    )
+    label = f"What ran on every CPU from {start / 1e6:.3f} to {end / 1e6:.3f} ms: {', '.join(found)}"
+    return (
+        f'<figure><svg class="timeline" viewBox="0 0 {WIDTH} {top + 4}" role="img" aria-label="{escape(label)}" '
+        f'font-family="system-ui, sans-serif" font-size="11">{ticks}{"".join(groups)}</svg>'
+        f"<figcaption>{escape(label)}. Red below a lane: tasks wait there; a pale red bar: the CPU idles while a "
+        "task waits elsewhere.</figcaption></figure>"
+    )
+
+
+def hue(name: str) -> int:
+    """The colour of all tasks of a program, as one of `HUES`."""
+    return zlib.crc32(name.split("/")[0].encode()) % HUES
+
+
+def _variant(name: str, timeline: Timeline, start: int, end: int, top: int) -> tuple[str, int]:
+    parts = [f'<text x="4" y="{top + 13}" font-weight="600">{escape(name)}</text>']
+    shown = 0
+    for i, lane in enumerate(timeline.lanes):
+        y = top + HEAD + i * LANE
+        parts.append(f'<text x="4" y="{y + 11}">{escape(lane.name)}</text>')
+        parts.append(f'<line x1="{LABEL}" y1="{y + 13}" x2="{WIDTH}" y2="{y + 13}" class="tick"/>')
+        for low, high in lane.gaps:
+            if low < end and high > start:
+                parts.append(_box("gap", low, high, start, end, y + 4, 5))
+        for s in lane.slices:
+            if s.start < end and s.end > start and shown < MOST_SLICES:
+                shown += 1
+                parts.append(_slice(timeline.tasks[s.task], s.start, s.end, start, end, y))
+        parts += [
+            _box("queue", low, high, start, end, y + 12, 2) for low, high in _waiting(lane.depth, end) if high > start
+        ]
+    return "".join(parts), HEAD + LANE * len(timeline.lanes) + 8
+
+
+def _slice(task: tuple[int, str], low: int, high: int, start: int, end: int, y: int) -> str:
+    pid, name = task
+    box = _box(f"h{hue(name)}", low, high, start, end, y + 1, 11)
+    x, right = _x(max(low, start), start, end), _x(min(high, end), start, end)
+    text = f"{name} {pid}"
+    if right - x < LETTER * len(text):
+        return box
+    return f'{box}<text x="{x + 3:.1f}" y="{y + 10}" font-size="10" class="name">{escape(text)}</text>'
+
+
+def _waiting(depth: Sequence[tuple[int, int]], end: int) -> list[tuple[int, int]]:
+    """When at least one task waits."""
+    following = [time for time, _ in depth[1:]] + [end]
+    return [(time, until) for (time, waiting), until in zip(depth, following, strict=True) if waiting and time < end]
+
+
+def _box(kind: str, low: int, high: int, start: int, end: int, y: int, height: int) -> str:
+    x, right = _x(max(low, start), start, end), _x(min(high, end), start, end)
+    return f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{max(0.3, right - x):.1f}" height="{height}"/>'
+
+
+def _x(at: int, start: int, end: int) -> float:
+    return LABEL + (WIDTH - LABEL) * (at - start) / max(1, end - start)

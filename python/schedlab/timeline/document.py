@@ -1,0 +1,113 @@
+"""A timeline as columns of small integers: what the canvas of a page reads."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from schedlab.timeline.reduce import Lane, Slice, Timeline
+from schedlab.timeline.windows import Window
+
+BINS = 800
+"""Columns of the overview, which covers the whole run with the share of time that each lane was busy."""
+
+
+def document(name: str, timeline: Timeline, windows: Sequence[Window]) -> dict[str, Any]:
+    """Everything within the windows, and the overview.
+
+    Times are ns; each is the difference to the one before it in its column. A lane has `slices` (start, length,
+    task * 2 + preempted), `depth` (time, waiting tasks), `gaps` (start, length) and `busy`, a digit per bin. `wakes`
+    are (time, lane of the waker, waker or -1, wakee, lane, time until it ran).
+    """
+    used: dict[int, int] = {}
+    lanes = [_lane(lane, timeline, windows, used) for lane in timeline.lanes]
+    wakes: list[int] = []
+    before = 0
+    for w in timeline.wakes:
+        if _inside(w.at, w.ran_at, windows):
+            by = -1 if w.by < 0 else _index(used, w.by)
+            wakes += [w.at - before, w.lane, by, _index(used, w.task), w.ran_lane, w.ran_at - w.at]
+            before = w.at
+    tasks = [list(timeline.tasks[task]) for task in used]
+    return {
+        "name": name,
+        "start": timeline.start,
+        "end": timeline.end,
+        "windows": [list(window) for window in windows],
+        "lanes": lanes,
+        "tasks": tasks,
+        "wakes": wakes,
+    }
+
+
+def packed(found: Any) -> str:
+    """Compressed and in letters that need no escape; the same for the same document."""
+    text = json.dumps(found, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _lane(lane: Lane, timeline: Timeline, windows: Sequence[Window], used: dict[int, int]) -> dict[str, Any]:
+    slices: list[int] = []
+    before = 0
+    for s in lane.slices:
+        if _inside(s.start, s.end, windows):
+            slices += [s.start - before, s.end - s.start, _index(used, s.task) * 2 + s.preempted]
+            before = s.start
+    gaps = [(a, b - a) for a, b in lane.gaps if _inside(a, b, windows)]
+    return {
+        "name": lane.name,
+        "slices": slices,
+        "depth": _deltas(_depth(lane, windows)),
+        "gaps": _deltas(gaps),
+        "busy": "".join(_busy(lane.slices, timeline.start, timeline.end)),
+    }
+
+
+def _depth(lane: Lane, windows: Sequence[Window]) -> Iterable[tuple[int, int]]:
+    """The changes within each window, after what held when it began."""
+    for low, high in windows:
+        held = 0
+        begun = False
+        for time, depth in lane.depth:
+            if time > high:
+                break
+            if time < low:
+                held = depth
+                continue
+            if not begun:
+                yield low, held
+                begun = True
+            yield time, depth
+        if not begun:
+            yield low, held
+
+
+def _deltas(pairs: Iterable[tuple[int, int]]) -> list[int]:
+    column: list[int] = []
+    before = 0
+    for time, number in pairs:
+        column += [time - before, number]
+        before = time
+    return column
+
+
+def _index(used: dict[int, int], task: int) -> int:
+    return used.setdefault(task, len(used))
+
+
+def _inside(start: int, end: int, windows: Sequence[Window]) -> bool:
+    return any(start <= high and end >= low for low, high in windows)
+
+
+def _busy(slices: Sequence[Slice], start: int, end: int) -> Iterable[str]:
+    """For each bin the tenths of it in which a task ran, 0 to 9."""
+    width = max(1.0, (end - start) / BINS)
+    busy = [0.0] * BINS
+    for s in slices:
+        low, high = (s.start - start) / width, (s.end - start) / width
+        for i in range(max(0, int(low)), min(BINS, int(high) + 1)):
+            busy[i] += max(0.0, min(high, i + 1) - max(low, i))
+    return (str(min(9, int(10 * share))) for share in busy)

@@ -1,0 +1,277 @@
+"""Timelines: what the reduction of a trace leaves, what a page holds of it, and how a browser shows it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fake_engine
+from browser import CLIPPED, OVERFLOW, OVERLAPPING, WIDTHS, Browser
+from schedlab.closer import Closer, Slow
+from schedlab.render.closer import closer_look
+from schedlab.render.page import document as whole_page
+from schedlab.render.timeline import hue, script, still
+from schedlab.scenario import Scenario
+from schedlab.timeline import Timeline, Waited, of_traces, windows_around
+from schedlab.timeline.document import BINS, document, packed
+from schedlab.timeline.reduce import SLOWEST, WAKEUP_LATENCY
+
+EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)>'
+
+
+def line(cpu: int, ns: int, event: str, fields: str, pid: int = 0) -> str:
+    return f"          some-{pid}       [{cpu:03d}] d..2.     {ns // 10**9}.{ns % 10**9:09d}: {event}: {fields}\n"
+
+
+def switch(cpu: int, ns: int, prev: int, state: str, entering: int, name: str = "task") -> str:
+    words = f"prev_comm={name} prev_pid={prev} prev_prio=120 prev_state={state} ==> "
+    return line(cpu, ns, "sched_switch", words + f"next_comm={name} next_pid={entering} next_prio=120", prev)
+
+
+def wake(cpu: int, ns: int, pid: int, to: int, by: int = 0, event: str = "sched_wakeup", name: str = "task") -> str:
+    return line(cpu, ns, event, f"comm={name} pid={pid} prio=120 target_cpu={to:03d}", by)
+
+
+HEAD = "# tracer: nop\n# kernel 6.12.0 cpus 2\n# metric 0 probe.latency ns\n# metric 1 load.count count\n"
+SMALL = [
+    HEAD,
+    switch(0, 1_000, 0, "R", 7),
+    wake(0, 2_000, 8, 0, by=7, event="sched_waking"),
+    wake(0, 2_100, 8, 0),
+    switch(0, 5_000, 7, "R+", 8),
+    line(0, 6_000, "schedlab_sample", "pid=8 metric=0 value=3500", 8),
+    line(0, 6_000, "schedlab_sample", "pid=8 metric=1 value=9999", 8),
+    switch(0, 7_000, 8, "S", 7),
+    line(0, 8_000, "sched_migrate_task", "comm=task pid=8 prio=120 orig_cpu=0 dest_cpu=1"),
+    switch(0, 9_000, 7, "S", 0),
+]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Timeline:
+    (tmp_path / "t.ftrace").write_text("".join(SMALL))
+    return of_traces({"": tmp_path / "t.ftrace"})
+
+
+def test_a_small_trace(small: Timeline) -> None:
+    first, second = small.lanes
+    names = [(small.tasks[s.task][0], s.start, s.end, s.preempted) for s in first.slices]
+    assert names == [(7, 1_000, 5_000, True), (8, 5_000, 7_000, False), (7, 7_000, 9_000, False)]
+    assert first.depth == [(2_100, 1), (5_000, 1), (7_000, 0)] or first.depth == [(2_100, 1), (7_000, 0)]
+    assert second.gaps == [(2_100, 7_000)], "CPU 1 idles while a task waits on CPU 0"
+    assert first.gaps == second.slices == []
+    (woken,) = small.wakes
+    assert (woken.at, woken.lane, woken.ran_lane, woken.ran_at) == (2_000, 0, 0, 5_000)
+    assert small.slowest == {
+        WAKEUP_LATENCY: [Waited(3_000, 5_000, 8, 0)],
+        "probe.latency": [Waited(3_500, 6_000, 8, 0)],
+    }
+    assert (small.start, small.end) == (1_000, 9_000)
+
+
+def test_lanes_of_a_guest_follow_those_of_its_host(tmp_path: Path) -> None:
+    (tmp_path / "t.ftrace").write_text("".join(SMALL))
+    (tmp_path / "t-vm.ftrace").write_text("# kernel 6.1 cpus 1\n" + switch(0, 3_000, 0, "R", 7, "inner"))
+    found = of_traces({"": tmp_path / "t.ftrace", "vm": tmp_path / "t-vm.ftrace"})
+    assert [lane.name for lane in found.lanes] == ["CPU 0", "CPU 1", "vm CPU 0"]
+    assert [found.tasks[s.task] for s in found.lanes[2].slices] == [(7, "inner")]
+    assert found.lanes[2].slices[0].end == found.end
+
+
+def test_what_is_no_trace_is_no_timeline(tmp_path: Path) -> None:
+    (tmp_path / "x.ftrace").write_text(
+        "nothing\n: sched_switch: of a trace\n\x00\xff" + line(0, 5, "sched_switch", "?")
+    )
+    assert of_traces({"": tmp_path / "x.ftrace"}).slices == 0
+
+
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 5), st.sampled_from("RSw"), st.integers(1, 50)), max_size=60
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(EVENTS)
+def test_gaps_are_when_a_cpu_idles_and_a_task_waits(steps: list[tuple[int, int, str, int]]) -> None:
+    """Against the definition, looked at between every two events."""
+    timeline = Timeline()
+    lanes = timeline.kernel("")
+    lanes.lane(3)
+    running, waiting, now = [0] * 4, [set[int]() for _ in range(4)], 0
+    lost = [0] * 4
+    for cpu, pid, what, wait in steps:
+        queued = any(pid in w for w in waiting)
+        if (pid in running and pid) or (what == "w" and (queued or not pid)):
+            continue  # no kernel emits that
+        stuck = sum(len(w) for w in waiting) - sum(not r and bool(w) for r, w in zip(running, waiting, strict=True))
+        for i in range(4):
+            lost[i] += wait if stuck > 0 and not running[i] and not waiting[i] else 0
+        now += wait
+        if what == "w":
+            waiting[cpu].add(pid)
+            lanes.wakeup(now, pid, cpu)
+            continue
+        prev = running[cpu]
+        lanes.switch(now, cpu, prev, what, pid)
+        for w in waiting:
+            w.discard(pid)
+        if prev and what == "R":
+            waiting[cpu].add(prev)
+        running[cpu] = pid
+    timeline.finish()
+    assert [sum(b - a for a, b in lane.gaps) for lane in timeline.lanes] == lost
+
+
+def busy(slices: int, lanes: int = 3, name: str = "hackbench") -> Timeline:
+    """A machine on which every slice takes 10 us, and tasks wake each other."""
+    timeline = Timeline()
+    kernel = timeline.kernel("")
+    running = [0] * lanes
+    for i in range(slices):
+        now, cpu, pid = 1_000_000 + 10_000 * (i // lanes), i % lanes, 1 + i % 40
+        kernel.waking(now - 500 * (i % 7), (cpu + 1) % lanes, 0, pid)
+        kernel.wakeup(now - 100, pid, cpu)
+        kernel.switch(now, cpu, running[cpu], "RS"[i % 2], pid)
+        kernel.name(pid, name)
+        running[cpu] = pid
+    timeline.finish()
+    return timeline
+
+
+@pytest.mark.parametrize("slices", [60, 600, 5_000])
+def test_a_page_holds_so_many_slices_around_each_point(slices: int) -> None:
+    timelines = [busy(4_000), busy(3_000, name="other")]
+    points = [1_000_000, 5_000_000, 9_000_000]
+    windows = windows_around(timelines, points, slices)
+    assert all(any(low <= p <= high for low, high in windows) for p in points)
+    assert all(a[1] < b[0] for a, b in pairwise(windows))
+    for one in timelines:
+        found = document("a", one, windows)
+        held = sum(len(lane["slices"]) // 3 for lane in found["lanes"])
+        assert held <= slices + 3 * len(one.lanes) * len(windows)
+        assert all(len(lane["busy"]) == BINS for lane in found["lanes"])
+    assert windows_around([busy(10)], points, 100) == [(busy(10).start, busy(10).end)]
+
+
+def test_a_packed_document_says_what_the_timeline_does(small: Timeline) -> None:
+    found = json.loads(gzip.decompress(base64.b64decode(packed(document("x", small, [(small.start, small.end)])))))
+    lane, start, rebuilt = found["lanes"][0]["slices"], 0, []
+    for i in range(0, len(lane), 3):
+        start += lane[i]
+        rebuilt.append((start, start + lane[i + 1], found["tasks"][lane[i + 2] >> 1][0], bool(lane[i + 2] & 1)))
+    assert rebuilt == [(s.start, s.end, small.tasks[s.task][0], s.preempted) for s in small.lanes[0].slices]
+
+
+def test_only_the_slowest_are_kept() -> None:
+    found = busy(900).slowest[WAKEUP_LATENCY]
+    assert len(found) == SLOWEST
+    assert found == sorted(found, reverse=True)
+
+
+def look(slices: int = 3_000, name: str = "hackbench") -> str:
+    """A page with timelines and nothing else."""
+    timelines = {"cfs": busy(slices, name=name), "eevdf": busy(slices - 500, name=name)}
+    slowest = [
+        Slow(variant, t.slowest[WAKEUP_LATENCY][0], f"{name} 3", None, f"no answer about {name}")
+        for variant, t in timelines.items()
+    ]
+    scenario = Scenario.from_description(fake_engine.describe())
+    found = Closer(scenario, 1, ("cfs", "eevdf"), timelines, None, WAKEUP_LATENCY, slowest)
+    return whole_page(
+        "timelines",
+        ["<h1>Timelines</h1>", *closer_look(found), still(timelines, 1_000_000, 1_200_000)],
+        extra=[script()],
+    )
+
+
+def ready(browser: Browser) -> Any:
+    """The element of the timeline once it is drawn."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    found = browser.driver.find_element("css selector", "[data-timeline]")
+    WebDriverWait(browser.driver, 30).until(lambda _: found.get_attribute("data-ready"))
+    return found
+
+
+def span(element: Any) -> tuple[int, int]:
+    return int(element.get_attribute("data-from")), int(element.get_attribute("data-to"))
+
+
+def settled(browser: Browser) -> None:
+    """Two frames later."""
+    browser.driver.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()));"
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_browser_draws_the_timeline(width: int, browser: Browser) -> None:
+    browser.open(look(), width, dark=width == 1280)
+    ready(browser)
+    inked = browser.run(
+        "const canvas = document.querySelector('canvas'), data = canvas.getContext('2d')"
+        ".getImageData(0, 0, canvas.width, canvas.height).data;"
+        "const seen = new Set(); for (let i = 0; i < data.length; i += 4) "
+        "seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]); return seen.size;"
+    )
+    assert inked > 20, "the canvas shows more than a ground"
+    assert browser.run(OVERFLOW) == 0
+    assert browser.run(CLIPPED) == browser.run(OVERLAPPING) == []
+    assert browser.complaints() == []
+    assert browser.audit() == []
+
+
+def test_keys_and_buttons_move_both_timelines(browser: Browser) -> None:
+    browser.open(look(), 1280)
+    found = ready(browser)
+    canvas = found.find_element("css selector", "canvas")
+    labels = [b.text for b in found.find_elements("css selector", "button")]
+    assert labels == ["Go to: slowest in cfs", "Go to: slowest in eevdf", "Zoom in", "Zoom out", "Whole run"]
+    for key, check in (
+        ("-", lambda old, new: new[1] - new[0] > old[1] - old[0]),
+        ("w", lambda old, new: new[1] - new[0] < old[1] - old[0]),
+        ("d", lambda old, new: new[0] > old[0] and new[1] > old[1]),
+        ("a", lambda old, new: new[0] < old[0] and new[1] < old[1]),
+    ):
+        old = span(found)
+        canvas.send_keys(key)
+        settled(browser)
+        assert check(old, span(found)), key
+    for button in found.find_elements("css selector", "button"):
+        old = span(found)
+        button.click()
+        settled(browser)
+        assert span(found) != old, button.text
+    assert span(found)[0] == 990_000 or span(found)[0] <= 1_000_000, "the whole run"
+    found.find_element("css selector", "details.visible summary").click()
+    browser.driver.execute_async_script("setTimeout(arguments[0], 400)")
+    assert found.find_element("css selector", "details.visible table caption").text
+    assert browser.complaints() == []
+
+
+def test_names_of_tasks_run_no_script(browser: Browser) -> None:
+    browser.open(look(name=EVIL), 1280)
+    found = ready(browser)
+    found.find_element("css selector", "details.visible summary").click()
+    browser.driver.execute_async_script("setTimeout(arguments[0], 400)")
+    assert EVIL in found.find_element("css selector", "details.visible table").get_attribute("textContent")
+    assert browser.run("return document.querySelectorAll('img').length") == 0
+    assert browser.complaints() == []  # an alert would have raised
+
+
+def test_colours_are_the_same_in_both_pictures(browser: Browser) -> None:
+    names = ["hackbench", "load/hackbench", "ä ö", "", "cyclictest"]
+    browser.open(look(), 400)
+    script_ = script().split(">", 1)[1].split("const decode")[0].split("const hue")[0]
+    source = (Path(whole_page.__code__.co_filename).parent / "canvas" / "data.js").read_text()
+    body = "const hue" + source.split("const hue")[1].split("// The first index")[0]
+    assert script_
+    assert browser.run(f"{body} return arguments[0].map(hue);", names) == [hue(name) for name in names]
