@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from schedlab import gate
-from schedlab.cli import kernels, studies, values
+from schedlab.cli import kernels, studies, tuning, values
 from schedlab.cli.auto import Auto
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
@@ -26,6 +26,7 @@ exit codes:
 """
 
 OTHERS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "tune": ("search the values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
     "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
     "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
     "calibrate": ("measure the scheduling costs of this machine and write a machine file", kernels.calibrate),
@@ -88,6 +89,15 @@ class Options(argparse.Namespace):
     duration: str | None
     noise: bool | None
     overrides: list[str]
+    minimise: str | None
+    maximise: str | None
+    bounds: list[str]
+    over: list[str]
+    trials: int
+    confirm: int | None
+    confirm_on: str
+    sampler: str
+    pruner: str
     name: str | None
     scenarios: list[str]
     shown_in: Path
@@ -328,18 +338,7 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: s
 
 def _scenario(p: Parser) -> None:
     """The scenario file and the flags that override its keys."""
-    p.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
-    p.add_argument("--machine", metavar="NAME|FILE", help="override the scenario's machine")
-    p.add_argument("--duration", metavar="TIME", help="override the duration of a run, for example 500ms")
-    p.add_argument("--noise", type=values.switch, metavar="on|off", help="override whether random noise is enabled")
-    p.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override any key, such as knobs.base_slice=3ms (all variants) or workload.NAME.OPTION=4; repeatable",
-    )
+    tuning.overridden(p)
 
 
 def _arm(p: Parser) -> None:

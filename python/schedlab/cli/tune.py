@@ -1,0 +1,92 @@
+"""`schedlab tune`: search, confirm, show; exit code 1 if nothing better was found or the winner was not confirmed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlab import api
+from schedlab.arms import arm_of
+from schedlab.cli.console import Console, write_file
+from schedlab.cli.parser import Options
+from schedlab.design import further_seeds
+from schedlab.engine import Engine, native_engine
+from schedlab.overrides import engine_overrides
+from schedlab.render.document import dump
+from schedlab.render.tuning import document, text
+from schedlab.scenario import Scenario
+from schedlab.tuning.confirm import Confirmation, confirm
+from schedlab.tuning.goal import goal_of
+from schedlab.tuning.runs import Kept, Measured
+from schedlab.tuning.search import Load, Plan, Trial, search, winner
+from schedlab.tuning.space import parse
+
+NOT_CONFIRMED = 1
+
+
+def execute(options: Options, console: Console, engine: Engine | None) -> int:
+    """0: the winner is confirmed; 1: it is not, or no trial is better than the default."""
+    engine = engine or native_engine()
+
+    def load(overrides: Sequence[str]) -> Scenario:
+        flags = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
+        both = [*options.overrides, *overrides]
+        return engine.load(options.scenario, engine_overrides(options.seeds, both, flags))
+
+    default = load([])
+    goal = goal_of(default, options.minimise, options.maximise, options.bounds)
+    axes = tuple(parse(one) for one in options.over)
+    variant = api.pick_variant(default, options.variant)
+    plan = Plan(goal, axes, variant, default.seeds, options.trials, options.sampler, options.pruner, options.seed or 0)
+    trials = _searched(options, console, engine, plan, load, default)
+    best = winner(trials, goal)
+    found = _confirmed(options, console, engine, plan, load, default, best) if best else None
+    shown = document(plan, default, trials, best, found)
+    console.result(dump(shown) if options.json == "-" else text(plan, default, trials, best, found))
+    if options.json not in (None, "-"):
+        write_file(Path(options.json), dump(shown) + "\n")
+    return 0 if found and found.confirmed else NOT_CONFIRMED
+
+
+def _searched(
+    options: Options, console: Console, engine: Engine, plan: Plan, load: Load, default: Scenario
+) -> list[Trial]:
+    asked = {
+        "build": engine.build(),
+        "scenario": default.description,
+        "goal": str(plan.goal),
+        "over": options.over,
+        **{key: getattr(plan, key) for key in ("variant", "seeds", "trials", "sampler", "pruner", "seed")},
+    }
+    kept = Kept(options.out, asked)
+    arm = arm_of("sim", engine)
+    progress = console.progress((plan.trials + 1) * len(plan.seeds), engine.under_way)
+    try:
+        arm.prepare(dataclasses.replace(default, variants=tuple(v for v in default.variants if v.name == plan.variant)))
+        threads = arm.threads(options.jobs, api.default_jobs())
+        return search(plan, load, default, Measured(arm, kept, plan.variant, threads, progress.step))
+    finally:
+        progress.clear()
+        kept.close()
+        arm.close()
+
+
+def _confirmed(
+    options: Options, console: Console, engine: Engine, plan: Plan, load: Load, default: Scenario, best: Trial
+) -> Confirmation:
+    fresh = further_seeds(plan.seeds)
+    count = options.confirm or len(fresh)
+    seeds = tuple(range(fresh[0], fresh[0] + count))
+    both = [dataclasses.replace(s, arm=options.confirm_on) for s in (default, load(best.overrides))]
+    only = [dataclasses.replace(s, variants=tuple(v for v in s.variants if v.name == plan.variant)) for s in both]
+    arm = arm_of(options.confirm_on, engine, console.detail)
+    progress = console.progress(2 * count, engine.under_way)
+    try:
+        for scenario in only:
+            arm.prepare(scenario)
+        threads = arm.threads(options.jobs, api.default_jobs())
+        return confirm(arm, plan.goal, only[0], only[1], plan.variant, seeds, threads, progress.step)
+    finally:
+        progress.clear()
+        arm.close()
