@@ -18,7 +18,7 @@ KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "st
 EXIT_CODES = """\
 exit codes:
   0    success
-  1    a gate of --fail-on failed
+  1    a gate of --fail-on failed, or no winner of tune was confirmed
   2    bad input or usage
   3    some runs failed or could not be stored; the others are complete
   4    the arm cannot run here
@@ -26,6 +26,7 @@ exit codes:
 """
 
 OTHERS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),
     "tune": ("search the values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
     "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
     "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
@@ -89,6 +90,7 @@ class Options(argparse.Namespace):
     duration: str | None
     noise: bool | None
     overrides: list[str]
+    family: str | None
     minimise: str | None
     maximise: str | None
     bounds: list[str]

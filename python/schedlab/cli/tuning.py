@@ -60,3 +60,8 @@ def overridden(p: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override any key, such as knobs.base_slice=3ms (all variants) or workload.NAME.OPTION=4; repeatable",
     )
+
+
+def new(p: argparse.ArgumentParser) -> None:
+    """The family of the scenario."""
+    p.add_argument("family", nargs="?", metavar="FAMILY", help="a family (default: list the families)")

@@ -1,0 +1,29 @@
+"""Scenarios to begin with, one commented file for each family of workloads; its first line is its summary."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from schedlab.errors import InputError
+
+FOLDER = Path(__file__).parent
+
+
+def families() -> dict[str, str]:
+    """The families with a line each."""
+    return {path.stem: path.open(encoding="utf-8").readline().lstrip("# ").strip() for path in sorted(_files())}
+
+
+def text(family: str) -> str:
+    """The scenario of a family; InputError with the nearest name if there is none."""
+    known = families()
+    if family not in known:
+        near = get_close_matches(family, known, 1)
+        hint = f"did you mean `{near[0]}`?" if near else f"the families are {', '.join(known)}"
+        raise InputError(f"there is no family `{family}`", hint=hint)
+    return (FOLDER / f"{family}.toml").read_text(encoding="utf-8")
+
+
+def _files() -> list[Path]:
+    return list(FOLDER.glob("*.toml"))
