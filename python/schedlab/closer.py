@@ -72,8 +72,8 @@ def closer(engine: Engine, comparison: Comparison, *, cancel: Cancel | None = No
         return f"Runs of {events:,} events are too long for a page; `schedlab view` shows the trace of one."
     try:
         scenario = loaded(engine, comparison.scenario)
-        repeat = _Repeat(engine, scenario, seed, cancel)
-        timelines = {name: _timeline(repeat, name, run.digest) for name, run in runs.items() if run}
+        repeat = Repeat(engine, scenario, seed, cancel)
+        timelines = {name: timeline_of(repeat, name, run.digest) for name, run in runs.items() if run}
         parting = engine.explain(scenario, a, b, seed, cancel=cancel)
         metric = _metric(comparison, a, b, timelines)
         slowest = [one for name in (a, b) for one in _slowest(repeat, name, timelines[name], metric)]
@@ -105,7 +105,13 @@ def loaded(engine: Engine, scenario: Scenario) -> Scenario:
     text = scenario.description.get("text")
     if not isinstance(text, str):
         raise RunError("the result does not hold the scenario file")
-    overrides = {"seeds": list(scenario.seeds), "duration": f"{scenario.duration_ns}ns", "noise": scenario.noise}
+    single = {"set": list(scenario.overrides)} if scenario.overrides else {}
+    overrides = {
+        "seeds": list(scenario.seeds),
+        **single,
+        "duration": f"{scenario.duration_ns}ns",
+        "noise": scenario.noise,
+    }
     found = engine.loads(text, scenario.file, overrides)
     if found.machine.name != scenario.machine.name:
         found = engine.loads(text, scenario.file, {**overrides, "machine": scenario.machine.name})
@@ -113,8 +119,8 @@ def loaded(engine: Engine, scenario: Scenario) -> Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class _Repeat:
-    """What is run again."""
+class Repeat:
+    """What is run again: a scenario with one seed."""
 
     engine: Engine
     scenario: Scenario
@@ -122,7 +128,8 @@ class _Repeat:
     cancel: Cancel | None
 
 
-def _timeline(repeat: _Repeat, variant: str, digest: str) -> Timeline:
+def timeline_of(repeat: Repeat, variant: str, digest: str) -> Timeline:
+    """The run of a variant again, as a timeline; RunError if it is not the run that had this digest."""
     with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
         file = Path(folder) / "trace.ftrace"
         run = repeat.engine.run(repeat.scenario, variant, repeat.seed, trace=str(file), cancel=repeat.cancel)
@@ -147,7 +154,7 @@ def _metric(comparison: Comparison, a: str, b: str, timelines: Mapping[str, Time
     return of if all(timeline.slowest.get(of) for timeline in timelines.values()) else WAKEUPS
 
 
-def _slowest(repeat: _Repeat, variant: str, timeline: Timeline, metric: str) -> list[Slow]:
+def _slowest(repeat: Repeat, variant: str, timeline: Timeline, metric: str) -> list[Slow]:
     found = []
     for sample in timeline.slowest.get(metric, ())[:EXPLAINED]:
         names = [name for pid, name in timeline.tasks if pid == sample.pid]

@@ -41,6 +41,8 @@ class Options(argparse.Namespace):
     """The parsed command line with types. Each command reads the attributes that its parser defines."""
 
     command: str
+    sources: list[Path]
+    port: int
     arm: str | None
     seeds: int | list[int] | None
     seeds_or_auto: int | list[int] | Auto | None
@@ -176,6 +178,7 @@ def build_parser() -> Parser:
     _identify(commands)
     _changelog(commands)
     _convert(commands)
+    _view(commands)
     for name, (summary, flags) in OTHERS.items():
         p = _command(commands, name, summary)
         flags(p)
@@ -308,6 +311,18 @@ def _changelog(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     p.add_argument("--markdown", action="store_true", help="print a page of the documentation site")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the same as JSON; - is stdout, alone")
+    _common(p)
+
+
+def _view(commands: argparse._SubParsersAction[Parser]) -> None:
+    p = _command(commands, "view", "show every slice of traces, or of one seed of a stored result, in a browser")
+    p.add_argument(
+        "sources", nargs="+", type=Path, metavar="TRACE|RESULT", help="traces that `convert` reads, or a stored result"
+    )
+    p.add_argument("--seed", type=values.seed, metavar="N", help="the seed of a result (default: a typical one)")
+    p.add_argument(
+        "--port", type=values.port, default=0, metavar="N", help="listen on this port (default: any free one)"
+    )
     _common(p)
 
 

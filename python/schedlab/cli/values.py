@@ -32,6 +32,10 @@ def seed(text: str) -> int:
     return whole(text, 0, 2**64 - 1)
 
 
+def port(text: str) -> int:
+    return whole(text, 0, 65535)
+
+
 def whole(text: str, smallest: int, largest: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and smallest <= int(text) <= largest):
         raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from {smallest} to {largest}")

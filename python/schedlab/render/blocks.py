@@ -69,7 +69,7 @@ def html(blocks: Sequence[Block]) -> str:
     title = next((block.text for block in blocks if isinstance(block, Heading)), "schedlab")
     from schedlab.render.page import document
 
-    return document(title, _blocks(blocks))
+    return document(title, _blocks(blocks), charts=any(isinstance(block, Chart) for block in blocks))
 
 
 def _blocks(blocks: Sequence[Block]) -> Iterable[str]:

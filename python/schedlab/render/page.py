@@ -8,7 +8,8 @@ from pathlib import Path
 from schedlab.closer import Closer
 from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
-from schedlab.render import charts, notes
+from schedlab.render import charts as drawn
+from schedlab.render import notes
 from schedlab.render.beside import beside
 from schedlab.render.cells import change, headline, interval, model_error
 from schedlab.render.closer import closer_look
@@ -40,8 +41,8 @@ def page(c: Comparison, look: Closer | str | None = None) -> str:
     return document(title, body, extra=[script()] if isinstance(look, Closer) else [])
 
 
-def document(title: str, body: Iterable[str], *, extra: Iterable[str] = ()) -> str:
-    """A page in the style of all pages; `extra` stands behind what draws the charts."""
+def document(title: str, body: Iterable[str], *, charts: bool = True, extra: Iterable[str] = ()) -> str:
+    """A page in the style of all pages; `extra` stands behind what draws the charts, if there are any."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -51,7 +52,7 @@ def document(title: str, body: Iterable[str], *, extra: Iterable[str] = ()) -> s
             f"<style>{(_HERE / 'page.css').read_text(encoding='utf-8')}</style></head><body><main>",
             *body,
             "</main>",
-            *scripts(),
+            *(scripts() if charts else []),
             *extra,
             "</body></html>",
             "",
@@ -132,14 +133,14 @@ def _curves(c: Comparison) -> Iterable[str]:
 
 
 def _curve(c: Comparison, name: str, series: str) -> str:
-    spec = charts.percentile_curve(c, series)
+    spec = drawn.percentile_curve(c, series)
     if spec is None:
         return ""
     return f"<div>{figure(name, spec)}{details(f'Numbers of {series}', _curve_table(c, series))}</div>"
 
 
 def _curve_table(c: Comparison, series: str) -> str:
-    rows = charts.curve_rows(c, series)
+    rows = drawn.curve_rows(c, series)
     names = [column.name for column in c.columns]
     at = {(r["variant"], r["percentile"]): r for r in rows}
     head = ["percentile", *(f"{n}, {what}" for n in names for what in ("median", "range"))]
@@ -156,7 +157,7 @@ def _metrics(c: Comparison) -> Iterable[str]:
     yield '<h2>Every seed</h2><div class="charts">'
     for i, m in enumerate(c.metrics):
         yield f"<div><h3>{escape(m.metric.name)}</h3><p>{escape(m.metric.help)}</p>"
-        yield _figure(f"strip-{i}", charts.strips(c, m))
+        yield _figure(f"strip-{i}", drawn.strips(c, m))
         yield details(f"Numbers of {m.metric.name}", _sample_table(c, m)) + "</div>"
     yield "</div>"
 
@@ -174,5 +175,5 @@ def _sample_table(c: Comparison, m: MetricComparison) -> str:
     return table(f"{m.metric.name} in {m.metric.unit or 'units'}, {c.arm_word}", head, rows)
 
 
-def _figure(name: str, spec: charts.Spec | None) -> str:
+def _figure(name: str, spec: drawn.Spec | None) -> str:
     return "" if spec is None else figure(name, spec)

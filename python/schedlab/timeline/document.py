@@ -15,17 +15,17 @@ BINS = 800
 """Columns of the overview, which covers the whole run with the share of time that each lane was busy."""
 
 
-def document(name: str, timeline: Timeline, windows: Sequence[Window]) -> dict[str, Any]:
+def document(name: str, timeline: Timeline, windows: Sequence[Window], *, origin: int = 0) -> dict[str, Any]:
     """Everything within the windows, and the overview.
 
-    Times are ns; each is the difference to the one before it in its column. A lane has `slices` (start, length,
-    task * 2 + preempted), `depth` (time, waiting tasks), `gaps` (start, length) and `busy`, a digit per bin. `wakes`
-    are (time, lane of the waker, waker or -1, wakee, lane, time until it ran).
+    Times are ns since `origin`; each is the difference to the one before it in its column. A lane has `slices` (start,
+    length, task * 2 + preempted), `depth` (time, waiting tasks), `gaps` (start, length) and `busy`, a digit per bin.
+    `wakes` are (time, lane of the waker, waker or -1, wakee, lane, time until it ran).
     """
     used: dict[int, int] = {}
-    lanes = [_lane(lane, timeline, windows, used) for lane in timeline.lanes]
+    lanes = [_lane(lane, timeline, windows, used, origin) for lane in timeline.lanes]
     wakes: list[int] = []
-    before = 0
+    before = origin
     for w in timeline.wakes:
         if _inside(w.at, w.ran_at, windows):
             by = -1 if w.by < 0 else _index(used, w.by)
@@ -34,9 +34,9 @@ def document(name: str, timeline: Timeline, windows: Sequence[Window]) -> dict[s
     tasks = [list(timeline.tasks[task]) for task in used]
     return {
         "name": name,
-        "start": timeline.start,
-        "end": timeline.end,
-        "windows": [list(window) for window in windows],
+        "start": timeline.start - origin,
+        "end": timeline.end - origin,
+        "windows": [[low - origin, high - origin] for low, high in windows],
         "lanes": lanes,
         "tasks": tasks,
         "wakes": wakes,
@@ -49,9 +49,11 @@ def packed(found: Any) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def _lane(lane: Lane, timeline: Timeline, windows: Sequence[Window], used: dict[int, int]) -> dict[str, Any]:
+def _lane(
+    lane: Lane, timeline: Timeline, windows: Sequence[Window], used: dict[int, int], origin: int
+) -> dict[str, Any]:
     slices: list[int] = []
-    before = 0
+    before = origin
     for s in lane.slices:
         if _inside(s.start, s.end, windows):
             slices += [s.start - before, s.end - s.start, _index(used, s.task) * 2 + s.preempted]
@@ -60,8 +62,8 @@ def _lane(lane: Lane, timeline: Timeline, windows: Sequence[Window], used: dict[
     return {
         "name": lane.name,
         "slices": slices,
-        "depth": _deltas(_depth(lane, windows)),
-        "gaps": _deltas(gaps),
+        "depth": _deltas(_depth(lane, windows), origin),
+        "gaps": _deltas(gaps, origin),
         "busy": "".join(_busy(lane.slices, timeline.start, timeline.end)),
     }
 
@@ -85,9 +87,9 @@ def _depth(lane: Lane, windows: Sequence[Window]) -> Iterable[tuple[int, int]]:
             yield low, held
 
 
-def _deltas(pairs: Iterable[tuple[int, int]]) -> list[int]:
+def _deltas(pairs: Iterable[tuple[int, int]], origin: int) -> list[int]:
     column: list[int] = []
-    before = 0
+    before = origin
     for time, number in pairs:
         column += [time - before, number]
         before = time
