@@ -3,6 +3,7 @@
 event queue   events handled per second against a binary heap in a hold model of the same size
 perf pipe     the whole process on the model of this machine, against the real benchmark on it: free and on one CPU
 480 CPUs      hackbench on the largest machine: time, memory, and cost per switch against the smallest machine
+sweep         what a sweep adds to the time of each run, on this machine and through Dask
 fair class    one operation with up to 100,000 queued tasks and 1,000 groups, against the same with two
 """
 
@@ -46,6 +47,18 @@ name = "eevdf"
 kernel = "6.12.0"
 """
 
+TINY = """
+machine = "rpi4"
+[[workload]]
+use = "hog"
+threads = 4
+[[variant]]
+name = "eevdf"
+kernel = "6.12.0"
+"""
+SWEPT = (100, 500)
+"""Runs of the short and of the long sweep."""
+
 
 def main() -> int:
     print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; a busy machine makes every number worse\n")
@@ -53,6 +66,7 @@ def main() -> int:
         event_queue(Path(folder))
         perf_pipe(Path(folder))
         hackbench(Path(folder))
+        sweep(Path(folder))
     fair_class()
     return 0
 
@@ -119,6 +133,31 @@ def hackbench(folder: Path) -> None:
         growth = f"x{cost / first[0]:.2f} (log x{math.log(tasks) / math.log(first[1]):.2f})"
         numbers = f"{wall:6.2f} s  {megabytes:5.0f} MB  {run['switches']:>9,} switches  {cost:5.0f} ns per switch"
         print(f"  {machine:<12} {groups:>3} groups  {numbers}  {growth}")
+
+
+def sweep(folder: Path) -> None:
+    """From the difference of a long and a short sweep, so that starting up does not count."""
+    print(
+        "\nsweep, one worker: wall time per run beyond that of the engine; goals: under 5 ms here, 20 ms through Dask"
+    )
+    (folder / "tiny.toml").write_text(TINY)
+    for name, how in (("local", []), ("Dask", ["--dask", "local"])):
+        (short, inside_short), (long, inside_long) = (swept(folder, n, how) for n in SWEPT)
+        each = (long - inside_long - short + inside_short) / (SWEPT[1] - SWEPT[0])
+        print(
+            f"  {name:<6} {1e3 * each:6.2f} ms   {SWEPT[1]} runs in {long:.2f} s, {inside_long:.2f} s of it in the engine"
+        )
+
+
+def swept(folder: Path, runs: int, how: list[str]) -> tuple[float, float]:
+    """Seconds of a sweep of so many runs, and those that its runs took by themselves."""
+    out = folder / f"sweep-{runs}-{len(how)}"
+    file = folder / "sweep.toml"
+    file.write_text(f'scenario = "tiny.toml"\nseeds = {runs}\n[[axis]]\nkey = "duration"\nvalues = ["5ms"]\n')
+    command = [str(Path(sys.executable).with_name("schedlab")), "sweep", str(file), "--out", str(out), "--jobs", "1"]
+    wall = timed([*command, "--quiet", *how], None)
+    lines = (out / "results.jsonl").read_text().splitlines()
+    return wall, sum(json.loads(line)["wall_s"] for line in lines)
 
 
 def fair_class() -> None:

@@ -90,6 +90,11 @@ class Engine:
 
         return hashlib.sha256(Path(self._native.__file__).read_bytes()).hexdigest()
 
+    def spec(self, scenario: Scenario, variant: str) -> str:
+        """Everything that a simulated run of a variant depends on but its seed and the engine, as text for a hash."""
+        with self._translated():
+            return str(scenario.handle.spec(variant))
+
     def run(
         self,
         scenario: Scenario,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from schedlab import files, plain
 from schedlab.cli.parser import Options
-from schedlab.cli.progress import Progress, nothing_under_way, write
+from schedlab.cli.progress import Progress, nothing_to_note, nothing_under_way, write
 from schedlab.errors import OutputError, SchedlabError, reason, render
 
 if TYPE_CHECKING:
@@ -63,11 +63,16 @@ class Console:
         colour = colours(sys.stderr)
         write(plain.lines(render(error, colour=colour), colour=colour) + "\n")
 
-    def progress(self, total: int, under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way) -> Progress:
-        """Progress over `total` runs; silent if it is switched off."""
+    def progress(
+        self,
+        total: int,
+        under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way,
+        note: Callable[[], str] = nothing_to_note,
+    ) -> Progress:
+        """Progress over `total` runs, with a note that is asked for whenever it shows; silent if it is switched off."""
         wanted = self._progress and not self.quiet and not self.verbose
         live = sys.stderr.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
-        return Progress(total, live, under_way) if wanted else Progress(0, False)
+        return Progress(total, live, under_way, note) if wanted else Progress(0, False)
 
 
 def colours(stream: TextIO) -> bool:

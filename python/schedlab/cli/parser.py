@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from schedlab import gate
-from schedlab.cli import kernels, studies, tuning, values
+from schedlab.cli import kernels, studies, sweeps, tuning, values
 from schedlab.cli.auto import Auto
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
@@ -33,6 +33,7 @@ OTHERS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "calibrate": ("measure the scheduling costs of this machine and write a machine file", kernels.calibrate),
     "validate": ("run scenarios on the simulator and on a real kernel, and show the differences", kernels.validate),
     "reproduce": ("simulate published studies and show how far they agree with the publication", studies.flags),
+    "sweep": ("run a scenario at many points and show where which variant is better", sweeps.flags),
 }
 """Commands whose flags are in modules of their own."""
 
@@ -125,6 +126,16 @@ class Options(argparse.Namespace):
     record: str | None
     note: str | None
     list: bool
+    sweep: str | None
+    shard: tuple[int, int] | None
+    shards: int
+    merge: Sequence[Path]
+    dask: str | None
+    emit: str | None
+    dry_run: bool
+    retry: bool
+    export: Path | None
+    pictures: Path | None
 
 
 class Parser(argparse.ArgumentParser):

@@ -11,10 +11,10 @@ from schedlab.errors import InputError
 STDOUT = "-"
 TO_STDOUT = {("calibrate", "out"), ("validate", "out")}
 """Outputs for which `-` is stdout, beside --json and --html of every command."""
-DIRECTORIES = {("compare", "out"), ("compare", "trace"), ("reproduce", "out"), ("tune", "out")}
+DIRECTORIES = {("compare", "out"), ("compare", "trace"), ("reproduce", "out"), ("sweep", "out"), ("sweep", "pictures"), ("tune", "out")}
 BY_ENGINE = {("run", "trace"), ("record", "out"), ("convert", "target")}
 """Traces, which the engine writes into a directory that must exist."""
-OPTIONS = ("html", "json", "trace", "out", "target", "page")
+OPTIONS = ("html", "json", "trace", "out", "target", "page", "export", "pictures")
 
 
 def check_paths(options: Options) -> None:

@@ -25,10 +25,22 @@ def nothing_under_way() -> list[UnderWay]:
     return []
 
 
+def nothing_to_note() -> str:
+    """For commands whose progress needs no more words."""
+    return ""
+
+
 class Progress:
     """Progress over a number of runs. A terminal also shows how far the runs under way are."""
 
-    def __init__(self, total: int, live: bool, under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way) -> None:
+    def __init__(
+        self,
+        total: int,
+        live: bool,
+        under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way,
+        note: Callable[[], str] = nothing_to_note,
+    ) -> None:
+        self._note = note
         self._total, self._done, self._shown, self._last = total, 0, 0, ""
         self._under_way = under_way
         self._began = time.monotonic()
@@ -45,7 +57,9 @@ class Progress:
             self._draw()
         elif self._total and self._done * 10 // self._total > self._shown:
             self._shown = self._done * 10 // self._total
-            write(f"{self._done}/{self._total} runs\n")
+            note = self._note()
+            left = self._elapsed() * (self._total - self._done) / self._done
+            write(f"{self._done}/{self._total} runs{f', {note}, {clock(1e9 * left)} left' if note else ''}\n")
 
     def clear(self) -> None:
         """Leave the line to others; the progress is over."""
@@ -55,14 +69,17 @@ class Progress:
             self._thread = None
             write("\r\x1b[K")
 
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
     def _redraw(self) -> None:
         while not self._over.wait(REDRAW_S):
             self._draw()
 
     def _draw(self) -> None:
         with self._lock:
-            elapsed = time.monotonic() - self._began
-            text = line(self._done, self._total, self._last, self._under_way(), elapsed)
+            words = ", ".join(word for word in (self._last, self._note()) if word)
+            text = line(self._done, self._total, words, self._under_way(), self._elapsed())
             if not self._over.is_set():
                 write(f"\r\x1b[K{plain.escaped(text)}")
 

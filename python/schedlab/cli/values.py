@@ -84,6 +84,15 @@ def seeds_or_auto(text: str) -> int | list[int] | Auto:
     return Auto(whole(budget, 1, MOST_SEEDS) if colon else None)
 
 
+def shard(text: str) -> tuple[int, int]:
+    """Which shard of how many, as 1/2."""
+    part, slash, of = text.partition("/")
+    if not slash:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a shard; write 1/2 for the first of two")
+    many = whole(of, 1, MOST_JOBS)
+    return whole(part, 1, many), many
+
+
 def draws(text: str) -> int:
     return whole(text, 1, MOST_DRAWS)
 
