@@ -144,9 +144,8 @@ def sweep(folder: Path) -> None:
     for name, how in (("local", []), ("Dask", ["--dask", "local"])):
         (short, inside_short), (long, inside_long) = (swept(folder, n, how) for n in SWEPT)
         each = (long - inside_long - short + inside_short) / (SWEPT[1] - SWEPT[0])
-        print(
-            f"  {name:<6} {1e3 * each:6.2f} ms   {SWEPT[1]} runs in {long:.2f} s, {inside_long:.2f} s of it in the engine"
-        )
+        whole = f"{SWEPT[1]} runs in {long:.2f} s, {inside_long:.2f} s of it in the engine"
+        print(f"  {name:<6} {1e3 * each:6.2f} ms   {whole}")
 
 
 def swept(folder: Path, runs: int, how: list[str]) -> tuple[float, float]:

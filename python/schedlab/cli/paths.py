@@ -11,7 +11,14 @@ from schedlab.errors import InputError
 STDOUT = "-"
 TO_STDOUT = {("calibrate", "out"), ("validate", "out")}
 """Outputs for which `-` is stdout, beside --json and --html of every command."""
-DIRECTORIES = {("compare", "out"), ("compare", "trace"), ("reproduce", "out"), ("sweep", "out"), ("sweep", "pictures"), ("tune", "out")}
+DIRECTORIES = {
+    ("compare", "out"),
+    ("compare", "trace"),
+    ("reproduce", "out"),
+    ("sweep", "out"),
+    ("sweep", "pictures"),
+    ("tune", "out"),
+}
 BY_ENGINE = {("run", "trace"), ("record", "out"), ("convert", "target")}
 """Traces, which the engine writes into a directory that must exist."""
 OPTIONS = ("html", "json", "trace", "out", "target", "page", "export", "pictures")

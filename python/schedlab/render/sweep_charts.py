@@ -125,7 +125,7 @@ def growth(growths: Sequence[Growth]) -> Spec | None:
         "field": "x",
         "type": "quantitative",
         "title": axis,
-        "scale": {"type": "log"},
+        "scale": {"type": "log", "nice": False},
         "axis": {"values": values},
     }
     y: Spec = {

@@ -21,8 +21,10 @@ from schedlab.sweep.job import UNFIT, Answer, Job, Limits, failed
 
 TRIES = 2
 """A run whose worker was killed from outside may be innocent, so it has another try."""
-TAIL = 400
-"""Bytes of what a worker wrote last to stderr that a message shows."""
+TAIL = 8000
+"""Bytes of what a worker wrote last to stderr, among which the reason is looked for."""
+TELLING = ("memory allocation", "panicked at", "MemoryError")
+"""Of several lines, the first with one of these says why; otherwise the last one does."""
 CHUNK = 1 << 20
 _FAILED = re.compile(rb'\{"id":"[0-9a-f]{32}","status":"failed"')
 
@@ -200,4 +202,4 @@ class _Worker:
         self._said.seek(max(0, size - TAIL))
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         self._said.close()
-        return code, lines[-1] if lines else ""
+        return code, next((line for line in lines if any(word in line for word in TELLING)), lines[-1] if lines else "")
