@@ -1,15 +1,17 @@
 //! kernbench: a kernel is built by `make -j`, at half the CPUs, at four jobs per CPU, or without a limit.
 //!
-//! make runs its serial head, then starts a job per object whenever the jobserver has a token (none is needed without a
-//! limit), waits for all of them, and links. A job is a shell that runs the compiler driver, which runs cc1 and then the
-//! assembler, and then fixdep: four forks and five execs. The compiler works in user mode and faults in its memory in
-//! kernel mode.
+//! make runs its serial head (configuration, headers), then a make per directory (Kbuild recurses). That make reads its
+//! Makefile, starts a job per object whenever the jobserver has a token (none is needed without a limit), waits for all of
+//! them, and archives them; when every directory is through, the first make links. A make below holds the token of its job
+//! only until it starts jobs of its own, as GNU make's implicit slot does. A job is a shell that runs the compiler driver,
+//! which runs cc1 and then the assembler, and then fixdep: five forks and five execs. The compiler works in user mode and
+//! faults in its memory in kernel mode.
 //!
-//! Parameters, all in orders of magnitude and from memory: 2800 objects (x86 defconfig), cc1 0.3 s in the median with a
-//! lognormal spread of sigma 0.8 (from a tenth of a second to several), a tenth of the CPU time in the kernel, a head of 1 s
-//! (configuration, headers) and a tail of 4 s (archives, link, symbols).
-//! Left out: dependencies between objects, recursive makes, the page cache and the disk. Voluntary and involuntary switches
-//! and the use of the CPUs are the metrics sched.* of the run.
+//! Parameters, estimates in orders of magnitude: 2800 objects (x86 defconfig) in directories of 12 (5 to 20), cc1 0.3 s in
+//! the median with a lognormal spread of sigma 0.8 (from a tenth of a second to several), a tenth of the CPU time in the
+//! kernel, a head of 1 s, 10 ms to read a Makefile and as much to archive, and a tail of 4 s (link, symbols).
+//! Left out: directories that wait for others, directories of different sizes, the page cache and the disk, user and system
+//! time apart. Voluntary and involuntary switches and the use of the CPUs are the metrics sched.* of the run.
 
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
@@ -45,6 +47,10 @@ const TAIL: Nanos = 4 * SEC;
 const COMPILE: Dist = Dist::Lognormal { median: 300 * MSEC, sigma: 0.8 };
 /// The assembler's.
 const ASSEMBLE: Dist = Dist::Lognormal { median: 20 * MSEC, sigma: 0.8 };
+/// Objects of a directory.
+const DIRECTORY: u64 = 12;
+/// Reading a Makefile, and archiving the objects of a directory.
+const RECIPE: Nanos = 10 * MSEC;
 /// User mode between two spells of page faults, and such a spell: a tenth of the time in the kernel.
 const STRETCH: Nanos = 4_500 * USEC;
 const FAULTS: Nanos = 500 * USEC;
@@ -64,17 +70,18 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let tokens = jobs.map(|initial| builder.object("jobserver".to_string(), ObjectSpec::Semaphore { initial }));
     let job = job(&mut builder, tokens);
     let objects = u64::from(settings.count("objects"));
+    let (directories, rest) = (objects / DIRECTORY, objects % DIRECTORY);
+    let whole = directory(&mut builder, tokens, job, DIRECTORY);
+    let last = (rest > 0).then(|| directory(&mut builder, tokens, job, rest));
     let mut code = Code::default();
     let again = code.here();
     code.op(Op::Clock(BEGIN));
     code.op(Op::Run(Amount::Fixed(HEAD)));
-    code.repeat(COUNTER, objects, |code| {
-        if let Some(tokens) = tokens {
-            code.op(Op::SemWait(tokens));
-        }
-        code.op(Op::Fork { program: job, kind: TaskKind::Process, into: CHILD });
-    });
-    code.repeat(COUNTER, objects, |code| code.op(Op::Reap));
+    start(&mut code, tokens, whole, directories);
+    if let Some(last) = last {
+        start(&mut code, tokens, last, 1);
+    }
+    reap(&mut code, directories + u64::from(last.is_some()));
     code.op(Op::Run(Amount::Fixed(TAIL)));
     code.op(Op::CpuTime(LEFT));
     code.elapsed(COUNTER, BEGIN);
@@ -103,6 +110,45 @@ fn jobs(settings: &Settings<'_>) -> Option<u32> {
     }
 }
 
+/// Starts so many processes, each when there is a token for it.
+fn start(code: &mut Code, tokens: Option<u32>, program: ProgramId, count: u64) {
+    code.repeat(COUNTER, count, |code| {
+        take(code, tokens);
+        code.op(Op::Fork { program, kind: TaskKind::Process, into: CHILD });
+    });
+}
+
+/// Waits for so many of them.
+fn reap(code: &mut Code, count: u64) {
+    code.repeat(COUNTER, count, |code| code.op(Op::Reap));
+}
+
+fn take(code: &mut Code, tokens: Option<u32>) {
+    if let Some(tokens) = tokens {
+        code.op(Op::SemWait(tokens));
+    }
+}
+
+fn give(code: &mut Code, tokens: Option<u32>) {
+    if let Some(tokens) = tokens {
+        code.op(Op::SemPost(tokens));
+    }
+}
+
+/// The make of a directory with so many objects.
+fn directory(builder: &mut Builder, tokens: Option<u32>, job: ProgramId, objects: u64) -> ProgramId {
+    let mut code = Code::default();
+    code.op(Op::Run(Amount::Fixed(RECIPE)));
+    give(&mut code, tokens);
+    start(&mut code, tokens, job, objects);
+    reap(&mut code, objects);
+    take(&mut code, tokens);
+    code.op(Op::Run(Amount::Fixed(RECIPE)));
+    give(&mut code, tokens);
+    let make = builder.program("make", code);
+    exec(builder, "make", make)
+}
+
 /// What make forks for an object.
 fn job(builder: &mut Builder, tokens: Option<u32>) -> ProgramId {
     let cc1 = worker(builder, "cc1", COMPILE);
@@ -121,9 +167,7 @@ fn job(builder: &mut Builder, tokens: Option<u32>) -> ProgramId {
     for program in [driver, fixdep] {
         command(builder, &mut shell, "sh", program);
     }
-    if let Some(tokens) = tokens {
-        shell.op(Op::SemPost(tokens));
-    }
+    give(&mut shell, tokens);
     let shell = builder.program("sh", shell);
     exec(builder, "make", shell)
 }
