@@ -126,6 +126,9 @@ features! {
     /// the CPU scan of the idle search skips CPUs that the core scan found busy
     SisIteratorMask SIS_ITERATOR_MASK ABSENT;
         proposed("20190708045432.18774-1-parth@linux.ibm.com on 5.2, not merged");
+    /// a CPU about to become idle first pulls from its cache's queue of woken tasks
+    Swqueue SWQUEUE ABSENT;
+        proposed("20230613052004.2836135-1-void@manifault.com on 6.3, not merged");
     /// bound the idle search by average idle time
     SisProp SIS_PROP ON, from "6.0" by "70fb5ccf2ebb" => OFF, from "6.7" by "984ffb6a4366" => ABSENT,
         seen "5.15.148" by "70fb5ccf2ebb" => OFF;

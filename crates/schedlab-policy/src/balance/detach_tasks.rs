@@ -82,6 +82,7 @@ impl FairClass<'_> {
     pub(super) fn detach_task(&mut self, env: &Env, src: CpuId, task: TaskId, moves: &mut Moves) {
         self.fair.dequeue_task(src, task, Dequeue { migrating: true, ..Dequeue::default() }, env.now);
         self.sync(src);
+        self.swqueue_remove_task(task);
         self.set_task_cpu(task, env.dst, env.now);
         self.fair.run_times().detached();
         moves.moved.push((task, src));

@@ -17,6 +17,7 @@ pub(crate) mod sched_balance_find_src_group;
 mod sched_balance_newidle;
 mod sched_balance_rq;
 pub(crate) mod sg_lb_stats;
+pub(crate) mod swqueue;
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 

@@ -25,6 +25,10 @@ impl FairClass<'_> {
         if rq.nr_running > 0 || (rq.ttwu_pending && self.core.rules.newidle_minds_wakeups) {
             return moves;
         }
+        if self.swqueue_pick_next_task(cpu, now, &mut moves) {
+            return moves;
+        }
+        let rq = &mut self.core.rqs[cpu.index()];
         rq.stamp_idle(now);
         if self.core.domains.depth(cpu) == 0 {
             return moves;

@@ -80,6 +80,7 @@ impl FairClass<'_> {
     fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
         let before = self.core.rqs[cpu.index()].only_sched_idle();
         let gone = self.fair.dequeue_task(cpu, task, flags, now);
+        self.swqueue_remove_task(task);
         self.sync(cpu);
         if flags.sleep && !before && self.core.idle.is_usable(cpu) && self.core.rqs[cpu.index()].only_sched_idle() {
             // Pull something better soon.
@@ -136,7 +137,9 @@ impl SchedClass for Fair {
     #[inline(always)]
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos) {
         Fair::enqueue_task(self, cpu, task, flags, now);
-        self.with(core).sync(cpu);
+        let mut class = self.with(core);
+        class.sync(cpu);
+        class.swqueue_enqueue(cpu, task, flags);
     }
 
     #[inline(always)]
@@ -195,7 +198,11 @@ impl SchedClass for Fair {
     #[inline(always)]
     fn pick_next_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         let picked = Fair::pick_next_task(self, cpu, now);
-        self.with(core).sync(cpu);
+        let mut class = self.with(core);
+        class.sync(cpu);
+        if let Some(task) = picked {
+            class.swqueue_remove_task(task);
+        }
         picked
     }
 
@@ -206,7 +213,9 @@ impl SchedClass for Fair {
 
     fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, next: TaskId, first: bool, now: Nanos) {
         Fair::set_next_task(self, cpu, next, first, now);
-        self.with(core).sync(cpu);
+        let mut class = self.with(core);
+        class.sync(cpu);
+        class.swqueue_remove_task(next);
     }
 
     #[inline(always)]

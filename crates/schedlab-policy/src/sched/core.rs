@@ -10,6 +10,7 @@ use super::rq::{Jiffies, Rq, UPTIME};
 use super::task::{Task, Wakee};
 use crate::balance::domains::Domains;
 use crate::balance::nohz::Nohz;
+use crate::balance::swqueue::SwQueues;
 use crate::balance::BalanceCost;
 use crate::class::{ClassId, IDLE_TASK};
 use crate::decision::Decision;
@@ -36,6 +37,7 @@ pub struct Core {
     pub(crate) idle: IdleMap,
     pub(crate) domains: Domains,
     pub(crate) nohz: Nohz,
+    pub(crate) swqueues: SwQueues,
     pub(crate) balance_cost: BalanceCost,
     /// The wakeup history of the idle tasks, on whose behalf interrupts wake tasks.
     pub(crate) idle_wakees: Vec<Wakee>,
@@ -71,6 +73,7 @@ impl Core {
             idle: IdleMap::new(&topology),
             domains: Domains::new(&topology, rules.imbalance_pct),
             nohz: Nohz::new(topology.all()),
+            swqueues: SwQueues::default(),
             balance_cost: BalanceCost::default(),
             idle_wakees: vec![Wakee::default(); nr_cpus],
             random: Vec::new(),

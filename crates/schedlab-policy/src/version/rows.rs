@@ -37,7 +37,11 @@ pub(super) static VERSIONS: &[Version] = &[
         "CFS as in 5.15.148 with its backports of SIS_UTIL; read from source, not held against a kernel",
     ),
     debian("6.1", "6.1.192", "CFS as in Debian 6.1.192 (stable backports included, autogroup off)"),
-    row("6.3", "6.3.8", "CFS as in 6.3.8: the tick caps slices at sched_latency"),
+    Version {
+        // The series "Implement shared wakequeue in CFS" of 13 June 2023; off as in 6.3.8 itself.
+        features: &[(Feature::Swqueue, Some(false))],
+        ..row("6.3", "6.3.8", "CFS as in 6.3.8: the tick caps slices at sched_latency")
+    },
     Version {
         rules: Rules {
             algorithm: Algorithm::Eevdf,
@@ -55,6 +59,7 @@ pub(super) static VERSIONS: &[Version] = &[
             (Feature::PlaceFudge, Some(true)),
             (Feature::PlaceBonus, Some(false)),
             (Feature::MinimalVa, Some(false)),
+            (Feature::Swqueue, Some(false)),
             (Feature::PlaceDeadlineInitial, Some(true)),
             (Feature::LastBuddy, None),
             (Feature::AltPeriod, None),

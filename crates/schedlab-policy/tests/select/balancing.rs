@@ -261,3 +261,84 @@ fn a_pinned_hog_is_not_pushed() {
     }
     assert_eq!(hogs.map(|hog| lab.sched.cpu_of(hog).0), [0, 1]);
 }
+
+/// Rows with the shared wakequeue, switched on.
+fn swqueue(row: &str, shape: Shape) -> Lab {
+    Lab::configured(row, shape, |config| config.set_feature("SWQUEUE", true).expect("a row with the series"))
+}
+
+/// A task that has run on CPU 0 and sleeps, while another one runs there.
+fn sleeper_behind_a_hog(lab: &mut Lab, affinity: Option<&str>) -> TaskId {
+    let task = match affinity {
+        Some(mask) => lab.pinned(0, mask),
+        None => lab.task_on(0),
+    };
+    lab.enqueue(task);
+    lab.schedule(CpuId(0));
+    // It is cache hot when it is woken: newidle balancing alone would leave it.
+    lab.now += 100 * USEC;
+    lab.block(CpuId(0));
+    lab.running(0);
+    task
+}
+
+#[test]
+fn the_shared_wakequeue_feeds_a_cpu_that_becomes_idle() {
+    // (affinity, CPU that pulls, whether it gets the task)
+    let cases = [
+        (None, 1, true),
+        (None, 3, true),
+        // Another cache has another queue.
+        (None, 4, false),
+        (Some("0"), 1, false),
+        (Some("0,2"), 1, false),
+        (Some("0,2"), 2, true),
+    ];
+    for row in ["6.3", "eevdf-rfc"] {
+        for (affinity, puller, gets) in cases {
+            let mut lab = swqueue(row, (1, 2, 4, 1));
+            let task = sleeper_behind_a_hog(&mut lab, affinity);
+            // Woken where it slept: no time has passed in which newidle balancing would find it cold.
+            lab.sched.activate(task, CpuId(0), WAKE, lab.now);
+            let moves = lab.sched.sched_balance_newidle(CpuId(puller), lab.now);
+            assert_eq!(lab.sched.cpu_of(task), CpuId(if gets { puller } else { 0 }), "{row} {affinity:?} {puller}");
+            assert_eq!(moves.moved.len(), usize::from(gets));
+            // It is taken once.
+            assert!(lab.sched.sched_balance_newidle(CpuId(2), lab.now).moved.is_empty() || puller == 4 || !gets);
+        }
+    }
+}
+
+/// Whether CPU 1 gets a task before newidle balancing looks at any domain.
+fn pulled_without_a_pass(lab: &mut Lab) -> bool {
+    let moves = lab.sched.sched_balance_newidle(CpuId(1), lab.now);
+    !moves.moved.is_empty() && moves.passes == 0
+}
+
+#[test]
+fn a_task_leaves_the_shared_wakequeue_when_it_runs_or_sleeps_and_joins_it_only_where_it_slept() {
+    for row in ["6.3", "eevdf-rfc"] {
+        // Moved by select_task_rq.
+        let mut lab = swqueue(row, (1, 1, 4, 1));
+        let task = sleeper_behind_a_hog(&mut lab, None);
+        lab.running(2);
+        lab.sched.activate(task, CpuId(2), WAKE, lab.now);
+        assert!(!pulled_without_a_pass(&mut lab), "{row}: moved");
+        // It has run meanwhile.
+        let mut lab = swqueue(row, (1, 1, 4, 1));
+        let task = lab.running(0);
+        lab.block(CpuId(0));
+        lab.sched.activate(task, CpuId(0), WAKE, lab.now);
+        lab.schedule(CpuId(0));
+        assert_eq!(lab.sched.curr(CpuId(0)), Some(task));
+        lab.running(0);
+        lab.sched.yield_current(CpuId(0), lab.now);
+        assert!(!pulled_without_a_pass(&mut lab), "{row}: ran");
+        // A new task does not join.
+        let mut lab = swqueue(row, (1, 1, 4, 1));
+        lab.running(0);
+        let new = lab.task_on(0);
+        lab.enqueue(new);
+        assert!(!pulled_without_a_pass(&mut lab), "{row}: new");
+    }
+}
