@@ -70,6 +70,7 @@ pub use version::choices::{
     Algorithm, Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Protection, Reweight, SearchRule,
     SliceSource, Throttling, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
+pub use version::cpuidle::MenuRules;
 pub use version::fair::Rules;
 pub use version::paravirt::{Paravirt, PreemptedByte, YieldCount};
 pub use version::placement::PlacementRules;

@@ -488,6 +488,8 @@ pub const PHYSICS: Section = Section {
         key("lines", "boolean", "whether `line-transfer` is given", "cache lines are transferred between CPUs"),
         key("locks", "boolean", "false", "locks of the kernel are waited for"),
         key("selection", "boolean", "false", "a search for a CPU takes its time before the enqueue"),
+        key("cpuidle", "boolean", "false", "the menu governor chooses idle states and stops the tick"),
+        key("core-idle", "boolean", "false", "a thread leaves an idle state that its whole core has reached"),
         key("source", "string", "", "why this machine has them"),
     ],
 };

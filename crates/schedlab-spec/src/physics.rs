@@ -9,11 +9,16 @@ pub enum Mechanism {
     Locks,
     /// A search for a CPU and the wakeup path take their time before the enqueue, newidle balancing before the pick.
     Selection,
+    /// The menu governor chooses idle states and stops the tick.
+    Cpuidle,
+    /// The threads of a core reach an idle state together.
+    CoreIdle,
 }
 
 impl Mechanism {
     /// All of them, in the order in which they were built.
-    pub const ALL: [Mechanism; 3] = [Mechanism::Lines, Mechanism::Locks, Mechanism::Selection];
+    pub const ALL: [Mechanism; 5] =
+        [Mechanism::Lines, Mechanism::Locks, Mechanism::Selection, Mechanism::Cpuidle, Mechanism::CoreIdle];
 
     /// Its key in machine files and variants.
     #[must_use]
@@ -22,6 +27,8 @@ impl Mechanism {
             Mechanism::Lines => "lines",
             Mechanism::Locks => "locks",
             Mechanism::Selection => "selection",
+            Mechanism::Cpuidle => "cpuidle",
+            Mechanism::CoreIdle => "core-idle",
         }
     }
 }
@@ -35,6 +42,10 @@ pub struct Physics {
     pub locks: bool,
     /// [`Mechanism::Selection`].
     pub selection: bool,
+    /// [`Mechanism::Cpuidle`].
+    pub cpuidle: bool,
+    /// [`Mechanism::CoreIdle`].
+    pub core_idle: bool,
 }
 
 impl Physics {
@@ -45,6 +56,8 @@ impl Physics {
             Mechanism::Lines => self.lines,
             Mechanism::Locks => self.locks,
             Mechanism::Selection => self.selection,
+            Mechanism::Cpuidle => self.cpuidle,
+            Mechanism::CoreIdle => self.core_idle,
         }
     }
 
@@ -54,6 +67,8 @@ impl Physics {
             Mechanism::Lines => self.lines = on,
             Mechanism::Locks => self.locks = on,
             Mechanism::Selection => self.selection = on,
+            Mechanism::Cpuidle => self.cpuidle = on,
+            Mechanism::CoreIdle => self.core_idle = on,
         }
     }
 }

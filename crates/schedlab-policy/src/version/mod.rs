@@ -6,6 +6,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod choices;
+pub(crate) mod cpuidle;
 pub(crate) mod fair;
 pub(crate) mod left_out;
 pub(crate) mod load;
@@ -21,6 +22,7 @@ use crate::features::{Feature, FeatureSet};
 use crate::knobs::Knob;
 use crate::preempt_model::PreemptModel;
 use choices::{IdleRule, SliceSource};
+use cpuidle::MenuRules;
 use fair::Rules;
 pub use names::Names;
 use paravirt::Paravirt;
@@ -129,6 +131,12 @@ impl Version {
     #[must_use]
     pub fn paravirt(&self) -> Paravirt {
         Paravirt::at(self.release)
+    }
+
+    /// How its menu governor chooses idle states.
+    #[must_use]
+    pub fn menu(&self) -> MenuRules {
+        MenuRules::at(self.release)
     }
 
     /// Tasks may ask for a slice (`sched_attr.sched_runtime`).

@@ -1,5 +1,6 @@
 use super::*;
 use schedlab_model::{CpuId, Distance};
+use schedlab_spec::Physics;
 use std::fs;
 
 #[test]
@@ -31,7 +32,7 @@ fn every_preset_loads_and_names_its_sources() {
         assert_eq!(machine.sources.len(), 1 + needed + optional + of_guests + machine.idle_states.len(), "{id}");
         let physics = machine.physics;
         assert_eq!(has("line-transfer: "), physics.lines, "{id}");
-        assert_eq!(has("physics: "), physics.lines || physics.locks || physics.selection, "{id}");
+        assert_eq!(has("physics: "), physics != Physics::default(), "{id}");
         assert!(machine.sources.iter().all(|line| !line.contains(sources::NO_SOURCE)), "{id}");
         assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
     }

@@ -10,10 +10,12 @@ use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
-/// The idle task was picked: the tick stops, and the CPU enters an idle state.
+/// The idle task was picked: the CPU enters an idle state. The tick stops, unless a governor decides about it.
 #[inline(never)]
 pub fn switch_to_idle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    run.cancel(kernel.id, Source::Tick, cpu);
+    if !machine.has_cpuidle() {
+        run.cancel(kernel.id, Source::Tick, cpu);
+    }
     machine.charge_switch_to_idle(cpu);
     enter_idle_state(run, machine, kernel, cpu);
     core_changed(run, machine, kernel, cpu, false);
@@ -22,9 +24,50 @@ pub fn switch_to_idle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: 
 /// `cpuidle_idle_call`: the governor expects to be woken by the CPU's next timer at the latest.
 pub fn enter_idle_state<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let next = kernel.cpus[cpu.index()].hrtimers.peek();
+    if machine.has_cpuidle() {
+        let timer = next.map(|Reverse(timer)| timer.hard.saturating_sub(run.now));
+        return cpuidle_idle_call(run, machine, kernel, cpu, timer);
+    }
     let until_timer = next.map_or(Nanos::MAX, |Reverse(timer)| timer.hard.saturating_sub(run.now));
     machine.enter_idle_state(cpu, run.now, until_timer);
     plan_halt(run, machine, kernel, cpu);
+}
+
+/// The governor chooses a state and decides about the tick (`idle_call_stop_or_retain_tick`); a tick that has stopped stays
+/// so until the CPU is busy.
+fn cpuidle_idle_call<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &Kernel,
+    cpu: CpuId,
+    timer: Option<Nanos>,
+) {
+    let tick = run.due(kernel.id, Source::Tick, cpu).map(|due| due.saturating_sub(run.now));
+    let entered = machine.cpuidle_select(cpu, run.now, timer, tick);
+    if entered.stops_tick {
+        run.cancel(kernel.id, Source::Tick, cpu);
+    }
+    match entered.polls_until {
+        Some(until) => run.set_event(kernel.id, Source::PollLimit, cpu, until),
+        None => run.cancel(kernel.id, Source::PollLimit, cpu),
+    }
+}
+
+/// An idle CPU has polled for as long as it may: it chooses a state anew.
+pub fn on_poll_limit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    if machine.cpus[cpu.index()].activity == Activity::Idle {
+        machine.polled_to_the_limit(cpu, run.now);
+        enter_idle_state(run, machine, kernel, cpu);
+    }
+}
+
+/// The tick of an idle CPU that did not stop it wakes the CPU; the rest of it follows when the CPU executes again.
+pub fn on_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    kernel.cpus[cpu.index()].idle_tick = true;
+    if machine.cpus[cpu.index()].activity == Activity::Idle {
+        machine.idle_tick(cpu);
+        wake_idle_cpu(run, machine, kernel, cpu, cpu);
+    }
 }
 
 /// The CPU of a guest halts once it has entered its idle state.
@@ -57,6 +100,9 @@ pub fn wake_idle_cpu<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &
 pub fn leave_idle_state<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId, latency: Nanos) {
     if machine.exits.is_some() {
         run.cancel(kernel.id, Source::Halt, cpu);
+    }
+    if machine.has_cpuidle() {
+        run.cancel(kernel.id, Source::PollLimit, cpu);
     }
     let due = machine.leave_idle_state(cpu, run.now, latency);
     run.set_event(kernel.id, Source::IdleExit, cpu, due);

@@ -10,6 +10,7 @@ use super::idle::{enter_idle_state, wake_idle_cpu};
 use super::segment::mark;
 use super::speed::hold_interrupt;
 use super::state::Kernel;
+use super::tick::finish_idle_tick;
 use super::wake::sched_ttwu_pending;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
@@ -61,6 +62,9 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
         hrtimer_run_queues(run, machine, kernel, cpu);
+    }
+    if std::mem::take(&mut kernel.cpus[cpu.index()].idle_tick) {
+        finish_idle_tick(run, machine, kernel, cpu);
     }
     if nohz_kicked {
         let moves = kernel.sched.nohz_idle_balance(cpu, kernel.clock(cpu, run.now));

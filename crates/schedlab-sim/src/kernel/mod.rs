@@ -39,6 +39,7 @@ pub use exit::{cpu_time, do_exit};
 pub use fork::{kernel_clone, start_task, Child, Start};
 pub use hrtick::on_hrtick;
 pub use hrtimer::{cancel_timer, start_timer};
+pub use idle::on_poll_limit;
 pub use in_flight::on_wakeup;
 pub use interrupts::{on_call_ipi, on_hrtimer, on_idle_exit, on_resched_ipi};
 pub use percpu::Leaving;

@@ -56,6 +56,8 @@ pub struct PerCpu {
     pub push_away: Option<(TaskId, CpuId)>,
     /// Asked to balance for the idle CPUs when it wakes.
     pub nohz_kicked: bool,
+    /// Its tick has woken it from an idle state.
+    pub idle_tick: bool,
     /// Interrupts that came while the CPU's rate was 0, one bit per kind of event source.
     pub held_interrupts: u16,
     /// Its vCPU waits for a CPU of the host.
@@ -92,6 +94,7 @@ impl PerCpu {
             waiting_wakeups: Vec::new(),
             push_away: None,
             nohz_kicked: false,
+            idle_tick: false,
             held_interrupts: 0,
             vcpu_waits: false,
             held_idle_exit: None,

@@ -6,10 +6,10 @@ use schedlab_trace::Sink;
 use super::balance::apply_moves;
 use super::entry::irqentry_exit;
 use super::hrtimer::hrtimer_run_queues;
-use super::idle::wake_idle_cpu;
+use super::idle::{on_idle_tick, wake_idle_cpu};
 use super::resched::{__resched_curr, ReschedOpt};
 use super::state::Kernel;
-use crate::machine::Machine;
+use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
 /// Programs the next tick of a CPU: of one that has just become busy (NO_HZ idle: none before), or after a tick, which may
@@ -22,8 +22,23 @@ pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
     run.set_event(kernel.id, Source::Tick, cpu, next);
 }
 
+/// The rest of the tick of a CPU that was idle: `sched_tick` of the idle task does nothing, and the CPU balances as an idle
+/// one.
+pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    machine.charge_tick(cpu);
+    hrtimer_run_queues(run, machine, kernel, cpu);
+    if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
+        let moves = kernel.sched.sched_balance_domains(cpu, true, kernel.clock(cpu, run.now));
+        apply_moves(run, machine, kernel, cpu, &moves);
+    }
+}
+
 /// `tick_sched_timer`: the timers that may fire now, `sched_tick`, then the balancing softirq.
 pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    if machine.has_cpuidle() && machine.cpus[cpu.index()].activity != Activity::Busy {
+        start_tick(run, kernel, cpu);
+        return on_idle_tick(run, machine, kernel, cpu);
+    }
     machine.cpus[cpu.index()].progress(run.now);
     machine.charge_tick(cpu);
     hrtimer_run_queues(run, machine, kernel, cpu);

@@ -8,7 +8,7 @@ use super::state::Machine;
 
 impl Machine {
     /// The CPU becomes idle: pending overhead first, then the deepest idle state that pays for the time expected until
-    /// the next timer or, if earlier, for the CPU's average idle period (a first-order menu governor).
+    /// the next timer or, if earlier, for the CPU's average idle period: a machine without `cpuidle`.
     pub fn enter_idle_state(&mut self, cpu: CpuId, now: Nanos, until_timer: Nanos) {
         let c = &mut self.cpus[cpu.index()];
         c.activity = Activity::Idle;
@@ -35,6 +35,7 @@ impl Machine {
 
     /// An idle CPU is woken by an event that reaches it at `now + latency`: when it executes instructions again.
     pub fn leave_idle_state(&mut self, cpu: CpuId, now: Nanos, latency: Nanos) -> Nanos {
+        let state = self.reached_state(cpu);
         let c = &mut self.cpus[cpu.index()];
         c.progress(now);
         c.activity = Activity::Exiting;
@@ -45,7 +46,9 @@ impl Machine {
             None => due.max(c.idle_from),
             Some(slept) => {
                 c.idle_average = (c.idle_average * 7 + slept) / 8;
-                due + self.idle_exits[c.idle_state].draw(&mut c.dice)
+                let exit = self.idle_exits[state].draw(&mut c.dice);
+                self.cpuidle_reflect(cpu, slept, exit);
+                due + exit
             }
         }
     }

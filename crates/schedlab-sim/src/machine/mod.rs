@@ -5,10 +5,12 @@
 
 mod cost;
 mod cpu;
+mod cpuidle;
 mod exits;
 mod idle;
 mod lines;
 mod lock;
+mod menu;
 mod segment;
 mod state;
 pub mod touched;

@@ -7,6 +7,7 @@ use schedlab_spec::{Machine as Preset, RunSpec};
 
 use super::cost::{CostTable, CostTables, Dice};
 use super::cpu::{Activity, Cpu};
+use super::cpuidle::{state_at_boot, Cpuidle};
 use super::exits::Exits;
 use super::segment::WORK_SHIFT;
 
@@ -33,6 +34,8 @@ pub struct Machine {
     pub(super) idle_exits: Vec<CostTable>,
     /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
     pub(super) idle_allowed: usize,
+    /// The governors of idle states, where the machine has them.
+    pub(super) cpuidle: Option<Box<Cpuidle>>,
     pub(super) preset: Arc<Preset>,
     /// Of a wakeup, the part under the runqueue lock.
     pub enqueue_time: Nanos,
@@ -50,15 +53,20 @@ impl Machine {
         let dice = |cpu: usize| Dice::new(stream(seed, &format!("cost/cpu/{cpu}")));
         let (cores, core_of) = cores(&preset);
         let costs = &spec.machine.costs;
+        let idle_allowed = idle_allowed(spec);
+        let cpuidle = Cpuidle::new(spec, idle_allowed);
+        let idle_state = state_at_boot(cpuidle.as_deref());
+        let cpu = |cpu| Cpu { idle_state, ..Cpu::new(smt_rate, dice(cpu)) };
         Machine {
-            cpus: (0..preset.topology.nr_cpus()).map(|cpu| Cpu::new(smt_rate, dice(cpu))).collect(),
+            cpus: (0..preset.topology.nr_cpus()).map(cpu).collect(),
             costs: CostTables::new(&preset.costs, spec.noise),
             stopped: 0,
             exits: None,
             cores,
             core_of,
             idle_exits: preset.idle_states.iter().map(|state| CostTable::new(&state.exit, spec.noise)).collect(),
-            idle_allowed: idle_allowed(spec),
+            idle_allowed,
+            cpuidle,
             enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
             switch_time: costs.switch_thread.typical(),
             atomic_time: costs.user_op.typical(),
@@ -198,6 +206,11 @@ impl Machine {
             c.update_rate();
         }
         threads
+    }
+
+    /// The threads of the CPU's core.
+    pub(super) fn threads_of(&self, cpu: CpuId) -> &[CpuId] {
+        &self.cores[self.core_of[cpu.index()] as usize].threads
     }
 
     /// Changes the speed of the hardware thread, in 1/1024; 0 stops it.

@@ -32,6 +32,8 @@ pub enum Source {
     Classes = 10,
     /// A guest's CPU halts.
     Halt = 11,
+    /// An idle CPU has polled for as long as it may.
+    PollLimit = 12,
 }
 
 /// Bits of the number of a source.
@@ -53,7 +55,8 @@ impl Source {
             8 => Source::Start,
             9 => Source::Bandwidth,
             10 => Source::Classes,
-            _ => Source::Halt,
+            11 => Source::Halt,
+            _ => Source::PollLimit,
         }
     }
 
@@ -64,7 +67,7 @@ impl Source {
             Source::Segment => Phase::Segment,
             Source::Tick => Phase::Tick,
             Source::Resched | Source::Call | Source::Wakeup => Phase::Ipi,
-            Source::IdleExit | Source::Halt => Phase::IdleExit,
+            Source::IdleExit | Source::Halt | Source::PollLimit => Phase::IdleExit,
             Source::HrTimer | Source::HrTick | Source::Classes => Phase::Timer,
             Source::Start | Source::Bandwidth => Phase::Control,
         }
@@ -125,12 +128,12 @@ mod tests {
 
     #[test]
     fn every_source_has_a_number_of_its_own() {
-        assert_eq!(Source::from_number(Source::Halt as u32), Source::Halt);
+        assert_eq!(Source::from_number(Source::PollLimit as u32), Source::PollLimit);
         for nr_cpus in [1, 3, 480] {
             let sources = Sources::new(nr_cpus);
             let mut seen = BTreeSet::new();
             for kernel in (0..3).map(KernelId) {
-                for source in (0..=Source::Halt as u32).map(Source::from_number) {
+                for source in (0..=Source::PollLimit as u32).map(Source::from_number) {
                     for cpu in (0..nr_cpus as u32).map(CpuId) {
                         let number = sources.pack(kernel, source, cpu);
                         assert_eq!(sources.unpack(number), (kernel, source, cpu));

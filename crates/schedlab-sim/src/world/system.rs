@@ -137,6 +137,7 @@ impl System {
             Source::Classes => kernel::on_class_timer(run, machine, kernel),
             Source::Start => programs::on_start(run, machine, kernel, programs),
             Source::Halt => run.touch(kernel.id, cpu),
+            Source::PollLimit => kernel::on_poll_limit(run, machine, kernel, cpu),
         }
     }
 

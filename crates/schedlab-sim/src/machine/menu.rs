@@ -1,0 +1,349 @@
+//! The menu governor: which idle state a CPU enters, and whether its tick stops.
+//!
+//! drivers/cpuidle/governors/menu.c of 5.10 to 7.2; [`MenuRules`] has what differs between them. The prediction is the
+//! smaller one of two: the time to the next timer, times a factor learnt per order of magnitude of that time, and the
+//! typical one of the last eight idle periods, if they agree. The deepest state whose target residency it covers is
+//! chosen. The tick goes on if it is shorter than a tick or the state polls: it wakes the CPU, which then chooses anew.
+//! Left out: `nr_iowait` (up to 6.12), no task here waits for a disk; states switched off in sysfs.
+
+use schedlab_model::{Nanos, USEC};
+use schedlab_policy::MenuRules;
+
+const BUCKETS: usize = 6;
+const INTERVALS: usize = 8;
+const RESOLUTION: u32 = 1024;
+const DECAY: u32 = 8;
+const MAX_INTERESTING: Nanos = 50_000_000;
+/// `RESIDENCY_THRESHOLD_NS`.
+const RESIDENCY_THRESHOLD: Nanos = 15_000;
+/// No prediction.
+const NONE: u64 = u32::MAX as u64;
+
+/// An idle state as the governor sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// Shortest stay that pays for it, ns.
+    pub target_residency: Nanos,
+    /// Longest time that leaving it takes, ns.
+    pub exit_latency: Nanos,
+    /// The CPU executes a loop there (`CPUIDLE_FLAG_POLLING`).
+    pub polling: bool,
+}
+
+/// What may wake the CPU by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Timers {
+    /// Time to the next timer other than the tick, ns.
+    pub next_timer: Nanos,
+    /// Time to the next tick; `None`: the tick is stopped.
+    pub next_tick: Option<Nanos>,
+    /// Period of the tick.
+    pub tick: Nanos,
+}
+
+impl Timers {
+    fn stopped(&self) -> bool {
+        self.next_tick.is_none()
+    }
+
+    /// Time to the next timer, the tick included (`delta_tick`).
+    fn next_event(&self) -> Nanos {
+        self.next_tick.map_or(self.next_timer, |tick| tick.min(self.next_timer))
+    }
+}
+
+/// What ended the stay in an idle state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// A task or a timer of one.
+    Event,
+    /// The tick, which had not been stopped.
+    Tick,
+    /// Polling has gone on for as long as it may.
+    Limit,
+}
+
+/// What the governor decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// Index of the state.
+    pub state: usize,
+    /// The tick stops.
+    pub stops_tick: bool,
+}
+
+/// `struct menu_device` of a CPU.
+#[derive(Clone, Debug)]
+pub struct Menu {
+    rules: MenuRules,
+    /// The last stay: its state, its length with the way out of the state, and what ended it.
+    last: Option<(usize, Nanos, Woken)>,
+    next_timer: Nanos,
+    bucket: usize,
+    correction_factor: [u32; BUCKETS],
+    /// Length of the last idle periods, us.
+    intervals: [u32; INTERVALS],
+    interval_ptr: usize,
+}
+
+impl Menu {
+    /// That of a CPU which has long been idle.
+    pub fn new(rules: MenuRules) -> Self {
+        Menu {
+            rules,
+            last: None,
+            next_timer: 0,
+            bucket: 0,
+            correction_factor: [RESOLUTION * DECAY; BUCKETS],
+            intervals: [(MAX_INTERESTING / USEC) as u32; INTERVALS],
+            interval_ptr: 0,
+        }
+    }
+
+    /// `menu_reflect`: the stay in `state` took so long.
+    pub fn reflect(&mut self, state: usize, residency: Nanos, woken: Woken) {
+        self.last = Some((state, residency, woken));
+    }
+
+    /// `menu_select` among the states that the latency requirement allows, at least two.
+    pub fn select(&mut self, states: &[State], timers: &Timers) -> Choice {
+        if let Some(last) = self.last.take() {
+            self.update(states, timers.tick, last);
+        }
+        let (mut predicted, next_event) = self.predict(timers);
+        if self.next_timer < states.get(1).map_or(Nanos::MAX, |state| state.target_residency) {
+            return Choice { state: 0, stops_tick: !states[0].polling };
+        }
+        let mut found = 0;
+        for (i, state) in states.iter().enumerate() {
+            if state.target_residency <= predicted {
+                found = i;
+                continue;
+            }
+            let instead = states[found].polling
+                && state.exit_latency <= predicted
+                && state.target_residency <= self.next_timer
+                && (!self.rules.intervals_first || state.target_residency < RESIDENCY_THRESHOLD);
+            if instead {
+                (predicted, found) = (state.target_residency, i);
+                break;
+            }
+            if predicted < timers.tick {
+                break;
+            }
+            if !timers.stopped() {
+                predicted = states[found].target_residency;
+                break;
+            }
+            if states[found].target_residency < timers.tick && state.target_residency <= next_event {
+                found = i;
+            }
+            return Choice { state: found, stops_tick: true };
+        }
+        if timers.stopped() || !(states[found].polling || predicted < timers.tick) {
+            return Choice { state: found, stops_tick: true };
+        }
+        if states[found].target_residency > next_event {
+            let fits = |state: &State| state.target_residency <= next_event;
+            found = states[..found].iter().rposition(fits).unwrap_or(0);
+        }
+        Choice { state: found, stops_tick: false }
+    }
+
+    /// The expected length of the idle period and the time to the next timer with the tick, ns.
+    fn predict(&mut self, timers: &Timers) -> (Nanos, Nanos) {
+        let mut next_event = timers.next_event();
+        let mut predicted = NONE * USEC;
+        if self.rules.intervals_first {
+            predicted = self.get_typical_interval(None) * USEC;
+            if predicted <= RESIDENCY_THRESHOLD && !timers.stopped() {
+                (self.next_timer, self.bucket) = (Nanos::MAX, BUCKETS - 1);
+                next_event = timers.tick / 2;
+                return (predicted, next_event);
+            }
+        }
+        self.next_timer = timers.next_timer;
+        self.bucket = which_bucket(self.next_timer);
+        let by_timer = self.by_timer();
+        if !self.rules.intervals_first {
+            predicted = self.get_typical_interval(Some(by_timer)) * USEC;
+        }
+        predicted = predicted.min(by_timer * USEC);
+        let trusted = self.rules.near_timer_suffices && self.next_timer <= 2 * timers.tick;
+        if timers.stopped() && predicted < timers.tick && !trusted {
+            predicted = self.next_timer;
+        }
+        (predicted, next_event)
+    }
+
+    /// The time to the next timer as far as such times were used up in the past, us, rounded.
+    fn by_timer(&self) -> u64 {
+        let unit = u128::from(RESOLUTION * DECAY) * u128::from(USEC);
+        let product = u128::from(self.next_timer) * u128::from(self.correction_factor[self.bucket]);
+        ((product + unit / 2) / unit).min(u128::from(NONE)) as u64
+    }
+
+    /// The length on which most of the last intervals agree, us; [`NONE`] if they do not. `predicted`: up to 6.5 the
+    /// prediction by the timer, which intervals that are all longer do not change.
+    fn get_typical_interval(&self, predicted: Option<u64>) -> u64 {
+        let (mut above, mut below) = (None::<u64>, u64::from(u32::MAX));
+        loop {
+            let kept = |value: &u64| above.is_none_or(|least| *value > least) && *value < below;
+            let values = || self.intervals.iter().map(|value| u64::from(*value)).filter(kept);
+            let count = values().count() as u64;
+            let (min, max) = (values().min().unwrap_or(NONE), values().max().unwrap_or(0));
+            let useless = predicted.map_or(max == 0, |predicted| min >= predicted);
+            if useless || count == 0 {
+                return NONE;
+            }
+            let average = values().sum::<u64>() / count;
+            let variance = values().map(|value| value.abs_diff(average).pow(2)).sum::<u64>() / count;
+            let most = count * 4 >= INTERVALS as u64 * 3;
+            let agrees = variance.checked_mul(36).is_some_and(|variance| average * average > variance);
+            if (agrees && most) || variance <= 400 {
+                return average;
+            }
+            if count * 4 <= INTERVALS as u64 * 3 {
+                return NONE;
+            }
+            if self.rules.both_ends && average - min > max - average {
+                above = Some(min);
+            } else {
+                below = max;
+            }
+        }
+    }
+
+    /// `menu_update`: what the last stay says about the factor in whose bucket it began, and the intervals.
+    fn update(&mut self, states: &[State], tick: Nanos, last: (usize, Nanos, Woken)) {
+        let (state, residency, woken) = last;
+        let latency = states.get(state).map_or(0, |state| state.exit_latency);
+        let measured = match woken {
+            Woken::Tick if self.next_timer > tick => 9 * MAX_INTERESTING / 10,
+            Woken::Limit => self.next_timer,
+            _ if residency > 2 * latency => residency - latency,
+            _ => residency / 2,
+        };
+        let measured = measured.min(self.next_timer);
+        let factor = &mut self.correction_factor[self.bucket];
+        *factor -= *factor / DECAY;
+        *factor += match self.next_timer {
+            1.. if measured < MAX_INTERESTING => (u64::from(RESOLUTION) * measured / self.next_timer) as u32,
+            _ => RESOLUTION,
+        };
+        self.intervals[self.interval_ptr] = u32::try_from(measured / USEC).unwrap_or(u32::MAX);
+        self.interval_ptr = (self.interval_ptr + 1) % INTERVALS;
+    }
+}
+
+fn which_bucket(duration: Nanos) -> usize {
+    [10, 100, 1_000, 10_000, 100_000].iter().take_while(|limit| duration >= **limit * USEC).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::MSEC;
+    use schedlab_policy::Version;
+
+    /// The table of a Sapphire Rapids server (drivers/idle/intel_idle.c).
+    const STATES: [State; 4] = [
+        State { target_residency: 0, exit_latency: 0, polling: true },
+        State { target_residency: USEC, exit_latency: USEC, polling: false },
+        State { target_residency: 4 * USEC, exit_latency: 2 * USEC, polling: false },
+        State { target_residency: 800 * USEC, exit_latency: 290 * USEC, polling: false },
+    ];
+    const TICK: Nanos = 4 * MSEC;
+
+    fn timers(next_timer: Nanos, next_tick: Option<Nanos>) -> Timers {
+        Timers { next_timer, next_tick, tick: TICK }
+    }
+
+    fn of(row: &str) -> Menu {
+        Menu::new(Version::find(row).unwrap().menu())
+    }
+
+    /// The governor after so many stays of this length, all of which another task ended.
+    fn after(row: &str, stays: usize, length: Nanos) -> Menu {
+        let mut menu = of(row);
+        for _ in 0..stays {
+            let choice = menu.select(&STATES, &timers(100 * MSEC, Some(2 * MSEC)));
+            menu.reflect(choice.state, length, Woken::Event);
+        }
+        menu
+    }
+
+    #[test]
+    fn what_it_chooses() {
+        // (row, stays before, their length, next timer, next tick, state, whether the tick stops)
+        let cases = [
+            ("6.3", 0, 0, 100 * MSEC, Some(MSEC), 3, true),
+            ("6.12.107", 0, 0, 100 * MSEC, Some(MSEC), 3, true),
+            // Nothing but a timer is expected.
+            ("6.3", 0, 0, 300 * USEC, Some(MSEC), 2, false),
+            ("6.3", 0, 0, 500, Some(MSEC), 0, false),
+            // Always woken after 100 us: C1E, and the tick guards the prediction.
+            ("6.3", 16, 102 * USEC, 100 * MSEC, Some(2 * MSEC), 2, false),
+            ("6.12.107", 16, 102 * USEC, 100 * MSEC, Some(2 * MSEC), 2, false),
+            ("7.2", 16, 102 * USEC, 100 * MSEC, Some(2 * MSEC), 2, false),
+            // With the tick stopped nothing would guard it.
+            ("6.3", 16, 102 * USEC, 100 * MSEC, None, 3, true),
+            ("7.2", 16, 102 * USEC, 100 * MSEC, None, 3, true),
+            ("6.12.107", 16, 102 * USEC, 2 * TICK, None, 3, true),
+            ("7.2", 16, 102 * USEC, 2 * TICK, None, 2, true),
+            // A state that is deeper than the next tick allows.
+            ("6.3", 16, 2 * MSEC, 100 * MSEC, Some(500 * USEC), 2, false),
+            ("6.3", 16, 2 * MSEC, 100 * MSEC, Some(900 * USEC), 3, false),
+        ];
+        for case in cases {
+            let (row, stays, length, next_timer, next_tick, state, stops_tick) = case;
+            let found = after(row, stays, length).select(&STATES, &timers(next_timer, next_tick));
+            assert_eq!(found, Choice { state, stops_tick }, "{case:?}");
+        }
+    }
+
+    #[test]
+    fn a_tick_that_wakes_it_teaches_it_to_sleep_longer() {
+        for row in ["6.3", "6.6", "7.2"] {
+            let mut menu = after(row, 16, 102 * USEC);
+            let mut ticks = 0;
+            loop {
+                let choice = menu.select(&STATES, &timers(100 * MSEC, Some(TICK)));
+                if choice.stops_tick {
+                    break;
+                }
+                ticks += 1;
+                menu.reflect(choice.state, TICK, Woken::Tick);
+            }
+            assert!((1..=8).contains(&ticks), "{row}: {ticks}");
+        }
+    }
+
+    #[test]
+    fn outliers_are_left_out_at_the_upper_end_and_later_at_both() {
+        // (intervals in us, up to 6.14, since)
+        let cases = [
+            ([100, 100, 100, 100, 100, 100, 100, 100], 100, 100),
+            ([100, 100, 100, 100, 100, 100, 9_000, 5_000], 100, 100),
+            ([5, 5, 3_000, 3_000, 3_000, 3_000, 3_000, 3_000], 5, 3_000),
+            ([100, 900, 100, 5_000, 100, 40_000, 100, 300], NONE, NONE),
+        ];
+        for (intervals, before, since) in cases {
+            for (row, want) in [("6.6", before), ("7.2", since)] {
+                let menu = Menu { intervals, ..of(row) };
+                assert_eq!(menu.get_typical_interval(None), want, "{row} {intervals:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn polling_to_its_limit_counts_as_sleeping_to_the_timer() {
+        let mut menu = after("6.3", 8, USEC / 2);
+        menu.select(&STATES, &timers(100 * MSEC, Some(TICK)));
+        let before = menu.correction_factor;
+        menu.reflect(0, 250 * USEC, Woken::Limit);
+        menu.select(&STATES, &timers(100 * MSEC, Some(TICK)));
+        assert!(menu.correction_factor[5] > before[5]);
+        assert!(menu.intervals.contains(&100_000));
+    }
+}
