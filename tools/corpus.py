@@ -20,7 +20,7 @@ from typing import Any
 
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import SchedlabError, render
-from schedlab.record import Order, record
+from schedlab.record import Order, identifying, record
 
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
 DECISIONS = 3000
@@ -29,7 +29,7 @@ RUNNING_RECORDS = 8_000
 RECORDS = 60_000
 """More than that many decisions ever need."""
 
-KERNELS = ("5.10.262", "6.1.192", "6.12.107", "6.18.12", "7.0.13", "7.2.13", "7.3.4")
+KERNELS = ("5.10.262", "6.1.192", "6.12.107", "6.16.12", "6.18.12", "7.0.13", "7.2.13", "7.3.4")
 HOG = "sh -c 'while :; do :; done'"
 WORKLOADS = {
     "hackbench": "hackbench -g {cpus} -l 100",
@@ -46,6 +46,7 @@ WORKLOADS = {
     "chaos-slices": "./chaos s 5 2 11",
     "chaos-forks": "./chaos f 3 2 12",
     "chaos-classes": "./chaos r 5 2 13",
+    "identify": identifying.load(),
     "video": f"rt-app video.json & sleep 2; for i in 1 2 3; do timeout 6 {HOG} & done; wait",
 }
 SESSIONS = {

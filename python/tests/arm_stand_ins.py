@@ -46,6 +46,7 @@ def system(root: Path, release: str = "6.1.0-1-amd64", features: str = "A NO_B C
     """The files of a machine that the host arm looks at."""
     texts = {
         "/proc/sys/kernel/osrelease": release + "\n",
+        "/proc/sys/kernel/version": "#1 SMP\n",
         "/proc/cmdline": "quiet\n",
         "/proc/stat": STAT.format(user=0, idle=100, steal=0),
         BOOT: "boot-1\n",

@@ -23,6 +23,7 @@ from schedlab.arms.host import HostArm, usable_cpus
 from schedlab.arms.order import ORDERS
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, Cancelled, RunError
+from schedlab.guests import identity
 from schedlab.judging import compare_variants
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
@@ -348,3 +349,21 @@ def test_a_machine_s_state_is_read(root: Path) -> None:
     assert found["release"] == "6.1.0-1-amd64"
     assert found["sysctl.sched_autogroup_enabled"] == "1"
     assert found["debugfs.features"] == "A NO_B C"
+
+
+def test_a_kernel_without_a_row_runs_as_the_row_that_it_was_identified_as(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("SCHEDLAB_AGENT", str(made_up.agent(tmp_path)))
+    root = made_up.system(tmp_path / "root", release="6.17.8-amd64")
+    compared = scenario(made_up.variant("a", "6.18.2"))
+    with pytest.raises(ArmError) as caught:
+        HostArm(Engine(fake_engine), root).prepare(compared)
+    assert "schedlab identify running" in (caught.value.hint or "")
+    identity.keep(identity.running(root), identity.Identity(("6.17", "6.18.2"), "all picks"))
+    arm = HostArm(Engine(fake_engine), root)
+    arm.prepare(compared)
+    arm.close()
+    assert arm.remarks() == ["the running kernel is identified as 6.17 or 6.18.2: all picks"]

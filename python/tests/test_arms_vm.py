@@ -16,8 +16,9 @@ from schedlab import api, render
 from schedlab.arms import accelerator, doctor, guest, images, topology
 from schedlab.arms.vm import VmArm
 from schedlab.engine import Engine
-from schedlab.errors import ArmError, RunError, UnsafeError
-from schedlab.guests import debian
+from schedlab.errors import ArmError, InputError, RunError, UnsafeError
+from schedlab.guests import debian, identity
+from schedlab.guests.digests import digest
 from schedlab.guests.qemu import COUNTED, EMULATED
 from schedlab.judging import compare_variants
 from schedlab.render.document import run_document
@@ -261,6 +262,32 @@ def test_a_variant_boots_the_image_the_scenario_names_for_it(here: Path) -> None
     result = measured(scenario(*variants, images={"patched": str(here / "bzImage")}))
     booted = {(name, run.record["place"]["state"]["image"]) for (name, _), run in result.runs.items()}
     assert booted == {("distribution", "linux-image-6.1.192-cloud-amd64 6.1.192-1"), ("patched", "bzImage")}
+
+
+def test_a_kernel_without_a_row_boots_for_the_row_that_it_was_identified_as(here: Path) -> None:
+    image = debian.cache() / "linux-image-6.17.8-cloud-amd64_6.17.8-1/boot/vmlinuz-6.17.8"
+    image.parent.mkdir(parents=True)
+    image.write_text("6.17.8")
+    with pytest.raises(ArmError, match=r"no kernel image of 6\.18\.2"):
+        images.for_row(Engine(fake_engine), "6.18.2")
+    identity.keep(digest(image), identity.Identity(("6.17", "6.18.2"), "all picks"))
+    arm = VmArm(Engine(fake_engine))
+    compared = scenario(made_up.variant("a", "6.18.2"))
+    arm.prepare(compared)
+    words = "identified as 6.17 or 6.18.2: all picks"
+    assert f"linux-image-6.17.8-cloud-amd64 6.17.8-1 is {words}" in arm.remarks()
+    result = api.run_all(Engine(fake_engine), compared, arm=arm, jobs=1)[0]
+    assert {run.record["place"]["state"]["row"] for run in result.runs.values()} == {words}
+
+
+def test_an_image_that_nobody_identified_says_so(here: Path) -> None:
+    (here / "bzImage").write_text("mine")
+    arm = VmArm(Engine(fake_engine))
+    arm.prepare(scenario(made_up.variant("a"), images={"a": str(here / "bzImage")}))
+    assert "bzImage is not identified: schedlab identify says whether the row fits" in arm.remarks()
+    (debian.cache() / identity.NAME).write_text("[]")
+    with pytest.raises(InputError, match="not what schedlab identify writes"):
+        identity.find("a")
 
 
 def test_of_several_images_the_newest(here: Path) -> None:

@@ -16,6 +16,8 @@ import traces
 from schedlab import upgrades
 from schedlab.cli import identify, main
 from schedlab.engine import Engine, native_engine
+from schedlab.guests import identity, kernels
+from schedlab.guests.kernels import Kernel
 from schedlab.record import Order, Recording
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -58,7 +60,11 @@ def test_rows_that_fit_alike_are_all_named(cli: Cli, tmp_path: Path) -> None:
     assert ranked == sorted(ranked, reverse=True)
 
 
-def test_a_kernel_is_recorded_first(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_recorded_first_and_the_answer_is_kept(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(kernels, "find", lambda name: Kernel(Path(name), "sha", name))
     orders: list[Order] = []
 
     def recorded(order: Order, engine: Engine, tell: object) -> Recording:
@@ -70,6 +76,10 @@ def test_a_kernel_is_recorded_first(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     _, out, _ = cli("identify", "7.0")
     assert [order.kernel for order in orders] == ["7.0"]
     assert out.startswith("row 7.0 fits best\n")
+    known = identity.find("sha")
+    assert known is not None
+    assert known.rows == ("7.0",)
+    assert known.says.endswith("2,955 of 2,955 events with state, on one CPU")
 
 
 def test_what_changed_between_two_rows(cli: Cli) -> None:

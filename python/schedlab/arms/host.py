@@ -15,6 +15,7 @@ from schedlab.arms.journal import Journal, state_directory
 from schedlab.arms.order import ORDERS
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import ArmError
+from schedlab.guests import identity
 from schedlab.outcome import Run
 from schedlab.runner import Job
 from schedlab.scenario import Scenario, Variant
@@ -33,6 +34,8 @@ class HostArm:
         self._journal = Journal(state_directory(), root)
         self._program: Path | None = None
         self._remarks: list[str] = []
+        self._row = ""
+        """What `schedlab identify` said of the running kernel, where no row is for it."""
 
     def prepare(self, scenario: Scenario) -> None:
         self._program = agent.find()
@@ -75,7 +78,7 @@ class HostArm:
         return Flag()
 
     def remarks(self) -> list[str]:
-        return list(self._remarks)
+        return [*self._remarks, *([f"the running kernel is {self._row}"] if self._row else [])]
 
     def close(self) -> None:
         try:
@@ -99,15 +102,25 @@ class HostArm:
 
     def _place(self, seen: dict[str, str], noise_found: dict[str, Any]) -> Place:
         machine = f"the running kernel {seen.get('release', '')}, {usable_cpus()} CPUs"
-        return Place(machine=machine, state=seen, noise=noise_found)
+        state = {**seen, "row": self._row} if self._row else seen
+        return Place(machine=machine, state=state, noise=noise_found)
 
     def _check_kernel(self, scenario: Scenario) -> None:
         release = (self._root / "proc/sys/kernel/osrelease").read_text().strip()
         row = self._engine.row_of(release)
-        wrong = [v for v in scenario.variants if v.kernel != row]
+        rows: tuple[str, ...] = (row,) if row else ()
+        known = identity.find(identity.running(self._root)) if row is None else None
+        if known:
+            rows, self._row = known.rows, known.words()
+            row = rows[0]
+        wrong = [v for v in scenario.variants if v.kernel not in rows]
         if not wrong:
             return
-        works = f'kernel = "{row}" or "running" would work here' if row else "no row models this kernel"
+        works = (
+            f'kernel = "{row}" or "running" would work here'
+            if row
+            else "no row models this kernel; schedlab identify running finds the one that fits"
+        )
         raise ArmError(
             f"{_named(wrong)}, and this machine runs {release}",
             hint=f"{works}; --arm vm boots other kernels",

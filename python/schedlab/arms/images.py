@@ -7,14 +7,14 @@ from pathlib import Path
 
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, SchedlabError, UnsafeError
-from schedlab.guests import debian, kernels
+from schedlab.guests import debian, identity, kernels
 from schedlab.guests.kernels import Kernel
 
 
 def for_row(engine: Engine, row: str) -> Kernel:
     """An image whose release belongs to `row`, by its name or an alias; downloaded once and kept."""
     row = engine.row_of(row) or row
-    if kept := _kept(engine, row):
+    if kept := _kept(engine, row) or _identified(row):
         return kept
     series = ".".join(row.split(".")[:2])
     trouble: SchedlabError | None = None
@@ -49,6 +49,24 @@ def available() -> list[str]:
     except SchedlabError:
         listed = []
     return [*listed, *(package.version for package in debian.cached())]
+
+
+def row_words(engine: Engine, kernel: Kernel, row: str) -> str | None:
+    """What is known of a kernel whose release does not say that it belongs to `row`; None if it does."""
+    release = re.search(r" (\d+\.\d+\S*)$", kernel.source)
+    if release and engine.row_of(release[1]) == row:
+        return None
+    known = identity.find(kernel.sha256)
+    return known.words() if known else "not identified: schedlab identify says whether the row fits"
+
+
+def _identified(row: str) -> Kernel | None:
+    """One from the cache that `schedlab identify` found to be of that row."""
+    for package in debian.cached():
+        known = identity.find(package.sha256)
+        if known and row in known.rows:
+            return Kernel(package.image, package.sha256, f"{package.name} {package.version}")
+    return None
 
 
 def _kept(engine: Engine, row: str) -> Kernel | None:

@@ -33,6 +33,8 @@ class VmArm:
     def __init__(self, engine: Engine, tell: Callable[[str], None] = lambda _: None) -> None:
         self._engine, self._tell = engine, tell
         self._kernels: dict[str, Kernel] = {}
+        self._rows: dict[str, str] = {}
+        """What `schedlab identify` said of a kernel that no row is for, or that nobody asked it."""
         self._accel: tuple[str, ...] = COUNTED
         self._base = b""
         self._tools: dict[str, str] = {}
@@ -54,6 +56,8 @@ class VmArm:
             key = path or variant.kernel
             if key not in self._kernels:
                 self._kernels[key] = images.of_file(path) if path else images.for_row(self._engine, variant.kernel)
+                said = images.row_words(self._engine, self._kernels[key], variant.kernel)
+                self._rows |= {key: said} if said else {}
         first = next(iter(self._kernels.values()))
         self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
         self._base = guest.base(agent.programs(scenario) if scenario.arms["driver"] != "agent" else [])
@@ -76,6 +80,7 @@ class VmArm:
 
     def remarks(self) -> list[str]:
         used = [f"{name} boots {k.source}, sha256 {k.sha256[:16]}" for name, k in self._kernels.items()]
+        used += [f"{self._kernels[name].source} is {said}" for name, said in self._rows.items()]
         return [*used, f"QEMU runs them by {accelerator.words(self._accel)}"]
 
     def cancel(self) -> Cancel:
@@ -87,7 +92,8 @@ class VmArm:
     def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
         chosen = scenario.variant(variant)
         assert chosen is not None  # the caller took it from the scenario
-        kernel = self._kernels[scenario.arms["vm"]["images"].get(variant, chosen.kernel)]
+        key = scenario.arms["vm"]["images"].get(variant, chosen.kernel)
+        kernel = self._kernels[key]
         name = f"trace{Path(trace).suffix}" if trace else None
         words = agent.arguments(
             scenario,
@@ -108,7 +114,7 @@ class VmArm:
         topology.verify(scenario.machine.topology, sent.topology)
         if trace and name:
             _keep(Path(trace), sent.files.get(name, b""))
-        return agent.report(sent.text("report.json"), self._place(scenario, kernel, sent).to_record(), wall)
+        return agent.report(sent.text("report.json"), self._place(scenario, key, sent).to_record(), wall)
 
     def _machine(self, scenario: Scenario, kernel: Kernel, seed: int) -> Machine:
         options, cpus = scenario.arms["vm"], scenario.machine.cpus
@@ -124,10 +130,11 @@ class VmArm:
             seed=seed,
         )
 
-    def _place(self, scenario: Scenario, kernel: Kernel, sent: guest.Sent) -> Place:
-        cpus = scenario.machine.cpus
+    def _place(self, scenario: Scenario, key: str, sent: guest.Sent) -> Place:
+        cpus, kernel = scenario.machine.cpus, self._kernels[key]
         machine = f"{accelerator.words(self._accel)}, {cpus} CPU{'s' * (cpus > 1)}"
         state = {**sent.state, **self._tools, "image": kernel.source, "image_sha256": kernel.sha256}
+        state |= {"row": self._rows[key]} if key in self._rows else {}
         return Place(machine, state, untimed=self._untimed())
 
     def _untimed(self) -> str | None:

@@ -1,4 +1,4 @@
-"""`schedlab identify`: which kernel row decides as a recorded kernel did."""
+"""`schedlab identify`: which kernel row decides as a recorded kernel did. The answer about a kernel is kept."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
-from schedlab.record import Order, record
+from schedlab.guests import identity, kernels
+from schedlab.record import Order, identifying, record
 
-HOG = "sh -c 'while :; do :; done'"
-LOAD = (
-    f"for n in -5 0 5 19; do timeout 3 nice -n $n {HOG} & done; timeout 3 chrt -i 0 {HOG} & "
-    "for i in $(seq 40); do sleep 0.05; sh -c 'sleep 0.01'; done; wait"
-)
-"""Nice values, SCHED_IDLE, sleepers and forks, with programs that busybox has."""
-RECORDS = 12_000
+LIMIT_S = 900.0
+"""For the boot and a load of some five seconds in an emulated guest."""
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
@@ -29,18 +25,30 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         return _identify(str(options.source), options, console, engine)
     with tempfile.TemporaryDirectory(prefix="schedlab-identify-") as folder:
         trace = Path(folder) / "load.ftrace.gz"
-        record(Order(str(options.source), (LOAD,), trace, records=RECORDS), engine, console.detail)
-        return _identify(str(trace), options, console, engine)
+        key = _key(str(options.source))
+        record(
+            Order(str(options.source), (identifying.load(),), trace, records=identifying.RECORDS, time_limit_s=LIMIT_S),
+            engine,
+            console.detail,
+        )
+        return _identify(str(trace), options, console, engine, key)
 
 
-def _identify(trace: str, options: Options, console: Console, engine: Engine) -> int:
+def _key(source: str) -> str:
+    """By what the answer about a kernel is kept."""
+    return identity.running() if source == kernels.RUNNING else kernels.find(source).sha256
+
+
+def _identify(trace: str, options: Options, console: Console, engine: Engine, key: str | None = None) -> int:
     from schedlab.render.document import dump
-    from schedlab.render.identity import document, text
+    from schedlab.render.identity import document, known, text
 
     reports: list[dict[str, Any]] = interruptible(
         engine, lambda cancel: engine.replay(trace, matrix=True, first=1, cancel=cancel)
     )
     ranked: list[Mapping[str, Any]] = sorted(reports, key=fit, reverse=True)
+    if key is not None:
+        identity.keep(key, known(ranked))
     if options.json == "-":
         console.result(dump(document(ranked)))
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from schedlab.guests.identity import Identity
 from schedlab.render.agreement import matrix
 
 IDENTITY_SCHEMA = "schedlab.identity/1"
@@ -21,9 +22,25 @@ def text(source: str, ranked: Sequence[Report]) -> str:
     """The answer, then where the best row departs from the kernel and where the next one does, then every row."""
     best = _best(ranked)
     others = [r for r in ranked if r not in best]
-    lines = [_answer(best), _departure(best[0])]
-    lines += [_departure(others[0])] if others else []
+    lines = [_answer(best), departure(best[0])]
+    lines += [departure(others[0])] if others else []
     return "\n".join([*lines, "", matrix(source, ranked)])
+
+
+def known(ranked: Sequence[Report]) -> Identity:
+    """What the arms are told about the kernel."""
+    best = _best(ranked)
+    return Identity(tuple(str(r["row"]) for r in best), f"{agreement(best[0])}, on one CPU")
+
+
+def agreement(r: Report) -> str:
+    """The three counts: `2,256 of 2,256 picks, ...`."""
+    steps, events = r["vruntime"], r["state"]["events"]
+    pairs = [("picks", r["picks"]["agreed"], r["picks"]["decisions"])]
+    pairs += [("preemptions", r["preemptions"]["agreed"], r["preemptions"]["decisions"])]
+    pairs += [("steps of vruntime", steps["equal"], steps["compared"])] if steps["compared"] else []
+    pairs += [("events with state", events["agreed"], events["decisions"])] if events["decisions"] else []
+    return ", ".join(f"{agreed:,} of {asked:,} {what}" for what, agreed, asked in pairs)
 
 
 def _best(ranked: Sequence[Report]) -> list[Report]:
@@ -43,7 +60,7 @@ def _answer(best: Sequence[Report]) -> str:
     return f"row {names} fits best"
 
 
-def _departure(r: Report) -> str:
+def departure(r: Report) -> str:
     """The first decision that differs, else the first state, with both kernels' numbers."""
     if r["disagreements"]:
         d = r["disagreements"][0]

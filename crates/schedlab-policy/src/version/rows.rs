@@ -34,7 +34,7 @@ pub(super) static VERSIONS: &[Version] = &[
     row(
         "5.15",
         "5.15.148",
-        "CFS as in 5.15.148 with its backports of SIS_UTIL; read from source, not held against a kernel",
+        "CFS as in 5.15.148 with its backports of SIS_UTIL; held against a small build of 5.15.148",
     ),
     debian("6.1", "6.1.192", "CFS as in Debian 6.1.192 (stable backports included, autogroup off)"),
     Version {
@@ -95,6 +95,12 @@ pub(super) static VERSIONS: &[Version] = &[
         "6.12.107",
         "EEVDF as in Debian 6.12.107: zero_vruntime, PICK_BUDDY, 0.70 ms base slice, yield gives up the request",
     ),
+    debian(
+        "6.16",
+        "6.16.12",
+        "EEVDF as in Debian 6.16.12: 6.12.0 with PICK_BUDDY, 0.70 ms base slice and lazy rescheduling",
+    ),
+    debian("6.17", "6.17.13", "EEVDF as in Debian 6.17.13: 6.16 with protection by shortest slice (vprot)"),
     row("6.18.2", "6.18.2", "EEVDF as in 6.18.2: protection by shortest slice (vprot), lazy rescheduling"),
     debian("6.18.12", "6.18.12", "EEVDF as in Debian 6.18.12: 6.18.2 with a zero_vruntime that follows the tree"),
     row(

@@ -1,0 +1,77 @@
+"""Prints which row each kernel image was identified as, as a Markdown table, worst first.
+
+`identities.py FOLDER`: the traces of the loads of `schedlab identify` are kept in FOLDER, those missing are recorded
+(QEMU, the archive, some minutes for each).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from schedlab.cli.identify import LIMIT_S, fit
+from schedlab.engine import native_engine
+from schedlab.errors import SchedlabError
+from schedlab.record import Order, identifying, record
+from schedlab.render.identity import agreement, departure
+
+IMAGES = (
+    *("5.10.218", "5.10.262", "6.1.170", "6.1.192", "6.12.43", "6.12.117", "6.16.3", "6.16.12", "6.17.8", "6.17.13"),
+    *(
+        "6.18.5",
+        "6.18.12",
+        "6.18.15",
+        "6.19.6",
+        "6.19.14",
+        "7.0.4",
+        "7.0.13",
+        "7.1.3",
+        "7.1.13",
+        "7.2.6",
+        "7.2.13",
+        "7.3.4",
+    ),
+)
+"""First and last of each series in the archive, and those that a row was read from."""
+HEAD = (
+    "| kernel | row by its release | fits best | agreement of that row | where the next row parts |",
+    "|---|---|---|---|---|",
+)
+
+
+def main(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, failed = [], 0
+    for image in IMAGES:
+        trace = folder / f"{image}.ftrace.gz"
+        try:
+            if not trace.exists():
+                order = Order(image, (identifying.load(),), trace, records=identifying.RECORDS, time_limit_s=LIMIT_S)
+                record(order, native_engine())
+            rows.append(row(image, trace))
+        except SchedlabError as e:
+            failed += 1
+            print(f"{image}: {e.message}", file=sys.stderr)
+    print("\n".join([*HEAD, *(text for _, text in sorted(rows))]))
+    return 1 if failed else 0
+
+
+def row(image: str, trace: Path) -> tuple[tuple[float, ...], str]:
+    """Sorted by decisions and state of the row that fits best."""
+    engine = native_engine()
+    reports: list[dict[str, Any]] = engine.replay(str(trace), matrix=True, first=1)
+    ranked = sorted(reports, key=fit, reverse=True)
+    best = [r for r in ranked if fit(r) == fit(ranked[0])]
+    others = [r for r in ranked if r not in best]
+    own = engine.row_of(image) or "none"
+    cells = [image, own, ", ".join(r["row"] for r in best), agreement(best[0]), departure(others[0]).replace("|", "/")]
+    state = best[0]["state"]["events"]
+    shown = state["agreed"] / state["decisions"] if state["decisions"] else 1.0
+    return (fit(best[0])[0], shown, *map(int, image.split("."))), f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(Path(sys.argv[1])))
