@@ -28,6 +28,7 @@ exit codes:
 OTHERS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),
     "tune": ("search the values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
+    "shrink": ("print the smallest scenario that still has a verdict, a failure or a divergence", tuning.shrink),
     "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
     "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
     "calibrate": ("measure the scheduling costs of this machine and write a machine file", kernels.calibrate),
@@ -94,6 +95,8 @@ class Options(argparse.Namespace):
     noise: bool | None
     overrides: list[str]
     family: str | None
+    keep: str
+    tests: int
     minimise: str | None
     maximise: str | None
     bounds: list[str]

@@ -65,3 +65,17 @@ def overridden(p: argparse.ArgumentParser) -> None:
 def new(p: argparse.ArgumentParser) -> None:
     """The family of the scenario."""
     p.add_argument("family", nargs="?", metavar="FAMILY", help="a family (default: list the families)")
+
+
+def shrink(p: argparse.ArgumentParser) -> None:
+    """The property to keep."""
+    overridden(p)
+    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="number of seeds or a list: 20 or 1,2,7")
+    p.add_argument(
+        "--keep",
+        required=True,
+        metavar="PROPERTY",
+        help="what must remain: 'verdict worse:METRIC' (as --fail-on), 'failure WORDS' of a run, 'divergence QUESTION'",
+    )
+    p.add_argument("--tests", type=values.positive, default=500, metavar="N", help="candidates to run (default: 500)")
+    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
