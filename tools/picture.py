@@ -1,41 +1,70 @@
-"""Draws the picture of README.md from a comparison, and checks that it still shows what comes out.
+"""Draws the pictures of README.md from one comparison, and checks that they still show what comes out.
 
-    picture.py check      exit 1 if the picture is not what comes out
-    picture.py update     draw it anew
+    picture.py check      exit 1 if a picture is not what comes out
+    picture.py update     draw them anew; the picture of the page needs chromium
 
-The picture is a percentile curve per variant: the median over seeds, the range over seeds behind it. Its numbers are
-compared, not its bytes: fonts differ from machine to machine.
+The percentile curve and the page carry a digest of what they show, which is compared instead of pixels: fonts differ
+from machine to machine. The timeline is drawn by schedlab itself, so its file is compared.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import struct
+import subprocess
 import sys
+import tempfile
+import zlib
 from pathlib import Path
 
 import vl_convert
 
 import schedlab
+from schedlab import render
+from schedlab.closer import Closer, closer
+from schedlab.comparison import Comparison
+from schedlab.engine import native_engine
 from schedlab.render.charts import Spec, percentile_curve
+from schedlab.render.closer import first_difference_picture
+from schedlab.render.summary import sentences
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = "scenarios/eevdf-vs-cfs.toml"
 SERIES = "probe.latency"
-PICTURE = ROOT / "docs/pictures/eevdf-vs-cfs.svg"
+FOLDER = ROOT / "docs/pictures"
+CURVE, TIMELINE, PAGE = FOLDER / "eevdf-vs-cfs.svg", FOLDER / "first-difference.svg", FOLDER / "page.png"
+SHOWN = (1100, 640)
+"""Width and height of the part of the page that is shown."""
+PNG_END = b"\x00\x00\x00\x00IEND"
 
 
 def main(mode: str) -> int:
-    spec = percentile_curve(schedlab.compare(ROOT / SCENARIO), SERIES)
+    comparison = schedlab.compare(ROOT / SCENARIO)
+    look = closer(native_engine(), comparison)
+    spec = percentile_curve(comparison, SERIES)
     assert spec is not None, f"{SCENARIO} has samples of {SERIES}"
+    assert isinstance(look, Closer), look
+    timeline = first_difference_picture(look)
     if mode == "update":
-        PICTURE.write_text(drawn(spec), encoding="utf-8")
+        CURVE.write_text(drawn(spec), encoding="utf-8")
+        TIMELINE.write_text(timeline, encoding="utf-8")
+        PAGE.write_bytes(photographed(render.html(comparison, look), digest_of_page(comparison)))
         return 0
-    good = PICTURE.is_file() and mark(spec) in PICTURE.read_text(encoding="utf-8")
-    if not good:
-        print(f"{PICTURE.relative_to(ROOT)} is not what comes out; run tools/picture.py update")
-    print(f"{good:d} passed, {not good:d} failed")
-    return 0 if good else 1
+    good = {
+        CURVE: mark(spec) in _text(CURVE),
+        TIMELINE: _text(TIMELINE) == timeline,
+        PAGE: PAGE.is_file() and digest_of_page(comparison).encode() in PAGE.read_bytes(),
+    }
+    for file in (file for file, same in good.items() if not same):
+        print(f"{file.relative_to(ROOT)} is not what comes out; run tools/picture.py update")
+    print(f"{sum(good.values())} passed, {len(good) - sum(good.values())} failed")
+    return 0 if all(good.values()) else 1
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def drawn(spec: Spec) -> str:
@@ -49,6 +78,31 @@ def mark(spec: Spec) -> str:
     """A digest of the numbers that the picture shows, as an element of it."""
     numbers = json.dumps(spec["data"]["values"], sort_keys=True)
     return f"<desc>{hashlib.sha256(numbers.encode()).hexdigest()}</desc>"
+
+
+def digest_of_page(comparison: Comparison) -> str:
+    """Of the sentence and the numbers of the table."""
+    text = json.dumps([sentences(comparison), comparison.table()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def photographed(page: str, digest: str) -> bytes:
+    """The top of the page as a PNG with the digest in it."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        sys.exit("the picture of the page needs chromium (apt-get install chromium)")
+    with tempfile.TemporaryDirectory() as folder:
+        source, shot = Path(folder) / "page.html", Path(folder) / "page.png"
+        source.write_text(page, encoding="utf-8")
+        size = f"--window-size={SHOWN[0]},{SHOWN[1]}"
+        words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=5000"]
+        place = [f"--user-data-dir={folder}/profile", f"--screenshot={shot}", source.as_uri()]
+        subprocess.run([chromium, *words, size, *place], check=True, capture_output=True, timeout=300)
+        data = shot.read_bytes()
+    chunk = b"tEXtshown\x00" + digest.encode()
+    length, check = struct.pack(">I", len(chunk) - 4), struct.pack(">I", zlib.crc32(chunk))
+    end = data.rindex(PNG_END)
+    return data[:end] + length + chunk + check + data[end:]
 
 
 if __name__ == "__main__":

@@ -8,14 +8,16 @@ from schedlab.closer import Closer, middle
 from schedlab.render.explanation import parting_text, why_lines
 from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.queue import ms
-from schedlab.render.timeline import still, timelines
+from schedlab.render.timeline import standalone, still, timelines
 from schedlab.timeline import windows_around
 from schedlab.timeline.document import document
 
 SLICES = 6_000
 """In full, of each variant; the page stays below 2 MB with them."""
 AROUND_NS = 600_000
-"""How much time is shown around the first difference."""
+"""How much time the canvas shows around the first difference."""
+PICTURE_NS = 240_000
+"""The same for the picture that needs no script."""
 
 
 def closer_look(found: Closer | str | None) -> list[str]:
@@ -36,9 +38,14 @@ def _first_difference(found: Closer) -> str:
     return f"<h2>The first difference</h2><p>{escape(first)}.</p>{body}{picture}"
 
 
-def _around(found: Closer) -> tuple[int, int]:
+def first_difference_picture(found: Closer) -> str:
+    """The picture of the first difference as a file of its own, on a white ground."""
+    return standalone(found.timelines, *_around(found))
+
+
+def _around(found: Closer) -> tuple[int, int, int]:
     at = int(found.parting["time_ns"]) if found.parting else 0
-    return max(0, at - AROUND_NS // 3), at + 2 * AROUND_NS // 3
+    return max(0, at - PICTURE_NS // 3), at + 2 * PICTURE_NS // 3, at
 
 
 def _slowest(found: Closer) -> str:

@@ -13,7 +13,11 @@ from schedlab.timeline.document import packed
 
 PARTS = ("data", "view", "draw", "table", "controls", "main")
 """The scripts in the order in which they are put together; each declares functions that later ones use."""
-HUES = 12
+COLOURS = (
+    *("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#edc948", "#76b7b2", "#ff9da7", "#9c755f", "#86bcb6", "#d37295"),
+    *("#a0cbe8", "#8cd17d"),
+)
+HUES = len(COLOURS)
 LANE, LABEL, WIDTH, HEAD, LETTER = 16, 84, 960, 22, 7
 MOST_SLICES = 2_000
 _HERE = Path(__file__).parent / "canvas"
@@ -54,29 +58,53 @@ def legend() -> str:
     )
 
 
-def still(found: Mapping[str, Timeline], start: int, end: int) -> str:
+def still(found: Mapping[str, Timeline], start: int, end: int, mark: int | None = None) -> str:
     """An SVG of every lane of each variant from `start` to `end`, in ns."""
+    svg, label = _svg(found, start, end, mark)
+    return (
+        f"<figure>{svg}<figcaption>{escape(label)}. Red below a lane: tasks wait there; a pale red bar: the CPU idles "
+        "while a task waits elsewhere; the dashed line: the first difference.</figcaption></figure>"
+    )
+
+
+def standalone(found: Mapping[str, Timeline], start: int, end: int, mark: int | None = None) -> str:
+    """The same as a file of its own: with a white ground and the colours of the light page."""
+    svg, _ = _svg(found, start, end, mark)
+    colours = "".join(f".h{i}{{fill:{colour}}}" for i, colour in enumerate(COLOURS))
+    style = (
+        f"<style>text{{fill:#1b1f24}}.tick{{stroke:#8a929c;stroke-opacity:.4}}.gap{{fill:#d62728;fill-opacity:.25}}"
+        f".queue{{fill:#d62728}}.mark{{stroke:#d62728;stroke-dasharray:3 2}}{colours}</style>"
+    )
+    ground = '<rect width="100%" height="100%" fill="#fff"/>'
+    head, rest = svg.split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{style}{ground}{rest}\n'
+
+
+def _svg(found: Mapping[str, Timeline], start: int, end: int, mark: int | None = None) -> tuple[str, str]:
+    """The picture, and what it shows in words."""
     groups, top = [], HEAD
     for name, timeline in found.items():
         drawn, height = _variant(name, timeline, start, end, top)
         groups.append(drawn)
         top += height
     ticks = "".join(
-        f'<text x="{_x(at, start, end):.0f}" y="14" text-anchor="middle">{at / 1e6:.2f} ms</text>'
+        f'<text x="{_x(at, start, end):.0f}" y="14" text-anchor="middle">{at / 1e6:.3f} ms</text>'
         f'<line x1="{_x(at, start, end):.1f}" y1="{HEAD - 4}" x2="{_x(at, start, end):.1f}" y2="{top}" class="tick"/>'
         for at in (start + (end - start) * i // 5 for i in range(1, 5))
     )
+    if mark is not None:
+        x = _x(mark, start, end)
+        ticks += f'<line x1="{x:.1f}" y1="{HEAD - 4}" x2="{x:.1f}" y2="{top}" class="mark"/>'
     label = f"What ran on every CPU from {start / 1e6:.3f} to {end / 1e6:.3f} ms: {', '.join(found)}"
-    return (
-        f'<figure><svg class="timeline" viewBox="0 0 {WIDTH} {top + 4}" role="img" aria-label="{escape(label)}" '
+    svg = (
+        f'<svg class="timeline" viewBox="0 0 {WIDTH} {top + 4}" role="img" aria-label="{escape(label)}" '
         f'font-family="system-ui, sans-serif" font-size="11">{ticks}{"".join(groups)}</svg>'
-        f"<figcaption>{escape(label)}. Red below a lane: tasks wait there; a pale red bar: the CPU idles while a "
-        "task waits elsewhere.</figcaption></figure>"
     )
+    return svg, label
 
 
 def hue(name: str) -> int:
-    """The colour of all tasks of a program, as one of `HUES`."""
+    """The colour of all tasks of a program, as one of `COLOURS`."""
     return zlib.crc32(name.split("/")[0].encode()) % HUES
 
 
