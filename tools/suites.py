@@ -54,7 +54,7 @@ SUITES = [
     Suite("package", "package", "python tools/check_package.py", 2),
     Suite("docs", "docs", "sphinx-build -q -W --keep-going -b html docs out/docs", 0.3),
     Suite("examples", "readme", f"python tools/console_examples.py check {' '.join(EXAMPLES)}", 2),
-    Suite("picture", "readme", "python tools/picture.py check", 2),
+    Suite("picture", "readme", "python tools/picture.py check", 1),
 ]
 
 
