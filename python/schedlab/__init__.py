@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from schedlab.answers import Answer, ablate, build, explain, replay, why
     from schedlab.api import compare, listing, load, report, run
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.errors import ArmError, InputError, OutputError, RunError, ScenarioError, SchedlabError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Answer",
     "ArmError",
     "Comparison",
     "InputError",
@@ -32,14 +34,20 @@ __all__ = [
     "Task",
     "Variant",
     "__version__",
+    "ablate",
+    "build",
     "compare",
+    "explain",
     "listing",
     "load",
+    "replay",
     "report",
     "run",
+    "why",
 ]
 
 _HOMES = {
+    "answers": ("Answer", "ablate", "build", "explain", "replay", "why"),
     "api": ("compare", "listing", "load", "report", "run"),
     "comparison": ("Comparison", "MetricComparison"),
     "errors": ("ArmError", "InputError", "OutputError", "RunError", "ScenarioError", "SchedlabError"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab import fragment
 from schedlab.design import Design
 from schedlab.engine import ARMS
 from schedlab.errors import InputError
@@ -95,6 +96,11 @@ class Comparison:
         sizes = f"{len(self.seeds)} seeds, {len(self.metrics)} metrics"
         return f"<Comparison {self.scenario.name}: {', '.join(c.name for c in self.columns)}; {self.arm_word}, {sizes}>"
 
+    def _repr_html_(self) -> str:
+        keys = ("metric", "unit", "a", "b", "median_a", "median_b", "delta_pct", "low_pct", "high_pct", "verdict")
+        head = ("metric", "unit", "a", "b", "median a", "median b", "change %", "from", "to", "verdict")
+        return fragment.table(repr(self), head, [[row[key] for key in keys] for row in self.table()])
+
     @property
     def arm_word(self) -> str:
         """The word that goes with every figure."""
@@ -125,6 +131,10 @@ class Comparison:
     def to_dataframe(self) -> pandas.DataFrame:
         """`table` as a DataFrame; needs pandas (`pip install schedlab[pandas]`)."""
         return _dataframe(self.table())
+
+    def samples_dataframe(self) -> pandas.DataFrame:
+        """`samples_table` as a DataFrame: metric, unit, variant, seed, value."""
+        return _dataframe(self.samples_table())
 
 
 def _row(m: MetricComparison, j: Judgement, arm: str) -> dict[str, Any]:

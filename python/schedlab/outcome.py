@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from schedlab import fragment
 from schedlab import shape as s
 
 SERIES = s.table(
@@ -83,7 +84,7 @@ class Series:
     """(largest value, count) of each bucket; empty in results of older versions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """One variant with one seed, finished."""
 
@@ -129,6 +130,13 @@ class Run:
             record=d,
             trace_error=d.get("trace_error"),
         )
+
+    def __repr__(self) -> str:
+        """One line: the samples would be pages."""
+        return f"<Run {self.variant} ({self.kernel}) seed {self.seed}: {self.ended} after {self.sim_s:.6g} s>"
+
+    def _repr_html_(self) -> str:
+        return fragment.table(repr(self), ("metric", "value"), self.metrics.items())
 
     @property
     def volume(self) -> str:

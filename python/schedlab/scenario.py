@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from schedlab import fragment
 from schedlab import shape as s
 
 ARMS_DEFAULTS: Mapping[str, Any] = {
@@ -133,7 +134,7 @@ class Machine:
     """CPU lists of the cores, last-level caches, sockets and nodes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Scenario:
     """What a scenario file says after validation. The first variant is the baseline."""
 
@@ -180,6 +181,21 @@ class Scenario:
             description=d,
             handle=handle,
         )
+
+    def __repr__(self) -> str:
+        """One line: machine, duration, variants."""
+        variants = ", ".join(v.name for v in self.variants)
+        return f"<Scenario {self.name}: {self.machine.name}, {self.duration_ns / 1e9:g} s, {variants}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("machine", self.machine.name, f"{self.machine.summary}; {self.machine.cpus} CPUs"),
+            ("run", "run", f"{self.duration_ns / 1e9:g} s, {len(self.seeds)} seeds"),
+            *(("workload", w["name"], f"{w['use']}, {w.get('tasks', 0)} tasks at the start") for w in self.workloads),
+            *(("variant", v.name, f"kernel {v.kernel}") for v in self.variants),
+            *(("overridden", *text.split("=", 1)) for text in self.overrides),
+        ]
+        return fragment.table(repr(self), ("kind", "name", "what"), rows)
 
     def variant(self, name: str) -> Variant | None:
         """The variant of that name."""
