@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,8 +119,11 @@ def test_two_different_results_of_one_run_are_an_error(whole: Path, sweep: Sweep
 def test_an_interrupted_sweep_goes_on_where_it_was(whole: Path, sweep: Sweep, how: signal.Signals) -> None:
     process = start("sweep.toml", "--out", "r", "--jobs", "1")
     wait_for_lines(process, "r", 3)
+    workers = children(process.pid)
     process.send_signal(how)
     _, err = process.communicate(timeout=60)
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in workers):
+        time.sleep(0.01)  # no worker outlives the command, however that ends
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert "the same command resumes" in err
@@ -170,6 +174,10 @@ def test_runs_that_hang_or_need_too_much_are_recorded(
         assert record["replay"] in err
     assert "2 runs failed and not in these numbers" in out
     assert "0 runs of 2 points to do" in sweep("sweep.toml", "--out", "r", *flags)[2], "failures are results"
+    if "--memory" in flags:
+        code, out, err = sweep("sweep.toml", "--out", "r", "--retry")
+        assert (code, "failed" in out) == (0, False)
+        assert "2 runs of 2 points to do" in err
 
 
 def test_a_full_disk_ends_in_one_message_and_loses_nothing(whole: Path, sweep: Sweep) -> None:

@@ -21,6 +21,8 @@ from schedlab.sweep.job import UNFIT, Answer, Job, Limits, failed
 
 TRIES = 2
 """A run whose worker was killed from outside may be innocent, so it has another try."""
+MOST_LOST = 20
+"""So many workers may be killed from outside before they have begun a run."""
 TAIL = 8000
 """Bytes of what a worker wrote last to stderr, among which the reason is looked for."""
 TELLING = ("memory allocation", "panicked at", "MemoryError")
@@ -36,6 +38,7 @@ class Local:
         """With `keep`, idle workers wait for the next jobs until `close`."""
         self._count, self._limits, self._keep = workers, limits, keep
         self._idle: list[_Worker] = []
+        self._lost = 0
 
     def close(self) -> None:
         """End the workers that were kept."""
@@ -98,8 +101,9 @@ class Local:
         code, said = worker.reap()
         job = worker.job
         if job is None:
-            if worker.ready:
-                return
+            self._lost += 1
+            if worker.ready or (code < 0 and self._lost < MOST_LOST):
+                return  # another one takes its place if there is work
             raise ArmError(f"a worker process could not start: {said or f'exit code {code}'}")
         if code == UNFIT:
             raise ArmError(f"a worker cannot do the runs of this sweep: {said}")
