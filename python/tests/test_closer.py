@@ -1,0 +1,91 @@
+"""The closer look with the real engine: the runs it repeats are those that were judged, and the page stays small."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import schedlab
+from schedlab import render
+from schedlab.closer import EXPLAINED, Closer, closer, middle
+from schedlab.comparison import Comparison
+from schedlab.engine import native_engine
+
+SCENARIO = """
+machine = "laptop-8"
+duration = "60ms"
+warmup = "10ms"
+seeds = 6
+workload = [
+    { use = "hackbench", name = "load", groups = 1, repeat = true },
+    { use = "cyclictest", name = "probe", smp = true, interval = "500us" },
+]
+variant = [{ name = "cfs", kernel = "6.1" }, { name = "eevdf", kernel = "6.12.0" }]
+metric = [{ of = "probe.latency", stat = "p99" }]
+"""
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    folder = tmp_path_factory.mktemp("closer")
+    (folder / "small.toml").write_text(SCENARIO)
+    return schedlab.compare(folder / "small.toml", out=folder / "result")
+
+
+@pytest.fixture(scope="module")
+def look(comparison: Comparison) -> Closer:
+    found = closer(native_engine(), comparison)
+    assert isinstance(found, Closer), found
+    return found
+
+
+def test_the_timelines_have_every_switch_of_the_run(comparison: Comparison, look: Closer) -> None:
+    for column in comparison.columns:
+        run, timeline = column.runs[look.seed], look.timelines[column.name]
+        busy = sum(s.end - s.start for lane in timeline.lanes for s in lane.slices)
+        assert len(timeline.lanes) == 8
+        assert 0.5 * run.switches < timeline.slices <= run.switches
+        assert 0 < busy <= 8 * timeline.end
+        for lane in timeline.lanes:
+            assert all(a.end <= b.start for a, b in zip(lane.slices, lane.slices[1:], strict=False))
+
+
+def test_the_slowest_samples_are_those_of_the_run(comparison: Comparison, look: Closer) -> None:
+    assert look.metric == "probe.latency"
+    for column in comparison.columns:
+        found = [slow for slow in look.slowest if slow.variant == column.name]
+        assert len(found) == EXPLAINED
+        longest = column.runs[look.seed].metrics["probe.latency.max"]
+        assert found[0].sample.ns / 1e3 == pytest.approx(longest, rel=1e-6)
+        for slow in found:
+            assert slow.answer is not None, slow.trouble
+            assert slow.answer["at_ns"] == middle(slow.sample)
+
+
+def test_a_stored_result_gives_the_same_look(comparison: Comparison, look: Closer) -> None:
+    again = closer(native_engine(), schedlab.report(comparison.path or Path()))
+    assert isinstance(again, Closer), again
+    assert again.timelines == look.timelines
+    assert again.parting == look.parting
+
+
+def test_another_digest_is_not_shown(comparison: Comparison) -> None:
+    from dataclasses import replace
+
+    columns = []
+    for column in comparison.columns:
+        runs = {seed: replace(run, digest="0" * 32) for seed, run in column.runs.items()}
+        columns.append(replace(column, runs=runs))
+    found = closer(native_engine(), replace(comparison, columns=tuple(columns)))
+    assert isinstance(found, str)
+    assert "another digest" in found
+
+
+def test_the_page_is_small_and_says_it_without_scripts(comparison: Comparison, look: Closer) -> None:
+    page = render.html(comparison, look)
+    assert len(page.encode()) < 2_000_000
+    still = re.sub(r"<script.*?</script>", "", page, flags=re.S)
+    for part in ("The first difference", "The slowest samples", "What explain says of each", '<svg class="timeline"'):
+        assert part in still
