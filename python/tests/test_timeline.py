@@ -77,6 +77,14 @@ def test_a_small_trace(small: Timeline) -> None:
     assert (small.start, small.end) == (1_000, 9_000)
 
 
+def test_a_lane_on_which_nothing_ever_waits_is_drawn(small: Timeline) -> None:
+    assert small.lanes[1].depth == []
+    picture = still({"a": small}, small.start, small.end)
+    assert picture.count('class="queue"') == 1
+    assert picture.count('class="gap"') == 1
+    assert "CPU 1" in picture
+
+
 def test_lanes_of_a_guest_follow_those_of_its_host(tmp_path: Path) -> None:
     (tmp_path / "t.ftrace").write_text("".join(SMALL))
     (tmp_path / "t-vm.ftrace").write_text("# kernel 6.1 cpus 1\n" + switch(0, 3_000, 0, "R", 7, "inner"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +141,8 @@ def _slice(task: tuple[int, str], low: int, high: int, start: int, end: int, y: 
 
 def _waiting(depth: Sequence[tuple[int, int]], end: int) -> list[tuple[int, int]]:
     """When at least one task waits."""
-    following = [time for time, _ in depth[1:]] + [end]
-    return [(time, until) for (time, waiting), until in zip(depth, following, strict=True) if waiting and time < end]
+    spans = pairwise([*depth, (end, 0)])
+    return [(time, until) for (time, waiting), (until, _) in spans if waiting and time < end]
 
 
 def _box(kind: str, low: int, high: int, start: int, end: int, y: int, height: int) -> str:
