@@ -9,13 +9,21 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import schedlab
 import sweeps
 from schedlab.cli import main
+from schedlab.engine import native_engine
+from schedlab.errors import ArmError
+from schedlab.sweep.cluster import trouble
+from schedlab.sweep.job import Job, Limits
+from schedlab.sweep.local import Local
+from schedlab.sweep.plan import content, run_id
 from sweeps import RUNS, children, ids, lines, start, wait_for_lines
 from test_full_disk import FULL, files_end_at
 
@@ -291,3 +299,28 @@ def test_the_shipped_sweeps_run_in_short_form(
 
 def test_there_are_four_shipped_sweeps() -> None:
     assert len(SHIPPED) >= 4
+
+
+UNFIT = [
+    # what is asked of a worker process: the build of the engine, the id of the run, and what the message says
+    ("0" * 64, None, "a worker process could not start: this is another build of the engine"),
+    (None, "0" * 32, "the scenario is not the same here as where the sweep was planned"),
+]
+
+
+@pytest.mark.parametrize(("build", "name", "message"), UNFIT)
+def test_a_worker_that_would_do_other_runs_stops_the_sweep(
+    tmp_path: Path, build: str | None, name: str | None, message: str
+) -> None:
+    sweeps.write(tmp_path)
+    own = native_engine().build()
+    scenario = schedlab.load(tmp_path / "toy.toml")
+    known = run_id(content(native_engine(), own, scenario, "cfs"), 1)
+    limits = Limits(60.0, 2000, tmp_path, build or own)
+    job = Job(name or known, sweeps.SCENARIO, "toy", "cfs", 1, "")
+    with pytest.raises(ArmError) as caught:
+        list(Local(1, limits).answers([job]))
+    assert message in caught.value.message
+    if name:
+        assert message in trouble([asdict(job)], {**asdict(limits), "folder": str(tmp_path)})
+        assert trouble([{**asdict(job), "id": known}], {**asdict(limits), "folder": str(tmp_path)}) == ""
