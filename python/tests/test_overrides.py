@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import schedlab
@@ -42,6 +42,7 @@ SCALAR = (
 )
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.recursive(SCALAR, lambda of: st.lists(of) | st.dictionaries(st.text("ab .", min_size=1), of), max_leaves=6))
 def test_a_value_in_toml_is_the_value(value: Any) -> None:
     (text,) = texts({"key": value})
