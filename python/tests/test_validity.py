@@ -238,6 +238,12 @@ def test_the_nearest_error_and_what_it_is_not_for(
     assert (known.error.error_pct, known.missing, known.holds) == (size, missing, not missing)
 
 
+def test_no_error_was_measured_in_guests() -> None:
+    guests = dataclasses.replace(scenario(1, True), guests=("vm",))
+    known = validity.validated(guests, metric("sched.switches", None, ""), KNOWN)
+    assert (known.missing, known.holds) == (("guests",), False)
+
+
 def test_a_change_within_the_model_error_is_recognised() -> None:
     known = validity.validated(scenario(1, True), metric("sched.switches", None, ""), KNOWN)
     assert known.covers(9.9)

@@ -229,6 +229,23 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
+    /// The hypervisor takes time from the CPU from `now` on, and its `rq->clock_task` stands.
+    pub fn loses_time_from(&mut self, cpu: CpuId, now: Nanos) {
+        self.core.loses_time_from(cpu, now);
+    }
+
+    /// The hypervisor took so many ns from the CPU just before `now`, which `rq->clock_task` leaves out: the balancer takes the
+    /// CPU for that much smaller (`update_irq_load_avg`).
+    pub fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
+        self.core.lost_time(cpu, now, lost);
+    }
+
+    /// The capacity left for the fair class, as last computed (`capacity_of`), of 1024.
+    #[must_use]
+    pub fn capacity_of(&self, cpu: CpuId) -> u64 {
+        self.core.rqs[cpu.index()].cpu_capacity
+    }
+
     /// `task_struct.prio`, as trace events show it: 0 to 98 real-time, 100 to 139 by nice value.
     #[must_use]
     pub fn prio(&self, task: TaskId) -> i32 {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{suggest, CpuMask, Nanos, Topology, SEC};
+use schedlab_model::{suggest, CpuId, CpuMask, Nanos, Topology, SEC};
 use schedlab_policy::{KernelConfig, Version};
-use schedlab_spec::{Guest, IdleHint, Machine, Platform, RunSpec};
+use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use serde_json::{Map, Value as Json};
 
 use crate::attribute_values::{cpus, nice};
 use crate::cgroup;
 use crate::error::{quote, Result, ScenarioError};
-use crate::keys::{GUEST, VARIANT_GUEST};
+use crate::keys::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 use crate::machine::{counted, hz};
 use crate::program::word;
 use crate::value::{Table, Value};
@@ -21,6 +21,9 @@ const VCPU_IS_PREEMPTED: &str = "VCPU_IS_PREEMPTED";
 
 /// The longest halt-polling window.
 const LONGEST_POLL: Nanos = SEC;
+
+/// The latest time of an event.
+const LONGEST_RUN: Nanos = 1000 * SEC;
 
 /// A guest as declared.
 #[derive(Clone, Debug)]
@@ -149,6 +152,7 @@ impl<'a> Keys<'_, 'a> {
                 .map(|value| value.duration(0..=LONGEST_POLL))
                 .transpose()?
                 .unwrap_or(platform.costs().halt_poll_max),
+            events: self.get("events").map_or_else(|| Ok(Vec::new()), |value| events(&value))?,
         })
     }
 
@@ -175,10 +179,13 @@ impl<'a> Keys<'_, 'a> {
             let names: Vec<&str> = Platform::ALL.iter().map(|(name, _)| *name).collect();
             return Err(error.expected(format!("one of {}", names.join(", "))));
         };
-        if let Some(why) = value.as_string().and_then(not_modelled) {
-            return Err(value.refuse(why));
+        let platform = value.choice(&Platform::ALL)?;
+        let threads = self.draft.topology.smt(CpuId(0)).count();
+        if platform == Platform::Powervm && threads > 1 {
+            let error = value.refuse("PowerVM dispatches whole cores, and only cores of one thread are modelled");
+            return Err(error.hint("set threads-per-core = 1 in the guest's topology"));
         }
-        value.choice(&Platform::ALL)
+        Ok(platform)
     }
 
     /// The kernel, and whether it asks which vCPUs are preempted.
@@ -235,13 +242,30 @@ impl<'a> Keys<'_, 'a> {
     }
 }
 
-/// Why a platform that exists is not among those of a scenario.
-fn not_modelled(name: &str) -> Option<&'static str> {
-    match name {
-        "powervm" => Some("its hypervisor is not a Linux kernel"),
-        "s390" => Some("its interrupts and exits are not modelled"),
-        _ => None,
+/// What is done to a guest, in ascending order of time, each at a time at which it has an effect.
+fn events(value: &Value) -> Result<Vec<(Nanos, GuestAction)>> {
+    let mut events: Vec<(Nanos, GuestAction)> = Vec::new();
+    let example = "a table such as { at = \"1s\", action = \"pause\" }";
+    for entry in value.array(&format!("a list, each element {example}"))? {
+        let table = entry.table(example)?.only(&GUEST_EVENT)?;
+        let at = table.require("at", "a duration such as \"1s\"")?;
+        let time = at.duration(1..=LONGEST_RUN)?;
+        if events.last().is_some_and(|(before, _)| *before >= time) {
+            return Err(at.error("this event is not later than the one before it"));
+        }
+        let action = table.require("action", "pause, resume or kill")?;
+        let found = action.choice(&GuestAction::ALL)?;
+        let paused = match events.last() {
+            Some((_, GuestAction::Kill)) => return Err(action.error("the guest has been killed before")),
+            last => matches!(last, Some((_, GuestAction::Pause))),
+        };
+        match (found, paused) {
+            (GuestAction::Pause, true) => return Err(action.error("the guest is paused already")),
+            (GuestAction::Resume, false) => return Err(action.error("the guest is not paused")),
+            _ => events.push((time, found)),
+        }
     }
+    Ok(events)
 }
 
 /// Sets the features of a table; whether the guest asks which vCPUs are preempted, if the table says so.

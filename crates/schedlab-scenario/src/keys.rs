@@ -47,6 +47,7 @@ pub const SECTIONS: &[&Section] = &[
     &VARIANT_TASK,
     &VARIANT_CGROUP,
     &VARIANT_GUEST,
+    &GUEST_EVENT,
     &METRIC,
     &ARM,
     &ARM_HOST,
@@ -258,7 +259,12 @@ pub const GUEST: Section = Section {
         key("name", "word", "", "its name in tables"),
         key("vcpus", "1 to 1024", "the topology's", "number of its CPUs; without a topology they share one cache"),
         key("topology", "table", "", "its CPUs as it sees them: counts as those of a machine"),
-        key("platform", "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm", "", "hypervisor and architecture"),
+        key(
+            "platform",
+            "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm, powervm, s390",
+            "",
+            "hypervisor and architecture",
+        ),
         key("kernel", "version", "the variant's", "its kernel"),
         key("features", "table of booleans", "the kernel's", "its scheduler features, and VCPU_IS_PREEMPTED"),
         key("knobs", "table", "the kernel's", "its tunables"),
@@ -271,6 +277,16 @@ pub const GUEST: Section = Section {
         key("idle_hint", "off or vpa", "off", "whether the host tells it on which CPUs ceded vCPUs would run at once"),
         key("paravirt_time_accounting", "boolean", "false", "leave stolen time out of its tasks' clocks"),
         key("halt_poll_ns", "duration", "the platform's", "longest time for which the host polls for a halted vCPU"),
+        key("events", "tables", "none", "when it is paused, resumed and killed"),
+    ],
+};
+
+/// `guest.events`.
+pub const GUEST_EVENT: Section = Section {
+    name: "guest.events",
+    keys: &[
+        key("at", "duration", "", "when, from the start of the run on"),
+        key("action", "pause, resume or kill", "", "what is done to the guest"),
     ],
 };
 
@@ -278,7 +294,12 @@ pub const GUEST: Section = Section {
 pub const VARIANT_GUEST: Section = Section {
     name: "variant.guests.NAME",
     keys: &[
-        key("platform", "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm", "the guest's", "hypervisor"),
+        key(
+            "platform",
+            "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm, powervm, s390",
+            "the guest's",
+            "hypervisor",
+        ),
         key("kernel", "version", "the guest's", "its kernel"),
         key("features", "table of booleans", "the guest's", "features, besides those of the guest"),
         key("knobs", "table", "the guest's", "tunables, besides those of the guest"),
@@ -291,6 +312,7 @@ pub const VARIANT_GUEST: Section = Section {
         key("idle_hint", "off or vpa", "the guest's", "idle hints of the host"),
         key("paravirt_time_accounting", "boolean", "the guest's", "leave stolen time out of its tasks' clocks"),
         key("halt_poll_ns", "duration", "the guest's", "longest time for which the host polls"),
+        key("events", "tables", "the guest's", "when it is paused, resumed and killed"),
     ],
 };
 

@@ -242,6 +242,7 @@ fn pid(task: Pid) -> Pid {
 fn life(life: Life) -> &'static str {
     match life {
         Life::New => "new",
+        Life::Waking => "waking",
         Life::Runnable => "runnable",
         Life::Running => "running",
         Life::Sleeping => "sleeping",

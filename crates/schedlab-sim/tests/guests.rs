@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, MSEC, SEC};
 use schedlab_policy::Version;
 use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
-use schedlab_spec::{Guest, IdleHint, Machine, Platform, RunSpec};
+use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Dist, Op, Workload};
 use support::swarm::scenario;
@@ -31,6 +31,7 @@ fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
         idle_hint: IdleHint::Off,
         paravirt_time_accounting: false,
         halt_poll_max: 0,
+        events: Vec::new(),
     }
 }
 
@@ -104,10 +105,13 @@ proptest! {
     }
 }
 
+const ACTIONS: [GuestAction; 4] = [GuestAction::Pause, GuestAction::Resume, GuestAction::Resume, GuestAction::Kill];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
-    /// No checker finds anything, whatever the costs, the load and the platforms; and a run is its seed's.
+    /// No checker finds anything, whatever the costs, the load and the platforms, and whenever a guest is paused, resumed or
+    /// killed; and a run is its seed's.
     #[test]
     fn every_check_holds_with_guests(
         first in scenario(Version::all().iter().collect()),
@@ -115,7 +119,9 @@ proptest! {
         beside in scenario(Version::all().iter().collect()),
         platforms in prop::array::uniform2(prop::sample::select(Platform::ALL.map(|(_, platform)| platform).to_vec())),
         floating in any::<bool>(), steal in any::<bool>(), poll in 0u64..3, hint in any::<bool>(), exit in 0u64..5000,
+        events in prop::array::uniform2(prop::collection::vec((1..200 * MSEC, prop::sample::select(ACTIONS.to_vec())), 0..4)),
     ) {
+        let mut events = events.into_iter();
         let guests = [("one", &first, platforms[0]), ("two", &second, platforms[1])].map(|(name, inner, platform)| {
             let mut guest = guest(name, platform, &with_exits(inner, exit));
             let nr_cpus = beside.machine.topology.nr_cpus() as u32;
@@ -125,6 +131,8 @@ proptest! {
             }
             guest.paravirt_time_accounting = steal;
             guest.halt_poll_max = poll * 100_000;
+            guest.events = events.next().unwrap_or_default();
+            guest.events.sort_by_key(|(at, _)| *at);
             guest.idle_hint = if hint { IdleHint::Vpa } else { IdleHint::Off };
             guest
         });
@@ -221,6 +229,9 @@ fn what_a_halted_vcpu_reads_as_decides_where_the_wakee_goes() {
         (Platform::PowerpcKvm, "5.13", 0, true, false),
         (Platform::PowerpcKvm, "5.13", 0, false, true),
         (Platform::PowerpcKvm, "6.12.107", 0, true, true),
+        (Platform::Powervm, "5.13", 0, true, false),
+        (Platform::Powervm, "6.12.107", 0, true, true),
+        (Platform::S390, "5.7", 0, true, true),
     ] {
         let (apart, halts) = placements(platform, version, poll, informed);
         assert_eq!(apart > 5_000, spreads, "{platform:?} {version} {poll} {informed}: {apart} apart, {halts} halts");
@@ -247,4 +258,63 @@ fn stolen_time_is_charged_to_tasks_without_paravirt_time_accounting() {
     // A slice is measured by the task's clock: one in which time was stolen ends early.
     let (with, without) = (of(true), of(false));
     assert!(without > with, "{with} switches with, {without} without");
+}
+
+/// How many events of a guest happen from one time to another.
+fn events_between(events: Vec<(Nanos, GuestAction)>, from: Nanos, to: Nanos) -> usize {
+    let inner = spec(flat(2, 300), kernel("6.1", 2, 250), vec![pairs()]);
+    let mut guest = guest("vm", Platform::X86Kvm, &inner);
+    guest.events = events;
+    let (_, log) = run(&host(flat(2, 300), "6.1", vec![], vec![guest])).unwrap();
+    log.events.iter().filter(|event| event.kernel == KernelId(1) && (from..to).contains(&event.time)).count()
+}
+
+/// A guest does nothing while it is paused, goes on when it is resumed, and does nothing any more once it has been killed.
+#[test]
+fn pause_resume_and_kill() {
+    use GuestAction::{Kill, Pause, Resume};
+    let (pause, resume, kill) = ((100 * MSEC, Pause), (300 * MSEC, Resume), (500 * MSEC, Kill));
+    for (events, between) in [
+        (vec![], [true; 4]),
+        (vec![pause], [true, false, false, false]),
+        (vec![pause, resume], [true, false, true, true]),
+        (vec![pause, resume, kill], [true, false, true, false]),
+        (vec![pause, kill], [true, false, false, false]),
+        (vec![resume], [true; 4]),
+    ] {
+        for (i, (from, to)) in [(0, 100), (101, 300), (301, 500), (501, 700)].into_iter().enumerate() {
+            let count = events_between(events.clone(), from * MSEC, to * MSEC);
+            assert_eq!(count > 0, between[i], "{events:?}: {count} events from {from} to {to} ms");
+        }
+    }
+}
+
+/// Six hogs on two vCPUs, one of which gets half of a host CPU: how much more the luckiest gets done than the unluckiest.
+fn spread_of_hogs(version: &str, accounting: bool) -> f64 {
+    let hog = vec![Op::Run(Amount::Fixed(MSEC)), Op::Count { metric: 0, count: 1 }, Op::Jump(0)];
+    let mut workload = tasks(vec![("hog", 0, None, hog)]);
+    workload.tasks[0].count = 6;
+    let inner = RunSpec { duration: 8 * SEC, ..spec(flat(2, 500), kernel(version, 2, 250), vec![workload]) };
+    let mut guest = guest("vm", Platform::X86Kvm, &inner);
+    guest.paravirt_time_accounting = accounting;
+    let noise = tasks(vec![("noise", 0, Some(0), vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)])]);
+    let (_, log) = run(&host(flat(2, 500), version, vec![noise], vec![guest])).unwrap();
+    let mut done = std::collections::BTreeMap::new();
+    for event in log.events.iter().filter(|event| event.time > 4 * SEC) {
+        if let Kind::Count { pid, .. } = event.kind {
+            *done.entry(pid).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(done.len(), 6);
+    f64::from(*done.values().max().unwrap()) / f64::from(*done.values().min().unwrap())
+}
+
+/// With paravirt time accounting a CPU from which time is stolen is a smaller one to the balancer: two of the hogs share it.
+/// Without, three share each.
+#[test]
+fn stolen_time_lowers_the_capacity_that_the_balancer_sees() {
+    for version in ["5.7", "6.1", "6.12.0"] {
+        let (with, without) = (spread_of_hogs(version, true), spread_of_hogs(version, false));
+        assert!(with < 1.5 && without > 1.6, "{version}: {with} with, {without} without");
+    }
 }

@@ -16,6 +16,10 @@ pub enum Platform {
     Arm64KvmPvsched,
     /// KVM on POWER9 with the radix MMU and XIVE.
     PowerpcKvm,
+    /// A shared-processor partition of PowerVM; the host stands for the hypervisor.
+    Powervm,
+    /// KVM on s390.
+    S390,
 }
 
 /// Which of a guest's actions leave it, and with what the host polls for a halted vCPU.
@@ -43,6 +47,23 @@ pub enum IdleHint {
     Vpa,
 }
 
+/// What is done to a guest while it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GuestAction {
+    /// Its vCPUs leave it and block until it is resumed (QEMU's `stop`).
+    Pause,
+    /// Its vCPUs run again (`cont`).
+    Resume,
+    /// The threads of its vCPUs exit (SIGKILL).
+    Kill,
+}
+
+impl GuestAction {
+    /// Every action, by its name in scenarios.
+    pub const ALL: [(&'static str, GuestAction); 3] =
+        [("pause", GuestAction::Pause), ("resume", GuestAction::Resume), ("kill", GuestAction::Kill)];
+}
+
 /// A guest of a host.
 #[derive(Clone, Debug)]
 pub struct Guest {
@@ -66,18 +87,23 @@ pub struct Guest {
     pub paravirt_time_accounting: bool,
     /// Longest halt-polling window of its vCPUs.
     pub halt_poll_max: Nanos,
+    /// What is done to it, and when, in ascending order of time.
+    pub events: Vec<(Nanos, GuestAction)>,
 }
 
 impl Platform {
     /// Every platform, by its name in scenarios.
-    pub const ALL: [(&'static str, Platform); 4] = [
+    pub const ALL: [(&'static str, Platform); 6] = [
         ("x86-kvm", Platform::X86Kvm),
         ("arm64-kvm", Platform::Arm64Kvm),
         ("arm64-kvm-pvsched", Platform::Arm64KvmPvsched),
         ("powerpc-kvm", Platform::PowerpcKvm),
+        ("powervm", Platform::Powervm),
+        ("s390", Platform::S390),
     ];
 
-    /// Which actions of a guest leave it. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64, 10 us on powerpc.
+    /// Which actions of a guest leave it. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64, 10 us on powerpc, 50 us on
+    /// s390.
     #[must_use]
     pub const fn costs(self) -> PlatformCosts {
         match self {
@@ -105,6 +131,10 @@ impl Platform {
                 timer_program_exits: false,
                 halt_poll_max: 10 * USEC,
             },
+            // The same hardware; H_CEDE returns to the dispatcher at once.
+            Platform::Powervm => PlatformCosts { halt_poll_max: 0, ..Platform::PowerpcKvm.costs() },
+            // The machine interprets external calls (SIGP interpretation, sigpif) and the CPU's timers for a CPU that runs.
+            Platform::S390 => PlatformCosts { halt_poll_max: 50 * USEC, ..Platform::PowerpcKvm.costs() },
         }
     }
 }

@@ -48,7 +48,7 @@ class Validated:
     error: ModelError | None
     """The error on the most similar kind of machine; None if the family was never validated."""
     missing: tuple[str, ...] = ()
-    """The properties of the scenario that were not validated, such as `8 CPUs`."""
+    """The properties of the scenario that were not validated, such as `8 CPUs` or `guests`."""
 
     @property
     def holds(self) -> bool:
@@ -72,10 +72,11 @@ def validated(scenario: Scenario, metric: Metric, errors: Iterable[ModelError]) 
     known = [e for e in errors if e.family == family]
     costs = () if scenario.machine.calibrated else (f"the costs of {scenario.machine.name}",)
     size = (f"{cpus} CPU{'s' * (cpus != 1)}",)
+    guests = ("guests",) if scenario.guests else ()
     if not known:
         return Validated(family, None, (family,))
     nearest = min(known, key=lambda e: (abs(math.log(e.cpus / cpus)), -e.changes))
-    return Validated(family, nearest, (*(size if nearest.cpus != cpus else ()), *costs))
+    return Validated(family, nearest, (*(size if nearest.cpus != cpus else ()), *costs, *guests))
 
 
 def model_errors(files: Iterable[Path] = ()) -> tuple[ModelError, ...]:

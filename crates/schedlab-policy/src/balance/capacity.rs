@@ -1,10 +1,11 @@
 //! The capacity that is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
-//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): 1024 less the utilisation of the real-time class, at least 1.
+//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): 1024 less the utilisation of the real-time class, of that the share
+//! which the hypervisor leaves to a guest with paravirt time accounting (`scale_irq_capacity`), at least 1.
 //!
 //! A CPU updates its own capacity when it balances in its lowest domain. The capacity of a group is summed from the groups
 //! below it when one of its CPUs balances at that level. A newidle pass does neither before the domain's interval has
-//! expired, so other CPUs may read old values. While no task of the machine is real-time, every capacity is the machine's
-//! and nothing is computed. Not modelled: interrupts (`cpu_util_irq`), deadline tasks, thermal and frequency limits.
+//! expired, so other CPUs may read old values. While no task of the machine is real-time and no time is stolen, every capacity
+//! is the machine's and nothing is computed. Not modelled: interrupts, deadline tasks, thermal and frequency limits.
 
 use schedlab_model::CpuId;
 
@@ -29,7 +30,7 @@ impl FairClass<'_> {
     /// `update_group_capacity` of the pulling group, before its statistics are computed.
     #[inline]
     pub(super) fn update_group_capacity(&mut self, env: &Env) {
-        if self.core.is_mixed() {
+        if self.core.capacity_varies() {
             self.renew_capacity(env);
         }
     }
@@ -54,7 +55,9 @@ impl FairClass<'_> {
     /// `update_cpu_capacity`.
     fn update_cpu_capacity(&mut self, env: &Env) -> u64 {
         let used = self.core.cpu_util_rt(env.dst, env.now);
-        let capacity = CAPACITY_SCALE.saturating_sub(used).max(1);
+        let irq = self.core.cpu_util_irq(env.dst, env.now).min(CAPACITY_SCALE);
+        let free = CAPACITY_SCALE.saturating_sub(used);
+        let capacity = (free * (CAPACITY_SCALE - irq) / CAPACITY_SCALE).max(1);
         self.core.rqs[env.dst.index()].cpu_capacity = capacity;
         capacity
     }

@@ -80,10 +80,11 @@ impl FairClass<'_> {
 
     /// `detach_task`.
     pub(super) fn detach_task(&mut self, env: &Env, src: CpuId, task: TaskId, moves: &mut Moves) {
-        self.fair.dequeue_task(src, task, Dequeue { migrating: true, ..Dequeue::default() }, env.now);
+        let clock_task = self.core.clock_task(src, env.now);
+        self.fair.dequeue_task(src, task, Dequeue { migrating: true, ..Dequeue::default() }, clock_task);
         self.sync(src);
         self.swqueue_remove_task(task);
-        self.set_task_cpu(task, env.dst, env.now);
+        self.set_task_cpu(task, env.dst, clock_task);
         self.fair.run_times().detached();
         moves.moved.push((task, src));
         if self.fair.is_recording() {
@@ -175,14 +176,15 @@ impl FairClass<'_> {
             return true;
         }
         let cost = self.fair.config.knobs.migration_cost as i64;
-        (env.now as i64).wrapping_sub(entity.exec_start as i64) < cost
+        let clock_task = self.core.clock_task(self.core.cpu_of(task), env.now);
+        (clock_task as i64).wrapping_sub(entity.exec_start as i64) < cost
     }
 
     /// `attach_tasks`: the task that was detached last is enqueued first.
     pub(super) fn attach_tasks(&mut self, env: &Env, first: usize, moves: &mut Moves) {
         for at in (first..moves.moved.len()).rev() {
             let (task, _) = moves.moved[at];
-            self.attach_task(task, env.dst, env.idle, env.now, moves);
+            self.attach_task(task, env.dst, env.idle, self.core.clock_task(env.dst, env.now), moves);
         }
     }
 

@@ -21,7 +21,7 @@ impl FairClass<'_> {
 
     /// The same, adding to the moves so far.
     pub(super) fn balance_domains_of(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
-        self.fair.update_blocked_averages(cpu, now);
+        self.fair.update_blocked_averages(cpu, self.core.clock_task(cpu, now));
         let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz));
         let mut idle = if idle { CpuIdle::Idle } else { CpuIdle::Not };
         let mut next_balance = None::<Jiffies>;

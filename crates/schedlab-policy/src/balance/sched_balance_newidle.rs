@@ -55,7 +55,7 @@ impl FairClass<'_> {
 
     /// The walk up the domains; returns the earliest time at which one of them is due.
     fn walk_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, moves: &mut Moves) -> Jiffies {
-        self.fair.update_blocked_averages(cpu, now);
+        self.fair.update_blocked_averages(cpu, self.core.clock_task(cpu, now));
         let jiffies = self.core.jiffies(now);
         let (mut next_balance, mut spent) = (Jiffies::MAX, 0);
         for level in 0..self.core.domains.depth(cpu) {

@@ -76,8 +76,8 @@ fn cpu_stopper(driver: &mut impl Driver, cpu: CpuId, migrate: Option<(TaskId, Cp
         driver.effect(Effect::Migrate { task, from: cpu, to });
         driver.effect(Effect::Resched { cpu: to, resched });
     }
-    let now = driver.clock_task(cpu);
-    let moves = driver.sched().active_load_balance_cpu_stop(cpu, now);
+    let (clock, now) = (driver.clock(cpu), driver.clock_task(cpu));
+    let moves = driver.sched().active_load_balance_cpu_stop(cpu, clock);
     driver.effect(Effect::Balanced(moves));
     now
 }

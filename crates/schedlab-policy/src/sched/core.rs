@@ -56,6 +56,8 @@ pub struct Core {
     births: u64,
     /// Some task is or was of a class above the lowest one that has tasks: from then on core code walks the classes.
     mixed: bool,
+    /// Some CPU has lost time to the hypervisor.
+    loses_time: bool,
     /// The last class.
     idle_class: ClassId,
     signals: Signals,
@@ -87,6 +89,7 @@ impl Core {
             distributed: 0,
             births: 0,
             mixed: false,
+            loses_time: false,
             idle_class,
             signals: config.rules.pelt,
             topology,
@@ -295,6 +298,46 @@ impl Core {
         let runs = self.rqs[cpu.index()].rt_runs;
         self.update_rt_rq_load_avg(cpu, runs, now);
         u64::from(self.rqs[cpu.index()].avg_rt.util_avg)
+    }
+
+    /// `update_irq_load_avg` in `update_rq_clock_task` (CONFIG_PARAVIRT_TIME_ACCOUNTING): the hypervisor took so many ns from the
+    /// CPU just before `now`.
+    pub(super) fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
+        let rq = &mut self.rqs[cpu.index()];
+        rq.avg_irq.update_irq_load_avg(now, lost, &self.signals);
+        (rq.lost, rq.lost_from) = (rq.lost + lost, Nanos::MAX);
+    }
+
+    /// The hypervisor takes time from the CPU from `now` on.
+    pub(super) fn loses_time_from(&mut self, cpu: CpuId, now: Nanos) {
+        self.loses_time = true;
+        self.rqs[cpu.index()].lost_from = now;
+    }
+
+    /// `rq_clock_task` of a CPU when the clocks of all runqueues (`rq->clock`) are at `now`.
+    #[inline]
+    pub(crate) fn clock_task(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        if !self.loses_time {
+            return now;
+        }
+        let rq = &self.rqs[cpu.index()];
+        now.min(rq.lost_from) - rq.lost
+    }
+
+    /// `cpu_util_irq`: the CPU's utilisation by the hypervisor, as of now.
+    pub(crate) fn cpu_util_irq(&mut self, cpu: CpuId, now: Nanos) -> u64 {
+        if !self.loses_time {
+            return 0;
+        }
+        let avg = &mut self.rqs[cpu.index()].avg_irq;
+        avg.update_irq_load_avg(now, 0, &self.signals);
+        u64::from(avg.util_avg)
+    }
+
+    /// Whether a CPU may have less than its full capacity for the fair class.
+    #[inline(always)]
+    pub(crate) fn capacity_varies(&self) -> bool {
+        self.mixed || self.loses_time
     }
 
     /// Updates the idle masks after a change of the state that they are computed from.

@@ -43,6 +43,12 @@ pub(crate) struct Rq {
     pub avg_rt: SchedAvg,
     /// A real-time task is running.
     pub rt_runs: bool,
+    /// Utilisation by interrupts and the hypervisor (`avg_irq`).
+    pub avg_irq: SchedAvg,
+    /// How far `rq->clock_task` lags behind `rq->clock`.
+    pub lost: Nanos,
+    /// Since when the hypervisor has been taking time from the CPU; the end of time if it has not.
+    pub lost_from: Nanos,
     /// When the CPU was last about to become idle, in ns since boot; 0: the idle period has been accounted.
     pub idle_stamp: Nanos,
     /// The average length of its idle periods, at most twice `max_idle_balance_cost`.
@@ -80,6 +86,9 @@ impl Rq {
             sched_idle: 0,
             avg_rt: SchedAvg::default(),
             rt_runs: false,
+            avg_irq: SchedAvg::default(),
+            lost: 0,
+            lost_from: Nanos::MAX,
             idle_stamp: 1,
             avg_idle: AVG_IDLE_AT_BOOT.max(2 * migration_cost),
             wake_avg_idle: AVG_IDLE_AT_BOOT / 2,

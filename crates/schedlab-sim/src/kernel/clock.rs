@@ -35,13 +35,18 @@ impl RqClock {
         now.min(self.stolen_from) - self.not_task
     }
 
-    /// Time is stolen from now on.
-    pub fn stop(&mut self, now: Nanos) {
+    /// Time is stolen from now on: true, or has been stolen already.
+    pub fn stop(&mut self, now: Nanos) -> bool {
+        let begins = self.stolen_from == Nanos::MAX;
         self.stolen_from = self.stolen_from.min(now);
+        begins
     }
 
-    /// Time is no longer stolen.
-    pub fn start(&mut self, now: Nanos) {
-        self.not_task += now - std::mem::replace(&mut self.stolen_from, Nanos::MAX).min(now);
+    /// Time is no longer stolen: how much was, if it has been stolen.
+    pub fn start(&mut self, now: Nanos) -> Option<Nanos> {
+        let from = std::mem::replace(&mut self.stolen_from, Nanos::MAX);
+        let lost = now.checked_sub(from)?;
+        self.not_task += lost;
+        Some(lost)
     }
 }

@@ -10,6 +10,8 @@ use crate::machine::{Dice, Segment};
 pub enum Life {
     /// Created, never woken.
     New,
+    /// Asleep, and claimed by a waker that has other wakeups to finish first (TASK_WAKING).
+    Waking,
     /// On a runqueue, or on a wakelist on its way to one.
     Runnable,
     /// On a CPU.

@@ -23,8 +23,8 @@ pub fn try_to_wake_up<S: Sink>(
     debug_assert_eq!(kernel.tasks[task.index()].life, Life::Sleeping);
     let (wakeup, k) = (Wakeup { task, waker_cpu, sync }, &mut kernel.cpus[waker_cpu.index()]);
     if k.in_flight.is_some() {
-        // TASK_WAKING: nobody else wakes it.
-        kernel.tasks[task.index()].life = Life::Runnable;
+        // Nobody else wakes it.
+        kernel.tasks[task.index()].life = Life::Waking;
         return k.next_wakeups.push_back(wakeup);
     }
     procedure::try_to_wake_up(&mut Executor { run, machine, kernel, cpu: waker_cpu }, wakeup);

@@ -93,7 +93,7 @@ impl Programs {
         let held = match holder.map(|holder| (holder.pid, holder.life)) {
             None => "which is free".into(),
             Some((pid, Life::Running)) => format!("held by task {pid}, which runs"),
-            Some((pid, Life::Runnable)) => format!("held by task {pid}, which was preempted"),
+            Some((pid, Life::Runnable | Life::Waking)) => format!("held by task {pid}, which was preempted"),
             Some((pid, _)) => format!("held by task {pid}, which does not run"),
         };
         format!("spins for \"{name}\", {held}")

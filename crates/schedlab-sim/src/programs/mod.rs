@@ -27,4 +27,4 @@ mod vcpu;
 pub use exec::{livelock, on_segment};
 pub use spawn::{boot, on_start};
 pub use state::Programs;
-pub use vcpu::{program, resume, Halted, INDEX};
+pub use vcpu::{go_on, program, Halted, Then, INDEX};

@@ -112,7 +112,7 @@ fn sleeps_for_mutex<S: Sink>(x: &mut Running<S>, object: u32) -> bool {
         return false;
     }
     let Some(holder) = x.programs.shared[object as usize].holder else { return false };
-    if holder == x.task || x.kernel.tasks[holder.index()].life != Life::Runnable {
+    if holder == x.task || !matches!(x.kernel.tasks[holder.index()].life, Life::Runnable | Life::Waking) {
         return false;
     }
     x.programs.shared[object as usize].sleepers.push_back(x.task);

@@ -18,10 +18,11 @@ pub const INDEX: Reg = 1;
 /// The steps of the program.
 const HALT: u32 = 1;
 const AGAIN: u32 = 2;
+const EXIT: u32 = 3;
 
 /// The program of a vCPU's thread.
 pub fn program() -> Vec<Op> {
-    vec![Op::VcpuRun, Op::VcpuHalt(POLL), Op::Jump(0)]
+    vec![Op::VcpuRun, Op::VcpuHalt(POLL), Op::Jump(0), Op::Exit]
 }
 
 /// A vCPU's thread leaves the guest for a halt.
@@ -43,9 +44,22 @@ impl Halted {
     }
 }
 
-/// The thread, which has not blocked, returns to the guest once its overhead is spent.
-pub fn resume(machine: &mut Machine, kernel: &mut Kernel, programs: &mut Programs, task: TaskId) {
-    continue_at(programs, task, AGAIN);
+/// Where a thread that is not in the guest goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Then {
+    /// It enters the guest.
+    Enter,
+    /// It exits.
+    Exit,
+}
+
+/// The thread goes on there once its overhead is spent. If it sleeps, it does so once it is woken.
+pub fn go_on(machine: &mut Machine, kernel: &mut Kernel, programs: &mut Programs, task: TaskId, then: Then) {
+    let step = match then {
+        Then::Enter => AGAIN,
+        Then::Exit => EXIT,
+    };
+    continue_at(programs, task, step);
     let cpu = kernel.sched.cpu_of(task);
     let segment = match kernel.cpus[cpu.index()].curr {
         Some(curr) if curr == task => &mut machine.cpus[cpu.index()].segment,

@@ -34,6 +34,8 @@ pub enum Source {
     Halt = 11,
     /// An idle CPU has polled for as long as it may.
     PollLimit = 12,
+    /// A guest is paused, resumed or killed; one per guest, on CPU 0.
+    Action = 13,
 }
 
 /// Bits of the number of a source.
@@ -56,7 +58,8 @@ impl Source {
             9 => Source::Bandwidth,
             10 => Source::Classes,
             11 => Source::Halt,
-            _ => Source::PollLimit,
+            12 => Source::PollLimit,
+            _ => Source::Action,
         }
     }
 
@@ -69,7 +72,7 @@ impl Source {
             Source::Resched | Source::Call | Source::Wakeup => Phase::Ipi,
             Source::IdleExit | Source::Halt | Source::PollLimit => Phase::IdleExit,
             Source::HrTimer | Source::HrTick | Source::Classes => Phase::Timer,
-            Source::Start | Source::Bandwidth => Phase::Control,
+            Source::Start | Source::Bandwidth | Source::Action => Phase::Control,
         }
     }
 
@@ -128,12 +131,12 @@ mod tests {
 
     #[test]
     fn every_source_has_a_number_of_its_own() {
-        assert_eq!(Source::from_number(Source::PollLimit as u32), Source::PollLimit);
+        assert_eq!(Source::from_number(Source::Action as u32), Source::Action);
         for nr_cpus in [1, 3, 480] {
             let sources = Sources::new(nr_cpus);
             let mut seen = BTreeSet::new();
             for kernel in (0..3).map(KernelId) {
-                for source in (0..=Source::PollLimit as u32).map(Source::from_number) {
+                for source in (0..=Source::Action as u32).map(Source::from_number) {
                     for cpu in (0..nr_cpus as u32).map(CpuId) {
                         let number = sources.pack(kernel, source, cpu);
                         assert_eq!(sources.unpack(number), (kernel, source, cpu));

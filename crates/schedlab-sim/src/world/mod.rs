@@ -1,5 +1,6 @@
 //! One run: owns machines, kernels and programs, and lets time pass for them.
 
+mod actions;
 mod look;
 mod outcome;
 mod state;

@@ -239,11 +239,10 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         if let Some(failure) = self.run.failure.take() {
             return Err(failure);
         }
-        let alive: u32 = self.systems.all().iter().map(|system| system.kernel.alive).sum();
-        if alive == self.systems.vcpus() {
+        if self.systems.alive() == 0 {
             return Ok(Ended::Completed);
         }
-        if self.systems.vcpus() == 0 && self.systems.all().iter().any(|system| system.machine.stopped > 0) {
+        if self.systems.stands_still() {
             self.run.now = self.duration;
             return Ok(Ended::Duration);
         }

@@ -30,9 +30,14 @@ pub trait Systems {
     #[inline(always)]
     fn follow<S: Sink>(&mut self, _run: &mut Run<S>) {}
 
-    /// Tasks that are vCPUs, and never exit.
-    fn vcpus(&self) -> u32 {
-        0
+    /// Tasks that live and are not vCPUs. Those of a guest that was killed do not count.
+    fn alive(&self) -> u32 {
+        self.all().iter().map(|system| system.kernel.alive).sum()
+    }
+
+    /// Whether something that nothing in the run ends keeps CPUs from executing.
+    fn stands_still(&self) -> bool {
+        self.all().iter().any(|system| system.machine.stopped > 0)
     }
 
     /// All of them, in the order of their kernels.
@@ -136,7 +141,7 @@ impl System {
             Source::Bandwidth => kernel::on_bandwidth(run, machine, kernel),
             Source::Classes => kernel::on_class_timer(run, machine, kernel),
             Source::Start => programs::on_start(run, machine, kernel, programs),
-            Source::Halt => run.touch(kernel.id, cpu),
+            Source::Halt | Source::Action => run.touch(kernel.id, cpu),
             Source::PollLimit => kernel::on_poll_limit(run, machine, kernel, cpu),
         }
     }

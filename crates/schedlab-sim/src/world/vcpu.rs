@@ -139,7 +139,12 @@ impl Rules {
                 let only_runnable = host.preempted_byte == PreemptedByte::RunnableThread;
                 Sees::Byte { only_runnable, cleared_at_load: false }
             }
-            Platform::PowerpcKvm => Sees::YieldCount(guest.run.kernel.version.paravirt().yield_count),
+            // With one thread a core the rule of PowerVM, which spares the caller's own core, is that of KVM.
+            Platform::PowerpcKvm | Platform::Powervm => {
+                Sees::YieldCount(guest.run.kernel.version.paravirt().yield_count)
+            }
+            // Sense running status, and the idle flag of a CPU in an enabled wait.
+            Platform::S390 => Sees::YieldCount(YieldCount::OddUnlessIdle),
         };
         Rules {
             sees,

@@ -11,11 +11,12 @@ use schedlab_spec::{Guest, RunSpec};
 use schedlab_trace::Sink;
 use schedlab_workload::{Program, TaskSpec, Workload};
 
+use super::actions::{Actions, Power};
 use super::system::{System, Systems};
 use super::vcpu::{Asked, Rules, Thread, Vcpu, VcpuTime};
 use crate::kernel::{self, Life, Placements};
 use crate::machine::{Activity, Exit, Exits, Mode, EXITS};
-use crate::programs::{self, Halted};
+use crate::programs::{self, Halted, Then};
 use crate::run::Run;
 
 /// The timer slack of QEMU's threads.
@@ -24,11 +25,13 @@ const TIMER_SLACK: Nanos = 50_000;
 /// A host, which is kernel 0, and its guests.
 #[derive(Debug)]
 pub struct VirtualSystems {
-    systems: Vec<System>,
+    pub(super) systems: Vec<System>,
+    /// What is done to each guest.
+    pub(super) actions: Vec<Actions>,
     rules: Vec<Rules>,
     /// The index of each guest's vCPU 0 among all vCPUs.
     first: Vec<usize>,
-    vcpus: Vec<Vcpu>,
+    pub(super) vcpus: Vec<Vcpu>,
     /// The vCPU on each host CPU.
     loaded: Vec<Option<usize>>,
     /// The host CPUs that the hints show as idle.
@@ -78,8 +81,16 @@ impl Systems for VirtualSystems {
         }
     }
 
-    fn vcpus(&self) -> u32 {
-        self.vcpus.len() as u32
+    fn alive(&self) -> u32 {
+        let runs = |vm: usize| self.actions[vm].power != Power::Off;
+        let threads = self.vcpus.iter().filter(|vcpu| runs(vcpu.vm)).count() as u32;
+        let guests = self.systems[1..].iter().enumerate().filter(|(vm, _)| runs(*vm));
+        let inside: u32 = guests.map(|(_, system)| system.kernel.alive).sum();
+        self.systems[0].kernel.alive.saturating_sub(threads) + inside
+    }
+
+    fn stands_still(&self) -> bool {
+        self.actions.iter().any(|actions| actions.power == Power::Paused)
     }
 }
 
@@ -102,8 +113,13 @@ impl VirtualSystems {
         }
         let nr_cpus = spec.machine.topology.nr_cpus();
         let host_version = spec.kernel.version.paravirt();
+        let actions: Vec<Actions> = spec.guests.iter().map(|guest| Actions::new(&guest.events)).collect();
+        for (vm, actions) in actions.iter().enumerate() {
+            actions.plan(run, vm);
+        }
         VirtualSystems {
             systems,
+            actions,
             rules: spec.guests.iter().map(|guest| Rules::new(guest, host_version)).collect(),
             first,
             vcpus,
@@ -128,6 +144,12 @@ impl VirtualSystems {
             }
         };
         self.guests.iter().enumerate().map(report).collect()
+    }
+
+    /// The vCPUs of a guest, by their number among all.
+    pub(super) fn vcpus_of(&self, vm: usize) -> std::ops::Range<usize> {
+        let end = self.first.get(vm + 1).copied().unwrap_or(self.vcpus.len());
+        self.first[vm]..end
     }
 
     /// The vCPU whose thread is this task of the host.
@@ -160,8 +182,11 @@ impl VirtualSystems {
     fn put<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
         self.leave_guest(run, vcpu);
         let v = &mut self.vcpus[vcpu];
-        let task = v.task.map(|task| &self.systems[0].kernel.tasks[task.index()]);
-        let runnable = task.is_some_and(|task| matches!(task.life, Life::Runnable | Life::Running));
+        let life = v.task.map(|task| self.systems[0].kernel.tasks[task.index()].life);
+        let runnable = matches!(life, Some(Life::Runnable | Life::Running));
+        if life == Some(Life::Dead) {
+            v.task = None;
+        }
         v.moved(if runnable { Thread::Runnable } else { Thread::Blocked }, run.now);
         self.rules[v.vm].put(v, runnable);
         if runnable {
@@ -182,6 +207,10 @@ impl VirtualSystems {
 
     /// The thread is on a CPU: it enters the guest, leaves it, or stops polling.
     fn follow_thread<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
+        let powered = self.actions[self.vcpus[vcpu].vm].power == Power::On;
+        if !powered && self.systems[0].machine.cpus[cpu.index()].segment.mode == Mode::Guest {
+            return self.expel(run, vcpu, cpu);
+        }
         let host = &mut self.systems[0];
         let (c, k) = (&mut host.machine.cpus[cpu.index()], &host.kernel.cpus[cpu.index()]);
         c.progress(run.now);
@@ -207,9 +236,9 @@ impl VirtualSystems {
     fn enter_guest<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, rate: u32) {
         let v = &mut self.vcpus[vcpu];
         let rules = &self.rules[v.vm];
+        v.kicked = false;
         if v.asked == Asked::Halt {
             v.asked = Asked::Run;
-            v.kicked = false;
             v.window = rules.next_window(v.window, run.now - v.halted_at);
         }
         v.in_guest = true;
@@ -228,7 +257,7 @@ impl VirtualSystems {
         kernel::settle(run, &mut host.machine, &mut host.kernel, cpu);
     }
 
-    fn leave_guest<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+    pub(super) fn leave_guest<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
         if std::mem::take(&mut self.vcpus[vcpu].in_guest) {
             self.set_speed(run, vcpu, 0);
             self.show(vcpu);
@@ -237,6 +266,7 @@ impl VirtualSystems {
 
     /// A guest CPU has halted, or one that does not execute has a pending interrupt.
     fn follow_guest<S: Sink>(&mut self, run: &mut Run<S>, kernel: KernelId, cpu: CpuId) {
+        self.act(run, kernel.index() - 1);
         let vcpu = self.first[kernel.index() - 1] + cpu.index();
         let (system, v) = (&self.systems[kernel.index()], &self.vcpus[vcpu]);
         let pending = system.kernel.cpus[cpu.index()].held_interrupts != 0;
@@ -270,8 +300,11 @@ impl VirtualSystems {
     }
 
     /// `kvm_vcpu_kick`, `kvm_vcpu_wake_up`: by the vCPU `sender`, or by a timer if that is the vCPU itself.
-    fn kick<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, sender: usize) {
+    pub(super) fn kick<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, sender: usize) {
         let Some(task) = self.vcpus[vcpu].task.filter(|_| !self.vcpus[vcpu].kicked) else { return };
+        if self.actions[self.vcpus[vcpu].vm].power != Power::On {
+            return;
+        }
         self.vcpus[vcpu].kicked = true;
         let by = match self.vcpus[sender].thread {
             Thread::Loaded => self.vcpus[sender].host_cpu,
@@ -282,7 +315,7 @@ impl VirtualSystems {
             // It has not blocked yet.
             let cpu = kernel.sched.cpu_of(task);
             machine.cpus[cpu.index()].progress(run.now);
-            programs::resume(machine, kernel, programs, task);
+            programs::go_on(machine, kernel, programs, task, Then::Enter);
             if kernel.cpus[cpu.index()].curr == Some(task) {
                 kernel::settle(run, machine, kernel, cpu);
             }
@@ -298,7 +331,7 @@ impl VirtualSystems {
         }
     }
 
-    fn count_exit(&mut self, vcpu: usize, exit: Exit) {
+    pub(super) fn count_exit(&mut self, vcpu: usize, exit: Exit) {
         if let Some(exits) = &mut self.systems[self.vcpus[vcpu].vm + 1].machine.exits {
             exits.count(exit);
         }
@@ -313,7 +346,7 @@ impl VirtualSystems {
     }
 
     /// Updates the value of `vcpu_is_preempted` in the guest.
-    fn show(&mut self, vcpu: usize) {
+    pub(super) fn show(&mut self, vcpu: usize) {
         let v = &self.vcpus[vcpu];
         let preempted = self.rules[v.vm].vcpu_is_preempted(v);
         let kernel = &mut self.systems[v.vm + 1].kernel;
@@ -325,7 +358,10 @@ impl VirtualSystems {
     fn stop_clock(&mut self, now: Nanos, vcpu: usize) {
         let v = &self.vcpus[vcpu];
         if self.paravirt_time_accounting[v.vm] {
-            self.systems[v.vm + 1].kernel.cpus[v.cpu.index()].clocks.stop(now);
+            let kernel = &mut self.systems[v.vm + 1].kernel;
+            if kernel.cpus[v.cpu.index()].clocks.stop(now) {
+                kernel.sched.loses_time_from(v.cpu, now);
+            }
         }
     }
 
@@ -333,7 +369,10 @@ impl VirtualSystems {
     fn start_clock(&mut self, now: Nanos, vcpu: usize) {
         let v = &self.vcpus[vcpu];
         if self.paravirt_time_accounting[v.vm] {
-            self.systems[v.vm + 1].kernel.cpus[v.cpu.index()].clocks.start(now);
+            let kernel = &mut self.systems[v.vm + 1].kernel;
+            if let Some(lost) = kernel.cpus[v.cpu.index()].clocks.start(now) {
+                kernel.sched.lost_time(v.cpu, now, lost);
+            }
         }
     }
 

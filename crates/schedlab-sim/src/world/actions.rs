@@ -1,0 +1,149 @@
+//! Guests that are paused, resumed and killed while they run.
+//!
+//! The threads of a paused guest leave it and block, as those of QEMU do after `stop`; an interrupt that comes meanwhile is
+//! handled when they are back. The clock of the guest goes on. The threads of a guest that is killed exit.
+
+use schedlab_model::{CpuId, KernelId, Nanos};
+use schedlab_spec::GuestAction;
+use schedlab_trace::Sink;
+
+use super::system::System;
+use super::vcpu::{Asked, Thread};
+use super::virtual_systems::VirtualSystems;
+use crate::kernel::{self, Life};
+use crate::machine::Exit;
+use crate::programs::{self, Halted, Then};
+use crate::run::{Run, Source};
+
+/// Whether a guest runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Power {
+    /// It does.
+    On,
+    /// It has been paused.
+    Paused,
+    /// It has been killed.
+    Off,
+}
+
+/// What is done to a guest.
+#[derive(Clone, Debug)]
+pub struct Actions {
+    pub power: Power,
+    /// What is still to come, the next one last.
+    coming: Vec<(Nanos, GuestAction)>,
+}
+
+impl Actions {
+    /// Those of a guest that runs.
+    pub fn new(events: &[(Nanos, GuestAction)]) -> Self {
+        Actions { power: Power::On, coming: events.iter().rev().copied().collect() }
+    }
+
+    fn take_due(&mut self, now: Nanos) -> Option<GuestAction> {
+        self.coming.pop_if(|(at, _)| *at <= now).map(|(_, action)| action)
+    }
+
+    /// Schedules the next one.
+    pub fn plan<S: Sink>(&self, run: &mut Run<S>, vm: usize) {
+        if let Some((at, _)) = self.coming.last() {
+            run.set_event(KernelId(vm as u16 + 1), Source::Action, CpuId(0), (*at).max(run.now));
+        }
+    }
+}
+
+impl VirtualSystems {
+    /// Carries out what is due.
+    pub(super) fn act<S: Sink>(&mut self, run: &mut Run<S>, vm: usize) {
+        while let Some(action) = self.actions[vm].take_due(run.now) {
+            let power = self.actions[vm].power;
+            match (action, power) {
+                (GuestAction::Pause, Power::On) => self.pause(run, vm),
+                (GuestAction::Resume, Power::Paused) => self.resume(run, vm),
+                (GuestAction::Kill, Power::On | Power::Paused) => self.kill(run, vm),
+                _ => {}
+            }
+            self.actions[vm].plan(run, vm);
+        }
+    }
+
+    fn pause<S: Sink>(&mut self, run: &mut Run<S>, vm: usize) {
+        self.actions[vm].power = Power::Paused;
+        for vcpu in self.vcpus_of(vm).filter(|vcpu| self.vcpus[*vcpu].in_guest).collect::<Vec<_>>() {
+            let cpu = self.vcpus[vcpu].host_cpu;
+            self.expel(run, vcpu, cpu);
+        }
+    }
+
+    /// Those that ran run again, and those that were halted if an interrupt has come.
+    fn resume<S: Sink>(&mut self, run: &mut Run<S>, vm: usize) {
+        self.actions[vm].power = Power::On;
+        for vcpu in self.vcpus_of(vm) {
+            let v = &mut self.vcpus[vcpu];
+            let pending = self.systems[vm + 1].kernel.cpus[v.cpu.index()].held_interrupts != 0;
+            if v.asked == Asked::Run || pending {
+                v.kicked = false;
+                self.kick(run, vcpu, vcpu);
+            }
+        }
+    }
+
+    fn kill<S: Sink>(&mut self, run: &mut Run<S>, vm: usize) {
+        self.actions[vm].power = Power::Off;
+        for vcpu in self.vcpus_of(vm) {
+            self.kill_thread(run, vcpu);
+        }
+        for source in [Source::Start, Source::Bandwidth, Source::Classes] {
+            run.cancel(KernelId(vm as u16 + 1), source, CpuId(0));
+        }
+        for unfinished in &mut self.systems[vm + 1].programs.unfinished {
+            if std::mem::take(unfinished) {
+                run.finished_one();
+            }
+        }
+    }
+
+    /// The thread exits; one that sleeps is woken to do so.
+    fn kill_thread<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+        let Some(task) = self.vcpus[vcpu].task else { return };
+        if self.vcpus[vcpu].in_guest {
+            let cpu = self.vcpus[vcpu].host_cpu;
+            return self.expel(run, vcpu, cpu);
+        }
+        let by = self.vcpus[vcpu].host_cpu;
+        let System { machine, kernel, programs } = &mut self.systems[0];
+        let cpu = kernel.sched.cpu_of(task);
+        machine.cpus[cpu.index()].progress(run.now);
+        programs::go_on(machine, kernel, programs, task, Then::Exit);
+        if kernel.tasks[task.index()].life == Life::Sleeping {
+            machine.cpus[by.index()].progress(run.now);
+            kernel::try_to_wake_up(run, machine, kernel, task, by, false);
+            kernel::irqentry_exit(run, machine, kernel, by);
+            if self.vcpus[vcpu].thread == Thread::Blocked {
+                self.vcpus[vcpu].moved(Thread::Runnable, run.now);
+                self.show(vcpu);
+            }
+        } else if kernel.cpus[cpu.index()].curr == Some(task) {
+            kernel::settle(run, machine, kernel, cpu);
+        }
+    }
+
+    /// The thread, which is about to enter the guest or in it, blocks or exits instead.
+    pub(super) fn expel<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
+        let Some(task) = self.vcpus[vcpu].task else { return };
+        if self.vcpus[vcpu].in_guest {
+            self.leave_guest(run, vcpu);
+            self.count_exit(vcpu, Exit::Host);
+        }
+        let power = self.actions[self.vcpus[vcpu].vm].power;
+        let System { machine, kernel, programs } = &mut self.systems[0];
+        machine.cpus[cpu.index()].progress(run.now);
+        match power {
+            Power::Off => programs::go_on(machine, kernel, programs, task, Then::Exit),
+            _ => Halted { cpu, task, window: 0 }.begin(machine, programs),
+        }
+        let exit = machine.draw_exit(cpu).div_ceil(2);
+        machine.charge(cpu, exit);
+        kernel::settle(run, machine, kernel, cpu);
+    }
+}
