@@ -85,6 +85,18 @@ def test_every_run_is_there_once_and_shown(whole: Path, sweep: Sweep) -> None:
     assert table[1:] == sorted(table[1:], key=lambda row: row.partition(",")[0])
 
 
+def test_points_of_a_latin_hypercube_are_judged_and_have_no_lines(sweep: Sweep, tmp_path: Path) -> None:
+    head = 'name = "toy"\nscenario = "toy.toml"\ndesign = "latin-hypercube"\npoints = 3\nseeds = 1\n'
+    slices = '[[axis]]\nkey = "variant.eevdf.knobs.base_slice_ns"\nfrom = "0.5ms"\nto = "30ms"\nscale = "log"\n'
+    groups = '[[axis]]\nkey = "workload.load.groups"\nfrom = 1\nto = 9\n'
+    sweeps.write(tmp_path, sweep=head + slices + groups)
+    code, out, _ = sweep("sweep.toml", "--out", "r", "--html", "p.html")
+    assert code == 0
+    assert "toy: simulated at 3 points" in out
+    assert "no two points lie on a line along an axis" in out
+    assert "where the verdict flips" not in out
+
+
 def test_parquet_holds_the_same_rows(whole: Path, sweep: Sweep) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: Parquet is not tested")
     shutil.copytree(whole / "r", "r")

@@ -136,7 +136,7 @@ def notes(judged: Judged) -> list[str]:
             f"{surviving} of {plural(len(detected), 'detected change')} are certain at 5% for all points of their "
             "metric together (Holm)"
         )
-    if not any(len({level.label for level in line}) > 1 for line in zip(*experiment.points, strict=True)):
+    if len(experiment.points) > 1 and not judged.has_lines:
         lines.append(NO_LINES)
     if experiment.failures:
         lines.append(f"{plural(len(experiment.failures), 'run')} failed and not in these numbers")

@@ -83,6 +83,11 @@ class Judged:
     maps: tuple[Map, ...]
     growths: tuple[Growth, ...]
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether any two points differ along one axis only; those of a Latin hypercube hardly ever do."""
+        return next(lines(self.experiment), None) is not None
+
     def flips(self, map: Map) -> list[Flip]:
         """Where the verdict changes along each axis."""
         by_point = {cell.point: cell for cell in map.cells}
