@@ -87,7 +87,7 @@ def test_the_table_says_what_it_is(scenario: str, capsys: pytest.CaptureFixture[
 def test_the_table_is_narrow_and_shows_every_value_in_full(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ablate", scenario, "cfs", "plain", "--no-progress"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 120, max(lines, key=len)
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
     text = " ".join(line.strip() for line in lines)
     assert "START_DEBIT: on in cfs, off in plain" in text
     assert "..." not in text, "nothing is cut"

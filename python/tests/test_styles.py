@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schedlab.render import benchstat, ministat, perf_stat
-from schedlab.render.grid import columns, percent, value
+from schedlab.render.grid import NARROWEST, columns, fitted, percent, value
 from schedlab.render.mmtests import _STATISTICS
 
 # The example of ministat's manual page, and what it prints for it.
@@ -117,3 +117,24 @@ def test_percentages(x: float | None, shown: str) -> None:
 
 def test_columns_align() -> None:
     assert columns([["a", "1"], ["bcd", "10"]], "<>") == ["a     1", "bcd  10"]
+
+
+WIDE = [
+    ["mechanism", "eevdf with it", "share"],
+    ["a_mechanism_with_quite_a_long_name_that_fills_the_line", "+1.25%", "-"],
+    ["short", "-10.0%", "100%"],
+]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 72, 200])
+def test_a_table_fits_without_losing_a_letter(width: int) -> None:
+    lines = fitted(WIDE, "<>>", width)
+    narrowest = NARROWEST + 2 + 6 + 2 + 5
+    assert max(map(len, lines)) <= max(width, narrowest)
+    together = "".join("".join(lines).split())
+    for row in WIDE:
+        for cell in row:
+            assert all(letter in together for letter in cell.replace(" ", ""))
+    if width == 200:
+        assert lines == columns(WIDE, "<>>")
+    assert sum(map(len, "".join("".join(row) for row in WIDE).split())) == len(together)

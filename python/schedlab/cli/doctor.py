@@ -11,7 +11,7 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
 
-WIDTH = 90
+WIDTH = 80
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:

@@ -8,11 +8,11 @@ from typing import Any
 from schedlab.ablation import Ablation, Part
 from schedlab.engine import ARMS
 from schedlab.render.cells import machine_name, plural
-from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.render.grid import NOTHING, fitted, percent, value
 from schedlab.statistics import SMALLEST_N, Interval
 
 SCHEMA = "schedlab.ablate/1"
-_WIDTH = 110
+_WIDTH = 80
 
 
 def document(x: Ablation) -> dict[str, Any]:
@@ -86,16 +86,16 @@ def text(x: Ablation) -> str:
     rows.append(["together beyond each alone", "", "", _shown(x, x.interaction), _share(x.interaction_share)])
     if x.unattributed and abs(x.unattributed.estimate) > 1e-9:
         rows.append(["not attributed", "", "", _shown(x, x.unattributed), _share(x.unattributed_share)])
-    lines = columns(rows, "<>>>>")
+    lines = fitted(rows, "<>>>>", _WIDTH)
     if any(p.within for p in x.parts):
-        rest_note = ["in brackets: a part of the bundle above that only one of the two has, flipped there"]
+        rest_note = [_filled("in brackets: a part of the bundle above that only one of the two has, flipped there")]
     else:
         rest_note = []
     rest_note += [_filled(f"{p.name}: {p.a} in {x.a}, {p.b} in {x.b}") for p in x.parts if not p.inert]
     inert = [p.name for p in x.parts if p.inert]
     tail = [*rest_note, *([_filled(f"without any effect here: {', '.join(inert)}")] if inert else [])]
     tail += [f"failed: {words}" for words in x.failures[:3]]
-    return "\n".join([*head, "", *lines, *([""] if tail else []), *tail])
+    return "\n".join([*map(_filled, head), "", *lines, *([""] if tail else []), *tail])
 
 
 def _filled(words: str) -> str:
