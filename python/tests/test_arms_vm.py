@@ -359,6 +359,7 @@ def test_the_commands_say_where_a_run_was(here: Path, schedlab: Cli) -> None:
         code, out, err = schedlab("compare", "toy.toml", "--arm", "vm", "--seeds", "6", "--jobs", "2")
         assert (code, err.count("boots")) == (0, 2)
         assert out.startswith("toy: measured in QEMU on TCG -icount, 1 CPU, 6 seeds; old = 6.1, new = 6.12.107\n")
-        code, out, _ = schedlab("run", "toy.toml", "--arm", "vm", "--variant", "new")
+        code, out, err = schedlab("run", "toy.toml", "--arm", "vm", "--variant", "new")
+        assert "6.12.107 boots linux-image-6.12.107-cloud-amd64" in err
     assert code == 0
     assert "measured in QEMU on TCG -icount, 1 CPU; new = 6.1, seed 1" in out

@@ -64,6 +64,8 @@ def _ran(
         raise InputError("only the simulator is deterministic", hint="omit --check-determinism or --arm")
     arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
+    for words in arm.remarks():
+        console.say(words)
     try:
         return interruptible(arm, lambda cancel: arm.run(scenario, variant, seed, trace=trace, cancel=cancel))
     finally:
