@@ -11,17 +11,25 @@ from schedlab.errors import SchedlabError
 
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
 PLACEMENTS = "| trace | row | wakeups | wakeups that leave prev | forks and execs | not judged | always prev |"
+BALANCES = (
+    "| trace | row | same source and tasks | same source | newidle | idle | busy | quiet | not judged "
+    "| one of most tasks |"
+)
 HEAD = "| trace | row | contested picks | preemptions | unjudged | state equal to the ns |"
 
 
 def main(arguments: list[str]) -> int:
-    """`--placements` prints the CPUs selected instead, as docs/models/placement.md shows them."""
+    """`--placements` prints the CPUs selected and `--balances` the passes, as docs/models/placement.md shows them."""
     engine = native_engine()
-    paths = [word for word in arguments if word != "--placements"]
+    paths = [word for word in arguments if not word.startswith("--")]
     traces = [Path(path) for path in paths] or sorted(CORPUS.glob("*.ftrace.gz"))
     if "--placements" in arguments:
         found = sorted(filter(None, (placements(path, engine) for path in traces)))
         print("\n".join([PLACEMENTS, "|---|---|---|---|---|---|---|", *(text for _, text in found)]))
+        return 0
+    if "--balances" in arguments:
+        found = sorted(filter(None, (balances(path, engine) for path in traces)))
+        print("\n".join([BALANCES, "|---" * 10 + "|", *(text for _, text in found)]))
         return 0
     rows = sorted(row(path, engine) for path in traces)
     print("\n".join([HEAD, "|---|---|---|---|---|---|", *(text for _, text in rows)]))
@@ -59,6 +67,24 @@ def placements(path: Path, engine: Engine) -> tuple[tuple[float, str], str] | No
     share = f"{unjudged:,} of {unjudged + p['decisions']:,}"
     cells = [name, r["row"], score(kinds["wakeup"]), score(p["moved"]), f"{agreed:,} of {decisions:,}", share]
     return (p["share"], name), f"| {' | '.join([*cells, score(p['baselines']['prev'])])} |"
+
+
+def balances(path: Path, engine: Engine) -> tuple[tuple[float, str], str] | None:
+    """What passes pulled, for a trace that shows them, sorted by the share that agrees."""
+    name = path.name.removesuffix(".ftrace.gz")
+    try:
+        (r,) = engine.replay(str(path), first=0)
+    except SchedlabError:
+        return None
+    b = r["balances"]
+    if not b["decisions"]:
+        return None
+    kinds = {part["name"]: part["score"] for part in b["kinds"]}
+    parts = [kinds.get(kind, {"agreed": 0, "decisions": 0}) for kind in ("newidle", "idle", "busy")]
+    unjudged = sum(part["count"] for part in b["unjudged"])
+    cells = [name, r["row"], score(b), score(b["source"]), *(f"{s['agreed']:,} of {s['decisions']:,}" for s in parts)]
+    cells += [f"{b['quiet']:,}", f"{unjudged:,}", score(b["baselines"]["most_tasks"])]
+    return (b["share"], name), f"| {' | '.join(cells)} |"
 
 
 def unexplained(count: int) -> str:

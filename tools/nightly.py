@@ -1,6 +1,6 @@
 """Records chaos loads and prints how often the rows decide them as their kernels did, worst first.
 
-`nightly.py [SEEDS [FIRST]]`: SEEDS loads (default 10) from FIRST (default 1), on each kernel with one and two CPUs.
+`nightly.py [SEEDS [FIRST]]`: SEEDS loads (default 10) from FIRST (default 1), on each kernel with 1, 2 and 4 CPUs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from schedlab.errors import SchedlabError
 from schedlab.record import Order, chaos, record
 
 KERNELS = ("6.1", "6.12", "7.2")
-CPUS = (1, 2)
+CPUS = (1, 2, 4)
 RECORDS = 12_000
 HEAD = (
-    "| seed | kernel | CPUs | contested picks | preemptions | placements | unexplained |",
-    "|---|---|---|---|---|---|---|",
+    "| seed | kernel | CPUs | contested picks | preemptions | placements | balances | unexplained |",
+    "|---|---|---|---|---|---|---|---|",
 )
 
 
@@ -43,7 +43,7 @@ def judged(seed: int, kernel: str, cpus: int) -> tuple[float, str]:
         out = Path(folder) / "chaos.ftrace.gz"
         record(Order(kernel, (chaos.workload(seed, cpus),), out, cpus, records=RECORDS), native_engine())
         (report,) = native_engine().replay(str(out), first=0)
-    scores = [report[side] for side in ("picks", "preemptions", "placements")]
+    scores = [report[side] for side in ("picks", "preemptions", "placements", "balances")]
     cells = [f"{s['agreed']:,} of {s['decisions']:,}" for s in scores]
     unexplained = sum(report["unexplained"].values())
     worst = min(s["share"] for s in scores[:2]) if not unexplained else 0.0

@@ -53,6 +53,7 @@ mod select;
 mod version;
 pub mod weight;
 
+pub use balance::CpuIdle;
 pub use config::KernelConfig;
 pub use config_error::ConfigError;
 pub use features::{Feature, FeatureInfo, FeatureSet};
@@ -62,8 +63,8 @@ pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
 pub use run_times::RunTime;
 pub use sched::{
-    Classes, Core, Counts, Moves, Placed, Placement, Recorded, Scans, Sched, Selection, Situation, TaskAttr, Tested,
-    WakeHistory, WakeKind,
+    Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
+    TaskAttr, Tested, WakeHistory, WakeKind,
 };
 pub use version::catalogue::RuleView;
 pub use version::choices::{

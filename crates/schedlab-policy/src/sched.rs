@@ -14,6 +14,7 @@ mod dispatch;
 mod log;
 mod pick;
 mod placement;
+mod recorded_pass;
 pub(crate) mod rq;
 mod select;
 pub(crate) mod task;
@@ -36,6 +37,7 @@ use crate::{class_list, KernelConfig, Resched};
 pub use self::core::Core;
 pub use log::Recorded;
 pub use placement::{Placed, Placement, Situation, WakeHistory};
+pub use recorded_pass::{Pass, PassSituation};
 use task::{Task, Wakee};
 pub use types::{Counts, Moves, Scans, Selection, TaskAttr, Tested, WakeKind};
 

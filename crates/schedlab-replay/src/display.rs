@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::inputs::InputGroup;
 use crate::report::{
-    Disagreement, Part, PlacementMiss, PlacementReport, Report, Score, StateMiss, StateScores, Unexplained,
+    BalanceMiss, BalanceReport, Disagreement, Part, PlacementMiss, PlacementReport, Report, Score, StateMiss,
+    StateScores, Unexplained,
 };
 
 impl fmt::Display for Report {
@@ -23,6 +24,7 @@ impl fmt::Display for Report {
         line(f, "  picks, lowest pid", &self.baselines.lowest_pid)?;
         line(f, "  never preempt", &self.baselines.never_preempts)?;
         placements(&self.placements, f)?;
+        balances(&self.balances, f)?;
         foot(self, f)?;
         self.disagreements.iter().try_for_each(|disagreement| disagreement.fmt(f))
     }
@@ -86,6 +88,32 @@ fn placements(report: &PlacementReport, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     for miss in &report.disagreements {
         let PlacementMiss { time_ns, pid, kind, kernel, model, rule, .. } = miss;
         writeln!(f, "  {:.6} {kind} of {pid}: kernel CPU {kernel}, model CPU {model} ({rule})", *time_ns as f64 / 1e9)?;
+    }
+    Ok(())
+}
+
+fn balances(report: &BalanceReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if report.all.decisions + report.quiet == 0 {
+        return Ok(());
+    }
+    writeln!(f, "  balancing passes that found an imbalance ({} others did not)", report.quiet)?;
+    line(f, "balances", &report.all)?;
+    report.kinds.iter().try_for_each(|part| line(f, &format!("  {}", part.name), &part.score))?;
+    line(f, "  same source", &report.source)?;
+    line(f, "  one of most tasks", &report.baselines.most_tasks)?;
+    line(f, "  never", &report.baselines.never)?;
+    for part in &report.unjudged {
+        writeln!(f, "  {} {} not judged: {}", part.count, part.kind, part.reason)?;
+    }
+    for miss in &report.disagreements {
+        let BalanceMiss { time_ns, kind, cpu, kernel, model, imbalance, failed, queues } = miss;
+        let imbalance = imbalance.map_or(String::new(), |(unit, left)| format!(", {unit} {left} left"));
+        writeln!(
+            f,
+            "  {:.6} {kind} cpu{cpu}: kernel {kernel}, model {model} ({failed} failures{imbalance}); {}",
+            *time_ns as f64 / 1e9,
+            queues.join("; ")
+        )?;
     }
     Ok(())
 }

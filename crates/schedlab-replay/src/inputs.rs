@@ -44,6 +44,12 @@ pub enum InputKind {
     TgLoad,
     /// A call of `select_task_rq_fair`: its arguments, and the CPUs that were idle.
     Selection,
+    /// A balancing pass: its domain, its failures, and the CPUs that it considered and that were idle.
+    BalancePass,
+    /// The CPUs that a task which a pass considered may use.
+    CpusAllowed,
+    /// Load, runnable and utilisation of a CPU's queue, where a probe shows each change.
+    CpuAverages,
     /// The limit of an idle CPU search and the hint about idle cores (`sched_domain_shared`).
     SearchLimit,
     /// A task's state at its first record.
@@ -87,7 +93,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 31] = [
+const KINDS: [(InputKind, InputGroup, &str); 34] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -106,6 +112,9 @@ const KINDS: [(InputKind, InputGroup, &str); 31] = [
     (K::LoadUpdate, InputGroup::Operation, "load updates"),
     (K::TgLoad, InputGroup::Operation, "loads that group queues report"),
     (K::Selection, InputGroup::Operation, "selections with the idle CPUs"),
+    (K::BalancePass, InputGroup::Operation, "balancing passes"),
+    (K::CpusAllowed, InputGroup::Operation, "CPUs allowed to tasks that a pass considered"),
+    (K::CpuAverages, InputGroup::Operation, "CPUs' averages, as probes show each change"),
     (K::SearchLimit, InputGroup::Operation, "limits of the idle CPU search"),
     (K::TaskState, InputGroup::State, "tasks"),
     (K::SleepingState, InputGroup::State, "sleeping tasks' lags and slices"),
@@ -122,8 +131,14 @@ const KINDS: [(InputKind, InputGroup, &str); 31] = [
 ];
 
 /// How many inputs of each kind a model took.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct Inputs([u64; KINDS.len()]);
+
+impl Default for Inputs {
+    fn default() -> Self {
+        Inputs([0; KINDS.len()])
+    }
+}
 
 /// The number of inputs of one kind.
 #[derive(Clone, Copy, Serialize, Debug)]
@@ -174,6 +189,9 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::MoveTask { .. } => Some(K::Group),
         Operation::Yield { .. } => Some(K::Yield),
         Operation::SelectTaskRq(_) => Some(K::Selection),
+        Operation::SchedBalanceRq(_) => Some(K::BalancePass),
+        Operation::CpusAllowed { .. } => Some(K::CpusAllowed),
+        Operation::CpuAverages { .. } => Some(K::CpuAverages),
         Operation::SetAffinity { .. }
         | Operation::SetScheduler { .. }
         | Operation::SetPolicy { .. }

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use schedlab_model::{stream, CpuId, Stream};
 
+use crate::balance::Balances;
 use crate::decision::{Decision, Outcome, Unjudged};
 use crate::guess::{part, Guess, WHOLE};
 use crate::model::Model;
@@ -43,6 +44,7 @@ const AGREEING: u32 = 16;
 pub struct Row {
     pub tally: Tally,
     pub placements: Placements,
+    pub balances: Balances,
     models: Vec<Hypothesis>,
     past: Option<Past>,
     dice: Dice,
@@ -78,12 +80,13 @@ struct Entry {
 }
 
 impl Row {
-    pub fn new(model: Model, tally: Tally, placements: Placements) -> Self {
+    pub fn new(model: Model, tally: Tally, placements: Placements, balances: Balances) -> Self {
         let eevdf = model.is_eevdf();
         let first = Hypothesis { model, ways: vec![Way::default()] };
         Row {
             tally,
             placements,
+            balances,
             models: vec![first],
             past: None,
             dice: Dice(stream(0, "lags")),
@@ -111,6 +114,9 @@ impl Row {
         }
         match &input.operation {
             Operation::SelectTaskRq(select) => self.placements.select(select, input.time, &mut self.models[0].model),
+            Operation::SchedBalanceRq(pass) => {
+                self.balances.pass(pass, input.time, &mut self.models[0].model, self.placements.kernel());
+            }
             _ => self.placements.follow(input, &self.models[0].model),
         }
         std::mem::swap(&mut self.tally, &mut self.models[0].model.tally);

@@ -20,6 +20,7 @@
 //! ```
 
 mod answer;
+mod balance;
 mod count;
 mod decision;
 mod display;
@@ -44,8 +45,9 @@ pub use display::matrix_table;
 pub use header::row_of;
 pub use inputs::{InputCount, InputGroup, InputKind};
 pub use report::{
-    Baselines, Disagreement, LookCount, Part, PlacementBaselines, PlacementMiss, PlacementReport, Queued, Report,
-    Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
+    BalanceBaselines, BalanceMiss, BalanceReport, Baselines, Disagreement, LookCount, Part, PlacementBaselines,
+    PlacementMiss, PlacementReport, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo,
+    Unexplained, Unjudgeable, VruntimeSteps,
 };
 pub use trace::LookAhead;
 
@@ -55,6 +57,7 @@ use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::Version;
 use schedlab_trace::{Header, TraceError, TraceReader};
 
+use balance::Balances;
 use explain::Asking;
 use groups::InitialGroups;
 use header::{has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_autogroup, Settings};
@@ -115,7 +118,8 @@ pub fn replay_rows(
             let machine = Machine::of(&header, config.nr_cpus);
             let placements = Placements::new(&config, machine, window.start(), options.warm_up, options.disagreements);
             let model = Model::new(config, Tally::default(), groups.clone(), window.shows_state());
-            (Row::new(model, tally, placements), refused)
+            let balances = Balances::new(window.start(), options.warm_up, options.disagreements);
+            (Row::new(model, tally, placements, balances), refused)
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
@@ -174,7 +178,7 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
         ));
     }
     let version = version.name;
-    let placements = row.placements.report();
+    let (placements, balances) = (row.placements.report(), row.balances.report());
     let mut tally = row.tally;
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
         window.name(queued.pid).clone_into(&mut queued.name);
@@ -182,5 +186,11 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
     let looks = window.looks().filter(|(_, records)| *records > 0);
     let look_ahead = looks.map(|(purpose, records)| LookCount { purpose, name: purpose.name(), records }).collect();
     let missing = window.missing(header);
-    Report { look_ahead, missing, placements, ..Report::new(trace, version, recorded, refused, options.warm_up, tally) }
+    Report {
+        look_ahead,
+        missing,
+        placements,
+        balances,
+        ..Report::new(trace, version, recorded, refused, options.warm_up, tally)
+    }
 }

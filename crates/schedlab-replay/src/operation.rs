@@ -1,7 +1,8 @@
 //! What the kernel did, as the trace shows it. A model is given these records and nothing else.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, Pid};
-use schedlab_policy::{FairPolicy, WakeKind};
+use schedlab_policy::fair::CpuAverages;
+use schedlab_policy::{CpuIdle, FairPolicy, WakeKind};
 
 use crate::trace::{Address, CfsRqLoad, Probe, SelectState};
 
@@ -77,6 +78,12 @@ pub enum Operation {
     Probe { probe: Probe, charged: bool },
     /// `select_task_rq_fair`, and the CPU that it returned.
     SelectTaskRq(Select),
+    /// The CPUs that a task may use.
+    CpusAllowed { pid: Pid, allowed: CpuMask },
+    /// The averages of a CPU's own queue, and the CPU's capacity.
+    CpuAverages { cpu: CpuId, averages: CpuAverages, capacity: u64 },
+    /// `sched_balance_rq`, from where it looks for the busiest group, and what it pulled.
+    SchedBalanceRq(Pass),
     /// Events were lost: the state of every queue is unknown.
     Lost,
 }
@@ -156,6 +163,8 @@ pub struct Select {
     pub kind: WakeKind,
     /// The kernel's choice.
     pub chosen: CpuId,
+    /// The tick count.
+    pub jiffies: Option<u64>,
     /// What a probe reads beside it.
     pub state: Option<SelectState>,
     /// The task's affinity has been set, to a mask that no record shows.
@@ -166,6 +175,56 @@ pub struct Select {
     pub changing: CpuMask,
     /// Those that run a task of another class.
     pub others: CpuMask,
+}
+
+/// See [`Operation::SchedBalanceRq`].
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// The CPU that pulls.
+    pub this: CpuId,
+    pub idle: CpuIdle,
+    /// Of its domain, which these two identify.
+    pub imbalance_pct: u32,
+    pub weight: Option<u32>,
+    /// `nr_balance_failed`.
+    pub failed: u32,
+    /// The CPUs that are considered.
+    pub considered: CpuMask,
+    /// The CPUs that were idle.
+    pub idle_cpus: CpuMask,
+    /// Those that run a task of another class.
+    pub others: CpuMask,
+    /// The kernel found a busiest group.
+    pub found: bool,
+    /// The CPU that the kernel pulled from, or tried to.
+    pub src: Option<CpuId>,
+    /// What it moved.
+    pub moved: Tasks,
+    /// It compared loads of tasks.
+    pub loads: bool,
+    /// The tick count.
+    pub jiffies: Option<u64>,
+}
+
+/// The tasks of a pass: at most `sysctl_sched_nr_migrate`.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tasks {
+    pids: [Pid; 32],
+    len: usize,
+}
+
+impl Tasks {
+    /// One more; beyond the limit it is forgotten.
+    pub fn add(&mut self, pid: Pid) {
+        if let Some(place) = self.pids.get_mut(self.len) {
+            *place = pid;
+            self.len += 1;
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.pids[..self.len].iter().copied()
+    }
 }
 
 /// Where a task is.

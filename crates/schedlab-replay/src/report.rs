@@ -47,6 +47,8 @@ pub struct Report {
     pub baselines: Baselines,
     /// The CPUs selected for tasks that wake, fork or exec.
     pub placements: PlacementReport,
+    /// What balancing passes pulled, and from where.
+    pub balances: BalanceReport,
     /// The model's vruntime against the printed one.
     pub vruntime: VruntimeSteps,
     /// The model's state against probes (EEVDF rows).
@@ -212,6 +214,59 @@ pub struct PlacementMiss {
     pub rule: &'static str,
     /// The numbers that the model compared.
     pub compared: Vec<(&'static str, i64)>,
+}
+
+/// Balancing passes (`sched_balance_rq`) in which the kernel or the row found an imbalance. Both must pull from the same CPU and move
+/// the same tasks.
+#[derive(Clone, Default, Serialize, Debug)]
+pub struct BalanceReport {
+    /// Those that could be judged.
+    #[serde(flatten)]
+    pub all: Score,
+    /// The same CPU, whatever was moved.
+    pub source: Score,
+    /// By the state of the pulling CPU: newidle, idle, busy.
+    pub kinds: Vec<Part>,
+    /// Passes in which neither found an imbalance: not among the decisions.
+    pub quiet: u64,
+    /// Simple rules on the same passes.
+    pub baselines: BalanceBaselines,
+    /// Passes that cannot be judged, by reason.
+    pub unjudged: Vec<Unjudgeable>,
+    /// Passes in the warm-up.
+    pub in_warm_up: u64,
+    /// The first that differ.
+    pub disagreements: Vec<BalanceMiss>,
+}
+
+/// Rules that look at nothing but the number of tasks.
+#[derive(Clone, Copy, Default, Serialize, Debug)]
+pub struct BalanceBaselines {
+    /// One task of the CPU with most tasks, the one that ran least recently.
+    pub most_tasks: Score,
+    /// Nothing is pulled.
+    pub never: Score,
+}
+
+/// A balancing pass that differs.
+#[derive(Clone, Serialize, Debug)]
+pub struct BalanceMiss {
+    /// When.
+    pub time_ns: Nanos,
+    /// newidle, idle or busy.
+    pub kind: &'static str,
+    /// The CPU that pulls.
+    pub cpu: u32,
+    /// What the kernel pulled.
+    pub kernel: String,
+    /// What the row pulls.
+    pub model: String,
+    /// The unit of the row's imbalance, and what was left of it.
+    pub imbalance: Option<(&'static str, u64)>,
+    /// `nr_balance_failed`.
+    pub failed: u32,
+    /// The tasks of each CPU, the least recently run first, with its averages.
+    pub queues: Vec<String>,
 }
 
 /// Growth of vruntime between two records of a task.

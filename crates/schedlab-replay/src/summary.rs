@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use schedlab_model::Nanos;
 
+use crate::balance::Balances;
 use crate::count::Count;
 use crate::decision::{DecisionKind, Unjudged};
 use crate::placement::Placements;
 use crate::report::{
-    Baselines, Part, PlacementBaselines, PlacementReport, Report, Score, StateScores, TaskCounts, TraceInfo,
-    Unexplained, Unjudgeable, VruntimeSteps,
+    BalanceBaselines, BalanceReport, Baselines, Part, PlacementBaselines, PlacementReport, Report, Score, StateScores,
+    TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
 };
 use crate::tally::{Field, Tally};
 
@@ -68,6 +69,7 @@ impl Report {
             in_warm_up: tally.warm_up,
             baselines,
             placements: PlacementReport::default(),
+            balances: BalanceReport::default(),
             vruntime: VruntimeSteps {
                 compared: tally.steps.compared,
                 equal: tally.steps.equal,
@@ -100,31 +102,50 @@ impl Report {
     }
 }
 
+/// Reasons and kinds with their number.
+type Reasons = BTreeMap<(&'static str, &'static str), u64>;
+
+fn parts(of: &'static str, counts: &BTreeMap<&'static str, Count>) -> Vec<Part> {
+    counts.iter().map(|(name, count)| Part { name: (*name).into(), of, score: Score::of(*count) }).collect()
+}
+
+fn unjudged(reasons: &Reasons) -> Vec<Unjudgeable> {
+    reasons.iter().map(|((reason, kind), count)| Unjudgeable { reason, kind, count: *count }).collect()
+}
+
+impl Balances {
+    /// What was counted.
+    pub fn report(&self) -> BalanceReport {
+        let tally = &self.tally;
+        BalanceReport {
+            all: Score::of(tally.all),
+            source: Score::of(tally.source),
+            kinds: parts("balance", &tally.kinds),
+            quiet: tally.quiet,
+            baselines: BalanceBaselines { most_tasks: Score::of(tally.most_tasks), never: Score::of(tally.never) },
+            unjudged: unjudged(&tally.unjudged),
+            in_warm_up: tally.warm_up,
+            disagreements: tally.misses.clone(),
+        }
+    }
+}
+
 impl Placements {
     /// What was counted.
     pub fn report(&self) -> PlacementReport {
         let tally = &self.tally;
-        let parts = |counts: &BTreeMap<&'static str, Count>| -> Vec<Part> {
-            let part = |(name, count): (&&str, &Count)| Part {
-                name: (*name).into(),
-                of: "placement",
-                score: Score::of(*count),
-            };
-            counts.iter().map(part).collect()
-        };
-        let unjudged = tally.unjudged.iter().map(|((reason, kind), count)| Unjudgeable { reason, kind, count: *count });
         PlacementReport {
             all: Score::of(tally.all),
             topology_recorded: self.described,
-            kinds: parts(&tally.kinds),
-            rules: parts(&tally.rules),
+            kinds: parts("placement", &tally.kinds),
+            rules: parts("placement", &tally.rules),
             moved: Score::of(tally.moved),
             baselines: PlacementBaselines {
                 prev: Score::of(tally.prev),
                 lowest_idle: Score::of(tally.lowest_idle),
                 waker: Score::of(tally.waker),
             },
-            unjudged: unjudged.collect(),
+            unjudged: unjudged(&tally.unjudged),
             in_warm_up: tally.warm_up,
             histories: Score::of(tally.histories),
             task_loads: Score::of(tally.loads),

@@ -43,7 +43,15 @@ group() { # OBJECT
 # Which CPU a task is placed on when it wakes (fl has WF_TTWU 8), forks (4) or execs (2), and by which hint (WF_SYNC 16): where
 # it was (prev), and what select_task_rq_fair returns. Without type information the task is that of the record before.
 placement() { # FIELD...
-	define "p:e/st select_task_rq_fair prev=\$arg2:s32 fl=\$arg3:x32 $*" && define 'r:e/str select_task_rq_fair to=$retval:s32'
+	define "p:e/st select_task_rq_fair prev=\$arg2:s32 fl=\$arg3:x32 j=@jiffies:u64 $*" && define 'r:e/str select_task_rq_fair to=$retval:s32'
+}
+
+# A balancing pass: its domain and what it knows when it looks for the busiest group (bg: CPU, idle type, imbalance_pct, failures, CPUs
+# that it considers), whether it found one (bgr), each task that it looks at (cm: source, migration type, imbalance), where it moves
+# none (na), and its end (lbr). The structs are laid out alike from 6.1 on up to the fields that are read without type information.
+balance() { # PASS FIND FOUND_FIELDS TASK_FIELDS NONE_FIELDS
+	define "p:e/bg $2 $3 j=@jiffies:u64" && define "r:e/bgr $2 found=\$retval:x64" && define "p:e/cm can_migrate_task $4" &&
+		define "p:e/na need_active_balance $5" && define "r:e/lbr $1 n=\$retval:s32"
 }
 
 groups=$1
@@ -52,7 +60,12 @@ threads=$(cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list | tr ',
 if ! known "p->se.sched_delayed:u8"; then
 	# Without type information only what has one layout on all kernels: struct sched_attr, which system calls share.
 	define 'p:e/sa __sched_setscheduler policy=+4($arg2):u32 nice=+16($arg2):s32 slice=+24($arg2):u64'
-	placement
+	[ "$cpus" = 1 ] || {
+		placement
+		balance load_balance find_busiest_group \
+			"cpu=+20(\$arg1):s32 oi=+52(\$arg1):s32 pct=+44(+0(\$arg1)):u32 nf=+84(+0(\$arg1)):u32 am=+0(+64(\$arg1)):x64" \
+			"src=+16(\$arg2):s32 mt=+92(\$arg2):s32 im=+56(\$arg2):s64" "src=+16(\$arg1):s32 mt=+92(\$arg1):s32 im=+56(\$arg1):s64"
+	}
 	exit 1
 fi
 zero=$(first_known "p->se.cfs_rq" zero_vruntime min_vruntime)
@@ -89,6 +102,14 @@ define "p:e/ht hrtick"
 	shared="$rq->sd->shared"
 	[ "$threads" = 1 ] || shared="$rq->sd->parent->shared"
 	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32"
+	task="src=env->src_cpu:s32 mt=env->migration_type:s32 im=env->imbalance:s64"
+	balance sched_balance_rq sched_balance_find_src_group \
+		"cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32" \
+		"$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64" "$task"
+	# The averages of each CPU's own queue, whenever they change: what groups and CPUs are compared by.
+	queue="cpu=cfs_rq->rq->cpu:s32 la=cfs_rq->avg.load_avg:u64 ra=cfs_rq->avg.runnable_avg:u64 ua=cfs_rq->avg.util_avg:u64 ue=cfs_rq->avg.util_est:u32 pe=cfs_rq->avg.period_contrib:u32 cc=cfs_rq->rq->cpu_capacity:u64"
+	define "t:e/ql pelt_cfs_tp $queue up=cfs_rq->tg->parent:x64" && echo 'up == 0' >events/e/ql/filter
+	define "t:e/ue sched_util_est_cfs_tp $queue"
 }
 # What the system calls leave in their pointers.
 define "p:e/sa __sched_setscheduler p=p->pid policy=attr->sched_policy:u32 nice=attr->sched_nice:s32 slice=attr->sched_runtime:u64"

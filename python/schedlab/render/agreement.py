@@ -22,7 +22,13 @@ def document(trace: str, reports: Sequence[Report]) -> dict[str, Any]:
 
 def report(trace: str, r: Report, *, state: bool = False) -> str:
     """One row on one trace; `state` also shows where the model's state first differs from the probed state."""
-    blocks = [_head(trace, r), _scores(r), *_placements(r["placements"]), "\n".join(_remarks(r))]
+    blocks = [
+        _head(trace, r),
+        _scores(r),
+        *_placements(r["placements"]),
+        *_balances(r["balances"]),
+        "\n".join(_remarks(r)),
+    ]
     blocks += [_states(r["state"])] if state else []
     blocks += [_disagreement(d) for d in r["disagreements"]]
     return "\n\n".join(blocks)
@@ -99,6 +105,24 @@ def _scores(r: Report) -> str:
         indent = "  " if label else ""
         rows += [[indent + name, *_counts(score), _interval(score)] for name, score in _worst_first(scores)]
     return "\n".join(columns(rows, "<>>><"))
+
+
+def _balances(b: Mapping[str, Any]) -> list[str]:
+    """Balancing passes that found an imbalance, and the simple rules, if the trace shows them."""
+    if not b["decisions"] and not b["quiet"]:
+        return []
+    rows = [["balancing", "judged", "agree", "share", "95% interval"]]
+    rows.append(["same CPU and tasks", *_counts(b), _interval(b)])
+    parts = [(f"  {part['name']}", part["score"]) for part in b["kinds"]]
+    simple = b["baselines"]
+    parts += [("same CPU", b["source"]), ("one of most tasks", simple["most_tasks"]), ("pull nothing", simple["never"])]
+    rows += [[name, *_counts(score), _interval(score)] for name, score in parts]
+    lines = ["\n".join(columns(rows, "<>>>>")), f"{b['quiet']:,} passes found no imbalance, in kernel and model"]
+    lines += [f"  {part['count']:,} {part['kind']} not judged: {part['reason']}" for part in b["unjudged"]]
+    for m in b["disagreements"]:
+        who = f"{m['time_ns'] / 1e9:.6f} s, cpu{m['cpu']} {m['kind']}"
+        lines.append(f"  {who}: kernel {m['kernel']}, model {m['model']}")
+    return ["\n".join(lines)]
 
 
 def _placements(p: Mapping[str, Any]) -> list[str]:

@@ -36,7 +36,7 @@ impl FairClass<'_> {
         let movable = |task: &TaskId| self.core.tasks[task.index()].allows(dst);
         let Some(task) = self.fair.cfs_tasks(src).find(movable) else { return moves };
         let idle = CpuIdle::Idle;
-        let env = Env { dst, level, this: dst, idle, now, excluded: None, migrate: Migrate::Task, imbalance: 1 };
+        let env = Env { migrate: Migrate::Task, imbalance: 1, ..Env::new(dst, level, idle, now) };
         self.detach_task(&env, src, task, &mut moves);
         self.attach_tasks(&env, 0, &mut moves);
         self.core.domains.state_mut(dst, level).nr_balance_failed = 0;

@@ -106,11 +106,14 @@ impl FairClass<'_> {
     }
 
     /// Subtracts the task from the imbalance; false if the task is too big for the remaining imbalance.
-    fn take_from_imbalance(&self, env: &mut Env, task: TaskId) -> bool {
+    fn take_from_imbalance(&mut self, env: &mut Env, task: TaskId) -> bool {
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
             Migrate::Task => 1,
-            Migrate::Load => self.fair.task_h_load(task).max(u64::from(self.core.rules.groups_by == GroupsBy::Type)),
+            Migrate::Load => {
+                let (jiffies, least) = (self.core.jiffies_shown, self.core.rules.groups_by == GroupsBy::Type);
+                self.fair.task_h_load(task, jiffies).max(u64::from(least))
+            }
             Migrate::Util => self.fair.task_util_est(task),
         };
         if env.migrate == Migrate::Load && amount < 16 && failed == 0 && self.fair.config.has(Feature::LbMin) {

@@ -195,6 +195,13 @@ impl Domains {
         self.overload
     }
 
+    /// Each CPU has this capacity, and each group that of its CPUs.
+    pub fn set_capacities(&mut self, of: impl Fn(CpuId) -> u64) {
+        for group in self.domains.iter_mut().flat_map(|domain| &mut domain.groups) {
+            group.capacity = group.cpus.iter().map(|cpu| of(*cpu)).sum();
+        }
+    }
+
     /// Records whether a pass over the highest domain found any CPU with two tasks.
     pub fn set_overload(&mut self, overload: bool) {
         self.overload = overload;

@@ -23,7 +23,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos};
 
 /// The state of the pulling CPU (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CpuIdle {
+pub enum CpuIdle {
     /// It runs a task.
     Not,
     /// It is idle.
@@ -54,13 +54,32 @@ pub(crate) struct Env {
     pub this: CpuId,
     pub idle: CpuIdle,
     pub now: Nanos,
+    /// The CPU that tasks are taken from, once it is found (`src_cpu`).
+    pub src: Option<CpuId>,
     /// CPUs no longer considered in this pass, once there are any.
     pub excluded: Option<CpuMask>,
     pub migrate: Migrate,
     pub imbalance: u64,
 }
 
+impl Migrate {
+    /// The kernel's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Migrate::Load => "migrate_load",
+            Migrate::Util => "migrate_util",
+            Migrate::Task => "migrate_task",
+        }
+    }
+}
+
 impl Env {
+    /// A pass that has not begun.
+    pub fn new(this: CpuId, level: usize, idle: CpuIdle, now: Nanos) -> Env {
+        let (migrate, imbalance) = (Migrate::Load, 0);
+        Env { dst: this, level, this, idle, now, src: None, excluded: None, migrate, imbalance }
+    }
+
     pub fn considers(&self, cpu: CpuId) -> bool {
         self.excluded.as_ref().is_none_or(|mask| !mask.has(cpu))
     }

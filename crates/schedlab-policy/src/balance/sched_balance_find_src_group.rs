@@ -60,7 +60,7 @@ impl FairClass<'_> {
         let (count, pct) = (domain.groups.len(), domain.imbalance_pct);
         let local_group = self.core.domains.local_group(env.this, env.level);
         let smt_balance = self.core.rules.smt_balance && env.idle != CpuIdle::Not;
-        let pressed = self.core.is_mixed() && self.core.rules.reduced_capacity && env.idle != CpuIdle::Not;
+        let pressed = self.core.has_pressed_cpus() && self.core.rules.reduced_capacity && env.idle != CpuIdle::Not;
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
         let mut stats = DomainStats::of(local_group);

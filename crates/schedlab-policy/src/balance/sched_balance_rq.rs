@@ -7,7 +7,7 @@ use schedlab_model::CpuId;
 
 use super::active_balance::Push;
 use super::detach_tasks::Pinned;
-use super::{CpuIdle, Env, Migrate};
+use super::{CpuIdle, Env};
 use crate::fair::class::FairClass;
 use crate::sched::types::Moves;
 
@@ -41,7 +41,7 @@ impl FairClass<'_> {
             moves.looked_at += self.core.domains.at(this, level).weight;
             return (0, true);
         }
-        let mut env = Env { dst: this, level, this, idle, now, excluded: None, migrate: Migrate::Load, imbalance: 0 };
+        let mut env = Env::new(this, level, idle, now);
         match self.run_pass(&mut env, moves) {
             End::Unbalanced { moved, src } => {
                 self.note_unbalanced(&env, moved, src, moves);
@@ -72,6 +72,11 @@ impl FairClass<'_> {
         true
     }
 
+    /// The pass alone, without what is counted and decided after it.
+    pub(crate) fn pull(&mut self, env: &mut Env, moves: &mut Moves) {
+        self.run_pass(env, moves);
+    }
+
     /// Finds a source and moves tasks, and searches again while all tasks found there are pinned.
     fn run_pass(&mut self, env: &mut Env, moves: &mut Moves) -> End {
         loop {
@@ -79,6 +84,7 @@ impl FairClass<'_> {
                 return End::Balanced { pinned: false };
             };
             let Some(src) = self.sched_balance_find_src_rq(env, group) else { return End::Balanced { pinned: false } };
+            env.src = Some(src);
             if src == env.dst || self.core.rqs[src.index()].nr_running <= 1 {
                 return End::Unbalanced { moved: 0, src };
             }

@@ -108,14 +108,14 @@ impl FairClass<'_> {
         stats
     }
 
-    /// `update_sg_wakeup_stats`: the group without `task`, which matters only at exec, since a new task is not queued yet.
-    pub(crate) fn update_sg_wakeup_stats(&self, group: &Group, pct: u32, task: TaskId) -> GroupStats {
+    /// `update_sg_wakeup_stats`: the group without `task` and its load (`own`), which matters only at exec, since a new task is not queued yet.
+    pub(crate) fn update_sg_wakeup_stats(&self, group: &Group, pct: u32, task: TaskId, own: u64) -> GroupStats {
         let mut stats = self.sum_group(group, |_| true);
         let (home, entity) = (self.core.tasks[task.index()].cpu, self.fair.entity(task));
         if entity.on_rq && group.mask.has(home) {
             stats.nr_running -= 1;
             stats.h_nr_running -= 1;
-            stats.load = stats.load.saturating_sub(self.fair.task_h_load(task));
+            stats.load = stats.load.saturating_sub(own);
             stats.util = stats.util.saturating_sub(u64::from(entity.avg.util_avg));
             stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);
             stats.idle_cpus += u32::from(self.core.rqs[home.index()].nr_running == 1);

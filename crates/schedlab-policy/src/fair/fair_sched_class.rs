@@ -449,10 +449,16 @@ impl Fair {
         self.cpu_util_cfs(cpu).max(runnable.min(CAPACITY_SCALE))
     }
 
-    /// `task_h_load`: the task's part of its CPU's load, through its groups.
+    /// `task_h_load`: the task's part of its CPU's load, through its groups. A queue's part is computed once in a jiffy, or each
+    /// time without a tick count.
     #[must_use]
-    pub fn task_h_load(&self, task: TaskId) -> u64 {
-        self.queues.arena.task_h_load(EntityId::of(task))
+    pub fn task_h_load(&mut self, task: TaskId, jiffies: Option<u64>) -> u64 {
+        self.queues.arena.task_h_load(EntityId::of(task), jiffies)
+    }
+
+    /// `update_cfs_rq_h_load` of a CPU's own queue.
+    pub fn update_cfs_rq_h_load(&mut self, cpu: CpuId, jiffies: Option<u64>) {
+        self.queues.arena.update_cfs_rq_h_load(cpu.index(), jiffies);
     }
 
     /// `task_util_est`.

@@ -287,22 +287,33 @@ impl Arena {
     }
 }
 
-/// Readers.
+/// The loads that tasks are compared and moved by.
 impl Arena {
-    /// `task_h_load`: the task's part of its CPU's load, through its groups.
-    pub fn task_h_load(&self, id: EntityId) -> u64 {
+    /// `task_h_load`: an entity's part of its CPU's load. The queue's part is that of the first call in this jiffy, while its
+    /// load average is the present one. Without a tick count the queue's part is computed anew.
+    pub fn task_h_load(&mut self, id: EntityId, jiffies: Option<u64>) -> u64 {
         let (load, q) = (self.entities[id].avg.load_avg, self.entities[id].rq());
-        load * self.h_load(q) / (self.rqs[q].pelt.avg.load_avg + 1)
+        self.update_cfs_rq_h_load(q, jiffies);
+        load * self.rqs[q].pelt.h_load / (self.rqs[q].pelt.avg.load_avg + 1)
     }
 
-    /// The queue's part of its CPU's load (`update_cfs_rq_h_load`, without its cache of a jiffy).
-    fn h_load(&self, rq: usize) -> u64 {
-        let id = self.entity_of_queue(rq);
-        if id.is_nil() {
-            return self.rqs[rq].pelt.avg.load_avg;
+    /// `update_cfs_rq_h_load`: once in a jiffy.
+    pub fn update_cfs_rq_h_load(&mut self, rq: usize, jiffies: Option<u64>) {
+        if jiffies == Some(self.rqs[rq].pelt.last_h_load_update) {
+            return;
         }
-        let parent = self.entities[id].rq();
-        self.h_load(parent) * self.entities[id].avg.load_avg / (self.rqs[parent].pelt.avg.load_avg + 1)
+        let id = self.entity_of_queue(rq);
+        let h_load = match id.is_nil() {
+            true => self.rqs[rq].pelt.avg.load_avg,
+            false => {
+                let parent = self.entities[id].rq();
+                self.update_cfs_rq_h_load(parent, jiffies);
+                let above = &self.rqs[parent].pelt;
+                above.h_load * self.entities[id].avg.load_avg / (above.avg.load_avg + 1)
+            }
+        };
+        let pelt = &mut self.rqs[rq].pelt;
+        (pelt.h_load, pelt.last_h_load_update) = (h_load, jiffies.unwrap_or(0));
     }
 
     /// `calc_group_shares`: the weight of a group's entity on one CPU.

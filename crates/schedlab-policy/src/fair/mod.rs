@@ -80,7 +80,7 @@ pub use entity::{Entity, EntityId};
 pub use fair_sched_class::Fair;
 pub use group_shares::GroupShares;
 pub use member::Member;
-pub use recorded::{Contribution, GroupState, LoadState, TaskState};
+pub use recorded::{Contribution, CpuAverages, GroupState, LoadState, TaskState};
 pub use restore::Restore;
 pub use sums::Sums;
 pub use task_group::TaskGroup;

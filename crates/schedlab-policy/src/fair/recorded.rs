@@ -31,6 +31,21 @@ pub struct LoadState {
     pub period_contrib: u32,
 }
 
+/// What a trace can show of the averages of a CPU's own queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuAverages {
+    /// `cfs_rq->avg.load_avg`.
+    pub load_avg: u64,
+    /// `cfs_rq->avg.runnable_avg`.
+    pub runnable_avg: u64,
+    /// `cfs_rq->avg.util_avg`.
+    pub util_avg: u32,
+    /// `cfs_rq->avg.util_est`.
+    pub util_est: u32,
+    /// `cfs_rq->avg.period_contrib`.
+    pub period_contrib: u32,
+}
+
 impl LoadState {
     pub(super) fn write_to(self, avg: &mut SchedAvg) {
         (avg.load_avg, avg.load_sum) = (self.load_avg, self.load_sum);

@@ -4,7 +4,8 @@
 use super::arena::Arena;
 use super::entity::EntityId;
 use super::group_shares::GroupShares;
-use super::recorded::{Contribution, GroupState, LoadState, TaskState};
+use super::load_avg::BOOT;
+use super::recorded::{Contribution, CpuAverages, GroupState, LoadState, TaskState};
 use crate::group_id::GroupId;
 use crate::weight::LoadWeight;
 use crate::KernelConfig;
@@ -77,6 +78,17 @@ impl Restore<'_> {
     pub fn cpu_load_avg(&mut self, cpu: CpuId, load_avg: u64) {
         let avg = &mut self.arena.rqs[cpu.index()].pelt.avg;
         (avg.load_avg, avg.load_sum) = (load_avg, load_avg * avg.get_pelt_divider());
+    }
+
+    /// Overwrites the averages of a CPU's queue, which are accounted up to this time; the sums follow.
+    pub fn cpu_averages(&mut self, cpu: CpuId, averages: CpuAverages, until: Nanos) {
+        let avg = &mut self.arena.rqs[cpu.index()].pelt.avg;
+        (avg.last_update_time, avg.period_contrib) = (until + BOOT, averages.period_contrib);
+        let divider = avg.get_pelt_divider();
+        (avg.load_avg, avg.load_sum) = (averages.load_avg, averages.load_avg * divider);
+        (avg.runnable_avg, avg.runnable_sum) = (averages.runnable_avg, averages.runnable_avg * divider);
+        (avg.util_avg, avg.util_sum) = (averages.util_avg, averages.util_avg * divider as u32);
+        avg.util_est = averages.util_est;
     }
 
     /// Overwrites the load average of a group's queue.

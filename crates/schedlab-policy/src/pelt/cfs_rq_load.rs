@@ -38,6 +38,10 @@ pub struct QueueLoad {
     pub tg_load_avg_contrib: u64,
     /// When that was.
     pub last_update_tg_load_avg: Nanos,
+    /// Its part of its CPU's load, as computed in jiffy `last_h_load_update`.
+    pub h_load: u64,
+    /// See `h_load`; 0: never.
+    pub last_h_load_update: u64,
 }
 
 impl QueueLoad {

@@ -51,6 +51,11 @@ pub struct Core {
     vcpu_preempted: CpuMask,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
+    /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the simulator
+    /// computes it anew each time.
+    pub(crate) jiffies_shown: Option<Jiffies>,
+    /// A trace shows the capacities of CPUs.
+    pub(super) capacities_shown: bool,
     distributed: usize,
     /// The number of tasks ever added.
     births: u64,
@@ -86,6 +91,8 @@ impl Core {
             vcpu_preempted: CpuMask::default(),
             tick_nsec: config.tick_nsec(),
             jiffies_at_0: UPTIME / config.tick_nsec(),
+            jiffies_shown: None,
+            capacities_shown: false,
             distributed: 0,
             births: 0,
             mixed: false,
@@ -145,6 +152,12 @@ impl Core {
     #[must_use]
     pub fn is_mixed(&self) -> bool {
         self.mixed
+    }
+
+    /// Whether a CPU may have less than its whole capacity for the fair class.
+    #[inline(always)]
+    pub(crate) fn has_pressed_cpus(&self) -> bool {
+        self.mixed || self.capacities_shown
     }
 
     /// The task's class.
@@ -372,7 +385,7 @@ impl Core {
     /// The kernel's tick count. At time 0 the machine has been up and idle for [`UPTIME`].
     #[inline]
     pub(crate) fn jiffies(&self, now: Nanos) -> Jiffies {
-        self.jiffies_at_0 + now / self.tick_nsec
+        self.jiffies_shown.unwrap_or(self.jiffies_at_0 + now / self.tick_nsec)
     }
 
     /// `cpumask_any_and_distribute`: the next CPU after the one returned last.

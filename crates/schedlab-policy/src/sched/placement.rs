@@ -18,7 +18,7 @@ use crate::KernelConfig;
 /// Selects CPUs for tasks as one kernel does on one machine.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    core: Core,
+    pub(super) core: Core,
     /// Which task each entry of `core.tasks` describes.
     owners: Vec<Option<i32>>,
 }
@@ -48,6 +48,8 @@ pub struct Situation {
     pub has_idle_cores: bool,
     /// The clock.
     pub now: Nanos,
+    /// The tick count, if the trace shows it.
+    pub jiffies: Option<u64>,
 }
 
 /// The result of a selection.
@@ -85,6 +87,7 @@ impl Placement {
 
     /// Selects a CPU. The wakeup histories of the waker and of the task advance. `pids` has the pids of all tasks.
     pub fn select_task_rq_fair(&mut self, fair: &mut Fair, asked: &Situation, pids: &[i32]) -> Placed {
+        self.core.jiffies_shown = asked.jiffies;
         self.adopt(asked.task, asked.pid);
         for cpu in self.core.topology.all().iter().collect::<Vec<_>>() {
             self.set_cpu(fair, cpu, asked, pids);
@@ -158,7 +161,7 @@ impl Placement {
     }
 
     /// The entry of a task; its id may have been reused.
-    fn adopt(&mut self, task: TaskId, pid: i32) {
+    pub(super) fn adopt(&mut self, task: TaskId, pid: i32) {
         let (index, topology) = (task.index(), self.core.topology.clone());
         while self.core.tasks.len() <= index {
             self.core.add(TaskId(self.core.tasks.len() as u32), Task::new(&TaskAttr::default(), &topology), ClassId(1));
@@ -207,6 +210,7 @@ mod tests {
             nr_idle_scan: limit,
             has_idle_cores: false,
             now: 1_000_000,
+            jiffies: None,
         };
         placement.select_task_rq_fair(fair, &asked, &[7]).cpu.0
     }

@@ -13,6 +13,7 @@ use crate::balance::sg_lb_stats::{GroupStats, GroupType};
 use crate::fair::class::FairClass;
 use crate::looked::{Role, Step};
 use crate::pelt::series::CAPACITY_SCALE;
+use crate::sched::rq::Jiffies;
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
 
@@ -28,6 +29,7 @@ impl FairClass<'_> {
         (mut cpu, prev): (CpuId, CpuId),
         tested: &mut Tested,
     ) -> CpuId {
+        let jiffies = self.core.jiffies_shown;
         let mut below = self.core.domains.depth(cpu);
         let allowed = self.core.tasks[task.index()].affinity.as_deref();
         if below == 0 || allowed.is_some_and(|mask| !mask.intersects(&self.core.domains.at(cpu, below - 1).span)) {
@@ -36,7 +38,7 @@ impl FairClass<'_> {
         while below > 0 {
             let level = below - 1;
             let found = match self.core.rules.groups_by {
-                GroupsBy::Type => self.sched_balance_find_dst_group(task, cpu, level, tested),
+                GroupsBy::Type => self.sched_balance_find_dst_group(task, cpu, level, tested, jiffies),
                 GroupsBy::Load => self.find_idlest_group_by_load(task, kind, cpu, level, tested),
             };
             if tested.is_recording() {
@@ -78,12 +80,15 @@ impl FairClass<'_> {
 
     /// `sched_balance_find_dst_group`: a group other than the CPU's own, or `None` to stay.
     fn sched_balance_find_dst_group(
-        &self,
+        &mut self,
         task: TaskId,
         cpu: CpuId,
         level: usize,
         tested: &mut Tested,
+        jiffies: Option<Jiffies>,
     ) -> Option<usize> {
+        // The CPU that the task is on is in one of the groups, which are compared without its load.
+        let own = if self.fair.entity(task).on_rq { self.fair.task_h_load(task, jiffies) } else { 0 };
         let domain = self.core.domains.at(cpu, level);
         let local_group = self.core.domains.local_group(cpu, level);
         let affinity = self.core.tasks[task.index()].affinity.as_deref();
@@ -95,7 +100,7 @@ impl FairClass<'_> {
                 continue;
             }
             group.cpus.iter().for_each(|cpu| tested.add(&self.core.topology, *cpu));
-            let stats = self.update_sg_wakeup_stats(group, domain.imbalance_pct, task);
+            let stats = self.update_sg_wakeup_stats(group, domain.imbalance_pct, task, own);
             if index == local_group {
                 local = Some(stats);
             } else if idlest.is_none_or(|(_, best)| update_pick_idlest(&best, &stats, self.core.rules.idlest_by_util)) {

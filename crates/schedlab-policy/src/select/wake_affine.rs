@@ -17,7 +17,7 @@ use crate::sched::types::Tested;
 impl FairClass<'_> {
     /// `wake_affine` in the smallest domain that spans both CPUs.
     pub(super) fn wake_affine(
-        &self,
+        &mut self,
         task: TaskId,
         (this, prev): (CpuId, CpuId),
         sync: bool,
@@ -73,17 +73,24 @@ impl FairClass<'_> {
 
     /// `this_eff_load` and `prev_eff_load` of `wake_affine_weight`; the first is below every other if the waker's own load
     /// is all there is.
-    fn effective_loads(&self, task: TaskId, (this, prev): (CpuId, CpuId), sync: bool, imbalance_pct: u32) -> [i64; 2] {
+    fn effective_loads(
+        &mut self,
+        task: TaskId,
+        (this, prev): (CpuId, CpuId),
+        sync: bool,
+        imbalance_pct: u32,
+    ) -> [i64; 2] {
+        let jiffies = self.core.jiffies_shown;
         let bias = self.fair.config.has(Feature::WaBias);
         let mut this_load = self.fair.cpu_load(this) as i64;
         if sync {
-            let waker = self.fair.curr(this).map_or(0, |curr| self.fair.task_h_load(curr) as i64);
+            let waker = self.fair.curr(this).map_or(0, |curr| self.fair.task_h_load(curr, jiffies) as i64);
             if waker > this_load {
                 return [i64::MIN, 0];
             }
             this_load -= waker;
         }
-        let load = self.fair.task_h_load(task) as i64;
+        let load = self.fair.task_h_load(task, jiffies) as i64;
         let mut prev_load = self.fair.cpu_load(prev) as i64 - load;
         this_load += load;
         if bias {

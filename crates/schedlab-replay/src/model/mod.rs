@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
-use schedlab_policy::fair::{Fair, GroupId, SchedParams};
+use schedlab_policy::fair::{CpuAverages, Fair, GroupId, SchedParams};
 use schedlab_policy::{Algorithm, DelayedLag, KernelConfig};
 
 use crate::decision::Decision;
@@ -99,6 +99,8 @@ struct Cpu {
     zero_taken: bool,
     /// It was taken from the trace before.
     zero_was_taken: bool,
+    /// The averages of its own queue as a probe showed them at their last change, and the CPU's clock then.
+    averages: Option<(CpuAverages, Nanos)>,
     /// State before and after the last charge, until a probe shows the kernel's.
     charge: Option<(state::Snapshot, state::Snapshot)>,
 }
@@ -168,9 +170,17 @@ impl Model {
             Operation::SwitchedTo { pid, at } => self.switched_to(pid, at),
             Operation::Release { pid } => self.release(pid),
             Operation::Probe { ref probe, charged } => self.probe(probe, charged),
-            Operation::SelectTaskRq(_) => {}
+            Operation::CpuAverages { cpu, averages, .. } => {
+                self.cpus[cpu.index()].averages = Some((averages, self.clock_now(cpu)));
+            }
+            Operation::SelectTaskRq(_) | Operation::SchedBalanceRq(_) | Operation::CpusAllowed { .. } => {}
             Operation::Lost => self.lose(),
         }
+    }
+
+    /// Whether probes show the averages of CPUs.
+    pub fn shows_averages(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.averages.is_some())
     }
 
     /// Whether the row has lags.

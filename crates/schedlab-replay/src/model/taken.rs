@@ -129,6 +129,15 @@ impl Model {
         }
     }
 
+    /// The averages of CPUs as the kernel reads them now, where probes show each change.
+    pub fn take_cpu_averages(&mut self) {
+        for cpu in (0..self.cpus.len() as u32).map(CpuId) {
+            if let Some((averages, until)) = self.cpus[cpu.index()].averages {
+                self.fair.restore().cpu_averages(cpu, averages, until);
+            }
+        }
+    }
+
     /// The position of a CPU's root queue in virtual time: set from a task, or the kernel's own.
     pub(super) fn take_position(&mut self, cpu: CpuId, zero: Vruntime) {
         self.fair.restore().min_vruntime(GroupId::ROOT, cpu, zero);

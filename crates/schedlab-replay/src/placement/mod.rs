@@ -88,12 +88,23 @@ impl Placements {
                 set_known(&mut self.flips, child, known);
                 self.loads.insert(child);
             }
+            Operation::CpuAverages { cpu, capacity, .. } => self.kernel.set_capacity(cpu, capacity),
+            Operation::CpusAllowed { pid, ref allowed } => {
+                if let Some(task) = model.task(pid) {
+                    self.kernel.set_allowed(task, pid, allowed);
+                }
+            }
             Operation::Lost => {
                 (self.flips, self.recent, self.loads) = Default::default();
                 self.cpu_loads = CpuMask::default();
             }
             _ => {}
         }
+    }
+
+    /// The machine, with what is known of its tasks.
+    pub fn kernel(&mut self) -> &mut Placement {
+        &mut self.kernel
     }
 
     /// One selection.
@@ -106,6 +117,7 @@ impl Placements {
             None => select.affinity_set,
         };
         self.take_state(select, task, model);
+        model.take_cpu_averages();
         let base = self.base(select, allowed, task, model);
         let answers = self.answers(select, &base, model);
         let placed = self.kernel.select_task_rq_fair(&mut model.fair, &base, &model.pids);
@@ -183,6 +195,7 @@ impl Placements {
             nr_idle_scan: state.map_or(size, |state| state.nr_idle_scan),
             has_idle_cores: state.map_or(self.kernel.has_idle_cores(select.prev), |state| state.has_idle_cores),
             now: model.clock_of(select.this),
+            jiffies: select.jiffies,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use schedlab_model::{CpuId, CpuMask, Pid, TaskId};
+use schedlab_policy::fair::Fair;
 use schedlab_policy::{Situation, WakeHistory};
 
 use super::Placements;
@@ -36,14 +37,20 @@ struct Unknown {
 
 impl Placements {
     /// The row's answers for every value of what is unknown.
-    pub(super) fn answers(&self, select: &Select, base: &Situation, model: &mut Model) -> BTreeSet<CpuId> {
+    pub(super) fn answers(&self, select: &Select, base: &Situation, model: &Model) -> BTreeSet<CpuId> {
         let waker = self.waker(select, model);
+        let mut fair = model.fair.clone();
         let mut answers = BTreeSet::new();
         for idle in self.idle_sets(select) {
             for nr_idle_scan in self.limits(select) {
                 for flips in self.flips(select, waker) {
                     for recent in self.recents(select) {
-                        answers.insert(self.answer(base, Unknown { idle, nr_idle_scan, flips, recent }, waker, model));
+                        answers.insert(self.answer(
+                            base,
+                            Unknown { idle, nr_idle_scan, flips, recent },
+                            waker,
+                            (&mut fair, &model.pids),
+                        ));
                     }
                 }
             }
@@ -51,7 +58,7 @@ impl Placements {
         answers
     }
 
-    fn answer(&self, base: &Situation, unknown: Unknown, waker: Waker, model: &mut Model) -> CpuId {
+    fn answer(&self, base: &Situation, unknown: Unknown, waker: Waker, (fair, pids): (&mut Fair, &[Pid])) -> CpuId {
         let Unknown { idle, nr_idle_scan, flips, recent } = unknown;
         let mut kernel = self.kernel.clone();
         let followed = kernel.history(base.task, base.pid);
@@ -65,7 +72,7 @@ impl Placements {
             kernel.set_waker_flips(base.this, waker, flips, base.now);
         }
         let asked = Situation { idle, nr_idle_scan, ..*base };
-        kernel.select_task_rq_fair(&mut model.fair, &asked, &model.pids).cpu
+        kernel.select_task_rq_fair(fair, &asked, pids).cpu
     }
 
     /// The waker, if it is of the fair class; else the idle task stands for it.
@@ -122,7 +129,7 @@ impl Placements {
     }
 
     /// Which unknown makes the answers differ.
-    pub(super) fn doubt(&self, select: &Select, base: &Situation, model: &mut Model) -> &'static str {
+    pub(super) fn doubt(&self, select: &Select, base: &Situation, model: &Model) -> &'static str {
         let still = Select { changing: CpuMask::default(), ..*select };
         match self.answers(&still, base, model).len() {
             1 => "a CPU became idle or busy at the same time",

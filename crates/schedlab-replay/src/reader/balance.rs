@@ -71,7 +71,7 @@ impl Reader {
         }
         if let Some(state) = self.current(to).and_then(|current| leaves(to, current, true, ahead)) {
             self.block(to, state);
-            self.push(Operation::NewidleBalance { cpu: to });
+            self.newidle_balance(to);
         }
     }
 
@@ -89,8 +89,21 @@ impl Reader {
         }
         if clock_behind(entry, ahead).is_some() && next == 0 {
             self.block(cpu, state);
-            self.push(Operation::NewidleBalance { cpu });
+            self.newidle_balance(cpu);
         }
+    }
+
+    /// Code on another CPU changes this one's queue though its running task was dequeued: `schedule()` gives up the lock only in
+    /// `sched_balance_newidle`, which it enters if it found the queue empty.
+    pub(super) fn newidle_before(&mut self, entry: &Entry, cpu: CpuId) {
+        if entry.cpu != cpu && self.cpu(cpu).blocked && !self.cpu(cpu).newidle {
+            self.newidle_balance(cpu);
+        }
+    }
+
+    fn newidle_balance(&mut self, cpu: CpuId) {
+        self.cpu(cpu).newidle = true;
+        self.push(Operation::NewidleBalance { cpu });
     }
 
     /// The running task is dequeued ahead of its switch.

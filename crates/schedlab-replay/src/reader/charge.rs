@@ -44,6 +44,7 @@ impl Reader {
     /// A charge of a task of the fair class that runs on `cpu`.
     fn charge(&mut self, entry: &Entry, cpu: CpuId, runtime: Runtime, ahead: &Window<'_>) {
         let Runtime { pid, ran, printed } = runtime;
+        self.newidle_before(entry, cpu);
         let change = match entry.in_task() {
             true if self.is_change_pending(entry, ahead) => Some(Change::Announced),
             true if cpu == entry.cpu => self.change(entry, pid, printed, ahead),

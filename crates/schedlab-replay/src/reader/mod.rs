@@ -11,6 +11,7 @@ mod clock;
 mod code;
 mod first;
 mod flag;
+mod pass;
 mod select;
 mod switch;
 mod task;
@@ -101,6 +102,8 @@ struct Cpu {
     repicked: bool,
     /// The running task was dequeued already.
     blocked: bool,
+    /// It has looked for tasks to pull since (`sched_balance_newidle`).
+    newidle: bool,
     /// Tasks were attached while it idled: it enters `schedule()` at the end of the interrupt that attached them.
     received: bool,
     /// The last record was a charge.
@@ -115,6 +118,8 @@ struct Cpu {
     yielded: bool,
     /// The task that a CPU is being selected for by code on this CPU.
     selecting: Option<Pid>,
+    /// Code on this CPU is in `sched_balance_rq`.
+    balances: bool,
     /// The task that `sched_waking` named last on this CPU.
     wakes: Option<Pid>,
     /// When it became idle or busy last.
@@ -202,6 +207,10 @@ impl Reader {
             What::Start(start) => self.starting = Some(start),
             What::Select(ref probe) => self.select_task_rq(entry, probe, ahead),
             What::Selected { cpu } => self.selected(entry, cpu),
+            What::Pass(ref record) => self.pass(entry, record, ahead),
+            What::CpuAverages { cpu, averages, capacity } => {
+                self.push(Operation::CpuAverages { cpu, averages, capacity });
+            }
             What::Lost => self.lost(),
             What::Clock { .. } | What::CfsRqLoad { .. } | What::Other | What::Event(_) => {}
         }

@@ -38,13 +38,12 @@ impl Reader {
             prev: probe.prev,
             kind: if dying { probe.kind.without_sync() } else { probe.kind },
             chosen,
+            jiffies: probe.jiffies,
             state: probe.state,
             affinity_set: task.affinity_set,
             idle: self.idle_cpus(),
             changing: self.changing_cpus(entry, until, ahead),
-            others: self.cpus_where(|reader, cpu| {
-                !matches!(reader.current(cpu), None | Some(0)) && !reader.current_is_fair(cpu)
-            }),
+            others: self.other_class_cpus(),
         };
         self.push(Operation::SelectTaskRq(select));
     }
@@ -69,7 +68,7 @@ impl Reader {
     }
 
     /// `available_idle_cpu`: the idle task runs, nothing is queued or about to be.
-    fn idle_cpus(&self) -> CpuMask {
+    pub(super) fn idle_cpus(&self) -> CpuMask {
         let mut idle = self.cpus_where(|reader, cpu| matches!(reader.current(cpu), None | Some(0)));
         let taken = |task: &Task| match task.place {
             Place::Queued(cpu) => Some(cpu),
@@ -77,6 +76,11 @@ impl Reader {
         };
         self.tasks.values().filter_map(taken).for_each(|cpu| idle.clear(cpu));
         idle
+    }
+
+    /// The CPUs that run a task of another class.
+    pub(super) fn other_class_cpus(&self) -> CpuMask {
+        self.cpus_where(|reader, cpu| !matches!(reader.current(cpu), None | Some(0)) && !reader.current_is_fair(cpu))
     }
 
     /// CPUs whose idle state changes around a selection: the records that show it are not ordered with what the selection read.

@@ -41,6 +41,7 @@ impl Reader {
 
     pub(super) fn wakeup(&mut self, entry: &Entry, wakee: &Wakee, before: FlagBefore, ahead: &Window<'_>) {
         let Wakee { pid, prio, cpu } = *wakee;
+        self.newidle_before(entry, cpu);
         if !self.tasks.get(&pid).is_some_and(|task| task.waking) {
             self.waking(pid, prio, cpu, ahead);
         }
@@ -60,6 +61,7 @@ impl Reader {
 
     pub(super) fn wakeup_new(&mut self, entry: &Entry, wakee: &Wakee, ahead: &Window<'_>) {
         let Wakee { pid, prio, cpu } = *wakee;
+        self.newidle_before(entry, cpu);
         if !self.tasks.contains_key(&pid) {
             // The fork itself was not recorded.
             self.fork(entry.cpu, entry.pid, pid, !ahead.shows_state());

@@ -1,9 +1,11 @@
 //! One record of a trace, reduced to what replay needs.
 
 use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_policy::fair::CpuAverages;
 use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 
 use super::change::{target, SchedChange};
+use super::pass::{averages, PassRecord};
 use super::probe::{CfsRqLoad, Point, Probe};
 use super::select::SelectProbe;
 use crate::operation::Start;
@@ -52,6 +54,14 @@ pub enum What {
     /// It returns from there.
     Selected {
         cpu: CpuId,
+    },
+    /// A record of a balancing pass.
+    Pass(PassRecord),
+    /// The averages of a CPU's own queue have changed.
+    CpuAverages {
+        cpu: CpuId,
+        averages: CpuAverages,
+        capacity: u64,
     },
     /// The balancer enters `sched_balance_update_blocked_averages`.
     UpdateBlockedAverages {
@@ -131,6 +141,8 @@ impl Entry {
                 | What::UpdateBlockedAverages { .. }
                 | What::Select(_)
                 | What::Selected { .. }
+                | What::Pass(_)
+                | What::CpuAverages { .. }
         )
     }
 
@@ -181,6 +193,8 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "mt" | "at" => clock(fields),
         "st" => SelectProbe::of(fields).map(What::Select),
         "str" => Some(What::Selected { cpu: CpuId(fields.number("to")?) }),
+        "bg" | "bgr" | "cm" | "na" | "lbr" => PassRecord::of(name, fields).map(What::Pass),
+        "ql" | "ue" => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages { cpu, averages, capacity }),
         "ba" => Some(What::UpdateBlockedAverages { cpu: CpuId(fields.number("cpu")?) }),
         "pc" => {
             let (cpu, at) = (CpuId(fields.number("cpu")?), fields.number("lu")?);

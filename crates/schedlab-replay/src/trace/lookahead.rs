@@ -43,13 +43,15 @@ pub enum LookAhead {
     ProbeOrder,
     /// The CPU that was selected, which the selection is compared with, and the task where no probe names it.
     Selection,
+    /// What a balancing pass found and moved, which the pass is compared with.
+    Pass,
     /// CPUs that became idle or busy while a CPU was selected.
     IdleChanges,
 }
 
 impl LookAhead {
     /// All kinds, in the order of reports.
-    pub const ALL: [LookAhead; 18] = [
+    pub const ALL: [LookAhead; 19] = [
         LookAhead::Outcome,
         LookAhead::Repick,
         LookAhead::Caller,
@@ -67,6 +69,7 @@ impl LookAhead {
         LookAhead::UnrecordedCharge,
         LookAhead::ProbeOrder,
         LookAhead::Selection,
+        LookAhead::Pass,
         LookAhead::IdleChanges,
     ];
 
@@ -89,6 +92,7 @@ impl LookAhead {
             LookAhead::NextRunTime => "next run time, as a bound of the clock at a wakeup",
             LookAhead::UnrecordedCharge => "run time recorded after the migration that it precedes",
             LookAhead::Selection => "CPU selected for a task",
+            LookAhead::Pass => "what a balancing pass found and moved",
             LookAhead::IdleChanges => "CPUs that became idle or busy during a selection",
             LookAhead::ProbeOrder => "whether probes read before or after a charge",
         }

@@ -4,6 +4,8 @@ use schedlab_model::{CpuId, CpuMask, Pid};
 use schedlab_policy::{WakeHistory, WakeKind};
 use schedlab_trace::Fields;
 
+use super::pass::mask;
+
 /// WF_EXEC, WF_FORK, WF_SYNC of 5.13 and later.
 const WF_EXEC: u32 = 0x02;
 const WF_FORK: u32 = 0x04;
@@ -14,6 +16,8 @@ const WF_SYNC: u32 = 0x10;
 pub struct SelectProbe {
     pub prev: CpuId,
     pub kind: WakeKind,
+    /// The tick count.
+    pub jiffies: Option<u64>,
     /// What only type information makes readable.
     pub state: Option<SelectState>,
 }
@@ -42,18 +46,21 @@ impl SelectProbe {
             () if flags & WF_FORK != 0 => WakeKind::Fork,
             () => WakeKind::Wakeup { sync: flags & WF_SYNC != 0 },
         };
-        Some(SelectProbe { prev: CpuId(fields.number("prev")?), kind, state: state(fields) })
+        Some(SelectProbe {
+            prev: CpuId(fields.number("prev")?),
+            kind,
+            jiffies: fields.number("j"),
+            state: state(fields),
+        })
     }
 }
 
 fn state(fields: Fields<'_>) -> Option<SelectState> {
     let history = WakeHistory { flips: fields.number("wf")?, recent_used_cpu: CpuId(fields.number("ru")?) };
-    let allowed =
-        fields.number::<u64>("am").map(|bits| (0..64).filter(|cpu| bits >> cpu & 1 != 0).map(CpuId).collect());
     Some(SelectState {
         pid: fields.number("p")?,
         nr_cpus_allowed: fields.number("nc")?,
-        allowed,
+        allowed: mask(fields),
         history,
         load: fields.number("el")?,
         prev_load: fields.number("ql")?,

@@ -1,0 +1,123 @@
+//! A balancing pass over one domain (`sched_balance_rq`) in the situation of a recorded one: what would be pulled, and from where.
+//!
+//! The queues and loads are those of a [`Fair`], which stays as it is; the state of core code is passed with each call. The
+//! pass begins where the kernel looks for the busiest group, so whether this CPU balances at all is not asked. Not
+//! modelled: marks that affinity kept a lower level from balancing (`sgc->imbalance`), per-CPU kthreads, capacities of groups that are older than those of their CPUs.
+
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+
+use super::placement::Placement;
+use super::types::Moves;
+use crate::balance::{CpuIdle, Env};
+use crate::fair::Fair;
+use crate::flags::Dequeue;
+
+/// The state that a pass depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct PassSituation {
+    /// The CPU that pulls.
+    pub this: CpuId,
+    /// Its state.
+    pub idle: CpuIdle,
+    /// The level of its domain, 0 = lowest ([`Placement::level`]).
+    pub level: usize,
+    /// The domain's `nr_balance_failed`.
+    pub nr_balance_failed: u32,
+    /// The CPUs that the pass considers (`env->cpus`).
+    pub considered: CpuMask,
+    /// The CPUs that are idle.
+    pub idle_cpus: CpuMask,
+    /// The CPUs that run a task of another class.
+    pub others: CpuMask,
+    /// The clock.
+    pub now: Nanos,
+    /// The tick count, if the trace shows it.
+    pub jiffies: Option<u64>,
+}
+
+/// What a pass does.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Pass {
+    /// The CPU that it pulls from; `None`: it finds no imbalance.
+    pub src: Option<CpuId>,
+    /// The tasks that it moves, in the order in which they are detached.
+    pub moved: Vec<TaskId>,
+    /// The unit of the imbalance (`migration_type`), and how much of it was left in the end.
+    pub imbalance: Option<(&'static str, u64)>,
+}
+
+impl Placement {
+    /// The level of a CPU's domain by its `imbalance_pct` and, where it is recorded, its number of CPUs.
+    #[must_use]
+    pub fn level(&self, cpu: CpuId, imbalance_pct: u32, weight: Option<u32>) -> Option<usize> {
+        let fits = |level: &usize| {
+            let domain = self.core.domains.at(cpu, *level);
+            domain.imbalance_pct == imbalance_pct && weight.is_none_or(|weight| weight == domain.weight)
+        };
+        (0..self.core.domains.depth(cpu)).find(fits)
+    }
+
+    /// The capacity of a CPU (`rq->cpu_capacity`) from now on.
+    pub fn set_capacity(&mut self, cpu: CpuId, capacity: u64) {
+        let core = &mut self.core;
+        if std::mem::replace(&mut core.rqs[cpu.index()].cpu_capacity, capacity) != capacity {
+            core.capacities_shown = true;
+            core.domains.set_capacities(|cpu| core.rqs[cpu.index()].cpu_capacity);
+        }
+    }
+
+    /// The CPUs that a task may use.
+    pub fn set_allowed(&mut self, task: TaskId, pid: i32, allowed: &CpuMask) {
+        self.adopt(task, pid);
+        let topology = self.core.topology.clone();
+        self.core.tasks[task.index()].set_affinity(Some(allowed), &topology);
+    }
+
+    /// `sched_balance_rq`. `pids` has the pids of all tasks.
+    pub fn sched_balance_rq(&mut self, fair: &Fair, asked: &PassSituation, pids: &[i32]) -> Pass {
+        self.core.jiffies_shown = asked.jiffies;
+        let mut fair = fair.clone();
+        if asked.idle == CpuIdle::Newly {
+            empty(&mut fair, asked.this, asked.now);
+        }
+        let cpus: Vec<CpuId> = self.core.topology.all().iter().collect();
+        for &cpu in &cpus {
+            for task in fair.cfs_tasks(cpu).collect::<Vec<_>>() {
+                if let Some(pid) = pids.get(task.index()) {
+                    self.adopt(task, *pid);
+                    self.core.tasks[task.index()].cpu = cpu;
+                }
+            }
+        }
+        let mut core = self.core.clone();
+        core.domains.state_mut(asked.this, asked.level).nr_balance_failed = asked.nr_balance_failed;
+        for &cpu in &cpus {
+            let rq = &mut core.rqs[cpu.index()];
+            (rq.curr, rq.idle) = (fair.curr(cpu), asked.idle_cpus.has(cpu));
+            (rq.nr_running, rq.by_class, rq.ttwu_pending) = (0, Default::default(), false);
+            fair.with(&mut core).sync(cpu);
+            core.rqs[cpu.index()].nr_running += u32::from(asked.others.has(cpu));
+            core.refresh_idle(cpu);
+        }
+        let left_out = self.core.domains.at(asked.this, asked.level).span.without(&asked.considered);
+        let mut env = Env::new(asked.this, asked.level, asked.idle, asked.now);
+        env.excluded = (!left_out.is_empty()).then_some(left_out);
+        let mut moves = Moves::default();
+        fair.with(&mut core).pull(&mut env, &mut moves);
+        Pass {
+            src: env.src,
+            moved: moves.moved.into_iter().map(|(task, _)| task).collect(),
+            imbalance: env.src.map(|_| (env.migrate.name(), env.imbalance)),
+        }
+    }
+}
+
+/// A CPU that is about to become idle has dequeued its tasks, delayed ones too.
+fn empty(fair: &mut Fair, cpu: CpuId, now: Nanos) {
+    for task in fair.cfs_tasks(cpu).collect::<Vec<_>>() {
+        fair.finish_delayed(task);
+        if fair.entity(task).on_rq {
+            fair.dequeue_task(cpu, task, Dequeue { sleep: true, special: true, ..Dequeue::default() }, now);
+        }
+    }
+}

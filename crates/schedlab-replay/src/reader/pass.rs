@@ -1,0 +1,101 @@
+//! A balancing pass: what it knows when it begins, and what the records up to its end say that it did.
+
+use schedlab_model::{CpuId, CpuMask};
+use schedlab_trace::Kind;
+
+use super::task::Place;
+use super::Reader;
+use crate::operation::{Operation, Pass, Tasks};
+use crate::trace::{Entry, LookAhead, PassProbe, PassRecord, What, Window};
+
+impl Reader {
+    pub(super) fn pass(&mut self, entry: &Entry, record: &PassRecord, ahead: &Window<'_>) {
+        match record {
+            PassRecord::Looks(probe) if !self.cpu(entry.cpu).balances => self.begin_pass(entry, probe, ahead),
+            PassRecord::Ends => self.cpu(entry.cpu).balances = false,
+            _ => {}
+        }
+    }
+
+    fn begin_pass(&mut self, entry: &Entry, probe: &PassProbe, ahead: &Window<'_>) {
+        self.cpu(entry.cpu).balances = true;
+        let mut pass = Pass {
+            this: probe.cpu,
+            idle: probe.idle,
+            imbalance_pct: probe.imbalance_pct,
+            weight: probe.weight,
+            failed: probe.failed,
+            considered: probe.considered,
+            idle_cpus: self.idle_cpus(),
+            others: self.other_class_cpus(),
+            found: false,
+            src: None,
+            moved: Tasks::default(),
+            loads: false,
+            jiffies: probe.jiffies,
+        };
+        self.tell_per_cpu_kthreads(ahead);
+        let mut ends = false;
+        for next in ahead.look(LookAhead::Pass).filter(|next| next.cpu == entry.cpu) {
+            match next.what {
+                What::Pass(PassRecord::Found(found)) => pass.found |= found,
+                What::Pass(PassRecord::Considers { src, task, loads }) => {
+                    (pass.src, pass.loads) = (Some(src), loads);
+                    if let Some((pid, allowed)) = task {
+                        self.push(Operation::CpusAllowed { pid, allowed });
+                    }
+                }
+                What::Pass(PassRecord::MovedNone { src }) => pass.src = Some(src),
+                What::Pass(PassRecord::Ends) => ends = true,
+                // A wakeup in an interrupt moves tasks that are not queued.
+                What::Event(Kind::Migrate { pid, orig_cpu, .. }) if pass.src == Some(orig_cpu) => pass.moved.add(pid),
+                _ => {}
+            }
+            if ends {
+                return self.push(Operation::SchedBalanceRq(pass));
+            }
+        }
+    }
+
+    /// Kernel threads of one CPU are never moved; where no probe shows the CPUs that a task may use, its name does.
+    fn tell_per_cpu_kthreads(&mut self, ahead: &Window<'_>) {
+        let queued = self.tasks.iter().filter(|(_, task)| !matches!(task.place, Place::Off(_)));
+        let threads: Vec<Operation> = queued
+            .filter_map(|(pid, _)| {
+                let allowed = CpuMask::from_iter([per_cpu_kthread(ahead.name(*pid))?]);
+                Some(Operation::CpusAllowed { pid: *pid, allowed })
+            })
+            .collect();
+        self.operations.extend(threads);
+    }
+}
+
+/// Names of per-CPU kernel threads, before the number of their CPU.
+const PER_CPU: [&str; 8] = ["ksoftirqd", "kworker", "migration", "cpuhp", "rcuc", "ktimers", "irq_work", "idle_inject"];
+
+/// The CPU of a kernel thread that belongs to one, by its name: `ksoftirqd/1`, `kworker/1:0H`.
+fn per_cpu_kthread(name: &str) -> Option<CpuId> {
+    let (kind, rest) = name.split_once('/')?;
+    let cpu = rest.split(':').next()?.parse().ok()?;
+    PER_CPU.contains(&kind).then_some(CpuId(cpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_thread_names_its_cpu() {
+        for (name, cpu) in [
+            ("ksoftirqd/1", Some(1)),
+            ("kworker/12:0H", Some(12)),
+            ("kworker/3:1-events", Some(3)),
+            ("kworker/u8:2", None),
+            ("rcu_preempt", None),
+            ("hackbench", None),
+            ("a/1", None),
+        ] {
+            assert_eq!(per_cpu_kthread(name), cpu.map(CpuId), "{name}");
+        }
+    }
+}

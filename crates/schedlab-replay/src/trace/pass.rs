@@ -1,0 +1,92 @@
+//! A balancing pass (`sched_balance_rq`) as the recorder's probes show it, and the averages of CPUs that it compares.
+
+use schedlab_model::{CpuId, CpuMask, Pid};
+use schedlab_policy::fair::CpuAverages;
+use schedlab_policy::CpuIdle;
+use schedlab_trace::Fields;
+
+/// One record of a pass.
+#[derive(Clone, Copy, Debug)]
+pub enum PassRecord {
+    /// The busiest group is about to be looked for; once more if affinity keeps all tasks of a CPU from moving.
+    Looks(PassProbe),
+    /// Whether it was found.
+    Found(bool),
+    /// `can_migrate_task` of a task that waits on `src`; `loads`: the imbalance is one of loads (`migrate_load`).
+    Considers { src: CpuId, task: Option<(Pid, CpuMask)>, loads: bool },
+    /// No task was moved from `src`.
+    MovedNone { src: CpuId },
+    /// The pass is over.
+    Ends,
+}
+
+/// What the pass knows when it begins.
+#[derive(Clone, Copy, Debug)]
+pub struct PassProbe {
+    /// The CPU that pulls.
+    pub cpu: CpuId,
+    pub idle: CpuIdle,
+    /// Of its domain.
+    pub imbalance_pct: u32,
+    /// The number of CPUs of the domain, where the probe reads it.
+    pub weight: Option<u32>,
+    /// `nr_balance_failed`.
+    pub failed: u32,
+    /// The CPUs that are considered.
+    pub considered: CpuMask,
+    /// The tick count.
+    pub jiffies: Option<u64>,
+}
+
+impl PassRecord {
+    pub(super) fn of(name: &str, fields: Fields<'_>) -> Option<PassRecord> {
+        Some(match name {
+            "bg" => PassRecord::Looks(PassProbe {
+                cpu: CpuId(fields.number("cpu")?),
+                idle: idle(fields)?,
+                imbalance_pct: fields.number("pct")?,
+                weight: fields.number("w"),
+                failed: fields.number("nf")?,
+                considered: mask(fields)?,
+                jiffies: fields.number("j"),
+            }),
+            "bgr" => PassRecord::Found(fields.number::<u64>("found")? != 0),
+            "cm" => {
+                let (src, task) = (CpuId(fields.number("src")?), fields.number("p").zip(mask(fields)));
+                PassRecord::Considers { src, task, loads: fields.number::<u32>("mt")? == 0 }
+            }
+            "na" => PassRecord::MovedNone { src: CpuId(fields.number("src")?) },
+            "lbr" => PassRecord::Ends,
+            _ => return None,
+        })
+    }
+}
+
+/// `enum cpu_idle_type`; up to 6.7 (`oi`) idle and not idle have each other's number.
+fn idle(fields: Fields<'_>) -> Option<CpuIdle> {
+    let (idle, old) = (fields.number::<u32>("idle"), fields.number::<u32>("oi"));
+    match idle.or(old.map(|old| if old < 2 { 1 - old } else { old }))? {
+        0 => Some(CpuIdle::Not),
+        1 => Some(CpuIdle::Idle),
+        2 => Some(CpuIdle::Newly),
+        _ => None,
+    }
+}
+
+/// The first 64 CPUs of a mask.
+pub(super) fn mask(fields: Fields<'_>) -> Option<CpuMask> {
+    let bits = fields.number::<u64>("am")?;
+    Some((0..64).filter(|cpu| bits >> cpu & 1 != 0).map(CpuId).collect())
+}
+
+/// A CPU, the averages of its own queue, and its capacity.
+pub(super) fn averages(fields: Fields<'_>) -> Option<(CpuId, CpuAverages, u64)> {
+    let averages = CpuAverages {
+        load_avg: fields.number("la")?,
+        runnable_avg: fields.number("ra")?,
+        util_avg: fields.number("ua")?,
+        util_est: fields.number("ue")?,
+        period_contrib: fields.number("pe")?,
+    };
+    Some((CpuId(fields.number("cpu")?), averages, fields.number("cc")?))
+}
