@@ -41,7 +41,9 @@ impl Actions {
     }
 
     fn take_due(&mut self, now: Nanos) -> Option<GuestAction> {
-        self.coming.pop_if(|(at, _)| *at <= now).map(|(_, action)| action)
+        let (_, action) = *self.coming.last().filter(|(at, _)| *at <= now)?;
+        self.coming.pop();
+        Some(action)
     }
 
     /// Schedules the next one.
