@@ -122,11 +122,14 @@ const slices = (context, timeline, lane, view, y) => {
 
 const queue = (context, lane, view, y) => {
   const { at, waiting } = lane.depth;
+  let last = -1; // one mark per pixel is enough
   context.fillStyle = RED;
   for (let i = Math.max(0, after(at, view.from) - 1); i < lane.depth.length && at[i] < view.to; i += 1) {
     if (!waiting[i]) continue;
     const x = Math.max(LABEL, xOf(view, at[i]));
     const right = Math.min(view.width, xOf(view, i + 1 < lane.depth.length ? at[i + 1] : at[i]));
+    if (right - x < 1 && Math.floor(x) === last) continue;
+    last = Math.floor(x);
     const height = Math.min(4, 1 + waiting[i] / 2);
     context.globalAlpha = Math.min(1, 0.45 + waiting[i] / 12);
     context.fillRect(x, y + LANE - 1 - height, Math.max(0.5, right - x), height);
@@ -136,9 +139,11 @@ const queue = (context, lane, view, y) => {
 
 const gaps = (context, lane, view, y) => {
   const { start, span } = lane.gaps;
+  let last = -1;
   for (let i = Math.max(0, after(start, view.from) - 1); i < lane.gaps.length && start[i] < view.to; i += 1) {
     const x = Math.max(LABEL, xOf(view, start[i])), right = Math.min(view.width, xOf(view, start[i] + span[i]));
-    if (right <= x) continue;
+    if (right <= x || (right - x < 1 && Math.floor(x) === last)) continue;
+    last = Math.floor(x);
     context.fillStyle = RED;
     context.globalAlpha = 0.25;
     context.fillRect(x, y + 5, Math.max(0.5, right - x), LANE - 13);
