@@ -17,7 +17,6 @@ pub struct Input {
 }
 
 /// One operation on the runqueues, in the order of the kernel's locks.
-#[expect(clippy::large_enum_variant, reason = "one operation at a time is followed")]
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     /// `update_rq_clock`: `clock_task` of a runqueue from here on.

@@ -5,7 +5,7 @@ mod support;
 
 use schedlab_model::{Nanos, Topology, MSEC, SEC, USEC};
 use schedlab_spec::Machine;
-use schedlab_trace::Kind;
+use schedlab_trace::{Kind, TaskState};
 use schedlab_workload::{Amount, Dist, Op};
 use support::{flat, kernel, machine, record, spec, tasks, Record};
 
@@ -135,4 +135,34 @@ fn a_lock_outlives_its_holder_and_a_message_to_the_dead_is_lost() {
     workload.objects = vec![schedlab_workload::ObjectSpec::Mutex { pi: false }];
     let error = record(&spec(flat(1, 100), kernel("6.12.0", 1, 250), vec![workload])).0.unwrap_err();
     assert!(error.to_string().contains("the task does not hold this mutex"), "{error}");
+}
+
+/// `prev_state` is what `__schedule` read before it dequeued the task, not what a waker has made of it since.
+#[test]
+fn a_task_woken_while_its_cpu_leaves_it_leaves_as_a_sleeper() {
+    let waiter = vec![Op::Wait(0), Op::Run(Amount::Fixed(500)), Op::Jump(0)];
+    // From posts that find the waiter running to posts that find its CPU idle.
+    let pauses = (0..50).map(|step| Op::Run(Amount::Fixed(200 * step)));
+    let waker = pauses.flat_map(|pause| [pause, Op::Post(0)]).chain([Op::Jump(0)]).collect();
+    let mut workload = tasks(vec![("waiter", 0, Some(0), waiter), ("waker", 0, Some(1), waker)]);
+    workload.objects = vec![schedlab_workload::ObjectSpec::Futex];
+    let mut machine = flat(2, 1000);
+    machine.costs.schedule = Dist::Constant(2 * USEC);
+    let mut spec = spec(machine, kernel("6.12.0", 2, 250), vec![workload]);
+    spec.duration = 50 * MSEC;
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    let (mut woken, mut early) = (false, 0);
+    for event in &record.events {
+        match event.kind {
+            Kind::Waking { pid: 1, .. } => woken = true,
+            Kind::Switch { prev: 1, prev_state, next, .. } => {
+                assert!(next != 0 || prev_state != TaskState::Running, "runnable, yet the CPU goes idle: {event:?}");
+                early += u32::from(std::mem::take(&mut woken) && prev_state == TaskState::Sleeping);
+            }
+            Kind::Switch { next: 1, .. } => woken = false,
+            _ => {}
+        }
+    }
+    assert!(early > 0, "no wakeup met the CPU inside __schedule");
 }

@@ -59,6 +59,11 @@ impl Lives {
         None
     }
 
+    /// It was woken while its CPU was inside `__schedule`, which picked it again.
+    pub fn kept(&mut self, task: TaskId) {
+        self.early.retain(|early| *early != task);
+    }
+
     #[inline]
     pub fn leave(&mut self, cpu: CpuId, task: TaskId, how: OnCpu) -> Option<Finding> {
         let state = &mut self.tasks[task.index()];

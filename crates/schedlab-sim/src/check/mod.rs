@@ -51,6 +51,11 @@ impl Checks {
         self.keep(found);
     }
 
+    /// A task that was woken before its CPU had left it runs on, without a switch.
+    pub fn kept(&mut self, task: TaskId) {
+        self.lives.kept(task);
+    }
+
     /// A CPU picks its next task.
     #[inline]
     pub fn picked(&mut self, cpu: CpuId, now: Nanos) {

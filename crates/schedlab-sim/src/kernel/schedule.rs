@@ -113,10 +113,23 @@ pub fn repicked<S: Sink>(
     end_pick(run, kernel, cpu);
     resume_user_mode_work(run, machine, kernel, cpu);
     match next {
-        Some(_) => settle(run, machine, kernel, cpu),
+        Some(task) => {
+            woken_before_it_left(kernel, task);
+            settle(run, machine, kernel, cpu);
+        }
         None => enter_idle_state(run, machine, kernel, cpu),
     }
     look_at_wakelist(run, machine, kernel, cpu);
+}
+
+/// A task that was woken while `__schedule` was about to switch away from it, and picked again, runs on.
+#[inline(always)]
+fn woken_before_it_left(kernel: &mut Kernel, task: TaskId) {
+    let t = &mut kernel.tasks[task.index()];
+    if t.life == Life::Runnable {
+        (t.life, t.wait) = (Life::Running, Wait::Nothing);
+        kernel.checks.kept(task);
+    }
 }
 
 /// Wakeups that waited for the CPU to leave `__schedule` continue, and its wakelist is looked at.
@@ -182,7 +195,10 @@ fn report_resched<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, pi
     }
 }
 
-/// The task's segment leaves the CPU with it.
+/// The task's segment leaves the CPU with it. A task that was woken after it had blocked, while its CPU was still inside
+/// `__schedule`, leaves as a sleeper: `__schedule` has read the state before (`prev_state`), counts a voluntary switch
+/// (`nvcsw`), and from 5.18 on `sched_switch` shows what it has read. Earlier kernels show the state of the moment, R, which
+/// is not modelled.
 #[inline(always)]
 fn switch_out<S: Sink>(
     run: &mut Run<S>,
@@ -201,7 +217,6 @@ fn switch_out<S: Sink>(
             TaskState::Running
         }
         Life::Dead => TaskState::Dead,
-        Life::Runnable => TaskState::Running,
         _ => TaskState::Sleeping,
     };
     if state != TaskState::Running {
