@@ -3,6 +3,7 @@
 event queue   events handled per second against a binary heap in a hold model of the same size
 perf pipe     the whole process on the model of this machine, against the real benchmark on it: free and on one CPU
 480 CPUs      hackbench on the largest machine: time, memory, and cost per switch against the smallest machine
+guests        hackbench in 16 guests of 64 vCPUs on 480 CPUs: memory, and cost per event against bare metal
 sweep         what a sweep adds to the time of each run, on this machine and through Dask
 fair class    one operation with up to 100,000 queued tasks and 1,000 groups, against the same with two
 """
@@ -58,6 +59,20 @@ kernel = "6.12.0"
 """
 SWEPT = (100, 500)
 """Runs of the short and of the long sweep."""
+GUESTS = 16
+GUEST = """
+[[guest]]
+name = "vm{number}"
+vcpus = 64
+platform = "powerpc-kvm"
+[[workload]]
+use = "hackbench"
+name = "load{number}"
+guest = "vm{number}"
+groups = 4
+pipe = true
+loops = 100
+"""
 
 
 def main() -> int:
@@ -66,6 +81,7 @@ def main() -> int:
         event_queue(Path(folder))
         perf_pipe(Path(folder))
         hackbench(Path(folder))
+        guests(Path(folder))
         sweep(Path(folder))
     fair_class()
     return 0
@@ -157,6 +173,17 @@ def swept(folder: Path, runs: int, how: list[str]) -> tuple[float, float]:
     wall = timed([*command, "--quiet", *how], None)
     lines = (out / "results.jsonl").read_text().splitlines()
     return wall, sum(json.loads(line)["wall_s"] for line in lines)
+
+
+def guests(folder: Path) -> None:
+    print(f"\n{GUESTS} guests of 64 vCPUs on 480 CPUs, hackbench; goal: under 1 GB")
+    bare = HACKBENCH.format(machine="power10-480", groups=4 * GUESTS)
+    inside = bare[: bare.index("[[workload]]")] + "".join(GUEST.format(number=n) for n in range(GUESTS))
+    inside += bare[bare.index("[[variant]]") :]
+    for name, text in (("bare metal", bare.replace("pipe = true", "pipe = true\nloops = 100")), ("guests", inside)):
+        wall, megabytes, run = simulate(folder, name.replace(" ", "-"), text)
+        cost = 1e9 * run["wall_s"] / run["handled"]
+        print(f"  {name:<12} {wall:6.2f} s  {megabytes:5.0f} MB  {run['handled']:>9,} events  {cost:5.0f} ns per event")
 
 
 def fair_class() -> None:
