@@ -19,6 +19,7 @@ from schedlab.engine import Engine, native_engine
 from schedlab.guests import identity, kernels
 from schedlab.guests.kernels import Kernel
 from schedlab.record import Order, Recording
+from schedlab.render import identity as rendered
 
 Cli = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,26 @@ def test_rows_that_fit_alike_are_all_named(cli: Cli, tmp_path: Path) -> None:
     assert document["reports"][0]["row"] in document["fits"]
     ranked = [identify.fit(report) for report in document["reports"]]
     assert ranked == sorted(ranked, reverse=True)
+
+
+def test_no_row_is_named_where_most_decisions_stay_unexplained() -> None:
+    def report(row: str, agreed: int, decisions: int, unexplained: int) -> dict[str, Any]:
+        side = {"agreed": agreed, "decisions": decisions}
+        events = {"events": {"agreed": 0, "decisions": 0}}
+        return {
+            "row": row,
+            "picks": side,
+            "preemptions": side,
+            "unexplained": {"picks": unexplained, "preemptions": unexplained},
+            "state": events,
+            "vruntime": {"equal": 0, "compared": 0},
+        }
+
+    judged_little, judged_wrongly = report("6.8", 40, 40, 560), report("6.1", 78, 600, 0)
+    ranked = sorted([judged_little, judged_wrongly], key=identify.fit, reverse=True)
+    assert rendered.named(ranked) == []
+    assert rendered.document(ranked)["fits"] == []
+    assert [r["row"] for r in rendered.named([report("6.8", 300, 400, 200)])] == ["6.8"]
 
 
 def test_a_kernel_is_recorded_first_and_the_answer_is_kept(

@@ -13,6 +13,7 @@ from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.guests import identity, kernels
 from schedlab.record import Order, identifying, record
+from schedlab.render.identity import share
 
 LIMIT_S = 900.0
 """For the boot and a load of some five seconds in an emulated guest."""
@@ -41,13 +42,13 @@ def _key(source: str) -> str:
 
 def _identify(trace: str, options: Options, console: Console, engine: Engine, key: str | None = None) -> int:
     from schedlab.render.document import dump
-    from schedlab.render.identity import document, known, text
+    from schedlab.render.identity import document, known, named, text
 
     reports: list[dict[str, Any]] = interruptible(
         engine, lambda cancel: engine.replay(trace, matrix=True, first=1, cancel=cancel)
     )
     ranked: list[Mapping[str, Any]] = sorted(reports, key=fit, reverse=True)
-    if key is not None:
+    if key is not None and named(ranked):
         identity.keep(key, known(ranked))
     if options.json == "-":
         console.result(dump(document(ranked)))
@@ -60,10 +61,5 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
 
 def fit(report: Mapping[str, Any]) -> tuple[float, int]:
     """By decisions (unexplained ones do not agree), then by state: probed events, or steps of the printed vruntime."""
-    decisions = sum(_share(report, side) for side in ("picks", "preemptions"))
+    decisions = sum(share(report, side) for side in ("picks", "preemptions"))
     return decisions, int(report["state"]["events"]["agreed"]) + int(report["vruntime"]["equal"])
-
-
-def _share(report: Mapping[str, Any], side: str) -> float:
-    asked = report[side]["decisions"] + report["unexplained"][side]
-    return float(report[side]["agreed"] / asked) if asked else 1.0

@@ -10,19 +10,22 @@ from schedlab.render.agreement import matrix
 
 IDENTITY_SCHEMA = "schedlab.identity/1"
 
+NAMED_FROM = 0.5
+"""A row is named only if it decides at least this share of the picks, and of the preemptions, as the kernel did."""
+
 Report = Mapping[str, Any]
 
 
 def document(ranked: Sequence[Report]) -> dict[str, Any]:
-    """The rows that fit best, and every row's report, best first."""
-    return {"schema": IDENTITY_SCHEMA, "fits": [r["row"] for r in _best(ranked)], "reports": list(ranked)}
+    """The rows that fit best, none if none fits, and every row's report, best first."""
+    return {"schema": IDENTITY_SCHEMA, "fits": [r["row"] for r in named(ranked)], "reports": list(ranked)}
 
 
 def text(source: str, ranked: Sequence[Report]) -> str:
     """The answer, then where the best row departs from the kernel and where the next one does, then every row."""
     best = _best(ranked)
     others = [r for r in ranked if r not in best]
-    lines = [_answer(best), departure(best[0])]
+    lines = [_answer(best) if named(ranked) else _no_answer(ranked), departure(best[0])]
     lines += [departure(others[0])] if others else []
     return "\n".join([*lines, "", matrix(source, ranked)])
 
@@ -41,6 +44,28 @@ def agreement(r: Report) -> str:
     pairs += [("steps of vruntime", steps["equal"], steps["compared"])] if steps["compared"] else []
     pairs += [("events with state", events["agreed"], events["decisions"])] if events["decisions"] else []
     return ", ".join(f"{agreed:,} of {asked:,} {what}" for what, agreed, asked in pairs)
+
+
+def named(ranked: Sequence[Report]) -> list[Report]:
+    """The first row and those that fit as well, if they explain enough of the kernel to be named."""
+    enough = all(share(ranked[0], side) >= NAMED_FROM for side in ("picks", "preemptions"))
+    return _best(ranked) if enough else []
+
+
+def share(report: Report, side: str) -> float:
+    """The decisions of a side that agree, 0 to 1; those that the row cannot explain do not agree."""
+    asked = report[side]["decisions"] + report["unexplained"][side]
+    return float(report[side]["agreed"] / asked) if asked else 1.0
+
+
+def _no_answer(ranked: Sequence[Report]) -> str:
+    best = ranked[0]
+    judged, asked = (best["picks"][key] for key in ("agreed", "decisions"))
+    unexplained = best["unexplained"]["picks"]
+    return (
+        f"no row can be named: the best, {best['row']}, decides {judged:,} of {asked + unexplained:,} picks alike; "
+        "the trace lacks what the rows need to judge more (record with probes), or no row is this kernel's"
+    )
 
 
 def _best(ranked: Sequence[Report]) -> list[Report]:
