@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from schedlab.errors import InputError
+from schedlab.statistics import SMALLEST_N
 
 if TYPE_CHECKING:
-    from schedlab.comparison import Comparison
+    from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
-    from schedlab.scenario import Metric
+    from schedlab.scenario import Metric, Scenario
     from schedlab.validity import Validated
 
 VERDICTS = ("worse", "undecided", "better", "changed", "equivalent")
@@ -74,6 +75,21 @@ def check(gates: Sequence[Gate], metrics: Iterable[tuple[Metric, Validated | Non
             _check_model(gate, known[gate.metric])
 
 
+def check_seeds(gates: Sequence[Gate], scenario: Scenario, seeds: int) -> None:
+    """Refuse gates over fewer seeds than an interval needs: they would pass or fail by chance."""
+    if gates and varies(scenario) and seeds < SMALLEST_N:
+        have = f"{seeds} seed{'s' * (seeds != 1)}"
+        raise InputError(
+            f"--fail-on {gates[0]}: {have} give no verdict, a 95% interval needs at least {SMALLEST_N}",
+            hint=f"run --seeds {SMALLEST_N} or more; with --noise off one seed is enough",
+        )
+
+
+def varies(scenario: Scenario) -> bool:
+    """Whether another seed may give another number; only a simulation without noise is exact with one seed."""
+    return scenario.noise or scenario.arm != "sim"
+
+
 def _check_model(gate: Gate, validated: Validated | None) -> None:
     hint = f"demand a size instead: --fail-on {gate.verdict}:{gate.metric}:PERCENT"
     if validated is None:
@@ -85,12 +101,39 @@ def _check_model(gate: Gate, validated: Validated | None) -> None:
 
 def failed(gates: Sequence[Gate], comparison: Comparison) -> list[tuple[Gate, Metric, Judgement]]:
     """Every judgement that makes a gate fail."""
+    return [
+        (gate, m.metric, j)
+        for gate, m, j in _watched(gates, comparison)
+        if _fails(gate, j, m.model) and (not _unfounded(j, comparison) or j.verdict == gate.verdict)
+    ]
+
+
+def unjudged(gates: Sequence[Gate], comparison: Comparison) -> list[tuple[Gate, Metric, Judgement]]:
+    """Judgements on too few values: a gate that looks at them neither passes nor fails."""
+    return [(gate, m.metric, j) for gate, m, j in _watched(gates, comparison) if _unfounded(j, comparison)]
+
+
+def blind(gates: Sequence[Gate], comparison: Comparison) -> list[Gate]:
+    """Gates that could not decide: a metric that they name or that the scenario declares has too few values, or all."""
     found = []
     for gate in gates:
-        for m in comparison.metrics:
-            if _watches(gate, m.metric, comparison):
-                found += [(gate, m.metric, j) for j in m.comparisons if _fails(gate, j, m.model)]
+        watched = [(m.metric, _unfounded(j, comparison)) for _, m, j in _watched([gate], comparison)]
+        asked = [unfounded for m, unfounded in watched if gate.metric is not None or m.declared]
+        if any(asked) or all(unfounded for _, unfounded in watched):
+            found.append(gate)
     return found
+
+
+def _watched(gates: Sequence[Gate], c: Comparison) -> Iterable[tuple[Gate, MetricComparison, Judgement]]:
+    for gate in gates:
+        for m in c.metrics:
+            if _watches(gate, m.metric, c):
+                yield from ((gate, m, j) for j in m.comparisons)
+
+
+def _unfounded(j: Judgement, comparison: Comparison) -> bool:
+    """Whether the values are too few for a verdict. A handful that happen to be equal are not deterministic."""
+    return varies(comparison.scenario) and j.difference.pairs < SMALLEST_N
 
 
 def unwatched(gates: Sequence[Gate], comparison: Comparison) -> list[tuple[Metric, Judgement, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,3 +103,49 @@ def test_a_gate_that_cannot_fail_is_refused_before_the_runs(
     assert hint in err
     schedlab("compare", scenario(behaviour=SLOWER), "--out", "r")
     assert schedlab("report", "r", "--fail-on", text)[0] == 2
+
+
+FEW = {"cfs": {"fixed": {"load.rate": 100}}, "eevdf": {"fixed": {"load.rate": 50}}}
+
+
+@pytest.mark.parametrize("gates", ["worse", "undecided", "worse:load.rate:5", "better:load.rate"])
+def test_too_few_seeds_are_refused_before_the_runs(gates: str, schedlab: Schedlab, scenario: Write) -> None:
+    name = scenario(behaviour=FEW)
+    code, out, err = schedlab("compare", name, "--seeds", "5", "--fail-on", gates, "--out", "r")
+    assert (code, out) == (2, "")
+    assert "5 seeds give no verdict, a 95% interval needs at least 6" in err
+    assert "--seeds 6" in err
+    assert not Path("r").exists()
+    assert schedlab("compare", name, "--seeds", "5", "--out", "r")[0] == 0
+    assert schedlab("report", "r", "--fail-on", gates)[0] == 2
+
+
+def test_one_seed_is_enough_where_nothing_varies(schedlab: Schedlab, scenario: Write) -> None:
+    name = scenario(behaviour=FEW, noise=False)
+    assert schedlab("compare", name, "--seeds", "1", "--fail-on", "worse:load.rate:5")[0] == 1
+    assert schedlab("compare", name, "--seeds", "1", "--fail-on", "better:load.rate")[0] == 0
+
+
+def some_without_a_value(metrics: list[dict[str, Any]]) -> dict[str, Any]:
+    """No run of the first variant has a value of one metric."""
+    return {"metrics": metrics, "behaviour": {"cfs": {"fixed": {"load.rate": None}}}}
+
+
+@pytest.mark.parametrize(
+    ("gates", "names", "code"),
+    [
+        ("worse:load.rate", (), 2),
+        ("worse", ("load.rate", "probe.latency.p99"), 2),
+        ("worse", ("probe.latency.p99",), 0),
+        ("worse", (), 0),
+        ("undecided:load.rate", (), 1),
+    ],
+)
+def test_a_gate_without_values_does_not_pass(
+    gates: str, names: tuple[str, ...], code: int, schedlab: Schedlab, scenario: Write
+) -> None:
+    found, _, err = schedlab("compare", scenario(**some_without_a_value(declared(*names))), "--fail-on", gates)
+    assert found == code, err
+    watched = "load.rate" in gates or not names or "load.rate" in names
+    assert ("load.rate of eevdf cannot be judged: no seed has a value for cfs" in err) == watched
+    assert ("too few values to pass or fail" in err) == (code == 2)

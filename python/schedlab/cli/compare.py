@@ -80,6 +80,7 @@ def _check(options: Options, scenario: Scenario) -> None:
     errors = model_errors(options.validity) if scenario.arm == "sim" else None
     models = ((m, None if errors is None else validated(scenario, m, errors)) for m in scenario.metrics)
     gate.check(options.fail_on, models)
+    gate.check_seeds(options.fail_on, scenario, len(scenario.seeds))
     pairs([v.name for v in scenario.variants], options.against)
     if options.robust and scenario.arm != "sim":
         raise InputError("--robust varies the simulated machine", hint="omit it, or use --arm sim")

@@ -11,7 +11,7 @@ from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.comparison import Comparison
 from schedlab.engine import Engine
-from schedlab.errors import OutputError
+from schedlab.errors import InputError, OutputError
 from schedlab.render.cells import change
 
 EXIT_GATE = 1
@@ -21,6 +21,7 @@ def show(comparison: Comparison, options: Options, console: Console, engine: Eng
     """Print and write every output that was asked for, even if one fails; 1 if the gate fails."""
     code = 0
     gate.check(options.fail_on, ((m.metric, m.model) for m in comparison.metrics))
+    gate.check_seeds(options.fail_on, comparison.scenario, len(comparison.seeds))
     for output in (_stdout, _json_file, _html_file):
         try:
             output(comparison, options, console, engine)
@@ -67,7 +68,7 @@ def _page(comparison: Comparison, console: Console, engine: Engine | None) -> st
 
 
 def _gate(comparison: Comparison, options: Options, console: Console) -> int:
-    """Whether a gate failed; changes that none of them looks at are named either way."""
+    """1 if a gate failed, 2 if one could not decide; changes that none of them looks at are named either way."""
     if not options.fail_on:
         return 0
     failed = gate.failed(options.fail_on, comparison)
@@ -75,4 +76,12 @@ def _gate(comparison: Comparison, options: Options, console: Console) -> int:
         console.say(f"gate {condition}: {m.name} of {j.b} is {j.verdict} by {change(j)}: {j.reason}")
     for m, j, why in gate.unwatched(options.fail_on, comparison):
         console.say(f"no gate looked at {m.name} of {j.b}, {j.effect} by {change(j)}: {why}")
-    return EXIT_GATE if failed else 0
+    for condition, m, j in gate.unjudged(options.fail_on, comparison):
+        console.say(f"gate {condition}: {m.name} of {j.b} cannot be judged: {j.reason}")
+    if failed:
+        return EXIT_GATE
+    if undecided := gate.blind(options.fail_on, comparison):
+        names = ", ".join(map(str, undecided))
+        console.error(InputError(f"--fail-on {names}: too few values to pass or fail", hint="run more seeds"))
+        return InputError.exit_code
+    return 0
