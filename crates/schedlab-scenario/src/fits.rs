@@ -16,7 +16,7 @@ pub(crate) fn check(
     nr_cpus: usize,
 ) -> Result<()> {
     let workload = &draft.workload;
-    let nr_cpus = variants.first().map_or(nr_cpus, |variant| variant.cpus_of(draft.guest, nr_cpus));
+    let nr_cpus = variants.first().map_or(nr_cpus, |variant| variant.cpus_of(draft.guest.as_deref(), nr_cpus));
     let machine = CpuMask::first(nr_cpus);
     if let Some((path, place)) = &draft.attributes.cgroup {
         cgroup::check_declared(place, path, cgroups)?;
@@ -46,8 +46,15 @@ pub(crate) fn check(
     }
     for (program, step, op) in ops(workload) {
         if matches!(op, Op::SetSlice(slice) if *slice > 0) {
-            if let Some(lacks) = variants.iter().find(|variant| !has_slice(variant.versions().of(draft.guest))) {
-                return Err(at(draft, program, step, no_slice(lacks.versions().of(draft.guest), &lacks.name)));
+            if let Some(lacks) =
+                variants.iter().find(|variant| !has_slice(variant.versions().of(draft.guest.as_deref())))
+            {
+                return Err(at(
+                    draft,
+                    program,
+                    step,
+                    no_slice(lacks.versions().of(draft.guest.as_deref()), &lacks.name),
+                ));
             }
         }
     }
@@ -55,7 +62,7 @@ pub(crate) fn check(
 }
 
 fn check_variant(draft: &Draft, variant: &variant::Draft) -> Result<()> {
-    let version = variant.versions().of(draft.guest);
+    let version = variant.versions().of(draft.guest.as_deref());
     draft.attributes.check_kernel(version, &variant.name)?;
     for task in &draft.workload.tasks {
         if task.slice.is_some_and(|slice| slice > 0) && !has_slice(version) {

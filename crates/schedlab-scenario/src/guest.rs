@@ -12,6 +12,7 @@ use crate::cgroup;
 use crate::error::{quote, Result, ScenarioError};
 use crate::keys::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 use crate::machine::{counted, hz};
+use crate::naming::numbered;
 use crate::program::word;
 use crate::value::{Table, Value};
 use crate::variant::{knobs, preempt, refused_key, version_of, RealSettings};
@@ -22,13 +23,19 @@ const VCPU_IS_PREEMPTED: &str = "VCPU_IS_PREEMPTED";
 /// The longest halt-polling window.
 const LONGEST_POLL: Nanos = SEC;
 
+/// The largest `count`: as many guests as a file may declare.
+const MOST_GUESTS: i64 = 1000;
+
 /// The latest time of an event.
 const LONGEST_RUN: Nanos = 1000 * SEC;
 
-/// A guest as declared.
+/// A guest as declared. A table with `count` declares several, which differ in their names alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft<'a> {
-    pub name: &'a str,
+    /// The name in results: of the first guest of a table that of the table, of the second `NAME-2`.
+    pub name: String,
+    /// The name of its table.
+    pub declared: &'a str,
     pub topology: Arc<Topology>,
     table: Table<'a>,
 }
@@ -37,7 +44,7 @@ impl Draft<'_> {
     /// Refuses a name under which results show something else.
     pub fn check_name<'w>(&self, mut workloads: impl Iterator<Item = &'w str>) -> Result<()> {
         if self.name == "sched" || workloads.any(|workload| workload == self.name) {
-            let error = self.table.error(format!("{} is the name of something else in results", quote(self.name)));
+            let error = self.table.error(format!("{} is the name of something else in results", quote(&self.name)));
             return Err(error.hint("give the guest a name of its own"));
         }
         Ok(())
@@ -50,11 +57,15 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
     for table in tables {
         let table = table.only(&GUEST)?;
         let name = word(&table.require("name", "the name that results show")?)?;
-        if drafts.iter().any(|known| known.name == name) {
-            return Err(table.error(format!("two guests are named {}", quote(name))));
-        }
         let topology = Arc::new(topology(&table)?);
-        drafts.push(Draft { name, topology, table });
+        let count = table.get("count").map(|value| value.integer(1..=MOST_GUESTS)).transpose()?.unwrap_or(1);
+        for number in 1..=count {
+            let own = numbered(name, number as usize);
+            if drafts.iter().any(|known| known.name == own) {
+                return Err(table.error(format!("two guests are named {}", quote(&own))));
+            }
+            drafts.push(Draft { name: own, declared: name, topology: Arc::clone(&topology), table: table.clone() });
+        }
     }
     Ok(drafts)
 }
@@ -78,17 +89,20 @@ fn topology(table: &Table) -> Result<Topology> {
     }
 }
 
-/// The guest of a workload's table; `None`: it runs on the host.
-pub(crate) fn of_workload<'d, 'a>(table: &Table, drafts: &'d [Draft<'a>]) -> Result<Option<&'d Draft<'a>>> {
-    let Some(value) = table.get("guest") else { return Ok(None) };
+/// The guests in each of which a workload runs, those of one table; none: it runs on the host.
+pub(crate) fn of_workload<'d, 'a>(table: &Table, drafts: &'d [Draft<'a>]) -> Result<Vec<&'d Draft<'a>>> {
+    let Some(value) = table.get("guest") else { return Ok(Vec::new()) };
     let name = value.string("the name of a [[guest]]")?;
-    let found = drafts.iter().find(|draft| draft.name == name);
-    found.map(Some).ok_or_else(|| unknown(&value, name, drafts))
+    let found: Vec<_> = drafts.iter().filter(|draft| draft.declared == name).collect();
+    if found.is_empty() {
+        return Err(unknown(&value, name, drafts));
+    }
+    Ok(found)
 }
 
 fn unknown(value: &Value, name: &str, drafts: &[Draft]) -> Box<ScenarioError> {
     let error = value.error(format!("unknown guest {}", quote(name))).expected("the name of a [[guest]]");
-    error.hint(suggest(name, drafts.iter().map(|draft| draft.name)))
+    error.hint(suggest(name, drafts.iter().map(|draft| draft.declared)))
 }
 
 /// The host as a guest's keys refer to it.
@@ -102,12 +116,12 @@ pub(crate) struct Host<'h> {
 pub(crate) fn of_variant(variant: &Table, drafts: &[Draft], host: &Host) -> Result<(Vec<Guest>, Option<Json>)> {
     let all = variant.get("guests").map(|value| value.table("a table: guests.NAME.kernel and so on")).transpose()?;
     for (name, value) in all.iter().flat_map(Table::entries) {
-        if drafts.iter().all(|draft| draft.name != name) {
+        if drafts.iter().all(|draft| draft.declared != name) {
             return Err(unknown(&value, name, drafts));
         }
     }
     let guest = |draft: &Draft| {
-        let own = all.as_ref().and_then(|all| all.get(draft.name));
+        let own = all.as_ref().and_then(|all| all.get(draft.declared));
         let own = own.map(|value| value.table("a table such as { platform = \"x86-kvm\" }")?.only(&VARIANT_GUEST));
         Keys { draft, own: own.transpose()? }.guest(host)
     };
@@ -138,7 +152,7 @@ impl<'a> Keys<'_, 'a> {
         let (kernel, vcpu_is_preempted) = self.kernel(host)?;
         let flag = |key: &str| self.get(key).map(|value| value.boolean()).transpose();
         Ok(Guest {
-            name: self.draft.name.into(),
+            name: self.draft.name.clone(),
             run: self.run(host, kernel),
             platform,
             affinity: self.affinity(host, flag("pinned")?.unwrap_or(false))?,

@@ -1,4 +1,4 @@
-//! The keys that every kind of workload has: `name` and `repeat`.
+//! The names of workloads and guests, and `repeat`, which every kind of workload has.
 
 use crate::error::Result;
 use crate::program::word;
@@ -18,4 +18,13 @@ pub(crate) fn name_of(table: &Table, default: &str) -> Result<String> {
 /// Whether the workload restarts when it ends.
 pub(crate) fn repeat_of(table: &Table) -> Result<bool> {
     Ok(table.get("repeat").map(|value| value.boolean()).transpose()?.unwrap_or(false))
+}
+
+/// The name of the first, second, ... of several guests of one table, and of the workloads in it: `vm`, `vm-2`, ...
+pub(crate) fn numbered(name: &str, number: usize) -> String {
+    if number == 1 {
+        name.to_owned()
+    } else {
+        format!("{name}-{number}")
+    }
 }

@@ -216,10 +216,10 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let machine = Arc::new(machine_of(root, dir, overrides)?);
     let nr_cpus = machine.topology.nr_cpus();
     let guests = guest::read(tables(root, "guest")?)?;
-    let guest_names: Vec<&str> = guests.iter().map(|guest| guest.name).collect();
+    let guest_names: Vec<&str> = guests.iter().map(|guest| guest.name.as_str()).collect();
     let drafts = workloads(root, dir, nr_cpus, &guests)?;
     guests.iter().try_for_each(|guest| guest.check_name(drafts.iter().map(|draft| draft.workload.name.as_str())))?;
-    let names: Vec<_> = drafts.iter().map(|draft| (draft.workload.name.as_str(), draft.guest)).collect();
+    let names: Vec<_> = drafts.iter().map(|draft| (draft.declared.as_str(), draft.guest.as_deref())).collect();
     // rt-app creates the groups that its file names.
     let made = drafts.iter().filter(|draft| draft.table.get("rt-app").is_some());
     let made = made.flat_map(|draft| draft.workload.cgroups.iter().filter(|path| *path != "/").cloned()).collect();
@@ -245,7 +245,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
         metrics,
         arm,
         programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
-        guest_of: drafts.iter().map(|draft| draft.guest.map(str::to_owned)).collect(),
+        guest_of: drafts.iter().map(|draft| draft.guest.clone()).collect(),
         written: drafts.iter().map(workload::Draft::show).collect(),
         cgroups: cgroups
             .iter()
@@ -254,8 +254,8 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
             .into(),
         text: String::new(),
         overrides: Vec::new(),
+        variants: finish(variants, plain, &drafts),
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
-        variants: finish(variants, plain),
         machine,
     })
 }
@@ -314,13 +314,14 @@ fn workloads<'a>(
 ) -> Result<Vec<workload::Draft<'a>>> {
     let mut drafts: Vec<workload::Draft> = Vec::new();
     for table in some_tables(root, "workload")? {
-        let draft = workload::read(table.clone(), dir, nr_cpus, guests)?;
-        let name = &draft.workload.name;
-        if drafts.iter().any(|known| known.workload.name == *name) {
-            let error = duplicate(&draft.table, "workload", name);
-            return Err(error.hint(format!("give one of them another name: name = \"{name}-2\"")));
+        for draft in workload::read(table.clone(), dir, nr_cpus, guests)? {
+            let name = &draft.workload.name;
+            if drafts.iter().any(|known| known.workload.name == *name) {
+                let error = duplicate(&draft.table, "workload", name);
+                return Err(error.hint(format!("give one of them another name: name = \"{name}-2\"")));
+            }
+            drafts.push(draft);
         }
-        drafts.push(draft);
         let tasks: u64 = drafts.iter().flat_map(|draft| &draft.workload.tasks).map(|task| u64::from(task.count)).sum();
         if tasks > MOST_TASKS {
             let error = table.error(format!("the workloads up to this one start {tasks} tasks"));
@@ -351,10 +352,14 @@ fn duplicate(table: &Table, what: &str, name: &str) -> Box<ScenarioError> {
     table.error(format!("two {what}s are named {}", quote(name)))
 }
 
-fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {
+fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>, workloads: &[workload::Draft]) -> Vec<Variant> {
     let shared = Arc::new(plain);
     let finish = |draft: variant::Draft| Variant {
-        workloads: if draft.tasks.is_empty() { Arc::clone(&shared) } else { Arc::new(changed(&shared, &draft)) },
+        workloads: if draft.tasks.is_empty() {
+            Arc::clone(&shared)
+        } else {
+            Arc::new(changed(&shared, workloads, &draft))
+        },
         name: draft.name,
         kernel: draft.kernel,
         changes: draft.changes,
@@ -368,11 +373,12 @@ fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>) -> Vec<Variant> {
     drafts.into_iter().map(finish).collect()
 }
 
-fn changed(plain: &[Workload], draft: &variant::Draft) -> Vec<Workload> {
+/// The workloads with the attributes that a variant sets by the names of their tables.
+fn changed(plain: &[Workload], drafts: &[workload::Draft], variant: &variant::Draft) -> Vec<Workload> {
     let mut workloads = plain.to_vec();
-    for (name, attributes) in &draft.tasks {
-        let tasks = workloads.iter_mut().filter(|workload| workload.name == *name).flat_map(|w| &mut w.tasks);
-        tasks.for_each(|task| attributes.apply(task));
+    for (name, attributes) in &variant.tasks {
+        let named = workloads.iter_mut().zip(drafts).filter(|(_, draft)| draft.declared == *name);
+        named.flat_map(|(workload, _)| &mut workload.tasks).for_each(|task| attributes.apply(task));
     }
     workloads
 }

@@ -10,7 +10,7 @@ use crate::attributes::Attributes;
 use crate::error::{quote, Result};
 use crate::guest;
 use crate::keys::WORKLOAD;
-use crate::naming::{name_of, repeat_of};
+use crate::naming::{name_of, numbered, repeat_of};
 use crate::option_default::option_default;
 use crate::program::tree;
 use crate::rt_app;
@@ -18,7 +18,7 @@ use crate::value::{Table, Value};
 use schedlab_model::suggest;
 
 /// A workload that has not been checked against the variants.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Draft<'a> {
     /// The table of the workload.
     pub table: Table<'a>,
@@ -32,8 +32,10 @@ pub(crate) struct Draft<'a> {
     pub program: Option<Program>,
     /// The task attributes of the table, which have been applied already.
     pub attributes: Attributes<'a>,
+    /// The name of its table, from which that of the workload differs if its guest is the second or a later one of a table.
+    pub declared: String,
     /// The guest that it runs in; `None` = the host.
-    pub guest: Option<&'a str>,
+    pub guest: Option<String>,
 }
 
 /// A program of the catalogue with its options, from which a real arm starts the real program.
@@ -48,6 +50,14 @@ pub struct Program {
 }
 
 impl Draft<'_> {
+    /// The same workload in the guest of this name, which is the `number`th of its table.
+    fn within(&self, guest: &str, number: usize) -> Self {
+        let mut copy = self.clone();
+        copy.workload.name = numbered(&self.declared, number);
+        copy.guest = Some(guest.to_owned());
+        copy
+    }
+
     /// All options of the benchmark with their effective values, and the other keys of the table except steps.
     pub fn show(&self) -> Json {
         let given = self.program.as_ref().map_or(&[][..], |program| &program.options);
@@ -60,13 +70,16 @@ impl Draft<'_> {
             }
         }
         let hidden = |key: &str| ["use", "name"].contains(&key) || OWN.contains(&key) || options.contains_key(key);
-        let attributes: Map<String, Json> = self
+        let mut attributes: Map<String, Json> = self
             .table
             .entries()
             .iter()
             .filter(|(key, _)| !hidden(key))
             .map(|(key, v)| ((*key).into(), v.json()))
             .collect();
+        if let Some(guest) = &self.guest {
+            attributes.insert("guest".into(), guest.as_str().into());
+        }
         let given: Vec<&String> = given.iter().map(|(name, _)| name).collect();
         json!({ "options": options, "given": given, "attributes": attributes })
     }
@@ -89,10 +102,15 @@ fn show_option(value: &OptionValue) -> Json {
 /// The keys that are valid only for programs in the scenario itself.
 const OWN: [&str; 4] = ["program", "task", "object", "count"];
 
-/// Reads a workload for a machine with `nr_cpus` CPUs, or for one of the guests. Paths are relative to `dir`.
-pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize, guests: &[guest::Draft<'a>]) -> Result<Draft<'a>> {
-    let guest = guest::of_workload(&table, guests)?;
-    let nr_cpus = guest.map_or(nr_cpus, |guest| guest.topology.nr_cpus());
+/// Reads a workload for a machine with `nr_cpus` CPUs, or one for each guest of a table. Paths are relative to `dir`.
+pub(crate) fn read<'a>(
+    table: Table<'a>,
+    dir: &Path,
+    nr_cpus: usize,
+    guests: &[guest::Draft<'a>],
+) -> Result<Vec<Draft<'a>>> {
+    let inside = guest::of_workload(&table, guests)?;
+    let nr_cpus = inside.first().map_or(nr_cpus, |guest| guest.topology.nr_cpus());
     let (uses, file, (mut workload, program), skip) = match (table.get("use"), table.get("rt-app")) {
         (Some(_), Some(_)) => {
             return Err(table.key_error("rt-app", "a workload cannot have both \"use\" and \"rt-app\""))
@@ -111,11 +129,15 @@ pub(crate) fn read<'a>(table: Table<'a>, dir: &Path, nr_cpus: usize, guests: &[g
     };
     let attributes = Attributes::read(&table, &skip, nr_cpus)?;
     workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
-    if guest.is_some() && (attributes.cgroup.is_some() || workload.tasks.iter().any(|task| task.cgroup.is_some())) {
+    if !inside.is_empty() && (attributes.cgroup.is_some() || workload.tasks.iter().any(|task| task.cgroup.is_some())) {
         return Err(table.error("control groups inside of a guest are not modelled").hint("remove cgroup"));
     }
-    let guest = guest.map(|guest| guest.name);
-    Ok(Draft { table, uses, file, workload, program, attributes, guest })
+    let declared = workload.name.clone();
+    let first = Draft { table, uses, file, workload, program, attributes, declared, guest: None };
+    if inside.is_empty() {
+        return Ok(vec![first]);
+    }
+    Ok(inside.iter().enumerate().map(|(index, guest)| first.within(&guest.name, index + 1)).collect())
 }
 
 fn entry(id: &Value) -> Result<&'static Entry> {

@@ -1,0 +1,78 @@
+//! The keys of `[costs]` of a machine, and the forms of a cost.
+
+use super::{key, Section};
+
+/// `[costs]`.
+pub const COSTS: Section = Section {
+    name: "[costs]",
+    keys: &[
+        key("syscall", "cost", "", "entering and leaving the kernel once"),
+        key("schedule", "cost", "0: part of the switch", "from the decision to leave a CPU until `sched_switch`"),
+        key(
+            "switch-thread",
+            "cost",
+            "",
+            "from `sched_switch` until the next task is in user mode: a thread of the same process",
+        ),
+        key("switch-process", "cost", "", "the same, for another process"),
+        key("wakeup", "cost", "", "waking a task, on the waker's side, without the search for a CPU"),
+        key("wakeup-clock", "cost", "0", "the part of it before the runqueue clock is read"),
+        key("scan-cpu", "cost by distance", "", "testing one CPU in the search for an idle one"),
+        key("ipi", "cost by distance", "", "from sending an interrupt to a CPU until its handler starts"),
+        key("irq-entry", "cost", "0", "from a timer's expiry until its handler starts"),
+        key("irq", "cost", "", "an interrupt handler's own time"),
+        key("tick", "cost", "", "the scheduler tick"),
+        key("timer-program", "cost", "", "programming a timer, up to the sleep"),
+        key("timer-resume", "cost", "0", "the rest of that call after the sleep"),
+        key("pipe-read", "cost", "", "reading from a pipe that holds data: without the system call and the copy"),
+        key("pipe-write", "cost", "", "writing to a pipe with room, likewise"),
+        key("pipe-wake", "cost", "0", "what waking the other side adds to the wakeup"),
+        key("pipe-wait", "cost", "pipe-read", "a call that blocks: up to the sleep, without the system call"),
+        key("pipe-resume", "cost", "0", "the rest of that call after the sleep"),
+        key("socket-receive", "cost", "", "as pipe-read, of a stream socket"),
+        key("socket-send", "cost", "", "as pipe-write"),
+        key("socket-wake", "cost", "0", "as pipe-wake"),
+        key("socket-wait", "cost", "socket-receive", "as pipe-wait"),
+        key("socket-resume", "cost", "0", "as pipe-resume"),
+        key("copy-kib", "cost", "", "copying 1 KiB between user space and a channel"),
+        key("futex-wake", "cost", "", "FUTEX_WAKE up to the wakeup, without the system call"),
+        key("futex-wait", "cost", "futex-wake", "FUTEX_WAIT up to the sleep, without the system call"),
+        key("futex-resume", "cost", "0", "the rest of that call after the sleep"),
+        key("fork-process", "cost", "", "fork of a process, on the parent's side"),
+        key("fork-thread", "cost", "", "clone of a thread, on the parent's side"),
+        key("start-process", "cost", "0", "a new process before its first step"),
+        key("start-thread", "cost", "0", "a new thread before its first step"),
+        key("exec", "cost", "", "exec: from the call until the new program's first step"),
+        key("exit-process", "cost", "", "exit of a process"),
+        key("exit-thread", "cost", "", "exit of a thread"),
+        key("reap-wait", "cost", "0", "waiting for a child: up to the sleep, without the system call"),
+        key("reap", "cost", "0", "reaping a child, without the system call"),
+        key("balance-pass", "cost", "", "a load-balance pass, without the CPUs it looks at"),
+        key("balance-cpu", "cost", "", "each CPU that such a pass reads"),
+        key("fault", "cost", "", "a page fault that maps a page in memory, exception entry and exit included"),
+        key("clear-kib", "cost", "", "clearing 1 KiB of memory"),
+        key("read-kib", "cost", "", "reading 1 KiB of a file that is in the page cache"),
+        key("unmap-page", "cost", "", "munmap or exit: each 4 KiB page that is present"),
+        key("copy-page-table", "cost", "", "fork: each 4 KiB page whose page-table entry is copied"),
+        key("user-op", "cost", "", "a user-mode atomic operation or clock read"),
+        key("vm-exit", "cost", "0ns", "a VM exit that the host's kernel handles, and the entry after it"),
+        key("idle-hint", "cost", "0ns", "visiting one vCPU in the host's walk over all vCPUs (idle_hint = \"vpa\")"),
+        key("line-transfer", "cost by distance", "0", "fetching a cache line that another CPU has touched last"),
+    ],
+};
+
+/// A cost.
+pub const COST: Section = Section {
+    name: "a cost",
+    keys: &[
+        key("constant", "duration", "", "no spread"),
+        key("quantiles", "table p0 to p100 of durations", "", "distribution, linear between the given quantiles"),
+        key("range", "two percentages", "", "between which parts of its value an estimate may lie (`--robust`)"),
+        key("source", "string", "", "where the number comes from"),
+        key("same", "constant or quantiles", "", "within the CPU (a cost by distance)"),
+        key("smt", "constant or quantiles", "", "to another thread of the core"),
+        key("llc", "constant or quantiles", "", "to another core under the last-level cache"),
+        key("node", "constant or quantiles", "", "to another cache of the node"),
+        key("remote", "constant or quantiles", "", "to another node"),
+    ],
+};

@@ -1,0 +1,64 @@
+//! The keys of a machine file or an inline machine, but for its costs.
+
+use super::{key, Section};
+
+/// A machine file, or an inline table.
+pub const MACHINE: Section = Section {
+    name: "the machine",
+    keys: &[
+        key("name", "word", "the file's name", "its name in reports"),
+        key("summary", "string", "", "one-line description"),
+        key("base", "preset", "", "preset that supplies every key left out here"),
+        key("calibrated", "boolean", "false", "whether its costs were measured on such a machine"),
+        key("hz", "100, 250, 300 or 1000", "250", "default timer frequency (CONFIG_HZ)"),
+        key("topology", "table or \"host\"", "", "CPUs, caches and nodes"),
+        key("costs", "table", "", "cost of each action"),
+        key("idle", "tables", "", "idle states of a CPU, shallowest first"),
+        key("physics", "table", "none", "mechanisms beyond the cost of instructions"),
+    ],
+};
+
+/// `[topology]`.
+pub const TOPOLOGY: Section = Section {
+    name: "[topology]",
+    keys: &[
+        key("nodes", "1 to 1024", "1", "NUMA nodes, one socket each"),
+        key("llcs-per-node", "1 to 1024", "1", "last-level caches of a node"),
+        key("cores-per-llc", "1 to 1024", "", "cores under a last-level cache"),
+        key("threads-per-core", "1 to 8", "1", "hardware threads of a core"),
+        key("numbering", "threads-last, adjacent or paired-cores", "threads-last", "how CPUs are numbered"),
+        key("smt-rates", "percentages", "100%", "speed of a thread by the number of busy threads of its core"),
+        key("source", "string", "", "where the numbers come from"),
+    ],
+};
+
+/// `[[idle]]`.
+pub const IDLE: Section = Section {
+    name: "[[idle]]",
+    keys: &[
+        key("name", "string", "", "name of the state in sysfs"),
+        key("exit", "constant or quantiles", "", "exit latency: from the wake event to the first instruction"),
+        key("target-residency", "duration", "0s", "target residency: shortest stay for which it is chosen"),
+        key(
+            "polling",
+            "boolean",
+            "false",
+            "whether the CPU polls its need-resched flag, so that a wakeup needs no IPI",
+        ),
+        key("range", "two percentages", "", "between which parts of its value an estimated exit latency may lie"),
+        key("source", "string", "", "where the numbers come from"),
+    ],
+};
+
+/// `[physics]` of a machine.
+pub const PHYSICS: Section = Section {
+    name: "[physics]",
+    keys: &[
+        key("lines", "boolean", "whether `line-transfer` is given", "cache lines are transferred between CPUs"),
+        key("locks", "boolean", "false", "locks of the kernel are waited for"),
+        key("selection", "boolean", "false", "a search for a CPU takes its time before the enqueue"),
+        key("cpuidle", "boolean", "false", "the menu governor chooses idle states and stops the tick"),
+        key("core-idle", "boolean", "false", "a thread leaves an idle state that its whole core has reached"),
+        key("source", "string", "", "why this machine has them"),
+    ],
+};

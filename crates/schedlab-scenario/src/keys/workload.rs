@@ -1,0 +1,63 @@
+//! The keys of `[[workload]]` and of its tasks and objects.
+
+use super::{key, Section};
+
+/// `[[workload]]`.
+pub const WORKLOAD: Section = Section {
+    name: "[[workload]]",
+    keys: &[
+        key("use", "catalogue id", "", "a benchmark of the catalogue; its options are keys as well"),
+        key("rt-app", "path, or list of paths", "", "an rt-app file, or several fragments to merge"),
+        key("program", "steps", "", "the program of one kind of task"),
+        key("task", "tables", "", "several kinds of task, each with a program"),
+        key("object", "tables", "", "pipes, locks and other objects with parameters other than the default"),
+        key("name", "word", "the id, or the file's name", "prefix of its metrics"),
+        key("repeat", "boolean", "false", "restart it when it ends, so that it serves as background load"),
+        key("count", "1 to 100000", "1", "how many tasks run the program (only with program)"),
+        key("nice", "-20 to 19", "0", "nice value of its tasks"),
+        key("slice", "0.1ms to 100ms", "the base slice", "custom slice of its tasks, on kernels that support it"),
+        key("latency_nice", "-20 to 19", "0", "latency nice of its tasks, on kernels that support it"),
+        key("policy", "normal, batch, idle, fifo:N, rr:N", "normal", "scheduling policy of its tasks"),
+        key("cpus", "CPU list such as \"0-3,8\"", "all", "CPUs its tasks may use"),
+        key("cgroup", "path", "the root", "control group of its tasks, declared by a [[cgroup]]"),
+        key("guest", "name", "the host", "the guest that it runs in, declared by a [[guest]]"),
+        key("delay", "duration", "0s", "when it starts"),
+        key("timer-slack", "duration", "50us", "timer slack of its tasks"),
+    ],
+};
+
+/// `[[workload.task]]`.
+pub const TASK: Section = Section {
+    name: "[[workload.task]]",
+    keys: &[
+        key("name", "word", "", "its name"),
+        key("program", "steps", "", "what it does"),
+        key("count", "0 to 100000", "1", "how many are started; 0: only fork creates it"),
+        key("nice", "-20 to 19", "0", "nice value"),
+        key("slice", "0.1ms to 100ms", "the base slice", "custom slice"),
+        key("latency_nice", "-20 to 19", "0", "latency nice"),
+        key("policy", "normal, batch, idle, fifo:N, rr:N", "normal", "scheduling policy"),
+        key("cpus", "CPU list", "all", "CPUs it may use"),
+        key("delay", "duration", "0s", "when it starts"),
+        key("timer-slack", "duration", "50us", "timer slack of its tasks"),
+        key("cgroup", "path", "the workload's", "control group"),
+        key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
+    ],
+};
+
+/// `[[workload.object]]`.
+pub const OBJECT: Section = Section {
+    name: "[[workload.object]]",
+    keys: &[
+        key("name", "word", "", "its name in steps"),
+        key("kind", "pipe, socket, mutex, barrier, semaphore, spinlock", "", "what it is"),
+        key("pages", "1 to 65536", "16", "buffers of a pipe, 4 KiB each"),
+        key("packet", "boolean", "false", "whether each write fills a buffer of its own (O_DIRECT)"),
+        key("sndbuf", "bytes", "212992", "send buffer of a socket"),
+        key("pi", "boolean", "false", "priority inheritance"),
+        key("parties", "1 to 100000", "", "number of waiters that release a barrier; default: the tasks that use it"),
+        key("initial", "0 to 1000000", "0", "initial value of a semaphore"),
+        key("spin", "duration", "", "how long a task spins for a spinlock before it sleeps; default: until it has it"),
+        key("sleep", "duration", "", "how long it sleeps before it spins again"),
+    ],
+};

@@ -1,0 +1,112 @@
+//! `count` of a guest: several guests of one table, each with workloads of its own.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use schedlab_scenario::Scenario;
+use schedlab_spec::Guest;
+
+const SCENARIO: &str = r#"
+machine = "laptop-8"
+duration = "20ms"
+[[guest]]
+name = "vm"
+count = 2
+vcpus = 2
+platform = "x86-kvm"
+cpus = "0-1"
+[[guest]]
+name = "other"
+vcpus = 1
+platform = "x86-kvm"
+[[workload]]
+use = "hog"
+name = "app"
+guest = "vm"
+threads = 3
+[[workload]]
+use = "hog"
+guest = "other"
+[[variant]]
+name = "a"
+kernel = "6.12.0"
+guests.vm.features = { VCPU_IS_PREEMPTED = false }
+tasks.app.nice = 5
+[[variant]]
+name = "b"
+kernel = "6.12.0"
+"#;
+
+fn with(sets: &str) -> schedlab_scenario::Result<Scenario> {
+    Scenario::parse(SCENARIO, "guests.toml", Some(&format!("{{\"set\": [{sets}]}}")))
+}
+
+fn names(scenario: &Scenario) -> Vec<(String, Vec<String>)> {
+    let spec = scenario.run_spec("a", 1).unwrap();
+    let inside = |guest: &Guest| guest.run.workloads.iter().map(|workload| workload.name.clone()).collect();
+    spec.guests.iter().map(|guest| (guest.name.clone(), inside(guest))).collect()
+}
+
+#[test]
+fn each_guest_of_a_count_has_a_name_and_workloads_of_its_own() {
+    let of = |guest: &str, workload: &str| (guest.to_owned(), vec![workload.to_owned()]);
+    assert_eq!(names(&with("").unwrap()), [of("vm", "app"), of("vm-2", "app-2"), of("other", "hog")]);
+    assert_eq!(names(&with("\"guest.vm.count=1\"").unwrap()), [of("vm", "app"), of("other", "hog")]);
+    assert_eq!(with("\"guest.vm.count=1000\"").unwrap().run_spec("b", 1).unwrap().guests.len(), 1001);
+}
+
+#[test]
+fn guests_of_a_count_differ_in_nothing_else() {
+    let scenario = with("").unwrap();
+    for (variant, informed, nice) in [("a", false, 5), ("b", true, 0)] {
+        let spec = scenario.run_spec(variant, 1).unwrap();
+        let [first, second, other] = &spec.guests[..] else { panic!("{} guests", spec.guests.len()) };
+        assert_eq!([first, second, other].map(|guest| guest.vcpu_is_preempted), [informed, informed, true]);
+        assert_eq!(first.affinity, second.affinity);
+        for guest in [first, second] {
+            assert_eq!(guest.run.workloads[0].tasks[0].nice, nice, "{variant} {}", guest.name);
+        }
+        let mut renamed = second.clone();
+        renamed.name.clone_from(&first.name);
+        let mut workloads = second.run.workloads.to_vec();
+        workloads[0].name.clone_from(&first.run.workloads[0].name);
+        renamed.run.workloads = workloads.into();
+        assert_eq!(format!("{renamed:?}"), format!("{first:?}"));
+    }
+    let described = scenario.describe();
+    assert_eq!(described["guests"], serde_json::json!(["vm", "vm-2", "other"]));
+    assert_eq!(described["workloads"][1]["name"], "app-2");
+    assert_eq!(described["workloads"][1]["attributes"]["guest"], "vm-2");
+}
+
+#[test]
+fn the_text_with_a_count_set_makes_the_same_scenario() {
+    let three = with("\"guest.vm.count=3\"").unwrap();
+    let text = three.describe()["text"].as_str().unwrap().to_owned();
+    let again = Scenario::parse(&text, "guests.toml", None).unwrap();
+    assert_eq!(names(&again), names(&three));
+}
+
+#[test]
+fn a_metric_of_a_later_guest_can_be_judged() {
+    let text = format!("{SCENARIO}[[metric]]\nof = \"vm-2.steal\"\n");
+    let metrics = Scenario::parse(&text, "guests.toml", None).map(|scenario| scenario.metrics()[0].name.clone());
+    assert_eq!(metrics.map_err(|error| error.to_string()), Ok("vm-2.steal".to_owned()));
+}
+
+#[test]
+fn counts_that_are_refused() {
+    let cases = [
+        ("\"guest.vm.count=0\"", "0: out of range; expected a whole number from 1 to 1000"),
+        ("\"guest.vm.count=1001\"", "1001: out of range; expected a whole number from 1 to 1000"),
+        ("\"guest.other.name=vm-2\", \"workload.hog.guest=vm-2\"", "two guests are named \"vm-2\""),
+        ("\"workload.hog.name=app-2\"", "two workloads are named \"app-2\""),
+        ("\"workload.hog.name=vm-2\"", "\"vm-2\" is the name of something else in results"),
+        ("\"workload.hog.guest=vm-2\"", "unknown guest \"vm-2\""),
+        ("\"variant.a.guests={vm-2={nice=1}}\"", "unknown guest \"vm-2\""),
+        ("\"variant.a.tasks={app-2={nice=1}}\"", "unknown workload \"app-2\""),
+    ];
+    for (sets, message) in cases {
+        let error = with(sets).expect_err(message).to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
