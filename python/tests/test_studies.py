@@ -354,6 +354,7 @@ USUAL = {
     "autogroup": {"x86": True, "power": True},
     "preempt": {"power": "none"},
     "hz": {"x86": 250, "power": 100},
+    "physics": {"x86": {"housekeeping": True}, "power": {"housekeeping": True}},
 }
 
 

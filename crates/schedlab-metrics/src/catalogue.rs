@@ -68,7 +68,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 35] = [
+static SCHED: [SchedMetric; 36] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -79,6 +79,7 @@ static SCHED: [SchedMetric; 35] = [
     count("sched.forks", "tasks created", |t| t.forks),
     count("sched.migrations", "tasks moved to another CPU", |t| t.migrations),
     share("sched.cpu_busy", Neither, "CPU time spent in tasks", Metrics::busy_ns),
+    share("sched.housekeeping", Neither, "CPU time spent in the kernel's periodic threads", Metrics::housekeeping_ns),
     share("sched.idle_while_runnable", Lower, "CPU time idle while a task waited on another runqueue", |m| m.idle.lost().iter().sum()),
     share("sched.idle_while_runnable.wakeup", Lower, "the part that began with a wakeup placed on a busy CPU", |m| m.idle.lost()[Cause::Wakeup as usize]),
     share("sched.idle_while_runnable.fork", Lower, "the part that began with a new task placed on a busy CPU", |m| m.idle.lost()[Cause::Fork as usize]),

@@ -141,6 +141,13 @@ impl Metrics {
         self.cpus.iter().map(|cpu| cpu.busy_ns).sum()
     }
 
+    /// CPU time of the threads that [`schedlab_workload::housekeeping`] models, by their names.
+    pub(crate) fn housekeeping_ns(&self) -> Nanos {
+        let periodic =
+            |name: &str| ["kworker/", "migration/", "kcompactd"].iter().any(|thread| name.starts_with(thread));
+        self.tasks.iter().filter(|(_, name)| periodic(name)).map(|(task, _)| task.cpu_ns).sum()
+    }
+
     /// Closes everything still open at `end` and makes the report.
     #[must_use]
     pub fn finish(mut self, end: Nanos) -> Report {

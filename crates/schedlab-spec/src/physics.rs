@@ -13,12 +13,20 @@ pub enum Mechanism {
     Cpuidle,
     /// The threads of a core reach an idle state together.
     CoreIdle,
+    /// The kernel's periodic threads run ([`schedlab_workload::housekeeping`]).
+    Housekeeping,
 }
 
 impl Mechanism {
     /// All of them, in the order in which they were built.
-    pub const ALL: [Mechanism; 5] =
-        [Mechanism::Lines, Mechanism::Locks, Mechanism::Selection, Mechanism::Cpuidle, Mechanism::CoreIdle];
+    pub const ALL: [Mechanism; 6] = [
+        Mechanism::Lines,
+        Mechanism::Locks,
+        Mechanism::Selection,
+        Mechanism::Cpuidle,
+        Mechanism::CoreIdle,
+        Mechanism::Housekeeping,
+    ];
 
     /// Its key in machine files and variants.
     #[must_use]
@@ -29,6 +37,7 @@ impl Mechanism {
             Mechanism::Selection => "selection",
             Mechanism::Cpuidle => "cpuidle",
             Mechanism::CoreIdle => "core-idle",
+            Mechanism::Housekeeping => "housekeeping",
         }
     }
 }
@@ -46,6 +55,8 @@ pub struct Physics {
     pub cpuidle: bool,
     /// [`Mechanism::CoreIdle`].
     pub core_idle: bool,
+    /// [`Mechanism::Housekeeping`].
+    pub housekeeping: bool,
 }
 
 impl Physics {
@@ -58,6 +69,7 @@ impl Physics {
             Mechanism::Selection => self.selection,
             Mechanism::Cpuidle => self.cpuidle,
             Mechanism::CoreIdle => self.core_idle,
+            Mechanism::Housekeeping => self.housekeeping,
         }
     }
 
@@ -69,6 +81,7 @@ impl Physics {
             Mechanism::Selection => self.selection = on,
             Mechanism::Cpuidle => self.cpuidle = on,
             Mechanism::CoreIdle => self.core_idle = on,
+            Mechanism::Housekeeping => self.housekeeping = on,
         }
     }
 }

@@ -18,6 +18,7 @@ mod build;
 pub mod catalogue;
 pub mod cpu_stat;
 mod distribution;
+pub mod housekeeping;
 pub mod identity;
 mod lower;
 mod program;

@@ -231,6 +231,9 @@ pub struct Workload {
     pub idle_latency_limit: Option<Nanos>,
     /// Whether it reaches an end of its own ([`crate::Op::Finish`]).
     pub ends: bool,
+    /// Its tasks are threads of the kernel: outside of all groups, never counted as alive, started on their own CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kernel_threads: bool,
 }
 
 impl Default for TaskSpec {

@@ -59,6 +59,7 @@ pub const PHYSICS: Section = Section {
         key("selection", "boolean", "false", "a search for a CPU takes its time before the enqueue"),
         key("cpuidle", "boolean", "false", "the menu governor chooses idle states and stops the tick"),
         key("core-idle", "boolean", "false", "a thread leaves an idle state that its whole core has reached"),
+        key("housekeeping", "boolean", "false", "the kernel's periodic threads run"),
         key("source", "string", "", "why this machine has them"),
     ],
 };

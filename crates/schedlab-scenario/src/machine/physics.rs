@@ -27,7 +27,7 @@ pub(crate) fn switches(table: &Table, physics: Physics, costs: &Costs) -> Result
         let found = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name);
         let mechanism = found.ok_or_else(|| {
             let error = table.key_error(name, format!("unknown mechanism {}", crate::error::quote(name)));
-            error.expected("one of lines, locks, selection, cpuidle, core-idle")
+            error.expected("one of lines, locks, selection, cpuidle, core-idle, housekeeping")
         })?;
         physics.set(mechanism, value.boolean()?);
         let nothing = costs.line_transfer.iter().all(|cost| cost.typical() == 0);

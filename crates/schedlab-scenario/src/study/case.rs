@@ -233,7 +233,7 @@ impl<'a> Case<'_, 'a> {
             for key in STUDY_VARIANT.names() {
                 raw.remove(&spanned(key));
             }
-            for key in ["hz", "preempt", "autogroup"] {
+            for key in ["hz", "preempt", "autogroup", "physics"] {
                 if let (None, Some(value)) = (table.get(key), self.sets(key)) {
                     put(&mut raw, key, value.raw());
                 }

@@ -47,6 +47,7 @@ pub const SET: Section = Section {
         key("hz", "100, 250, 300 or 1000", "the machine's", "timer frequency of variants that name none"),
         key("preempt", "as in a scenario", "the kernel's", "preemption model of variants that name none"),
         key("autogroup", "boolean", "false", "autogroups of variants that do not say"),
+        key("physics", "table", "the machine's", "mechanisms of the machine, for variants that name none"),
     ],
 };
 
@@ -58,6 +59,7 @@ pub const INSTEAD: Section = Section {
         key("hz", "100, 250, 300 or 1000", "as without the alternative", "as in condition.set"),
         key("preempt", "as in a scenario", "as without the alternative", "as in condition.set"),
         key("autogroup", "boolean", "as without the alternative", "as in condition.set"),
+        key("physics", "table", "as without the alternative", "as in condition.set"),
         key("duration", "duration", "as without the alternative", "limit of a run"),
         key("set", "table", "", "set.WORKLOAD: keys of that workload in the alternative"),
         key(

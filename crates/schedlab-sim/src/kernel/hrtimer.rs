@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::Sink;
+use schedlab_workload::housekeeping::DEFERRABLE;
 
 use super::percpu::HrTimer;
 use super::state::Kernel;
@@ -12,7 +13,7 @@ use crate::machine::Machine;
 use crate::run::{Run, Source};
 
 /// `schedule_hrtimeout_range`: a timer of the task on the CPU, which may fire from `soft` on and must by `soft` + the task's
-/// timer slack. Real-time tasks have no slack.
+/// timer slack. Real-time tasks have no slack. With a slack of [`DEFERRABLE`] it fires at a tick of the CPU and wakes no idle one.
 pub fn start_timer<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -24,6 +25,10 @@ pub fn start_timer<S: Sink>(
     kernel.timer_sequence += 1;
     let real_time = kernel.sched.is_precise(task);
     let slack = if real_time { 0 } else { kernel.tasks[task.index()].timer_slack };
+    if slack == DEFERRABLE {
+        let timer = HrTimer { hard: soft, sequence: kernel.timer_sequence, soft, task };
+        return kernel.cpus[cpu.index()].deferrable.push(Reverse(timer));
+    }
     let timer = HrTimer { hard: soft.saturating_add(slack), sequence: kernel.timer_sequence, soft, task };
     kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
     program(run, machine, kernel, cpu);
@@ -45,6 +50,18 @@ pub fn hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kern
         try_to_wake_up(run, machine, kernel, timer.task, cpu, false);
     }
     program(run, machine, kernel, cpu);
+}
+
+/// `run_timer_softirq`, after the tick: the deferrable timers that are due.
+#[inline]
+pub fn run_deferrable_timers<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].deferrable.peek().copied() {
+        if timer.hard > run.now {
+            break;
+        }
+        kernel.cpus[cpu.index()].deferrable.pop();
+        try_to_wake_up(run, machine, kernel, timer.task, cpu, false);
+    }
 }
 
 /// Programs the clock event device for the next timer.

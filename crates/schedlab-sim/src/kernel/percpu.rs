@@ -50,6 +50,8 @@ pub struct PerCpu {
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
+    /// Deferrable timers, by expiry (`timer_bases[BASE_DEF]`).
+    pub deferrable: BinaryHeap<Reverse<HrTimer>>,
     /// Wakeups of tasks that are still leaving this CPU; the wakers' CPUs wait meanwhile.
     pub waiting_wakeups: Vec<Wakeup>,
     /// Its current task may no longer run here and is migrated there at the next `__schedule`.
@@ -91,6 +93,7 @@ impl PerCpu {
             process: u32::MAX,
             tick_phase,
             hrtimers: BinaryHeap::new(),
+            deferrable: BinaryHeap::new(),
             waiting_wakeups: Vec::new(),
             push_away: None,
             nohz_kicked: false,

@@ -5,7 +5,7 @@ use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
 use super::entry::irqentry_exit;
-use super::hrtimer::hrtimer_run_queues;
+use super::hrtimer::{hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
 use super::resched::{__resched_curr, ReschedOpt};
 use super::state::Kernel;
@@ -27,13 +27,14 @@ pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
 pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     machine.charge_tick(cpu);
     hrtimer_run_queues(run, machine, kernel, cpu);
+    run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, true, kernel.clock(cpu, run.now));
         apply_moves(run, machine, kernel, cpu, &moves);
     }
 }
 
-/// `tick_sched_timer`: the timers that may fire now, `sched_tick`, then the balancing softirq.
+/// `tick_sched_timer`: the timers that may fire now, `sched_tick`, then the softirqs of deferrable timers and of balancing.
 pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if machine.has_cpuidle() && machine.cpus[cpu.index()].activity != Activity::Busy {
         start_tick(run, kernel, cpu);
@@ -51,6 +52,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
     let resched = kernel.sched.tick(cpu, kernel.clock_task(cpu, run.now));
     __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Tick), cpu);
+    run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, false, kernel.clock(cpu, run.now));
         apply_moves(run, machine, kernel, cpu, &moves);

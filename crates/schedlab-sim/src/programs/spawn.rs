@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos};
+use schedlab_policy::fair::GroupId;
 use schedlab_policy::TaskAttr;
 use schedlab_trace::Sink;
-use schedlab_workload::{identity, TaskKind, TaskSpec};
+use schedlab_workload::{identity, TaskKind, TaskSpec, Workload};
 
 use super::position::{Next, Position};
 use super::running::Running;
@@ -34,7 +35,7 @@ pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Progr
             for instance in 0..spec.count {
                 let (time, order) = when(programs, w, spec, instance);
                 programs.starts.push(PlannedStart { time, order, workload: w as u16, spec: s as u32, instance });
-                kernel.alive += 1;
+                kernel.alive += u32::from(!workload.kernel_threads);
             }
         }
     }
@@ -88,8 +89,12 @@ fn start_task<S: Sink>(
         latency_nice: spec.latency_nice.unwrap_or(0),
         slice: spec.slice,
         affinity: spec.affinity,
-        cpu: first_cpu(programs, spec, kernel.cpus.len()),
-        group: kernel.cgroups.of(spec.cgroup.as_deref(), start.workload as usize),
+        cpu: first_cpu(programs, workload, spec, kernel.cpus.len()),
+        group: if workload.kernel_threads {
+            GroupId::ROOT
+        } else {
+            kernel.cgroups.of(spec.cgroup.as_deref(), start.workload as usize)
+        },
         ..TaskAttr::default()
     };
     let new = kernel::Start {
@@ -106,8 +111,11 @@ fn start_task<S: Sink>(
     programs.add(id, position);
 }
 
-/// The parent, a shell, is on a CPU that the seed draws.
-fn first_cpu(programs: &mut Programs, spec: &TaskSpec, nr_cpus: usize) -> CpuId {
+/// The parent, a shell, is on a CPU that the seed draws. A thread of the kernel starts on its first one.
+fn first_cpu(programs: &mut Programs, workload: &Workload, spec: &TaskSpec, nr_cpus: usize) -> CpuId {
+    if workload.kernel_threads {
+        return spec.affinity.and_then(|mask| mask.lowest()).unwrap_or_default();
+    }
     let cpu = CpuId(if programs.noise { programs.placement.below(nr_cpus as u64) as u32 } else { 0 });
     let Some(mask) = spec.affinity.filter(|mask| !mask.has(cpu)) else { return cpu };
     let next = mask.iter_from(cpu).next();

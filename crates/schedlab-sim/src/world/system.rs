@@ -4,6 +4,7 @@ use schedlab_model::{stream, CpuId, KernelId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
+use super::housekeeping::with_housekeeping;
 use super::outcome::{Ended, Outcome};
 use crate::kernel::{self, Context, Kernel};
 use crate::machine::Machine;
@@ -96,6 +97,7 @@ impl System {
     /// A kernel at time 0 with the starts of its tasks planned.
     pub(super) fn new<S: Sink>(run: &mut Run<S>, spec: &RunSpec, id: KernelId) -> Self {
         let seed = kernel_seed(spec.seed, id);
+        let spec = &*with_housekeeping(spec);
         let machine = Machine::new(spec, seed);
         let (mut kernel, mut programs) = (Kernel::new(id, spec, seed), Programs::new(spec, seed));
         if run.is_trace() {

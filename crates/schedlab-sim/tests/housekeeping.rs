@@ -1,0 +1,95 @@
+//! The kernel's periodic threads: how often they run, that a deferrable timer wakes no idle CPU, that they change nothing
+//! while the mechanism is off.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use schedlab_model::{CpuId, Nanos, Topology, MSEC, SEC, USEC};
+use schedlab_spec::{Machine, Mechanism};
+use schedlab_trace::Kind;
+use schedlab_workload::{Amount, Op, Workload};
+use support::{kernel, machine, record, spec, tasks, Record};
+
+const HZ: u32 = 250;
+
+fn four(on: bool) -> Machine {
+    let mut machine = machine(Topology::regular(1, 1, 4, 1, true).unwrap(), 0);
+    machine.physics.set(Mechanism::Housekeeping, on);
+    machine
+}
+
+/// A task that is always busy, on this CPU.
+fn hog(cpu: u32) -> Workload {
+    tasks(vec![("hog", 0, Some(cpu), vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)])])
+}
+
+fn run(machine: Machine, version: &str, workloads: Vec<Workload>, duration: Nanos) -> Record {
+    let mut spec = spec(machine, kernel(version, 4, HZ), workloads);
+    spec.duration = duration;
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    record
+}
+
+/// When a thread of this name is switched to.
+fn stays(record: &Record, name: &str) -> Vec<(CpuId, Nanos)> {
+    let Some((pid, _)) = record.names.iter().find(|(_, known)| known == name) else { return Vec::new() };
+    let to = |event: &&schedlab_trace::Event| matches!(event.kind, Kind::Switch { next, .. } if next == *pid);
+    record.events.iter().filter(to).map(|event| (event.cpu, event.time)).collect()
+}
+
+#[test]
+fn each_thread_runs_in_its_period_on_its_own_cpu() {
+    let record = run(four(true), "6.12.107", (0..4).map(hog).collect(), 40 * SEC);
+    for cpu in 0..4 {
+        let watchdog = stays(&record, &format!("migration/{cpu}"));
+        // It starts, runs its first stay after the phase, and then one in 4 s.
+        assert!((9..=12).contains(&watchdog.len()), "migration/{cpu}: {} stays", watchdog.len());
+        assert!(watchdog.iter().all(|(on, _)| on.0 == cpu));
+        let vmstat = stays(&record, &format!("kworker/{cpu}:1"));
+        assert!(vmstat.len() >= 38, "kworker/{cpu}:1: {} stays", vmstat.len());
+        assert!(vmstat.iter().all(|(on, _)| on.0 == cpu));
+    }
+    let compaction = stays(&record, "kcompactd0").len();
+    assert!((76..=84).contains(&compaction), "{compaction}");
+}
+
+#[test]
+fn a_deferrable_timer_leaves_an_idle_cpu_asleep() {
+    let record = run(four(true), "6.12.107", vec![hog(0)], 40 * SEC);
+    let (busy, idle) = (stays(&record, "kworker/0:1").len(), stays(&record, "kworker/3:1").len());
+    assert!(busy >= 38, "{busy}");
+    // The stops of the watchdog do wake the CPU, but no tick follows in which the timer could fire.
+    assert!(idle <= 12, "{idle}");
+    assert!(stays(&record, "migration/3").len() >= 9);
+}
+
+#[test]
+fn releases_differ_in_what_they_run() {
+    let threads = |version: &str| {
+        let record = run(four(true), version, vec![hog(0)], 100 * MSEC);
+        let has = |name: &str| record.names.iter().any(|(_, known)| known.starts_with(name));
+        (has("kcompactd"), has("kworker/u"), has("kworker/0"))
+    };
+    assert_eq!(threads("5.2"), (false, false, true));
+    assert_eq!(threads("6.12.107"), (true, true, true));
+}
+
+#[test]
+fn a_task_that_is_preempted_gets_its_time_all_the_same() {
+    // The time of the threads is taken from nobody's work: the same work ends later by it.
+    let once = || tasks(vec![("w", 0, Some(0), vec![Op::Run(Amount::Fixed(20 * SEC)), Op::Exit])]);
+    let end = |on: bool| {
+        let record = run(four(on), "6.12.107", vec![once(), hog(1)], 30 * SEC);
+        let exit = |event: &&schedlab_trace::Event| matches!(event.kind, Kind::Exit { .. });
+        record.events.iter().find(exit).unwrap().time
+    };
+    let (with, without) = (end(true), end(false));
+    assert!(with > without && with - without < 20 * 10 * 100 * USEC, "{with} {without}");
+}
+
+#[test]
+fn off_means_that_nothing_of_it_is_there() {
+    let record = run(four(false), "6.12.107", vec![hog(0)], SEC);
+    assert_eq!(record.names.len(), 1);
+}
