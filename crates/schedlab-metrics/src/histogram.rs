@@ -124,7 +124,13 @@ impl Histogram {
     #[must_use]
     pub fn counts(&self) -> Vec<(u64, u64)> {
         let mut merged: Vec<(u64, u64)> = Vec::new();
-        for (index, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        if self.count == 0 {
+            return merged;
+        }
+        // Every sample lies between these.
+        let (first, last) = (bucket(self.min), bucket(self.max));
+        let held = self.counts[first..=last].iter().zip(first..).filter(|(count, _)| **count > 0);
+        for (count, index) in held {
             let value = highest(index);
             let wide = value | ((1u64 << (64 - value.leading_zeros()).saturating_sub(KEPT_BITS + 1)) - 1);
             match merged.last_mut() {
@@ -144,7 +150,7 @@ impl Histogram {
 
     /// Sets the value of each point, whose percentiles ascend, in one walk over the buckets.
     fn fill(&self, points: &mut [(f64, u64)]) {
-        let (mut seen, mut index) = (0, 0);
+        let (mut seen, mut index) = (0, bucket(self.min));
         for (percent, value) in points {
             // The tiny allowance keeps 99.9 % of 1000 samples at rank 999, not 1000, whatever the rounding of the product.
             let rank = (*percent / 100.0 * self.count as f64 - 1e-6).ceil().clamp(1.0, self.count as f64) as u64;

@@ -12,7 +12,7 @@ pub struct FairSums {
     cpus: Vec<Pace>,
     /// Largest slice seen.
     slice_max: Nanos,
-    /// Longest time between two picks on any CPU.
+    /// Longest time between two picks on any CPU: a task keeps its lag when it changes CPU, so the slowest CPU bounds all.
     longest: Nanos,
     pub looks: u64,
     pub lags: u64,
@@ -23,8 +23,6 @@ struct Pace {
     last_pick: Nanos,
     /// When a task was last enqueued on it or dequeued, by `rq->clock_task`.
     changed: Nanos,
-    /// Longest time between two picks.
-    longest: Nanos,
 }
 
 /// A group's entity is queued on a CPU exactly while tasks are queued in the group there and it is not throttled, or while
@@ -46,7 +44,7 @@ impl FairSums {
     #[inline]
     pub fn picked(&mut self, cpu: CpuId, now: Nanos) {
         let pace = &mut self.cpus[cpu.index()];
-        pace.longest = pace.longest.max(now - pace.last_pick);
+        self.longest = self.longest.max(now - pace.last_pick);
         pace.last_pick = now;
     }
 
@@ -89,17 +87,15 @@ impl FairSums {
         if sched.fair.config.rules.algorithm != Algorithm::Eevdf {
             return None;
         }
-        let pace = &mut self.cpus[cpu.index()];
-        pace.longest = pace.longest.max(now - pace.last_pick);
+        let pace = self.cpus[cpu.index()];
+        self.longest = self.longest.max(now - pace.last_pick);
         let tasks = || sched.fair.view().queued(cpu);
         let slice_max = tasks().map(|task| sched.fair.entity(task).slice).max().unwrap_or(0);
         self.slice_max = self.slice_max.max(slice_max);
-        // A task keeps its lag when it changes CPU, so the slowest CPU bounds all.
-        self.longest = self.longest.max(self.cpus.iter().map(|pace| pace.longest).max().unwrap_or(0));
         let bound = self.slice_max + self.longest;
         // update_entity_lag's clamp, as service.
         let clamp = (2 * self.slice_max).max(sched.fair.config.tick_nsec());
-        let settled = self.cpus[cpu.index()].changed + (bound + clamp) * u64::from(sched.nr_running(cpu));
+        let settled = pace.changed + (bound + clamp) * u64::from(sched.nr_running(cpu));
         if clock_task < settled {
             return None;
         }

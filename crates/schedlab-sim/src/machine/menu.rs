@@ -190,13 +190,15 @@ impl Menu {
         loop {
             let kept = |value: &u64| above.is_none_or(|least| *value > least) && *value < below;
             let values = || self.intervals.iter().map(|value| u64::from(*value)).filter(kept);
-            let count = values().count() as u64;
-            let (min, max) = (values().min().unwrap_or(NONE), values().max().unwrap_or(0));
+            let (mut count, mut sum, mut min, mut max) = (0, 0, NONE, 0);
+            for value in values() {
+                (count, sum, min, max) = (count + 1, sum + value, value.min(min), value.max(max));
+            }
             let useless = predicted.map_or(max == 0, |predicted| min >= predicted);
             if useless || count == 0 {
                 return NONE;
             }
-            let average = values().sum::<u64>() / count;
+            let average = sum / count;
             let variance = values().map(|value| value.abs_diff(average).pow(2)).sum::<u64>() / count;
             let most = count * 4 >= INTERVALS as u64 * 3;
             let agrees = variance.checked_mul(36).is_some_and(|variance| average * average > variance);

@@ -218,17 +218,9 @@ impl EventQueue {
         let entry = self.heap[at];
         loop {
             let first = at * ARITY + 1;
-            let last = (first + ARITY).min(self.heap.len());
-            if first >= last {
-                break;
-            }
-            let mut child = (self.heap[first], first);
-            for (nth, other) in self.heap[first + 1..last].iter().enumerate() {
-                if other.0 < child.0 .0 {
-                    child = (*other, first + 1 + nth);
-                }
-            }
-            let (least, below) = child;
+            let Some(child) = self.heap.get(first..).and_then(earliest) else { break };
+            let below = first + child;
+            let least = self.heap[below];
             if entry.0 <= least.0 {
                 break;
             }
@@ -243,6 +235,18 @@ impl EventQueue {
         self.heap[at] = entry;
         self.slot[entry.1 as usize] = at as u32;
     }
+}
+
+/// Which of the first [`ARITY`] entries is the earliest. Nearly every node has all its children: those are compared in pairs,
+/// without a branch that depends on the outcome.
+#[inline]
+fn earliest(children: &[(Key, u32)]) -> Option<usize> {
+    let [a, b, c, d, ..] = children else {
+        return (0..children.len()).min_by_key(|nth| children[*nth].0);
+    };
+    let (first, ab) = if b.0 < a.0 { (1, b.0) } else { (0, a.0) };
+    let (second, cd) = if d.0 < c.0 { (3, d.0) } else { (2, c.0) };
+    Some(if cd < ab { second } else { first })
 }
 
 #[cfg(test)]
