@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from pathlib import Path
 from typing import IO
@@ -22,7 +21,7 @@ def replace(path: Path, content: str | bytes, *, sync: bool = False) -> None:
         path.write_bytes(data)
         return
     # A new name, created by this process, so that no other user can have prepared it.
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(os.open(part, FLAGS | os.O_EXCL, 0o666), "wb") as stream:
             stream.write(data)

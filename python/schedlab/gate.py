@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from schedlab.errors import InputError
 from schedlab.statistics import SMALLEST_N
+from schedlab.verdicts import GATES
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from schedlab.scenario import Metric, Scenario
     from schedlab.validity import Validated
 
-VERDICTS = ("worse", "undecided", "better", "changed", "equivalent")
 DIRECTED = ("worse", "better", "changed")
 
 
@@ -41,8 +41,8 @@ def parse(text: str) -> list[Gate]:
 
 def _gate(text: str) -> Gate:
     verdict, *rest = text.split(":")
-    if verdict not in VERDICTS:
-        raise ValueError(f"`{verdict}` is not a verdict; choose from {', '.join(VERDICTS)}")
+    if verdict not in GATES:
+        raise ValueError(f"`{verdict}` is not a verdict; choose from {', '.join(GATES)}")
     if len(rest) > 2 or not all(rest):
         raise ValueError(f"`{text}` is not VERDICT, VERDICT:METRIC or VERDICT:METRIC:PERCENT")
     metric = rest[0] if rest else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +71,8 @@ def estimated(scenario: Scenario) -> dict[str, tuple[float, float]]:
 
 def factors(ranges: Mapping[str, tuple[float, float]], draw: int) -> dict[str, float]:
     """What each cost is multiplied by in one draw, evenly on the logarithmic scale; the same for the same number."""
+    import random  # slow to import, and few commands draw
+
     chance = random.Random(f"machine {draw}")
     return {cost: round(_between(low, high, chance.random()), 4) for cost, (low, high) in ranges.items()}
 

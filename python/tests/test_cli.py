@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import fake_engine
-from schedlab import gate
 from schedlab.cli import main
 from schedlab.cli.parser import KINDS, STYLES, build_parser
 from schedlab.engine import Engine, native_engine
@@ -392,7 +391,7 @@ def test_choices_are_those_of_the_modules_that_carry_them() -> None:
 
     assert STYLES == render.STYLES
     assert KINDS == engine.KINDS
-    assert {*gate.VERDICTS, verdicts.NOISY, verdicts.DETERMINISTIC} == set(verdicts.VERDICTS)
+    assert {*verdicts.GATES, verdicts.NOISY, verdicts.DETERMINISTIC} == set(verdicts.VERDICTS)
     assert build_parser().prog == "schedlab"
 
 

@@ -40,7 +40,10 @@ def code(name: str) -> list[str]:
 def subcommands() -> dict[str, Parser]:
     parser = build_parser()
     actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
-    return dict(actions[0].choices)
+    commands = dict(actions[0].choices)
+    for command in commands.values():
+        command.format_help()  # adds its flags
+    return commands
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(NamedTuple):
     """Units are added until the verdicts are settled."""
 
     budget: int | None = None

@@ -6,11 +6,16 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from schedlab import gate
 from schedlab.cli import kernels, studies, sweeps, tuning, values
 from schedlab.cli.auto import Auto
+from schedlab.verdicts import GATES
+
+if TYPE_CHECKING:
+    from schedlab import gate
+
+Flags = Callable[[argparse.ArgumentParser], None]
 
 STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
 KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
@@ -24,19 +29,6 @@ exit codes:
   4    the arm cannot run here
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP); finished runs are stored
 """
-
-OTHERS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
-    "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),
-    "tune": ("search the values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
-    "shrink": ("print the smallest scenario that still has a verdict, a failure or a divergence", tuning.shrink),
-    "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
-    "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
-    "calibrate": ("measure the scheduling costs of this machine and write a machine file", kernels.calibrate),
-    "validate": ("run scenarios on the simulator and on a real kernel, and show the differences", kernels.validate),
-    "reproduce": ("simulate published studies and show how far they agree with the publication", studies.flags),
-    "sweep": ("run a scenario at many points and show where which variant is better", sweeps.flags),
-}
-"""Commands whose flags are in modules of their own."""
 
 
 class Options(argparse.Namespace):
@@ -144,8 +136,22 @@ class Options(argparse.Namespace):
 class Parser(argparse.ArgumentParser):
     """argparse with schedlab's error format and suggestions for misspelt names."""
 
+    flags: Flags | None = None
+    """Adds the flags of a command, when they are needed: adding those of all commands takes longer than a short run."""
+
+    def _complete(self) -> None:
+        if self.flags:
+            flags, self.flags = self.flags, None
+            flags(self)
+            _common(self)
+
+    def format_help(self) -> str:
+        self._complete()
+        return super().format_help()
+
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
         """Unknown arguments are refused here, where the command's own flags are known, not by the parser above."""
+        self._complete()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -182,26 +188,12 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _compare(commands)
-    _run(commands)
-    _explain(commands)
-    _ablate(commands)
-    _list(commands)
-    _report(commands)
-    _replay(commands)
-    _identify(commands)
-    _changelog(commands)
-    _convert(commands)
-    _view(commands)
-    for name, (summary, flags) in OTHERS.items():
-        p = _command(commands, name, summary)
-        flags(p)
-        _common(p)
+    for name, (summary, flags) in COMMANDS.items():
+        _command(commands, name, summary).flags = flags
     return parser
 
 
-def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "compare", "run every variant of a scenario, judge them against the first, print the table")
+def _compare(p: argparse.ArgumentParser) -> None:
     _scenario(p)
     _arm(p)
     p.add_argument(
@@ -230,11 +222,9 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run to DIR")
     p.add_argument("--out", type=Path, metavar="DIR", help="store the runs in DIR (default: schedlab-results/...)")
     p.add_argument("--resume", action="store_true", help="resume the interrupted comparison in --out")
-    _common(p)
 
 
-def _run(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "run", "run one variant with one seed and show its metrics")
+def _run(p: argparse.ArgumentParser) -> None:
     _scenario(p)
     _arm(p)
     p.add_argument("--variant", metavar="NAME", help="the variant (default: the only one)")
@@ -242,14 +232,9 @@ def _run(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--trace", type=Path, metavar="FILE", help="write the trace; the suffix selects the format")
     p.add_argument("--check-determinism", action="store_true", help="run twice and report the first divergent event")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the run as JSON; - is stdout")
-    _common(p)
 
 
-def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
-    summary = (
-        "show the first scheduling decision that differs between two variants, or why a task waits at a given time"
-    )
-    p = _command(commands, "explain", summary)
+def _explain(p: argparse.ArgumentParser) -> None:
     _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
     p.add_argument("--seed", type=values.seed, metavar="N", help="the seed (default: the scenario's first)")
@@ -257,38 +242,30 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--task", metavar="TASK", help="explain why this task (pid, workload or program) waits")
     p.add_argument("--at", type=values.time, metavar="TIME", help="with --task: the time, such as 12.5ms or 800us")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the answer as JSON; - is stdout")
-    _common(p)
 
 
-def _ablate(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "ablate", "show how much each mechanism contributes to the difference between two variants")
+def _ablate(p: argparse.ArgumentParser) -> None:
     _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
     p.add_argument("--metric", metavar="NAME", help="the metric (default: the scenario's first)")
     p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="number of seeds or a list: 20 or 1,2,7")
     p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all numbers as JSON; - is stdout")
-    _common(p)
 
 
-def _list(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "list", "list machines, kernels, features, workloads, knobs, metrics or studies")
+def _list(p: argparse.ArgumentParser) -> None:
     p.add_argument("kind", choices=KINDS, metavar="|".join(KINDS), help="what to list")
     p.add_argument("name", nargs="?", metavar="NAME", help="show all details of one of them")
     p.add_argument("--kernel", metavar="VERSION", help="only features and knobs of this kernel")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the list as JSON; - is stdout")
-    _common(p)
 
 
-def _report(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "report", "show a stored result again, or compare two")
+def _report(p: argparse.ArgumentParser) -> None:
     p.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a directory in which `compare` stored runs")
     _outputs(p)
-    _common(p)
 
 
-def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "replay", "replay a recorded trace under a kernel row and count the agreeing decisions")
+def _replay(p: argparse.ArgumentParser) -> None:
     p.add_argument("source", type=Path, metavar="TRACE", help="a trace in any format that `convert` reads")
     rows = p.add_mutually_exclusive_group()
     rows.add_argument("--kernel", metavar="VERSION", help="the row (default: that of the recorded kernel)")
@@ -300,19 +277,15 @@ def _replay(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument("--explain", type=values.moment, metavar="TASK@TIME", help="explain why a task waits at that time")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all counts as JSON; - is stdout")
     p.set_defaults(html=None)
-    _common(p)
 
 
-def _identify(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "identify", "say which kernel row decides as a recorded kernel did")
+def _identify(p: argparse.ArgumentParser) -> None:
     p.add_argument("source", metavar="TRACE|KERNEL", help="a trace, or a kernel to record first, as `record` names it")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row's counts as JSON; - is stdout")
     p.set_defaults(html=None)
-    _common(p)
 
 
-def _changelog(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "changelog", "say what changed for a user from one kernel row to another")
+def _changelog(p: argparse.ArgumentParser) -> None:
     p.add_argument("before", metavar="A", help="a kernel row, such as 6.12.107")
     p.add_argument("after", metavar="B", help="the row to compare it with, such as 7.0")
     p.add_argument(
@@ -325,11 +298,9 @@ def _changelog(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     p.add_argument("--markdown", action="store_true", help="print a page of the documentation site")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the same as JSON; - is stdout, alone")
-    _common(p)
 
 
-def _view(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "view", "show every slice of traces, or of one seed of a stored result, in a browser")
+def _view(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "sources", nargs="+", type=Path, metavar="TRACE|RESULT", help="traces that `convert` reads, or a stored result"
     )
@@ -337,11 +308,9 @@ def _view(commands: argparse._SubParsersAction[Parser]) -> None:
     p.add_argument(
         "--port", type=values.port, default=0, metavar="N", help="listen on this port (default: any free one)"
     )
-    _common(p)
 
 
-def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
-    p = _command(commands, "convert", "write a trace in another format")
+def _convert(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "source",
         type=Path,
@@ -354,7 +323,6 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="OUT",
         help="the suffix selects the format: .ftrace .txt (.gz), .dat, .data, .pftrace",
     )
-    _common(p)
 
 
 def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:
@@ -367,12 +335,12 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: s
     )
 
 
-def _scenario(p: Parser) -> None:
+def _scenario(p: argparse.ArgumentParser) -> None:
     """The scenario file and the flags that override its keys."""
     tuning.overridden(p)
 
 
-def _arm(p: Parser) -> None:
+def _arm(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--arm",
         choices=("sim", "host", "vm"),
@@ -380,7 +348,7 @@ def _arm(p: Parser) -> None:
     )
 
 
-def _outputs(p: Parser) -> None:
+def _outputs(p: argparse.ArgumentParser) -> None:
     p.add_argument("--style", choices=STYLES, default="table", help="the layout of the text (default: table)")
     p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page; - is stdout")
     p.add_argument(
@@ -391,7 +359,7 @@ def _outputs(p: Parser) -> None:
         type=values.gates,
         default=[],
         metavar="VERDICT[:METRIC[:PERCENT]]",
-        help=f"exit 1 on {', '.join(gate.VERDICTS)}; of METRIC only, or if larger than PERCENT or the `model` error",
+        help=f"exit 1 on {', '.join(GATES)}; of METRIC only, or if larger than PERCENT or the `model` error",
     )
     p.add_argument("--against", metavar="NAME", help="the baseline (default: the first variant); `all`: every pair")
     p.add_argument(
@@ -404,7 +372,7 @@ def _outputs(p: Parser) -> None:
     )
 
 
-def _common(p: Parser) -> None:
+def _common(p: argparse.ArgumentParser) -> None:
     p.add_argument("-q", "--quiet", action="store_true", help="print only results and errors")
     p.add_argument("-v", "--verbose", action="store_true", help="print a line per run")
     p.add_argument("--no-progress", dest="progress", action="store_false", help="do not show progress on stderr")
@@ -419,3 +387,31 @@ class _Version(argparse.Action):
 
         print(f"schedlab {__version__}")
         parser.exit()
+
+
+COMMANDS: Mapping[str, tuple[str, Flags]] = {
+    "compare": ("run every variant of a scenario, judge them against the first, print the table", _compare),
+    "run": ("run one variant with one seed and show its metrics", _run),
+    "explain": (
+        "show the first scheduling decision that differs between two variants, or why a task waits at a given time",
+        _explain,
+    ),
+    "ablate": ("show how much each mechanism contributes to the difference between two variants", _ablate),
+    "list": ("list machines, kernels, features, workloads, knobs, metrics or studies", _list),
+    "report": ("show a stored result again, or compare two", _report),
+    "replay": ("replay a recorded trace under a kernel row and count the agreeing decisions", _replay),
+    "identify": ("say which kernel row decides as a recorded kernel did", _identify),
+    "changelog": ("say what changed for a user from one kernel row to another", _changelog),
+    "convert": ("write a trace in another format", _convert),
+    "view": ("show every slice of traces, or of one seed of a stored result, in a browser", _view),
+    "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),
+    "tune": ("search the values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
+    "shrink": ("print the smallest scenario that still has a verdict, a failure or a divergence", tuning.shrink),
+    "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
+    "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
+    "calibrate": ("measure the scheduling costs of this machine and write a machine file", kernels.calibrate),
+    "validate": ("run scenarios on the simulator and on a real kernel, and show the differences", kernels.validate),
+    "reproduce": ("simulate published studies and show how far they agree with the publication", studies.flags),
+    "sweep": ("run a scenario at many points and show where which variant is better", sweeps.flags),
+}
+"""What each command does, and what adds its own flags."""

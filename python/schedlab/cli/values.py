@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from schedlab import gate
 from schedlab.cli.auto import Auto
+
+if TYPE_CHECKING:
+    from schedlab.gate import Gate
 
 MOST_SEEDS = 10_000
 MOST_DRAWS = 1000
@@ -97,7 +100,9 @@ def draws(text: str) -> int:
     return whole(text, 1, MOST_DRAWS)
 
 
-def gates(text: str) -> list[gate.Gate]:
+def gates(text: str) -> list[Gate]:
+    from schedlab import gate  # slow to import, and `--help` does not need it
+
     try:
         return gate.parse(text)
     except ValueError as e:
