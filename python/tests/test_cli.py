@@ -33,7 +33,7 @@ def test_compare_prints_a_judged_table(schedlab: Call, scenario: Write) -> None:
     assert lines[0] == "toy: simulated laptop-8, 8 CPUs, 10 seeds; cfs = 6.1, eevdf = 6.12.0"
     p99 = next(line for line in lines if line.startswith("probe.latency.p99"))
     assert "worse" in p99
-    assert p99.split()[-1] == "lower"
+    assert lines[lines.index(p99) + 1].split()[-2:] == ["us", "lower"]
     assert "+3" in p99 or "+2" in p99
     p50 = next(line for line in lines if line.startswith("probe.latency.p50"))
     assert " ~ " in p50
@@ -193,8 +193,8 @@ def test_list(schedlab: Call) -> None:
     lines = out.splitlines()
     assert (code, lines[0]) == (0, "laptop-8  8 CPUs  uncalibrated  Core i7")
     assert lines[1].startswith("rpi4      4 CPUs  uncalibrated  no SMT, many words, ")
-    assert lines[2].startswith(32 * " " + "many words")
-    assert all(len(line) <= 100 for line in lines)
+    assert lines[2].startswith(32 * " ")
+    assert all(len(line) <= 80 for line in lines)
     assert "`schedlab list machines NAME`" in err
     code, out, _ = schedlab("list", "machines", "laptop-8")
     assert (code, out.splitlines()[-1]) == (0, "tick    a table")
@@ -435,7 +435,7 @@ def _env() -> dict[str, Any]:
 
 def test_run_says_what_the_warm_up_leaves_out(schedlab: Call, scenario: Write) -> None:
     _, out, _ = schedlab("run", scenario(warmup_ns=50_000_000), "--variant", "cfs")
-    assert "the metrics leave out the warm-up of 0.05 s" in out
+    assert "the metrics leave out the warm-up of 0.05 s" in " ".join(out.split())
     assert "warm-up" not in schedlab("run", scenario(), "--variant", "cfs")[1]
 
 

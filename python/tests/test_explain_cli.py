@@ -123,7 +123,7 @@ def test_groups_and_quotas_are_named_by_path(tmp_path: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert "is throttled and waits for " in out
     assert "group /b/c is throttled: " in out
-    assert " throttle_cfs_rq: its pool is empty (runtime left " in out
+    assert " throttle_cfs_rq: its pool is empty (runtime left " in " ".join(out.split())
     assert "throttled here: group /b/c" in out
     assert "group /b/c is no longer throttled: 50.000000 unthrottle_cfs_rq" in out
 
@@ -174,7 +174,8 @@ def test_a_placement_shows_every_cpu_it_asked(tmp_path: Path, capsys: pytest.Cap
     assert main(["explain", str(path)]) == 0
     out = capsys.readouterr().out
     assert "  asked" in out
-    assert " cache    idle  queued    load  answer" in out
+    assert " cache    idle  queued    load\n" in out
+    assert "\n      answer\n" in out
     assert "wake_affine [WA_IDLE]" in out
     assert "wake_affine [WA_WEIGHT]" in out
-    assert max(map(len, out.splitlines())) <= 120
+    assert max(map(len, out.splitlines())) <= 80

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from schedlab.cli.progress import line
+from schedlab.cli import progress
+from schedlab.cli.progress import Progress, line
 from schedlab.engine import UnderWay
 
 HERE = Path(__file__).parent
@@ -22,14 +24,18 @@ HOUR = 3600 * 10**9
     ("done", "total", "last", "under_way", "elapsed_s", "expected"),
     [
         (0, 4, "", [], 0.0, "[0/4]"),
-        (1, 4, "a seed 1", [], 10.0, "[1/4] a seed 1, about 30 s left"),
+        (1, 4, "a seed 1", [], 10.0, "[1/4] 6 runs/min, about 30 s left, a seed 1"),
+        (30, 40, "a seed 9", [], 10.0, "[30/40] 3 runs/s, about 3.3 s left, a seed 9"),
+        (4, 4, "a seed 4", [], 2.0, "[4/4] 2 runs/s, a seed 4"),
         (0, 1, "", [UnderWay("a seed 1", 6 * HOUR, 24 * HOUR)], 60.0,
-         "[0/1] a seed 1 at 6.0 h of 24.0 h, about 3.0 min left"),
+         "[0/1] 6.0 min simulated per second, about 3.0 min left, a seed 1 at 6.0 h of 24.0 h"),
+        (0, 1, "", [UnderWay("a seed 1", 10**8, 10**9)], 4.0,
+         "[0/1] 0.025 s simulated per second, about 36 s left, a seed 1 at 0.1 s of 1 s"),
         (0, 1, "", [UnderWay("a seed 1", 10**9, 24 * HOUR)], 1.0, "[0/1] a seed 1 at 1 s of 24.0 h"),
         (0, 1, "", [UnderWay("a seed 1", 0, HOUR)], 1.0, "[0/1]"),
         (
             1, 4, "a seed 1", [UnderWay("b seed 1", HOUR, 2 * HOUR), UnderWay("a seed 2", HOUR, 2 * HOUR)], 60.0,
-            "[1/4] b seed 1 at 60.0 min of 2.0 h, a seed 2 at 60.0 min of 2.0 h, about 60 s left",
+            "[1/4] 2 runs/min, about 60 s left, b seed 1 at 60.0 min of 2.0 h, a seed 2 at 60.0 min of 2.0 h",
         ),
     ],
 )  # fmt: skip
@@ -73,3 +79,17 @@ def test_a_pipe_shows_no_redrawn_line(command: list[str], tmp_path: Path) -> Non
     assert done.returncode == 0
     assert b"\r" not in done.stdout + done.stderr
     assert b"\x1b" not in done.stdout + done.stderr
+
+
+def test_a_pipe_shows_rate_and_time_left_inside_one_long_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "QUIET_S", -1.0)
+    monkeypatch.setattr(progress, "REDRAW_S", 0.01)
+    reached = iter(range(10**6))
+    found = Progress(1, False, lambda: [UnderWay("a seed 1", min(10**8 * next(reached), 95 * 10**7), 10**9)])
+    seen = ""
+    while "90%" not in seen:
+        seen += capsys.readouterr().err
+    found.clear()
+    assert re.search(r"0/1 runs, 90%, .* simulated per second, about .* s left", seen)

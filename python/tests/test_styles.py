@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schedlab.render import benchstat, ministat, perf_stat
-from schedlab.render.grid import NARROWEST, columns, fitted, percent, value
+from schedlab.render.grid import columns, fold, percent, value
 from schedlab.render.mmtests import _STATISTICS
 
 # The example of ministat's manual page, and what it prints for it.
@@ -128,13 +130,36 @@ WIDE = [
 
 @pytest.mark.parametrize("width", [20, 40, 60, 72, 200])
 def test_a_table_fits_without_losing_a_letter(width: int) -> None:
-    lines = fitted(WIDE, "<>>", width)
-    narrowest = NARROWEST + 2 + 6 + 2 + 5
-    assert max(map(len, lines)) <= max(width, narrowest)
-    together = "".join("".join(lines).split())
-    for row in WIDE:
-        for cell in row:
-            assert all(letter in together for letter in cell.replace(" ", ""))
+    lines = columns(WIDE, "<>>", width=width)
+    assert max(map(len, lines)) <= width
+    everything = "".join("".join(row) for row in WIDE).replace(" ", "")
+    assert sorted("".join(lines).replace(" ", "")) == sorted(everything)
     if width == 200:
-        assert lines == columns(WIDE, "<>>")
-    assert sum(map(len, "".join("".join(row) for row in WIDE).split())) == len(together)
+        assert lines == columns(WIDE, "<>>", width=None)
+
+
+CELLS = st.text(st.sampled_from("ab .,_-0"), max_size=60).map(str.strip)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 9).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=n, max_size=n), min_size=1, max_size=5)))
+def test_any_table_fits(rows: list[list[str]]) -> None:
+    lines = columns(rows, "<>" * 4 + "<", width=50, indent=2)
+    assert max(map(len, lines)) <= 50
+    assert sorted("".join(lines).replace(" ", "")) == sorted("".join("".join(row) for row in rows).replace(" ", ""))
+
+
+def test_a_head_wraps_before_words_and_words_before_columns_stack() -> None:
+    assert columns([["a", "b c"], ["x", "1"]], "<>", width=4) == ["a  b", "   c", "x  1"]
+    assert columns([["a", "b"], ["x", "one two three four"]], "<<", width=19) == ["a  b", "x  one two three", "   four"]
+    assert columns([["a", "b", "c"], ["x", "1" * 9, "2" * 9]], "<>>", width=16) == [
+        "a          b",
+        "            c",
+        "x  111111111",
+        "    222222222",
+    ]
+
+
+def test_long_lines_go_on_further_in() -> None:
+    assert fold("  a b c\nd", 6) == "  a b\n      c\nd"
+    assert fold("word" * 9, 6) == "word" * 9, "a path or a digest stays whole"

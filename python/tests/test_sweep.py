@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -20,8 +21,12 @@ import sweeps
 from schedlab.cli import main
 from schedlab.engine import native_engine
 from schedlab.errors import ArmError
+from schedlab.judge import judge
+from schedlab.render.sweep import sentences
+from schedlab.scenario import Metric
 from schedlab.sweep.cluster import trouble
 from schedlab.sweep.job import Job, Limits
+from schedlab.sweep.judged import Cell, Judged, Map
 from schedlab.sweep.local import Local
 from schedlab.sweep.plan import content, run_id
 from sweeps import RUNS, children, ids, lines, start, wait_for_lines
@@ -71,7 +76,9 @@ def test_every_run_is_there_once_and_shown(whole: Path, sweep: Sweep) -> None:
     assert code == 0
     assert f"0 runs of 6 points to do, {RUNS} done" in err
     assert len(lines("r")) == RUNS, "nothing was done again"
-    assert out.startswith("toy: simulated at 6 points; eevdf against cfs in load.time: ")
+    first = " ".join(out.split("\n\n")[0].split())
+    assert first.startswith("toy, simulated at 6 points: ")
+    assert "no difference between eevdf and cfs in load.time is shown; 6 undecided." in first
     document = json.loads(Path("j.json").read_text())
     (map,) = document["maps"]
     assert [cell["point"]["load"] for cell in map["cells"]] == ["100%"] * 2 + ["200%"] * 2 + ["300%"] * 2
@@ -85,6 +92,23 @@ def test_every_run_is_there_once_and_shown(whole: Path, sweep: Sweep) -> None:
     assert table[1:] == sorted(table[1:], key=lambda row: row.partition(",")[0])
 
 
+def test_the_first_sentence_says_who_wins_where_and_at_what_cost() -> None:
+    def over(name: str, *factors: float) -> Map:
+        metric = Metric(name, name, None, "s", "lower", 2.0, "", False)
+        base = [1.0 + i / 100 for i in range(8)]
+        found = [judge(metric, "cfs", "eevdf", base, [x * (f + i / 1000) for i, x in enumerate(base)]) for f in factors]
+        return Map(metric, "cfs", "eevdf", tuple(Cell(i, metric, j, None) for i, j in enumerate(found)))
+
+    experiment = SimpleNamespace(
+        manifest={"sweep": {"name": "toy"}}, points=[1, 2, 3], label=lambda point: f"load {point}"
+    )
+    judged = SimpleNamespace(experiment=experiment, maps=(over("time", 0.5, 0.8, 1.5), over("wait", 1.2, 1.0, 1.3)))
+    (sentence,) = sentences(cast(Judged, judged))
+    assert sentence.startswith("toy, simulated at 3 points: eevdf has the better time at 2 of 3, most at load 0: -49.")
+    assert "8 seeds); cfs has the better time at 1 of 3, most at load 2: +50." in sentence
+    assert sentence.endswith("Elsewhere eevdf is worse in wait (at 2 points).")
+
+
 def test_points_of_a_latin_hypercube_are_judged_and_have_no_lines(sweep: Sweep, tmp_path: Path) -> None:
     head = 'name = "toy"\nscenario = "toy.toml"\ndesign = "latin-hypercube"\npoints = 3\nseeds = 1\n'
     slices = '[[axis]]\nkey = "variant.eevdf.knobs.base_slice_ns"\nfrom = "0.5ms"\nto = "30ms"\nscale = "log"\n'
@@ -92,7 +116,7 @@ def test_points_of_a_latin_hypercube_are_judged_and_have_no_lines(sweep: Sweep, 
     sweeps.write(tmp_path, sweep=head + slices + groups)
     code, out, _ = sweep("sweep.toml", "--out", "r", "--html", "p.html")
     assert code == 0
-    assert "toy: simulated at 3 points" in out
+    assert "toy, simulated at 3 points" in out
     assert "no two points lie on a line along an axis" in out
     assert "where the verdict flips" not in out
 

@@ -45,7 +45,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         )
     finally:
         progress.clear()
-    console.result(dump(document(found)) if options.json == "-" else text(found))
+    if options.json == "-":
+        console.result(dump(document(found)))
+    else:
+        console.text(text(found))
     if options.json not in (None, "-"):
         write_file(Path(options.json), dump(document(found)) + "\n")
     return 3 if found.failures else 0

@@ -18,7 +18,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json == "-":
         console.result(document)
         return 0
-    console.result(changelog.markdown(found) if options.markdown else changelog.text(found))
+    if options.markdown:
+        console.result(changelog.markdown(found))
+    else:
+        console.text(changelog.text(found))
     if options.json:
         write_file(Path(options.json), document + "\n")
     return 0

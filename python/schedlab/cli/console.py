@@ -35,6 +35,12 @@ class Console:
         """A result, to stdout."""
         self.page(plain.lines(text, colour=colours(sys.stdout)))
 
+    def text(self, text: str) -> None:
+        """A result for people: long lines go on below."""
+        from schedlab.render.grid import fold
+
+        self.result(fold(text))
+
     def page(self, text: str) -> None:
         """A result whose text was made safe when it was written, such as HTML: to stdout as it is."""
         try:

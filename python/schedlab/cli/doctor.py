@@ -10,8 +10,7 @@ from schedlab.arms import doctor
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
-
-WIDTH = 80
+from schedlab.render.grid import WIDTH
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
@@ -19,7 +18,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     engine = engine or native_engine()
     if options.restore:
         for line in doctor.restore() or ["no killed run has left changed settings"]:
-            console.result(line)
+            console.text(line)
         return 0
     if options.fetch:
         doctor.fetch(engine, options.fetch, console.result)
@@ -31,7 +30,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         return 0
     if options.json:
         write_file(Path(options.json), document + "\n")
-    console.result("\n".join(_lines(findings)))
+    console.text("\n".join(_lines(findings)))
     return 0
 
 

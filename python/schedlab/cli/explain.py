@@ -33,7 +33,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
             parting_text(scenario, (a, b), seed, parting),
             parting_document(scenario, (a, b), seed, parting),
         )
-    console.result(dump(document) if options.json == "-" else text)
+    if options.json == "-":
+        console.result(dump(document))
+    else:
+        console.text(text)
     if options.json not in (None, "-"):
         write_file(Path(options.json), dump(document) + "\n")
     return 0

@@ -53,7 +53,7 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     if options.json == "-":
         console.result(dump(document(ranked)))
         return 0
-    console.result(text(str(options.source), ranked))
+    console.text(text(str(options.source), ranked))
     if options.json:
         write_file(Path(options.json), dump(document(ranked)) + "\n")
     return 0

@@ -29,7 +29,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         console.result(document)
         return 0
     one = options.name and options.kind != "kernels"
-    console.result(listing.detail(options.kind, rows[0]) if one else listing.text(options.kind, rows, kernel))
+    console.text(listing.detail(options.kind, rows[0]) if one else listing.text(options.kind, rows, kernel))
     if options.kind in MORE and not one:
         console.say(f"`schedlab list {options.kind} NAME` shows {MORE[options.kind]}")
     if options.json:

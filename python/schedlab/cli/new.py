@@ -13,7 +13,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Print the scenario or the list to stdout."""
     del engine
     if options.family is None:
-        console.result("\n".join(columns([list(row) for row in families().items()], "<<")))
+        console.text("\n".join(columns([list(row) for row in families().items()], "<<")))
         console.say("schedlab new FAMILY > my.toml writes one of them")
     else:
         console.page(text(options.family).rstrip("\n"))

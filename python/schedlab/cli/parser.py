@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from schedlab.cli import kernels, studies, sweeps, tuning, values
 from schedlab.cli.auto import Auto
+from schedlab.render.grid import fold
 from schedlab.verdicts import GATES
 
 if TYPE_CHECKING:
@@ -329,7 +330,7 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: s
     return commands.add_parser(
         name,
         help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
+        description=fold(summary[0].upper() + summary[1:] + "."),
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -349,7 +350,9 @@ def _arm(p: argparse.ArgumentParser) -> None:
 
 
 def _outputs(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--style", choices=STYLES, default="table", help="the layout of the text (default: table)")
+    p.add_argument(
+        "--style", choices=STYLES, default="table", metavar="STYLE", help=f"the layout of the text: {', '.join(STYLES)}"
+    )
     p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page; - is stdout")
     p.add_argument(
         "--json", nargs="?", const="-", metavar="FILE", help="write all samples and verdicts as JSON; - is stdout"

@@ -1,7 +1,8 @@
-"""How far a command is: one line that is redrawn on a terminal; elsewhere a line at every tenth of the runs."""
+"""How far a command is: one line that is redrawn on a terminal; elsewhere a line at every tenth of the work."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from schedlab.engine import UnderWay
 
 REDRAW_S = 0.5
+QUIET_S = 10.0
+"""Outside a terminal, runs under way are reported after this time."""
 SHOWN_RUNS = 2
 """Of the runs that are under way."""
 SMALLEST = 0.005
@@ -31,7 +34,7 @@ def nothing_to_note() -> str:
 
 
 class Progress:
-    """Progress over a number of runs. A terminal also shows how far the runs under way are."""
+    """Progress over a number of runs: how many have ended, the rate, the time that is left, and the runs under way."""
 
     def __init__(
         self,
@@ -40,12 +43,12 @@ class Progress:
         under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way,
         note: Callable[[], str] = nothing_to_note,
     ) -> None:
-        self._note = note
+        self._note, self._live = note, live
         self._total, self._done, self._shown, self._last = total, 0, 0, ""
         self._under_way = under_way
         self._began = time.monotonic()
         self._over, self._lock = threading.Event(), threading.Lock()
-        self._thread = threading.Thread(target=self._redraw, daemon=True) if live and total else None
+        self._thread = threading.Thread(target=self._watch, daemon=True) if total else None
         if self._thread:
             self._thread.start()
 
@@ -53,13 +56,10 @@ class Progress:
         """One more run has ended."""
         with self._lock:
             self._done, self._last = self._done + 1, text
-        if self._thread:
+        if self._live and self._thread:
             self._draw()
-        elif self._total and self._done * 10 // self._total > self._shown:
-            self._shown = self._done * 10 // self._total
-            note = self._note()
-            left = self._elapsed() * (self._total - self._done) / self._done
-            write(f"{self._done}/{self._total} runs{f', {note}, {clock(1e9 * left)} left' if note else ''}\n")
+        elif self._total:
+            self._report(())
 
     def clear(self) -> None:
         """Leave the line to others; the progress is over."""
@@ -67,34 +67,74 @@ class Progress:
         if self._thread and self._thread.ident is not None:
             self._thread.join()
             self._thread = None
-            write("\r\x1b[K")
+            if self._live:
+                write("\r\x1b[K")
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._began
 
-    def _redraw(self) -> None:
+    def _watch(self) -> None:
         while not self._over.wait(REDRAW_S):
-            self._draw()
+            if self._live:
+                self._draw()
+            elif self._elapsed() > QUIET_S:
+                self._report(self._under_way())
+
+    def _report(self, under_way: Sequence[UnderWay]) -> None:
+        """A line for each tenth, of the runs that have ended and of long ones under way."""
+        with self._lock:
+            tenths = int(10 * fraction(self._done, self._total, under_way))
+            if tenths <= self._shown or self._over.is_set():
+                return
+            self._shown = tenths
+            words = pace(self._done, self._total, under_way, self._elapsed())
+            parts = [
+                f"{self._done}/{self._total} runs",
+                *([f"{10 * tenths}%"] if under_way else []),
+                self._note(),
+                words,
+            ]
+            write(", ".join(part for part in parts if part) + "\n")
 
     def _draw(self) -> None:
         with self._lock:
             words = ", ".join(word for word in (self._last, self._note()) if word)
-            text = line(self._done, self._total, words, self._under_way(), self._elapsed())
+            text = plain.escaped(line(self._done, self._total, words, self._under_way(), self._elapsed()))
             if not self._over.is_set():
-                write(f"\r\x1b[K{plain.escaped(text)}")
+                # A line that wraps could not be redrawn.
+                write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
 
 
 def line(done: int, total: int, last: str, under_way: Sequence[UnderWay], elapsed_s: float) -> str:
-    """Runs that have ended, the last of them or how far the longest-running ones are, and the time that is left.
+    """Runs that have ended, the rate, the time left, and the last of them or how far the longest-running ones are."""
+    seen = [run for run in under_way if run.now_ns]
+    runs = [f"{run.label} at {clock(run.now_ns)} of {clock(run.duration_ns)}" for run in seen[:SHOWN_RUNS]]
+    words = [pace(done, total, under_way, elapsed_s), ", ".join(runs) or last]
+    return " ".join([f"[{done}/{total}]", *([", ".join(word for word in words if word)] if any(words) else [])])
+
+
+def fraction(done: int, total: int, under_way: Sequence[UnderWay]) -> float:
+    """The share of all runs that is done, with the simulated time that those under way have reached."""
+    reached = sum(min(1.0, run.now_ns / run.duration_ns) for run in under_way)
+    return min(1.0, (done + reached) / total) if total else 1.0
+
+
+def pace(done: int, total: int, under_way: Sequence[UnderWay], elapsed_s: float) -> str:
+    """The rate, in simulated time where there is a single run, and the time that is left.
 
     A run may end before its duration, so the time left is an upper estimate.
     """
-    seen = [run for run in under_way if run.now_ns]
-    runs = [f"{run.label} at {clock(run.now_ns)} of {clock(run.duration_ns)}" for run in seen[:SHOWN_RUNS]]
-    words = [f"[{done}/{total}]", ", ".join(runs) or last]
-    fraction = (done + sum(min(1.0, run.now_ns / run.duration_ns) for run in seen)) / total if total else 1.0
-    left = f", about {clock(1e9 * elapsed_s * (1 - fraction) / fraction)} left" if fraction > SMALLEST else ""
-    return " ".join(word for word in words if word) + left
+    part = fraction(done, total, under_way)
+    if part <= SMALLEST or elapsed_s <= 0:
+        return ""
+    left = "" if part >= 1 else f"about {clock(1e9 * elapsed_s * (1 - part) / part)} left"
+    if total == 1:
+        reached = sum(run.now_ns for run in under_way)
+        rate = f"{clock(reached / elapsed_s)} simulated per second" if reached else ""
+    else:
+        each_s = part * total / elapsed_s
+        rate = f"{each_s:.2g} runs/s" if each_s >= 1 else f"{60 * each_s:.2g} runs/min"
+    return ", ".join(word for word in (rate, left) if word)
 
 
 def clock(ns: float) -> str:

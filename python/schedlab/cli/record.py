@@ -21,7 +21,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     cpus = "1 CPU" if counts["cpus"] == 1 else f"{counts['cpus']} CPUs"
     probed = ", state probes" if done.probes else ""
     span = f"{counts['span_ns'] / 1e9:.6f} s"
-    console.result(f"{done.out}: {counts['kernel']}, {cpus}, {counts['records']:,} records{probed}, {span}")
+    console.text(f"{done.out}: {counts['kernel']}, {cpus}, {counts['records']:,} records{probed}, {span}")
     if done.cut:
         console.say("the trace ends where a buffer was full; increase --memory or limit --records")
     if done.exit_code:

@@ -35,9 +35,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json == "-":
         console.result(text)
     elif options.explain:
-        console.result(explanation(trace, reports[0]))
+        console.text(explanation(trace, reports[0]))
     else:
-        console.result(matrix(trace, reports) if options.matrix else report(trace, reports[0], state=options.state))
+        console.text(matrix(trace, reports) if options.matrix else report(trace, reports[0], state=options.state))
     if options.json not in (None, "-"):
         write_file(Path(options.json), text + "\n")
     return 0

@@ -79,7 +79,7 @@ def _stored(engine: Engine, options: Options, console: Console) -> int:
 def _list(engine: Engine, console: Console) -> int:
     from schedlab.render import listing
 
-    console.result(listing.text("studies", engine.listing("studies"), None))
+    console.text(listing.text("studies", engine.listing("studies"), None))
     return 0
 
 
@@ -162,7 +162,7 @@ def _show(
     elif str(options.html) == STDOUT:
         console.page(html(page(report, entries, origin)))
     else:
-        console.result(text(report))
+        console.text(text(report))
     if options.json not in (None, STDOUT):
         write_file(Path(options.json), dump(document(report)) + "\n")
 

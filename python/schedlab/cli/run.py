@@ -33,7 +33,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json == "-":
         console.result(document)
     else:
-        console.result(_text(scenario, run, options.check_determinism))
+        console.text(_text(scenario, run, options.check_determinism))
     if options.json not in (None, "-"):
         write_file(Path(options.json), document + "\n")
     if run.trace_error:

@@ -174,7 +174,7 @@ def _dry_run(engine: Engine, planned: Plan, out: Path, options: Options, console
     if options.shard:
         todo = shard(todo, *options.shard)
     known = estimate(engine, planned, todo, store.seconds_in(out, planned))
-    console.result(render.plan(planned, todo, known, options.jobs or api.default_jobs(), out))
+    console.text(render.plan(planned, todo, known, options.jobs or api.default_jobs(), out))
     return 0
 
 

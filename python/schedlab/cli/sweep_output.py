@@ -44,7 +44,7 @@ def show(experiment: Experiment, options: Options, console: Console) -> None:
     if options.json == STDOUT:
         console.result(dump(render.document(found)))
     elif str(options.html) != STDOUT:
-        console.result(render.text(found))
+        console.text(render.text(found))
     if options.json not in (None, STDOUT):
         write_file(Path(options.json), dump(render.document(found)) + "\n")
     if str(options.html) == STDOUT:

@@ -43,7 +43,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     best = winner(trials, goal)
     found = _confirmed(options, console, engine, plan, load, default, best) if best else None
     shown = document(plan, default, trials, best, found)
-    console.result(dump(shown) if options.json == "-" else text(plan, default, trials, best, found))
+    if options.json == "-":
+        console.result(dump(shown))
+    else:
+        console.text(text(plan, default, trials, best, found))
     if options.json not in (None, "-"):
         write_file(Path(options.json), dump(shown) + "\n")
     return 0 if found and found.confirmed else NOT_CONFIRMED

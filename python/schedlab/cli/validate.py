@@ -33,7 +33,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         if options.resimulate:
             found = _resimulate(found, options, console, engine or native_engine())
     _files(options, found)
-    console.result(document(found) if options.json == "-" else text(found))
+    if options.json == "-":
+        console.result(document(found))
+    else:
+        console.text(text(found))
     return 3 if found.failures else 0
 
 

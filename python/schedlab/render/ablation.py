@@ -8,11 +8,10 @@ from typing import Any
 from schedlab.ablation import Ablation, Part
 from schedlab.engine import ARMS
 from schedlab.render.cells import machine_name, plural
-from schedlab.render.grid import NOTHING, fitted, percent, value
+from schedlab.render.grid import NOTHING, WIDTH, columns, percent, value
 from schedlab.statistics import SMALLEST_N, Interval
 
 SCHEMA = "schedlab.ablate/1"
-_WIDTH = 80
 
 
 def document(x: Ablation) -> dict[str, Any]:
@@ -86,7 +85,7 @@ def text(x: Ablation) -> str:
     rows.append(["together beyond each alone", "", "", _shown(x, x.interaction), _share(x.interaction_share)])
     if x.unattributed and abs(x.unattributed.estimate) > 1e-9:
         rows.append(["not attributed", "", "", _shown(x, x.unattributed), _share(x.unattributed_share)])
-    lines = fitted(rows, "<>>>>", _WIDTH)
+    lines = columns(rows, "<>>>>")
     if any(p.within for p in x.parts):
         rest_note = [_filled("in brackets: a part of the bundle above that only one of the two has, flipped there")]
     else:
@@ -99,8 +98,8 @@ def text(x: Ablation) -> str:
 
 
 def _filled(words: str) -> str:
-    """The words in lines of at most `_WIDTH` columns."""
-    return textwrap.fill(words, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    """The words in lines of at most `WIDTH` columns."""
+    return textwrap.fill(words, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _ordered(parts: list[Part]) -> list[Part]:

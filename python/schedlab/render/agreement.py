@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from schedlab.render.explanation import why_lines
-from schedlab.render.grid import columns
+from schedlab.render.grid import WIDTH, columns
 from schedlab.render.queue import task
 
 REPLAY_SCHEMA = "schedlab.replay/2"
@@ -46,14 +46,14 @@ def explanation(trace: str, r: Report) -> str:
 
 def matrix(trace: str, reports: Sequence[Report]) -> str:
     """Every row on one trace, the best row first: the recorded kernel's own should be it."""
-    rows = [["row", "picks", "agreed", "share", "preemptions", "agreed", "share", "unjudged", "state", ""]]
+    rows = [["row", "picks", "share", "preemptions", "share", "unjudged", "state", ""]]
     recorded = next((r for r in reports if r["row"] == r["recorded_row"]), None)
     for r in sorted(reports, key=lambda r: (-_both(r), -_state(r), r is not recorded)):
         tie = recorded is not None and (_both(r), _state(r)) == (_both(recorded), _state(recorded))
-        mark = "recorded" if r is recorded else "equal on this trace" if tie else ""
-        cells = [*_counts(r["picks"]), *_counts(r["preemptions"])]
+        mark = "recorded" if r is recorded else "equal here" if tie else ""
+        cells = [word for side in ("picks", "preemptions") for word in _counts(r[side])[::2]]
         rows.append([r["row"], *cells, _share(r["unjudged_share"]), _shown(r), mark])
-    lines = [*_unreliable(reports[0]), _trace(trace, reports[0]), "", *columns(rows, "<>>>>>>>><")]
+    lines = [*_unreliable(reports[0]), _trace(trace, reports[0]), "", *columns(rows, "<>>>>>><")]
     if not any(r["recorded_row"] for r in reports):
         lines += ["", "the recorded kernel: row not modelled yet"]
     return "\n".join(lines)
@@ -204,7 +204,7 @@ INPUT_GROUPS = {
 
 
 def _wrap(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, 118, subsequent_indent="  ", break_long_words=False))
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False))
 
 
 FIELDS = ("vruntime", "deadline", "lag", "zero", "sum", "weight", "count")
@@ -256,7 +256,7 @@ def _disagreement(d: Mapping[str, Any]) -> str:
         mark = "asleep" if q["asleep"] else "" if q["known"] else "guessed"
         who = f"{q['name']}-{q['pid']}"
         rows.append([">" if q["running"] else "", who, str(q["nice"]), *map(_or_dash, cells), mark])
-    return "\n".join([*lines, *("  " + line for line in columns(rows, "<<>>>>>>><"))])
+    return "\n".join([*lines, *columns(rows, "<<>>>>>>><", indent=2)])
 
 
 def _both(r: Report) -> float:

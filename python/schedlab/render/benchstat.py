@@ -43,7 +43,7 @@ def _table(comparison: Comparison, unit: str, metrics: list[MetricComparison]) -
             if c.name in baseline:
                 row.append(versus(_present(m.samples[baseline[c.name]]), samples))
         rows.append(row)
-    return "\n".join(columns(rows, align))
+    return "\n".join(columns(rows, align, width=None))
 
 
 def centre(samples: Sequence[float]) -> str:

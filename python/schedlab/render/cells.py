@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schedlab.render.grid import NOTHING, percent, size
+from schedlab.render.grid import NOTHING, WIDTH, percent, size
 from schedlab.scenario import Scenario
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
-
-SETUP_WIDTH = 80
 
 
 def headline(comparison: Comparison) -> str:
@@ -24,7 +22,7 @@ def headline(comparison: Comparison) -> str:
     return f"{s.name}: {comparison.arm_word} {machine_name(s)}, {size}; {_kernels(comparison)}"
 
 
-def setup(comparison: Comparison, width: int = SETUP_WIDTH) -> list[str]:
+def setup(comparison: Comparison, width: int = WIDTH) -> list[str]:
     """What ran and how the variants differ, wrapped; a block, or none for a result without a description."""
     from textwrap import wrap
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-WIDTH = 98
+from schedlab.render.grid import WIDTH
 
 Difference = Mapping[str, Any]
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schedlab.render.grid import WIDTH
 from schedlab.render.placement import cpu_list, placement_lines
 from schedlab.render.queue import group, ms, queue_lines, task
 from schedlab.scenario import Scenario
 
 PARTING_SCHEMA = "schedlab.explain/1"
 WHY_SCHEMA = "schedlab.why/1"
-
-WIDTH = 120
-"""Lines of one decision are no longer."""
 
 _INDENT = " " * 6
 

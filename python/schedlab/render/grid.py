@@ -1,4 +1,4 @@
-"""Aligned columns and numbers that fit in them."""
+"""Aligned columns, numbers that fit in them, and text: all of it fits a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import math
 from collections.abc import Sequence
 from textwrap import wrap
 
-from schedlab.plain import escaped
+from schedlab.plain import COLOURS, escaped
 
+WIDTH = 80
+"""Of every table and of running text."""
 NOTHING = "-"
 NARROWEST = 16
-"""The first column of a table that has to fit is never narrower."""
+"""A column of words that has to wrap is never narrower."""
+WIDEST = 36
+"""Nor wider, where a row takes several lines anyway."""
+STACKED = 4
+"""How far the columns that do not fit beside the others are indented."""
 UNBOUNDED_PCT = 1e9
 """The end of an interval that no value bounds is a ratio this large."""
 
@@ -41,34 +47,107 @@ def size(x: float) -> str:
     return f"{x:,.0f}%" if x >= 10 else f"{x:.2g}%"
 
 
-def fitted(rows: Sequence[Sequence[str]], align: str, width: int, gap: str = "  ") -> list[str]:
-    """`columns` within `width` if that is possible: the head wraps at words first, then the first column anywhere."""
-    rows = [[escaped(cell) for cell in row] for row in rows]
-    if max(map(len, columns(rows, align, gap))) <= width:
-        return columns(rows, align, gap)
-    head, *body = rows
-    heads = [head[0]]
-    for i, cell in enumerate(head[1:], 1):
-        room = max([1, *(len(word) for word in cell.split()), *(len(row[i]) for row in body)])
-        heads.append("\n".join(wrap(cell, room, break_on_hyphens=False)))
-    others = sum(
-        len(gap) + max([*map(len, heads[i].split("\n")), *(len(row[i]) for row in body)]) for i in range(1, len(head))
-    )
-    first = max(NARROWEST, width - others)
-    tall: list[list[str]] = []
-    for row in [heads, *body]:
-        cells = [cell.split("\n") for cell in row]
-        cells[0] = wrap(row[0], first, subsequent_indent="  ") or [""]
-        most = max(map(len, cells))
-        tall += [[cell[i] if i < len(cell) else "" for cell in cells] for i in range(most)]
-    return columns(tall, align, gap)
+def columns(
+    rows: Sequence[Sequence[str]], align: str, gap: str = "  ", *, width: int | None = WIDTH, indent: int = 0
+) -> list[str]:
+    """Lines of aligned columns; `align` has one `<` (words) or `>` (numbers) per column, and the first row is the head.
+
+    A table wider than `width` wraps the words of its head, then those of its columns of words. If that is not enough,
+    the last columns stand on lines of their own below the first. None: as wide as it is.
+    """
+    return [line for lines in layout(rows, align, gap, width=width, indent=indent) for line in lines]
 
 
-def columns(rows: Sequence[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
-    """Lines of equal columns; `align` has one `<` or `>` per column. Trailing blanks are cut."""
+def layout(
+    rows: Sequence[Sequence[str]], align: str, gap: str = "  ", *, width: int | None = WIDTH, indent: int = 0
+) -> list[list[str]]:
+    """The lines of each row of `columns`."""
     rows = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    return [
-        gap.join(f"{cell:{side}{width}}" for cell, side, width in zip(row, align, widths, strict=True)).rstrip()
-        for row in rows
+    room = 10**6 if width is None else width - indent
+    widths, groups = _shares(rows, align, len(gap), room)
+    found = []
+    for row in rows:
+        lines = []
+        for group in groups:
+            cells = [_wrapped(row[i], widths[i], "  " if i == 0 else "") for i in group]
+            before = " " * (indent + (STACKED if group[0] else 0))
+            for at in range(max(map(len, cells))):
+                parts = (c[at] if at < len(c) else "" for c in cells)
+                filled = gap.join(f"{part:{align[i]}{widths[i]}}" for i, part in zip(group, parts, strict=True))
+                lines.append(f"{before}{filled}".rstrip())
+        found.append([line for line in lines if line] or [""])
+    return found
+
+
+def _shares(rows: Sequence[Sequence[str]], align: str, gap: int, room: int) -> tuple[list[int], list[list[int]]]:
+    """The width of each column, and which columns share a line."""
+    natural = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    every = list(range(len(natural)))
+
+    def fits(widths: Sequence[int]) -> bool:
+        return sum(widths) + gap * (len(widths) - 1) <= room
+
+    if fits(natural):
+        return natural, [every]
+    floors = [_floor([row[i] for row in rows], align[i]) for i in every]
+    widths = [max(floors[i], *(len(row[i]) for row in rows[1:]), 1) for i in every]
+    while not fits(widths):
+        wide = [i for i in every if widths[i] > floors[i]]
+        if not wide:
+            break
+        widths[max(wide, key=lambda i: widths[i])] -= 1
+    if fits(widths):
+        return widths, [every]
+    widths = [min(n, max(f, WIDEST), room - STACKED) for n, f in zip(natural, floors, strict=True)]
+    groups, used = [[0]], widths[0]
+    for i in every[1:]:
+        left = room - used - gap
+        if floors[i] <= left < widths[i] and align[i] == "<":
+            widths[i] = left
+        if widths[i] <= left:
+            groups[-1].append(i)
+            used += gap + widths[i]
+        else:
+            groups.append([i])
+            used = STACKED + widths[i]
+    return widths, groups
+
+
+def _floor(cells: Sequence[str], side: str) -> int:
+    """How narrow a column may be: numbers do not wrap, words do, and so do the words of a head."""
+    head, *body = cells
+    word = max(map(len, head.split()), default=1)
+    if side == ">":
+        return max(word, *map(len, body), 1) if body else word
+    longest = max((len(cell) for cell in body), default=1)
+    words = max((_indented(cell) + len(w) for cell in body for w in cell.split()), default=1)
+    return max(word, words, min(longest, NARROWEST))
+
+
+def _wrapped(cell: str, width: int, hanging: str) -> list[str]:
+    """A cell in lines of at most `width`; leading blanks are kept, and long words break only where they must."""
+    if len(cell) <= width:
+        return [cell]
+    lead = " " * min(_indented(cell), width // 2)
+    return wrap(cell.strip(), width, initial_indent=lead, subsequent_indent=lead + hanging, break_on_hyphens=False) or [
+        ""
     ]
+
+
+def _indented(cell: str) -> int:
+    return len(cell) - len(cell.lstrip())
+
+
+def fold(text: str, width: int = WIDTH) -> str:
+    """Running text and tables: every line that is too long goes on below, further in, broken between words."""
+    lines = []
+    for line in text.split("\n"):
+        if len(COLOURS.sub("", line)) <= width:
+            lines.append(line)
+            continue
+        lead = " " * _indented(line)
+        lines += wrap(
+            line.strip(), width, initial_indent=lead, subsequent_indent=lead + "    ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What exists, as text: a few columns for each kind, or everything about one of them, at most 100 columns wide."""
+"""What exists, as text: a few columns for each kind, or everything about one of them, as wide as a terminal."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedlab.plain import escaped
-from schedlab.render.grid import NOTHING, columns
+from schedlab.render.grid import NOTHING, WIDTH, columns
 
-WIDTH = 100
 Row = Mapping[str, Any]
 
 

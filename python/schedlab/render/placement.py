@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedlab.render.grid import columns
-
-WIDTH = 120
-"""Columns of a line."""
 
 
 def placement_lines(decision: Mapping[str, Any]) -> list[str]:
@@ -19,15 +15,7 @@ def placement_lines(decision: Mapping[str, Any]) -> list[str]:
         return []
     rows = [["asked", "CPU", "cache", "idle", "queued", "load", "answer"]]
     rows += [_row(step) for step in looked]
-    lines = columns(rows, "<<>>>><")
-    answers_at = lines[0].index("answer")
-    return [wrapped for line in lines for wrapped in _wrapped("  " + line, answers_at + 4)]
-
-
-def _wrapped(line: str, indent: int) -> list[str]:
-    """A line that is too long goes on below its last column."""
-    parts = textwrap.wrap(line[2:], WIDTH - 2, subsequent_indent=" " * (indent - 2), drop_whitespace=True)
-    return ["  " + part for part in parts]
+    return columns(rows, "<<>>>><", indent=2)
 
 
 def _row(step: Mapping[str, Any]) -> list[str]:

@@ -49,7 +49,7 @@ def queue_lines(
         if eevdf:
             cells += [ms(e["lag"]), ms(e["deadline"]), _yes(e["eligible"]), _yes(e["protected"])]
         rows.append([*cells, ms(e["slice_ns"]), ms(e["ran_ns"])])
-    lines = above + ["  " + line for line in columns(rows, "<<" + ">" * (len(rows[0]) - 2))]
+    lines = above + columns(rows, "<<" + ">" * (len(rows[0]) - 2), indent=2)
     more = len(entities) - len(shown)
     return lines + ([f"  and {more} more"] if more else [])
 

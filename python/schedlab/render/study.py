@@ -9,12 +9,11 @@ from typing import Any
 
 from schedlab.engine import ARMS
 from schedlab.render.cells import plural
-from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.render.grid import NOTHING, WIDTH, columns, percent, value
 from schedlab.studies.report import CaseRows, Report, StudyReport
 from schedlab.studies.score import SMALLEST_CHANGE_PCT, Row, Score
 
 SCHEMA = "schedlab.reproduce/1"
-WIDTH = 120
 SHORT_FORM = "short form: it shows that the study runs, and says nothing about agreement"
 Rows = Sequence[tuple[CaseRows, Row]]
 

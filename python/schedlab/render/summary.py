@@ -12,6 +12,7 @@ from schedlab.verdicts import DETERMINISTIC
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
+    from schedlab.validity import Validated
 
 NAMED = 3
 """So many further metrics are named in each direction; the others are counted."""
@@ -98,10 +99,18 @@ def _model(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
     """How far the simulator may be off in the headline; nothing for a measured comparison."""
     if comparison.arm != "sim" or m.model is None:
         return ""
-    error = m.model.error
-    if error is None:
-        return f"The simulator was never validated for {m.model.family}, so confirm this on a real kernel."
-    where = f"Simulated changes of {m.model.family} have been off by up to {size(error.error_pct)}"
-    where += "" if m.model.holds else f", measured on {error.machine}, which is another kind of machine"
     small = j.effect != "none" and j.difference.percent and m.model.covers(j.difference.estimate or 0.0)
-    return f"{where}{'; this change is smaller, so confirm it on a real kernel' if small else ''}."
+    more = "; this change is smaller, so confirm it on a real kernel" if small and m.model.error else ""
+    return model_sentence(m.model, more)
+
+
+def model_sentence(model: Validated | None, more: str = "") -> str:
+    """How far simulated changes of a family have been off, and where that was measured; `more` ends the sentence."""
+    if model is None:
+        return ""
+    error = model.error
+    if error is None:
+        return f"The simulator was never validated for {model.family}, so confirm this on a real kernel."
+    where = f"Simulated changes of {model.family} have been off by up to {size(error.error_pct)}"
+    where += "" if model.holds else f", measured on {error.machine}, which is another kind of machine"
+    return f"{where}{more}."

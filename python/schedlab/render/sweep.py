@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.render.cells import change, interval, plural
 from schedlab.render.grid import columns, value
+from schedlab.render.summary import model_sentence
 
 if TYPE_CHECKING:
     from schedlab.sweep.estimate import Estimate
-    from schedlab.sweep.judged import Flip, Growth, Judged, Map
+    from schedlab.sweep.judged import Cell, Flip, Growth, Judged, Map
     from schedlab.sweep.plan import Plan, Planned
 
 MOST_POINTS = 40
@@ -55,7 +56,7 @@ def duration(seconds: float) -> str:
 
 def text(judged: Judged) -> str:
     """All judgements."""
-    blocks = [sentence(judged)]
+    blocks = ["\n\n".join(sentences(judged))]
     for map in judged.maps:
         better = "" if map.metric.better == "neither" else f", {map.metric.better} is better"
         unit = f" ({map.metric.unit}{better})" if map.metric.unit else better
@@ -72,17 +73,57 @@ def text(judged: Judged) -> str:
     return "\n\n".join(blocks)
 
 
-def sentence(judged: Judged) -> str:
-    """The answer first: how many cells say what."""
-    experiment = judged.experiment
-    name, points = experiment.manifest["sweep"]["name"], plural(len(experiment.points), "point")
-    parts = [f"{map.b} against {map.a} in {map.metric.name}: {_counts(map)}" for map in judged.maps]
-    return f"{name}: simulated at {points}; " + ("; ".join(parts) or "nothing to compare")
+def sentences(judged: Judged) -> list[str]:
+    """Where which variant wins what, how surely, at what cost, and how far the model may be off; one for each pair."""
+    name, points = judged.experiment.manifest["sweep"]["name"], plural(len(judged.experiment.points), "point")
+    pairs = dict.fromkeys((map.a, map.b) for map in judged.maps)
+    if not pairs:
+        return [f"{name}, simulated at {points}: there is nothing to compare."]
+    return [f"{name}, simulated at {points}: {_pair(judged, a, b)}" for a, b in pairs]
 
 
-def _counts(map: Map) -> str:
-    counts = Counter(cell.judgement.verdict for cell in map.cells)
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+def _pair(judged: Judged, a: str, b: str) -> str:
+    maps = [map for map in judged.maps if (map.a, map.b) == (a, b)]
+    head = next((map for map in maps if _with(map, "better") or _with(map, "worse")), maps[0])
+    others = [map for map in maps if map is not head]
+    parts = [_headline(judged, head), _elsewhere(b, others), model_sentence(head.model)]
+    return " ".join(part for part in parts if part)
+
+
+def _headline(judged: Judged, map: Map) -> str:
+    of, metric = len(map.cells), map.metric.name
+    wins = [(map.b, _with(map, "better")), (map.a, _with(map, "worse"))]
+    parts = [
+        f"{who} has the better {metric} at {len(cells)} of {of}, {_most(judged, cells)}" for who, cells in wins if cells
+    ]
+    if not parts and (changed := _with(map, "changed")):
+        parts = [f"{map.b} changes {metric} against {map.a} at {len(changed)} of {of}, {_most(judged, changed)}"]
+    if not parts:
+        parts = [f"no difference between {map.b} and {map.a} in {metric} is shown"]
+    rest = Counter(cell.judgement.verdict for cell in map.cells if cell.judgement.effect == "none")
+    return "; ".join([*parts, *(f"{count} {word}" for word, count in rest.most_common())]) + "."
+
+
+def _with(map: Map, effect: str) -> list[Cell]:
+    return [cell for cell in map.cells if cell.judgement.effect == effect]
+
+
+def _most(judged: Judged, cells: Sequence[Cell]) -> str:
+    """The point with the largest change and how sure it is."""
+    largest = max(cells, key=lambda cell: abs(cell.judgement.difference.estimate or 0.0))
+    j = largest.judgement
+    sure = f"95% interval {interval(j)}, {plural(j.difference.pairs, 'seed')}" if j.difference.interval else j.verdict
+    return f"most at {judged.experiment.label(largest.point)}: {change(j)} ({sure})"
+
+
+def _elsewhere(b: str, maps: Sequence[Map]) -> str:
+    """In which other metrics the second variant is better and worse, and at how many points."""
+    parts = []
+    for effect in ("worse", "better"):
+        found = [(map.metric.name, len(_with(map, effect))) for map in maps if _with(map, effect)]
+        if found:
+            parts.append(f"{effect} in " + " and ".join(f"{name} (at {plural(n, 'point')})" for name, n in found))
+    return f"Elsewhere {b} is {' and '.join(parts)}." if parts else ""
 
 
 def map_rows(judged: Judged, map: Map) -> list[list[str]]:

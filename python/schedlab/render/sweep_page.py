@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlab.render.blocks import Block, Chart, Heading, Items, Paragraph, Table
-from schedlab.render.sweep import flip_rows, growth_rows, map_rows, notes, sentence
+from schedlab.render.sweep import flip_rows, growth_rows, map_rows, notes, sentences
 from schedlab.render.sweep_charts import charts
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def page(judged: Judged) -> list[Block]:
     manifest = judged.experiment.manifest
     sweep = manifest["sweep"]
     drawn = charts(judged)
-    parts: list[Block] = [Heading(1, f"Sweep: {sweep['name']}"), Paragraph(sentence(judged) + ".")]
+    parts: list[Block] = [Heading(1, f"Sweep: {sweep['name']}"), *(Paragraph(text) for text in sentences(judged))]
     if sweep.get("summary"):
         parts.append(Paragraph(sweep["summary"]))
     parts.append(Items(notes(judged)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from schedlab import plain
 from schedlab.render import notes
 from schedlab.render.cells import change, headline, interval, model_error, noise_floor, setup
-from schedlab.render.grid import NOTHING, columns, percent, value
+from schedlab.render.grid import NOTHING, WIDTH, columns, fold, layout, percent, value
 from schedlab.render.summary import sentences
 from schedlab.scenario import Metric
 from schedlab.statistics import median
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
 
-WIDTH = 80
-"""Of running text."""
 _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
 
 
@@ -29,7 +27,7 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
         blocks.append(_single(comparison))
     blocks += [block for block in (_rankings(comparison), _tails(comparison), _spreads(comparison)) if block]
     below = notes.below(comparison)
-    return "\n\n".join([*blocks, *(["\n".join(below)] if below else [])])
+    return fold("\n\n".join([*blocks, *(["\n".join(below)] if below else [])]))
 
 
 def _sentences(comparison: Comparison) -> list[str]:
@@ -42,20 +40,21 @@ def _sentences(comparison: Comparison) -> list[str]:
 def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:
     simulated = any(m.model for m in comparison.metrics)
     floor = any(m.noise_floor for m in comparison.metrics)
-    head = ["metric", "unit", a, b, "change", "95% interval"]
-    head += ["model error"] * simulated + ["noise floor"] * floor + ["verdict", "better"]
+    head = ["metric", a, b, "change", "95% interval", "verdict"]
+    head += ["model error"] * simulated + ["noise floor"] * floor + ["unit", "better"]
     rows, effects = [head], [""]
     for m in comparison.metrics:
         for j in m.comparisons:
             if (j.a, j.b) == (a, b):
                 rows.append(_row(m, j, simulated, floor))
                 effects.append(j.effect)
-    lines = columns(rows, "<<>>>>" + ">" * (simulated + floor) + "<<")
-    if colour:
-        lines = [
-            f"{_COLOURS[e]}{line}\x1b[0m" if _COLOURS.get(e) else line for e, line in zip(effects, lines, strict=True)
-        ]
-    return "\n".join(lines)
+    lines = layout(rows, "<>>>><" + ">" * (simulated + floor) + "<<")
+    pairs = zip(effects, lines, strict=True)
+    return "\n".join(_coloured(e, line) if colour else line for e, several in pairs for line in several)
+
+
+def _coloured(effect: str, line: str) -> str:
+    return f"{_COLOURS[effect]}{line}\x1b[0m" if _COLOURS.get(effect) else line
 
 
 def _row(m: MetricComparison, j: Judgement, simulated: bool, floor: bool) -> list[str]:
@@ -63,7 +62,7 @@ def _row(m: MetricComparison, j: Judgement, simulated: bool, floor: bool) -> lis
     extra = [model_error(m)] * simulated + [noise_floor(m)] * floor
     better = "" if metric.better == "neither" else metric.better
     medians = [value(d.median_a), value(d.median_b)]
-    return [metric.name, metric.unit, *medians, change(j), interval(j), *extra, j.verdict, better]
+    return [metric.name, *medians, change(j), interval(j), j.verdict, *extra, metric.unit, better]
 
 
 def _single(comparison: Comparison) -> str:

@@ -13,6 +13,7 @@ from schedlab.judging import compare_variants
 from schedlab.scenario import Metric
 from schedlab.statistics import holm, median
 from schedlab.sweep.store import AxisRecord, Experiment, LevelRecord
+from schedlab.validity import Validated
 
 SETTLED = ("better", "worse", "changed", "equivalent")
 FEWEST_LEVELS = 3
@@ -38,6 +39,8 @@ class Map:
     a: str
     b: str
     cells: tuple[Cell, ...]
+    model: Validated | None = None
+    """The model error of the metric at the first point."""
 
     @property
     def name(self) -> str:
@@ -109,6 +112,7 @@ class Judged:
 def judged(experiment: Experiment) -> Judged:
     """Judge every point that has runs of two variants."""
     maps: dict[tuple[str, str, str], list[tuple[int, Metric, Judgement]]] = {}
+    models: dict[str, Validated | None] = {}
     medians: dict[tuple[str, str], dict[int, float]] = {}
     known: dict[str, Metric] = {}
     for point, scenario in enumerate(experiment.scenarios):
@@ -120,6 +124,7 @@ def judged(experiment: Experiment) -> Judged:
         comparison = compare_variants(result)
         for m in comparison.metrics:
             known[m.metric.name] = m.metric
+            models.setdefault(m.metric.name, m.model)
             for variant, values in m.samples.items():
                 middle = median([value for value in values if value is not None])
                 if middle is not None:
@@ -128,7 +133,7 @@ def judged(experiment: Experiment) -> Judged:
                 maps.setdefault((m.metric.name, j.a, j.b), []).append((point, m.metric, j))
     return Judged(
         experiment,
-        tuple(_map(a, b, rows) for (_, a, b), rows in maps.items()),
+        tuple(_map(a, b, rows, models[name]) for (name, a, b), rows in maps.items()),
         tuple(_growths(experiment, known, medians)),
     )
 
@@ -140,10 +145,10 @@ def shown(experiment: Experiment, metrics: Sequence[Metric]) -> tuple[Metric, ..
     return tuple(chosen or [m for m in metrics if m.declared] or metrics[:3])
 
 
-def _map(a: str, b: str, rows: Sequence[tuple[int, Metric, Judgement]]) -> Map:
+def _map(a: str, b: str, rows: Sequence[tuple[int, Metric, Judgement]], model: Validated | None) -> Map:
     adjusted = holm([j.p for _, _, j in rows])
     cells = tuple(Cell(point, metric, j, p) for (point, metric, j), p in zip(rows, adjusted, strict=True))
-    return Map(rows[0][1], a, b, cells)
+    return Map(rows[0][1], a, b, cells, model)
 
 
 Line = tuple[AxisRecord, str, list[tuple[LevelRecord, int]]]
