@@ -5,6 +5,7 @@ perf pipe     the whole process on the model of this machine, against the real b
 480 CPUs      hackbench on the largest machine: time, memory, and cost per switch against the smallest machine
 guests        hackbench in 16 guests of 64 vCPUs on 480 CPUs: memory, and cost per event against bare metal
 sweep         what a sweep adds to the time of each run, on this machine and through Dask
+instructions  executed per context switch for five loads, against the kept numbers
 fair class    one operation with up to 100,000 queued tasks and 1,000 groups, against the same with two
 """
 
@@ -19,6 +20,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import instructions
 
 ROOT = Path(__file__).parents[1]
 PIPE_LOOPS = 1_000_000
@@ -84,7 +87,8 @@ def main() -> int:
         guests(Path(folder))
         sweep(Path(folder))
     fair_class()
-    return 0
+    print()
+    return instructions.main([])
 
 
 def event_queue(folder: Path) -> None:
