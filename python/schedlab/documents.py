@@ -23,6 +23,11 @@ def loads(text: str) -> Any:
     return document if HARMLESS.fullmatch(text) else cleaned(document)
 
 
+def harmless(line: bytes) -> bool:
+    """Whether a document has no string that needs an escape."""
+    return HARMLESS.fullmatch(line.decode(errors="replace")) is not None
+
+
 def cleaned(value: Any) -> Any:
     """A JSON document with every string and key `escaped`; the text of a scenario file keeps its lines."""
     if isinstance(value, str):

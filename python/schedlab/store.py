@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from schedlab import documents, files, shape
 from schedlab.design import DESIGN, Design
 from schedlab.errors import InputError, OutputError, reason
+from schedlab.lines import Busy, Lines
 from schedlab.outcome import Failure, Outcome, Run, checked_record, to_record
 from schedlab.scenario import DESCRIPTION, Scenario
 
@@ -22,6 +21,7 @@ MANIFEST = shape.table(
     {"provenance": shape.mapping(shape.anything), "design": DESIGN, "build": shape.string},
 )
 
+ELSEWHERE = "choose another directory with --out"
 NO_DESIGN = Design()
 """No looks at the data, no runs for the noise."""
 
@@ -85,45 +85,37 @@ class Store:
         """With `resume`, the runs that an earlier process finished."""
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lines = files.append(path / "results.jsonl")
+            self._lines = Lines(path / "results.jsonl")
             try:
-                _claim(self._lines.fileno(), path, resume)
+                if self._lines.size and (path / "manifest.json").exists() and not resume:
+                    raise InputError(f"{path} already holds a result", hint=f"{ELSEWHERE}, or resume it with --resume")
                 if resume and (path / "manifest.json").exists():
                     self.finished, manifest = _finished(path, manifest)
+                    self._lines.cut()
                 text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
                 files.replace(path / "manifest.json", text, sync=True)
             except BaseException:
                 self._lines.close()
                 raise
+        except Busy:
+            raise InputError(f"another schedlab is writing its results to {path}", hint=ELSEWHERE) from None
         except OSError as e:
-            hint = "choose another directory with --out"
-            raise OutputError(f"cannot keep results in {path}: {reason(e)}", hint=hint) from None
+            raise OutputError(f"cannot keep results in {path}: {reason(e)}", hint=ELSEWHERE) from None
 
     def append(self, outcome: Outcome) -> None:
         """Add one run; it is on the disk when this returns."""
         try:
-            self._lines.write(json.dumps(to_record(outcome), separators=(",", ":")) + "\n")
-            _flush(self._lines)
+            self._lines.add(json.dumps(to_record(outcome), separators=(",", ":")).encode() + b"\n")
+            self._lines.sync()
         except OSError as e:
             raise OutputError(f"cannot add to {self.path / 'results.jsonl'}: {reason(e)}") from None
 
     def close(self) -> None:
-        try:
-            self._lines.close()
-        except OSError:
-            pass  # `append` has reported a line that could not be written
-
-
-def _flush(stream: IO[str]) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
+        self._lines.close()
 
 
 def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mapping[str, Any]]:
-    """The runs of an interrupted comparison, if it is the same one, and the manifest with the seeds of both.
-
-    A torn last line is cut off.
-    """
+    """The runs of an interrupted comparison, if it is the same one, and the manifest with the seeds of both."""
     before = _manifest(path / "manifest.json")
     for key in ("scenario", "arm", "design"):
         if _without_seeds(before.get(key)) != _without_seeds(
@@ -131,19 +123,16 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mappi
         ):
             raise InputError(
                 f"{path} holds a result of another {key}, which cannot be resumed",
-                hint="choose another directory with --out",
+                hint=ELSEWHERE,
             )
     if "build" in before and before["build"] != manifest.get("build", before["build"]):
         raise InputError(
             f"{path} holds runs of another build of the engine, which are not mixed with those of this one",
-            hint="choose another directory with --out; those runs stay where they are",
+            hint=f"{ELSEWHERE}; those runs stay where they are",
         )
     scenario = Scenario.from_description(before["scenario"])
-    lines = path / "results.jsonl"
-    whole = lines.read_bytes().rpartition(b"\n")
-    os.truncate(lines, len(whole[0]) + len(whole[1]))
     again = Design.from_record(before.get("design")).again
-    wanted, kept = manifest["seeds"], _outcomes(lines, scenario, [*before["seeds"], *again])
+    wanted, kept = manifest["seeds"], _outcomes(path / "results.jsonl", scenario, [*before["seeds"], *again])
     seeds = [*before["seeds"], *(seed for seed in wanted if seed not in before["seeds"])]
     both = {**manifest, "seeds": seeds, "scenario": {**manifest["scenario"], "seeds": seeds}}
     return [one for one in kept if isinstance(one, Run) and one.seed in (*wanted, *again)], both
@@ -152,19 +141,6 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mappi
 def _without_seeds(value: Any) -> Any:
     """A scenario but for its seeds."""
     return {k: v for k, v in value.items() if k != "seeds"} if isinstance(value, dict) else value
-
-
-def _claim(lines: int, path: Path, resume: bool = False) -> None:
-    """Refuse a directory that holds a result, or that another process is writing."""
-    hint = "choose another directory with --out"
-    try:
-        fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(f"another schedlab is writing its results to {path}", hint=hint) from None
-    except OSError:
-        pass  # some network file systems have no locks
-    if os.fstat(lines).st_size and (path / "manifest.json").exists() and not resume:
-        raise InputError(f"{path} already holds a result", hint=f"{hint}, or resume it with --resume")
 
 
 def read(path: Path) -> Result:

@@ -88,7 +88,7 @@ def wait_for_lines(process: subprocess.Popen[str], folder: str, count: int) -> N
         time.sleep(0.01)
 
 
-def children(pid: int, word: str = "schedlab.sweep.worker") -> list[int]:
+def children(pid: int, word: str = "schedlab.sweeping.worker") -> list[int]:
     """The processes below one whose command line has this word."""
     found, below = [], [pid]
     while below:

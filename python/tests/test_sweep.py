@@ -24,11 +24,11 @@ from schedlab.errors import ArmError
 from schedlab.judge import judge
 from schedlab.render.sweep import sentences
 from schedlab.scenario import Metric
-from schedlab.sweep.cluster import trouble
-from schedlab.sweep.job import Job, Limits
-from schedlab.sweep.judged import Cell, Judged, Map
-from schedlab.sweep.local import Local
-from schedlab.sweep.plan import content, run_id
+from schedlab.sweeping.cluster import trouble
+from schedlab.sweeping.job import Job, Limits
+from schedlab.sweeping.judged import Cell, Judged, Map
+from schedlab.sweeping.local import Local
+from schedlab.sweeping.plan import content, run_id
 from sweeps import RUNS, children, ids, lines, start, wait_for_lines
 from test_full_disk import FULL, files_end_at
 
@@ -222,6 +222,18 @@ def test_runs_that_hang_or_need_too_much_are_recorded(
         code, out, err = sweep("sweep.toml", "--out", "r", "--retry")
         assert (code, "failed" in out) == (0, False)
         assert "2 runs of 2 points to do" in err
+
+
+def test_runs_that_wait_behind_one_that_hangs_are_done(sweep: Sweep, tmp_path: Path) -> None:
+    lengths = ["20ms", "21ms", "22ms", "23ms", "24h", "24ms", "25ms", "26ms"]
+    sweeps.write(tmp_path, sweep=f'scenario = "toy.toml"\nseeds = 1\n[[axis]]\nkey = "duration"\nvalues = {lengths}\n')
+    code, _, _ = sweep("sweep.toml", "--out", "r", "--jobs", "1", "--time-limit", "3")
+    assert code == 3
+    found = lines("r")
+    assert len(ids(found)) == len({*ids(found)}) == 2 * len(lengths)
+    failed = [record for record in found if record["status"] == "failed"]
+    assert [record["variant"] for record in failed] == ["cfs", "eevdf"]
+    assert all("duration=24h" in record["replay"] for record in failed)
 
 
 def test_a_full_disk_ends_in_one_message_and_loses_nothing(whole: Path, sweep: Sweep) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import sweeps
 from schedlab.cli import main
-from schedlab.sweep import cluster, recipes
-from schedlab.sweep.job import Limits
+from schedlab.sweeping import cluster, recipes
+from schedlab.sweeping.job import Limits
 from sweeps import RUNS, children, lines
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: sweeps on a cluster are not tested")

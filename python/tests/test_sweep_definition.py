@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab.errors import InputError
-from schedlab.sweep import definition
-from schedlab.sweep.axes import Axis, Span, latin_hypercube, level_of
-from schedlab.sweep.definition import Sweep
+from schedlab.sweeping import definition
+from schedlab.sweeping.axes import Axis, Span, latin_hypercube, level_of
+from schedlab.sweeping.definition import Sweep
 
 HEAD = 'scenario = "s.toml"\n'
 

@@ -11,7 +11,7 @@ from schedlab.cli.parser import Options
 from schedlab.engine import Engine
 
 if TYPE_CHECKING:
-    from schedlab.sweep.store import Experiment
+    from schedlab.sweeping.store import Experiment
 
 EXIT_INCOMPLETE = 3
 
@@ -19,7 +19,7 @@ EXIT_INCOMPLETE = 3
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0 or 1, or 3 if runs of the result failed or are missing: the rest is shown."""
     if len(options.results) == 1:
-        from schedlab.sweep import store
+        from schedlab.sweeping import store
 
         if store.holds_sweep(options.results[0]):
             return _sweep(store.read(options.results[0]), options, console)

@@ -10,8 +10,8 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.errors import InputError, OutputError, RunError, reason
-from schedlab.sweep import export, store
-from schedlab.sweep.store import Experiment
+from schedlab.sweeping import export, store
+from schedlab.sweeping.store import Experiment
 
 SHOWN_FAILURES = 5
 
@@ -38,7 +38,7 @@ def show(experiment: Experiment, options: Options, console: Console) -> None:
     from schedlab.render import sweep as render
     from schedlab.render.blocks import html
     from schedlab.render.document import dump
-    from schedlab.sweep.judged import judged
+    from schedlab.sweeping.judged import judged
 
     found = judged(experiment)
     if options.json == STDOUT:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from schedlab.cli import values
+from schedlab.sweeping import TIME_LIMIT_S
 
 RECIPES = ("slurm", "k8s", "ssh")
-TIME_LIMIT_S = 3600
 
 
 def flags(p: argparse.ArgumentParser) -> None:

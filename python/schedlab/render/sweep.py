@@ -12,9 +12,9 @@ from schedlab.render.grid import columns, value
 from schedlab.render.summary import model_sentence
 
 if TYPE_CHECKING:
-    from schedlab.sweep.estimate import Estimate
-    from schedlab.sweep.judged import Cell, Flip, Growth, Judged, Map
-    from schedlab.sweep.plan import Plan, Planned
+    from schedlab.sweeping.estimate import Estimate
+    from schedlab.sweeping.judged import Cell, Flip, Growth, Judged, Map
+    from schedlab.sweeping.plan import Plan, Planned
 
 MOST_POINTS = 40
 """Points that a plan lists by name."""

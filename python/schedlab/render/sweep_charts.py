@@ -7,7 +7,7 @@ from typing import Any
 
 from schedlab.render.cells import change
 from schedlab.render.charts import COLOURS, CONFIG, SCHEMA, SHAPES, WIDTH, Spec
-from schedlab.sweep.judged import Growth, Judged, Map
+from schedlab.sweeping.judged import Growth, Judged, Map
 
 VERDICT_COLOURS = {
     "better": "#0072B2",

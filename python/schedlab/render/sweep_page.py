@@ -11,7 +11,7 @@ from schedlab.render.sweep import flip_rows, growth_rows, map_rows, notes, sente
 from schedlab.render.sweep_charts import charts
 
 if TYPE_CHECKING:
-    from schedlab.sweep.judged import Judged
+    from schedlab.sweeping.judged import Judged
 
 
 def page(judged: Judged) -> list[Block]:

@@ -5,15 +5,14 @@ The search itself is deterministic, so nothing else has to be stored: a repeated
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedlab import documents, files, shape
+from schedlab import documents, files, lines, shape
 from schedlab.errors import InputError, OutputError, reason
+from schedlab.lines import Busy, Lines
 from schedlab.outcome import Failure, Run
 from schedlab.runner import Job, Runner, Runs
 from schedlab.scenario import Scenario
@@ -27,18 +26,21 @@ class Kept:
 
     def __init__(self, path: Path | None, asked: Mapping[str, Any]) -> None:
         self._found: dict[str, dict[str, float | None]] = {}
-        self._lines = None
+        self._lines: Lines | None = None
         if path is None:
             return
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lines = files.append(path / "runs.jsonl")
+            self._lines = Lines(path / "runs.jsonl")
             try:
-                fcntl.flock(self._lines.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"another schedlab is writing to {path}", hint="choose another --out") from None
-            _claim(path, asked)
-            self._read(path / "runs.jsonl")
+                _claim(path, asked)
+                self._lines.cut()
+                self._read(path / "runs.jsonl")
+            except BaseException:
+                self._lines.close()
+                raise
+        except Busy:
+            raise InputError(f"another schedlab is writing to {path}", hint="choose another --out") from None
         except OSError as e:
             raise OutputError(f"cannot keep runs in {path}: {reason(e)}", hint="choose another --out") from None
 
@@ -52,9 +54,8 @@ class Kept:
         if self._lines is None:
             return
         try:
-            self._lines.write(json.dumps({"key": key, "metrics": dict(metrics)}, separators=(",", ":")) + "\n")
-            self._lines.flush()
-            os.fsync(self._lines.fileno())
+            self._lines.add(json.dumps({"key": key, "metrics": dict(metrics)}, separators=(",", ":")).encode() + b"\n")
+            self._lines.sync()
         except OSError as e:
             raise OutputError(f"cannot keep a run: {reason(e)}", hint="the runs before it are kept") from None
 
@@ -63,11 +64,7 @@ class Kept:
             self._lines.close()
 
     def _read(self, path: Path) -> None:
-        """Every whole line; a torn last one is cut off."""
-        content = path.read_bytes()
-        whole = content.rpartition(b"\n")
-        os.truncate(path, len(whole[0]) + len(whole[1]))
-        for number, line in enumerate(whole[0].split(b"\n") if whole[0] else (), 1):
+        for number, line in enumerate(lines.whole(path), 1):
             try:
                 record = documents.cleaned(shape.loads(line))
                 shape.fits(record, LINE)

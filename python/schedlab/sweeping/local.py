@@ -1,4 +1,7 @@
-"""Worker processes on this machine: one run in each at a time, with limits; one that crashes or hangs is replaced."""
+"""Worker processes on this machine: one run in each at a time, with limits; one that crashes or hangs is replaced.
+
+A worker with short runs has the next few in its pipe, so that it need not wait until this process gets a CPU.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from typing import IO
 
 from schedlab.children import die_with_parent
 from schedlab.errors import ArmError
-from schedlab.sweep.job import UNFIT, Answer, Job, Limits, failed
+from schedlab.sweeping.job import UNFIT, Answer, Job, Limits, failed
 
 TRIES = 2
 """A run whose worker was killed from outside may be innocent, so it has another try."""
@@ -28,6 +31,12 @@ TAIL = 8000
 TELLING = ("memory allocation", "panicked at", "MemoryError")
 """Of several lines, the first with one of these says why; otherwise the last one does."""
 CHUNK = 1 << 20
+SHORT_S = 0.05
+"""Behind a run that takes longer no other waits: another worker may be free before it."""
+AHEAD = 4
+"""So many runs a worker has at most, the one that it does included."""
+PIPED = 1 << 15
+"""Bytes of jobs in a worker's pipe, which holds twice as much: writing to it must never wait."""
 _FAILED = re.compile(rb'\{"id":"[0-9a-f]{32}","status":"failed"')
 
 
@@ -56,8 +65,7 @@ class Local:
                 poll.register(worker.answers, selectors.EVENT_READ, worker)
             while todo or any(worker.job or not worker.ready for worker in workers):
                 for worker in workers:
-                    if worker.ready and not worker.job and todo:
-                        worker.begin(todo.popleft())
+                    worker.feed(todo)
                 for key, _ in poll.select(self._patience(workers)):
                     worker = key.data
                     if not worker.read():
@@ -65,8 +73,8 @@ class Local:
                         workers.remove(worker)
                         yield from self._ended(worker, todo, tries)
                     answers = worker.taken()
-                    if worker.ready and not worker.job and todo and worker in workers:
-                        worker.begin(todo.popleft())  # it must not wait while the caller stores the answer
+                    if worker in workers:
+                        worker.feed(todo)  # it must not wait while the caller stores the answers
                     yield from answers
                 for worker in workers:
                     if worker.overdue(self._limits.seconds):
@@ -99,7 +107,8 @@ class Local:
     def _ended(self, worker: _Worker, todo: deque[Job], tries: dict[str, int]) -> Iterator[Answer]:
         """What becomes of the run of a worker that is gone."""
         code, said = worker.reap()
-        job = worker.job
+        job, *behind = worker.jobs or [None]
+        todo.extendleft(one for one in reversed(behind) if one)
         if job is None:
             self._lost += 1
             if worker.ready or (code < 0 and self._lost < MOST_LOST):
@@ -122,16 +131,18 @@ class Local:
 
 
 class _Worker:
-    """One worker process and the run that it has."""
+    """One worker process and the runs that it has; it does the first of them."""
 
     def __init__(self, limits: Limits) -> None:
-        self.job: Job | None = None
+        self.jobs: deque[Job] = deque()
         self.began = 0.0
+        self._sizes: deque[int] = deque()
+        self._quick = False
         self.ready = self.late = False
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process is reaped
         self._buffer = bytearray()
-        self._done: list[bytes] = []
-        command = [sys.executable, "-m", "schedlab.sweep.worker", str(limits.memory_mb), limits.build]
+        self._done: deque[bytes] = deque()
+        command = [sys.executable, "-m", "schedlab.sweeping.worker", str(limits.memory_mb), limits.build]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -150,10 +161,29 @@ class _Worker:
     def pid(self) -> int:
         return self._process.pid
 
-    def begin(self, job: Job) -> None:
-        self.job, self.began = job, time.monotonic()
+    @property
+    def job(self) -> Job | None:
+        """The run that it does."""
+        return self.jobs[0] if self.jobs else None
+
+    def feed(self, todo: deque[Job]) -> None:
+        """Give it a run if it has none, and the next ones if its runs are short."""
+        if not self.ready or self.late:
+            return
+        while todo and (not self.jobs or (self._quick and len(self.jobs) < AHEAD and self._fits(todo[0]))):
+            self._give(todo.popleft())
+
+    def _fits(self, job: Job) -> bool:
+        return sum(self._sizes) + len(job.line()) <= PIPED
+
+    def _give(self, job: Job) -> None:
+        line = job.line()
+        if not self.jobs:
+            self.began = time.monotonic()
+        self.jobs.append(job)
+        self._sizes.append(len(line))
         with suppress(BrokenPipeError):  # its end is seen at the other pipe
-            self._jobs.write(job.line())
+            self._jobs.write(line)
             self._jobs.flush()
 
     def read(self) -> bool:
@@ -166,19 +196,24 @@ class _Worker:
         if lines and not self.ready:
             self.ready = True
             del lines[0]
-        self._done += lines
+        self._done.extend(lines)
         return bool(data)
 
     def taken(self) -> list[Answer]:
-        """The answer that is complete, if there is one."""
-        if not self._done or self.job is None:
-            return []
-        line, name = self._done.pop(), self.job.id
-        self.job = None
-        return [Answer(name, line + b"\n", bool(_FAILED.match(line)))]
+        """The answers that are complete."""
+        found = []
+        while self._done and self.jobs:
+            line, job = self._done.popleft(), self.jobs.popleft()
+            self._sizes.popleft()
+            found.append(Answer(job.id, line + b"\n", bool(_FAILED.match(line))))
+        if found:
+            now = time.monotonic()
+            self._quick = (now - self.began) / len(found) < SHORT_S
+            self.began = now
+        return found
 
     def overdue(self, seconds: float) -> bool:
-        return self.job is not None and not self.late and time.monotonic() - self.began >= seconds
+        return bool(self.jobs) and not self.late and time.monotonic() - self.began >= seconds
 
     def stop(self) -> None:
         """It has taken too long."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from schedlab.errors import InputError
 from schedlab.outcome import Run
-from schedlab.sweep.store import Experiment, canonical
+from schedlab.sweeping.store import Experiment, canonical
 
 SUFFIXES = (".jsonl", ".csv", ".parquet")
 

@@ -16,9 +16,9 @@ from typing import Any
 from uuid import uuid4
 
 from schedlab.errors import ArmError, InputError, SchedlabError
-from schedlab.sweep.job import Answer, Job, Limits, job
-from schedlab.sweep.local import Local
-from schedlab.sweep.plan import Plan
+from schedlab.sweeping.job import Answer, Job, Limits, job
+from schedlab.sweeping.local import Local
+from schedlab.sweeping.plan import Plan
 
 LOCAL = "local"
 CONNECT_S = 10
@@ -156,7 +156,7 @@ def trouble(jobs: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> str
     import os
 
     from schedlab.engine import native_engine
-    from schedlab.sweep.worker import Runs
+    from schedlab.sweeping.worker import Runs
 
     before = os.getcwd()
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from schedlab.errors import InputError, reason
-from schedlab.sweep.axes import (
+from schedlab.sweeping.axes import (
     NANOSECONDS,
     Axis,
     Level,

@@ -14,8 +14,8 @@ from schedlab.engine import Engine
 from schedlab.errors import InputError, SchedlabError
 from schedlab.overrides import engine_overrides
 from schedlab.scenario import Scenario
-from schedlab.sweep.axes import Point, Value
-from schedlab.sweep.definition import Sweep
+from schedlab.sweeping.axes import Point, Value
+from schedlab.sweeping.definition import Sweep
 
 ID_BYTES = 16
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from schedlab.sweep.plan import Plan, Planned
+from schedlab.sweeping.plan import Plan, Planned
 
 UNFIT = 4
 """The exit code of a worker that has another engine, or other files than those that the scenario names."""
@@ -75,7 +75,7 @@ def replay(plan: Plan, run: Planned) -> str:
     """The command that does a run alone."""
     import shlex
 
-    from schedlab.sweep.axes import shown
+    from schedlab.sweeping.axes import shown
 
     sets = {**plan.sweep.sets, **plan.sweep.points[run.point].sets}
     words = [word for key, value in sets.items() for word in ("--set", f"{key}={shown(value)}")]

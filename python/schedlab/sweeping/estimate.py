@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError
-from schedlab.sweep.plan import Plan, Planned
+from schedlab.sweeping.plan import Plan, Planned
 
 PROBE_S = 1.0
 """So long is a run tried at most."""

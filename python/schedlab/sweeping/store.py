@@ -10,21 +10,19 @@ another build, therefore stand beside the older ones, which their own manifest s
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab import documents, files, shape
-from schedlab.errors import InputError, OutputError, reason
+from schedlab import documents, files, lines, shape
+from schedlab.errors import InputError, reason
 from schedlab.outcome import Failure, Outcome, Run, checked_record
 from schedlab.scenario import Scenario
 from schedlab.store import Result
-from schedlab.sweep.plan import Plan, Planned, digest
+from schedlab.sweeping.plan import Plan, Planned, digest
 
 SCHEMA = "schedlab.sweep/1"
 MANIFEST = shape.table(
@@ -112,88 +110,16 @@ def _as_variant(outcome: Outcome, variant: str) -> Outcome:
     return Failure(variant, outcome.seed, outcome.message, outcome.hint)
 
 
-class Writer:
-    """Adds runs to an experiment; several shards may write to one directory at the same time."""
-
-    def __init__(
-        self, path: Path, plan: Plan, provenance: Mapping[str, Any], shard: tuple[int, int] | None = None
-    ) -> None:
-        self.path = path
-        name = "results.jsonl" if shard is None else f"shards/{shard[0]}of{shard[1]}.jsonl"
-        self.file = path / name
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            self._lines = files.append(self.file)
-            try:
-                _claim(self._lines.fileno(), self.file)
-                self._size = _without_torn_line(self.file)
-                self.ended = _ended(path)
-                _describe(path, plan, provenance)
-            except BaseException:
-                self._lines.close()
-                raise
-        except OSError as e:
-            hint = "choose another directory with --out"
-            raise OutputError(f"cannot keep runs in {path}: {reason(e)}", hint=hint) from None
-
-    def append(self, line: bytes) -> None:
-        """Add one line; it is on the disk when this returns, or not at all if it raises."""
-        descriptor = self._lines.fileno()
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(descriptor, line[written:])
-            os.fsync(descriptor)
-            self._size += len(line)
-        except OSError as e:
-            try:
-                os.truncate(self.file, self._size)
-            except OSError:
-                pass  # the next start cuts off the torn line
-            hint = "the runs before it are kept; the same command resumes"
-            raise OutputError(f"cannot add to {self.file}: {reason(e)}", hint=hint) from None
-
-    def close(self) -> None:
-        self._lines.close()
-
-
-def _claim(descriptor: int, file: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        hint = "choose another directory with --out, or run different shards"
-        raise InputError(f"another schedlab is writing to {file}", hint=hint) from None
-    except OSError:
-        pass  # some network file systems have no locks
-
-
-def _without_torn_line(file: Path) -> int:
-    """Cut off what a killed process left of a line; the size of the file."""
-    with file.open("rb+") as stream:
-        size = end = stream.seek(0, os.SEEK_END)
-        while end:
-            start = max(0, end - 65536)
-            stream.seek(start)
-            found = stream.read(end - start).rfind(b"\n")
-            if found >= 0:
-                end = start + found + 1
-                break
-            end = start
-        if end < size:
-            stream.truncate(end)
-        return end
-
-
 def result_files(path: Path) -> list[Path]:
     """Every file with runs of an experiment."""
     return [file for file in (path / "results.jsonl", *sorted((path / "shards").glob("*.jsonl"))) if file.exists()]
 
 
-def _ended(path: Path) -> dict[str, str]:
+def statuses(path: Path) -> dict[str, str]:
     """The status of every run that ended: `ok` or `failed`; one that succeeded once counts as `ok`."""
     found: dict[str, str] = {}
     for file in result_files(path):
-        for number, line in enumerate(whole_lines(file), 1):
+        for number, line in enumerate(lines.whole(file), 1):
             head = HEAD.match(line)
             if not head:
                 raise InputError("not a stored run", file=str(file), line=number, hint="was the file edited?")
@@ -203,15 +129,7 @@ def _ended(path: Path) -> dict[str, str]:
     return found
 
 
-def whole_lines(file: Path) -> Iterator[bytes]:
-    """The lines of a file; a torn last one, which a killed process left, is skipped."""
-    with file.open("rb") as stream:
-        for line in stream:
-            if line.endswith(b"\n"):
-                yield line
-
-
-def _describe(path: Path, plan: Plan, provenance: Mapping[str, Any]) -> None:
+def describe(path: Path, plan: Plan, provenance: Mapping[str, Any]) -> None:
     """Write plan and manifest; the directory shows the newest, those of older plans stay."""
     rows = (json.dumps({"id": r.id, "point": r.point, "variant": r.variant, "seed": r.seed}) for r in plan.runs)
     _once(path / f"plan-{plan.id}.jsonl", "".join(row + "\n" for row in rows))
@@ -294,7 +212,7 @@ def read(path: Path) -> Experiment:
         folder = file.parent
         runs = tuple(
             Planned(row["id"], row["point"], row["variant"], row["seed"])
-            for row in map(json.loads, whole_lines(folder / f"plan-{manifest['plan']}.jsonl"))
+            for row in map(json.loads, lines.whole(folder / f"plan-{manifest['plan']}.jsonl"))
         )
     except OSError as e:
         raise InputError(f"there is no sweep: {reason(e)}", file=str(path)) from None
@@ -329,7 +247,7 @@ def merged(sources: Sequence[Path], wanted: Iterable[str] | None = None) -> dict
     chosen = None if wanted is None else {*wanted}
     found: dict[str, tuple[dict[str, Any], str]] = {}
     for file in sources:
-        for number, line in enumerate(whole_lines(file), 1):
+        for number, line in enumerate(lines.whole(file), 1):
             head = HEAD.match(line)
             if head and chosen is not None and head[1].decode() not in chosen:
                 continue
@@ -348,7 +266,9 @@ def merged(sources: Sequence[Path], wanted: Iterable[str] | None = None) -> dict
 
 def _checked(line: bytes, file: Path, number: int) -> dict[str, Any]:
     try:
-        record: dict[str, Any] = documents.cleaned(shape.loads(line))
+        record: dict[str, Any] = shape.loads(line)
+        if not documents.harmless(line):
+            record = documents.cleaned(record)
         checked_record(record)
         if not isinstance(record.get("id"), str):
             raise shape.ShapeError("`id` is missing")
@@ -368,7 +288,7 @@ def canonical(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def ended_in(path: Path) -> dict[str, str]:
     """The status of every run that ended in an experiment, which need not exist yet."""
-    return _ended(path) if path.is_dir() else {}
+    return statuses(path) if path.is_dir() else {}
 
 
 def seconds_in(path: Path, plan: Plan) -> dict[tuple[int, str], float]:

@@ -12,7 +12,7 @@ from schedlab.judge import Judgement
 from schedlab.judging import compare_variants
 from schedlab.scenario import Metric
 from schedlab.statistics import holm, median
-from schedlab.sweep.store import AxisRecord, Experiment, LevelRecord
+from schedlab.sweeping.store import AxisRecord, Experiment, LevelRecord
 from schedlab.validity import Validated
 
 SETTLED = ("better", "worse", "changed", "equivalent")

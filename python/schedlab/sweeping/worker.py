@@ -15,10 +15,11 @@ from schedlab.engine import Engine, native_engine
 from schedlab.errors import SchedlabError
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
-from schedlab.sweep.job import UNFIT, Job, failed
-from schedlab.sweep.plan import content, run_id
+from schedlab.sweeping.job import UNFIT, Job, failed
+from schedlab.sweeping.plan import content, run_id
 
-KEPT_SCENARIOS = 4
+KEPT_SCENARIOS = 256
+"""A sweep goes through its points seed by seed, and reading a scenario takes longer than a short run."""
 LEFT_OUT = ("tasks", "cpus", "checks", "drivers")
 """Of a run's document: thousands of runs are kept, and nothing that is shown of a sweep needs these."""
 
