@@ -120,6 +120,12 @@ pub fn is_simulated(header: &Header) -> bool {
     header.get("simulated").is_some()
 }
 
+/// Whether a fork charges the parent on the recorded kernel (`task_fork_fair`, before 6.12). A kernel without a row may.
+#[must_use]
+pub fn fork_charges(header: &Header) -> bool {
+    header.kernel.as_deref().and_then(row_of).is_none_or(|row| row.rules.fork_places)
+}
+
 /// Whether autogroups were on.
 #[must_use]
 pub fn uses_autogroup(header: &Header) -> bool {
@@ -193,6 +199,16 @@ mod tests {
         assert_eq!((knobs.nr_latency, knobs.tunable_scaling), (4, 0));
         assert!(!config.has(schedlab_policy::Feature::StartDebit) && refused.is_empty(), "{refused:?}");
         assert!(tick_beside_hrtick(&header).is_some());
+    }
+
+    #[test]
+    fn forks_charge_the_parent_before_6_12() {
+        for (release, charges) in
+            [("6.1.192", true), ("6.8.0", true), ("6.12.107", false), ("7.2.13", false), ("", true)]
+        {
+            let header = Header { kernel: Some(release.into()), ..Header::default() };
+            assert_eq!(fork_charges(&header), charges, "{release}");
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ use schedlab_trace::{Header, TraceError, TraceReader};
 use balance::Balances;
 use explain::Asking;
 use groups::InitialGroups;
-use header::{has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_autogroup, Settings};
+use header::{fork_charges, has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_autogroup, Settings};
 use lags::Row;
 use model::Model;
 use operation::Input;
@@ -128,6 +128,7 @@ pub fn replay_rows(
         has_autogroup: has_autogroup(&header),
         uses_autogroup: uses_autogroup(&header),
         tick_beside_hrtick: tick_beside_hrtick(&header),
+        fork_charges: fork_charges(&header),
         simulated: is_simulated(&header),
     });
     while let Some(entry) = match first.take() {

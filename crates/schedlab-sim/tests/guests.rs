@@ -13,7 +13,7 @@ use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
 use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Dist, Op, Workload};
-use support::swarm::scenario;
+use support::swarm::{scenario, with_physics};
 use support::{flat, kernel, record, spec, tasks, Record};
 
 /// A guest of this specification, on a machine of the host's kind, with a pinned vCPU per CPU.
@@ -91,6 +91,7 @@ proptest! {
     fn a_blind_guest_alone_on_a_host_without_costs_runs_as_on_hardware(
         inner in scenario(Version::all().iter().collect()), version in any::<prop::sample::Index>(), ties in any::<bool>(),
     ) {
+        let inner = with_physics(inner);
         let machine = if ties { (*inner.machine).clone() } else { drawn(&inner.machine) };
         let inner = RunSpec { machine: Arc::new(machine), ..inner };
         let guest = guest("vm", Platform::Arm64Kvm, &inner);
@@ -121,6 +122,7 @@ proptest! {
         floating in any::<bool>(), steal in any::<bool>(), poll in 0u64..3, hint in any::<bool>(), exit in 0u64..5000,
         events in prop::array::uniform2(prop::collection::vec((1..200 * MSEC, prop::sample::select(ACTIONS.to_vec())), 0..4)),
     ) {
+        let [first, second, beside] = [first, second, beside].map(with_physics);
         let mut events = events.into_iter();
         let guests = [("one", &first, platforms[0]), ("two", &second, platforms[1])].map(|(name, inner, platform)| {
             let mut guest = guest(name, platform, &with_exits(inner, exit));

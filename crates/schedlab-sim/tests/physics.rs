@@ -166,3 +166,28 @@ fn a_task_woken_while_its_cpu_leaves_it_leaves_as_a_sleeper() {
     }
     assert!(early > 0, "no wakeup met the CPU inside __schedule");
 }
+
+/// The interrupt of a wakelist may come for another task while the CPU, which is in `__schedule` with interrupts disabled, has
+/// been given the task that it is about to leave as well (WF_ON_CPU): that one is enqueued after the switch.
+#[test]
+fn a_wakelist_with_the_task_that_its_cpu_leaves_waits_for_the_switch() {
+    let sleeper = |futex| vec![Op::Wait(futex), Op::Run(Amount::Fixed(500)), Op::Jump(0)];
+    let pauses = (0..50).map(|step| Op::Run(Amount::Fixed(1000 * step)));
+    let waker = pauses.flat_map(|pause| [pause, Op::Post(1), Op::Post(0)]).chain([Op::Jump(0)]).collect();
+    let all = vec![("leaves", 0, Some(0), sleeper(0)), ("other", 0, Some(0), sleeper(1)), ("waker", 0, Some(1), waker)];
+    let mut workload = tasks(all);
+    workload.objects = vec![schedlab_workload::ObjectSpec::Futex, schedlab_workload::ObjectSpec::Futex];
+    // Two caches, so that wakeups cross by the wakelist.
+    let mut machine = support::machine(Topology::regular(1, 2, 1, 1, true).unwrap(), 300);
+    machine.costs.schedule = Dist::Constant(20 * USEC);
+    // Long enough for both wakeups to be on the list when the interrupt arrives.
+    machine.costs.ipi = [0; 5].map(|_| Dist::Constant(5 * USEC));
+    let mut spec = spec(machine, kernel("5.10", 2, 250), vec![workload]);
+    spec.duration = 50 * MSEC;
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    let runs = |pid| {
+        record.events.iter().filter(|event| matches!(event.kind, Kind::Switch { next, .. } if next == pid)).count()
+    };
+    assert!(runs(1) > 100 && runs(2) > 100, "{} and {}", runs(1), runs(2));
+}

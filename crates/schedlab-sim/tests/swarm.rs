@@ -11,10 +11,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use schedlab_policy::Version;
 use schedlab_sim::Session;
-use schedlab_spec::{IdleState, Mechanism, RunSpec};
+use schedlab_spec::RunSpec;
 use schedlab_trace::Event;
-use schedlab_workload::Dist;
-use support::swarm::scenario;
+use support::swarm::{scenario, with_physics};
 use support::{record, Record};
 
 /// The events of a run in which no segment is handled ahead of its turn in the queue.
@@ -24,31 +23,6 @@ fn stepwise(spec: &RunSpec) -> Vec<Event> {
     while session.step(&AtomicBool::new(false)).unwrap().is_none() {}
     drop(session);
     log.events
-}
-
-/// The run on a machine with some of the mechanisms, as its seed says.
-fn with_physics(spec: RunSpec) -> RunSpec {
-    let mut machine = schedlab_spec::Machine::clone(&spec.machine);
-    for (bit, mechanism) in Mechanism::ALL.into_iter().enumerate() {
-        machine.physics.set(mechanism, spec.seed >> (8 + bit) & 1 != 0);
-    }
-    if machine.physics.cpuidle {
-        machine.idle_states = idle_states();
-    }
-    let transfer = spec.seed >> 16 & 1023;
-    machine.costs.line_transfer = [0, 1, 2, 3, 4].map(|distance| Dist::Constant(distance * transfer));
-    RunSpec { machine: Arc::new(machine), ..spec }
-}
-
-/// A state that polls and two deeper ones, for a governor to choose from.
-fn idle_states() -> Vec<IdleState> {
-    let state = |(name, exit, target_residency): (&str, u64, u64)| IdleState {
-        name: name.into(),
-        exit: Dist::Constant(exit),
-        target_residency,
-        polling: target_residency == 0,
-    };
-    [("POLL", 300, 0), ("C1", 2_000, 10_000), ("C6", 100_000, 600_000)].map(state).to_vec()
 }
 
 proptest! {

@@ -186,7 +186,8 @@ impl Reader {
         if self.moves_to_session(entry, ahead) {
             return Some(Change::MoveTask(Group::New));
         }
-        match forks(entry, pid, ahead) {
+        let child = self.kernel.fork_charges.then(|| forks(entry, pid, ahead)).flatten();
+        match child {
             Some(child) => Some(Change::Fork(child)),
             _ if outside_next(pid, ahead) == Some(true) => Some(Change::LeaveClass),
             _ => self.new_weight(pid, printed, ahead).map(Change::Reweight),

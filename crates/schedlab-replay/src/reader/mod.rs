@@ -40,6 +40,9 @@ pub struct Kernel {
     pub uses_autogroup: bool,
     /// The tick's period, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
     pub tick_beside_hrtick: Option<Nanos>,
+    /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is otherwise
+    /// that of something else, such as a change of the nice value.
+    pub fork_charges: bool,
     /// The trace is simulated: it begins with empty queues and holds the fork of every task.
     pub simulated: bool,
 }

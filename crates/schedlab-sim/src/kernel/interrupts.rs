@@ -47,10 +47,21 @@ pub fn on_call_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         Activity::Busy => {
             machine.cpus[cpu.index()].progress(run.now);
             machine.charge_ipi(cpu);
-            sched_ttwu_pending(run, machine, kernel, cpu);
+            if !lists_its_own(kernel, cpu) {
+                sched_ttwu_pending(run, machine, kernel, cpu);
+            }
             irqentry_exit(run, machine, kernel, cpu);
         }
     }
+}
+
+/// Whether the wakelist holds the task that the CPU is about to switch away from (WF_ON_CPU). `__schedule` runs with
+/// interrupts disabled, so the list is processed after the switch.
+#[inline]
+fn lists_its_own(kernel: &Kernel, cpu: CpuId) -> bool {
+    let k = &kernel.cpus[cpu.index()];
+    let own = |task| kernel.sched.wakelist(cpu).iter().any(|(woken, _)| *woken == task);
+    k.leaving_for.is_some() && k.curr.is_some_and(own)
 }
 
 /// An idle CPU executes again.

@@ -85,10 +85,14 @@ impl Machine {
         self.cpus[cpu.index()].pending += self.stall(cpu, wall);
     }
 
-    /// That time as work of the CPU.
+    /// That time as work of the CPU. At rate 0, where only the start of a task incurs anything, it is the time itself, as
+    /// `sending_delay` takes it to be.
     #[inline]
     pub fn stall(&self, cpu: CpuId, wall: Nanos) -> Nanos {
-        (wall * u64::from(self.cpus[cpu.index()].rate)) >> WORK_SHIFT
+        match self.cpus[cpu.index()].rate {
+            0 => wall,
+            rate => (wall * u64::from(rate)) >> WORK_SHIFT,
+        }
     }
 
     fn distance(&self, cpu: CpuId, holder: u16) -> usize {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::{PreemptModel, Version};
-use schedlab_spec::{Cgroup, CpuMax, RunSpec};
+use schedlab_spec::{Cgroup, CpuMax, IdleState, Mechanism, RunSpec};
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 
 use super::{in_parts, kernel, machine};
@@ -136,4 +136,29 @@ fn run(versions: Vec<&'static Version>) -> impl Strategy<Value = RunSpec> {
             }
         },
     )
+}
+
+/// The run on a machine with some of the mechanisms, as its seed says.
+pub fn with_physics(spec: RunSpec) -> RunSpec {
+    let mut machine = schedlab_spec::Machine::clone(&spec.machine);
+    for (bit, mechanism) in Mechanism::ALL.into_iter().enumerate() {
+        machine.physics.set(mechanism, spec.seed >> (8 + bit) & 1 != 0);
+    }
+    if machine.physics.cpuidle {
+        machine.idle_states = idle_states();
+    }
+    let transfer = spec.seed >> 16 & 1023;
+    machine.costs.line_transfer = [0, 1, 2, 3, 4].map(|distance| Dist::Constant(distance * transfer));
+    RunSpec { machine: Arc::new(machine), ..spec }
+}
+
+/// A state that polls and two deeper ones, for a governor to choose from.
+fn idle_states() -> Vec<IdleState> {
+    let state = |(name, exit, target_residency): (&str, u64, u64)| IdleState {
+        name: name.into(),
+        exit: Dist::Constant(exit),
+        target_residency,
+        polling: target_residency == 0,
+    };
+    [("POLL", 300, 0), ("C1", 2_000, 10_000), ("C6", 100_000, 600_000)].map(state).to_vec()
 }
