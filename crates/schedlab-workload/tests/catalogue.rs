@@ -283,7 +283,7 @@ fn request_servers_measure_from_the_arrival_in_one_task_to_the_completion_in_ano
     let given = [("load", int(50)), ("request", text("10ms"))];
     let workload = build("hhvm", &given, false);
     let out = Machine::new(&workload).run(10 * SEC, 1);
-    let (requests, latency, queueing, service) = (out.counts[0], &out.samples[1], &out.samples[3], &out.samples[4]);
+    let (requests, latency, queueing, service) = (out.counts[0], &out.samples[1], &out.samples[4], &out.samples[5]);
     assert!((1_800..2_200).contains(&requests), "4 CPUs * 50% / 10 ms * 10 s: {requests}");
     assert_eq!((latency.len() as u64, queueing.len()), (requests, requests as usize + queueing.len() - latency.len()));
     for (index, whole) in latency.iter().enumerate() {
