@@ -6,7 +6,6 @@
 mod support;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 use schedlab_policy::Version;
