@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from schedlab.judge import Judgement
     from schedlab.outcome import Run, Series, Task
     from schedlab.scenario import Machine, Metric, Scenario, Variant
+    from schedlab.swept import Swept, sweep
 
     __version__: str
 
@@ -31,6 +32,7 @@ __all__ = [
     "ScenarioError",
     "SchedlabError",
     "Series",
+    "Swept",
     "Task",
     "Variant",
     "__version__",
@@ -43,6 +45,7 @@ __all__ = [
     "replay",
     "report",
     "run",
+    "sweep",
     "why",
 ]
 
@@ -54,6 +57,7 @@ _HOMES = {
     "judge": ("Judgement",),
     "outcome": ("Run", "Series", "Task"),
     "scenario": ("Machine", "Metric", "Scenario", "Variant"),
+    "swept": ("Swept", "sweep"),
 }
 
 

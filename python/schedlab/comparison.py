@@ -130,11 +130,11 @@ class Comparison:
 
     def to_dataframe(self) -> pandas.DataFrame:
         """`table` as a DataFrame; needs pandas (`pip install schedlab[pandas]`)."""
-        return _dataframe(self.table())
+        return dataframe(self.table())
 
     def samples_dataframe(self) -> pandas.DataFrame:
         """`samples_table` as a DataFrame: metric, unit, variant, seed, value."""
-        return _dataframe(self.samples_table())
+        return dataframe(self.samples_table())
 
 
 def _row(m: MetricComparison, j: Judgement, arm: str) -> dict[str, Any]:
@@ -163,7 +163,8 @@ def _row(m: MetricComparison, j: Judgement, arm: str) -> dict[str, Any]:
     }
 
 
-def _dataframe(rows: list[dict[str, Any]]) -> pandas.DataFrame:
+def dataframe(rows: list[dict[str, Any]]) -> pandas.DataFrame:
+    """Plain rows as a DataFrame."""
     try:
         import pandas
     except ImportError:

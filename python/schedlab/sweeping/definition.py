@@ -56,10 +56,10 @@ class Sweep:
     short: bool = field(default=False)
 
 
-def read(file: Path, cpus: CpusOf, *, short: bool = False) -> Sweep:
+def read(file: Path, cpus: CpusOf, *, short: bool = False, also: Mapping[str, Value] | None = None) -> Sweep:
     """The sweep of a file; with `short`, what its table `[short]` makes of it.
 
-    Levels in percent of the CPUs need `cpus`.
+    Levels in percent of the CPUs need `cpus`. `also` has precedence over the keys that are the same at every point.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -70,26 +70,29 @@ def read(file: Path, cpus: CpusOf, *, short: bool = False) -> Sweep:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
         raise InputError(f"not valid TOML: {e}", file=str(file)) from None
-    return _Reader(file, text, cpus).sweep(document, short)
+    return _Reader(file, text, cpus).sweep(document, short, also or {})
 
 
 class _Reader:
     def __init__(self, file: Path, text: str, cpus: CpusOf) -> None:
         self._file, self._text, self._cpus = file, text, cpus
 
-    def sweep(self, d: Mapping[str, Any], short: bool) -> Sweep:
+    def sweep(self, d: Mapping[str, Any], short: bool, also: Mapping[str, Value]) -> Sweep:
         self._known(d, KEYS, "")
         shortened = self._table(d.get("short", {}), "short")
         self._known(shortened, SHORT_KEYS, "short.")
         if not short:
             shortened = {}
         scenario = self._file.parent / self._string(d, "scenario")
-        sets = {**self._sets(d.get("set", {}), "set"), **self._sets(shortened.get("set", {}), "set")}
+        sets = {**self._sets(d.get("set", {}), "set"), **self._sets(shortened.get("set", {}), "set"), **also}
         tables = d.get("axis", [])
         if not isinstance(tables, list) or not tables:
             self._fail("there is no axis", "axis", "at least one [[axis]] table")
         axes = tuple(self._axis(self._table(table, "axis"), scenario, sets) for table in tables)
         self._distinct(axes)
+        varied = sorted({*also}.intersection(key for axis in axes for level in axis.levels for key in level.sets))
+        if varied:
+            self._fail(f"{varied[0]} is overridden, and an axis varies it", varied[0])
         if "levels" in shortened:
             axes = tuple(_fewer(axis, self._count(shortened, "levels", 1)) for axis in axes)
         design = self._one_of(d, "design", DESIGNS, "full")
