@@ -42,7 +42,7 @@ test: $(VENV)/built-for-tests $(AGENT)
 lint: $(VENV)/built-for-tests
 	@$(BIN)/python tools/suites.py lint
 
-## make bench     speed as ratios: event queue, perf pipe, 480 CPUs, fair class
+## make bench     speed as ratios: event queue, perf pipe, 480 CPUs, fair class; instructions per switch
 bench: build
 	@$(BIN)/python tools/needs.py bench
 	@$(BIN)/python tools/bench.py

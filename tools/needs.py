@@ -35,6 +35,7 @@ NEEDS = [
         "that perf reads our perf.data, and how much faster the simulated perf pipe is than the real one",
         "test bench",
     ),
+    Need("valgrind", "/usr/bin/valgrind", "whether a change makes the engine execute more instructions", "test bench"),
     Need("rt-tests", "/usr/bin/hackbench", "that the real hackbench and cyclictest run on the arms with real kernels"),
     Need("trace-cmd", "/usr/bin/trace-cmd", "that trace-cmd reads our trace.dat"),
     Need("chromium", "/usr/bin/chromium", "that a browser lays out the page at three widths without complaint"),

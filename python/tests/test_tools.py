@@ -71,7 +71,7 @@ def test_every_program_that_tests_start_is_a_need() -> None:
     assert {need.package for need in needs.NEEDS if "test" in need.uses.split()} >= {
         "rt-app", "linux-perf", "trace-cmd", "chromium", "nodejs"
     }  # fmt: skip
-    assert [need.package for need in needs.NEEDS if "bench" in need.uses.split()] == ["linux-perf"]
+    assert [need.package for need in needs.NEEDS if "bench" in need.uses.split()] == ["linux-perf", "valgrind"]
 
 
 @pytest.mark.parametrize(
