@@ -5,8 +5,9 @@ check` fails if a load takes over 5 % more than is kept there. A change that mak
 keeps the new number in the same commit.
 
 What is counted is the engine that is installed in python/schedlab, in a process under `valgrind --tool=cachegrind`
-without its caches: the same build takes the same number on a busy machine and an idle one. Each load is run twice, and
-the difference of the longer and the shorter run counts, so neither Python's start nor the run's set-up and report do.
+without its caches: the same build takes the same number, within half a percent, on a busy machine and an idle one. Each
+load is run twice, and the difference of the longer and the shorter run counts, so neither Python's start nor the run's
+set-up and report do.
 """
 
 from __future__ import annotations

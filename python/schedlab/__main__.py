@@ -1,5 +1,5 @@
 """`python -m schedlab` is the `schedlab` command."""
 
-from schedlab.cli import main
+from schedlab.cli import console_script
 
-raise SystemExit(main())
+raise SystemExit(console_script())

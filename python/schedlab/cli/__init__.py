@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,13 @@ EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 STOPS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def console_script() -> int:
+    """`main` for a process of its own: at its end a search for garbage would take longer than a short run."""
+    code = main()
+    gc.freeze()
+    return code
 
 
 def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int:

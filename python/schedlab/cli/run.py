@@ -14,7 +14,6 @@ from schedlab.engine import ARMS, Engine, native_engine
 from schedlab.errors import InputError, OutputError
 from schedlab.outcome import Run
 from schedlab.render.cells import machine_name, plural
-from schedlab.render.document import dump, run_document
 from schedlab.render.grid import columns, value
 from schedlab.scenario import Scenario
 
@@ -29,7 +28,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     seed = scenario.seeds[0] if options.seed is None else options.seed
     trace = str(options.trace) if options.trace else None
     run = _ran(options, console, engine, scenario, variant, seed, trace)
-    document = dump(run_document(scenario, scenario.arm, run))
+    document = _document(scenario, run) if options.json else ""
     if options.json == "-":
         console.result(document)
     else:
@@ -45,6 +44,12 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         f"{said}{ARMS[scenario.arm]} in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")
     )
     return 3 if run.trace_error else 0
+
+
+def _document(scenario: Scenario, run: Run) -> str:
+    from schedlab.render.document import dump, run_document  # slow to import, and most runs do without
+
+    return dump(run_document(scenario, scenario.arm, run))
 
 
 def _ran(
