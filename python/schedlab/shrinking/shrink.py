@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ def explicit(scenario: Scenario) -> Document:
     document["duration"] = time(scenario.duration_ns)
     document["seeds"] = list(scenario.seeds)
     home = Path(scenario.file).parent
-    for table, shown in zip(document["workload"], scenario.workloads, strict=True):
+    for table, shown in zip(document["workload"], _first(document, scenario), strict=True):
         options = shown.get("options", {}).items()
         whole = {key: v for key, v in options if isinstance(v, int) and not isinstance(v, bool) and v > 1}
         table.update({key: value for key, value in whole.items() if key not in table})
@@ -147,6 +147,15 @@ def explicit(scenario: Scenario) -> Document:
     counts = _counts(scenario)
     document["machine"] = {**machine, "topology": {**machine.get("topology", {}), **counts}} if counts else machine
     return document
+
+
+def _first(document: Document, scenario: Scenario) -> Iterator[Mapping[str, Any]]:
+    """The workload of each table: of those of a guest with `count`, which follow each other, the first."""
+    counts = {guest["name"]: guest.get("count", 1) for guest in document.get("guest", ())}
+    place = 0
+    for table in document["workload"]:
+        yield scenario.workloads[place]
+        place += counts.get(table.get("guest"), 1)
 
 
 def _counts(scenario: Scenario) -> dict[str, int]:
