@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schedlab
-from schedlab.cli import main
+import sweeps
+from schedlab.arms.arm import SimArm
+from schedlab.cli import main, tune
+from schedlab.outcome import Run
+from schedlab.scenario import Scenario
 from schedlab.statistics import paired_difference
 from schedlab.tuning import space
 from schedlab.tuning.goal import Bound, parse_bound
 from schedlab.tuning.search import steps
+from test_full_disk import FULL, files_end_at
 
 AXES = [
     ("knobs.base_slice=0.5ms..30ms", ("time", 5e5, 3e7, True)),
@@ -196,3 +206,97 @@ def test_bad_usage_is_one_message(tuned: Any, flags: list[str], message: str) ->
 def test_values_that_a_kernel_refuses_are_reported(tuned: Any) -> None:
     code, found = tuned("--over", "tasks.probe.slice=0.01ms,0.02ms")
     assert (code, {t["state"].partition(":")[0] for t in found["trials"]}) == (1, {"refused"})
+
+
+def test_a_full_disk_ends_the_search_and_the_next_one_continues(tuned: Any) -> None:
+    code, whole = tuned("--out", "whole")
+    with files_end_at(Path("whole/runs.jsonl").stat().st_size // 2):
+        found, message = tuned("--out", "kept")
+    assert (found, message.count("error: ")) == (3, 1)
+    assert f"cannot keep a run: {FULL}" in message
+    assert "the runs before it are kept" in message
+    kept = Path("kept/runs.jsonl").read_bytes()
+    assert kept.endswith(b"\n"), "no torn line is left"
+    assert tuned("--out", "kept") == (code, whole)
+    assert Path("kept/runs.jsonl").read_bytes().startswith(kept)
+
+
+@pytest.mark.parametrize("wait_s", [0.5, 1.0])
+def test_ctrl_c_in_the_first_seconds_ends_in_one_line(tuned: Any, wait_s: float) -> None:
+    del tuned
+    Path("long.toml").write_text(FILE.replace('"25ms"', '"20s"'), encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "schedlab", *["long.toml" if word == "s.toml" else word for word in COMMAND]],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(sweeps.PYTHON), os.environ.get("PYTHONPATH", "")])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    handled = time.monotonic() + 30
+    status = Path(f"/proc/{process.pid}/cmdline")
+    while "long.toml" not in status.read_text() and time.monotonic() < handled:
+        time.sleep(0.01)
+    time.sleep(wait_s)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    if "schedlab/cli/__init__.py" not in err:  # it had not begun: Python's own start was interrupted
+        assert (process.returncode, out) == (130, "")
+        assert err.strip().splitlines()[-1] == "interrupted"
+        assert "Traceback" not in err
+
+
+class OneAtATime(SimArm):
+    """An arm that, as the kernel of this machine, is prepared once until it is closed."""
+
+    name = "host"
+    held = False
+    fails = False
+
+    def prepare(self, scenario: Scenario) -> None:
+        assert scenario.arm == "host"
+        if OneAtATime.held:
+            raise schedlab.ArmError("another schedlab is running on this kernel")
+        OneAtATime.held = True
+        super().prepare(scenario)
+
+    def run(self, scenario: Scenario, variant: str, seed: int, **how: Any) -> Run:
+        if OneAtATime.fails:
+            raise schedlab.ArmError("the machine is gone")
+        return super().run(scenario, variant, seed, **how)
+
+    def close(self) -> None:
+        OneAtATime.held = False
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch) -> None:
+    OneAtATime.held = OneAtATime.fails = False
+    usual = tune.arm_of
+    monkeypatch.setattr(
+        tune, "arm_of", lambda name, engine, *tell: OneAtATime(engine) if name == "host" else usual(name, engine, *tell)
+    )
+
+
+def test_the_confirmation_on_a_real_kernel_prepares_it_once(tuned: Any, real: None) -> None:
+    code, found = tuned("--arm", "host")
+    assert (code in (0, 1), len(found["confirmation"]) > 0) == (True, True)
+    assert not OneAtATime.held, "the kernel is released"
+
+
+def test_a_kernel_that_is_in_use_is_refused_before_the_search(tuned: Any, real: None) -> None:
+    OneAtATime.held = True
+    code, message = tuned("--arm", "host", "--out", "kept")
+    assert (code, message.count("error: ")) == (4, 1)
+    assert "another schedlab is running on this kernel" in message
+    assert not Path("kept").exists()
+
+
+def test_the_search_is_shown_where_the_confirmation_fails(
+    tuned: Any, real: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    OneAtATime.fails = True
+    assert main([*COMMAND, "--arm", "host"]) == 4
+    out, err = capsys.readouterr()
+    assert " ".join(out.split()).startswith("not confirmed: --set ")
+    assert "error: the machine is gone" in err

@@ -12,6 +12,7 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.design import further_seeds
 from schedlab.engine import Engine, native_engine
+from schedlab.errors import SchedlabError
 from schedlab.overrides import engine_overrides
 from schedlab.render.document import dump
 from schedlab.render.tuning import document, text
@@ -39,9 +40,14 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     axes = tuple(parse(one) for one in options.over)
     variant = api.pick_variant(default, options.variant)
     plan = Plan(goal, axes, variant, default.seeds, options.trials, options.sampler, options.pruner, options.seed or 0)
+    _check(options, engine, default, variant)
     trials = _searched(options, console, engine, plan, load, default)
     best = winner(trials, goal)
-    found = _confirmed(options, console, engine, plan, load, default, best) if best else None
+    try:
+        found = _confirmed(options, console, engine, plan, load, default, best) if best else None
+    except SchedlabError:
+        console.result(text(plan, default, trials, best, None))
+        raise
     shown = document(plan, default, trials, best, found)
     if options.json == "-":
         console.result(dump(shown))
@@ -50,6 +56,19 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json not in (None, "-"):
         write_file(Path(options.json), dump(shown) + "\n")
     return 0 if found and found.confirmed else NOT_CONFIRMED
+
+
+def _check(options: Options, engine: Engine, default: Scenario, variant: str) -> None:
+    """Refuse before the search what could not be confirmed after it."""
+    if options.confirm_on == "sim":
+        return
+    own = tuple(v for v in default.variants if v.name == variant)
+    arm = arm_of(options.confirm_on, engine)
+    try:
+        arm.prepare(dataclasses.replace(default, arm=options.confirm_on, variants=own))
+        arm.threads(options.jobs, api.default_jobs())
+    finally:
+        arm.close()
 
 
 def _searched(
@@ -86,8 +105,8 @@ def _confirmed(
     arm = arm_of(options.confirm_on, engine, console.detail)
     progress = console.progress(2 * count, engine.under_way)
     try:
-        for scenario in only:
-            arm.prepare(scenario)
+        # Once for both: an arm that is prepared keeps its kernel for itself.
+        arm.prepare(dataclasses.replace(only[0], variants=only[0].variants + only[1].variants))
         threads = arm.threads(options.jobs, api.default_jobs())
         return confirm(arm, plan.goal, only[0], only[1], plan.variant, seeds, threads, progress.step)
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from schedlab.render.cells import change
-from schedlab.render.charts import COLOURS, CONFIG, SCHEMA, SHAPES, WIDTH, Spec
+from schedlab.render.charts import COLOURS, INK, SHAPES, Spec, head
 from schedlab.sweeping.judged import Growth, Judged, Map
 
 VERDICT_COLOURS = {
@@ -20,7 +20,6 @@ VERDICT_COLOURS = {
 DARK = ("better", "worse", "equivalent", "changed")
 ROW = 34
 MOST_LINES = 6
-_INK = "currentColor"
 
 
 def heat_map(judged: Judged, map: Map) -> Spec | None:
@@ -44,12 +43,12 @@ def heat_map(judged: Judged, map: Map) -> Spec | None:
     }
     light = " || ".join(f"datum.verdict == '{name}'" for name in DARK)
     return {
-        **_head(f"{map.name}, simulated", f"Verdict and change of {map.name} at every point"),
+        **head(f"{map.name}, simulated", f"Verdict and change of {map.name} at every point"),
         "height": {"step": ROW},
         "data": {"values": rows},
         "encoding": {"x": x, "y": y},
         "layer": [
-            {"mark": {"type": "rect", "stroke": _INK, "strokeOpacity": 0.3}, "encoding": {"color": colour}},
+            {"mark": {"type": "rect", "stroke": INK, "strokeOpacity": 0.3}, "encoding": {"color": colour}},
             {
                 "mark": {"type": "text", "fontSize": 11},
                 "encoding": {
@@ -80,13 +79,13 @@ def response(judged: Judged, map: Map) -> Spec | None:
     shape: Spec = {"field": "verdict", "type": "nominal", "legend": {"title": None, "orient": "top"}}
     shape["scale"] = {"domain": list(VERDICT_COLOURS), "range": SHAPES[: len(VERDICT_COLOURS)]}
     return {
-        **_head(f"{map.name}, simulated: change and 95% interval", f"Change of {map.name} along {axis.name}"),
+        **head(f"{map.name}, simulated: change and 95% interval", f"Change of {map.name} along {axis.name}"),
         "height": 260,
         "data": {"values": rows},
         "layer": [
             {
                 "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "color": _INK, "strokeDash": [3, 3]},
+                "mark": {"type": "rule", "color": INK, "strokeDash": [3, 3]},
                 "encoding": {"y": {"field": "zero", "type": "quantitative"}},
             },
             {
@@ -143,7 +142,7 @@ def growth(growths: Sequence[Growth]) -> Spec | None:
         "legend": {"title": None, "orient": "top", "columns": 1, "labelLimit": 600},
     }
     return {
-        **_head(f"{metric.name} along {axis}, simulated", f"Growth of {metric.name} along {axis} with fitted slopes"),
+        **head(f"{metric.name} along {axis}, simulated", f"Growth of {metric.name} along {axis} with fitted slopes"),
         "height": 260,
         "layer": [
             {"data": {"values": points}, "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
@@ -198,14 +197,3 @@ def _cells(judged: Judged, map: Map) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _head(title: str, description: str) -> Spec:
-    return {
-        "$schema": SCHEMA,
-        "title": title,
-        "description": description,
-        "width": WIDTH,
-        "background": None,
-        "config": CONFIG,
-    }

@@ -40,10 +40,12 @@ def text(plan: Plan, default: Scenario, trials: Sequence[Trial], best: Trial | N
 
 def sentence(plan: Plan, best: Trial | None, found: Confirmation | None) -> str:
     """What to set, or why nothing."""
-    if best is None or found is None:
+    if best is None:
         bounds = " that keeps every bound" if plan.goal.bounds else ""
         return f"no trial{bounds} has a value for {plan.goal.metric}: the default stays"
     sets = " ".join(f"--set {text}" for text in best.overrides)
+    if found is None:
+        return f"not confirmed: {sets} was the best of the search, and the comparison on fresh seeds did not end"
     if found.confirmed:
         return f"confirmed: {sets} improves {plan.goal.metric} on fresh seeds, and every bound holds"
     return f"NOT confirmed: {sets} was the best of the search, but fresh seeds do not show it; keep the default"
