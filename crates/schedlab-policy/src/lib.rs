@@ -64,7 +64,7 @@ pub use preempt_model::PreemptModel;
 pub use run_times::RunTime;
 pub use sched::{
     Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
-    TaskAttr, Tested, WakeHistory, WakeKind,
+    Stage, TaskAttr, Tested, WakeHistory, WakeKind,
 };
 pub use version::catalogue::RuleView;
 pub use version::choices::{

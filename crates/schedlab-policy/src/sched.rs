@@ -39,7 +39,7 @@ pub use log::Recorded;
 pub use placement::{Placed, Placement, Situation, WakeHistory};
 pub use recorded_pass::{Pass, PassSituation};
 use task::{Task, Wakee};
-pub use types::{Counts, Moves, Scans, Selection, TaskAttr, Tested, WakeKind};
+pub use types::{Counts, Moves, Scans, Selection, Stage, TaskAttr, Tested, WakeKind};
 
 class_list! {
     /// The classes of a kernel.

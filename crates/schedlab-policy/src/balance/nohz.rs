@@ -102,6 +102,7 @@ impl FairClass<'_> {
             }
             if jiffies >= self.core.rqs[other.index()].next_balance {
                 self.balance_domains_of(other, true, now, &mut moves);
+                moves.end_stage();
             }
             let next = self.core.rqs[other.index()].next_balance;
             next_balance = Some(next_balance.map_or(next, |earliest| earliest.min(next)));

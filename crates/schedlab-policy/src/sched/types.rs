@@ -101,6 +101,39 @@ pub struct Moves {
     pub passes: u32,
     /// CPUs whose state was read.
     pub looked_at: u32,
+    /// Of a walk on behalf of other CPUs: where those stand that got something. What comes after it has not been spent when
+    /// such a CPU is sent its interrupt.
+    pub stages: Vec<Stage>,
+}
+
+/// How far a balancing walk has come: how much of each part of its [`Moves`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Stage {
+    /// Of the tasks moved.
+    pub moved: usize,
+    /// Of the reschedules.
+    pub resched: usize,
+    /// Domains walked.
+    pub passes: u32,
+    /// CPUs whose state was read.
+    pub looked_at: u32,
+}
+
+impl Moves {
+    /// All of it.
+    #[must_use]
+    pub fn whole(&self) -> Stage {
+        let (moved, resched) = (self.moved.len(), self.resched.len());
+        Stage { moved, resched, passes: self.passes, looked_at: self.looked_at }
+    }
+
+    /// Notes the end of one CPU's part of a walk, if it had an effect.
+    pub(crate) fn end_stage(&mut self) {
+        let (now, last) = (self.whole(), self.stages.last().copied().unwrap_or_default());
+        if (now.moved, now.resched) != (last.moved, last.resched) {
+            self.stages.push(now);
+        }
+    }
 }
 
 /// The CPUs that a search has tested so far, by their distance from the CPU that searches, and its steps if they are recorded.

@@ -1,7 +1,7 @@
 //! Moves of tasks that balancing decided: their trace events, their costs, and the reschedules they ask for.
 
 use schedlab_model::CpuId;
-use schedlab_policy::Moves;
+use schedlab_policy::{Moves, Stage};
 use schedlab_trace::{Kind, Sink};
 
 use super::contention::touch_moved;
@@ -19,8 +19,23 @@ pub fn apply_moves<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
 }
 
 fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, moves: &Moves) {
-    machine.charge_balance(cpu, moves.passes, moves.looked_at);
-    for (task, orig_cpu) in &moves.moved {
+    let mut done = Stage::default();
+    for stage in moves.stages.iter().copied().chain([moves.whole()]) {
+        apply_stage(run, machine, kernel, cpu, (moves, done, stage));
+        done = stage;
+    }
+}
+
+/// What lies between two stages of a walk: its cost, then what it sends to other CPUs (`attach_tasks`).
+fn apply_stage<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    (moves, from, to): (&Moves, Stage, Stage),
+) {
+    machine.charge_balance(cpu, to.passes - from.passes, to.looked_at - from.looked_at);
+    for (task, orig_cpu) in moves.moved.get(from.moved..to.moved).unwrap_or_default() {
         let (pid, prio) = kernel.name_of(*task);
         let dest_cpu = kernel.sched.cpu_of(*task);
         if machine.shares() {
@@ -34,7 +49,7 @@ fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
         let resched = kernel.sched.fair.need_resched(*orig_cpu);
         resched_curr(run, machine, kernel, *orig_cpu, resched, cpu);
     }
-    for (target, resched) in &moves.resched {
+    for (target, resched) in moves.resched.get(from.resched..to.resched).unwrap_or_default() {
         if *target != cpu || machine.cpus[cpu.index()].activity == Activity::Busy {
             resched_curr(run, machine, kernel, *target, *resched, cpu);
         }
