@@ -8,7 +8,9 @@ import pytest
 
 import console_examples
 import needs
+import schedlab
 import suites
+import sweep_pictures
 
 CARGO_OUTPUT = """
 running 3 tests
@@ -118,3 +120,17 @@ def test_blocks_and_commands() -> None:
     assert [b["why"] for b in blocks] == ["slow", None]
     found = list(console_examples.examples(blocks[1]["body"]))
     assert [(e.command, e.expected) for e in found] == [("a b", "out\nmore\n"), ("c", "")]
+
+
+def test_the_guide_has_a_place_for_the_answers_of_every_shipped_sweep(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    names = {file.stem for file in (root / "sweeps").glob("*.toml")}
+    assert names == {*sweep_pictures.PICTURES}
+    page = sweep_pictures.GUIDE.read_text(encoding="utf-8")
+    for name in names:
+        changed = sweep_pictures.with_answers(page, name, f"What {name} found.\n")
+        assert f"<!-- answers of {name} -->\nWhat {name} found.\n<!-- end of answers -->\n" in changed
+        assert changed.count("<!-- answers of") == len(names)
+    swept = schedlab.sweep(root / "sweeps/base-slice.toml", short=True, overrides={"duration": "60ms"})
+    assert sweep_pictures.answers("base-slice", swept).startswith("base-slice, simulated at 2 points: ")
+    assert sweep_pictures.written("base-slice", swept, tmp_path) == []
