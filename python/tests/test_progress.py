@@ -86,6 +86,7 @@ def test_a_pipe_shows_rate_and_time_left_inside_one_long_run(
 ) -> None:
     monkeypatch.setattr(progress, "QUIET_S", -1.0)
     monkeypatch.setattr(progress, "REDRAW_S", 0.01)
+    monkeypatch.setattr(progress, "SOON_S", 0.0)
     reached = iter(range(10**6))
     found = Progress(1, False, lambda: [UnderWay("a seed 1", min(10**8 * next(reached), 95 * 10**7), 10**9)])
     seen = ""

@@ -22,6 +22,9 @@ SHOWN_RUNS = 2
 SMALLEST = 0.005
 """The fraction below which nothing can be said about the time that is left."""
 
+SOON_S = 1.0
+"""A time left that is shorter is not worth a word."""
+
 
 def nothing_under_way() -> list[UnderWay]:
     """For commands whose runs cannot be looked into."""
@@ -127,14 +130,20 @@ def pace(done: int, total: int, under_way: Sequence[UnderWay], elapsed_s: float)
     part = fraction(done, total, under_way)
     if part <= SMALLEST or elapsed_s <= 0:
         return ""
-    left = "" if part >= 1 else f"about {clock(1e9 * elapsed_s * (1 - part) / part)} left"
+    left_s = elapsed_s * (1 - part) / part
+    left = "" if left_s < SOON_S else f"about {clock(1e9 * left_s)} left"
     if total == 1:
         reached = sum(run.now_ns for run in under_way)
         rate = f"{clock(reached / elapsed_s)} simulated per second" if reached else ""
     else:
         each_s = part * total / elapsed_s
-        rate = f"{each_s:.2g} runs/s" if each_s >= 1 else f"{60 * each_s:.2g} runs/min"
+        rate = f"{figures(each_s)} runs/s" if each_s >= 1 else f"{figures(60 * each_s)} runs/min"
     return ", ".join(word for word in (rate, left) if word)
+
+
+def figures(rate: float) -> str:
+    """A rate with two figures, or all before the decimal point."""
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def clock(ns: float) -> str:
