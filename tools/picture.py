@@ -4,7 +4,8 @@
     picture.py update     draw them anew; the picture of the page needs chromium
 
 The percentile curve and the page carry a digest of what they show, which is compared instead of pixels: fonts differ
-from machine to machine. The timeline is drawn by schedlab itself, so its file is compared.
+from machine to machine. The timeline is drawn by schedlab itself, so its file is compared, and what README.md
+says of it is computed from the same runs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import vl_convert
@@ -27,10 +29,11 @@ from schedlab.closer import Closer, closer
 from schedlab.comparison import Comparison
 from schedlab.engine import native_engine
 from schedlab.render.charts import Spec, percentile_curve
-from schedlab.render.closer import first_difference_picture
+from schedlab.render.closer import around, first_difference_picture
 from schedlab.render.summary import sentences
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 SCENARIO = "scenarios/eevdf-vs-cfs.toml"
 SERIES = "probe.latency"
 FOLDER = ROOT / "docs/pictures"
@@ -56,11 +59,36 @@ def main(mode: str) -> int:
         CURVE: mark(spec) in _text(CURVE),
         TIMELINE: _text(TIMELINE) == timeline,
         PAGE: PAGE.is_file() and digest_of_page(comparison).encode() in PAGE.read_bytes(),
+        README: all(words in " ".join(_text(README).split()) for words in captions(look)),
     }
-    for file in (file for file, same in good.items() if not same):
+    if not good[README]:
+        print("README.md must say of the timeline: " + "; ".join(captions(look)))
+    for file in (file for file, same in good.items() if not same and file != README):
         print(f"{file.relative_to(ROOT)} is not what comes out; run tools/picture.py update")
     print(f"{sum(good.values())} passed, {len(good) - sum(good.values())} failed")
     return 0 if all(good.values()) else 1
+
+
+def captions(look: Closer) -> list[str]:
+    """What the text beside the timeline says, as the timeline has it."""
+    assert look.parting is not None
+    pid, since = int(look.parting["pid"]), int(look.parting["time_ns"])
+    where, new, waiting = [], True, dict[str, int]()
+    for name, timeline in look.timelines.items():
+        own = [(s.start, lane.name) for lane in timeline.lanes for s in lane.slices if timeline.tasks[s.task][0] == pid]
+        new = new and min(own)[0] >= since
+        where.append(f"on {min(one for one in own if one[0] >= since)[1]} under {name.upper()}")
+        low, high, _ = around(look)
+        for lane in timeline.lanes:
+            spans = pairwise([(low, 0), *((max(low, at), n) for at, n in lane.depth if at < high), (high, 0)])
+            waiting[lane.name] = waiting.get(lane.name, 0) + sum(n * (b - a) for (a, n), (b, _) in spans)
+    program = look.parting["tasks"][str(pid)].split("/")[-1]
+    what = f"a {'new ' * new}{program} task is placed {' and '.join(where)}"
+    return [
+        f"here with seed {look.seed} where they first differ",
+        what,
+        f"(here on {max(waiting, key=waiting.__getitem__)})",
+    ]
 
 
 def _text(file: Path) -> str:

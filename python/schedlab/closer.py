@@ -6,23 +6,19 @@ is not shown.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.errors import Cancelled, RunError, SchedlabError
 from schedlab.render.summary import headline_metric
-from schedlab.timeline import Timeline, Waited, of_traces
+from schedlab.timeline import Timeline, Waited, of_columns
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.engine import Cancel, Engine
     from schedlab.scenario import Scenario
 
-MOST_EVENTS = 1_500_000
-"""Longer traces take too long to read for a page; `schedlab view` shows them."""
 EXPLAINED = 3
 """So many of the slowest samples of each variant are explained."""
 WAKEUPS = "sched.wakeup_latency"
@@ -65,11 +61,8 @@ def closer(engine: Engine, comparison: Comparison, *, cancel: Cancel | None = No
     if seed is None:
         return "No seed ran with both variants."
     runs = {column.name: column.runs.get(seed) for column in comparison.columns if column.name in (a, b)}
-    events = max((run.events if run else 0 for run in runs.values()), default=0)
     if None in runs.values() or len(runs) < 2:
         return "No seed ran with both variants."
-    if events > MOST_EVENTS:
-        return f"Runs of {events:,} events are too long for a page; `schedlab view` shows the trace of one."
     try:
         scenario = loaded(engine, comparison.scenario)
         repeat = Repeat(engine, scenario, seed, cancel)
@@ -130,21 +123,10 @@ class Repeat:
 
 def timeline_of(repeat: Repeat, variant: str, digest: str) -> Timeline:
     """The run of a variant again, as a timeline; RunError if it is not the run that had this digest."""
-    with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
-        file = Path(folder) / "trace.ftrace"
-        run = repeat.engine.run(repeat.scenario, variant, repeat.seed, trace=str(file), cancel=repeat.cancel)
-        if run.digest != digest:
-            raise RunError(f"seed {repeat.seed} of {variant} gave another digest than the stored run")
-        if run.trace_error:
-            raise RunError(run.trace_error)
-        return of_traces(trace_files(file, repeat.scenario.guests), from_ns=repeat.scenario.warmup_ns)
-
-
-def trace_files(file: Path, guests: Sequence[str]) -> dict[str, Path]:
-    """The trace of the host and those of its guests, which stand beside it, by the names of the guests."""
-    stem, suffixes = file.name.split(".", 1)
-    beside = {name: file.with_name(f"{stem}-{name}.{suffixes}") for name in guests}
-    return {"": file, **{name: path for name, path in beside.items() if path.exists()}}
+    found = repeat.engine.timeline(repeat.scenario, variant, repeat.seed, cancel=repeat.cancel)
+    if found["digest"] != digest:
+        raise RunError(f"seed {repeat.seed} of {variant} gave another digest than the stored run")
+    return of_columns(found)
 
 
 def _metric(comparison: Comparison, a: str, b: str, timelines: Mapping[str, Timeline]) -> str:

@@ -119,6 +119,17 @@ class Engine:
             raise RunError(f"two runs of {variant} seed {seed} differ: {divergence}", hint="this is a bug in schedlab")
         return Run.from_record(record)
 
+    def timeline(self, scenario: Scenario, variant: str, seed: int, *, cancel: Cancel | None = None) -> dict[str, Any]:
+        """One run as the columns of a timeline, with its digest; nothing is written to disk."""
+        with (
+            self._translated(f" (variant `{variant}`, seed {seed})"),
+            self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
+        ):
+            found: dict[str, Any] = documents.loads(
+                self._native.timeline(scenario.handle, variant, seed, cancel=handle)
+            )
+            return found
+
     def ablation(self, scenario: Scenario, a: str, b: str) -> list[dict[str, Any]]:
         """What variant `b` does differently from `a`: rows with `name`, `kind`, `a`, `b` and `within`."""
         with self._translated():

@@ -12,6 +12,8 @@ from schedlab import render
 from schedlab.closer import EXPLAINED, Closer, closer, middle
 from schedlab.comparison import Comparison
 from schedlab.engine import native_engine
+from schedlab.timeline import Timeline, of_columns, of_traces
+from schedlab.timeline.reduce import Slice, Wake
 
 SCENARIO = """
 machine = "laptop-8"
@@ -89,3 +91,58 @@ def test_the_page_is_small_and_says_it_without_scripts(comparison: Comparison, l
     still = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     for part in ("The first difference", "The slowest samples", "What explain says of each", '<svg class="timeline"'):
         assert part in still
+
+
+def test_the_engine_reduces_a_run_as_its_trace_does(tmp_path: Path) -> None:
+    """The same run, reduced while it goes on and from the file it leaves."""
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    engine, scenario = native_engine(), schedlab.load(tmp_path / "small.toml")
+    run = engine.run(scenario, "eevdf", 2, trace=str(tmp_path / "t.ftrace"))
+    found = engine.timeline(scenario, "eevdf", 2)
+    assert (found["digest"], found["events"]) == (run.digest, run.events)
+    ours, theirs = of_columns(found), of_traces({"": tmp_path / "t.ftrace"}, from_ns=scenario.warmup_ns)
+    assert (ours.start, ours.end, ours.slowest) == (theirs.start, theirs.end, theirs.slowest)
+    for a, b in zip(ours.lanes, theirs.lanes, strict=True):
+        assert (a.name, a.depth, a.gaps) == (b.name, b.depth, b.gaps)
+        assert [_named(ours, s) for s in a.slices] == [_named(theirs, s) for s in b.slices]
+    assert [_woken(ours, w) for w in ours.wakes] == [_woken(theirs, w) for w in theirs.wakes]
+
+
+def _named(timeline: Timeline, s: Slice) -> tuple[object, ...]:
+    return s.start, s.end, timeline.tasks[s.task], s.preempted
+
+
+def _woken(timeline: Timeline, w: Wake) -> tuple[object, ...]:
+    by = None if w.by < 0 else timeline.tasks[w.by]
+    return w.at, w.lane, by, timeline.tasks[w.task], w.ran_lane, w.ran_at
+
+
+GUESTS = """
+machine = "laptop-8"
+duration = "60ms"
+guest = [
+    { name = "vm", vcpus = 2, platform = "x86-kvm", cpus = "0-1" },
+    { name = "neighbour", vcpus = 2, platform = "x86-kvm", cpus = "0-1" },
+]
+workload = [
+    { use = "hog", guest = "vm", threads = 3 },
+    { use = "hog", name = "other", guest = "neighbour", threads = 2 },
+]
+variant = [{ name = "one", kernel = "6.12" }]
+"""
+
+
+def test_slices_of_guests_lie_where_their_vcpus_run(tmp_path: Path) -> None:
+    (tmp_path / "guests.toml").write_text(GUESTS)
+    found = of_columns(native_engine().timeline(schedlab.load(tmp_path / "guests.toml"), "one", 1))
+    on_host: dict[str, list[tuple[int, int]]] = {}
+    for lane in found.lanes[:8]:
+        for s in lane.slices:
+            on_host.setdefault(found.tasks[s.task][1], []).append((s.start, s.end))
+    shown = 0
+    for lane in found.lanes[8:]:
+        guest, cpu = lane.name.split(" CPU ")
+        for s in lane.slices:
+            assert any(low <= s.start and s.end <= high for low, high in on_host[f"{guest}/{cpu}"]), (lane.name, s)
+            shown += 1
+    assert shown > 20, "vCPUs that share CPUs take turns"

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import schedlab
 from schedlab.cli import main
 from schedlab.cli.values import time as _time
+from schedlab.engine import native_engine
 
 pytest.importorskip("schedlab._engine", reason="the simulator is not built")
 
@@ -179,3 +181,12 @@ def test_a_placement_shows_every_cpu_it_asked(tmp_path: Path, capsys: pytest.Cap
     assert "wake_affine [WA_IDLE]" in out
     assert "wake_affine [WA_WEIGHT]" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_both_placements_are_those_of_the_instant_that_differs() -> None:
+    """The last common event of the CPU may be later in one run than its own placement, on another CPU."""
+    scenario = schedlab.load(Path(__file__).parents[2] / "scenarios/eevdf-vs-cfs.toml", seeds=[4])
+    parting = native_engine().explain(scenario, "cfs", "eevdf", 4)
+    assert parting is not None
+    assert parting["question"] == "placement"
+    assert {side["decision"]["time_ns"] for side in parting["sides"]} == {parting["time_ns"]}

@@ -34,6 +34,7 @@ mod guard;
 mod guests;
 mod header;
 mod run;
+mod timeline;
 
 pub use ablate::{differences, hybrid, Difference};
 pub use determinism::{check_determinism, Determinism};
@@ -41,6 +42,7 @@ pub use guard::{guard, remember_panics, Panicked};
 pub use run::{run, LabError, Run};
 pub use schedlab_sim::{SimError, Watch};
 pub use schedlab_spec::RunSpec;
+pub use timeline::timeline;
 
 /// The engine's version, part of every result.
 pub const ENGINE: &str = env!("CARGO_PKG_VERSION");

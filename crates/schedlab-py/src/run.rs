@@ -103,3 +103,22 @@ pub fn run(
         Err(panicked) => Err(errors::panicked(py, &panicked, &format!("variant `{variant}`, seed {seed}"))),
     }
 }
+
+/// Runs one variant with one seed and returns its timeline as a JSON document.
+#[pyfunction]
+#[pyo3(signature = (scenario, variant, seed, *, cancel=None))]
+pub fn timeline(
+    py: Python<'_>,
+    scenario: &Scenario,
+    variant: &str,
+    seed: u64,
+    cancel: Option<&Cancel>,
+) -> PyResult<String> {
+    let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
+    let watched = Cancel::watch(cancel);
+    let work = || schedlab_lab::timeline(&spec, &watched).map(|json| json.to_string());
+    match py.detach(|| schedlab_lab::guard(work)) {
+        Ok(result) => result.map_err(|error| errors::lab(py, &error)),
+        Err(panicked) => Err(errors::panicked(py, &panicked, &format!("variant `{variant}`, seed {seed}"))),
+    }
+}

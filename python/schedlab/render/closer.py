@@ -33,17 +33,18 @@ def _first_difference(found: Closer) -> str:
     text = parting_text(found.scenario, found.pair, found.seed, found.parting)
     first, *rest = text.split("\n")
     more = "\n".join(escape(line) for line in rest)
-    picture = still(found.timelines, *_around(found)) if found.parting else ""
+    picture = still(found.timelines, *around(found)) if found.parting else ""
     body = f"<pre>{more}</pre>" if rest else ""
     return f"<h2>The first difference</h2><p>{escape(first)}.</p>{body}{picture}"
 
 
 def first_difference_picture(found: Closer) -> str:
     """The picture of the first difference as a file of its own, on a white ground."""
-    return standalone(found.timelines, *_around(found))
+    return standalone(found.timelines, *around(found))
 
 
-def _around(found: Closer) -> tuple[int, int, int]:
+def around(found: Closer) -> tuple[int, int, int]:
+    """From when to when the picture of the first difference goes, and where its mark is."""
     at = int(found.parting["time_ns"]) if found.parting else 0
     return max(0, at - PICTURE_NS // 3), at + 2 * PICTURE_NS // 3, at
 

@@ -151,7 +151,8 @@ fn record_decisions(
     let pids: Vec<Pid> = mismatch.items.iter().flatten().map(SchedEvent::pid).collect();
     // A lazy reschedule request may be older than the CPU's last event.
     let asked = mismatch.items[side].and_then(|item| item.cause).map_or(Nanos::MAX, |cause| cause.time);
-    let since = mismatch.since[side].min(asked);
+    // The other run's last common event on this CPU may be later than its own answer, which may concern another CPU.
+    let since = mismatch.since[0].min(mismatch.since[1]).min(asked);
     let until = mismatch.items.iter().flatten().map(|item| item.event.time).max().unwrap_or(since) + ANSWER_WINDOW;
     let (mut kept, mut views) = (Vec::new(), false);
     while !stepper.over && stepper.next_time() <= until {

@@ -1,0 +1,41 @@
+//! A run as a timeline: slices, queues, wakeups, idle time while work waits, and the slowest samples, reduced from the
+//! events while the run goes on. No trace is written.
+
+mod lanes;
+mod reduce;
+
+use schedlab_metrics::Plan;
+use schedlab_sim::Watch;
+use schedlab_spec::RunSpec;
+use schedlab_trace::{Digest, Tee};
+
+use crate::run::LabError;
+use reduce::Reduction;
+
+/// Runs a specification again and returns its timeline as JSON, with the digest and the number of events of the run:
+/// `lanes (name, slices, depth, gaps), tasks, wakes, slowest, start, end, digest, events`. Columns are flat lists of
+/// integers; times are ns. `slices` are (start, end, task, preempted), `depth` (time, waiting tasks), `gaps` (start, end),
+/// `wakes` (time, lane of the waker, waker or -1, wakee, lane, time at which it ran), `slowest` (ns, end, pid, lane).
+pub fn timeline<W: Watch>(spec: &RunSpec, watch: &W) -> Result<serde_json::Value, LabError> {
+    let mut reduction = Reduction::new(spec.warmup);
+    reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec).raw_units());
+    for guest in spec.guests.iter() {
+        reduction.kernel(&guest.name, guest.run.machine.topology.nr_cpus(), &plan(&guest.run, spec).raw_units());
+    }
+    let mut sink = Tee(Digest::default(), reduction);
+    if spec.guests.is_empty() {
+        schedlab_sim::run(spec, &mut sink, watch)?;
+    } else {
+        schedlab_sim::run_virtual(spec, &mut sink, watch)?;
+    }
+    let Tee(digest, reduction) = sink;
+    let mut json = reduction.finish();
+    json["digest"] = digest.hex().into();
+    json["events"] = digest.events().into();
+    Ok(json)
+}
+
+fn plan(of: &RunSpec, host: &RunSpec) -> Plan {
+    let groups = of.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
+    Plan::of(&of.workloads, of.machine.topology.nr_cpus(), host.warmup).with_groups(groups)
+}

@@ -1,0 +1,170 @@
+//! The sink: gives the events of each kernel to its lanes, and the lanes of guests the time that their vCPUs have.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{KernelId, Nanos, Pid};
+use schedlab_trace::{Event, Kind, Sink};
+use serde_json::json;
+
+use super::lanes::{Lane, Lanes, Waited, Wake};
+
+/// So many of the longest samples of each metric are kept.
+const SLOWEST: usize = 8;
+
+/// What all kernels share.
+#[derive(Default)]
+pub struct Shared {
+    pub lanes: Vec<Lane>,
+    pub tasks: Vec<(Pid, String)>,
+    pub wakes: Vec<Wake>,
+    /// By metric, the longest first.
+    slowest: BTreeMap<String, Vec<Waited>>,
+    from: Nanos,
+}
+
+impl Shared {
+    /// Keeps a sample if it is one of the longest of its metric that ended after the warm-up.
+    pub fn slow(&mut self, metric: &str, one: Waited) {
+        if one.at < self.from {
+            return;
+        }
+        if !self.slowest.contains_key(metric) {
+            self.slowest.insert(metric.to_owned(), Vec::new());
+        }
+        let Some(found) = self.slowest.get_mut(metric) else { return };
+        if found.len() == SLOWEST && found.last().is_some_and(|least| one <= *least) {
+            return;
+        }
+        let at = found.partition_point(|known| *known > one);
+        found.insert(at, one);
+        found.truncate(SLOWEST);
+    }
+}
+
+/// The timelines of a host and of its guests.
+pub struct Reduction {
+    shared: Shared,
+    kernels: Vec<Lanes>,
+    /// The guest kernel and the CPU of it that a task of the host is.
+    vcpus: BTreeMap<Pid, (usize, usize)>,
+}
+
+impl Reduction {
+    pub fn new(from: Nanos) -> Self {
+        let shared = Shared { from, ..Shared::default() };
+        Reduction { shared, kernels: Vec::new(), vcpus: BTreeMap::new() }
+    }
+
+    /// One more kernel with its CPUs and its metrics (name, unit); "" is the host, which comes first.
+    pub fn kernel(&mut self, name: &str, cpus: usize, metrics: &[(String, String)]) {
+        self.kernels.push(Lanes::new(&mut self.shared, name, cpus, metrics));
+    }
+
+    /// Everything as JSON, with what is still open closed at the last event of any kernel.
+    pub fn finish(mut self) -> serde_json::Value {
+        let end = self.kernels.iter().map(|kernel| kernel.last).max().unwrap_or(0);
+        let start = self.kernels.iter().filter_map(|kernel| kernel.first).min().unwrap_or(0);
+        for kernel in &mut self.kernels {
+            kernel.close(&mut self.shared, end);
+        }
+        let Shared { lanes, tasks, mut wakes, slowest, .. } = self.shared;
+        wakes.sort_by_key(|wake| wake.at);
+        let wakes: Vec<i64> = wakes.iter().flat_map(Wake::numbers).collect();
+        let slowest: serde_json::Map<_, _> =
+            slowest.into_iter().map(|(metric, found)| (metric, found.iter().map(Waited::numbers).collect())).collect();
+        let lanes: Vec<serde_json::Value> = lanes.into_iter().map(Lane::into_json).collect();
+        json!({ "lanes": lanes, "tasks": tasks, "wakes": wakes, "slowest": slowest, "start": start, "end": end })
+    }
+
+    /// The vCPUs among the tasks of a switch of the host gain or lose their CPU.
+    fn host_switched(&mut self, now: Nanos, prev: Pid, next: Pid) {
+        if self.vcpus.is_empty() {
+            return;
+        }
+        for (pid, runs) in [(prev, false), (next, true)] {
+            if let Some(&(kernel, cpu)) = self.vcpus.get(&pid) {
+                self.kernels[kernel].granted(&mut self.shared, now, cpu, runs);
+            }
+        }
+    }
+}
+
+impl Sink for Reduction {
+    fn event(&mut self, event: &Event) {
+        let (now, cpu, kernel) = (event.time, event.cpu.index(), event.kernel.index());
+        let (lanes, shared) = (&mut self.kernels[kernel], &mut self.shared);
+        match event.kind {
+            Kind::Switch { prev, prev_state, next, .. } => {
+                lanes.switch(shared, now, cpu, prev, prev_state, next);
+                if kernel == 0 {
+                    self.host_switched(now, prev, next);
+                }
+            }
+            Kind::Waking { pid, .. } => lanes.waking(now, cpu, pid),
+            Kind::Wakeup { pid, target_cpu, .. } | Kind::WakeupNew { pid, target_cpu, .. } => {
+                lanes.wakeup(shared, now, pid, target_cpu.index());
+            }
+            Kind::Migrate { pid, dest_cpu, .. } => lanes.migrate(shared, now, pid, dest_cpu.index()),
+            Kind::Sample { pid, metric, value } => lanes.sample(shared, now, cpu, pid, usize::from(metric), value),
+            _ => {}
+        }
+    }
+
+    fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
+        if kernel.index() == 0 {
+            let guest = self.kernels.iter().enumerate().skip(1).find_map(|(index, lanes)| {
+                let cpu = name.strip_prefix(lanes.named())?.strip_prefix('/')?.parse().ok()?;
+                (cpu < lanes.cpus()).then_some((index, cpu))
+            });
+            if let Some(vcpu) = guest {
+                self.vcpus.insert(pid, vcpu);
+                self.kernels[vcpu.0].hosted();
+            }
+        }
+        self.kernels[kernel.index()].name(&mut self.shared, pid, name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::CpuId;
+    use schedlab_trace::TaskState;
+
+    fn switch(time: Nanos, kernel: u16, cpu: u32, prev: Pid, next: Pid) -> Event {
+        let prev_state = TaskState::Sleeping;
+        let kind = Kind::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 };
+        Event { time, kernel: KernelId(kernel), cpu: CpuId(cpu), kind }
+    }
+
+    #[test]
+    fn slices_of_a_guest_are_only_where_its_vcpu_runs() {
+        let mut reduction = Reduction::new(0);
+        reduction.kernel("", 1, &[]);
+        reduction.kernel("vm", 1, &[]);
+        reduction.name(KernelId(0), 5, "vm/0");
+        let events = [
+            switch(10, 0, 0, 0, 5),
+            switch(20, 1, 0, 0, 7),
+            switch(30, 0, 0, 5, 6),
+            switch(50, 0, 0, 6, 5),
+            switch(60, 1, 0, 7, 0),
+            switch(70, 0, 0, 5, 0),
+        ];
+        events.iter().for_each(|event| reduction.event(event));
+        let found = reduction.finish();
+        let guest: Vec<i64> = serde_json::from_value(found["lanes"][1]["slices"].clone()).unwrap_or_default();
+        let times: Vec<(i64, i64)> = guest.chunks(4).map(|slice| (slice[0], slice[1])).collect();
+        assert_eq!(times, [(20, 30), (50, 60)]);
+    }
+
+    #[test]
+    fn only_the_longest_samples_are_kept() {
+        let mut shared = Shared::default();
+        for ns in 0..100 {
+            shared.slow("m", Waited { ns: ns * 37 % 100, at: ns, pid: 1, lane: 0 });
+        }
+        let kept: Vec<Nanos> = shared.slowest["m"].iter().map(|one| one.ns).collect();
+        assert_eq!(kept, [99, 98, 97, 96, 95, 94, 93, 92]);
+    }
+}
