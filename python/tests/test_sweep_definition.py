@@ -105,6 +105,15 @@ REFUSED = [
     ('scenario = "s"\n[[axis]]\nkey="a"\nvalues=[1', "not valid TOML", None),
     ('scenario = "s"\n' + "".join(f'[[axis]]\nkey="{k}"\nvalues=[{",".join(map(str, range(400)))}]\n' for k in "ab"),
      "make 160,000 points", 2),
+    ('scenario = "s"\n[[axis]]\nkey="a"\nfrom=1\nto=2.5\nsteps=1000000000', "a whole number from 2 to 100,000", 6),
+    ('scenario = "s"\ndesign="latin-hypercube"\npoints=100000000\n[[axis]]\nkey="a"\nfrom=1\nto=2.5',
+     "a whole number from 2 to 100,000", 3),
+    ('scenario = "s"\n[[axis]]\nkey="a"\nfrom=1\nto=inf\nsteps=3', "expected a range of finite numbers", 4),
+    ('scenario = "s"\n[[axis]]\nkey="a"\nfrom=nan\nto=2\nsteps=3', "expected a range of finite numbers", 4),
+    ('scenario = "s"\n[[axis]]\nname="a"\nlevel=[]', "there is no level", 4),
+    ('scenario = "s"\nset.a.b=1\n[[axis]]\nkey="a.b"\nvalues=[1]', "a.b is the same at every point", None),
+    ('scenario = "s"\nset.a=1\ndesign="latin-hypercube"\npoints=2\n[[axis]]\nkey="a"\nfrom=1\nto=2.5',
+     "a is the same at every point", None),
 ]  # fmt: skip
 
 

@@ -56,7 +56,10 @@ def test_overrides_reach_every_point_and_the_loads_in_percent(file: Path) -> Non
 
 
 REFUSED = [
-    ({"overrides": {"workload.load.groups": 1}}, "workload.load.groups is overridden, and an axis varies it"),
+    (
+        {"overrides": {"workload.load.groups": 1}},
+        "workload.load.groups is the same at every point",
+    ),
     ({"overrides": {"workload.load.grups": 1}}, "unknown key"),
     ({"shard": (3, 2)}, "there is no shard 3 of 2"),
     ({"dask": "nowhere"}, "is not the address of a Dask scheduler"),

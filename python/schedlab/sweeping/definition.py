@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -90,9 +91,9 @@ class _Reader:
             self._fail("there is no axis", "axis", "at least one [[axis]] table")
         axes = tuple(self._axis(self._table(table, "axis"), scenario, sets) for table in tables)
         self._distinct(axes)
-        varied = sorted({*also}.intersection(key for axis in axes for level in axis.levels for key in level.sets))
-        if varied:
-            self._fail(f"{varied[0]} is overridden, and an axis varies it", varied[0])
+        both = sorted({*sets} & set().union(*map(_keys, axes)))
+        if both:
+            self._fail(f"{both[0]} is the same at every point, and an axis varies it", both[0], "one of the two")
         if "levels" in shortened:
             axes = tuple(_fewer(axis, self._count(shortened, "levels", 1)) for axis in axes)
         design = self._one_of(d, "design", DESIGNS, "full")
@@ -142,6 +143,8 @@ class _Reader:
             if key not in (*allowed.get(forms[0], ()), forms[0], "name"):
                 self._fail(f"`{key}` does not go with `{forms[0]}`", key)
         if forms[0] == "level":
+            if not isinstance(d["level"], list) or not d["level"]:
+                self._fail("there is no level", "level", "at least one [[axis.level]] table")
             levels = tuple(self._level(self._table(one, "level")) for one in d["level"])
             return Axis(self._string(d, "name"), levels)
         key = self._string(d, "key")
@@ -165,6 +168,8 @@ class _Reader:
             self._fail(f"{d['from']!r} and {d.get('to')!r} are not a range", "from", "two numbers, or two times")
         unit = high[1]
         first, last = (number * NANOSECONDS.get(of, 1) / NANOSECONDS.get(unit, 1) for number, of in (low, high))
+        if not (math.isfinite(first) and math.isfinite(last)):
+            self._fail(f"{d['from']!r} to {d['to']!r} has no end", "from", "a range of finite numbers")
         if not first < last or (scale == "log" and first <= 0):
             self._fail(f"{d['from']!r} to {d['to']!r} is empty or not positive", "from", "a rising range")
         whole = isinstance(d["from"], int) and isinstance(d["to"], int)
@@ -208,7 +213,7 @@ class _Reader:
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 self._fail(f"two {what} are called {twice}", "axis", "distinct names")
-        keys = [{key for level in axis.levels for key in level.sets} for axis in axes]
+        keys = [_keys(axis) for axis in axes]
         for i, own in enumerate(keys):
             both = own.intersection(*[set().union(*keys[:i])]) if i else set()
             if both:
@@ -239,9 +244,11 @@ class _Reader:
 
     def _count(self, d: Mapping[str, Any], key: str, least: int, usual: int | None = None) -> int:
         value = d.get(key, usual)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        most = MOST_POINTS if key in ("points", "steps") else math.inf
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             shown = "nothing" if value is None else repr(value)
-            self._fail(f"{shown} is not valid for `{key}`", key, f"a whole number from {least}")
+            until = "" if most == math.inf else f" to {most:,}"
+            self._fail(f"{shown} is not valid for `{key}`", key, f"a whole number from {least}{until}")
         return value
 
     def _string(self, d: Mapping[str, Any], key: str, usual: str | None = None) -> str:
@@ -284,6 +291,11 @@ class _Reader:
         word = re.compile(rf"(?<![\w-]){re.escape(key)}(?![\w-])")
         lines = self._text.splitlines()
         return next((n for n, line in enumerate(lines, 1) if word.search(line.partition("#")[0])), None)
+
+
+def _keys(axis: Axis) -> set[str]:
+    """The keys that an axis sets."""
+    return {key for level in axis.levels for key in level.sets} | ({axis.span.key} if axis.span else set())
 
 
 def _fewer(axis: Axis, count: int) -> Axis:
