@@ -157,7 +157,8 @@ features! {
         from "7.2" by "dd29c017aed6" => OFF,
         seen "6.1.192" by "dd29c017aed6" => OFF,
         seen "6.12.107" by "dd29c017aed6" => OFF,
-        seen "6.18.44" by "dd29c017aed6" => OFF;
+        seen "6.18.44" by "dd29c017aed6" => OFF,
+        seen "7.1.13" by "dd29c017aed6" => OFF;
         left_out(because "real-time tasks are pulled directly");
     /// the real-time class borrows runtime from other CPUs
     RtRuntimeShare RT_RUNTIME_SHARE ON, from "5.10" by "2586af1ac187" => OFF;
@@ -182,7 +183,7 @@ features! {
         from "6.19" by "33cf66d88306" => ON,
         seen "6.1.192" by "33cf66d88306" => ON,
         seen "6.12.107" by "33cf66d88306" => ON,
-        seen "6.18.12" by "33cf66d88306" => ON;
+        seen "6.18.5" by "33cf66d88306" => ON;
     /// count the rate of newidle balancing as success
     NiRate NI_RATE ABSENT, from "7.1" by "9fe89f022c05" => ON;
         left_out(because "successes alone count");

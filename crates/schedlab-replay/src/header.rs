@@ -1,7 +1,7 @@
 //! The trace's header as a configuration of a version row: which settings the recorded kernel had.
 
 use schedlab_model::{Nanos, SEC};
-use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, Version};
+use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, SliceSource, Version};
 use schedlab_trace::Header;
 
 /// Ticks per second unless the header gives them: those of Debian's kernels.
@@ -108,6 +108,15 @@ pub fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
     on.then(|| SEC / u64::from(hz(header).unwrap_or(HZ)))
 }
 
+/// Whether `update_curr` of the recorded kernel asks for a reschedule at the end of a slice before it emits the run time (6.6 to
+/// 6.11; from 6.12 on after it).
+#[must_use]
+pub fn charges_show_outcome(header: &Header) -> bool {
+    let row = header.kernel.as_deref().and_then(row_of);
+    let ends = |row: &Version| row.rules.expiry_reschedules && row.rules.slice == SliceSource::Base;
+    !is_simulated(header) && row.is_some_and(ends)
+}
+
 /// Whether the recorded kernel was built with CONFIG_SCHED_AUTOGROUP: only then does the file exist.
 #[must_use]
 pub fn has_autogroup(header: &Header) -> bool {
@@ -167,7 +176,7 @@ mod tests {
             ("6.1.192", "hz 250", "6.1", 250, ""),
             ("6.12.107+deb13", "hz 1000", "6.12.107", 1000, ""),
             ("6.12.0", "hz 100", "6.12.0", 100, ""),
-            ("6.12.5", "hz 250", "6.12.107", 250, "recorded on 6.12.5, judged by row 6.12.107"),
+            ("6.12.5", "hz 250", "6.12.0", 250, "recorded on 6.12.5, judged by row 6.12.0"),
             // A row that the user chose gets no such warning.
             ("6.12.5", "hz 250", "6.1", 250, ""),
             ("6.1.192", "hz 0", "6.1", 250, "hz \"0\", expected 1 to 10000"),

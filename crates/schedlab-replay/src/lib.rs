@@ -60,7 +60,10 @@ use schedlab_trace::{Header, TraceError, TraceReader};
 use balance::Balances;
 use explain::Asking;
 use groups::InitialGroups;
-use header::{fork_charges, has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_autogroup, Settings};
+use header::{
+    charges_show_outcome, fork_charges, has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_autogroup,
+    Settings,
+};
 use lags::Row;
 use model::Model;
 use operation::Input;
@@ -129,6 +132,7 @@ pub fn replay_rows(
         uses_autogroup: uses_autogroup(&header),
         tick_beside_hrtick: tick_beside_hrtick(&header),
         fork_charges: fork_charges(&header),
+        charges_show_outcome: charges_show_outcome(&header),
         simulated: is_simulated(&header),
     });
     while let Some(entry) = match first.take() {

@@ -1,9 +1,9 @@
 #!/bin/busybox sh
-# Defines dynamic probes that read the scheduler's own state, for kernels whose type information (BTF) allows it (6.12
-# and later); run in tracefs. Which names a kernel has for its fields is found by trying them.
+# Defines dynamic probes that read the scheduler's own state, for kernels whose probes know types (BTF; 6.6
+# and later); run in tracefs. Which names a kernel has for its fields and functions is found by trying them.
 #
 # Every probe of a task prints its pid (p), vruntime (v), deadline (d), lag (l), whether it is on a queue (on), delayed
-# (sd), its slice (s), its runqueue's zero point (z), weighted sum (a), weight (w) and number of tasks (n), and, where the
+# (sd, from 6.12 on), its slice (s), its runqueue's zero point (z), weighted sum (a), weight (w) and number of tasks (n), and, where the
 # runqueue's lock is held, the clock (c, `clock_task`) by which the kernel charges and ages there.
 
 define() { echo "$1" 2>/dev/null >>dynamic_events; } 2>/dev/null
@@ -22,7 +22,7 @@ first_known() { # OBJECT FIELD...
 }
 
 task() { # PREFIX OBJECT
-	echo "$1p=$2->pid $1v=$2->se.vruntime:u64 $1d=$2->se.deadline:u64 $1l=$2->se.vlag:s64 $1on=$2->se.on_rq:u8 $1sd=$2->se.sched_delayed:u8 $1s=$2->se.slice:u64"
+	echo "$1p=$2->pid $1v=$2->se.vruntime:u64 $1d=$2->se.deadline:u64 $1l=$2->se.vlag:s64 $1on=$2->se.on_rq:u8 ${delayed:+$1sd=$2->se.sched_delayed:u8} $1s=$2->se.slice:u64"
 }
 
 queue() { # OBJECT
@@ -37,7 +37,7 @@ clock() { echo "c=$1->se.cfs_rq->rq->clock_task:u64"; } # OBJECT
 group() { # OBJECT
 	[ "$groups" ] || return
 	parent="$1->se.parent"
-	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 gsd=$parent->sched_delayed:u8 gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32 la=$1->se.cfs_rq->avg.load_avg:u64 lc=$1->se.cfs_rq->tg_load_avg_contrib:u64 ta=$1->se.cfs_rq->tg->load_avg.counter:s64"
+	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 ${delayed:+gsd=$parent->sched_delayed:u8} gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32 la=$1->se.cfs_rq->avg.load_avg:u64 lc=$1->se.cfs_rq->tg_load_avg_contrib:u64 ta=$1->se.cfs_rq->tg->load_avg.counter:s64"
 }
 
 # Which CPU a task is placed on when it wakes (fl has WF_TTWU 8), forks (4) or execs (2), and by which hint (WF_SYNC 16): where
@@ -57,7 +57,7 @@ balance() { # PASS FIND FOUND_FIELDS TASK_FIELDS NONE_FIELDS
 groups=$1
 cpus=$(grep -c ^processor /proc/cpuinfo)
 threads=$(cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list | tr ',-' '\n\n' | wc -l)
-if ! known "p->se.sched_delayed:u8"; then
+if ! known "p->se.vruntime:u64"; then
 	# Without type information only what has one layout on all kernels: struct sched_attr, which system calls share.
 	define 'p:e/sa __sched_setscheduler policy=+4($arg2):u32 nice=+16($arg2):s32 slice=+24($arg2):u64'
 	[ "$cpus" = 1 ] || {
@@ -68,6 +68,8 @@ if ! known "p->se.sched_delayed:u8"; then
 	}
 	exit 1
 fi
+delayed=
+known "p->se.sched_delayed:u8" && delayed=yes
 zero=$(first_known "p->se.cfs_rq" zero_vruntime min_vruntime)
 sum=$(first_known "p->se.cfs_rq" sum_w_vruntime avg_vruntime)
 weight=$(first_known "p->se.cfs_rq" sum_weight avg_load)
@@ -86,7 +88,7 @@ if [ "$groups" ]; then
 	define "t:e/pc pelt_cfs_tp cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 up=cfs_rq->tg->parent:x64 lu=cfs_rq->avg.last_update_time:u64 la=cfs_rq->avg.load_avg:u64" &&
 		echo 'up != 0' >events/e/pc/filter
 	# The balancer brings all queues of a CPU up to now.
-	define "p:e/ba sched_balance_update_blocked_averages cpu=cpu"
+	define "p:e/ba sched_balance_update_blocked_averages cpu=cpu" || define "p:e/ba update_blocked_averages cpu=cpu"
 fi
 # The check whether a wakee preempts, from its first to its last instruction.
 for check in wakeup_preempt_fair check_preempt_wakeup_fair; do
@@ -103,9 +105,10 @@ define "p:e/ht hrtick"
 	[ "$threads" = 1 ] || shared="$rq->sd->parent->shared"
 	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32"
 	task="src=env->src_cpu:s32 mt=env->migration_type:s32 im=env->imbalance:s64"
-	balance sched_balance_rq sched_balance_find_src_group \
-		"cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32" \
-		"$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64" "$task"
+	pass="cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32"
+	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64"
+	balance sched_balance_rq sched_balance_find_src_group "$pass" "$asked" "$task" ||
+		balance load_balance find_busiest_group "$pass" "$asked" "$task"
 	# The averages of each CPU's own queue, whenever they change: what groups and CPUs are compared by.
 	queue="cpu=cfs_rq->rq->cpu:s32 la=cfs_rq->avg.load_avg:u64 ra=cfs_rq->avg.runnable_avg:u64 ua=cfs_rq->avg.util_avg:u64 ue=cfs_rq->avg.util_est:u32 pe=cfs_rq->avg.period_contrib:u32 cc=cfs_rq->rq->cpu_capacity:u64"
 	define "t:e/ql pelt_cfs_tp $queue up=cfs_rq->tg->parent:x64" && echo 'up == 0' >events/e/ql/filter

@@ -229,6 +229,10 @@ impl Queues {
     fn set_load_weight(&mut self, id: EntityId) {
         let se = &self.arena.entities[id];
         let load = LoadWeight::of_task(se.nice, se.policy).dividing(self.config.rules.delta_divides);
+        if se.policy == FairPolicy::Idle && !self.config.rules.idle_reweights {
+            self.arena.entities[id].load = load;
+            return;
+        }
         self.arena.reweight_load_avg(&self.config.rules.pelt, id, load);
         self.arena.entities[id].reweight_task(&self.config, load);
     }

@@ -93,12 +93,14 @@ impl Queues {
         }
     }
 
-    /// `requeue_delayed_entity`: an entity whose dequeue is delayed is woken. Up to 6.18 credit gained meanwhile is dropped
-    /// (DELAY_ZERO) by placing it anew, and the running entity is not charged first. 7.x charges it, and places the
-    /// entity by its healed lag wherever that differs from where it stands.
+    /// `requeue_delayed_entity`: an entity whose dequeue is delayed is woken. Up to 7.0 credit gained meanwhile is dropped
+    /// (DELAY_ZERO) by placing it anew. From 7.1 on the entity is placed by its healed lag wherever that differs from where
+    /// it stands, and from 7.2 on the running entity is charged first.
     pub fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
         if self.config.rules.delayed_lag == DelayedLag::Heals {
-            self.update_curr(rq, now);
+            if self.config.rules.requeue_charges {
+                self.update_curr(rq, now);
+            }
             if self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id) {
                 self.place_queued_again(rq, id);
             }

@@ -93,7 +93,7 @@ impl Queues {
         let nominates = self.config.has(Feature::NextBuddy)
             && !flags.fork
             && !self.arena.entities[wakee].sched_delayed
-            && !matches!(self.config.rules.wakeup, WakeupRule::Requeue { .. })
+            && !matches!(self.config.rules.wakeup, WakeupRule::Awake { .. })
             && (self.config.is_eevdf() || self.many_running(rq));
         if nominates {
             self.arena.set_next_buddy(wakee);
@@ -142,7 +142,7 @@ impl Queues {
                     WakeupRule::Granularity => self.wakee_is_far_behind(check),
                     WakeupRule::Pick | WakeupRule::BreakMarker => self.wakee_is_picked(check),
                     WakeupRule::Unprotected => self.wakee_is_picked_unprotected(check),
-                    WakeupRule::Requeue { .. } => self.wakee_is_next(check),
+                    WakeupRule::Awake { .. } => self.wakee_is_next(check),
                 };
                 if !preempts {
                     return;
@@ -209,7 +209,7 @@ impl Queues {
         picked == check.wakee
     }
 
-    /// That of 6.18 stable and 7.x: the pick may take delayed entities off the queue on its way.
+    /// That of 6.18 stable, 6.19 and 7.x; from 7.1 on the pick takes delayed entities off the queue on its way.
     fn wakee_is_next(&mut self, check: &Check) -> bool {
         let short = self.arena.entities.preempts_short(&self.config, check.curr, check.wakee);
         if let Some(rule) = self.never_preempts(check, short) {
@@ -277,7 +277,8 @@ impl Queues {
                 false => q.pick_eevdf(entities, &self.config, !short),
             };
             // No entity is left if the wakee itself was only changed while it slept in the queue.
-            if picked.is_nil() || !entities[picked].sched_delayed {
+            let dequeues = self.config.rules.wakeup_dequeues_delayed;
+            if !dequeues || picked.is_nil() || !entities[picked].sched_delayed {
                 return (picked, rule);
             }
             self.finish_delayed_dequeue(picked, check.now);
@@ -379,7 +380,7 @@ fn preempts_by_policy(entities: &Entities, config: &KernelConfig, check: &Check)
 
 /// Whether a shorter slice passes over the next buddy too (7.x).
 fn overrides_buddy(config: &KernelConfig) -> bool {
-    config.rules.wakeup == WakeupRule::Requeue { over_buddy: true }
+    config.rules.wakeup == WakeupRule::Awake { over_buddy: true }
 }
 
 impl Entities {

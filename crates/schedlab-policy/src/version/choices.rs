@@ -146,8 +146,8 @@ pub enum WakeupRule {
     BreakMarker,
     /// The same, where a shorter slice ignores the protection.
     Unprotected,
-    /// The same, but forks never preempt and delayed entities that the pick meets are dequeued.
-    Requeue {
+    /// The same, but neither new tasks nor those whose dequeue is delayed preempt.
+    Awake {
         /// A shorter slice ignores the next buddy too, and clears it.
         over_buddy: bool,
     },
@@ -160,8 +160,8 @@ impl Shown for WakeupRule {
             WakeupRule::Pick => "if it would be picked",
             WakeupRule::BreakMarker => "if it would be picked; a shorter slice breaks the marker",
             WakeupRule::Unprotected => "if it would be picked; a shorter slice ignores the protection",
-            WakeupRule::Requeue { over_buddy: false } => "the same, but not forks; dequeues delayed entities",
-            WakeupRule::Requeue { over_buddy: true } => "the same, and a shorter slice ignores the buddy",
+            WakeupRule::Awake { over_buddy: false } => "the same, but only tasks that slept",
+            WakeupRule::Awake { over_buddy: true } => "the same, and a shorter slice ignores the buddy",
         }
         .to_owned()
     }

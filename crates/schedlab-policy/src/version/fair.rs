@@ -35,9 +35,16 @@ rules! {
         from "6.6" by "147f3efaa241" => WakeupRule::Pick,
         from "6.12" by "85e511df3cec" => WakeupRule::BreakMarker,
         from "6.17" by "74eec63661d4" => WakeupRule::Unprotected,
-        from "6.19" by "e837456fdca8" => WakeupRule::Requeue { over_buddy: false },
-        from "7.1" by "78cde54ea5f0" => WakeupRule::Requeue { over_buddy: true },
-        seen "6.18.44" by "e837456fdca8" => WakeupRule::Requeue { over_buddy: false };
+        from "6.19" by "e837456fdca8" => WakeupRule::Awake { over_buddy: false },
+        from "7.1" by "78cde54ea5f0" => WakeupRule::Awake { over_buddy: true },
+        seen "6.18.44" by "e837456fdca8" => WakeupRule::Awake { over_buddy: false };
+
+    /// The pick of that check takes delayed entities off the queue, as the pick of a switch does.
+    EEVDF "wakeup preemption: delayed entities" in "wakeup_preempt_fair"
+    wakeup_dequeues_delayed: bool = false,
+        from "7.1" unverified "read in 7.1.3; the recorded 7.0.4 does not do it" => true,
+        seen "6.18.44" unverified "read in 6.18.44" => true,
+        seen "7.0.13" unverified "the recorded 7.0.13 does it, 7.0.4 does not" => true;
 
     /// A wakeup is checked even if the running task must reschedule already, while PREEMPT_SHORT is on.
     EEVDF "wakeup preemption: reschedule pending" in "wakeup_preempt_fair"
@@ -76,7 +83,8 @@ rules! {
         from "6.17" by "052c3d87c82e" => Protection::Vprot { renewed_by_requeue: true, in_vlag: true },
         from "7.0" by "bcd74b2ffdd0" => Protection::Vprot { renewed_by_requeue: false, in_vlag: true },
         from "7.0" by "80390ead2080" => Protection::Vprot { renewed_by_requeue: false, in_vlag: false },
-        seen "6.18.44" by "bcd74b2ffdd0" => Protection::Vprot { renewed_by_requeue: false, in_vlag: true };
+        seen "6.18.44" by "bcd74b2ffdd0" => Protection::Vprot { renewed_by_requeue: false, in_vlag: true },
+        seen "6.19.14" by "bcd74b2ffdd0" => Protection::Vprot { renewed_by_requeue: false, in_vlag: true };
 
     /// What counts as idle in wakeup preemption.
     BOTH "idle entities: what is idle" in "check_preempt_wakeup"
@@ -142,8 +150,9 @@ rules! {
         from "6.19" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
         from "7.0" by "b3d99f43c72b" => ZeroPoint::Average,
         seen "6.12.107" by "b3d99f43c72b" => ZeroPoint::Average,
-        seen "6.18.12" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
-        seen "6.18.44" by "b3d99f43c72b" => ZeroPoint::Average;
+        seen "6.18.5" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
+        seen "6.18.44" by "b3d99f43c72b" => ZeroPoint::Average,
+        seen "6.19.14" by "b3d99f43c72b" => ZeroPoint::Average;
 
     /// V is rounded towards v0 instead of down.
     EEVDF "average: rounding" in "avg_vruntime"
@@ -180,7 +189,8 @@ rules! {
     EEVDF_PROTECTION "lag: limit" in "entity_lag"
     lag_limit: LagLimit = LagLimit::OwnSlice,
         from "7.0" by "6e3c0a4e1ad1" => LagLimit::LongestSlice,
-        seen "6.18.44" by "6e3c0a4e1ad1" => LagLimit::LongestSlice;
+        seen "6.18.44" by "6e3c0a4e1ad1" => LagLimit::LongestSlice,
+        seen "6.19.14" by "6e3c0a4e1ad1" => LagLimit::LongestSlice;
 
     /// The lag of an entity whose dequeue is delayed.
     EEVDF "lag: delayed entities" in "requeue_delayed_entity"
@@ -191,6 +201,11 @@ rules! {
     EEVDF_PROTECTION "slice end reschedules" in "update_curr"
     expiry_reschedules: bool = false,
         from "6.6" by "147f3efaa241" => true;
+
+    /// The running entity is charged before an entity whose dequeue is delayed is queued again.
+    EEVDF "lag: charge before a requeue" in "requeue_delayed_entity"
+    requeue_charges: bool = false,
+        from "7.2" unverified "read in 7.2.13; 7.1.13 does not have it" => true;
 
     /// The feature that lets the pick honour the next buddy.
     EEVDF "buddies: which feature" in "pick_next_entity"
@@ -220,12 +235,21 @@ rules! {
         from "6.13" by "6d71a9c61604" => Reweight::Replaced { keeps_protection: false },
         from "7.0" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true },
         from "7.1" by "101f3498b4bd" => Reweight::AroundAverage,
-        seen "6.18.44" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true };
+        seen "6.18.44" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true },
+        seen "6.19.14" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true };
 
     /// A new weight rescales a relative deadline too.
     EEVDF "reweight: relative deadline" in "rescale_entity"
     reweight_deadline: bool = false,
         from "6.13" by "6d71a9c61604" => true;
+
+    /// A task that becomes SCHED_IDLE is reweighted as by a new nice value; before, its weight was merely replaced, and the lag
+    /// that it brings back is worth less service.
+    EITHER "reweight: to SCHED_IDLE" in "set_load_weight"
+    idle_reweights: bool = false,
+        from "6.11" by "d32960528702" => true,
+        seen "5.10.262" unverified "not read there; the 5.15 and 6.1 series have it since July 2024" => true,
+        seen "6.1.192" by "d32960528702" => true;
 
     /// A new weight of a task off its queue takes effect in virtual time when the task is queued next.
     EEVDF "reweight: at the next enqueue" in "enqueue_task_fair"

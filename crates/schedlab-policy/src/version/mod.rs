@@ -158,15 +158,28 @@ impl Version {
     }
 
     /// The row of a kernel release such as `6.12.107+deb13-cloud-amd64`, if it is modelled: by the row's name behind the
-    /// number (`6.3.8-eevdf-rfc`, patches on a release), by its whole number, or by the newest row of its series.
+    /// number (`6.3.8-eevdf-rfc`, patches on a release), by its whole number, or the row of its series that follows the
+    /// most rules that the tables give for that sublevel.
     #[must_use]
     pub fn of_release(release: &str) -> Option<&'static Version> {
         let number: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         let mut parts = number.split('.');
         let series = [parts.next()?, parts.next()?].join(".");
         let patched = release[number.len()..].trim_start_matches('-');
-        let shared = || SHARED.iter().find(|(of, _)| *of == series).map_or(series.as_str(), |(_, row)| row);
-        Version::find(patched).or_else(|_| Version::find(&number)).or_else(|_| Version::find(shared())).ok()
+        let shared = || SHARED.iter().find(|(of, _)| *of == series).and_then(|(_, row)| Version::find(row).ok());
+        let named = Version::find(patched).or_else(|_| Version::find(&number)).ok();
+        named.or_else(|| Self::of_sublevel(Release::parse(&number)?)).or_else(shared)
+    }
+
+    /// Which row of a series a sublevel without a row of its own follows: that with the fewest other rules; among equals
+    /// the oldest, which has seen the fewest changes that the tables do not know the first sublevel of.
+    fn of_sublevel(release: Release) -> Option<&'static Version> {
+        let others = |row: &&Version| {
+            let rules = fair::RULES.iter().filter(|rule| !(rule.same)(&row.rules, &Rules::at(release))).count();
+            rules + usize::from(row.placement != PlacementRules::at(release))
+        };
+        let of_series = |row: &&Version| !row.patched && row.release.same_series(release);
+        VERSIONS.iter().filter(of_series).min_by_key(others)
     }
 
     /// The feature switches as this kernel boots with them.
@@ -205,6 +218,27 @@ mod tests {
             assert_eq!(Version::find(wrong).unwrap_err().nearest[0], nearest, "{wrong}");
         }
         assert!(Version::find("").unwrap_err().hint().contains("6.12.0"));
+    }
+
+    #[test]
+    fn a_sublevel_follows_the_row_that_has_its_rules() {
+        for (release, row) in [
+            ("6.12.5", "6.12.0"),
+            ("6.12.117+deb13-cloud-amd64", "6.12.107"),
+            ("6.18.3", "6.18.2"),
+            ("6.18.5+deb13-cloud-amd64", "6.18.12"),
+            ("6.18.15", "6.18.12"),
+            ("6.18.44", "6.18.44"),
+            ("6.18.50", "6.18.44"),
+            ("6.19.8", "6.19.6"),
+            ("7.0.7", "7.0.4"),
+            ("7.1.3", "7.1"),
+            ("5.14.2", "5.13"),
+            ("6.8.0-31-generic", "6.8"),
+        ] {
+            assert_eq!(Version::of_release(release).map(|found| found.name), Some(row), "{release}");
+        }
+        assert!(Version::of_release("6.2.1").is_none());
     }
 
     /// Whatever rows are added: a series is its newest sublevel, and every alias that a row names finds it.

@@ -34,7 +34,7 @@ pub(super) static VERSIONS: &[Version] = &[
     row(
         "5.15",
         "5.15.148",
-        "CFS as in 5.15.148 with its backports of SIS_UTIL; held against a small build of 5.15.148",
+        "CFS as in 5.15.148 with its backports of SIS_UTIL; held against Ubuntu's 5.15.0-25 and 5.15.0-204",
     ),
     debian("6.1", "6.1.192", "CFS as in Debian 6.1.192 (stable backports included, autogroup off)"),
     Version {
@@ -86,7 +86,7 @@ pub(super) static VERSIONS: &[Version] = &[
         ..row(
             "6.8",
             "6.8",
-            "EEVDF as in 6.8: tree by deadline, reweighting keeps the lag; read from source, not held against a kernel",
+            "EEVDF as in 6.8: tree by deadline, reweighting keeps the lag; held against Ubuntu's 6.8.0-31",
         )
     },
     row("6.12.0", "6.12", "EEVDF as in vanilla 6.12.0: delayed dequeue, custom slices, PREEMPT_SHORT"),
@@ -108,12 +108,16 @@ pub(super) static VERSIONS: &[Version] = &[
         "6.18.44",
         "EEVDF as in 6.18.44: 6.18.2 with zero_vruntime, lag bound by the longest slice, forks never preempt",
     ),
-    debian("7.0", "7.0.13", "EEVDF as in Debian 7.0.13: 6.18.44 with the protection apart from the lag"),
+    debian("6.19.6", "6.19.6", "EEVDF as in Debian 6.19.6: 6.18.12, but forks never preempt"),
     debian(
-        "7.2",
-        "7.2.13",
-        "EEVDF as in Debian 7.2.13: full-resolution weights, lag that heals while delayed, lazy by default",
+        "6.19.14",
+        "6.19.14",
+        "EEVDF as in Debian 6.19.14: 6.19.6 with the zero point, the lag bound and protection of 7.0",
     ),
+    debian("7.0.4", "7.0.4", "EEVDF as in Debian 7.0.4: 7.0 whose wakeups leave delayed entities on the queue"),
+    debian("7.0", "7.0.13", "EEVDF as in Debian 7.0.13: 6.18.44 with the protection apart from the lag"),
+    debian("7.1", "7.1.13", "EEVDF as in Debian 7.1.13: full-resolution weights, lag that heals while delayed, HRTICK"),
+    debian("7.2", "7.2.13", "EEVDF as in Debian 7.2.13: 7.1 whose delayed wakeups charge the running task first"),
     debian(
         "7.3",
         "7.3.4",

@@ -3,7 +3,7 @@
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::{Dequeue, Enqueue, TaskState, WakeFlags};
-use schedlab_policy::{DelayedLag, Feature, Resched};
+use schedlab_policy::{Feature, Resched};
 
 use super::Model;
 use crate::decision::DecisionKind;
@@ -69,11 +69,11 @@ impl Model {
         self.check_preempt(&Check { kind, cpu, pid, now, before, flag });
     }
 
-    /// `ttwu_runnable` of a delayed task: up to 6.18 it is requeued before the running task is charged, which happens in
-    /// the preemption check; 7.x charges first.
+    /// `ttwu_runnable` of a delayed task: up to 7.1 it is requeued before the running task is charged, which happens in
+    /// the preemption check; 7.2 charges first.
     pub(super) fn requeue_uncharged(&mut self, cpu: CpuId, pid: Pid) {
         let Some(id) = self.task(pid) else { return };
-        if self.fair.config.version.rules.delayed_lag == DelayedLag::Heals {
+        if self.fair.config.version.rules.requeue_charges {
             return;
         }
         let se = self.fair.entity(id);

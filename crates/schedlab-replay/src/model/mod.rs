@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::{CpuAverages, Fair, GroupId, SchedParams};
-use schedlab_policy::{Algorithm, DelayedLag, KernelConfig};
+use schedlab_policy::{Algorithm, KernelConfig};
 
 use crate::decision::Decision;
 use crate::groups::{GroupName, InitialGroups};
@@ -206,8 +206,7 @@ impl Model {
         if self.fair.curr(cpu) != Some(id) {
             self.run_anyway(cpu, pid);
         }
-        let heals = self.fair.config.version.rules.delayed_lag == DelayedLag::Heals;
-        if let (Caller::Wakeup(wakee), false) = (caller, heals) {
+        if let Caller::Wakeup(wakee) = caller {
             self.requeue_uncharged(cpu, wakee);
         }
         self.fair.clear_resched(cpu);

@@ -67,7 +67,7 @@ impl Reader {
             self.cpu(entry.cpu).checking = Some((cpu, self.flag_of(cpu)));
         }
         if caller == Caller::Tick {
-            let flag = self.flag_ahead(cpu, ahead);
+            let flag = self.own_flag(cpu, entry).unwrap_or_else(|| self.flag_ahead(cpu, ahead));
             let timer = self.timer(cpu, entry, ahead);
             self.push(Operation::Tick { cpu, flag, timer });
         }
@@ -153,9 +153,13 @@ impl Reader {
             _ if own && entry.in_irq() => Caller::Tick,
             Some(Kind::Switch { .. }) if own => Caller::NoCheck,
             _ => {
-                let mut flag = self.flag_ahead(cpu, ahead);
-                flag.shared |= charged_again_next(entry, ahead);
-                Caller::Other(flag)
+                // A flag that is set may be due to what came before the charge.
+                let clear = self.own_flag(cpu, entry).filter(|flag| flag.after == Some(false));
+                Caller::Other(clear.unwrap_or_else(|| {
+                    let mut flag = self.flag_ahead(cpu, ahead);
+                    flag.shared |= charged_again_next(entry, ahead);
+                    flag
+                }))
             }
         }
     }

@@ -46,6 +46,13 @@ impl Reader {
         flag
     }
 
+    /// The flag around a charge, which its own record shows on kernels that ask for the reschedule before they emit it.
+    pub(super) fn own_flag(&self, cpu: CpuId, charge: &Entry) -> Option<Flag> {
+        let shown = self.kernel.charges_show_outcome && charge.cpu == cpu && charge.has_flags();
+        let FlagBefore { flag: before, full: before_full } = self.cpus.get(cpu.index()).filter(|_| shown)?.flag_before;
+        Some(Flag { before, before_full, after: Some(charge.flag()), shared: false })
+    }
+
     /// Whether the records behind one without the flag show that it was set already: the next one has it, and nothing in
     /// between can have set it.
     fn was_set<'a>(&self, cpu: CpuId, clear: &Entry, rest: impl Iterator<Item = &'a Entry>) -> bool {
@@ -181,7 +188,7 @@ impl Reader {
 }
 
 /// Need-resched of a CPU before a record.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct FlagBefore {
     /// It was set, lazy or not.
     pub flag: bool,

@@ -25,6 +25,7 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
 use self::first::{initial_tasks, probes_follow_charges};
+use self::flag::FlagBefore;
 use self::task::{Place, Task};
 use self::wake::Wakee;
 use crate::operation::{CfsRqUpdate, Location, Operation, Start};
@@ -43,6 +44,8 @@ pub struct Kernel {
     /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is otherwise
     /// that of something else, such as a change of the nice value.
     pub fork_charges: bool,
+    /// `sched_stat_runtime` is emitted when the charge has asked for the reschedule already: its flag is the tick's outcome.
+    pub charges_show_outcome: bool,
     /// The trace is simulated: it begins with empty queues and holds the fork of every task.
     pub simulated: bool,
 }
@@ -83,6 +86,8 @@ struct Cpu {
     flag: bool,
     /// TIF_NEED_RESCHED was seen, not only the lazy flag.
     full: bool,
+    /// Need-resched before this record.
+    flag_before: FlagBefore,
     /// Tasks that code on this CPU has detached and not yet attached.
     moving: Vec<Moving>,
     /// The clock by which code on this CPU enqueued a task without a wakeup.
@@ -244,6 +249,7 @@ impl Reader {
         self.cpu(entry.cpu).schedules = false;
         self.cpu(entry.cpu).repicked = false;
         let before = self.follow_flag(entry, kind, ahead);
+        self.cpu(entry.cpu).flag_before = before;
         self.leave_task_code(entry, kind, ahead);
         let interrupted = std::mem::replace(&mut self.cpu(entry.cpu).interrupted, !entry.in_task());
         match kind {

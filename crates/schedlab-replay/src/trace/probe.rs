@@ -117,7 +117,8 @@ impl Probe {
             lag: fields.number(&named("l"))?,
             slice: fields.number(&named("s"))?,
             queued: fields.number::<u8>(&named("on"))? != 0,
-            delayed: fields.number::<u8>(&named("sd"))? != 0,
+            // Kernels without delayed dequeue have no such field.
+            delayed: fields.number::<u8>(&named("sd")).is_some_and(|delayed| delayed != 0),
             sums: sums(fields, ["z", "a", "w", "n"]),
             clock: fields.number("c"),
             group: group(fields),
