@@ -6,6 +6,7 @@ from typing import Any
 
 from schedlab.closer import Closer, middle
 from schedlab.render.explanation import parting_text, why_lines
+from schedlab.render.grid import fold
 from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.queue import ms
 from schedlab.render.timeline import standalone, still, timelines
@@ -32,7 +33,7 @@ def closer_look(found: Closer | str | None) -> list[str]:
 def _first_difference(found: Closer) -> str:
     text = parting_text(found.scenario, found.pair, found.seed, found.parting)
     first, *rest = text.split("\n")
-    more = "\n".join(escape(line) for line in rest)
+    more = "\n".join(escape(line) for line in fold("\n".join(rest)).split("\n"))
     picture = still(found.timelines, *around(found)) if found.parting else ""
     body = f"<pre>{more}</pre>" if rest else ""
     return f"<h2>The first difference</h2><p>{escape(first)}.</p>{body}{picture}"
@@ -59,7 +60,8 @@ def _slowest(found: Closer) -> str:
         texts = [str(number), slow.variant, slow.task, lane, ms(s.at_ns - s.ns), ms(s.ns), ", ".join(_short(lines))]
         rows.append(cells(head, texts, looks=["text", "", "", "", "", "why"]))
         question = f"{number}: {slow.variant}, {slow.task}, at {ms(middle(s))} ms"
-        answers.append(details(question, "<pre>" + "\n".join(escape(line) for line in lines) + "</pre>"))
+        shown = "\n".join(escape(line) for line in fold("\n".join(lines)).split("\n"))
+        answers.append(details(question, f"<pre>{shown}</pre>"))
     if not rows:
         return ""
     caption = f"The longest samples of {found.metric} with seed {found.seed}, asked about in their middle"
