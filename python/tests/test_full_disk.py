@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import resource
 from collections.abc import Callable, Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import sweeps
 from schedlab.arms import accelerator
+from schedlab.cli import main
 from schedlab.private import Directory
 from schedlab.studies import history
 
@@ -99,3 +102,29 @@ def test_a_history_is_whole_or_as_it_was(tmp_path: Path) -> None:
         history.append(file, history.entry("new", "0", 6, {}, {}))
     assert file.read_text() == before
     assert [path.name for path in tmp_path.iterdir()] == ["history.json"]
+
+
+def test_no_room_for_temporary_files_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`view` of a trace and the workers of a sweep need some."""
+    sweeps.write(tmp_path)
+    trace = tmp_path / "t.ftrace"
+    trace.write_text("")
+    monkeypatch.chdir(tmp_path)
+    troubles = [
+        (OSError(errno.ENOSPC, "No space left on device"), "cannot write a file: No space left on device"),
+        (FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"), "no directory for"),
+    ]
+    for trouble, message in troubles:
+
+        def refuse(*_: object, trouble: OSError = trouble, **__: object) -> None:
+            raise trouble
+
+        monkeypatch.setattr("tempfile.TemporaryDirectory", refuse)
+        monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+        for words in (("view", str(trace)), ("sweep", "sweep.toml", "--out", "r")):
+            code = main([*words])
+            err = capsys.readouterr().err
+            assert (code, err.count("error: "), "itself failed" in err) == (3, 1, False), err
+            assert message in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING
 from schedlab.cli.parser import Options, build_parser
 
 if TYPE_CHECKING:
+    from schedlab.cli.console import Console
     from schedlab.engine import Engine
 
 EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -52,15 +55,36 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
     except BrokenPipeError:
         _drop_stdout()
         return EXIT_PIPE
+    except OSError as e:
+        return _of_system(e, console)
     except MemoryError:
         console.error(SchedlabError("out of memory", hint="use fewer --jobs"))
         return EXIT_BUG
     except Exception as e:
-        if os.environ.get("SCHEDLAB_TRACEBACK"):
-            raise
-        text = f"schedlab itself failed: {type(e).__name__}: {e}"
-        console.error(SchedlabError(text, hint="please report this, with the output under SCHEDLAB_TRACEBACK=1"))
-        return EXIT_BUG
+        return _bug(e, console)
+
+
+def _of_system(e: OSError, console: Console) -> int:
+    """A full disk where nothing more is known of it, such as that of temporary files, is the computer's fault."""
+    from schedlab.errors import OutputError, reason
+
+    temporary = "temporary directory" in str(e)
+    if e.errno not in FULL and not temporary:
+        return _bug(e, console)
+    what = "no directory for temporary files can be written" if temporary else f"cannot write a file: {reason(e)}"
+    error = OutputError(what, hint="free some space, or set TMPDIR to a directory on another disk")
+    console.error(error)
+    return error.exit_code
+
+
+def _bug(e: Exception, console: Console) -> int:
+    from schedlab.errors import SchedlabError
+
+    if os.environ.get("SCHEDLAB_TRACEBACK"):
+        raise e
+    text = f"schedlab itself failed: {type(e).__name__}: {e}"
+    console.error(SchedlabError(text, hint="please report this, with the output under SCHEDLAB_TRACEBACK=1"))
+    return EXIT_BUG
 
 
 def _command(options: Options, console: object, engine: Engine | None) -> int:
