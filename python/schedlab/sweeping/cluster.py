@@ -96,7 +96,7 @@ class Cluster:
                 )
                 address = stack.enter_context(cluster)
             client = stack.enter_context(distributed.Client(address, timeout=CONNECT_S))
-        except (OSError, TimeoutError, ValueError) as e:
+        except (OSError, TimeoutError, ValueError, RuntimeError) as e:  # RuntimeError: a local worker did not start
             hint = "is it running? `dask scheduler` starts one, `--dask local` needs none"
             raise ArmError(f"cannot reach the Dask scheduler at {self._address}: {e}", hint=hint) from None
         try:
