@@ -155,7 +155,9 @@ impl VirtualSystems {
     /// The vCPU whose thread is this task of the host.
     fn vcpu_of(&self, task: TaskId) -> Option<usize> {
         let position = self.systems[0].programs.positions.get(task.index())?;
-        (position.workload >= self.own_workloads).then(|| position.registers[usize::from(programs::INDEX)] as usize)
+        // The workloads after the guests are the host kernel's own threads.
+        let guests = self.own_workloads..self.own_workloads + self.guests.len() as u16;
+        guests.contains(&position.workload).then(|| position.registers[usize::from(programs::INDEX)] as usize)
     }
 
     /// Follows a change of the host CPU's task, or of the overhead that precedes it.
