@@ -256,6 +256,10 @@ def why(scenario: Scenario, variant: str, seed: int, task: str, at_ns: int, *, c
     raise EngineError(f"no task `{task}` at that time")
 
 
+def timeline(scenario: Scenario, variant: str, seed: int, *, cancel: Cancel | None = None) -> str:
+    raise EngineError("made-up runs have no events")
+
+
 def convert(source: str, target: str, *, cancel: Cancel | None = None) -> str:
     raise NotImplementedError("traces are for the compiled engine")
 

@@ -46,6 +46,7 @@ COMMITS = {
     "873199d27bb2": ("6.14", "sched/core: Prioritize migrating eligible tasks in sched_balance_rq()"),
     "9b5ce1a37e90": ("6.12", "sched: Fix sched_delayed vs cfs_bandwidth"),
     "9c0b4bb7f630": ("6.8", "sched/cpufreq: Rework schedutil governor performance estimation"),
+    "aa48e47e3906": ("5.15", "memcg: infrastructure to flush memcg stats"),
     "aef6987d8954": ("6.12", "sched/eevdf: Propagate min_slice up the cgroup hierarchy"),
     "afae8002b4fd": ("6.9", "sched/eevdf: Fix miscalculation in reweight_entity() when se is not curr"),
     "b01db23d5923": ("6.6", "sched/eevdf: Fix pick_eevdf()"),
@@ -61,6 +62,7 @@ COMMITS = {
     "eab03c23c2a1": ("6.7", "sched/eevdf: Fix vruntime adjustment on reweight"),
     "f4183717b370": ("5.14", "sched/fair: Introduce the burstable CFS controller"),
     "f553741ac8c0": ("6.15", "sched: Cancel the slice protection of the idle entity"),
+    "facdaa917c4d": ("5.9", "mm: proactive compaction"),
 }
 """Looked up one by one: the lists of merged commits, the threads that merged them and the sources at hand."""
 

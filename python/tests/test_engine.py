@@ -222,8 +222,9 @@ def test_ctrl_c_stops_a_run_under_way(tmp_path: Path) -> None:
 def test_a_row_shows_what_tells_it_from_the_one_before(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "kernels", "--kernel", "6.16"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    row = next(line for line in lines if line.startswith("placement: relative deadline"))
-    assert row.split()[3:8] == ["no", "yes", "place_entity", "6.13", "(6d71a9c61604),"]
+    at = next(at for at, line in enumerate(lines) if line.startswith("placement: relative deadline"))
+    words = " ".join(lines[at : at + 2]).split()
+    assert words[3:8] == ["no", "yes", "place_entity", "6.13", "(6d71a9c61604),"]
     assert main(["list", "features", "--kernel", "6.12.107"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split()[:2] == ["RUN_TO_PARITY", "on"] for line in lines)

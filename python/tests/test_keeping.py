@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 import fake_engine
-from schedlab import store
 from schedlab.engine import Engine
+from schedlab.lines import Lines
 from schedlab.outcome import checked_record
 
 Call = Callable[..., tuple[int, str, str]]
@@ -106,10 +106,10 @@ def test_a_full_disk_is_reported_once_and_the_table_is_shown(
 ) -> None:
     scenario()
 
-    def full(_: object) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store, "_flush", full)
+    monkeypatch.setattr(Lines, "sync", full)
     code, out, err = schedlab("compare", "toy.toml", "--out", "r", "--seeds", "6")
     assert code == 3
     assert err.count("No space left on device") == 1
