@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import vl_convert
 
@@ -69,26 +71,40 @@ def main(mode: str) -> int:
     return 0 if all(good.values()) else 1
 
 
+VERDICTS = {"preempt": "preempts", "keep": "waits"}
+
+
 def captions(look: Closer) -> list[str]:
-    """What the text beside the timeline says, as the timeline has it."""
+    """What the text beside the timeline says, as the timeline and the first difference have it."""
     assert look.parting is not None
-    pid, since = int(look.parting["pid"]), int(look.parting["time_ns"])
-    where, new, waiting = [], True, dict[str, int]()
-    for name, timeline in look.timelines.items():
-        own = [(s.start, lane.name) for lane in timeline.lanes for s in lane.slices if timeline.tasks[s.task][0] == pid]
-        new = new and min(own)[0] >= since
-        where.append(f"on {min(one for one in own if one[0] >= since)[1]} under {name.upper()}")
-        low, high, _ = around(look)
+    waiting = dict[str, int]()
+    low, high, _ = around(look)
+    for timeline in look.timelines.values():
         for lane in timeline.lanes:
             spans = pairwise([(low, 0), *((max(low, at), n) for at, n in lane.depth if at < high), (high, 0)])
             waiting[lane.name] = waiting.get(lane.name, 0) + sum(n * (b - a) for (a, n), (b, _) in spans)
-    program = look.parting["tasks"][str(pid)].split("/")[-1]
-    what = f"a {'new ' * new}{program} task is placed {' and '.join(where)}"
     return [
         f"here with seed {look.seed} where they first differ",
-        what,
+        what_differs(look, look.parting),
         f"(here on {max(waiting, key=waiting.__getitem__)})",
     ]
+
+
+def what_differs(look: Closer, parting: Mapping[str, Any]) -> str:
+    """The first difference: of a preemption check what each side decided, else where the task runs next."""
+    pid, since = int(parting["pid"]), int(parting["time_ns"])
+    program = parting["tasks"][str(pid)].split("/")[-1]
+    names = [name.upper() for name in look.timelines]
+    if parting["question"] == "preempt_check" and all(side["decision"] for side in parting["sides"]):
+        answers = [VERDICTS[side["decision"]["verdict"]] for side in parting["sides"]]
+        both = " and ".join(f"{answer} under {name}" for answer, name in zip(answers, names, strict=True))
+        return f"a {program} task that wakes on CPU {parting['cpu']} {both}"
+    where, new = [], True
+    for name, timeline in zip(names, look.timelines.values(), strict=True):
+        own = [(s.start, lane.name) for lane in timeline.lanes for s in lane.slices if timeline.tasks[s.task][0] == pid]
+        new = new and min(own)[0] >= since
+        where.append(f"on {min(one for one in own if one[0] >= since)[1]} under {name}")
+    return f"a {'new ' * new}{program} task is placed {' and '.join(where)}"
 
 
 def _text(file: Path) -> str:
