@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.errors import Cancelled, RunError, SchedlabError
 from schedlab.render.summary import headline_metric
-from schedlab.timeline import Timeline, Waited, of_columns
+from schedlab.timeline import Account, Timeline, Waited, account, of_columns, task_of
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
@@ -31,6 +31,8 @@ class Slow:
     variant: str
     sample: Waited
     task: str
+    where: Account
+    """Where its time went."""
     answer: Mapping[str, Any] | None
     trouble: str = ""
 
@@ -132,16 +134,20 @@ def timeline_of(repeat: Repeat, variant: str, digest: str) -> Timeline:
 def _metric(comparison: Comparison, a: str, b: str, timelines: Mapping[str, Timeline]) -> str:
     """The sampled metric of the headline; wakeup latency where it has no single samples."""
     head = headline_metric(comparison, a, b)
-    of = head[0].metric.of if head else WAKEUPS
-    return of if all(timeline.slowest.get(of) for timeline in timelines.values()) else WAKEUPS
+    guests = comparison.scenario.guests
+    # explain() shows the decisions of the first guest, so its samples are preferred to those of the host.
+    prefixes = [f"{guests[0]}.", ""] if guests else [""]
+    names = [prefix + of for of in ([head[0].metric.of] if head else []) + [WAKEUPS] for prefix in prefixes]
+    shown = (name for name in names if all(timeline.slowest.get(name) for timeline in timelines.values()))
+    return next(shown, WAKEUPS)
 
 
 def _slowest(repeat: Repeat, variant: str, timeline: Timeline, metric: str) -> list[Slow]:
     found = []
     for sample in timeline.slowest.get(metric, ())[:EXPLAINED]:
-        names = [name for pid, name in timeline.tasks if pid == sample.pid]
         answer, trouble = None, ""
         try:
+            _in_sight(repeat.scenario, timeline, sample)
             answer = repeat.engine.why(
                 repeat.scenario, variant, repeat.seed, str(sample.pid), middle(sample), cancel=repeat.cancel
             )
@@ -149,8 +155,15 @@ def _slowest(repeat: Repeat, variant: str, timeline: Timeline, metric: str) -> l
             raise
         except SchedlabError as e:
             trouble = e.message
-        found.append(Slow(variant, sample, f"{names[-1] if names else 'pid'} {sample.pid}", answer, trouble))
+        name = f"{task_of(timeline, sample)} {sample.pid}"
+        found.append(Slow(variant, sample, name, account(timeline, sample), answer, trouble))
     return found
+
+
+def _in_sight(scenario: Scenario, timeline: Timeline, sample: Waited) -> None:
+    """RunError if the sample is not of the kernel whose decisions explain() shows."""
+    if scenario.guests and not timeline.lanes[sample.lane].name.startswith(f"{scenario.guests[0]} "):
+        raise RunError(f"explain shows the decisions of the first guest, {scenario.guests[0]}, only")
 
 
 def middle(sample: Waited) -> int:

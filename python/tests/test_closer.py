@@ -12,8 +12,9 @@ from schedlab import render
 from schedlab.closer import EXPLAINED, Closer, closer, middle
 from schedlab.comparison import Comparison
 from schedlab.engine import native_engine
-from schedlab.timeline import Timeline, of_columns, of_traces
-from schedlab.timeline.reduce import Slice, Wake
+from schedlab.render.closer import where_it_went
+from schedlab.timeline import Timeline, Waited, account, of_columns, of_traces, task_of
+from schedlab.timeline.reduce import Lane, Slice, Wake
 
 SCENARIO = """
 machine = "laptop-8"
@@ -146,3 +147,54 @@ def test_slices_of_guests_lie_where_their_vcpus_run(tmp_path: Path) -> None:
             assert any(low <= s.start and s.end <= high for low, high in on_host[f"{guest}/{cpu}"]), (lane.name, s)
             shown += 1
     assert shown > 20, "vCPUs that share CPUs take turns"
+
+
+def test_the_time_of_a_sample_is_accounted_for(look: Closer) -> None:
+    for slow in look.slowest:
+        where = slow.where
+        assert where.ran + where.waited + where.slept == slow.sample.ns
+        assert 0 <= sum(where.behind.values()) <= where.waited
+
+
+def test_a_vcpu_that_waits_is_named_with_what_ran_instead() -> None:
+    # Pid 1 is a vCPU's thread on the host and a task in the guest.
+    tasks = [(1, "vm/0"), (2, "hog"), (1, "probe")]
+    host = Lane("CPU 0", [Slice(0, 100, 0, False), Slice(150, 950, 1, True), Slice(950, 1100, 0, False)])
+    guest = Lane("vm CPU 0", [Slice(0, 90, 2, False), Slice(960, 1000, 2, False)])
+    wakes = [Wake(190, 0, 1, 0, 0, 950), Wake(200, 1, -1, 2, 1, 960)]
+    timeline = Timeline([host, guest], tasks, wakes)
+    sample = Waited(800, 1000, 1, 1)
+    found = account(timeline, sample)
+    assert task_of(timeline, sample) == "probe"
+    assert (found.ran, found.waited, found.slept) == (40, 760, 0)
+    assert found.vcpu is not None
+    assert (found.vcpu.ran, found.vcpu.waited, found.vcpu.slept) == (50, 750, 0)
+    text = where_it_went(timeline, found)
+    assert text.startswith("waited for a CPU 0.000760 ms; ran 0.000040 ms. Its vCPU on the host: waited for a CPU")
+    assert "while hog 2 ran 0.000750 ms" in text
+
+
+PROBE_IN_A_GUEST = """
+machine = "laptop-8"
+duration = "60ms"
+seeds = 6
+guest = [{ name = "vm", vcpus = 2, platform = "x86-kvm", cpus = "0-1" }]
+workload = [
+    { use = "cyclictest", name = "probe", guest = "vm", smp = true, interval = "500us" },
+    { use = "hog", name = "hog", threads = 2, cpus = "0-1" },
+]
+variant = [{ name = "cfs", kernel = "6.1" }, { name = "eevdf", kernel = "6.12.0" }]
+metric = [{ of = "probe.latency", stat = "p99" }]
+"""
+
+
+def test_samples_of_a_guest_are_those_that_explain_sees(tmp_path: Path) -> None:
+    (tmp_path / "guest.toml").write_text(PROBE_IN_A_GUEST)
+    found = closer(native_engine(), schedlab.compare(tmp_path / "guest.toml", out=tmp_path / "r"))
+    assert isinstance(found, Closer), found
+    assert found.metric.startswith("vm.")
+    for slow in found.slowest:
+        assert found.timelines[slow.variant].lanes[slow.sample.lane].name.startswith("vm ")
+        assert slow.answer is not None, slow.trouble
+        assert slow.where.vcpu is not None
+        assert slow.where.vcpu.ran + slow.where.vcpu.waited + slow.where.vcpu.slept == slow.sample.ns

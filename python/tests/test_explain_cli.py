@@ -48,7 +48,7 @@ def test_the_first_different_decision_is_told(scenario: str, capsys: pytest.Capt
 
 def test_variants_that_never_part(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", scenario, "eevdf", "same"]) == 0
-    assert "do not differ" in capsys.readouterr().out
+    assert "do not differ in what was scheduled" in capsys.readouterr().out
     assert main(["explain", scenario, "eevdf", "same", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["parted"]) == ("schedlab.explain/1", False)

@@ -29,7 +29,7 @@ fn of(threads: i64, refill: &str) -> (u64, u64, u64) {
     for event in &record.events {
         match event.kind {
             Kind::Sample { metric, value, .. } if metric == cpu_rate => spent += value,
-            Kind::Count { metric, count, .. } if metric == rate => requests += u64::from(count),
+            Kind::Count { metric, count, .. } if metric == rate => requests += count,
             _ => {}
         }
     }

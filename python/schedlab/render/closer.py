@@ -10,7 +10,7 @@ from schedlab.render.grid import fold
 from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.queue import ms
 from schedlab.render.timeline import standalone, still, timelines
-from schedlab.timeline import windows_around
+from schedlab.timeline import Account, Timeline, windows_around
 from schedlab.timeline.document import document
 
 SLICES = 6_000
@@ -51,22 +51,43 @@ def around(found: Closer) -> tuple[int, int, int]:
 
 
 def _slowest(found: Closer) -> str:
-    head = ["sample", "variant", "task", "where", "from, ms", "took, ms", "reason"]
+    head = ["sample", "variant", "task", "where", "from, ms", "took, ms", "its time", "in its middle"]
     rows, answers = [], []
     for number, slow in enumerate(found.slowest, 1):
         s = slow.sample
         lane = found.timelines[slow.variant].lanes[s.lane].name
         lines = why_lines(slow.answer) if slow.answer else [slow.trouble or "nothing is known"]
-        texts = [str(number), slow.variant, slow.task, lane, ms(s.at_ns - s.ns), ms(s.ns), ", ".join(_short(lines))]
-        rows.append(cells(head, texts, looks=["text", "", "", "", "", "why"]))
+        texts = [str(number), slow.variant, slow.task, lane, ms(s.at_ns - s.ns), ms(s.ns)]
+        texts += [where_it_went(found.timelines[slow.variant], slow.where), ", ".join(_short(lines))]
+        rows.append(cells(head, texts, looks=["text", "", "", "", "", "why", "why"]))
         question = f"{number}: {slow.variant}, {slow.task}, at {ms(middle(s))} ms"
         shown = "\n".join(escape(line) for line in fold("\n".join(lines)).split("\n"))
         answers.append(details(question, f"<pre>{shown}</pre>"))
     if not rows:
         return ""
-    caption = f"The longest samples of {found.metric} with seed {found.seed}, asked about in their middle"
+    caption = (
+        f"The longest samples of {found.metric} with seed {found.seed}: where the time of the task went, and what it "
+        "did half-way through the sample"
+    )
     shown = table(caption, head, rows, cards=True)
     return f"<h2>The slowest samples</h2>{shown}<h3>What explain says of each</h3>{''.join(answers)}"
+
+
+BEHIND = 3
+"""So many of the tasks that ran while the sample's task waited are named."""
+
+
+def where_it_went(timeline: Timeline, of: Account) -> str:
+    """The task ran, waited for a CPU and behind whom, slept; then the same of the thread of its vCPU."""
+    parts = [f"ran {ms(of.ran)} ms" if of.ran else "", f"slept {ms(of.slept)} ms" if of.slept else ""]
+    if of.waited:
+        others = [
+            f"{timeline.tasks[task][1]} {timeline.tasks[task][0]} ran {ms(ns)} ms"
+            for task, ns in of.behind.most_common(BEHIND)
+        ]
+        parts.insert(0, f"waited for a CPU {ms(of.waited)} ms" + (f", while {', '.join(others)}" if others else ""))
+    text = "; ".join(part for part in parts if part)
+    return text + (f". Its vCPU on the host: {where_it_went(timeline, of.vcpu)}" if of.vcpu else "")
 
 
 def _short(lines: list[str]) -> list[str]:

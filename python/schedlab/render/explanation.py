@@ -69,7 +69,11 @@ def parting_text(scenario: Scenario, variants: tuple[str, str], seed: int, parti
     """About 25 lines: the question, then each variant's answer, rule and queue."""
     both = " and ".join(variants)
     if parting is None:
-        return f"{scenario.name}, seed {seed}: {both} do not differ: every scheduler event is the same"
+        whose = f" of guest {scenario.guests[0]}, the only kernel that explain shows" if scenario.guests else ""
+        return (
+            f"{scenario.name}, seed {seed}: {both} do not differ in what was scheduled: the scheduler events on every "
+            f"CPU{whose} are the same, in the same order"
+        )
     names = parting["tasks"]
     question = _QUESTIONS[parting["question"]].format(task=task(parting["pid"], names))
     lines = [

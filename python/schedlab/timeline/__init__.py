@@ -1,8 +1,9 @@
 """What every CPU did and when, reduced from a trace: slices, queues, wakeups, and idle time while work waits."""
 
+from schedlab.timeline.account import Account, account, task_of
 from schedlab.timeline.columns import of_columns
 from schedlab.timeline.reduce import Timeline, Waited
 from schedlab.timeline.trace import of_traces
 from schedlab.timeline.windows import Window, windows_around
 
-__all__ = ["Timeline", "Waited", "Window", "of_columns", "of_traces", "windows_around"]
+__all__ = ["Account", "Timeline", "Waited", "Window", "account", "of_columns", "of_traces", "task_of", "windows_around"]
