@@ -372,3 +372,37 @@ def test_a_worker_that_would_do_other_runs_stops_the_sweep(
     if name:
         assert message in trouble([asdict(job)], {**asdict(limits), "folder": str(tmp_path)})
         assert trouble([{**asdict(job), "id": known}], {**asdict(limits), "folder": str(tmp_path)}) == ""
+
+
+PROGRAM = """\
+machine = "rpi4"
+duration = "20ms"
+seeds = 1
+[[workload]]
+name = "own"
+program = [{ loop = "forever", do = [
+    { run = "100us" },
+    { sleep = "400us" },
+] }]
+[[variant]]
+name = "eevdf"
+kernel = "6.12.0"
+[[metric]]
+of = "sched.switches"
+"""
+
+
+def test_a_scenario_with_a_program_of_its_own_is_the_same_for_the_workers(sweep: Sweep) -> None:
+    Path("own.toml").write_text(PROGRAM)
+    axis = '[[axis]]\nkey = "duration"\nvalues = ["10ms", "20ms"]\n'
+    Path("s.toml").write_text(f'scenario = "own.toml"\nseeds = 1\n{axis}')
+    code, _, err = sweep("s.toml", "--out", "r", "--jobs", "1")
+    assert code == 0, err
+
+
+def test_where_a_step_stands_in_its_file_does_not_change_a_run(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(PROGRAM)
+    (tmp_path / "b.toml").write_text("# a comment\n\n" + PROGRAM)
+    engine = native_engine()
+    first, second = (engine.spec(schedlab.load(tmp_path / name), "eevdf") for name in ("a.toml", "b.toml"))
+    assert first == second

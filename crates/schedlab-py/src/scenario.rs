@@ -21,7 +21,7 @@ impl Scenario {
     /// Everything that a simulated run of a variant depends on but its seed and the engine, as text for a hash.
     fn spec(&self, py: Python<'_>, variant: &str) -> PyResult<String> {
         let spec = self.0.run_spec(variant, 0).map_err(|error| errors::scenario(py, *error))?;
-        Ok(py.detach(|| format!("{spec:?}")))
+        Ok(py.detach(|| schedlab_scenario::identity(&spec)))
     }
 }
 

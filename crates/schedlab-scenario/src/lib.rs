@@ -33,6 +33,7 @@ mod dist;
 mod error;
 mod fits;
 mod guest;
+mod identity;
 mod kernel_sections;
 mod keys;
 mod listing;
@@ -56,6 +57,7 @@ mod write;
 
 pub use changes::changes;
 pub use error::{Result, ScenarioError};
+pub use identity::identity;
 pub use keys::{Key, Section, SECTIONS};
 pub use listing::listing;
 pub use machine::preset;

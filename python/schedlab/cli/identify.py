@@ -11,10 +11,13 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
+from schedlab.errors import InputError
 from schedlab.guests import identity, kernels
 from schedlab.record import Order, identifying, record
 from schedlab.render.identity import share
 
+TRACES = (".ftrace", ".dat", ".data", ".txt", ".json", ".perfetto-trace", ".pb")
+"""What the names of traces end in, before `.gz`."""
 LIMIT_S = 900.0
 """For the boot and a load of some five seconds in an emulated guest."""
 
@@ -24,6 +27,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     engine = engine or native_engine()
     if Path(options.source).suffix and Path(options.source).is_file():
         return _identify(str(options.source), options, console, engine)
+    if _looks_like_a_trace(str(options.source)):
+        hint = "give a trace, an image of a kernel, or a version such as 6.12"
+        raise InputError(f"no such file: {options.source}", hint=hint)
     with tempfile.TemporaryDirectory(prefix="schedlab-identify-") as folder:
         trace = Path(folder) / "load.ftrace.gz"
         key = _key(str(options.source))
@@ -33,6 +39,11 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
             console.detail,
         )
         return _identify(str(trace), options, console, engine, key)
+
+
+def _looks_like_a_trace(source: str) -> bool:
+    """Whether the name ends as that of a trace does, so that it cannot be a kernel's."""
+    return source.removesuffix(".gz").endswith(TRACES)
 
 
 def _key(source: str) -> str:

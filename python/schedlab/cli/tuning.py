@@ -22,7 +22,7 @@ def tune(p: argparse.ArgumentParser) -> None:
         dest="bounds",
         action="append",
         default=[],
-        metavar="METRIC<=+2%%",
+        metavar="METRIC<=+2%",
         help="how far another metric may change from the default (<= or >=); repeatable",
     )
     p.add_argument(
