@@ -70,7 +70,14 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     return 0
 
 
-def fit(report: Mapping[str, Any]) -> tuple[float, int]:
-    """By decisions (unexplained ones do not agree), then by state: probed events, or steps of the printed vruntime."""
+def fit(report: Mapping[str, Any]) -> tuple[float, int, bool]:
+    """By decisions (unexplained ones do not agree), then by state: probed events, or steps of the printed vruntime.
+
+    Among equals the row of the trace's own release comes first.
+    """
     decisions = sum(share(report, side) for side in ("picks", "preemptions"))
-    return decisions, int(report["state"]["events"]["agreed"]) + int(report["vruntime"]["equal"])
+    return (
+        decisions,
+        int(report["state"]["events"]["agreed"]) + int(report["vruntime"]["equal"]),
+        report.get("recorded_row") == report["row"],
+    )
