@@ -20,7 +20,7 @@ from schedlab.render.closer import closer_look
 from schedlab.render.page import document as whole_page
 from schedlab.render.timeline import hue, script, still
 from schedlab.scenario import Scenario
-from schedlab.timeline import Timeline, Waited, of_traces, windows_around
+from schedlab.timeline import Account, Timeline, Waited, of_traces, windows_around
 from schedlab.timeline.document import BINS, document, packed
 from schedlab.timeline.reduce import SLOWEST, WAKEUP_LATENCY
 
@@ -188,7 +188,7 @@ def look(slices: int = 3_000, name: str = "hackbench") -> str:
     """A page with timelines and nothing else."""
     timelines = {"cfs": busy(slices, name=name), "eevdf": busy(slices - 500, name=name)}
     slowest = [
-        Slow(variant, t.slowest[WAKEUP_LATENCY][0], f"{name} 3", None, f"no answer about {name}")
+        Slow(variant, t.slowest[WAKEUP_LATENCY][0], f"{name} 3", Account(waited=1), None, f"no answer about {name}")
         for variant, t in timelines.items()
     ]
     scenario = Scenario.from_description(fake_engine.describe())
