@@ -18,9 +18,9 @@ def escaped(text: str) -> str:
 
 
 def lines(text: str, *, colour: bool = False) -> str:
-    """The same, but line breaks stay; with `colour`, so do sequences that set a colour."""
+    """The same, but line breaks and tabs stay; with `colour`, so do sequences that set a colour."""
     if not colour:
-        return "\n".join(map(escaped, text.split("\n")))
+        return "".join(part if part in ("\n", "\t") else escaped(part) for part in re.split(r"([\n\t])", text))
     parts = zip(COLOURS.split(text), [*COLOURS.findall(text), ""], strict=True)
     return "".join(lines(part) + code for part, code in parts)
 

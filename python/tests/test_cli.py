@@ -115,6 +115,9 @@ def test_gates(gate: str, code: int, schedlab: Call, scenario: Write) -> None:
     assert found == code
     assert out
     assert bool(re.search("^gate ", err, re.M)) == bool(code)
+    # --quiet leaves out remarks, not why the command fails.
+    quiet = schedlab("compare", scenario(behaviour=SLOWER), "--fail-on", gate, "-q")
+    assert bool(re.search("^gate ", quiet[2], re.M)) == bool(code)
 
 
 def test_a_gate_watches_declared_metrics_if_there_are_any(schedlab: Call, scenario: Write) -> None:

@@ -173,6 +173,8 @@ def test_escaped_text_is_one_printable_line(text: str) -> None:
     assert plain.escaped(text).isprintable()
     assert not text.isprintable() or plain.escaped(text) == text
     assert plain.lines(text).count("\n") == text.count("\n")
+    assert plain.lines(text).count("\t") == text.count("\t")
+    assert plain.lines(text).replace("\n", "").replace("\t", "").isprintable()
     assert columns([[text, "x"]], "<<")[0].isprintable()
     assert json.loads(documents.dumps({text: [text]})) == {text: [text]}
     assert all(line.isprintable() for line in documents.dumps([text]).split("\n"))

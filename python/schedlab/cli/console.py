@@ -60,6 +60,10 @@ class Console:
         if not self.quiet:
             write(plain.lines(text) + "\n")
 
+    def reason(self, text: str) -> None:
+        """Why a command ends with a code other than 0, to stderr, also with --quiet."""
+        write(plain.lines(text) + "\n")
+
     def detail(self, text: str) -> None:
         """A remark for --verbose."""
         if self.verbose and not self.quiet:

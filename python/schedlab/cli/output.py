@@ -73,7 +73,7 @@ def _gate(comparison: Comparison, options: Options, console: Console) -> int:
         return 0
     failed = gate.failed(options.fail_on, comparison)
     for condition, m, j in failed:
-        console.say(f"gate {condition}: {m.name} of {j.b} is {j.verdict} by {change(j)}: {j.reason}")
+        console.reason(f"gate {condition}: {m.name} of {j.b} is {j.verdict} by {change(j)}: {j.reason}")
     for m, j, why in gate.unwatched(options.fail_on, comparison):
         console.say(f"no gate looked at {m.name} of {j.b}, {j.effect} by {change(j)}: {why}")
     for condition, m, j in gate.unjudged(options.fail_on, comparison):

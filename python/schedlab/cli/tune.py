@@ -12,7 +12,7 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.design import further_seeds
 from schedlab.engine import Engine, native_engine
-from schedlab.errors import SchedlabError
+from schedlab.errors import ScenarioError, SchedlabError
 from schedlab.overrides import engine_overrides
 from schedlab.render.document import dump
 from schedlab.render.tuning import document, text
@@ -21,7 +21,7 @@ from schedlab.tuning.confirm import Confirmation, confirm
 from schedlab.tuning.goal import goal_of
 from schedlab.tuning.runs import Kept, Measured
 from schedlab.tuning.search import Load, Plan, Trial, search, winner
-from schedlab.tuning.space import parse
+from schedlab.tuning.space import Axis, parse
 
 NOT_CONFIRMED = 1
 
@@ -40,6 +40,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     axes = tuple(parse(one) for one in options.over)
     variant = api.pick_variant(default, options.variant)
     plan = Plan(goal, axes, variant, default.seeds, options.trials, options.sampler, options.pruner, options.seed or 0)
+    for axis in axes:
+        _check_axis(axis, variant, load)
     _check(options, engine, default, variant)
     trials = _searched(options, console, engine, plan, load, default)
     best = winner(trials, goal)
@@ -56,6 +58,20 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json not in (None, "-"):
         write_file(Path(options.json), dump(shown) + "\n")
     return 0 if found and found.confirmed else NOT_CONFIRMED
+
+
+def _check_axis(axis: Axis, variant: str, load: Load) -> None:
+    """Refuse a key of which neither end of the range, or no choice, is accepted: every trial would be refused."""
+    refused: ScenarioError | None = None
+    for value in axis.choices or (axis.low, axis.high):
+        try:
+            load([axis.override(value, variant)])
+        except ScenarioError as e:
+            refused = refused or e
+        else:
+            return
+    if refused:
+        raise refused
 
 
 def _check(options: Options, engine: Engine, default: Scenario, variant: str) -> None:
