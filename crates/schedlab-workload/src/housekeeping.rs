@@ -3,7 +3,7 @@
 //! | thread | period | run time: kernel and command |
 //! |---|---|---|
 //! | `kworker/N:1`, `vmstat_update` | 1 s (`sysctl_stat_interval`, mm/vmstat.c), deferrable | 6.18.44, below |
-//! | `kworker/0:0`, `vmstat_shepherd` | the same; looks at every CPU | 6.18.44: 1 to 4 us for two CPUs |
+//! | `kworker/0:0`, `vmstat_shepherd` | the same; looks at every CPU | 6.18.44, two CPUs, below |
 //! | `migration/N`, woken by `watchdog_timer_fn` | 4 s: `watchdog_thresh` 10 s, times 2/5 (kernel/watchdog.c) | 6.18.44 |
 //! | `kcompactd` of a node | 500 ms (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`, mm/compaction.c), from 5.9 on | 6.18.44 |
 //! | `kworker/u`, `flush_memcg_stats_dwork` | 2 s (`FLUSH_TIME`, mm/memcontrol.c), deferrable, from 5.15 on | 6.18.44 |

@@ -209,7 +209,8 @@ impl Queues {
         picked == check.wakee
     }
 
-    /// That of 6.18 stable, 6.19 and 7.x; from 7.1 on the pick takes delayed entities off the queue on its way.
+    /// That of 6.18 stable, 6.19 and 7.x; with the rule `wakeup_dequeues_delayed` its pick dequeues delayed
+    /// entities on the way.
     fn wakee_is_next(&mut self, check: &Check) -> bool {
         let short = self.arena.entities.preempts_short(&self.config, check.curr, check.wakee);
         if let Some(rule) = self.never_preempts(check, short) {

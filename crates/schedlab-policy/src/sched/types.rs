@@ -101,8 +101,8 @@ pub struct Moves {
     pub passes: u32,
     /// CPUs whose state was read.
     pub looked_at: u32,
-    /// Of a walk on behalf of other CPUs: where those stand that got something. What comes after it has not been spent when
-    /// such a CPU is sent its interrupt.
+    /// Of a walk on behalf of other CPUs: progress at each CPU that received work. What comes after it has not been
+    /// spent when such a CPU is sent its interrupt.
     pub stages: Vec<Stage>,
 }
 

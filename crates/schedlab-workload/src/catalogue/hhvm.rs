@@ -12,7 +12,7 @@
 //!   57 us per preemption, 1 MiB (L2 of a server core from Skylake to Cooper Lake) at 55 ns per KiB. That is what reading
 //!   256 KiB takes longer after a forced migration, 17.6 us instead of 3.45 us, on an i5-12600KF in WSL2. An estimate:
 //!   27 us if half of the cache is needed again, 260 us at a core's share of the memory bandwidth (108 GB/s on 28 cores of
-//!   Skylake-SP). What a wait costs is part of `request`, as it was when its length was stated.
+//!   Skylake-SP). What a wait costs is part of `request`, as in the published length.
 //! - Without `load` every thread has the next request at hand, as at the limit of a server's throughput. With `load`
 //!   requests arrive at random (Poisson) at a rate that needs that percentage of the CPUs; latency then counts from when a
 //!   request was due, so a late generator hides nothing (no coordinated omission).
