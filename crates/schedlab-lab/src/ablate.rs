@@ -85,7 +85,8 @@ pub fn hybrid(a: &RunSpec, b: &RunSpec, names: &[&str]) -> RunSpec {
     let workloads = if names.contains(&TASKS) { &b.workloads } else { &a.workloads };
     let guests = if names.contains(&GUESTS) { &b.guests } else { &a.guests };
     let (kernel, machine) = (a.kernel.with(&b.kernel, names), mixed_machine(&a.machine, &b.machine, names));
-    RunSpec { machine, kernel, workloads: Arc::clone(workloads), guests: Arc::clone(guests), ..a.clone() }
+    let guests = guests.iter().map(|guest| guest.clone().with_physics(machine.physics)).collect();
+    RunSpec { machine, kernel, workloads: Arc::clone(workloads), guests: Arc::new(guests), ..a.clone() }
 }
 
 /// The machine of `a` with the named mechanisms as in `b`.

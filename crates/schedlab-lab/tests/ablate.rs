@@ -41,3 +41,16 @@ fn every_single_difference_passes_the_checks() {
     }
     assert!(flips > 150, "{flips}");
 }
+
+#[test]
+fn a_hybrid_has_the_mechanisms_of_its_machine_in_its_guests_too() {
+    let text = "machine = \"xeon-1s26c-smt2\"\nduration = \"1ms\"\n\
+        guest = [{ name = \"vm\", vcpus = 2, platform = \"x86-kvm\" }]\nworkload = [{ use = \"hog\", guest = \"vm\" }]\n\
+        variant = [{ name = \"a\", kernel = \"6.12.0\" }, { name = \"b\", kernel = \"6.12.0\", physics = { locks = false } }]\n";
+    let scenario = Scenario::parse(text, "test.toml", None).unwrap();
+    let [a, b] = ["a", "b"].map(|variant| scenario.run_spec(variant, 1).unwrap());
+    let found = differences(&a, &b);
+    assert_eq!(found.iter().map(|difference| difference.name).collect::<Vec<_>>(), ["locks"]);
+    let one = hybrid(&a, &b, &["locks"]);
+    assert!(a.guests[0].run.machine.physics.locks && !one.guests[0].run.machine.physics.locks);
+}

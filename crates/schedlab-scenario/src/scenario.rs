@@ -171,7 +171,7 @@ impl Scenario {
         let workloads = self.workloads_of(&host.workloads, Some(&guest.name));
         let RunSpec { duration, warmup, seed, noise, ties, .. } = *host;
         let run = RunSpec { workloads, duration, warmup, seed, noise, ties, ..guest.run.clone() };
-        Guest { run, ..guest.clone() }
+        Guest { run, ..guest.clone() }.with_physics(host.machine.physics)
     }
 
     fn workloads_of(&self, all: &[Workload], guest: Option<&str>) -> Arc<Vec<Workload>> {

@@ -52,3 +52,10 @@ fn no_preemption_and_no_refill_cost_nothing() {
         assert!(spent.abs_diff(asked) * 1000 < asked, "{threads} threads, {refill}: {spent} of {asked}");
     }
 }
+
+#[test]
+fn a_refill_takes_no_longer_than_the_thread_was_away() {
+    let (spent, asked, preemptions) = of(2, "10ms");
+    // Two threads alternate, so each is away as long as the other runs: at most one refill for each time away.
+    assert!(preemptions > 100 && spent > asked && spent <= 2 * asked, "{spent} of {asked}");
+}

@@ -1,8 +1,10 @@
 //! A guest: a kernel whose CPUs are threads of the host.
 
+use std::sync::Arc;
+
 use schedlab_model::{CpuMask, Nanos, USEC};
 
-use crate::RunSpec;
+use crate::{Machine, Physics, RunSpec};
 
 /// The hypervisor and the architecture under a guest. They decide which actions of the guest leave it, and which vCPUs it
 /// takes for preempted.
@@ -89,6 +91,17 @@ pub struct Guest {
     pub halt_poll_max: Nanos,
     /// What is done to it, and when, in ascending order of time.
     pub events: Vec<(Nanos, GuestAction)>,
+}
+
+impl Guest {
+    /// The guest on a host whose machine has these mechanisms: it runs on the same processor.
+    #[must_use]
+    pub fn with_physics(mut self, physics: Physics) -> Guest {
+        if self.run.machine.physics != physics {
+            self.run.machine = Arc::new(Machine { physics, ..Machine::clone(&self.run.machine) });
+        }
+        self
+    }
 }
 
 impl Platform {

@@ -12,7 +12,9 @@
 //!   57 us per preemption, 1 MiB (L2 of a server core from Skylake to Cooper Lake) at 55 ns per KiB. That is what reading
 //!   256 KiB takes longer after a forced migration, 17.6 us instead of 3.45 us, on an i5-12600KF in WSL2. An estimate:
 //!   27 us if half of the cache is needed again, 260 us at a core's share of the memory bandwidth (108 GB/s on 28 cores of
-//!   Skylake-SP). What a wait costs is part of `request`, as in the published length.
+//!   Skylake-SP). The refill takes no longer than the thread was away: whatever ran instead needs as long to bring its own
+//!   data into the cache as the thread needs to bring them back. What a wait costs is part of `request`, as in the
+//!   published length.
 //! - Without `load` every thread has the next request at hand, as at the limit of a server's throughput. With `load`
 //!   requests arrive at random (Poisson) at a rate that needs that percentage of the CPUs; latency then counts from when a
 //!   request was due, so a late generator hides nothing (no coordinated omission).
@@ -20,8 +22,8 @@
 //! A request needs the same instructions however long it takes, so requests per second of CPU time
 //! (`requests_per_cpu_second`) change as instructions per cycle do.
 //!
-//! Left out: the caches above and below the L2, how much of it the other thread really displaced, the asynchronous I/O
-//! threads, the services beside the server.
+//! Left out: the caches above and below the L2, how much of it the other threads really displaced within that bound, the
+//! asynchronous I/O threads, the services beside the server.
 
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
@@ -62,7 +64,7 @@ pub(super) const ENTRY: Entry = Entry {
             help: "CPU time of every request; default: uniform from 5 to 20 ms",
         },
         OptionSpec::time("wait", TimeUnit::Microseconds, 100, 1_000_000, "wait for a back end, twice per request"),
-        OptionSpec::time("refill", TimeUnit::Microseconds, 57, 10_000, "refilling the core's cache after a preemption"),
+        OptionSpec::time("refill", TimeUnit::Microseconds, 57, 10_000, "refilling the core's cache after a preemption, at most"),
         OptionSpec::number("fault-permille", 5, 0, 1000, "major faults per thousand preemptions within a request"),
     ],
     metrics: &[RATE, CPU_RATE, LATENCY, QUEUEING, SERVICE, FAULTS],
@@ -181,6 +183,9 @@ impl Server {
         let done = code.mark();
         code.op(Op::Set(PART, PARTS as i64));
         let next = code.here();
+        code.op(Op::Clock(LEFT));
+        code.op(Op::CpuTime(SPENT));
+        code.op(Op::SubReg { into: LEFT, from: SPENT });
         code.op(Op::Run(self.part));
         self.preempted(code);
         let last = code.mark();
@@ -199,6 +204,8 @@ impl Server {
     }
 
     /// What the preemptions of a part cost: each of them a refilled cache, and one of them perhaps a major fault.
+    ///
+    /// refill = min(preemptions * refill, time of the part - CPU time of the part)
     fn preempted(&self, code: &mut Code) {
         let none = code.mark();
         let faults = code.mark();
@@ -207,10 +214,7 @@ impl Server {
         code.jump_below(NOW, 1, none);
         code.op(Op::AddReg { into: SEEN, from: NOW });
         if self.refill > 0 {
-            code.op(Op::Copy { into: LEFT, from: NOW });
-            let again = code.here();
-            code.op(Op::Run(Amount::Fixed(self.refill)));
-            code.dec_jump(LEFT, again);
+            self.refill(code);
         }
         code.op(Op::Draw(NOW, self.coin));
         code.jump_below(NOW, self.permille, faults);
@@ -219,5 +223,28 @@ impl Server {
         code.op(Op::Sleep(self.fault));
         code.op(Op::Count { metric: self.faults, count: PER_MINUTE });
         code.bind(none);
+    }
+
+    /// Refills the cache after the preemptions counted in `NOW`, each for what is left of the time away. `LEFT` is the time
+    /// that the thread had been off its CPU when the part began, and then how many refills are left.
+    fn refill(&self, code: &mut Code) {
+        let refilled = code.mark();
+        code.op(Op::CpuTime(SPENT));
+        code.op(Op::AddReg { into: LEFT, from: SPENT });
+        code.elapsed(SPENT, LEFT);
+        code.op(Op::Copy { into: LEFT, from: NOW });
+        let again = code.here();
+        let whole = code.mark();
+        let bounded = code.mark();
+        code.jump_below(SPENT, self.refill as i64, bounded);
+        code.op(Op::Run(Amount::Fixed(self.refill)));
+        code.op(Op::AddConst(SPENT, -(self.refill as i64)));
+        code.jump(whole);
+        code.bind(bounded);
+        code.op(Op::Run(Amount::Reg(SPENT)));
+        code.jump(refilled);
+        code.bind(whole);
+        code.dec_jump(LEFT, again);
+        code.bind(refilled);
     }
 }
