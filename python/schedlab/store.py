@@ -159,7 +159,9 @@ def _manifest(file: Path, asked: Path | None = None) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = documents.cleaned(shape.loads(file.read_bytes()))
     except OSError as e:
-        raise InputError(f"there is no result: {reason(e)}", file=str(asked or file), hint=hint) from None
+        missing = isinstance(e, FileNotFoundError) and file.parent.is_dir()
+        why = f"the directory has no {file.name}" if missing else reason(e)
+        raise InputError(f"there is no result: {why}", file=str(asked or file), hint=hint) from None
     except ValueError as e:
         raise InputError(f"not a result manifest: {e}", file=str(file), hint=hint) from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:

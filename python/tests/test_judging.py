@@ -64,6 +64,15 @@ def test_variants_that_cannot_be_told_apart_share_a_rank(schedlab: Schedlab, sce
     ]
 
 
+def test_seeds_too_few_for_any_certainty_together_are_named(schedlab: Schedlab, scenario: Write) -> None:
+    """The smallest p of n pairs is 2 / 2**n: Holm among 3 pairs, or 4 metrics, needs 7 of them."""
+    for seeds, few in ((6, True), (7, False)):
+        name = scenario(variants=THREE, behaviour=FASTER, seeds=list(range(1, seeds + 1)))
+        table = " ".join(schedlab("compare", name)[1].split())
+        assert ("with 6 seeds no pair of 3 can be distinguished; 7 are the fewest" in table) is few
+        assert ("with 6 seeds none can be, 7 are the fewest" in table) is few, table
+
+
 def test_two_variants_have_no_ranking(schedlab: Schedlab, scenario: Write) -> None:
     assert document(schedlab, "compare", scenario())["rankings"] == []
 

@@ -117,6 +117,12 @@ REFUSED = [
 ]  # fmt: skip
 
 
+def test_a_scenario_in_the_place_of_a_sweep_is_named_as_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, 'machine = "laptop-8"\n[[workload]]\nuse = "hog"\n')
+    assert "a sweep is a file of its own" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize(("text", "message", "line"), REFUSED)
 def test_what_is_refused(tmp_path: Path, text: str, message: str, line: int | None) -> None:
     with pytest.raises(InputError) as caught:

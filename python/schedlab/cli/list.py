@@ -39,7 +39,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 def _named(name: str, kind: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for row in rows:
-        if row["id"] == name:
+        # A scenario may leave out the unit in the name of a knob.
+        if name in (row["id"], str(row["id"]).removesuffix("_ns") if kind == "knobs" else None):
             return dict(row)
     known = [str(row["id"]) for row in rows]
     near = get_close_matches(name, known, 1)

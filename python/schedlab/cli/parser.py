@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -162,6 +163,8 @@ class Parser(argparse.ArgumentParser):
         lines = [f"error: {message}"]
         if near := self._near(message):
             lines.append(f"  hint: did you mean `{near}`?")
+        if flag := re.fullmatch(r"argument (?:.*/)?(--[\w-]+): expected one argument", message):
+            lines.append(f"  hint: a value that begins with `-` is written as {flag[1]}=VALUE")
         lines.append(f"  hint: `{self.prog} --help` lists the commands and flags")
         print("\n".join(lines), file=sys.stderr)
         raise SystemExit(2)

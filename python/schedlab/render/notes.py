@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import TYPE_CHECKING
 
 from schedlab.judge import ALPHA
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
 from schedlab.robust import RANGE, Robustness
+from schedlab.statistics import smallest_n
 from schedlab.validity.errors import FEWEST
 from schedlab.verdicts import DETERMINISTIC
 
@@ -61,13 +63,24 @@ def holm(comparison: Comparison) -> list[str]:
             continue
         lost = [name for name, j in found if (j.p_holm or 0) > ALPHA]
         what = f"all {len(tested)} metrics{f' of {b}' if len(comparison.pairs) > 1 else ''} together (Holm)"
-        if not lost:
+        pairs = max(j.difference.pairs for _, j in tested)
+        if fewest := _fewest(pairs, len(tested)):
+            lines.append(
+                f"no change is certain at 5% for {what}: with {pairs} seeds none can be, {fewest} are the fewest"
+            )
+        elif not lost:
             lines.append(f"every change is certain at 5% for {what}, too")
         elif len(lost) == len(found):
             lines.append(f"no change is certain at 5% for {what}")
         else:
             lines.append(f"not certain at 5% for {what}: {', '.join(lost)}")
     return lines
+
+
+def _fewest(seeds: int, tests: int) -> int:
+    """The fewest seeds with which one of so many tests can be certain after Holm; 0 if these are enough."""
+    fewest = smallest_n(ALPHA / tests)
+    return fewest if seeds < fewest else 0
 
 
 def models(comparison: Comparison) -> list[str]:
@@ -167,7 +180,11 @@ def ties(comparison: Comparison) -> list[str]:
         return []
     head = "rank: one more than the number of variants that are better with certainty (Holm over the pairs of a metric)"
     lines = [f"{name}: {', '.join(f'{a} and {b}' for a, b in tied)}" for name, tied in pairs]
-    return [head, *(f"cannot be distinguished: {line}" for line in lines)]
+    lines = [head, *(f"cannot be distinguished: {line}" for line in lines)]
+    seeds, tests = len(comparison.seeds), comb(len(comparison.columns), 2)
+    if pairs and (fewest := _fewest(seeds, tests)):
+        lines.append(f"with {seeds} seeds no pair of {tests} can be distinguished; {fewest} are the fewest")
+    return lines
 
 
 def trouble(comparison: Comparison) -> list[str]:

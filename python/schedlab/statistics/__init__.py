@@ -7,7 +7,7 @@ from schedlab.statistics.holm import holm
 from schedlab.statistics.interval import Interval, log_of, median
 from schedlab.statistics.paired import Difference, p_outside, p_value, paired_difference, walsh_interval
 from schedlab.statistics.planning import units_needed
-from schedlab.statistics.ranks import SMALLEST_N, rejected_pairs, rejected_ranks
+from schedlab.statistics.ranks import SMALLEST_N, rejected_pairs, rejected_ranks, smallest_n
 from schedlab.statistics.sequential import Plan
 from schedlab.statistics.shares import share_interval
 from schedlab.statistics.spread import Spread, spread
@@ -32,6 +32,7 @@ __all__ = [
     "rejected_ranks",
     "share_interval",
     "shift",
+    "smallest_n",
     "spread",
     "tail_difference",
     "units_needed",

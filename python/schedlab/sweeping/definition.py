@@ -280,6 +280,8 @@ class _Reader:
 
                 near = get_close_matches(key, known, 1)
                 hint = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(known)}"
+                if not where and d.keys() & {"machine", "workload", "variant"}:
+                    hint = f'this is a scenario; a sweep is a file of its own that names it: scenario = "{self._file}"'
                 raise InputError(f"unknown key `{where}{key}`", hint=hint, file=str(self._file), line=self._line(key))
 
     def _fail(self, message: str, key: str, expected: str | None = None) -> NoReturn:
