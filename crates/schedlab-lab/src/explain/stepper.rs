@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
 use schedlab_policy::Resched;
 use schedlab_sim::{Decided, Detail, Session, SimError};
 use schedlab_spec::RunSpec;
-use schedlab_trace::{Event, Sink};
+use schedlab_trace::{Event, Kind, Sink};
 
 use super::sched_event::{Cause, SchedEvent};
 
@@ -21,7 +21,7 @@ pub(super) struct EventBuffer(Rc<RefCell<Vec<Event>>>);
 
 impl Sink for EventBuffer {
     fn event(&mut self, event: &Event) {
-        if SchedEvent::cpu(event).is_some() {
+        if SchedEvent::cpu(event).is_some() || matches!(event.kind, Kind::Waking { .. }) {
             self.0.borrow_mut().push(*event);
         }
     }
@@ -55,6 +55,8 @@ pub(super) struct Stepper<'a> {
     pub touched: Vec<CpuId>,
     /// The decisions of the last instant.
     pub decided: Vec<Decided>,
+    /// The tasks that were woken in the last instant (`sched_waking`).
+    pub woken: Vec<Pid>,
     pub over: bool,
     buffer: EventBuffer,
 }
@@ -65,7 +67,7 @@ impl<'a> Stepper<'a> {
         let mut session = Session::new(spec, sink);
         session.record(Detail::Decisions);
         let cpus = (0..seen(spec).machine.topology.nr_cpus()).map(|_| CpuEvents::default()).collect();
-        Stepper { session, cpus, touched: Vec::new(), decided: Vec::new(), over: false, buffer }
+        Stepper { session, cpus, touched: Vec::new(), decided: Vec::new(), woken: Vec::new(), over: false, buffer }
     }
 
     /// The time of the next instant; [`Nanos::MAX`] once the run is over.
@@ -95,6 +97,7 @@ impl<'a> Stepper<'a> {
     pub fn step(&mut self, cancel: &AtomicBool) -> Result<(), SimError> {
         self.over = self.session.step(cancel)?.is_some();
         self.touched.clear();
+        self.woken.clear();
         self.decided.clear();
         self.decided.extend(self.session.decided());
         for Decided { decision, .. } in &self.decided {
@@ -102,7 +105,13 @@ impl<'a> Stepper<'a> {
         }
         let kernel = self.session.kernel_id();
         for event in self.buffer.0.borrow_mut().drain(..) {
-            let Some(cpu) = SchedEvent::cpu(&event).filter(|_| event.kernel == kernel) else { continue };
+            if event.kernel != kernel {
+                continue;
+            }
+            if let Kind::Waking { pid, .. } = event.kind {
+                self.woken.push(pid);
+            }
+            let Some(cpu) = SchedEvent::cpu(&event) else { continue };
             self.cpus[cpu.index()].push(event);
             if !self.touched.contains(&cpu) {
                 self.touched.push(cpu);

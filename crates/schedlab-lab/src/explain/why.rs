@@ -145,8 +145,13 @@ pub fn why(spec: &RunSpec, selector: &TaskSelector, at: Nanos, cancel: &AtomicBo
     }
     let task = find(&stepper, selector, at)?;
     let mut why = answer(spec, &stepper, &task, &runners, &history, at);
-    while !stepper.over && why.ended_ns.is_none() {
+    let mut decided = false;
+    while !stepper.over && !decided {
         stepper.step(cancel)?;
+        // It is awake now. What is decided of a task on a wakelist is decided later.
+        if asleep(why.state) && why.ended_ns.is_none() && stepper.woken.contains(&task.pid) {
+            why.ended_ns = Some(stepper.session.now());
+        }
         let version = seen(spec).kernel.version;
         let concerns = |kept: &&Decided| kept.decision.cpu.0 == why.cpu || pid_of(&kept.decision) == Some(task.pid);
         let view: Vec<DecisionView> =
@@ -159,7 +164,8 @@ pub fn why(spec: &RunSpec, selector: &TaskSelector, at: Nanos, cancel: &AtomicBo
         why.ended_by.drain(..keep_from);
         let ended = stepper.cpus.iter_mut().flat_map(|row| row.items.drain(..)).any(|item| ends(&item.event, &why));
         if ended && !deferred_throttle {
-            why.ended_ns = Some(stepper.session.now());
+            why.ended_ns.get_or_insert(stepper.session.now());
+            decided = true;
         }
     }
     why.ended_by = match why.ended_ns {
@@ -228,6 +234,11 @@ fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
     view.sort_by_key(|view| view.time_ns);
     view.dedup();
     view.into_iter().chain(chain).cloned().collect()
+}
+
+/// Whether a wakeup ends the state.
+fn asleep(state: &str) -> bool {
+    matches!(state, "sleeping" | "delayed")
 }
 
 /// Whether the task itself was dequeued because its group is throttled.
@@ -307,6 +318,12 @@ impl TaskHistory {
                 put(&mut self.placed, pid, kept);
             }
         }
+        let now = stepper.session.now();
+        // The task is runnable from sched_waking on. Its sched_wakeup comes later if the task is put on a wakelist.
+        for pid in stepper.woken.iter().copied() {
+            put(&mut self.changed, pid, now);
+            put(&mut self.woken, pid, now);
+        }
         for item in stepper.cpus.iter_mut().flat_map(|row| row.items.drain(..)) {
             let time = item.event.time;
             match item.event.kind {
@@ -314,7 +331,7 @@ impl TaskHistory {
                     put(&mut self.changed, prev, time);
                     put(&mut self.changed, next, time);
                 }
-                Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. } => {
+                Kind::WakeupNew { pid, .. } => {
                     put(&mut self.changed, pid, time);
                     put(&mut self.woken, pid, time);
                 }
@@ -426,6 +443,8 @@ fn state(task: &TaskView, delayed: bool, throttled: bool) -> &'static str {
         "runnable" if throttled => "throttled",
         "runnable" => "waiting",
         "sleeping" if delayed => "delayed",
+        // A waker has claimed it and has other wakeups to finish first.
+        "waking" => "sleeping",
         other => other,
     }
 }
