@@ -1,11 +1,11 @@
-"""Draws the pictures of README.md from one comparison, and checks that they still show what comes out.
+"""Draws the pictures of README.md from one comparison and one run of guests, and checks that they show what comes out.
 
     picture.py check      exit 1 if a picture is not what comes out
     picture.py update     draw them anew; the picture of the page needs chromium
 
 The percentile curve and the page carry a digest of what they show, which is compared instead of pixels: fonts differ
-from machine to machine. The timeline is drawn by schedlab itself, so its file is compared, and what README.md
-says of it is computed from the same runs.
+from machine to machine. The timelines are drawn by schedlab itself, so their files are compared, and what
+README.md says of them is computed from the same runs.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 import vl_convert
 
 import schedlab
+from picture_of_guests import guest_picture
 from schedlab import render
 from schedlab.closer import Closer, closer
 from schedlab.comparison import Comparison
@@ -40,6 +41,7 @@ SCENARIO = "scenarios/eevdf-vs-cfs.toml"
 SERIES = "probe.latency"
 FOLDER = ROOT / "docs/pictures"
 CURVE, TIMELINE, PAGE = FOLDER / "eevdf-vs-cfs.svg", FOLDER / "first-difference.svg", FOLDER / "page.png"
+GUESTS = FOLDER / "host-and-guests.svg"
 SHOWN = (1100, 640)
 """Width and height of the part of the page that is shown."""
 PNG_END = b"\x00\x00\x00\x00IEND"
@@ -51,20 +53,23 @@ def main(mode: str) -> int:
     spec = percentile_curve(comparison, SERIES)
     assert spec is not None, f"{SCENARIO} has samples of {SERIES}"
     assert isinstance(look, Closer), look
-    timeline = first_difference_picture(look)
+    timeline, guests = first_difference_picture(look), guest_picture(ROOT)
+    says = [*captions(look), guests.caption]
     if mode == "update":
         CURVE.write_text(drawn(spec), encoding="utf-8")
         TIMELINE.write_text(timeline, encoding="utf-8")
+        GUESTS.write_text(guests.svg, encoding="utf-8")
         PAGE.write_bytes(photographed(render.html(comparison, look), digest_of_page(comparison)))
         return 0
     good = {
         CURVE: mark(spec) in _text(CURVE),
         TIMELINE: _text(TIMELINE) == timeline,
+        GUESTS: _text(GUESTS) == guests.svg,
         PAGE: PAGE.is_file() and digest_of_page(comparison).encode() in PAGE.read_bytes(),
-        README: all(words in " ".join(_text(README).split()) for words in captions(look)),
+        README: all(words in " ".join(_text(README).split()) for words in says),
     }
     if not good[README]:
-        print("README.md must say of the timeline: " + "; ".join(captions(look)))
+        print("README.md must say of the timelines: " + "; ".join(says))
     for file in (file for file, same in good.items() if not same and file != README):
         print(f"{file.relative_to(ROOT)} is not what comes out; run tools/picture.py update")
     print(f"{sum(good.values())} passed, {len(good) - sum(good.values())} failed")

@@ -19,6 +19,7 @@ from schedlab.closer import Closer, Slow
 from schedlab.render.closer import closer_look
 from schedlab.render.page import document as whole_page
 from schedlab.render.timeline import hue, script, still
+from schedlab.render.vcpus import VcpuSpans, pieces, vcpu_spans
 from schedlab.scenario import Scenario
 from schedlab.timeline import Account, Timeline, Waited, of_traces, windows_around
 from schedlab.timeline.document import BINS, document, packed
@@ -283,3 +284,24 @@ def test_colours_are_the_same_in_both_pictures(browser: Browser) -> None:
     body = "const hue" + source.split("const hue")[1].split("// The first index")[0]
     assert script_
     assert browser.run(f"{body} return arguments[0].map(hue);", names) == [hue(name) for name in names]
+
+
+def test_a_lane_of_a_guest_shows_when_its_vcpu_has_no_cpu(tmp_path: Path) -> None:
+    """The thread vm/0 runs, is preempted by 8, and runs again; the guest's task is drawn only while the thread runs."""
+    host = [
+        "# kernel 6.1 cpus 1\n",
+        switch(0, 1_000, 0, "R", 7, "vm/0"),
+        switch(0, 3_000, 7, "R", 8, "other"),
+        switch(0, 6_000, 8, "S", 7, "vm/0"),
+        switch(0, 9_000, 7, "S", 0, "vm/0"),
+        switch(0, 9_500, 0, "R", 8, "other"),
+    ]
+    (tmp_path / "t.ftrace").write_text("".join(host))
+    (tmp_path / "t-vm.ftrace").write_text("# kernel 6.1 cpus 1\n" + switch(0, 2_000, 0, "R", 7, "inner"))
+    found = of_traces({"": tmp_path / "t.ftrace", "vm": tmp_path / "t-vm.ftrace"})
+    first, guest = found.lanes
+    assert vcpu_spans(found, first) is None
+    spans = vcpu_spans(found, guest)
+    assert spans == VcpuSpans(on=((1_000, 3_000), (6_000, 9_000)), stolen=((3_000, 6_000),))
+    assert [(s.start, s.end) for s in pieces(guest.slices, spans)] == [(2_000, 3_000), (6_000, 9_000)]
+    assert still({"a": found}, 1_000, 9_500).count('class="stolen"') == 1

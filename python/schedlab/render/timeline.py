@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.render.markup import escape
+from schedlab.render.vcpus import pieces, vcpu_spans
 from schedlab.timeline import Timeline
 from schedlab.timeline.document import packed
 
@@ -21,6 +22,8 @@ COLOURS = (
 HUES = len(COLOURS)
 LANE, LABEL, WIDTH, HEAD, LETTER = 16, 84, 960, 22, 7
 MOST_SLICES = 2_000
+LONG_LABEL = 12
+"""A label with more letters is set smaller, so that it fits beside its lane."""
 _HERE = Path(__file__).parent / "canvas"
 
 
@@ -71,10 +74,11 @@ def still(found: Mapping[str, Timeline], start: int, end: int, mark: int | None 
 def standalone(found: Mapping[str, Timeline], start: int, end: int, mark: int | None = None) -> str:
     """The same as a file of its own: with a white ground and the colours of the light page."""
     svg, _ = _svg(found, start, end, mark)
+    stolen = ".stolen{fill:#d62728;fill-opacity:.3}" if 'class="stolen"' in svg else ""
     colours = "".join(f".h{i}{{fill:{colour}}}" for i, colour in enumerate(COLOURS))
     style = (
         f"<style>text{{fill:#1b1f24}}.tick{{stroke:#8a929c;stroke-opacity:.4}}.gap{{fill:#d62728;fill-opacity:.25}}"
-        f".queue{{fill:#d62728}}.mark{{stroke:#d62728;stroke-dasharray:3 2}}{colours}</style>"
+        f"{stolen}.queue{{fill:#d62728}}.mark{{stroke:#d62728;stroke-dasharray:3 2}}{colours}</style>"
     )
     ground = '<rect width="100%" height="100%" fill="#fff"/>'
     head, rest = svg.split(">", 1)
@@ -114,12 +118,17 @@ def _variant(name: str, timeline: Timeline, start: int, end: int, top: int) -> t
     shown = 0
     for i, lane in enumerate(timeline.lanes):
         y = top + HEAD + i * LANE
-        parts.append(f'<text x="4" y="{y + 11}">{escape(lane.name)}</text>')
+        small = ' font-size="9"' if len(lane.name) > LONG_LABEL else ""
+        parts.append(f'<text x="4" y="{y + 11}"{small}>{escape(lane.name)}</text>')
         parts.append(f'<line x1="{LABEL}" y1="{y + 13}" x2="{WIDTH}" y2="{y + 13}" class="tick"/>')
         for low, high in lane.gaps:
             if low < end and high > start:
                 parts.append(_box("gap", low, high, start, end, y + 4, 5))
-        for s in lane.slices:
+        spans = vcpu_spans(timeline, lane)
+        for low, high in spans.stolen if spans else ():
+            if low < end and high > start:
+                parts.append(_box("stolen", low, high, start, end, y + 1, 11))
+        for s in pieces(lane.slices, spans):
             if s.start < end and s.end > start and shown < MOST_SLICES:
                 shown += 1
                 parts.append(_slice(timeline.tasks[s.task], s.start, s.end, start, end, y))
