@@ -47,6 +47,7 @@ COMMITS = {
     "9b5ce1a37e90": ("6.12", "sched: Fix sched_delayed vs cfs_bandwidth"),
     "9c0b4bb7f630": ("6.8", "sched/cpufreq: Rework schedutil governor performance estimation"),
     "aa48e47e3906": ("5.15", "memcg: infrastructure to flush memcg stats"),
+    "ac8e69e69363": ("7.1", "sched/fair: Fix wakeup_preempt_fair() vs delayed dequeue"),
     "aef6987d8954": ("6.12", "sched/eevdf: Propagate min_slice up the cgroup hierarchy"),
     "afae8002b4fd": ("6.9", "sched/eevdf: Fix miscalculation in reweight_entity() when se is not curr"),
     "b01db23d5923": ("6.6", "sched/eevdf: Fix pick_eevdf()"),

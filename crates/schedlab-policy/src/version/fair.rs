@@ -37,14 +37,14 @@ rules! {
         from "6.17" by "74eec63661d4" => WakeupRule::Unprotected,
         from "6.19" by "e837456fdca8" => WakeupRule::Awake { over_buddy: false },
         from "7.1" by "78cde54ea5f0" => WakeupRule::Awake { over_buddy: true },
-        seen "6.18.44" by "e837456fdca8" => WakeupRule::Awake { over_buddy: false };
+        seen "6.18.33" by "e837456fdca8" => WakeupRule::Awake { over_buddy: false };
 
     /// The pick of that check takes delayed entities off the queue, as the pick of a switch does.
     EEVDF "wakeup preemption: delayed entities" in "wakeup_preempt_fair"
     wakeup_dequeues_delayed: bool = false,
-        from "7.1" unverified "read in 7.1.3; the recorded 7.0.4 does not do it" => true,
-        seen "6.18.44" unverified "read in 6.18.44" => true,
-        seen "7.0.13" unverified "the recorded 7.0.13 does it, 7.0.4 does not" => true;
+        from "7.1" by "ac8e69e69363" => true,
+        seen "6.18.33" by "ac8e69e69363" => true,
+        seen "7.0.10" by "ac8e69e69363" => true;
 
     /// A wakeup is checked even if the running task must reschedule already, while PREEMPT_SHORT is on.
     EEVDF "wakeup preemption: reschedule pending" in "wakeup_preempt_fair"
