@@ -113,6 +113,25 @@ impl Worker {
         Ok(())
     }
 
+    /// FUTEX_WAIT with another value than the word's: returns at once with EAGAIN.
+    pub(crate) fn futex_mismatch(&self, object: u32) {
+        if let Object::FutexQueue(word) = self.object(object) {
+            let _ = futex::wait(word, self.flags, 1, None);
+        }
+    }
+
+    /// FUTEX_LOCK_PI, always by the system call.
+    pub(crate) fn futex_lock_pi(&self, object: u32) -> Result<(), (Failure, i32)> {
+        let Object::PiFutex(word) = self.object(object) else { return Ok(()) };
+        loop {
+            match futex::lock_pi(word, self.flags, None) {
+                Ok(()) => return Ok(()),
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                Err(error) => return Err((Failure::Io, error.raw_os_error())),
+            }
+        }
+    }
+
     /// Opens or closes a gate, which is a pipe that holds a byte while the gate is open.
     pub(crate) fn set_gate(&self, object: u32, open: bool) {
         let Object::Gate(read, write) = self.object(object) else { return };

@@ -240,6 +240,15 @@ impl Worker {
             }
             Op::FutexWake { object, count, into } => self.futex_wake(object, count, into),
             Op::FutexRequeue { object, to, count, into } => self.futex_requeue(object, to, count, into)?,
+            Op::FutexMismatch(object) => self.futex_mismatch(object),
+            Op::FutexLockPi(object) => self.futex_lock_pi(object)?,
+            Op::FutexUnlockPi(object) => {
+                if let Object::PiFutex(word) = self.object(object) {
+                    if rustix::thread::futex::unlock_pi(word, self.flags).is_err() {
+                        return fail(Failure::NotHeld);
+                    }
+                }
+            }
             Op::Send { object, from } => {
                 if let Object::Queue(values, semaphore) = self.object(object) {
                     if !values.push(self.slot.register(from)) {

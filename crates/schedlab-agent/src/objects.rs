@@ -41,6 +41,8 @@ pub enum Object {
     CpuLocks(&'static [AtomicU32]),
     /// A futex word that stays 0.
     FutexQueue(&'static AtomicU32),
+    /// A futex word of FUTEX_LOCK_PI: the thread id of the owner.
+    PiFutex(&'static AtomicU32),
     /// Values, and a semaphore that counts them.
     Queue(&'static Mailbox, &'static Semaphore),
     /// Spinlock: the holder's id plus 1, how long a task spins before it sleeps, and how long it sleeps.
@@ -74,6 +76,7 @@ impl Object {
             ObjectSpec::SpinLock { spin, sleep } => Object::SpinLock(arena.one().map_err(memory)?, spin, sleep),
             ObjectSpec::CpuLocks => Object::CpuLocks(arena.slice(nr_cpus).map_err(memory)?),
             ObjectSpec::FutexQueue => Object::FutexQueue(arena.one().map_err(memory)?),
+            ObjectSpec::PiFutex => Object::PiFutex(arena.one().map_err(memory)?),
             ObjectSpec::Queue => Object::Queue(arena.one().map_err(memory)?, arena.one().map_err(memory)?),
         })
     }

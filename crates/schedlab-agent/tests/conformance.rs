@@ -307,6 +307,70 @@ const CASES: &[Case] = &[
             ("mail.latency.count", Reach(1.0)),
         ],
     },
+    Case {
+        name: "waiters on a futex are woken and moved, and a PI lock is handed over",
+        workloads: r#"
+            [[workload]]
+            use = "perf-futex-wake"
+            name = "wake"
+            threads = 5
+            nwakes = 2
+            runs = 2
+            [[workload]]
+            use = "perf-futex-requeue"
+            name = "requeue"
+            threads = 3
+            runs = 2
+            [[workload]]
+            use = "perf-futex-wake-parallel"
+            name = "parallel"
+            threads = 4
+            nwakers = 2
+            runs = 2
+            [[workload]]
+            use = "perf-futex-lock-pi"
+            name = "pi"
+            threads = 3
+            runtime = "100ms"
+            [[workload]]
+            use = "perf-futex-hash"
+            name = "hash"
+            runtime = "20ms"
+        "#,
+        holds: &[
+            ("wake.time", Reach(0.0)),
+            ("requeue.time", Reach(0.0)),
+            ("parallel.latency.count", Be(4.0)),
+            ("pi.operations_per_second", Reach(1.0)),
+            ("hash.operations_per_second", Reach(1.0)),
+        ],
+    },
+    Case {
+        name: "sysbench takes its mutexes in turn and at random",
+        workloads: r#"
+            [[workload]]
+            use = "sysbench-threads"
+            threads = 3
+            thread-yields = 20
+            thread-locks = 2
+            time = "50ms"
+            [[workload]]
+            use = "sysbench-mutex"
+            threads = 3
+            mutex-num = 7
+            mutex-locks = 200
+            mutex-loops = 100
+            [[workload]]
+            use = "sysbench-memory"
+            threads = 2
+            time = "20ms"
+        "#,
+        holds: &[
+            ("sysbench-threads.latency.count", Reach(1.0)),
+            ("sysbench-mutex.latency.count", Be(3.0)),
+            ("sysbench-memory.ops_per_second", Reach(1.0)),
+        ],
+    },
 ];
 
 /// Both arms draw the same values of a distribution, observed as sleeps.

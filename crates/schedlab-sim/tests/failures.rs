@@ -43,10 +43,12 @@ fn programs_the_kernel_refuses_are_named() {
         (vec![Op::Reap], "no child"),
         (vec![Op::Unlock(0)], "does not hold"),
         (vec![Op::CpuUnlock(0)], "holds no per-CPU lock"),
+        (vec![Op::FutexUnlockPi(1)], "does not hold this PI futex"),
+        (vec![Op::FutexLockPi(1), Op::FutexLockPi(1)], "holds this PI futex already"),
     ];
     for (ops, want) in cases {
         let mut workload = tasks(vec![("p", 0, None, ops)]);
-        workload.objects = vec![ObjectSpec::Mutex { pi: false }];
+        workload.objects = vec![ObjectSpec::Mutex { pi: false }, ObjectSpec::PiFutex];
         let message = failure(workload);
         assert!(message.contains(want), "{message}");
     }

@@ -238,6 +238,12 @@ pub enum Op {
         /// Receives how many were moved.
         into: Reg,
     },
+    /// FUTEX_WAIT with a value that the word of a [`crate::ObjectSpec::FutexQueue`] does not hold: EAGAIN, no wait.
+    FutexMismatch(ObjectId),
+    /// FUTEX_LOCK_PI on a [`crate::ObjectSpec::PiFutex`]: always a system call; blocks while another task holds it.
+    FutexLockPi(ObjectId),
+    /// FUTEX_UNLOCK_PI: always a system call; the first waiter holds it from then on.
+    FutexUnlockPi(ObjectId),
     /// Append a value to a queue and wake one receiver if any waits.
     Send {
         /// The queue.
@@ -424,6 +430,9 @@ impl Op {
             | Op::CondSignal(object)
             | Op::CondBroadcast(object)
             | Op::FutexWake { object, .. }
+            | Op::FutexMismatch(object)
+            | Op::FutexLockPi(object)
+            | Op::FutexUnlockPi(object)
             | Op::Send { object, .. }
             | Op::Receive { object, .. }
             | Op::ListPush(object)

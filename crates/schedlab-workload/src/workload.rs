@@ -87,6 +87,9 @@ pub enum ObjectSpec {
     CpuLocks,
     /// A futex word that never changes, with any number of waiters in FIFO order: the kernel's futex calls alone.
     FutexQueue,
+    /// A futex word that FUTEX_LOCK_PI takes and FUTEX_UNLOCK_PI hands to the first waiter. The boost of the owner has no
+    /// model; among tasks of the fair class it changes neither weight nor class.
+    PiFutex,
     /// A FIFO of values in user memory with a futex for its receivers: the work queue of a thread pool.
     Queue,
     /// A spinlock in user space.

@@ -200,6 +200,33 @@ fn sysbench_searches_until_its_time_is_up() {
     assert!(none.unwrap_err().what.contains("without an end"));
 }
 
+/// Per event of `threads` 1000 yields and no other call, as the real program has: 711,562 calls in 711 events.
+#[test]
+fn sysbench_yields_locks_and_copies_as_the_real_one_does() {
+    let given = [("threads", int(2)), ("thread-yields", int(10)), ("thread-locks", int(3)), ("time", text("1us"))];
+    let workload = build("sysbench-threads", &given, false);
+    let out = Machine::new(&workload).budget(100_000).run(SEC, 1);
+    let worker = &workload.programs[0].ops;
+    let locks: Vec<Op> = worker.iter().filter(|op| matches!(op, Op::Lock(_))).copied().collect();
+    assert_eq!(locks, [Op::Lock(1), Op::Lock(2), Op::Lock(3)]);
+    // Events take the mutexes in turn: two threads never wait for each other here, and yields take no time.
+    assert_eq!((out.end, out.created), (End::Limit, 3));
+    assert!(out.counts[0] > 1_000, "{}", out.counts[0]);
+    assert_eq!(out.written[0], out.read[0] + 3, "each number goes back to the queue");
+
+    let given = [("threads", int(4)), ("mutex-num", int(5)), ("mutex-locks", int(700)), ("mutex-loops", int(10_000))];
+    let out = run(&build("sysbench-mutex", &given, false));
+    assert_eq!((out.end.clone(), out.created, out.samples[1].len()), (End::Finished, 1 + 4, 4), "one event a thread");
+    assert!(out.samples[1].iter().all(|event| *event == 700 * 3_540), "{:?}", out.samples[1]);
+
+    let given = [("threads", int(2)), ("time", int(1)), ("memory-block-size", int(16_384))];
+    let out = run(&build("sysbench-memory", &given, false));
+    // 757 ns an event, as measured, and 16 KiB each.
+    let events = out.counts[0] as f64;
+    assert!((events * 757.0 / 2e9 - 1.0).abs() < 0.02, "{events}");
+    assert_eq!(out.counts[1], out.counts[0] * 4096);
+}
+
 #[test]
 fn stress_ng_counts_the_work_of_a_random_slice_as_it_is_done() {
     let given = [("cpu", int(1)), ("cpu-load", int(99)), ("cpu-load-slice", int(0))];
@@ -310,6 +337,38 @@ fn perf_pipe_of_6_15_writes_first_on_both_sides() {
     assert!(workload.programs.iter().all(|program| matches!(first(&program.ops), Some(Op::Write { .. }))));
 }
 
+/// System calls of perf bench futex: each wait, each wake or move, and main's sleep; of `lock-pi` a lock, a sleep, an unlock.
+#[test]
+fn perf_futex_makes_the_calls_that_perf_makes() {
+    let cases: &[(&str, Given<'_>, u64, u64, usize)] = &[
+        // Calls of main, calls of the waking threads, and these threads, per run.
+        ("perf-futex-wake", &[("threads", int(8))], 1 + 8, 0, 0),
+        ("perf-futex-wake", &[("threads", int(8)), ("nwakes", int(3))], 1 + 3, 0, 0),
+        ("perf-futex-requeue", &[("threads", int(8)), ("nrequeue", int(3))], 1 + 3 + 1, 0, 0),
+        ("perf-futex-wake-parallel", &[("threads", int(8))], 1, 8, 8),
+        ("perf-futex-wake-parallel", &[("threads", int(8)), ("nwakers", int(2))], 1, 2, 2),
+    ];
+    for (id, given, main, parallel, wakers) in cases {
+        let mut given = given.to_vec();
+        given.push(("runs", int(3)));
+        let out = run(&build(id, &given, false));
+        assert_eq!((out.end, out.calls), (End::Finished, 3 * (8 + main + parallel)), "{id} {given:?}");
+        assert_eq!((out.created, out.exited), (1 + 3 * (8 + wakers), 3 * (8 + wakers)), "{id} {given:?}");
+        assert_eq!(out.samples[0].len(), 3 * (*wakers).max(1), "{id} {given:?}: perf's one, or one a waking thread");
+    }
+    let time = ("runtime", text("10ms"));
+    let out = run(&build("perf-futex-hash", &[("threads", int(3)), time.clone()], false));
+    assert_eq!((out.created, out.calls, out.counts[0] % 1024), (1 + 3, out.counts[0], 0), "a call per operation");
+    assert!(out.counts[0] > 3 * 30_000, "{}", out.counts[0]);
+    for (multi, holders) in [(false, 1), (true, 3)] {
+        let given = [("threads", int(3)), time.clone(), ("multi", OptionValue::Bool(multi))];
+        let out = run(&build("perf-futex-lock-pi", &given, false));
+        assert_eq!(out.calls, 3 * out.counts[0]);
+        // A sleep of 1 us for each holder at a time; the reference has no other costs.
+        assert!((9_990 * holders..=10_003 * holders).contains(&out.counts[0]), "{multi}: {}", out.counts[0]);
+    }
+}
+
 #[test]
 fn every_program_ends_or_is_endless_by_design() {
     for entry in catalogue::all() {
@@ -318,7 +377,14 @@ fn every_program_ends_or_is_endless_by_design() {
             catalogue::Ends::Always => (100 * SEC, u64::MAX),
             _ => (20 * MSEC, 300_000),
         };
-        let workload = if entry.id == "kernbench" { build(entry.id, &[("objects", int(20))], false) } else { workload };
+        let short: Given<'_> = match entry.id {
+            "kernbench" => &[("objects", int(20))],
+            // Nothing takes time there where every task has a CPU.
+            "sysbench-threads" => continue,
+            "perf-futex-hash" => &[("runtime", int(1)), ("threads", int(1))],
+            _ => &[],
+        };
+        let workload = if short.is_empty() { workload } else { build(entry.id, short, false) };
         let out = Machine::new(&workload).budget(budget).run(limit, 1);
         match entry.ends {
             catalogue::Ends::Always => assert_eq!(out.end, End::Finished, "{}", entry.id),
@@ -375,6 +441,8 @@ fn errors_have_the_key_the_position_and_the_nearest_name() {
         ("schbench", "cputime", int(0), "neither spins nor transfers", "pipe"),
         ("stress-ng-cpu", "cpu-load", int(101), "cannot be 101", "0 to 100"),
         ("perf-pipe", "loops", int(1), "no option `loops`", "did you mean `loop`?"),
+        ("perf-futex-wake-parallel", "nwakers", int(3), "4 threads in 3 equal parts", "a divisor of threads"),
+        ("perf-futex-hash", "futexes", int(1), "not modelled", ""),
         ("hog", "n", int(1), "no option `n`", "one of threads"),
     ];
     for (id, key, value, what, hint) in cases {
@@ -408,6 +476,11 @@ fn an_end_is_reported_by_one_program_once() {
         ("stress-ng-cpu", &[("timeout", int(5))]),
         ("stress-ng-cpu", &[("cpu-ops", int(5))]),
         ("sysbench-cpu", &[("threads", int(3))]),
+        ("perf-futex-wake-parallel", &[]),
+        ("perf-futex-lock-pi", &[]),
+        ("sysbench-threads", &[("threads", int(3))]),
+        ("sysbench-mutex", &[("threads", int(3))]),
+        ("sysbench-memory", &[("threads", int(3))]),
     ];
     for (id, given) in cases {
         let workload = build(id, given, false);

@@ -4,6 +4,7 @@ use schedlab_trace::Sink;
 use schedlab_workload::{Amount, Op, TaskKind};
 
 use super::compute::compute;
+use super::pi;
 use super::position::{Next, Step};
 use super::queue;
 use super::running::Running;
@@ -41,6 +42,8 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::Reap => begin_reap(x),
         Op::FutexWait { object, timeout, .. } => queue::begin_futex_wait(x, object, timeout),
         Op::FutexWake { object, .. } | Op::FutexRequeue { object, .. } => x.futex_wake(Word::Object(object)),
+        Op::FutexMismatch(object) | Op::FutexUnlockPi(object) => x.futex_wake(Word::Object(object)),
+        Op::FutexLockPi(object) => pi::begin_lock(x, object),
         Op::Send { object, from } => queue::begin_send(x, object, from),
         Op::TryReceive { object, into, empty } => queue::try_receive(x, object, into, empty),
         Op::Receive { object, into } => queue::begin_receive(x, object, into),

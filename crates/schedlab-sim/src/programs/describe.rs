@@ -48,7 +48,7 @@ impl Programs {
             Wait::Object(index) => {
                 let local = index - self.bases[position.workload as usize].object;
                 let holder = match &self.objects[index as usize] {
-                    Object::Mutex(mutex) => mutex.owner,
+                    Object::Mutex(mutex) | Object::PiFutex(mutex) => mutex.owner,
                     _ => None,
                 };
                 let held = holder.map_or(String::new(), |task| format!(", held by task {task}"));

@@ -7,6 +7,7 @@ use schedlab_workload::{Amount, Op, TimerMode};
 use super::attributes::change;
 use super::block::{wait_and_retry, wait_once};
 use super::objects::Object;
+use super::pi;
 use super::position::Next;
 use super::queue;
 use super::running::Running;
@@ -25,6 +26,8 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::SemWait(_) | Op::SemPost(_) | Op::Barrier(_) => sync::sync_effect(x, op),
         Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => sync::sync_effect(x, op),
         Op::FutexWait { .. } | Op::FutexWake { .. } | Op::FutexRequeue { .. } => queue::futex_queue_effect(x, op),
+        Op::FutexLockPi(object) => pi::lock(x, object),
+        Op::FutexUnlockPi(object) => pi::unlock(x, object),
         Op::Send { object, .. } => queue::wake_receiver(x, object),
         Op::Receive { object, into } => queue::receive(x, object, into),
         Op::GateWait(_) | Op::GateOpen(_) | Op::GateClose(_) => gate_effect(x, op),

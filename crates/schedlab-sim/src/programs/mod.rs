@@ -13,6 +13,7 @@ mod effect;
 mod exec;
 mod io;
 mod objects;
+mod pi;
 mod position;
 mod queue;
 mod running;

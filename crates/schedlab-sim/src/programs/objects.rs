@@ -49,6 +49,8 @@ pub enum Object {
     CpuLocks(Vec<Option<TaskId>>),
     /// Waiters of futex calls, in order.
     FutexQueue(VecDeque<Waiter>),
+    /// Futex word with priority inheritance: it is handed over, unlike a mutex.
+    PiFutex(Mutex),
     /// Values, and the tasks that wait for one.
     Queue {
         /// Values, oldest first.
@@ -82,7 +84,8 @@ pub struct Futex {
     pub waiter: Option<TaskId>,
 }
 
-/// A futex-based mutex. Releasing it does not hand it over: the first waiter is woken and competes for it.
+/// A futex-based mutex. Releasing it does not hand it over: the first waiter is woken and competes for it. Only a PI futex
+/// is handed over.
 #[derive(Clone, Default, Debug)]
 pub struct Mutex {
     /// Holder; it may have exited with the lock.
@@ -109,6 +112,7 @@ impl Object {
             ObjectSpec::SpinLock { spin, sleep } => Object::SpinLock(SpinLock { spin, sleep, ..SpinLock::default() }),
             ObjectSpec::CpuLocks => Object::CpuLocks(vec![None; nr_cpus]),
             ObjectSpec::FutexQueue => Object::FutexQueue(VecDeque::new()),
+            ObjectSpec::PiFutex => Object::PiFutex(Mutex::default()),
             ObjectSpec::Queue => Object::Queue { values: VecDeque::new(), waiting: VecDeque::new() },
         }
     }
@@ -129,6 +133,7 @@ impl Object {
             Object::Timer(_) => "timer",
             Object::CpuLocks(_) => "per-CPU lock",
             Object::FutexQueue(_) => "futex queue",
+            Object::PiFutex(_) => "PI futex",
             Object::Queue { .. } => "queue",
             Object::SpinLock(_) => "spinlock",
         }

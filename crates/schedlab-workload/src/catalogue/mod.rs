@@ -13,6 +13,9 @@ mod lmbench;
 mod messaging;
 mod metric;
 mod option;
+mod perf_futex;
+mod perf_futex_rate;
+mod perf_futex_wake;
 mod perf_messaging;
 mod perf_pipe;
 mod schbench;
@@ -26,7 +29,11 @@ mod stress_ng_futex;
 mod stress_ng_nanosleep;
 mod stress_ng_sem;
 mod stress_ng_switch;
+mod sysbench;
 mod sysbench_cpu;
+mod sysbench_memory;
+mod sysbench_mutex;
+mod sysbench_threads;
 mod unixbench;
 mod unixbench_shell;
 mod wake_list;
@@ -79,6 +86,11 @@ pub fn all() -> &'static [&'static Entry] {
         &perf_messaging::ENTRY,
         &perf_pipe::ENTRY,
         &perf_pipe::ENTRY_6_15,
+        &perf_futex_rate::HASH,
+        &perf_futex_wake::WAKE,
+        &perf_futex_wake::WAKE_PARALLEL,
+        &perf_futex_wake::REQUEUE,
+        &perf_futex_rate::LOCK_PI,
         &schbench::ENTRY,
         &schbench_v1::ENTRY,
         &cyclictest::ENTRY,
@@ -91,6 +103,9 @@ pub fn all() -> &'static [&'static Entry] {
         &stress_ng_context::ENTRY,
         &stress_ng_aio::ENTRY,
         &sysbench_cpu::ENTRY,
+        &sysbench_threads::ENTRY,
+        &sysbench_mutex::ENTRY,
+        &sysbench_memory::ENTRY,
         &hhvm::ENTRY,
         &daytrader::ENTRY,
         &kernbench::ENTRY,

@@ -5,22 +5,23 @@
 
 use schedlab_model::Nanos;
 
-use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings, TimeUnit};
-use crate::build::{Builder, Code};
-use crate::{Amount, Op, TaskKind, TaskSpec, Workload};
+use super::sysbench::{self, EVENTS, THREADS, TIME};
+use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
+use crate::build::Builder;
+use crate::{Amount, Op, Workload};
 
 const RATE: MetricSpec = MetricSpec::rate("events_per_second", "searches per second, all threads");
-const LATENCY: MetricSpec = MetricSpec::latency("latency", &["mean", "max"], "time of one search");
+const LATENCY: MetricSpec = sysbench::latency("time of one search");
 
 pub(super) const ENTRY: Entry = Entry {
     id: "sysbench-cpu",
     summary: "sysbench cpu: threads that look for primes and never block (1.0.20)",
     options: &[
-        OptionSpec::number("threads", 1, 1, 100_000, "worker threads"),
-        OptionSpec::time("time", TimeUnit::Seconds, 10, 1_000_000, "end after this time"),
+        THREADS,
+        TIME,
         OptionSpec::number("cpu-max-prime", 10_000, 3, 1_000_000, "look for primes below this number"),
-        OptionSpec::not_modelled("events", "a count that all threads share has no model"),
-        OptionSpec::not_modelled("rate", "an open loop has no model here"),
+        EVENTS,
+        sysbench::RATE,
     ],
     metrics: &[RATE, LATENCY],
     ends: Ends::Always,
@@ -31,50 +32,14 @@ pub(super) const ENTRY: Entry = Entry {
 /// one thread).
 const DIVISIONS_1000: Nanos = 1_872;
 
-// Registers of a worker.
-const SINCE: u8 = 0;
-const TOOK: u8 = 1;
-const LEFT: u8 = 4;
-// Registers of main; from INHERITED on a thread gets its parent's.
-const CHILD: u8 = 0;
-const COUNTER: u8 = 1;
-
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
-    let (threads, time) = (settings.count("threads"), settings.time("time"));
-    if time == 0 {
-        return Err(settings.error("time", "sysbench without an end is not modelled").expected("1s or more"));
-    }
+    sysbench::time(settings)?;
     let mut builder = Builder::new(settings.name);
     let (rate, latency) = (builder.metric(RATE.decl(1)), builder.metric(LATENCY.decl(1)));
     let search = Op::Run(Amount::Fixed((divisions(settings.count("cpu-max-prime")) * DIVISIONS_1000).div_ceil(1000)));
-
-    let mut worker = Code::default();
-    let over = worker.mark();
-    let top = worker.here();
-    worker.jump_below(LEFT, 1, over);
-    worker.op(Op::Clock(SINCE));
-    worker.op(search);
-    worker.elapsed(TOOK, SINCE);
-    worker.op(Op::Sample { metric: latency, reg: TOOK });
-    worker.op(Op::Count { metric: rate, count: 1 });
-    worker.op(Op::SubReg { into: LEFT, from: TOOK });
-    worker.jump(top);
-    worker.bind(over);
+    let worker = sysbench::until_over(Some(latency), Some(rate), |code| code.op(search));
     let program = builder.program("sysbench", worker);
-
-    let mut main = Code::default();
-    let again = main.here();
-    main.op(Op::Set(LEFT, time as i64));
-    main.repeat(COUNTER, u64::from(threads), |code| code.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD }));
-    main.repeat(COUNTER, u64::from(threads), |code| code.op(Op::Reap));
-    if settings.repeat {
-        main.jump(again);
-    } else {
-        main.op(Op::Finish);
-    }
-    let program = builder.program("sysbench", main);
-    builder.task(TaskSpec { name: "sysbench".to_string(), program, ..TaskSpec::default() });
-    Ok(builder.finish(!settings.repeat))
+    Ok(sysbench::start(builder, settings, |_| {}, |main| sysbench::run_threads(main, settings, program)))
 }
 
 /// Divisions of one search.

@@ -34,7 +34,8 @@ impl Kind {
             ObjectSpec::Condition => Kind::Condition,
             ObjectSpec::Timer => Kind::Timer,
             ObjectSpec::Queue => Kind::Queue,
-            ObjectSpec::List | ObjectSpec::Gate | ObjectSpec::CpuLocks | ObjectSpec::FutexQueue => Kind::Other,
+            ObjectSpec::List | ObjectSpec::Gate | ObjectSpec::CpuLocks => Kind::Other,
+            ObjectSpec::FutexQueue | ObjectSpec::PiFutex => Kind::Other,
             ObjectSpec::SpinLock { .. } => Kind::SpinLock,
         }
     }

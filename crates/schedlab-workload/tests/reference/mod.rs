@@ -511,7 +511,7 @@ fn object(spec: &ObjectSpec) -> Object {
             Object::Channel { used: 0, capacity: sndbuf as usize, messages: VecDeque::new() }
         }
         ObjectSpec::Futex => Object::Futex { posted: false, waiter: None },
-        ObjectSpec::Mutex { .. } => Object::Mutex { owner: None, waiting: VecDeque::new() },
+        ObjectSpec::Mutex { .. } | ObjectSpec::PiFutex => Object::Mutex { owner: None, waiting: VecDeque::new() },
         ObjectSpec::Barrier { parties } => Object::Barrier { parties: parties as usize, waiting: Vec::new() },
         ObjectSpec::Semaphore { initial } => Object::Semaphore { units: initial, waiting: VecDeque::new() },
         ObjectSpec::Condition => Object::Condition(VecDeque::new()),

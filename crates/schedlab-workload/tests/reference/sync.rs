@@ -4,6 +4,9 @@ use schedlab_workload::Op;
 
 use super::{Flow, Machine, Object, State};
 
+/// Time of a call that has no effect: a program that makes only such calls passes time.
+const FUTEX_CALL: u64 = 270;
+
 impl Machine<'_> {
     pub fn lock(&mut self, id: usize, mutex: u32) -> bool {
         let Object::Mutex { owner, waiting } = &mut self.objects[mutex as usize] else { panic!("mutex") };
@@ -72,6 +75,29 @@ impl Machine<'_> {
                 Flow::Next
             }
             Op::FutexWait { .. } | Op::FutexWake { .. } | Op::FutexRequeue { .. } => self.futex_op(id, op),
+            Op::FutexMismatch(_) => {
+                self.out.calls += 1;
+                Flow::After(FUTEX_CALL)
+            }
+            Op::FutexLockPi(object) => {
+                self.out.calls += 1;
+                let Object::Mutex { owner, waiting } = &mut self.objects[object as usize] else { panic!("PI futex") };
+                if owner.is_some() {
+                    waiting.push_back(id);
+                    return Flow::BlockPast("PI futex");
+                }
+                *owner = Some(id);
+                Flow::Next
+            }
+            Op::FutexUnlockPi(object) => {
+                self.out.calls += 1;
+                let Object::Mutex { owner, waiting } = &mut self.objects[object as usize] else { panic!("PI futex") };
+                assert_eq!(*owner, Some(id), "a task unlocks what it does not hold");
+                let next = waiting.pop_front();
+                *owner = next;
+                next.into_iter().for_each(|next| self.wake(next));
+                Flow::Next
+            }
             Op::Send { object, from } => {
                 let value = self.tasks[id].regs[usize::from(from)];
                 let Object::Queue { values, waiting } = &mut self.objects[object as usize] else { panic!("queue") };
