@@ -11,7 +11,7 @@ from schedlab.cli import main
 from schedlab.engine import native_engine
 from schedlab.families import families, text
 
-LONG = {"build"}
+LONG = {"build", "hpc"}
 """Their metric is the time of the whole workload."""
 
 

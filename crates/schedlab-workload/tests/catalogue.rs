@@ -328,6 +328,131 @@ fn request_servers_measure_from_the_arrival_in_one_task_to_the_completion_in_ano
     assert!((700_000.0..900_000.0).contains(&mean), "{mean}");
 }
 
+/// Messages and system calls of a transaction, as counted with pgbench 15.18: docs/guides/workloads.md.
+#[test]
+fn pgbench_makes_ten_system_calls_for_each_statement() {
+    let cases: &[(&str, Given<'_>, u64)] = &[
+        ("select-only", &[], 1),
+        ("simple-update", &[("client", int(7)), ("jobs", int(3))], 5),
+        ("tpcb-like", &[("client", int(5)), ("scale", int(3))], 7),
+    ];
+    for (script, given, statements) in cases {
+        let fixed = [("builtin", text(script)), ("accesses", int(0)), ("time", text("200ms"))];
+        let workload = build("pgbench", &[*given, &fixed].concat(), false);
+        let out = run(&workload);
+        let clients = given.iter().find(|(key, _)| *key == "client").map_or(1, |(_, n)| match n {
+            OptionValue::Int(n) => *n as u64,
+            _ => 0,
+        });
+        let sockets: Vec<usize> = (0..workload.objects.len())
+            .filter(|index| matches!(workload.objects[*index], schedlab_workload::ObjectSpec::UnixStream { .. }))
+            .collect();
+        let messages: u64 = sockets.iter().map(|index| out.written[*index] + out.read[*index]).sum();
+        let asked = out.counts[0] * statements;
+        // A statement sent and read, a reply sent and read; each client has at most one statement under way.
+        assert!(asked > 1_000 && (0..=4 * clients * statements).contains(&(messages - 4 * asked)), "{script}");
+        let calls = messages + out.calls - 1;
+        assert!((9.95..10.2).contains(&(calls as f64 / asked as f64)), "{script}: {calls} calls, {asked} statements");
+        assert_eq!(out.samples[1].len() as u64, out.counts[0], "{script}: a latency per transaction");
+        assert_eq!(out.end, End::Finished, "{script}");
+    }
+    let faults = |page: &str| {
+        let given = [("builtin", text("select-only")), ("fault", text(page)), ("time", text("200ms"))];
+        let out = run(&build("pgbench", &given, false));
+        out.faults as f64 / out.counts[0] as f64
+    };
+    assert!((1.99..2.01).contains(&faults("4KiB")), "two pages of 4 KiB hold a buffer");
+    assert!((1.0 / 300.0..1.0 / 200.0).contains(&faults("2MiB")), "a page of 2 MiB holds 256");
+    let many = catalogue::build("pgbench", &options(&[("jobs", int(2))]), "w", false, 4).unwrap_err();
+    assert!(many.what.contains("2 threads for 1 clients"));
+}
+
+/// As counted with sockperf and nginx 1.22: docs/guides/workloads.md.
+#[test]
+fn request_and_response_are_four_calls_and_a_file_is_one_pass_through_the_pool() {
+    for (id, softirq) in [("netperf-tcp-rr", 1030), ("netperf-udp-rr", 430)] {
+        let workload = build(id, &[("instances", int(2)), ("time", text("10ms"))], false);
+        let out = run(&workload);
+        let done = out.counts[0];
+        // Without costs a transaction takes the two softirqs.
+        assert!(done.abs_diff(2 * 10_000_000 / (2 * softirq)) <= 2, "{id}: {done}");
+        assert!(out.written.iter().chain(&out.read).all(|each| each.abs_diff(done / 2) <= 1), "{id}");
+        assert_eq!(out.calls, 1, "{id}: the softirq is part of the send");
+    }
+    // Worker: recvfrom, openat, fstat, writev, close; pool or worker: sendfile.
+    for (aio, pool) in [("threads", true), ("off", false)] {
+        let given = [("aio", text(aio)), ("connections", int(9)), ("time", text("100ms"))];
+        let workload = build("nginx", &given, false);
+        let out = run(&workload);
+        let done = out.counts[0];
+        assert!(done > 1_000 && (0..=60).contains(&(out.calls - 6 * done)), "{aio}: {} calls, {done}", out.calls);
+        let sum = |what: &str| -> u64 {
+            let named = (0..workload.objects.len()).filter(|index| workload.object_names[*index].starts_with(what));
+            named.map(|index| out.read[index]).sum()
+        };
+        assert!(sum("thread pool").abs_diff(if pool { done } else { 0 }) <= 9, "{aio}");
+        assert!(sum("events").abs_diff(done * (1 + u64::from(pool))) <= 9, "{aio}");
+        assert_eq!(out.created, 1 + 4 + 9 + if pool { 4 * 32 } else { 0 }, "{aio}");
+    }
+}
+
+#[test]
+fn every_rank_passes_every_barrier_and_the_slowest_decides() {
+    let cases: &[(Given<'_>, u64, u64)] = &[
+        (&[("iterations", int(7))], 4, 7 * 1_000_000),
+        (&[("iterations", int(8)), ("wait-policy", text("passive")), ("straggler", int(50))], 4, 8 * 1_500_000),
+        (&[("iterations", int(3)), ("wait-policy", text("active")), ("ranks", int(2))], 2, 3 * 1_000_000),
+        (&[("iterations", int(5)), ("ranks", int(9)), ("straggler", int(10))], 9, 5 * 1_100_000),
+    ];
+    for (given, ranks, least) in cases {
+        let workload = build("nas", &[*given, &[("imbalance", int(0))]].concat(), false);
+        let out = run(&workload);
+        let phases = out.counts[1];
+        assert_eq!(out.end, End::Finished, "{given:?}");
+        assert_eq!(out.samples[2].len() as u64, ranks * phases, "{given:?}: each rank waits at each barrier");
+        // A rank that spins looks every 2 us.
+        let took = out.samples[0][0] as u64;
+        assert!((*least..=least + 2_000 * phases).contains(&took), "{given:?}: {took}");
+        assert_eq!(out.created as u64, ranks + 1);
+    }
+}
+
+#[test]
+fn specjbb_completes_what_is_injected_tier_by_tier() {
+    let given = [("injection-rate", int(1000)), ("time", text("5s"))];
+    let out = Machine::new(&build("specjbb", &given, false)).run(6 * SEC, 1);
+    let done = out.counts[0];
+    assert!((4_700..5_300).contains(&done), "1000 a second for 5 s: {done}");
+    assert!(out.read.iter().take(3).all(|tier| (done..done + 20).contains(tier)), "{:?}", out.read);
+    let mean = out.samples[1].iter().sum::<i64>() as f64 / done as f64;
+    assert!((690_000.0..720_000.0).contains(&mean), "no request queues on free CPUs: {mean}");
+    let both = options(&[("load", int(5)), ("injection-rate", int(5))]);
+    assert!(catalogue::build("specjbb", &both, "w", false, 4).unwrap_err().what.contains("both set the rate"));
+}
+
+#[test]
+fn frames_and_audio_keep_their_times_or_say_how_often_they_do_not() {
+    let one = |key: &'static str, value| [(key, value), ("time", text("2s"))];
+    // A third and a fifth of the period: nothing is dropped where every thread has a CPU, or nearly.
+    let out = run(&build("frames", &one("hz", int(120)), false));
+    assert!((235..=240).contains(&out.counts[0]) && out.counts[1] <= 3, "{:?}", out.counts);
+    // The main thread alone takes about 2.5 periods: of three refreshes one has a new frame. A refresh has one or has not.
+    let slow = [("main", int(41_666)), ("render", int(0)), ("time", text("2s"))];
+    let out = run(&build("frames", &slow, false));
+    let (shown, dropped) = (out.counts[0], out.counts[1]);
+    assert!((36..46).contains(&shown) && (117..=120).contains(&(shown + dropped)), "{shown} {dropped}");
+    assert!(out.samples[2].iter().all(|took| *took < 100_000_000), "a late frame does not make the next one late");
+    // 1024 frames at 48 kHz, of which the chain takes a fifth.
+    let out = run(&build("audio", &one("load", int(20)), false));
+    assert_eq!((out.samples[1].len(), out.counts[0]), (93, 0));
+    assert!(out.samples[1].iter().all(|cycle| (4_266_000..4_267_000).contains(cycle)), "{:?}", &out.samples[1][..2]);
+    // Decoders ahead of the presenter: the first frame times pass before a frame is ready.
+    let out = run(&build("video", &one("fps", int(60)), false));
+    assert!((110..=120).contains(&out.counts[0]) && out.counts[0] + out.counts[1] >= 119, "{:?}", out.counts);
+    let out = run(&build("video", &[("decode", int(80_000)), ("time", text("2s"))], false));
+    assert!((35..60).contains(&out.counts[0]), "2 decoders at 80 ms a frame: {:?}", out.counts);
+}
+
 #[test]
 fn perf_pipe_of_6_15_writes_first_on_both_sides() {
     let out = run(&build("perf-pipe-6.15", &[("loop", int(1000))], false));

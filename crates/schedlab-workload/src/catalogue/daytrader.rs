@@ -12,10 +12,11 @@
 //!
 //! Left out: the JIT compiler, the network, the clients' own CPU time, stop-the-world pauses.
 
+use super::service::{collector, collectors, lognormal};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
-use crate::{Amount, Dist, ObjectSpec, Op, TaskSpec, Workload};
-use schedlab_model::{Nanos, MSEC, USEC};
+use crate::{Dist, ObjectSpec, Op, TaskSpec, Workload};
+use schedlab_model::{Nanos, USEC};
 
 const RATE: MetricSpec = MetricSpec::rate("requests_per_second", "requests completed per second");
 const LATENCY: MetricSpec =
@@ -40,7 +41,6 @@ pub(super) const ENTRY: Entry = Entry {
 const CLASSES: [(i64, Nanos, u64, bool); 4] =
     [(40, 300 * USEC, 1, false), (49, 600 * USEC, 2, false), (3, 800 * USEC, 3, false), (8, 1000 * USEC, 5, true)];
 const CALL: Nanos = 100 * USEC;
-const SIGMA: f64 = 0.5;
 
 // Registers: a thread's own id, the peer's, the begin of what is sampled, and scratch.
 const OWN: u8 = 0;
@@ -67,11 +67,10 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let tiers = Tiers { web, database, orders, rate, latency, service };
     let cpus = settings.nr_cpus as u32;
     let users = if settings.is_given("users") { settings.count("users") } else { (cpus * 7 / 10).max(1) };
-    let collectors = if cpus <= 8 { cpus } else { 8 + (cpus - 8) * 5 / 8 };
     let parts = [
         ("database", database_thread(&mut builder, &tiers), cpus),
         ("orders", order_thread(&mut builder, &tiers), 1),
-        ("collector", collector(&mut builder), collectors),
+        ("collector", collector(&mut builder), collectors(cpus)),
     ];
     for (name, code, count) in parts {
         let program = builder.program(name, code);
@@ -113,12 +112,6 @@ fn user(tiers: &Tiers, me: u32) -> Code {
         code.op(Op::Count { metric: tiers.rate, count: 1 });
     });
     code
-}
-
-fn lognormal(builder: &mut Builder, mean: Nanos) -> Amount {
-    // The mean of a lognormal is its median times exp(sigma^2 / 2).
-    let median = (mean as f64 / libm::exp(SIGMA * SIGMA / 2.0)).round() as Nanos;
-    builder.amount(Dist::Lognormal { median, sigma: SIGMA })
 }
 
 fn web_thread(builder: &mut Builder, tiers: &Tiers, me: u32) -> Code {
@@ -175,17 +168,6 @@ fn order_thread(builder: &mut Builder, tiers: &Tiers) -> Code {
     let mut code = Code::default();
     code.forever(|code| {
         code.op(Op::Receive { object: tiers.orders, into: PEER });
-        code.op(Op::Run(work));
-    });
-    code
-}
-
-fn collector(builder: &mut Builder) -> Code {
-    let pause = builder.amount(Dist::Uniform { low: 500 * MSEC, high: 2000 * MSEC });
-    let work = builder.amount(Dist::Uniform { low: 2 * MSEC, high: 10 * MSEC });
-    let mut code = Code::default();
-    code.forever(|code| {
-        code.op(Op::Sleep(pause));
         code.op(Op::Run(work));
     });
     code

@@ -2,8 +2,11 @@
 //!
 //! One file per program. Adding one: a file with its `Entry`, a line in [`all`], its structure in `tests/catalogue.rs`.
 
+mod audio;
 mod cyclictest;
 mod daytrader;
+mod dispatch;
+mod frames;
 mod hackbench;
 mod hhvm;
 mod hog;
@@ -12,14 +15,20 @@ mod limit;
 mod lmbench;
 mod messaging;
 mod metric;
+mod nas;
+mod netperf;
+mod nginx;
 mod option;
 mod perf_futex;
 mod perf_futex_rate;
 mod perf_futex_wake;
 mod perf_messaging;
 mod perf_pipe;
+mod pgbench;
 mod schbench;
 mod schbench_v1;
+mod service;
+mod specjbb;
 mod stress_ng;
 mod stress_ng_aio;
 mod stress_ng_context;
@@ -36,6 +45,7 @@ mod sysbench_mutex;
 mod sysbench_threads;
 mod unixbench;
 mod unixbench_shell;
+mod video;
 mod wake_list;
 
 use crate::Workload;
@@ -108,6 +118,10 @@ pub fn all() -> &'static [&'static Entry] {
         &sysbench_memory::ENTRY,
         &hhvm::ENTRY,
         &daytrader::ENTRY,
+        &pgbench::ENTRY,
+        &nginx::ENTRY,
+        &netperf::TCP_RR,
+        &netperf::UDP_RR,
         &kernbench::ENTRY,
         &unixbench::EXECL,
         &unixbench::CONTEXT1,
@@ -122,6 +136,11 @@ pub fn all() -> &'static [&'static Entry] {
         &lmbench::LAT_CTX,
         &lmbench::LAT_SELECT,
         &lmbench::LAT_SYSCALL,
+        &nas::ENTRY,
+        &specjbb::ENTRY,
+        &video::ENTRY,
+        &audio::ENTRY,
+        &frames::ENTRY,
         &hog::ENTRY,
     ]
 }

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub execs: usize,
     /// System calls, but for sleeps, forks and exits.
     pub calls: u64,
+    /// Work on memory.
+    pub faults: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,6 +139,7 @@ impl<'w> Machine<'w> {
                 storms: Vec::new(),
                 execs: 0,
                 calls: 0,
+                faults: 0,
             },
         };
         for spec in &workload.tasks {
@@ -310,6 +313,12 @@ impl<'w> Machine<'w> {
                 let due = next.unwrap_or(0) + period;
                 *next = Some(if due <= now && mode == TimerMode::Relative { now } else { due });
                 Flow::After(due.saturating_sub(now))
+            }
+            // Part of the call that follows.
+            Op::Section { amount, last: false, .. } => Flow::After(self.amount(amount, id)),
+            Op::Memory { .. } => {
+                self.out.faults += 1;
+                Flow::After(1_000)
             }
             Op::Yield => Flow::After(0),
             Op::Exec(program) => {

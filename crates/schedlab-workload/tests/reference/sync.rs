@@ -133,7 +133,7 @@ impl Machine<'_> {
                 *units -= 1;
                 Flow::Next
             }
-            Op::CpuLock(_) | Op::CpuUnlock(_) => Flow::Next,
+            Op::CpuLock(_) | Op::CpuUnlock(_) | Op::SpinLock { .. } | Op::SpinUnlock(_) => Flow::Next,
             Op::Barrier(object) => {
                 let Object::Barrier { parties, waiting } = &mut self.objects[object as usize] else {
                     panic!("barrier")

@@ -1,0 +1,189 @@
+//! nginx with a thread pool: worker processes accept and parse requests, blocking reads go to a pool of threads.
+//!
+//! - A worker per CPU runs an event loop over its connections. It takes a request, and with `aio = "threads"` hands the
+//!   file to its pool (32 threads, one queue under a mutex; each worker has a pool of its own), takes the next event, and
+//!   completes the request when the pool has notified it by an eventfd. With `aio = "off"` it sends the file itself.
+//! - System calls of a request, counted with nginx 1.22 (`docs/guides/workloads.md`): epoll_wait, recvfrom, openat, fstat,
+//!   writev, sendfile, close; with threads one more epoll_wait, and futex wake, futex wait and the write to the eventfd.
+//!   Fewer epoll_waits where several events are ready.
+//! - CPU time of a request for a file of 16 KiB in the page cache, from the same runs on a guest (Xeon) beside other load:
+//!   2.9 us in user mode and 9.6 us in the kernel, of which 0.9 us are the entries into it. The rest is split evenly over
+//!   the six calls.
+//! - A file is not in the page cache with a probability of `miss-permille`; the thread then sleeps for the disk, uniform
+//!   from 0.1 to 1 ms, a read from flash up to one that queues. Both are choices.
+//! - `connections` are kept alive and spread evenly over the workers; each sends the next request when it has the response,
+//!   as wrk does. The clients are other machines: they have no CPU time, but their wakeups have.
+//!
+//! Left out: the softirqs of the network card, new connections (accept), the log, the proxy modules. The queue between the
+//! clients and a worker costs what a futex costs, not a socket and epoll.
+
+use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
+use crate::build::{Builder, Code};
+use crate::{Amount, Dist, ObjectSpec, Op, TaskSpec, Workload};
+use schedlab_model::{Nanos, MSEC, USEC};
+
+const RATE: MetricSpec = MetricSpec::rate("requests_per_second", "responses per second, as wrk's `Requests/sec`");
+const LATENCY: MetricSpec =
+    MetricSpec::latency("latency", &["mean", "p50", "p99"], "from a request until its response, at the client");
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "nginx",
+    summary: "nginx: event loops that hand blocking reads to a thread pool (1.22)",
+    options: &[
+        OptionSpec::number("worker-processes", 0, 1, 1024, "workers").default(Preset::PerCpu),
+        OptionSpec {
+            name: "aio",
+            kind: OptionKind::Choice(&["threads", "off"]),
+            default: Preset::Word("threads"),
+            help: "who reads the files: the pool, or the worker itself",
+        },
+        OptionSpec::number("threads", 32, 1, 1000, "threads of each worker's pool"),
+        OptionSpec::number("connections", 0, 1, 10_000, "connections in all; default: 8 per worker")
+            .default(Preset::Unset),
+        OptionSpec::number("miss-permille", 0, 0, 1000, "files per thousand that are not in the page cache"),
+        limit::TIME,
+    ],
+    metrics: &[RATE, LATENCY],
+    ends: limit::ENDS,
+    build,
+};
+
+/// User mode of a request, half of it before the file is read.
+const USER: Nanos = 2_900;
+/// Kernel mode of one call beyond its entry.
+const CALL: Nanos = 1_450;
+/// Calls before the file is read (recvfrom, openat, fstat, writev) and after it (close).
+const BEFORE: u64 = 4;
+/// The disk.
+const DISK: Dist = Dist::Uniform { low: 100 * USEC, high: MSEC };
+
+// Registers.
+const OWN: u8 = 0;
+const BEGIN: u8 = 1;
+const NOW: u8 = 2;
+const WHO: u8 = 3;
+const COIN: u8 = 4;
+
+/// What a worker and its threads share.
+struct Pool {
+    events: u32,
+    tasks: u32,
+    disk: Amount,
+    coin: u32,
+    misses: i64,
+    threads: bool,
+}
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let mut builder = Builder::new(settings.name);
+    let [rate, latency] = [RATE, LATENCY].map(|spec| builder.metric(spec.decl(1)));
+    let workers = settings.count("worker-processes");
+    let connections = if settings.is_given("connections") { settings.count("connections") } else { 8 * workers };
+    let disk = builder.amount(DISK);
+    let coin = builder.dist(Dist::Uniform { low: 0, high: 999 });
+    let threads = settings.word("aio") == "threads";
+    for process in 0..workers {
+        let events = builder.object(format!("events {process}"), ObjectSpec::Queue);
+        let tasks = builder.object(format!("thread pool {process}"), ObjectSpec::Queue);
+        let pool = Pool { events, tasks, disk, coin, misses: settings.number("miss-permille"), threads };
+        let mut task = |name: &str, code: Code, count: u32| {
+            let program = builder.program(name, code);
+            builder.task(TaskSpec { name: name.to_string(), program, count, process, ..TaskSpec::default() });
+        };
+        task("nginx", pool.worker(), 1);
+        if threads {
+            task("pool", pool.thread(), settings.count("threads"));
+        }
+        for number in (process..connections).step_by(workers as usize) {
+            let me = builder.object(format!("connection {number}"), ObjectSpec::List);
+            let program = builder.program("client", client(events, me, rate, latency));
+            let client = TaskSpec { name: "client".to_string(), program, process: workers, ..TaskSpec::default() };
+            builder.task(client);
+        }
+    }
+    Ok(limit::finish(builder, settings, "client", workers + 1))
+}
+
+impl Pool {
+    /// The event loop.
+    fn worker(&self) -> Code {
+        let mut code = Code::default();
+        code.forever(|code| {
+            let (read, done) = (code.mark(), code.mark());
+            code.op(Op::Receive { object: self.events, into: WHO });
+            code.jump_below(WHO, 0, read);
+            code.op(Op::Run(Amount::Fixed(USER / 2)));
+            (0..BEFORE).for_each(|_| code.op(Op::System(Amount::Fixed(CALL))));
+            if self.threads {
+                code.op(Op::Send { object: self.tasks, from: WHO });
+            } else {
+                self.read(code);
+                self.respond(code);
+            }
+            code.jump(done);
+            code.bind(read);
+            negate(code);
+            self.respond(code);
+            code.bind(done);
+        });
+        code
+    }
+
+    /// sendfile, which waits for the disk where the file is not in the page cache.
+    fn read(&self, code: &mut Code) {
+        let (missed, go) = (code.mark(), code.mark());
+        if self.misses > 0 {
+            code.op(Op::Draw(COIN, self.coin));
+            code.jump_below(COIN, self.misses, missed);
+            code.jump(go);
+            code.bind(missed);
+            code.op(Op::Sleep(self.disk));
+            code.bind(go);
+        }
+        code.op(Op::System(Amount::Fixed(CALL)));
+    }
+
+    fn respond(&self, code: &mut Code) {
+        code.op(Op::Run(Amount::Fixed(USER / 2)));
+        code.op(Op::System(Amount::Fixed(CALL)));
+        code.op(Op::PostPeer(WHO));
+    }
+
+    /// A thread of the pool.
+    fn thread(&self) -> Code {
+        let mut code = Code::default();
+        code.forever(|code| {
+            code.op(Op::Receive { object: self.tasks, into: WHO });
+            self.read(code);
+            negate(code);
+            code.op(Op::Send { object: self.events, from: WHO });
+        });
+        code
+    }
+}
+
+/// An event is a client that has sent a request or, negative, one whose file has been read. No client is task 0: the worker
+/// before it is.
+fn negate(code: &mut Code) {
+    code.op(Op::Copy { into: COIN, from: WHO });
+    code.op(Op::Set(WHO, 0));
+    code.op(Op::SubReg { into: WHO, from: COIN });
+}
+
+fn client(events: u32, me: u32, rate: u16, latency: u16) -> Code {
+    let mut code = Code::default();
+    let known = code.mark();
+    code.op(Op::ListPush(me));
+    code.op(Op::ListTake(me));
+    code.list_pop(OWN, known);
+    code.bind(known);
+    code.forever(|code| {
+        code.op(Op::Clock(BEGIN));
+        code.op(Op::Send { object: events, from: OWN });
+        code.op(Op::WaitOwn);
+        code.elapsed(NOW, BEGIN);
+        code.op(Op::Sample { metric: latency, reg: NOW });
+        code.op(Op::Count { metric: rate, count: 1 });
+    });
+    code
+}

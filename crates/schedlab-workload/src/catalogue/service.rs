@@ -1,0 +1,36 @@
+//! What the Java-like and database-like servers share: service times and the threads of a garbage collector.
+
+use crate::build::{Builder, Code};
+use crate::{Amount, Dist, Op};
+use schedlab_model::{Nanos, MSEC};
+
+/// Shape of service times; a choice.
+const SIGMA: f64 = 0.5;
+
+/// A lognormal service time with this mean.
+pub(super) fn lognormal(builder: &mut Builder, mean: Nanos) -> Amount {
+    // The mean of a lognormal is its median times exp(sigma^2 / 2).
+    let median = (mean as f64 / libm::exp(SIGMA * SIGMA / 2.0)).round() as Nanos;
+    builder.amount(Dist::Lognormal { median, sigma: SIGMA })
+}
+
+/// HotSpot's default number of collector threads: all CPUs up to 8, then 5/8 of the rest.
+pub(super) fn collectors(nr_cpus: u32) -> u32 {
+    if nr_cpus <= 8 {
+        nr_cpus
+    } else {
+        8 + (nr_cpus - 8) * 5 / 8
+    }
+}
+
+/// A thread of the collector: 2 to 10 ms of CPU time, every 0.5 to 2 s; choices.
+pub(super) fn collector(builder: &mut Builder) -> Code {
+    let pause = builder.amount(Dist::Uniform { low: 500 * MSEC, high: 2000 * MSEC });
+    let work = builder.amount(Dist::Uniform { low: 2 * MSEC, high: 10 * MSEC });
+    let mut code = Code::default();
+    code.forever(|code| {
+        code.op(Op::Sleep(pause));
+        code.op(Op::Run(work));
+    });
+    code
+}

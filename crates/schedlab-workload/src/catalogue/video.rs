@@ -1,0 +1,100 @@
+//! A video player: decoder threads that work ahead, a presenter that shows a frame at each of its times, audio beside it.
+//!
+//! - The decoders (`threads`) take a free buffer, decode a frame and queue it. There are `buffers` of them, so they work
+//!   ahead of the presenter and then sleep: a late decoder shows only when it is late by as many frames.
+//! - Every frame time (`fps`) the presenter takes the next decoded frame and computes for `present`. If none is ready it
+//!   shows the old one again: a dropped frame. A frame time that the presenter itself misses by a whole one is dropped too.
+//! - Decoding takes 6 ms of CPU time in the median, lognormal with sigma 0.5, and presenting 1 ms; four buffers: choices, in
+//!   the order of 1080p in software. No published trace of a player has these.
+//!
+//! Left out: reordering of frames, reading the file, the graphics processor; `audio` is a workload of its own.
+
+use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings, TimeUnit};
+use crate::build::{Builder, Code};
+use crate::{Amount, Better, Dist, MetricKind, ObjectSpec, Op, TaskSpec, TimerMode, Unit, Workload};
+use schedlab_model::SEC;
+
+const RATE: MetricSpec = MetricSpec::rate("frames_per_second", "frames shown at their time, per second");
+const DROPPED: MetricSpec = MetricSpec {
+    name: "dropped",
+    help: "frame times without a new frame",
+    unit: Unit::Count,
+    better: Better::Lower,
+    kind: MetricKind::Total,
+    stats: &[],
+};
+const LATENESS: MetricSpec =
+    MetricSpec::latency("lateness", &["p99", "max"], "from the time of a frame until it has been presented");
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "video",
+    summary: "a video player: decoders that work ahead, a presenter, dropped frames",
+    options: &[
+        OptionSpec::number("fps", 60, 1, 1000, "frames per second of the video"),
+        OptionSpec::number("threads", 2, 1, 1000, "decoder threads"),
+        OptionSpec::number("buffers", 4, 1, 1000, "decoded frames that may wait"),
+        OptionSpec::time("decode", TimeUnit::Microseconds, 6_000, 1_000_000, "CPU time to decode a frame, median"),
+        OptionSpec::time("present", TimeUnit::Microseconds, 1_000, 1_000_000, "CPU time to present a frame"),
+        limit::TIME,
+    ],
+    metrics: &[RATE, DROPPED, LATENESS],
+    ends: limit::ENDS,
+    build,
+};
+
+const SIGMA: f64 = 0.5;
+
+const DUE: u8 = 0;
+const TOOK: u8 = 1;
+const FRAME: u8 = 2;
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let mut builder = Builder::new(settings.name);
+    let [rate, dropped, lateness] = [RATE, DROPPED, LATENESS].map(|spec| builder.metric(spec.decl(1)));
+    let period = SEC / settings.number("fps").unsigned_abs();
+    let decode = match settings.time("decode") {
+        0 => Amount::Fixed(0),
+        median => builder.amount(Dist::Lognormal { median, sigma: SIGMA }),
+    };
+    let clock = builder.object("frame times".to_string(), ObjectSpec::Timer);
+    let free = ObjectSpec::Semaphore { initial: settings.count("buffers") };
+    let free = builder.object("free buffers".to_string(), free);
+    let frames = builder.object("decoded frames".to_string(), ObjectSpec::Queue);
+
+    let mut code = Code::default();
+    code.forever(|code| {
+        code.op(Op::SemWait(free));
+        code.op(Op::Run(decode));
+        code.op(Op::Send { object: frames, from: FRAME });
+    });
+    let program = builder.program("decoder", code);
+    let count = settings.count("threads");
+    builder.task(TaskSpec { name: "decoder".to_string(), program, count, ..TaskSpec::default() });
+
+    let next_time = Op::Timer { object: clock, period: Amount::Fixed(period), mode: TimerMode::Absolute };
+    let mut code = Code::default();
+    code.forever(|code| {
+        let (none, over) = (code.mark(), code.mark());
+        code.op(next_time);
+        code.op(Op::TimerDue { object: clock, into: DUE });
+        code.try_receive(frames, FRAME, none);
+        code.op(Op::Run(Amount::Fixed(settings.time("present"))));
+        code.op(Op::SemPost(free));
+        code.elapsed(TOOK, DUE);
+        code.op(Op::Sample { metric: lateness, reg: TOOK });
+        code.op(Op::Count { metric: rate, count: 1 });
+        // Frame times that are past, for which the timer does not wait.
+        let late = code.here();
+        code.jump_below(TOOK, period as i64 + 1, over);
+        code.op(Op::Count { metric: dropped, count: 1 });
+        code.op(next_time);
+        code.op(Op::AddConst(TOOK, -(period as i64)));
+        code.jump(late);
+        code.bind(none);
+        code.op(Op::Count { metric: dropped, count: 1 });
+        code.bind(over);
+    });
+    let program = builder.program("presenter", code);
+    builder.task(TaskSpec { name: "presenter".to_string(), program, timer_slack: 1, ..TaskSpec::default() });
+    Ok(limit::finish(builder, settings, "video", 1))
+}
