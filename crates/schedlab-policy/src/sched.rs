@@ -231,6 +231,17 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
+    /// Whether `vcpu_is_preempted` of the CPU is a hypercall; every search counts its hypercalls.
+    pub fn set_asks_host(&mut self, cpu: CpuId, asks: bool) {
+        self.core.set_asks_host(cpu, asks);
+    }
+
+    /// `sched_idle_cpu`: nothing but tasks with SCHED_IDLE is on the CPU.
+    #[must_use]
+    pub fn only_sched_idle(&self, cpu: CpuId) -> bool {
+        self.core.rqs[cpu.index()].only_sched_idle()
+    }
+
     /// The hypervisor takes time from the CPU from `now` on, and its `rq->clock_task` stands.
     pub fn loses_time_from(&mut self, cpu: CpuId, now: Nanos) {
         self.core.loses_time_from(cpu, now);

@@ -151,6 +151,7 @@ impl<'a> Keys<'_, 'a> {
         let platform = self.platform()?;
         let (kernel, vcpu_is_preempted) = self.kernel(host)?;
         let flag = |key: &str| self.get(key).map(|value| value.boolean()).transpose();
+        let haltpoll = self.haltpoll(platform, &kernel)?;
         Ok(Guest {
             name: self.draft.name.clone(),
             run: self.run(host, kernel),
@@ -161,11 +162,8 @@ impl<'a> Keys<'_, 'a> {
             vcpu_is_preempted,
             idle_hint: self.idle_hint(platform)?,
             paravirt_time_accounting: flag("paravirt_time_accounting")?.unwrap_or(false),
-            halt_poll_max: self
-                .get("halt_poll_ns")
-                .map(|value| value.duration(0..=LONGEST_POLL))
-                .transpose()?
-                .unwrap_or(platform.costs().halt_poll_max),
+            halt_poll_max: self.halt_poll_max(platform, haltpoll)?,
+            haltpoll,
             events: self.get("events").map_or_else(|| Ok(Vec::new()), |value| events(&value))?,
         })
     }
@@ -243,12 +241,35 @@ impl<'a> Keys<'_, 'a> {
         Ok(Some(path))
     }
 
+    /// The longest window of the host, which a guest with cpuidle-haltpoll turns off (MSR_KVM_POLL_CONTROL).
+    fn halt_poll_max(&self, platform: Platform, haltpoll: bool) -> Result<Nanos> {
+        match self.get("halt_poll_ns") {
+            Some(value) if haltpoll => {
+                let error = value.refuse("a guest with haltpoll turns the halt polling of its host off");
+                Err(error.hint("leave halt_poll_ns out, or haltpoll"))
+            }
+            Some(value) => value.duration(0..=LONGEST_POLL),
+            None if haltpoll => Ok(0),
+            None => Ok(platform.costs().halt_poll_max),
+        }
+    }
+
+    fn haltpoll(&self, platform: Platform, kernel: &KernelConfig) -> Result<bool> {
+        let Some(value) = self.get("haltpoll") else { return Ok(false) };
+        let on = value.boolean()?;
+        if on && platform != Platform::X86Kvm {
+            return Err(value.refuse("cpuidle-haltpoll is a driver of platform \"x86-kvm\" alone"));
+        }
+        if on && !kernel.version.paravirt().haltpoll {
+            let name = kernel.version.name;
+            return Err(value.refuse(&format!("row {name} has no haltpoll governor, which came with 5.4")));
+        }
+        Ok(on)
+    }
+
     fn idle_hint(&self, platform: Platform) -> Result<IdleHint> {
         let Some(value) = self.get("idle_hint") else { return Ok(IdleHint::Off) };
-        if value.as_string() == Some("hcall") {
-            return Err(value.refuse("the hypercall is not modelled").expected("\"vpa\" or \"off\""));
-        }
-        let hint = value.choice(&[("off", IdleHint::Off), ("vpa", IdleHint::Vpa)])?;
+        let hint = value.choice(&[("off", IdleHint::Off), ("vpa", IdleHint::Vpa), ("hcall", IdleHint::Hcall)])?;
         if hint != IdleHint::Off && platform != Platform::PowerpcKvm {
             return Err(value.error("idle hints are a proposal for platform \"powerpc-kvm\" alone"));
         }

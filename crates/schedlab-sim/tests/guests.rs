@@ -31,6 +31,7 @@ fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
         idle_hint: IdleHint::Off,
         paravirt_time_accounting: false,
         halt_poll_max: 0,
+        haltpoll: false,
         events: Vec::new(),
     }
 }
@@ -108,6 +109,8 @@ proptest! {
 
 const ACTIONS: [GuestAction; 4] = [GuestAction::Pause, GuestAction::Resume, GuestAction::Resume, GuestAction::Kill];
 
+const HINTS: [IdleHint; 3] = [IdleHint::Off, IdleHint::Vpa, IdleHint::Hcall];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
@@ -119,7 +122,7 @@ proptest! {
         second in scenario(Version::all().iter().collect()),
         beside in scenario(Version::all().iter().collect()),
         platforms in prop::array::uniform2(prop::sample::select(Platform::ALL.map(|(_, platform)| platform).to_vec())),
-        floating in any::<bool>(), steal in any::<bool>(), poll in 0u64..3, hint in any::<bool>(), exit in 0u64..5000,
+        floating in any::<bool>(), steal in any::<bool>(), poll in 0u64..3, hint in prop::sample::select(HINTS.to_vec()), haltpoll in any::<bool>(), exit in 0u64..5000,
         events in prop::array::uniform2(prop::collection::vec((1..200 * MSEC, prop::sample::select(ACTIONS.to_vec())), 0..4)),
     ) {
         let [first, second, beside] = [first, second, beside].map(with_physics);
@@ -135,7 +138,8 @@ proptest! {
             guest.halt_poll_max = poll * 100_000;
             guest.events = events.next().unwrap_or_default();
             guest.events.sort_by_key(|(at, _)| *at);
-            guest.idle_hint = if hint { IdleHint::Vpa } else { IdleHint::Off };
+            guest.idle_hint = hint;
+            guest.haltpoll = haltpoll;
             guest
         });
         let spec = RunSpec { guests: Arc::new(guests.to_vec()), ..with_exits(&beside, exit) };
@@ -319,4 +323,50 @@ fn stolen_time_lowers_the_capacity_that_the_balancer_sees() {
         let (with, without) = (spread_of_hogs(version, true), spread_of_hogs(version, false));
         assert!(with < 1.5 && without > 1.6, "{version}: {with} with, {without} without");
     }
+}
+
+/// The pair that wakes each other, with two vCPUs pinned to two CPUs: its report, and its wakeups on another CPU.
+fn hinted(hint: IdleHint) -> (GuestReport, u64) {
+    let inner = spec(flat(4, 300), kernel("5.13", 4, 250), vec![ping_pong()]);
+    let mut guest = guest("vm", Platform::PowerpcKvm, &inner);
+    guest.idle_hint = hint;
+    let mut machine = flat(4, 300);
+    machine.costs.vm_exit = Dist::Constant(600);
+    let (mut reports, log) = run(&host(machine, "5.13", vec![], vec![guest])).unwrap();
+    let apart = |event: &&Event| matches!(event.kind, Kind::Waking { target_cpu, .. } if target_cpu != event.cpu);
+    let apart = log.events.iter().filter(|event| event.kernel == KernelId(1)).filter(apart).count() as u64;
+    (reports.remove(0), apart)
+}
+
+/// On an idle host a ceded vCPU would run at once. Both hints say so; the hypercall is paid for by each query.
+#[test]
+fn both_idle_hints_spread_a_pair_and_only_the_hypercall_leaves_the_guest() {
+    let exits = |report: &GuestReport| report.exits.iter().find(|(name, _)| *name == "hcall").unwrap().1;
+    for (hint, spreads, asks) in
+        [(IdleHint::Off, false, false), (IdleHint::Vpa, true, false), (IdleHint::Hcall, true, true)]
+    {
+        let (report, apart) = hinted(hint);
+        assert_eq!((apart > 5_000, exits(&report) > 5_000), (spreads, asks), "{hint:?}: {apart} apart, {report:?}");
+    }
+}
+
+/// With cpuidle-haltpoll a waker of a CPU that has been idle for a short time needs no interrupt, and nobody halts.
+#[test]
+fn a_guest_that_polls_before_it_halts_leaves_less_often() {
+    let rates = |haltpoll| {
+        let inner = spec(flat(4, 300), kernel("6.1", 4, 250), vec![ping_pong()]);
+        let mut guest = guest("vm", Platform::X86Kvm, &inner);
+        guest.haltpoll = haltpoll;
+        let mut machine = flat(4, 300);
+        machine.costs.vm_exit = Dist::Constant(600);
+        let (reports, log) = run(&host(machine, "6.1", vec![], vec![guest])).unwrap();
+        let switches =
+            events_of(&log.events, 1).iter().filter(|e| matches!(e.kind, Kind::Switch { .. })).count() as u64;
+        let of = |name: &str| reports[0].exits.iter().find(|(known, _)| *known == name).unwrap().1;
+        (of("halt"), of("ipi"), switches)
+    };
+    let ((halts, ipis, switches), (halts_polling, ipis_polling, switches_polling)) = (rates(false), rates(true));
+    assert!(halts > 10_000 && ipis > 10_000, "{halts} {ipis}");
+    assert!(halts_polling < halts / 50 && ipis_polling < ipis / 50, "{halts_polling} {ipis_polling}");
+    assert!(switches_polling > switches, "{switches_polling} {switches}");
 }

@@ -47,6 +47,8 @@ pub enum IdleHint {
     Off,
     /// A field that the host writes when that CPU becomes idle or busy.
     Vpa,
+    /// The answer to a hypercall of the guest, which makes one for every idle CPU whose vCPU is not in the guest.
+    Hcall,
 }
 
 /// What is done to a guest while it runs.
@@ -89,6 +91,8 @@ pub struct Guest {
     pub paravirt_time_accounting: bool,
     /// Longest halt-polling window of its vCPUs.
     pub halt_poll_max: Nanos,
+    /// cpuidle-haltpoll: its idle CPUs poll before they halt.
+    pub haltpoll: bool,
     /// What is done to it, and when, in ascending order of time.
     pub events: Vec<(Nanos, GuestAction)>,
 }

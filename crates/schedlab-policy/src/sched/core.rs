@@ -49,6 +49,8 @@ pub struct Core {
     pub(crate) log: Log,
     /// CPUs of a guest whose vCPU reads as preempted (`vcpu_is_preempted`); none on bare metal.
     vcpu_preempted: CpuMask,
+    /// CPUs of which a guest learns only from its host whether their vCPUs are preempted (`idle_hint = "hcall"`).
+    asks_host: CpuMask,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
     /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the simulator
@@ -89,6 +91,7 @@ impl Core {
             candidates: Vec::new(),
             log: Log::default(),
             vcpu_preempted: CpuMask::default(),
+            asks_host: CpuMask::default(),
             tick_nsec: config.tick_nsec(),
             jiffies_at_0: UPTIME / config.tick_nsec(),
             jiffies_shown: None,
@@ -250,6 +253,24 @@ impl Core {
             self.vcpu_preempted.clear(cpu);
         }
         self.refresh_idle(cpu);
+    }
+
+    /// `vcpu_is_preempted` of the CPU is a hypercall from now on, or no longer is one.
+    pub fn set_asks_host(&mut self, cpu: CpuId, asks: bool) {
+        if asks {
+            self.asks_host.set(cpu);
+        } else {
+            self.asks_host.clear(cpu);
+        }
+    }
+
+    /// The CPUs that `available_idle_cpu` asks the host about: idle ones, as `idle_cpu` is asked first.
+    pub(crate) fn queried(&self) -> Option<Box<CpuMask>> {
+        if self.asks_host.is_empty() {
+            return None;
+        }
+        let idle = self.asks_host.iter().filter(|cpu| self.rqs[cpu.index()].is_idle());
+        Some(Box::new(CpuMask::from_iter(idle)))
     }
 
     /// `idle_cpu` and not `available_idle_cpu`.

@@ -12,7 +12,7 @@ use crate::version::placement::RemoteQueue;
 impl<L: ClassList> Sched<L> {
     /// `select_task_rq`: the CPU for `task`. `waker_cpu` is the CPU that executes the call.
     pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
-        let mut tested = Tested::new(waker_cpu, self.core.log.looks_on());
+        let mut tested = Tested::new(waker_cpu, self.core.log.looks_on()).asking(self.core.queried());
         let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
         let kind = if exiting { kind.without_sync() } else { kind };
         let allowed = self.core.tasks[task.index()].affinity.as_ref();
@@ -23,7 +23,8 @@ impl<L: ClassList> Sched<L> {
             }
             None => self.class_of(task).select_task_rq(task, kind, &mut tested, now),
         };
-        let mut selection = Selection { cpu, tested: tested.counts, scans: tested.scans, rule };
+        let mut selection =
+            Selection { cpu, tested: tested.counts, scans: tested.scans, hypercalls: tested.hypercalls(), rule };
         if !self.core.allows(task, cpu) {
             selection.cpu = self.select_fallback_rq(task);
             selection.rule = "not allowed on the choice";

@@ -86,6 +86,8 @@ pub struct Selection {
     pub tested: Counts,
     /// The CPUs tested by each function of the idle CPU search.
     pub scans: Scans,
+    /// How often the host was asked whether a vCPU is preempted.
+    pub hypercalls: u32,
     /// The rule that decided.
     pub rule: &'static str,
 }
@@ -146,6 +148,8 @@ pub struct Tested {
     pub(crate) feature: Option<Feature>,
     /// The function that decided.
     pub(crate) function: Function,
+    /// The CPUs of which a test asks the host, and how often it was asked; `None`: the host is never asked.
+    asks: Option<(Box<CpuMask>, u32)>,
     /// The steps, if they are recorded.
     steps: Option<Box<Steps>>,
 }
@@ -162,7 +166,31 @@ impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
         let (counts, scans) = ([0; 5], Scans::default());
         let (feature, function) = (None, Function::Usual);
-        Tested { from, counts, scans, feature, function, steps: records.then(Box::default) }
+        Tested { from, counts, scans, feature, function, asks: None, steps: records.then(Box::default) }
+    }
+
+    /// Tests of these CPUs ask the host.
+    pub(crate) fn asking(mut self, cpus: Option<Box<CpuMask>>) -> Self {
+        self.asks = cpus.map(|cpus| (cpus, 0));
+        self
+    }
+
+    /// `available_idle_cpu` of a CPU: a hypercall, where only the host knows.
+    #[inline]
+    pub(crate) fn available_idle(&mut self, cpu: CpuId) {
+        if let Some((cpus, count)) = &mut self.asks {
+            *count += u32::from(cpus.has(cpu));
+        }
+    }
+
+    /// Whether tests may ask the host.
+    pub(crate) fn asks_host(&self) -> bool {
+        self.asks.is_some()
+    }
+
+    /// How often the host was asked.
+    pub(crate) fn hypercalls(&self) -> u32 {
+        self.asks.as_ref().map_or(0, |(_, count)| *count)
     }
 
     /// The CPU that searches.
@@ -201,9 +229,16 @@ impl Tested {
         self.steps.map(|steps| steps.looked)
     }
 
-    /// The search has tested this CPU.
+    /// The search has tested whether this CPU is available.
     #[inline]
     pub fn add(&mut self, topology: &Topology, cpu: CpuId) {
+        self.available_idle(cpu);
+        self.add_load(topology, cpu);
+    }
+
+    /// The search has read the load of this CPU.
+    #[inline]
+    pub fn add_load(&mut self, topology: &Topology, cpu: CpuId) {
         self.add_many(topology.distance(self.from, cpu), 1);
     }
 

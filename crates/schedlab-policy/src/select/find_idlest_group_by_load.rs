@@ -39,7 +39,7 @@ impl FairClass<'_> {
             }
             let mut load = Load::default();
             for &cpu in &group.cpus {
-                tested.add(&self.core.topology, cpu);
+                tested.add_load(&self.core.topology, cpu);
                 load.runnable += self.fair.cpu_load(cpu);
                 load.average += self.fair.rq(cpu).pelt.avg.load_avg;
                 load.spare = load.spare.max(self.capacity_spare_without(cpu, task));

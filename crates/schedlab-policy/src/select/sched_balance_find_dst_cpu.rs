@@ -99,7 +99,7 @@ impl FairClass<'_> {
             if affinity.is_some_and(|mask| !mask.intersects(&group.mask)) {
                 continue;
             }
-            group.cpus.iter().for_each(|cpu| tested.add(&self.core.topology, *cpu));
+            group.cpus.iter().for_each(|cpu| tested.add_load(&self.core.topology, *cpu));
             let stats = self.update_sg_wakeup_stats(group, domain.imbalance_pct, task, own);
             if index == local_group {
                 local = Some(stats);

@@ -254,6 +254,9 @@ fn scan_cpus_one_by_one(
 fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize, count: usize, tested: &mut Tested) {
     let from = tested.from;
     let cpus = &map.llc(llc).cpus;
+    if tested.asks_host() {
+        (0..count).for_each(|step| tested.available_idle(cpus[(start + step) % cpus.len()]));
+    }
     if map.llc_of(from) != llc {
         let distance = topology.distance(from, cpus[0]);
         return tested.add_many(distance, count as u32);
@@ -263,7 +266,7 @@ fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize
     for &cpu in map.threads(from) {
         if inside(cpu) {
             near += 1;
-            tested.add(topology, cpu);
+            tested.add_load(topology, cpu);
         }
     }
     tested.add_many(Distance::Llc, count as u32 - near);

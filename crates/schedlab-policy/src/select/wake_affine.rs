@@ -25,7 +25,7 @@ impl FairClass<'_> {
         tested: &mut Tested,
     ) -> Selected {
         if self.fair.config.has(Feature::WaIdle) {
-            if let Some((cpu, rule, answer)) = self.wake_affine_idle(this, prev, sync) {
+            if let Some((cpu, rule, answer)) = self.wake_affine_idle((this, prev), sync, tested) {
                 let role = if cpu == prev { Role::Previous } else { Role::Waker };
                 tested.step(|| Step::of("wake_affine_idle", cpu, role, answer).by(Feature::WaIdle));
                 return (cpu, rule);
@@ -47,9 +47,15 @@ impl FairClass<'_> {
     }
 
     /// The target, the rule, and the answer in words.
-    fn wake_affine_idle(&self, this: CpuId, prev: CpuId, sync: bool) -> Option<(CpuId, SelectRule, &'static str)> {
+    fn wake_affine_idle(
+        &self,
+        (this, prev): (CpuId, CpuId),
+        sync: bool,
+        tested: &mut Tested,
+    ) -> Option<(CpuId, SelectRule, &'static str)> {
         let share = self.core.topology.share_llc(this, prev);
         if share && self.core.available_idle(this) {
+            tested.available_idle(prev);
             return Some(match self.core.available_idle(prev) {
                 true => (prev, SelectRule::BothIdle, "idle as the waker's: target"),
                 false => (this, SelectRule::ThisIdle, "idle: target"),
@@ -57,6 +63,9 @@ impl FairClass<'_> {
         }
         if sync && self.nr_undelayed(this) == 1 {
             return Some((this, SelectRule::Sync, "its only task is about to sleep: target"));
+        }
+        if self.core.rules.affine_prev_idle {
+            tested.available_idle(prev);
         }
         let prev_idle = self.core.rules.affine_prev_idle && self.core.available_idle(prev);
         prev_idle.then_some((prev, SelectRule::PrevIdleAffine, "idle: target"))

@@ -33,6 +33,10 @@ pub struct Paravirt {
     pub yield_count: YieldCount,
     /// What a KVM host divides a halt-polling window by to shrink it; 0: the window becomes 0 (`halt_poll_ns_shrink`).
     pub halt_poll_shrink: u64,
+    /// As a guest: it has the haltpoll governor (2cffe9f6).
+    pub haltpoll: bool,
+    /// As a guest with that governor: a window that shrinks below its first value becomes 0.
+    pub haltpoll_resets: bool,
 }
 
 const PREEMPTED_BYTE: &[Change<PreemptedByte>] = &[
@@ -52,12 +56,24 @@ const YIELD_COUNT: &[Change<YieldCount>] = &[Change {
 const HALT_POLL_SHRINK: &[Change<u64>] =
     &[Change { when: when!(from "6.12" unverified "0 in 6.6, 2 in 6.12.107 and 7.2"), value: 2 }];
 
+const HALTPOLL: &[Change<bool>] = &[Change {
+    when: when!(from "5.4" unverified "posted in June 2019; absent from 5.2, present in 5.7"),
+    value: true,
+}];
+
+const HALTPOLL_RESETS: &[Change<bool>] = &[Change {
+    when: when!(from "6.9" unverified "posted in January 2024 (lore:20240111135950.17016-1-parshuram.sangle@intel.com)"),
+    value: true,
+}];
+
 impl Paravirt {
     pub(crate) const fn at(release: Release) -> Paravirt {
         Paravirt {
             preempted_byte: value_at(PreemptedByte::EveryPut, PREEMPTED_BYTE, release),
             yield_count: value_at(YieldCount::Odd, YIELD_COUNT, release),
             halt_poll_shrink: value_at(0, HALT_POLL_SHRINK, release),
+            haltpoll: value_at(false, HALTPOLL, release),
+            haltpoll_resets: value_at(false, HALTPOLL_RESETS, release),
         }
     }
 }
@@ -71,16 +87,17 @@ mod tests {
     fn rules_of_the_rows() {
         use {PreemptedByte::*, YieldCount::*};
         for (row, want) in [
-            ("5.2", (EveryPut, Odd, 0)),
-            ("5.7", (EveryPut, Odd, 0)),
-            ("5.13", (EveryPut, Odd, 0)),
-            ("6.1", (RunnableThread, Odd, 0)),
-            ("6.6", (RunnableThread, Odd, 0)),
-            ("6.12.0", (RunnableThread, OddUnlessIdle, 2)),
-            ("7.2", (RunnableThread, OddUnlessIdle, 2)),
+            ("5.2", (EveryPut, Odd, 0, false, false)),
+            ("5.7", (EveryPut, Odd, 0, true, false)),
+            ("5.13", (EveryPut, Odd, 0, true, false)),
+            ("6.1", (RunnableThread, Odd, 0, true, false)),
+            ("6.6", (RunnableThread, Odd, 0, true, false)),
+            ("6.12.0", (RunnableThread, OddUnlessIdle, 2, true, true)),
+            ("7.2", (RunnableThread, OddUnlessIdle, 2, true, true)),
         ] {
             let found = Version::find(row).unwrap().paravirt();
-            assert_eq!((found.preempted_byte, found.yield_count, found.halt_poll_shrink), want, "{row}");
+            let Paravirt { preempted_byte, yield_count, halt_poll_shrink, haltpoll, haltpoll_resets } = found;
+            assert_eq!((preempted_byte, yield_count, halt_poll_shrink, haltpoll, haltpoll_resets), want, "{row}");
         }
     }
 }

@@ -25,9 +25,20 @@ pub const GUEST: Section = Section {
         key("pinned", "boolean", "false", "pin each vCPU to one of these CPUs, in their order"),
         key("cgroup", "path", "the root", "control group of the host for its vCPUs, declared by a [[cgroup]]"),
         key("nice", "-20 to 19", "0", "nice value of its vCPUs"),
-        key("idle_hint", "off or vpa", "off", "whether the host tells it on which CPUs ceded vCPUs would run at once"),
+        key(
+            "idle_hint",
+            "off, vpa or hcall",
+            "off",
+            "how it learns on which CPUs of the host ceded vCPUs would run at once",
+        ),
         key("paravirt_time_accounting", "boolean", "false", "leave stolen time out of its tasks' clocks"),
         key("halt_poll_ns", "duration", "the platform's", "longest time for which the host polls for a halted vCPU"),
+        key(
+            "haltpoll",
+            "boolean",
+            "false",
+            "poll in the guest before a halt (cpuidle-haltpoll) instead of on the host",
+        ),
         key("events", "tables", "none", "when it is paused, resumed and killed"),
     ],
 };
@@ -51,9 +62,10 @@ pub const VARIANT_GUEST: Section = Section {
         key("pinned", "boolean", "the guest's", "pin each vCPU to one of these CPUs"),
         key("cgroup", "path", "the guest's", "control group of the host for its vCPUs"),
         key("nice", "-20 to 19", "the guest's", "nice value of its vCPUs"),
-        key("idle_hint", "off or vpa", "the guest's", "idle hints of the host"),
+        key("idle_hint", "off, vpa or hcall", "the guest's", "idle hints of the host"),
         key("paravirt_time_accounting", "boolean", "the guest's", "leave stolen time out of its tasks' clocks"),
         key("halt_poll_ns", "duration", "the guest's", "longest time for which the host polls"),
+        key("haltpoll", "boolean", "the guest's", "poll in the guest before a halt"),
         key("events", "tables", "the guest's", "when it is paused, resumed and killed"),
     ],
 };

@@ -160,6 +160,9 @@ pub(super) fn charge_selection<S: Sink>(
     task: TaskId,
     selection: &Selection,
 ) {
+    if selection.hypercalls > 0 {
+        machine.charge_hypercalls(this, selection.hypercalls);
+    }
     let tested: u32 = selection.tested.iter().sum();
     if tested == 0 {
         return;

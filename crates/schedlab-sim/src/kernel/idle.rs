@@ -49,13 +49,18 @@ fn cpuidle_idle_call<S: Sink>(
     }
     match entered.polls_until {
         Some(until) => run.set_event(kernel.id, Source::PollLimit, cpu, until),
-        None => run.cancel(kernel.id, Source::PollLimit, cpu),
+        None => {
+            run.cancel(kernel.id, Source::PollLimit, cpu);
+            plan_halt(run, machine, kernel, cpu);
+        }
     }
 }
 
 /// An idle CPU has polled for as long as it may: it chooses a state anew.
 pub fn on_poll_limit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    if machine.cpus[cpu.index()].activity == Activity::Idle {
+    let c = &machine.cpus[cpu.index()];
+    // A vCPU that is off its host's CPUs reads the clock when it is back.
+    if c.activity == Activity::Idle && c.rate > 0 {
         machine.polled_to_the_limit(cpu, run.now);
         enter_idle_state(run, machine, kernel, cpu);
     }
@@ -70,12 +75,19 @@ pub fn on_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     }
 }
 
-/// The CPU of a guest halts once it has entered its idle state.
+/// The CPU of a guest that polls is executed again: it polls up to its limit.
+pub fn resume_poll<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId) {
+    if let Some(until) = machine.polls_until(cpu) {
+        run.set_event(kernel.id, Source::PollLimit, cpu, until.max(run.now));
+    }
+}
+
+/// The CPU of a guest halts once it has entered its idle state, unless that is the one that polls.
 #[inline(always)]
 pub fn plan_halt<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId) {
     if machine.exits.is_some() {
         let c = &machine.cpus[cpu.index()];
-        if c.rate > 0 {
+        if c.rate > 0 && !machine.polls(cpu) {
             run.set_event(kernel.id, Source::Halt, cpu, c.idle_from.max(run.now));
         }
     }

@@ -67,6 +67,7 @@ fn lists_its_own(kernel: &Kernel, cpu: CpuId) -> bool {
 /// An idle CPU executes again.
 pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     machine.cpus[cpu.index()].progress(run.now);
+    machine.idle_exited(cpu, run.now);
     sched_ttwu_pending(run, machine, kernel, cpu);
     let c = &mut kernel.cpus[cpu.index()];
     let nohz_kicked = std::mem::take(&mut c.nohz_kicked);

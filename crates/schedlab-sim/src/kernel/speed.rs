@@ -3,7 +3,7 @@
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
-use super::idle::plan_halt;
+use super::idle::{plan_halt, resume_poll};
 use super::segment::{poll_lock, settle};
 use super::state::Kernel;
 use crate::machine::{Activity, Machine, Mode};
@@ -57,6 +57,7 @@ fn resume<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
     let c = &machine.cpus[cpu.index()];
     match c.activity {
         Activity::Busy if c.segment.mode == Mode::Spin => poll_lock(run, machine, kernel, cpu),
+        Activity::Idle if machine.polls(cpu) => resume_poll(run, machine, kernel, cpu),
         Activity::Idle => plan_halt(run, machine, kernel, cpu),
         _ => settle(run, machine, kernel, cpu),
     }

@@ -4,7 +4,8 @@ use schedlab_model::{CpuId, Nanos, USEC};
 use schedlab_spec::{IdleState, RunSpec};
 
 use super::cpu::Activity;
-use super::menu::{Menu, State, Timers, Woken};
+use super::haltpoll::Haltpoll;
+use super::menu::{Choice, Menu, State, Timers, Woken};
 use super::state::Machine;
 
 /// `CPUIDLE_POLL_MIN`: a state with a shorter target residency does not bound how long a CPU polls.
@@ -16,12 +17,19 @@ const NEXT_TIMER_MAX_DELTA: u64 = (1 << 30) - 1;
 #[derive(Clone, Debug)]
 pub struct Cpuidle {
     states: Vec<State>,
-    menus: Vec<Menu>,
+    governors: Governors,
     tick: Nanos,
     /// `cpuidle_poll_time`.
     poll_time: Nanos,
     /// Whether the wakeup under way comes from the CPU's tick.
     ticked: Vec<bool>,
+}
+
+/// The governor of each CPU.
+#[derive(Clone, Debug)]
+enum Governors {
+    Menu(Vec<Menu>),
+    Haltpoll(Vec<Haltpoll>),
 }
 
 /// What the kernel of the CPU does on its way into an idle state.
@@ -45,11 +53,32 @@ impl Cpuidle {
         let tick = spec.kernel.tick_nsec();
         Some(Box::new(Cpuidle {
             states: states.iter().map(seen).collect(),
-            menus: vec![Menu::new(rules); nr_cpus],
+            governors: Governors::Menu(vec![Menu::new(rules); nr_cpus]),
             tick,
             poll_time: poll_time(&machine.idle_states, tick),
             ticked: vec![false; nr_cpus],
         }))
+    }
+}
+
+impl Cpuidle {
+    /// cpuidle-haltpoll, with its states: polling, and the halt.
+    pub fn haltpoll(states: &[IdleState], governor: Haltpoll, nr_cpus: usize) -> Box<Cpuidle> {
+        Box::new(Cpuidle {
+            states: states.iter().map(seen).collect(),
+            governors: Governors::Haltpoll(vec![governor; nr_cpus]),
+            tick: 0,
+            poll_time: 0,
+            ticked: vec![false; nr_cpus],
+        })
+    }
+
+    /// The choice of the CPU's governor, and how long the CPU polls if that is what it chooses.
+    fn select(&mut self, cpu: CpuId, timers: &Timers) -> (Choice, Nanos) {
+        match &mut self.governors {
+            Governors::Menu(menus) => (menus[cpu.index()].select(&self.states, timers), self.poll_time),
+            Governors::Haltpoll(governors) => governors[cpu.index()].select(),
+        }
     }
 }
 
@@ -86,16 +115,19 @@ impl Machine {
         let Some(cpuidle) = &mut self.cpuidle else { return Entered { stops_tick: true, polls_until: None } };
         let c = &mut self.cpus[cpu.index()];
         c.activity = Activity::Idle;
-        c.idle_from = now + c.spend_pending().unwrap_or(0);
+        c.begin_entering(now);
         let timers = Timers {
             next_timer: timer.unwrap_or(NEXT_TIMER_MAX_DELTA * cpuidle.tick),
             next_tick: tick,
             tick: cpuidle.tick,
         };
-        let choice = cpuidle.menus[cpu.index()].select(&cpuidle.states, &timers);
+        let (choice, poll_time) = cpuidle.select(cpu, &timers);
         c.idle_state = choice.state;
         let polls = cpuidle.states[choice.state].polling;
-        let polls_until = polls.then(|| c.idle_from.max(now).saturating_add(cpuidle.poll_time));
+        let polls_until = polls.then(|| c.idle_from.max(now).saturating_add(poll_time));
+        if let Governors::Haltpoll(governors) = &mut cpuidle.governors {
+            governors[cpu.index()].until = polls_until;
+        }
         Entered { stops_tick: choice.stops_tick, polls_until }
     }
 
@@ -104,8 +136,31 @@ impl Machine {
         let c = &mut self.cpus[cpu.index()];
         c.progress(now);
         let (state, residency) = (c.idle_state, now.saturating_sub(c.idle_from));
-        if let Some(cpuidle) = &mut self.cpuidle {
-            cpuidle.menus[cpu.index()].reflect(state, residency, Woken::Limit);
+        match self.cpuidle.as_deref_mut().map(|cpuidle| &mut cpuidle.governors) {
+            Some(Governors::Menu(menus)) => menus[cpu.index()].reflect(state, residency, Woken::Limit),
+            Some(Governors::Haltpoll(governors)) => governors[cpu.index()].polled(true),
+            None => {}
+        }
+    }
+
+    /// Until when the idle CPU of a guest polls before it halts.
+    pub fn polls_until(&self, cpu: CpuId) -> Option<Nanos> {
+        match &self.cpuidle.as_ref()?.governors {
+            Governors::Haltpoll(governors) => governors[cpu.index()].until,
+            Governors::Menu(_) => None,
+        }
+    }
+
+    /// The CPU executes again after an idle state: a guest's clock goes on until then, whatever its host did meanwhile.
+    #[inline]
+    pub fn idle_exited(&mut self, cpu: CpuId, now: Nanos) {
+        if let Some(Cpuidle { governors: Governors::Haltpoll(governors), .. }) = self.cpuidle.as_deref_mut() {
+            let c = &self.cpus[cpu.index()];
+            let governor = &mut governors[cpu.index()];
+            match self.preset.idle_states[c.idle_state].polling {
+                true => governor.polled(false),
+                false => governor.halted(now.saturating_sub(c.idle_from)),
+            }
         }
     }
 
@@ -115,7 +170,9 @@ impl Machine {
         if let Some(cpuidle) = &mut self.cpuidle {
             let ticked = std::mem::take(&mut cpuidle.ticked[cpu.index()]);
             let woken = if ticked { Woken::Tick } else { Woken::Event };
-            cpuidle.menus[cpu.index()].reflect(state, slept + exit, woken);
+            if let Governors::Menu(menus) = &mut cpuidle.governors {
+                menus[cpu.index()].reflect(state, slept + exit, woken);
+            }
         }
     }
 

@@ -16,11 +16,13 @@ pub enum Exit {
     Timer,
     /// An interrupt of the host.
     Host,
+    /// A question to the host whether a vCPU is preempted (`idle_hint = "hcall"`).
+    Hcall,
 }
 
 /// Every cause, by its name in metrics.
-pub const EXITS: [(&str, Exit); 4] =
-    [("halt", Exit::Halt), ("ipi", Exit::Ipi), ("timer", Exit::Timer), ("host", Exit::Host)];
+pub const EXITS: [(&str, Exit); 5] =
+    [("halt", Exit::Halt), ("ipi", Exit::Ipi), ("timer", Exit::Timer), ("host", Exit::Host), ("hcall", Exit::Hcall)];
 
 /// The exits of a guest.
 #[derive(Clone, Debug)]
@@ -79,6 +81,17 @@ impl Machine {
         if let Some(found) = self.exits.as_mut().filter(|found| exits(&found.platform)) {
             found.count(exit);
             let c = &mut self.cpus[cpu.index()];
+            c.pending += self.costs.vm_exit.draw_any(&mut c.dice);
+        }
+    }
+
+    /// A search has asked the host so often; each is a hypercall, and `vm_exit` is the time of an empty one.
+    #[cold]
+    pub fn charge_hypercalls(&mut self, cpu: CpuId, hypercalls: u32) {
+        let Some(exits) = &mut self.exits else { return };
+        let c = &mut self.cpus[cpu.index()];
+        for _ in 0..hypercalls {
+            exits.count(Exit::Hcall);
             c.pending += self.costs.vm_exit.draw_any(&mut c.dice);
         }
     }

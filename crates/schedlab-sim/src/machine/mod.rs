@@ -7,6 +7,7 @@ mod cost;
 mod cpu;
 mod cpuidle;
 mod exits;
+mod haltpoll;
 mod idle;
 mod lines;
 mod lock;

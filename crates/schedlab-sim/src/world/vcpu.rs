@@ -59,7 +59,7 @@ pub struct Vcpu {
     pub kicked: bool,
     /// The byte in which the host marks it as preempted.
     pub marked: bool,
-    /// The idle hint that the host last wrote: the host CPU of its thread is idle.
+    /// The idle hint that the host last wrote, or what it would answer: the host CPU of its thread is idle.
     pub hint: bool,
     /// Its halt-polling window.
     pub window: Nanos,
@@ -155,8 +155,18 @@ impl Rules {
     }
 
     /// Whether the host writes hints for the vCPUs of this guest.
-    pub fn hints(&self) -> bool {
-        self.idle_hint != IdleHint::Off
+    pub fn writes_hints(&self) -> bool {
+        self.idle_hint == IdleHint::Vpa
+    }
+
+    /// Whether the guest asks the host about this vCPU: its count is odd.
+    pub fn asks_host(&self, vcpu: &Vcpu) -> bool {
+        self.idle_hint == IdleHint::Hcall && matches!(self.sees, Sees::YieldCount(_)) && !vcpu.in_guest
+    }
+
+    /// Whether the guest asks the host at all.
+    pub fn has_hypercall(&self) -> bool {
+        self.idle_hint == IdleHint::Hcall
     }
 
     /// `vcpu_put`: the thread leaves its CPU.
@@ -186,7 +196,7 @@ impl Rules {
             // The count is odd whenever the vCPU is not in the guest.
             Sees::YieldCount(_) if vcpu.in_guest => false,
             Sees::YieldCount(YieldCount::OddUnlessIdle) if vcpu.asked == Asked::Halt => false,
-            Sees::YieldCount(_) => !(self.hints() && vcpu.hint),
+            Sees::YieldCount(_) => self.idle_hint == IdleHint::Off || !vcpu.hint,
         }
     }
 

@@ -104,6 +104,9 @@ impl VirtualSystems {
             let mut system = System::new(run, &guest.run, KernelId(vm as u16 + 1));
             system.kernel.is_guest = true;
             system.machine.exits = Some(Box::new(Exits::new(guest.platform.costs())));
+            if guest.haltpoll {
+                system.machine.poll_before_halt(guest.run.kernel.version.paravirt());
+            }
             first.push(vcpus.len());
             for cpu in (0..system.kernel.cpus.len() as u32).map(CpuId) {
                 kernel::set_speed(run, &mut system.machine, &mut system.kernel, cpu, 0);
@@ -175,6 +178,7 @@ impl VirtualSystems {
             }
         }
         self.write_hints(run, cpu, curr.is_none());
+        self.update_answers(cpu);
         if let Some((vcpu, _)) = now_loaded {
             self.follow_thread(run, vcpu, cpu);
         }
@@ -275,7 +279,9 @@ impl VirtualSystems {
         let c = &system.machine.cpus[cpu.index()];
         match v.asked {
             Asked::Run if v.in_guest && c.activity == Activity::Idle && c.idle_from <= run.now && !pending => {
-                self.halt(run, vcpu);
+                if !system.machine.polls(cpu) {
+                    self.halt(run, vcpu);
+                }
             }
             Asked::Halt if pending => {
                 let sender = self.first[kernel.index() - 1] + c.woken_from.index();
@@ -347,8 +353,36 @@ impl VirtualSystems {
         }
     }
 
+    /// What the host answers about the vCPUs whose threads were on this CPU last, after a change of what the CPU runs.
+    fn update_answers(&mut self, cpu: CpuId) {
+        if !self.rules.iter().any(Rules::has_hypercall) {
+            return;
+        }
+        for vcpu in 0..self.vcpus.len() {
+            let Some(task) = self.vcpus[vcpu].task else { continue };
+            if self.rules[self.vcpus[vcpu].vm].has_hypercall() && self.systems[0].kernel.sched.cpu_of(task) == cpu {
+                self.show(vcpu);
+            }
+        }
+    }
+
+    /// H_IDLE_HINT: the CPU of the vCPU's thread is idle, or runs only tasks with SCHED_IDLE.
+    fn answer(&self, vcpu: usize) -> bool {
+        let sched = &self.systems[0].kernel.sched;
+        self.vcpus[vcpu]
+            .task
+            .map(|task| sched.cpu_of(task))
+            .is_some_and(|cpu| sched.available_idle(cpu) || sched.only_sched_idle(cpu))
+    }
+
     /// Updates the value of `vcpu_is_preempted` in the guest.
     pub(super) fn show(&mut self, vcpu: usize) {
+        if self.rules[self.vcpus[vcpu].vm].has_hypercall() {
+            self.vcpus[vcpu].hint = self.answer(vcpu);
+            let v = &self.vcpus[vcpu];
+            let asks = self.rules[v.vm].asks_host(v);
+            self.systems[v.vm + 1].kernel.sched.set_asks_host(v.cpu, asks);
+        }
         let v = &self.vcpus[vcpu];
         let preempted = self.rules[v.vm].vcpu_is_preempted(v);
         let kernel = &mut self.systems[v.vm + 1].kernel;
@@ -381,13 +415,14 @@ impl VirtualSystems {
     /// `do_idle` with idle hints: when the CPU becomes idle or busy, the hint of every vCPU whose thread last ran there is
     /// written, which requires a walk over the vCPUs of all guests.
     fn write_hints<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, idle: bool) {
-        if self.hinted[cpu.index()] == idle || !self.rules.iter().any(Rules::hints) {
+        if self.hinted[cpu.index()] == idle || !self.rules.iter().any(Rules::writes_hints) {
             return;
         }
         self.hinted[cpu.index()] = idle;
         for vcpu in 0..self.vcpus.len() {
             let Some(task) = self.vcpus[vcpu].task else { continue };
-            if self.systems[0].kernel.sched.cpu_of(task) == cpu {
+            let written = self.rules[self.vcpus[vcpu].vm].writes_hints();
+            if written && self.systems[0].kernel.sched.cpu_of(task) == cpu {
                 self.vcpus[vcpu].hint = idle;
                 self.show(vcpu);
             }
