@@ -346,6 +346,28 @@ const CASES: &[Case] = &[
         ],
     },
     Case {
+        name: "a signalled parent, an answered child and a pipe of packets make progress",
+        workloads: r#"
+            [[workload]]
+            use = "starve"
+            signals = 200
+            [[workload]]
+            use = "perf-seccomp-notify"
+            name = "notify"
+            loop = 40
+            [[workload]]
+            use = "stress-ng-pipe"
+            name = "pipe"
+            pipe = 1
+            timeout = "50ms"
+        "#,
+        holds: &[
+            ("starve.time", Reach(0.0)),
+            ("notify.usecs_per_op", Reach(0.0)),
+            ("pipe.bogo_ops_per_second", Reach(1.0)),
+        ],
+    },
+    Case {
         name: "sysbench takes its mutexes in turn and at random",
         workloads: r#"
             [[workload]]

@@ -250,6 +250,9 @@ fn stressors_do_per_bogo_op_what_the_real_ones_do() {
     let out = run(&build("stress-ng-switch", &paced, false));
     assert_eq!((out.end.clone(), out.counts[0], out.written[0]), (End::Finished, 100, 100));
     assert_eq!(out.counts[0], out.counts[1], "the same ops for both rates");
+    // A write and a read per op; the pipe has room for 16 messages of any size, as FIONREAD shows of the real one.
+    let out = run(&build("stress-ng-pipe", &[("pipe", int(1)), ("timeout", text("100us"))], false));
+    assert!(out.written[0].abs_diff(out.read[0]) <= 16 && out.written[0].abs_diff(out.counts[0]) <= 1);
     // A child per op, with fork-max of them at a time.
     let fork = build("stress-ng-fork", &[("fork", int(1)), ("fork-max", int(3))], false);
     let child = &fork.programs[0].ops;
@@ -462,6 +465,48 @@ fn perf_pipe_of_6_15_writes_first_on_both_sides() {
     assert!(workload.programs.iter().all(|program| matches!(first(&program.ops), Some(Op::Write { .. }))));
 }
 
+#[test]
+fn schbench_of_2020_computes_between_the_post_and_the_sleep() {
+    let given = [("message-threads", int(1)), ("threads", int(2)), ("runtime", int(2)), ("cputime", text("1ms"))];
+    let out = run(&build("schbench-2020", &given, false));
+    assert_eq!((out.end.clone(), out.now, out.created), (End::Finished, 2 * SEC, 1 + 1 + 2));
+    let burns = |id: &str| {
+        let workload = build(id, &[("threads", int(1))], false);
+        let ops = workload.programs.into_iter().flat_map(|program| program.ops).collect::<Vec<_>>();
+        let place = |wanted: &dyn Fn(&Op) -> bool| ops.iter().position(wanted).unwrap();
+        let spin = Op::RunWall(schedlab_workload::Amount::Fixed(30 * MSEC + 1_000));
+        // Beside the workers' spin of the same length, one of the message thread, which waits before it and then sleeps.
+        let wait = place(&|op| matches!(op, Op::Post(_)));
+        let later = ops[wait..].iter().position(|op| *op == spin).map(|at| wait + at);
+        later.is_some_and(|at| matches!(ops[at - 1], Op::Wait(_)) && matches!(ops[at + 1], Op::Sleep(_)))
+    };
+    assert_eq!(["schbench", "schbench-2020"].map(burns), [false, true]);
+}
+
+/// A signal is a kill, what the sleeper does after it an rt_sigreturn; signals that find one pending are lost.
+#[test]
+fn starve_counts_signals_that_are_not_lost() {
+    let workload = build("starve", &[("signals", int(500))], false);
+    let out = run(&workload);
+    assert_eq!((out.end, out.created, out.samples[0].len()), (End::Finished, 2, 1));
+    assert_eq!(out.counts[1], 500);
+    // Two tasks with a CPU each that take no time: every kill finds the parent asleep, or running with none pending.
+    assert!(out.counts[2] >= 500 && out.calls >= 1_000, "{} kills, {} calls", out.counts[2], out.calls);
+}
+
+#[test]
+fn perf_seccomp_notify_answers_every_call_in_turn() {
+    let workload = build("perf-seccomp-notify", &[("loop", int(1000))], false);
+    let out = run(&workload);
+    assert_eq!((out.end, out.created, out.exited, out.samples[0].len()), (End::Finished, 2, 1, 1));
+    assert_eq!(workload.metrics[0].divide, 1000);
+    let steps = |program: usize| {
+        let ops = workload.programs[program].ops.iter();
+        ops.filter(|op| matches!(op, Op::Post(_) | Op::Wait(_))).copied().collect::<Vec<_>>()
+    };
+    assert_eq!((steps(0), steps(1)), (vec![Op::Post(0), Op::Wait(1)], vec![Op::Wait(0), Op::Post(1)]));
+}
+
 /// System calls of perf bench futex: each wait, each wake or move, and main's sleep; of `lock-pi` a lock, a sleep, an unlock.
 #[test]
 fn perf_futex_makes_the_calls_that_perf_makes() {
@@ -506,6 +551,8 @@ fn every_program_ends_or_is_endless_by_design() {
             "kernbench" => &[("objects", int(20))],
             // Nothing takes time there where every task has a CPU.
             "sysbench-threads" => continue,
+            "starve" => &[("signals", int(1000))],
+            "perf-seccomp-notify" => &[("loop", int(1000))],
             "perf-futex-hash" => &[("runtime", int(1)), ("threads", int(1))],
             _ => &[],
         };
@@ -568,6 +615,9 @@ fn errors_have_the_key_the_position_and_the_nearest_name() {
         ("perf-pipe", "loops", int(1), "no option `loops`", "did you mean `loop`?"),
         ("perf-futex-wake-parallel", "nwakers", int(3), "4 threads in 3 equal parts", "a divisor of threads"),
         ("perf-futex-hash", "futexes", int(1), "not modelled", ""),
+        ("schbench-2020", "message-cputime", int(1), "the program ignores it", ""),
+        ("perf-seccomp-notify", "sync-mode", on(), "not modelled", ""),
+        ("stress-ng-pipe", "pipe-size", int(5000), "a pipe of 5000 bytes", "a power of two"),
         ("hog", "n", int(1), "no option `n`", "one of threads"),
     ];
     for (id, key, value, what, hint) in cases {
@@ -606,6 +656,9 @@ fn an_end_is_reported_by_one_program_once() {
         ("sysbench-threads", &[("threads", int(3))]),
         ("sysbench-mutex", &[("threads", int(3))]),
         ("sysbench-memory", &[("threads", int(3))]),
+        ("schbench-2020", &[]),
+        ("perf-seccomp-notify", &[]),
+        ("starve", &[("copies", int(3))]),
     ];
     for (id, given) in cases {
         let workload = build(id, given, false);

@@ -24,11 +24,13 @@ mod perf_futex_rate;
 mod perf_futex_wake;
 mod perf_messaging;
 mod perf_pipe;
+mod perf_seccomp_notify;
 mod pgbench;
 mod schbench;
 mod schbench_v1;
 mod service;
 mod specjbb;
+mod starve;
 mod stress_ng;
 mod stress_ng_aio;
 mod stress_ng_context;
@@ -36,6 +38,7 @@ mod stress_ng_cpu;
 mod stress_ng_fork;
 mod stress_ng_futex;
 mod stress_ng_nanosleep;
+mod stress_ng_pipe;
 mod stress_ng_sem;
 mod stress_ng_switch;
 mod sysbench;
@@ -101,7 +104,9 @@ pub fn all() -> &'static [&'static Entry] {
         &perf_futex_wake::WAKE_PARALLEL,
         &perf_futex_wake::REQUEUE,
         &perf_futex_rate::LOCK_PI,
+        &perf_seccomp_notify::ENTRY,
         &schbench::ENTRY,
+        &schbench::ENTRY_2020,
         &schbench_v1::ENTRY,
         &cyclictest::ENTRY,
         &stress_ng_cpu::ENTRY,
@@ -112,6 +117,7 @@ pub fn all() -> &'static [&'static Entry] {
         &stress_ng_sem::ENTRY,
         &stress_ng_context::ENTRY,
         &stress_ng_aio::ENTRY,
+        &stress_ng_pipe::ENTRY,
         &sysbench_cpu::ENTRY,
         &sysbench_threads::ENTRY,
         &sysbench_mutex::ENTRY,
@@ -141,6 +147,7 @@ pub fn all() -> &'static [&'static Entry] {
         &video::ENTRY,
         &audio::ENTRY,
         &frames::ENTRY,
+        &starve::ENTRY,
         &hog::ENTRY,
     ]
 }

@@ -1,10 +1,11 @@
 //! schbench, the line of 2016 to 2019 (commit 3d16b23): wakeup latency of workers that a message thread wakes in batches.
 //!
 //! Worker: spin on the wall clock for the CPU time, then message and wait. Message thread: wake all that wait, wait for
-//! a post, sleep for the sleep time plus up to a quarter. `rps` turns the message thread into a generator of requests;
+//! a post, sleep for the sleep time plus up to a quarter. In the line of 2020 and 2021 (commit abe4f96) it also spins for 30 ms
+//! before it sleeps. `rps` turns the message thread into a generator of requests;
 //! `pipe` is a transfer through shared memory, no pipe.
 
-use schedlab_model::{Nanos, USEC};
+use schedlab_model::{Nanos, MSEC, USEC};
 
 use super::wake_list::{memset_cost, WakeList, NOW, STAMP};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
@@ -54,6 +55,34 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
+pub(super) const ENTRY_2020: Entry = Entry {
+    id: "schbench-2020",
+    summary: "schbench whose message threads compute between wakeup and sleep (line of 2020-2021)",
+    options: &[
+        OptionSpec::number("message-threads", 2, 1, 10_000, "message threads"),
+        OptionSpec::number("threads", 16, 1, 100_000, "workers of each message thread"),
+        OptionSpec::time("runtime", TimeUnit::Seconds, 30, 1_000_000, "how long to run"),
+        OptionSpec {
+            name: "sleeptime",
+            kind: OptionKind::Time { unit: TimeUnit::Microseconds, min: USEC, max: 1_000_000_000_000 },
+            default: Preset::Time(30_000_000),
+            help: "pause of the message thread",
+        },
+        OptionSpec::time("cputime", TimeUnit::Microseconds, 30_000, 1_000_000_000, "spin of a worker per loop"),
+        OptionSpec::not_modelled("message-cputime", "the program ignores it: it is always 30 ms"),
+        OptionSpec::not_modelled("pipe", "its message threads poll then: use schbench or schbench-1.0"),
+        OptionSpec::not_modelled("rps", "it is that of schbench"),
+        OptionSpec::not_modelled("auto-rps", "it reads /proc/stat"),
+        OptionSpec::not_modelled("auto", "it is a series of runs"),
+        OptionSpec::not_modelled("warmuptime", "use the scenario's warmup"),
+    ],
+    metrics: &[LATENCY],
+    ends: Ends::Always,
+    build: build_2020,
+};
+
+/// `message_cputime`, which the option that should set it does not.
+const MESSAGE_CPUTIME: Nanos = 30 * MSEC;
 const COMM: &str = "schbench";
 /// Register that receives a child's id.
 const CHILD: Reg = 0;
@@ -65,6 +94,8 @@ struct Config {
     sleep: Nanos,
     spin: Nanos,
     transfer: Option<Nanos>,
+    /// Spin of a message thread.
+    burn: Option<Nanos>,
     /// Requests per second of one message thread.
     rps: u64,
 }
@@ -72,6 +103,18 @@ struct Config {
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let message_threads = settings.count("message-threads");
     let config = Config::new(settings, message_threads)?;
+    run(settings, message_threads, &config)
+}
+
+fn build_2020(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let (message_threads, workers) = (settings.count("message-threads"), settings.count("threads"));
+    let (sleep, spin) = (settings.time("sleeptime"), settings.time("cputime"));
+    let config = Config { workers, sleep, spin, transfer: None, burn: Some(MESSAGE_CPUTIME + USEC), rps: 0 };
+    config.check(settings, message_threads)?;
+    run(settings, message_threads, &config)
+}
+
+fn run(settings: &Settings<'_>, message_threads: u32, config: &Config) -> Result<Workload, BuildError> {
     let mut builder = Builder::new(settings.name);
     let latency = builder.metric(LATENCY.decl(1));
     let workers = u64::from(message_threads) * u64::from(config.workers);
@@ -80,8 +123,8 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let mut main = Code::default();
     for index in 0..message_threads {
         let program = match rps {
-            Some(rps) => generator(&mut builder, &config, index, latency, rps),
-            None => messenger(&mut builder, &config, index, latency, transfer),
+            Some(rps) => generator(&mut builder, config, index, latency, rps),
+            None => messenger(&mut builder, config, index, latency, transfer),
         };
         main.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD });
     }
@@ -104,13 +147,9 @@ impl Config {
             sleep: if bytes > 0 { 0 } else { time("sleeptime") },
             spin: time("cputime"),
             transfer: (bytes > 0).then(|| memset_cost(bytes)),
+            burn: None,
             rps: u64::from(settings.count("rps")) / u64::from(message_threads),
         };
-        if u64::from(config.workers) * u64::from(message_threads) > 200_000 {
-            return Err(settings
-                .error("threads", "more than 200000 workers")
-                .expected("fewer threads or message-threads"));
-        }
         if config.rps > 0 && config.workers < 2 {
             return Err(settings
                 .error("threads", "rps wakes two thirds of the workers at a time")
@@ -121,12 +160,23 @@ impl Config {
                 .error("rps", "less than one request per second for each message thread")
                 .expected(format!("{message_threads} or more")));
         }
-        if config.rps == 0 && config.spin == 0 && config.transfer.is_none() {
+        config.check(settings, message_threads)?;
+        Ok(config)
+    }
+
+    /// What no line can run.
+    fn check(&self, settings: &Settings<'_>, message_threads: u32) -> Result<(), BuildError> {
+        if u64::from(self.workers) * u64::from(message_threads) > 200_000 {
+            return Err(settings
+                .error("threads", "more than 200000 workers")
+                .expected("fewer threads or message-threads"));
+        }
+        if self.rps == 0 && self.spin == 0 && self.transfer.is_none() {
             return Err(settings
                 .error("cputime", "a worker that neither spins nor transfers")
                 .expected("above 0, or pipe"));
         }
-        Ok(config)
+        Ok(())
     }
 
     /// The wall-clock spin: it ends when more whole microseconds than asked for have passed.
@@ -155,7 +205,7 @@ fn messenger(builder: &mut Builder, config: &Config, index: u32, latency: u16, r
         let jitter = (config.sleep / USEC / 4).saturating_sub(1) * USEC;
         builder.amount(Dist::Uniform { low: config.sleep, high: config.sleep + jitter })
     });
-    list.serve(&mut code, config.transfer, pause);
+    list.serve(&mut code, config.transfer, config.burn, pause);
     builder.program(COMM, code)
 }
 

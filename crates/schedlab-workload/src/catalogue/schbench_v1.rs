@@ -79,7 +79,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         let mut code = Code::default();
         let fork = Op::Fork { program: worker, kind: TaskKind::Thread, into: CHILD };
         code.repeat(COUNTER, u64::from(workers), |code| code.op(fork));
-        list.serve(&mut code, transfer, None);
+        list.serve(&mut code, transfer, None, None);
         let program = builder.program("schbench-msg", code);
         main.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD });
     }

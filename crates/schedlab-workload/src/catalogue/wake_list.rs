@@ -33,9 +33,9 @@ impl WakeList {
         }
     }
 
-    /// The message thread's endless loop; `transfer` is its part of a pipe test, `pause` what it does before it looks at
-    /// the list again.
-    pub fn serve(&self, code: &mut Code, transfer: Option<Nanos>, pause: Option<Amount>) {
+    /// The message thread's endless loop; `transfer` is its part of a pipe test, `burn` how long it spins once it has been
+    /// posted, `pause` how long it then sleeps before it looks at the list again.
+    pub fn serve(&self, code: &mut Code, transfer: Option<Nanos>, burn: Option<Nanos>, pause: Option<Amount>) {
         let top = code.here();
         // The word is set to "blocked" before the list is taken, which drops the posts of those already on it.
         code.op(Op::Post(self.futex));
@@ -54,6 +54,9 @@ impl WakeList {
         code.jump(next);
         code.bind(empty);
         code.op(Op::Wait(self.futex));
+        if let Some(burn) = burn {
+            code.op(Op::RunWall(Amount::Fixed(burn)));
+        }
         if let Some(pause) = pause {
             code.op(Op::Sleep(pause));
         }

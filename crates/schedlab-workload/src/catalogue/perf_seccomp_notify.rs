@@ -1,0 +1,67 @@
+//! `perf bench sched seccomp-notify` (perf 6.6 and later): a child whose system calls its parent answers.
+//!
+//! Child: gettid, which its filter turns into a notification: it wakes the parent and waits for the answer. Parent: receive the
+//! notification (blocks while there is none), send the answer, which wakes the child. Strict ping-pong, 2 context switches per
+//! call, three system calls. Here gettid is two futex calls, a wake and a wait, so there are four; the kill of the child at the
+//! end is left out.
+
+use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
+use crate::build::{Builder, Code};
+use crate::{Better, ObjectSpec, Op, TaskKind, TaskSpec, Unit, Workload};
+
+const USECS_PER_OP: MetricSpec =
+    MetricSpec::headline("usecs_per_op", Unit::Microseconds, Better::Lower, "time of one answered call, two wakeups");
+const TOTAL_TIME: MetricSpec =
+    MetricSpec::headline("total_time", Unit::Seconds, Better::Lower, "all calls, creation of the child included");
+
+pub(super) const ENTRY: Entry = Entry {
+    id: "perf-seccomp-notify",
+    summary: "perf bench sched seccomp-notify: system calls of a child that its parent answers (perf 6.6 and later)",
+    options: &[
+        OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "calls"),
+        OptionSpec::not_modelled("sync-mode", "a wakeup that keeps the task on the waker's CPU has no model"),
+    ],
+    metrics: &[USECS_PER_OP, TOTAL_TIME],
+    ends: Ends::Always,
+    build,
+};
+
+const COMM: &str = "seccomp-notify";
+
+// Registers of the parent.
+const CHILD: u8 = 0;
+const COUNTER: u8 = 1;
+const BEGIN: u8 = 2;
+
+fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    let loops = u64::from(settings.count("loop"));
+    let mut builder = Builder::new(settings.name);
+    let metrics = [builder.metric(USECS_PER_OP.decl(loops)), builder.metric(TOTAL_TIME.decl(1))];
+    let request = builder.object("notifications".to_string(), ObjectSpec::Futex);
+    let answer = builder.object("answer".to_string(), ObjectSpec::Futex);
+    let mut child = Code::default();
+    child.repeat(COUNTER, loops, |code| {
+        code.op(Op::Post(request));
+        code.op(Op::Wait(answer));
+    });
+    let child = builder.program(COMM, child);
+    let mut parent = Code::default();
+    let again = parent.here();
+    parent.op(Op::Clock(BEGIN));
+    parent.op(Op::Fork { program: child, kind: TaskKind::Process, into: CHILD });
+    parent.repeat(COUNTER, loops, |code| {
+        code.op(Op::Wait(request));
+        code.op(Op::Post(answer));
+    });
+    parent.op(Op::Reap);
+    parent.elapsed(COUNTER, BEGIN);
+    metrics.iter().for_each(|metric| parent.op(Op::Sample { metric: *metric, reg: COUNTER }));
+    if settings.repeat {
+        parent.jump(again);
+    } else {
+        parent.op(Op::Finish);
+    }
+    let program = builder.program(COMM, parent);
+    builder.task(TaskSpec { name: COMM.to_string(), program, ..TaskSpec::default() });
+    Ok(builder.finish(!settings.repeat))
+}
