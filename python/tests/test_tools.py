@@ -8,6 +8,7 @@ import pytest
 
 import console_examples
 import needs
+import rt_app_table
 import schedlab
 import suites
 import sweep_pictures
@@ -134,3 +135,16 @@ def test_the_guide_has_a_place_for_the_answers_of_every_shipped_sweep(tmp_path: 
     swept = schedlab.sweep(root / "sweeps/base-slice.toml", short=True, overrides={"duration": "60ms"})
     assert sweep_pictures.answers("base-slice", swept).startswith("base-slice, simulated at 2 points: ")
     assert sweep_pictures.written("base-slice", swept, tmp_path) == []
+
+
+def test_the_table_of_rt_app_files_says_what_runs_and_why_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = '{"tasks": {"t": {"loop": -1, "run": 100, "%s": 900}}}'
+    for name, event in (("a", "sleep"), ("b", "mem")):
+        (tmp_path / f"{name}.json").write_text(task % event, encoding="utf-8")
+    assert rt_app_table.main([f"own={tmp_path}"]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert rows[0] == "| `own/a.json` | runs |"
+    assert rows[1].startswith("| `own/b.json` | refused: tasks.t.mem: memory")
+    assert rt_app_table.main([]) == 2
