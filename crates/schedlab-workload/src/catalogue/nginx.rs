@@ -11,8 +11,9 @@
 //!   the six calls.
 //! - A file is not in the page cache with a probability of `miss-permille`; the thread then sleeps for the disk, uniform
 //!   from 0.1 to 1 ms, a read from flash up to one that queues. Both are choices.
-//! - `connections` are kept alive and spread evenly over the workers; each sends the next request when it has the response,
-//!   as wrk does. The clients are other machines: they have no CPU time, but their wakeups have.
+//! - `connections` are kept alive and spread evenly over the workers; each has one request under way, and sends the next when
+//!   it has the response. A client thread per worker serves them, as a thread of wrk does: it waits for a response of any of
+//!   them. It is another machine's: it has no CPU time, but its wakeups have.
 //!
 //! Left out: the softirqs of the network card, new connections (accept), the log, the proxy modules. The queue between the
 //! clients and a worker costs what a futex costs, not a socket and epoll.
@@ -58,16 +59,15 @@ const BEFORE: u64 = 4;
 const DISK: Dist = Dist::Uniform { low: 100 * USEC, high: MSEC };
 
 // Registers.
-const OWN: u8 = 0;
-const BEGIN: u8 = 1;
-const NOW: u8 = 2;
-const WHO: u8 = 3;
-const COIN: u8 = 4;
+const BEGIN: u8 = 0;
+const NOW: u8 = 1;
+const COIN: u8 = 2;
 
 /// What a worker and its threads share.
 struct Pool {
     events: u32,
     tasks: u32,
+    responses: u32,
     disk: Amount,
     coin: u32,
     misses: i64,
@@ -83,23 +83,20 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let coin = builder.dist(Dist::Uniform { low: 0, high: 999 });
     let threads = settings.word("aio") == "threads";
     for process in 0..workers {
-        let events = builder.object(format!("events {process}"), ObjectSpec::Queue);
-        let tasks = builder.object(format!("thread pool {process}"), ObjectSpec::Queue);
-        let pool = Pool { events, tasks, disk, coin, misses: settings.number("miss-permille"), threads };
-        let mut task = |name: &str, code: Code, count: u32| {
+        let mut queue = |name: &str| builder.object(format!("{name} {process}"), ObjectSpec::Queue);
+        let [events, tasks, responses] = ["events", "thread pool", "responses"].map(&mut queue);
+        let misses = settings.number("miss-permille");
+        let pool = Pool { events, tasks, responses, disk, coin, misses, threads };
+        let mut task = |name: &str, code: Code, count: u32, process: u32| {
             let program = builder.program(name, code);
             builder.task(TaskSpec { name: name.to_string(), program, count, process, ..TaskSpec::default() });
         };
-        task("nginx", pool.worker(), 1);
+        task("nginx", pool.worker(), 1, process);
         if threads {
-            task("pool", pool.thread(), settings.count("threads"));
+            task("pool", pool.thread(), settings.count("threads"), process);
         }
-        for number in (process..connections).step_by(workers as usize) {
-            let me = builder.object(format!("connection {number}"), ObjectSpec::List);
-            let program = builder.program("client", client(events, me, rate, latency));
-            let client = TaskSpec { name: "client".to_string(), program, process: workers, ..TaskSpec::default() };
-            builder.task(client);
-        }
+        let own = (process..connections).step_by(workers as usize).count() as u64;
+        task("client", pool.client(own, rate, latency), 1, workers);
     }
     Ok(limit::finish(builder, settings, "client", workers + 1))
 }
@@ -110,12 +107,12 @@ impl Pool {
         let mut code = Code::default();
         code.forever(|code| {
             let (read, done) = (code.mark(), code.mark());
-            code.op(Op::Receive { object: self.events, into: WHO });
-            code.jump_below(WHO, 0, read);
+            code.op(Op::Receive { object: self.events, into: BEGIN });
+            code.jump_below(BEGIN, 0, read);
             code.op(Op::Run(Amount::Fixed(USER / 2)));
             (0..BEFORE).for_each(|_| code.op(Op::System(Amount::Fixed(CALL))));
             if self.threads {
-                code.op(Op::Send { object: self.tasks, from: WHO });
+                code.op(Op::Send { object: self.tasks, from: BEGIN });
             } else {
                 self.read(code);
                 self.respond(code);
@@ -146,44 +143,45 @@ impl Pool {
     fn respond(&self, code: &mut Code) {
         code.op(Op::Run(Amount::Fixed(USER / 2)));
         code.op(Op::System(Amount::Fixed(CALL)));
-        code.op(Op::PostPeer(WHO));
+        code.op(Op::Send { object: self.responses, from: BEGIN });
     }
 
     /// A thread of the pool.
     fn thread(&self) -> Code {
         let mut code = Code::default();
         code.forever(|code| {
-            code.op(Op::Receive { object: self.tasks, into: WHO });
+            code.op(Op::Receive { object: self.tasks, into: BEGIN });
             self.read(code);
             negate(code);
-            code.op(Op::Send { object: self.events, from: WHO });
+            code.op(Op::Send { object: self.events, from: BEGIN });
+        });
+        code
+    }
+
+    /// The thread that serves this many connections of the worker.
+    fn client(&self, connections: u64, rate: u16, latency: u16) -> Code {
+        let request = |code: &mut Code| {
+            code.op(Op::Clock(BEGIN));
+            code.op(Op::Send { object: self.events, from: BEGIN });
+        };
+        let mut code = Code::default();
+        // The clock begins at 0, and an event of 0 has no sign.
+        code.op(Op::Sleep(Amount::Fixed(1)));
+        code.repeat(COIN, connections, request);
+        code.forever(|code| {
+            code.op(Op::Receive { object: self.responses, into: BEGIN });
+            code.elapsed(NOW, BEGIN);
+            code.op(Op::Sample { metric: latency, reg: NOW });
+            code.op(Op::Count { metric: rate, count: 1 });
+            request(code);
         });
         code
     }
 }
 
-/// An event is a client that has sent a request or, negative, one whose file has been read. No client is task 0: the worker
-/// before it is.
+/// An event is the time of a request that has come or, negative, of one whose file has been read.
 fn negate(code: &mut Code) {
-    code.op(Op::Copy { into: COIN, from: WHO });
-    code.op(Op::Set(WHO, 0));
-    code.op(Op::SubReg { into: WHO, from: COIN });
-}
-
-fn client(events: u32, me: u32, rate: u16, latency: u16) -> Code {
-    let mut code = Code::default();
-    let known = code.mark();
-    code.op(Op::ListPush(me));
-    code.op(Op::ListTake(me));
-    code.list_pop(OWN, known);
-    code.bind(known);
-    code.forever(|code| {
-        code.op(Op::Clock(BEGIN));
-        code.op(Op::Send { object: events, from: OWN });
-        code.op(Op::WaitOwn);
-        code.elapsed(NOW, BEGIN);
-        code.op(Op::Sample { metric: latency, reg: NOW });
-        code.op(Op::Count { metric: rate, count: 1 });
-    });
-    code
+    code.op(Op::Copy { into: COIN, from: BEGIN });
+    code.op(Op::Set(BEGIN, 0));
+    code.op(Op::SubReg { into: BEGIN, from: COIN });
 }
