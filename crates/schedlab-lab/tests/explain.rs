@@ -10,6 +10,8 @@ use schedlab_scenario::Scenario;
 const HOGS: &str =
     "machine = { base = \"laptop-8\", topology = { cores-per-llc = 1 } }\nduration = \"200ms\"\nnoise = false\n\
                     workload = [{ use = \"hog\" }, { use = \"hog\", name = \"second\" }]\n";
+const CROWD: &str = "machine = \"laptop-8\"\nduration = \"300ms\"\n\
+                     workload = [{ use = \"hackbench\", groups = 2, repeat = true }, { use = \"hog\", threads = 3 }]\n";
 const MIX: &str = "machine = \"laptop-8\"\nduration = \"100ms\"\n\
                    workload = [{ use = \"hackbench\", groups = 1, repeat = true }, \
                    { use = \"cyclictest\", smp = true, interval = \"500us\" }]\n";
@@ -52,6 +54,13 @@ const CASES: &[Case] = &[
         "kernel = \"6.18.44\", preempt = \"lazy\"",
         "preempt_check",
         [("preempt", "check_preempt_wakeup_fair", ""), ("preempt", "check_preempt_wakeup_fair", "")],
+    ),
+    (
+        CROWD,
+        "kernel = \"6.12.0\"",
+        "kernel = \"6.18.44\"",
+        "pull",
+        [("pull", "sched_balance_rq", ""), ("skip", "can_migrate_task", "")],
     ),
     (
         MIX,

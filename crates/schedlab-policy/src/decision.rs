@@ -37,6 +37,10 @@ pub enum Verdict {
     Search(TaskId),
     /// The balancer moves the task to the decision's CPU from another.
     Pull(TaskId, CpuId),
+    /// The balancer leaves a task on the CPU from which it was looking for tasks to move.
+    Skip(TaskId, CpuId),
+    /// A CPU that becomes idle does not look for tasks to pull.
+    NoNewidle,
 }
 
 /// What CPU time is taken from.
@@ -94,6 +98,8 @@ pub enum Function {
     SelectFallbackRq,
     /// `push_rt_task`.
     PushRtTask,
+    /// `detach_tasks`.
+    DetachTasks,
 }
 
 /// One decision with its reason.
@@ -167,6 +173,7 @@ impl Decision {
             Function::SelectTaskRq => "select_task_rq",
             Function::SelectFallbackRq => "select_fallback_rq",
             Function::PushRtTask => "push_rt_task",
+            Function::DetachTasks => "detach_tasks",
         }
     }
 
@@ -187,6 +194,8 @@ impl Decision {
             Verdict::Place(..) => "select_idle_sibling",
             Verdict::Search(_) => "select_idle_cpu",
             Verdict::Pull(..) => names.balance,
+            Verdict::Skip(..) => "can_migrate_task",
+            Verdict::NoNewidle => names.newidle(),
         }
     }
 
@@ -212,9 +221,16 @@ impl Decision {
         match self.verdict {
             Verdict::Pick(task) | Verdict::Preempt(task) | Verdict::Keep(task) | Verdict::Expire(task) => Some(task),
             Verdict::Stay(task) | Verdict::Delay(task) | Verdict::Search(task) | Verdict::Leave(task) => Some(task),
-            Verdict::Place(task, _) | Verdict::Pull(task, _) => Some(task),
+            Verdict::Place(task, _) | Verdict::Pull(task, _) | Verdict::Skip(task, _) => Some(task),
             Verdict::PickGroup(_) | Verdict::DelayGroup(_) | Verdict::Throttle(_) | Verdict::Unthrottle(_) => None,
+            Verdict::NoNewidle => None,
         }
+    }
+
+    /// Whether it is why the balancer moves nothing, which no event shows.
+    #[must_use]
+    pub fn is_refused_move(&self) -> bool {
+        matches!(self.verdict, Verdict::Skip(..) | Verdict::NoNewidle)
     }
 
     /// The group it is about, or whose entity stood for the task.

@@ -15,7 +15,7 @@ pub struct DecisionView {
     /// On which CPU's queue.
     pub cpu: u32,
     /// What: `pick`, `preempt`, `keep`, `expire`, `stay`, `delay`, `throttle`, `unthrottle`, `leave`, `place`,
-    /// `search`, `pull`.
+    /// `search`, `pull`, `skip` (a task that the balancer leaves where it is), `no_newidle`.
     pub verdict: &'static str,
     /// About which task; none: about a group or a class.
     pub pid: Option<Pid>,
@@ -62,6 +62,8 @@ impl DecisionView {
             Verdict::Search(_) => ("search", None),
             Verdict::Place(_, cpu) => ("place", Some(cpu.0)),
             Verdict::Pull(_, cpu) => ("pull", Some(cpu.0)),
+            Verdict::Skip(_, cpu) => ("skip", Some(cpu.0)),
+            Verdict::NoNewidle => ("no_newidle", None),
         };
         DecisionView {
             time_ns: decision.now,

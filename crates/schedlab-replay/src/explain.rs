@@ -201,7 +201,8 @@ impl Model {
         let decisions = self.fair.log().decisions.iter().flatten();
         let version = self.fair.config.version;
         let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));
-        let fair = decisions.filter(|decision| !matches!(decision.verdict, Verdict::Place(..) | Verdict::Pull(..)));
+        let moves = |d: &Decision| matches!(d.verdict, Verdict::Place(..) | Verdict::Pull(..)) || d.is_refused_move();
+        let fair = decisions.filter(|decision| !moves(decision));
         fair.map(|decision| DecisionView { time_ns: time, ..DecisionView::of(decision, pid(decision), None, version) })
             .collect()
     }

@@ -44,6 +44,8 @@ _ANSWERS = {
     "delay": "{task} stays queued (delayed dequeue)",
     "place": "{task} is placed on CPU {cpu}",
     "pull": "{task} is pulled from CPU {cpu}",
+    "skip": "{task} stays on CPU {cpu}",
+    "no_newidle": "the CPU does not look for tasks to pull",
     "search": "a search for an idle CPU for {task}",
     "throttle": "{task} is throttled",
     "unthrottle": "{task} is no longer throttled",
@@ -149,7 +151,7 @@ def _unasked(question: str) -> str:
         "tick": "no tick of this CPU at that time, or no other task waiting",
         "preempt_check": "not checked: the CPU was idle, or was going to reschedule anyway",
         "delayed_wakeup": "woken while it is still queued, so no CPU is selected (ttwu_runnable, DELAY_DEQUEUE)",
-        "pull": "nothing is pulled",
+        "pull": "no balancing of this CPU at that time",
         "order": "no decision differs",
     }.get(question, "not decided")
 

@@ -162,8 +162,11 @@ fn record_decisions(
         }
         stepper.step(cancel)?;
         if views {
+            // The balancer refuses many moves; only those of the moment can answer a question.
+            let recent =
+                |kept: &Decided| !kept.decision.is_refused_move() || kept.decision.now + ANSWER_WINDOW <= until;
             let concerns = |kept: &Decided| {
-                kept.decision.cpu == mismatch.cpu
+                kept.decision.cpu == mismatch.cpu && recent(kept)
                     || is_placement(&kept.decision.verdict) && pid_of(&kept.decision).is_some_and(|p| pids.contains(&p))
             };
             kept.extend(stepper.decided.drain(..).filter(concerns));

@@ -58,7 +58,7 @@ pub(super) fn find_question<'a>(
         log.iter().rev().find(|kept| kept.decision.now <= at && pid_of(&kept.decision) == pid && wanted(&kept.decision))
     };
     if let Some(own) = last(&|decision| matches!(decision.verdict, Verdict::Pull(..)) && decision.now == at) {
-        return if_different("pull", own, answer(others, &own.decision, "pull"));
+        return if_different("pull", own, not_pulled(others, &own.decision));
     }
     match last(&|decision| matches!(decision.verdict, Verdict::Place(..))) {
         Some(own) => if_different("placement", own, answer(others, &own.decision, "placement")),
@@ -129,11 +129,19 @@ fn answer<'a>(log: &'a [Decided], asked: &Decision, question: &str) -> Option<&'
                 decision.during == asked.during && decision.verdict == asked.verdict
             }
             "placement" => matches!(decision.verdict, Verdict::Place(..)) && about(decision),
-            "pull" => decision.verdict == asked.verdict && decision.cpu == asked.cpu,
             _ => false,
         }
     };
     log.iter().filter(same).min_by_key(near)
+}
+
+/// What the other run's balancing decided at the same time for the same CPU: about the same task, or else what it did
+/// instead: another task that it pulled, or why it did not look for any.
+fn not_pulled<'a>(log: &'a [Decided], asked: &Decision) -> Option<&'a Decided> {
+    let here = || log.iter().filter(|kept| kept.decision.now == asked.now && kept.decision.cpu == asked.cpu);
+    let moved = |kept: &&Decided| matches!(kept.decision.verdict, Verdict::Pull(..) | Verdict::Skip(..));
+    let same = here().filter(moved).find(|kept| kept.decision.task() == asked.task());
+    same.or_else(|| here().find(|kept| matches!(kept.decision.verdict, Verdict::Pull(..) | Verdict::NoNewidle)))
 }
 
 /// The other run's placement of the task that is nearest in time.

@@ -122,7 +122,7 @@ impl Decisions {
 
     /// Compares the decisions of the stepper's last instant with those of the other run.
     fn compare(&mut self, stepper: &Stepper<'_>, side: usize) {
-        let counted = |decision: &&Decision| !matches!(decision.verdict, Verdict::Stay(_));
+        let counted = |d: &&Decision| !matches!(d.verdict, Verdict::Stay(_)) && !d.is_refused_move();
         for decision in stepper.decided.iter().map(|kept| &kept.decision).filter(counted) {
             let (pending, unlike) = (&mut self.pending[decision.cpu.index()], &mut self.unlike[decision.cpu.index()]);
             if unlike.is_some() {

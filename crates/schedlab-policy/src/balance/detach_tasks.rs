@@ -11,7 +11,7 @@
 use schedlab_model::{CpuId, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Function, Verdict};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
@@ -28,6 +28,32 @@ pub(super) struct Pinned {
     pub some: bool,
     /// Another CPU of the destination's group that such a task may use.
     pub elsewhere: Option<CpuId>,
+}
+
+/// Why a task is not moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stays {
+    Delayed,
+    Ineligible,
+    Throttled,
+    Pinned,
+    Running,
+    Hot,
+    TooBig,
+}
+
+impl Stays {
+    fn rule(self) -> &'static str {
+        match self {
+            Stays::Delayed => "its dequeue is delayed",
+            Stays::Ineligible => "it is not eligible, and others of its group are queued on the destination",
+            Stays::Throttled => "its group is throttled",
+            Stays::Pinned => "its affinity leaves out the destination",
+            Stays::Running => "it is running",
+            Stays::Hot => "it is cache hot",
+            Stays::TooBig => "it is more than the imbalance",
+        }
+    }
 }
 
 impl FairClass<'_> {
@@ -67,7 +93,12 @@ impl FairClass<'_> {
             if env.imbalance == 0 || keep_one {
                 break;
             }
-            if !self.can_migrate_task(env, src, task, pinned) || !self.take_from_imbalance(env, task) {
+            if let Err(stays) = self.can_migrate_task(env, src, task, pinned) {
+                self.explain_skip(env, src, task, stays);
+                continue;
+            }
+            if !self.take_from_imbalance(env, task) {
+                self.explain_skip(env, src, task, Stays::TooBig);
                 continue;
             }
             self.detach_task(env, src, task, moves);
@@ -105,6 +136,25 @@ impl FairClass<'_> {
         self.fair.record(Decision::outside(env.now, env.dst, Verdict::Pull(task, src), rule, None, compared));
     }
 
+    /// Records why a task stays where it is.
+    #[inline]
+    fn explain_skip(&mut self, env: &Env, src: CpuId, task: TaskId, stays: Stays) {
+        if self.fair.is_recording() {
+            let clock_task = self.core.clock_task(self.core.cpu_of(task), env.now);
+            let ran = (clock_task as i64).wrapping_sub(self.fair.entity(task).exec_start as i64);
+            let compared = match stays {
+                Stays::Hot => {
+                    [("last ran before", ran), ("migration cost", self.fair.config.knobs.migration_cost as i64)]
+                }
+                Stays::TooBig => [("", 0), ("imbalance", i64::try_from(env.imbalance).unwrap_or(i64::MAX))],
+                _ => [("", 0); 2],
+            };
+            let skip = Decision::outside(env.now, env.dst, Verdict::Skip(task, src), stays.rule(), None, compared);
+            let decided_by = if stays == Stays::TooBig { Function::DetachTasks } else { Function::Usual };
+            self.fair.record(Decision { decided_by, ..skip });
+        }
+    }
+
     /// Subtracts the task from the imbalance; false if the task is too big for the remaining imbalance.
     fn take_from_imbalance(&mut self, env: &mut Env, task: TaskId) -> bool {
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
@@ -139,17 +189,17 @@ impl FairClass<'_> {
     }
 
     /// `can_migrate_task`.
-    fn can_migrate_task(&self, env: &Env, src: CpuId, task: TaskId, pinned: &mut Pinned) -> bool {
+    fn can_migrate_task(&self, env: &Env, src: CpuId, task: TaskId, pinned: &mut Pinned) -> Result<(), Stays> {
         if self.core.rules.refuses_delayed && env.migrate != Migrate::Load && self.fair.entity(task).sched_delayed {
-            return false;
+            return Err(Stays::Delayed);
         }
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         if self.core.rules.prefers_eligible && failed == 0 && self.fair.task_is_ineligible_on_dst_cpu(task, env.dst) {
-            return false;
+            return Err(Stays::Ineligible);
         }
         let state = &self.core.tasks[task.index()];
         if self.fair.throttled_lb_pair(task, env.dst) {
-            return false;
+            return Err(Stays::Throttled);
         }
         if !state.allows(env.dst) {
             pinned.some = true;
@@ -158,14 +208,17 @@ impl FairClass<'_> {
                 let cpus = &self.core.domains.at(env.this, env.level).groups[group].cpus;
                 pinned.elsewhere = cpus.iter().copied().find(|cpu| env.considers(*cpu) && state.allows(*cpu));
             }
-            return false;
+            return Err(Stays::Pinned);
         }
         pinned.all = false;
         if self.fair.curr(src) == Some(task) {
-            return false;
+            return Err(Stays::Running);
         }
         let domain = self.core.domains.at(env.this, env.level);
-        failed > domain.cache_nice_tries || !self.task_hot(env, domain.is_smt(), task)
+        match failed <= domain.cache_nice_tries && self.task_hot(env, domain.is_smt(), task) {
+            true => Err(Stays::Hot),
+            false => Ok(()),
+        }
     }
 
     /// `task_hot`.

@@ -11,6 +11,7 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::domains::DomainState;
 use super::CpuIdle;
+use crate::decision::{Decision, Verdict};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::sched::rq::Jiffies;
@@ -41,6 +42,7 @@ impl FairClass<'_> {
             false => self.fair.config.knobs.migration_cost,
         };
         if !self.core.domains.overload() || avg_idle < least {
+            self.explain_no_newidle(cpu, now, avg_idle, least);
             next_balance = next_balance.min(self.next_balance_at(cpu, 0));
         } else {
             next_balance = next_balance.min(self.walk_newidle(cpu, now, avg_idle, &mut moves));
@@ -51,6 +53,18 @@ impl FairClass<'_> {
             rq.idle_stamp = 0;
         }
         moves
+    }
+
+    /// Records why the CPU does not look for tasks.
+    #[inline]
+    fn explain_no_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, least: Nanos) {
+        if self.fair.is_recording() {
+            let (rule, compared) = match self.core.domains.overload() {
+                false => ("no CPU has two tasks", [("", 0); 2]),
+                true => ("its idle periods are too short", [("average idle", avg_idle as i64), ("cost", least as i64)]),
+            };
+            self.fair.record(Decision::outside(now, cpu, Verdict::NoNewidle, rule, None, compared));
+        }
     }
 
     /// The walk up the domains; returns the earliest time at which one of them is due.

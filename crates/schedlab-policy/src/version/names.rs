@@ -45,3 +45,14 @@ names! {
     /// One balancing pass.
     balance: "load_balance", from "6.10" by "4c3e509ea9f2" => "sched_balance_rq";
 }
+
+impl Names {
+    /// Newidle balancing, which was renamed with the pass.
+    #[must_use]
+    pub fn newidle(&self) -> &'static str {
+        match self.balance {
+            "load_balance" => "newidle_balance",
+            _ => "sched_balance_newidle",
+        }
+    }
+}
