@@ -22,6 +22,7 @@ COMMITS = {
     "2ae891b82695": ("6.15", "sched: Reduce the default slice to avoid tasks getting an extra tick"),
     "2cae3948edd4": ("5.16", "sched: adjust sleeper credit for SCHED_IDLE entities"),
     "304000390f88": ("5.15", "sched: Cgroup SCHED_IDLE support"),
+    "2cffe9f6b96f": ("5.4", "cpuidle: add haltpoll governor"),
     "3429dd57f0de": ("6.14", "sched/fair: Fix inaccurate h_nr_runnable accounting with delayed dequeue"),
     "493afbd187c4": ("6.13", "sched/fair: Fix NEXT_BUDDY"),
     "4823725d9d1d": ("7.1", "sched/fair: Increase weight bits for avg_vruntime"),

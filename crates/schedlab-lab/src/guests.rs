@@ -61,6 +61,7 @@ fn totals(guest: &GuestReport, end: Nanos) -> GuestTotals<'_> {
         time: end,
         vcpus: guest.vcpus.iter().map(|vcpu| (vcpu.run, vcpu.stolen, vcpu.halted)).collect(),
         exits: &guest.exits,
+        holders_preempted: guest.holders_preempted,
         wakeups: GuestWakeups {
             idle: guest.wakeups.idle,
             halted: guest.wakeups.halted,

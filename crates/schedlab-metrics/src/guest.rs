@@ -17,6 +17,8 @@ pub struct GuestTotals<'g> {
     pub exits: &'g [(&'static str, u64)],
     /// Where its wakeups went.
     pub wakeups: GuestWakeups,
+    /// How often a vCPU lost its CPU while its task held a spinlock.
+    pub holders_preempted: u64,
 }
 
 /// Where the wakeups of a guest went.
@@ -64,7 +66,7 @@ use Better::{Lower, Neither};
 use Unit::{Count, PerSecond, Percent};
 
 #[rustfmt::skip]
-static GUEST: [GuestMetric; 11] = [
+static GUEST: [GuestMetric; 12] = [
     metric("run", Percent, Neither, "share of its vCPUs' time on a CPU of the host", |g| g.share(|vcpu| vcpu.0)),
     metric("steal", Percent, Lower, "share of its vCPUs' time in which they waited for a CPU of the host", |g| g.share(|vcpu| vcpu.1)),
     metric("halted", Percent, Neither, "share of its vCPUs' time in which they were blocked", |g| g.share(|vcpu| vcpu.2)),
@@ -76,6 +78,7 @@ static GUEST: [GuestMetric; 11] = [
     metric("wakeups_to_idle", Count, Neither, "wakeups placed on an idle CPU", |g| g.wakeups.idle as f64),
     metric("wakeups_to_halted", Count, Neither, "wakeups placed on an idle CPU whose vCPU was halted", |g| g.wakeups.halted as f64),
     metric("wakeups_to_preempted", Count, Lower, "wakeups placed on a CPU whose vCPU waited for a CPU of the host", |g| g.wakeups.preempted as f64),
+    metric("lock_holder_preemptions", Count, Lower, "times a vCPU lost its CPU of the host while its task held a spinlock", |g| g.holders_preempted as f64),
 ];
 
 impl GuestTotals<'_> {
@@ -124,6 +127,7 @@ mod tests {
             vcpus: vec![(1_000_000_000, 500_000_000, 500_000_000), (0, 0, 2_000_000_000)],
             exits: &[("halt", 10), ("host", 4)],
             wakeups: GuestWakeups { idle: 7, halted: 5, preempted: 1 },
+            holders_preempted: 3,
         };
         let mut report = Report { metrics: vec![("a.b".into(), Some(1.0))], ..Report::default() };
         let inner =
@@ -139,6 +143,7 @@ mod tests {
             ("vm.exits.host", 2.0),
             ("vm.exits.ipi", 0.0),
             ("vm.wakeups_to_preempted", 1.0),
+            ("vm.lock_holder_preemptions", 3.0),
             ("vm.vcpu0.steal", 25.0),
         ] {
             assert_eq!(report.metric(name), Some(value), "{name}");

@@ -370,3 +370,30 @@ fn a_guest_that_polls_before_it_halts_leaves_less_often() {
     assert!(halts_polling < halts / 50 && ipis_polling < ipis / 50, "{halts_polling} {ipis_polling}");
     assert!(switches_polling > switches, "{switches_polling} {switches}");
 }
+
+/// Two threads that hold a spinlock for half of their time, on two vCPUs: beside a host task that takes half of one host CPU
+/// a holder is preempted sooner or later; alone never.
+#[test]
+fn a_vcpu_that_loses_its_cpu_while_its_task_holds_a_spinlock_is_counted() {
+    let program = |locks: bool| {
+        let (take, give) = match locks {
+            true => (Op::SpinLock { object: 0, metric: 0 }, Op::SpinUnlock(0)),
+            false => (Op::Lock(0), Op::Unlock(0)),
+        };
+        let held = [take, Op::Run(Amount::Fixed(50_000)), give];
+        held.into_iter().chain([Op::Run(Amount::Fixed(50_000)), Op::Jump(0)]).collect()
+    };
+    let preempted = |beside: Vec<Workload>, locks: bool| {
+        let mut inside = tasks(vec![("a", 0, Some(0), program(locks)), ("b", 0, Some(1), program(locks))]);
+        inside.objects = match locks {
+            true => vec![schedlab_workload::ObjectSpec::SpinLock { spin: 0, sleep: 0 }],
+            false => vec![schedlab_workload::ObjectSpec::Mutex { pi: false }],
+        };
+        let inner = spec(flat(2, 300), kernel("6.12.107", 2, 250), vec![inside]);
+        let guest = guest("vm", Platform::X86Kvm, &inner);
+        run(&host(flat(2, 300), "6.12.107", beside, vec![guest])).unwrap().0[0].holders_preempted
+    };
+    let noise = || vec![tasks(vec![("noise", 0, Some(0), vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)])])];
+    assert!(preempted(noise(), true) > 20, "{}", preempted(noise(), true));
+    assert_eq!((preempted(vec![], true), preempted(noise(), false)), (0, 0));
+}

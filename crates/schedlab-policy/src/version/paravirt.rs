@@ -33,7 +33,7 @@ pub struct Paravirt {
     pub yield_count: YieldCount,
     /// What a KVM host divides a halt-polling window by to shrink it; 0: the window becomes 0 (`halt_poll_ns_shrink`).
     pub halt_poll_shrink: u64,
-    /// As a guest: it has the haltpoll governor (2cffe9f6).
+    /// As a guest: it has the haltpoll governor (2cffe9f6b96f).
     pub haltpoll: bool,
     /// As a guest with that governor: a window that shrinks below its first value becomes 0.
     pub haltpoll_resets: bool,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, Nanos, Stream, TaskId, Ties};
+use schedlab_model::{stream, Nanos, Pid, Stream, TaskId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_workload::{identity, Label, Op, Program, Workload};
 
@@ -59,6 +59,12 @@ pub struct Programs {
 }
 
 impl Programs {
+    /// Whether the task with this pid holds a spinlock of its program.
+    pub fn holds_spinlock(&self, pid: Pid) -> bool {
+        let held = |object: &Object| matches!(object, Object::SpinLock(lock) if lock.owner == Some(pid));
+        self.objects.iter().any(held)
+    }
+
     /// Flattens the workloads' programs and objects; operations name operations, objects and metrics by their place there.
     pub fn new(spec: &RunSpec, seed: u64) -> Self {
         let mut programs = Programs {

@@ -7,7 +7,7 @@ use schedlab_trace::Sink;
 use super::housekeeping::with_housekeeping;
 use super::outcome::{Ended, Outcome};
 use crate::kernel::{self, Context, Kernel};
-use crate::machine::Machine;
+use crate::machine::{Machine, Mode};
 use crate::programs::{self, Programs};
 use crate::run::{Run, Source};
 
@@ -94,6 +94,13 @@ pub(super) fn ties(spec: &RunSpec, kernel: KernelId) -> Ties {
 }
 
 impl System {
+    /// Whether the task on the CPU holds a spinlock, its own program's or one of the kernel.
+    pub(super) fn holds_spinlock(&self, cpu: CpuId) -> bool {
+        let Some(task) = self.kernel.cpus[cpu.index()].curr else { return false };
+        let pid = self.kernel.tasks[task.index()].pid;
+        self.machine.cpus[cpu.index()].segment.mode == Mode::Locked || self.programs.holds_spinlock(pid)
+    }
+
     /// A kernel at time 0 with the starts of its tasks planned.
     pub(super) fn new<S: Sink>(run: &mut Run<S>, spec: &RunSpec, id: KernelId) -> Self {
         let seed = kernel_seed(spec.seed, id);

@@ -40,6 +40,8 @@ pub struct VirtualSystems {
     own_workloads: u16,
     paravirt_time_accounting: Vec<bool>,
     guests: Vec<Arc<str>>,
+    /// Of each guest, how often a vCPU lost its CPU while its task held a spinlock.
+    holders_preempted: Vec<u64>,
 }
 
 /// The results of a run for the vCPUs of a guest.
@@ -53,6 +55,8 @@ pub struct GuestReport {
     pub exits: Vec<(&'static str, u64)>,
     /// Its wakeups, by the state of the selected vCPU.
     pub wakeups: Placements,
+    /// How often a vCPU lost its CPU while its task held a spinlock.
+    pub holders_preempted: u64,
 }
 
 impl Systems for VirtualSystems {
@@ -131,6 +135,7 @@ impl VirtualSystems {
             own_workloads: spec.workloads.len() as u16,
             paravirt_time_accounting: spec.guests.iter().map(|guest| guest.paravirt_time_accounting).collect(),
             guests: spec.guests.iter().map(|guest| guest.name.as_str().into()).collect(),
+            holders_preempted: vec![0; spec.guests.len()],
         }
     }
 
@@ -143,6 +148,7 @@ impl VirtualSystems {
                 name: Arc::clone(name),
                 vcpus: vcpus.map(|vcpu| vcpu.time_at(now)).collect(),
                 wakeups: self.systems[vm + 1].kernel.wakeups,
+                holders_preempted: self.holders_preempted[vm],
                 exits: EXITS.iter().map(|(name, exit)| (*name, counts[*exit as usize])).collect(),
             }
         };
@@ -195,8 +201,10 @@ impl VirtualSystems {
         }
         v.moved(if runnable { Thread::Runnable } else { Thread::Blocked }, run.now);
         self.rules[v.vm].put(v, runnable);
+        let (vm, cpu) = (v.vm, v.cpu);
         if runnable {
             self.stop_clock(run.now, vcpu);
+            self.holders_preempted[vm] += u64::from(self.systems[vm + 1].holds_spinlock(cpu));
         }
         self.show(vcpu);
     }
