@@ -22,7 +22,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::flag("pipe", "pipes instead of sockets"),
         OptionSpec::flag("threads", "threads instead of processes"),
         OptionSpec::flag("process", "processes, the default"),
-        OptionSpec::not_modelled("inet", "loopback TCP has no model"),
+        OptionSpec::flag("inet", "loopback TCP: the receiving side's softirq runs in the sender's call"),
         OptionSpec::flag("fifo", "main runs as SCHED_FIFO of priority 1, its children do not"),
     ],
     metrics: &[TIME],
@@ -34,6 +34,9 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     if settings.flag("threads") && settings.flag("process") {
         return Err(settings.error("process", "threads and process exclude each other").expected("one of the two"));
     }
+    if settings.flag("pipe") && settings.flag("inet") {
+        return Err(settings.error("inet", "pipe and inet exclude each other").expected("one of the two"));
+    }
     let program = Messaging {
         comm: "hackbench",
         groups: settings.count("groups"),
@@ -41,6 +44,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         loops: settings.count("loops"),
         datasize: settings.count("datasize"),
         pipe: settings.flag("pipe"),
+        inet: settings.flag("inet"),
         threads: settings.flag("threads"),
         fifo: settings.flag("fifo"),
         time: TIME,

@@ -33,6 +33,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         fds: 20,
         loops: settings.count("nr_loops"),
         datasize: 100,
+        inet: false,
         pipe: settings.flag("pipe"),
         threads: settings.flag("thread"),
         fifo: false,
