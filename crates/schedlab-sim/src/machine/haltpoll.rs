@@ -64,7 +64,7 @@ impl Haltpoll {
     pub fn halted(&mut self, length: Nanos) {
         self.last = HALT;
         if length > self.window && length <= LONGEST {
-            self.window = (self.window * GROW).max(GROW_START).min(LONGEST);
+            self.window = (self.window * GROW).clamp(GROW_START, LONGEST);
         } else if length > LONGEST {
             let shrunk = self.window / SHRINK;
             self.window = if self.resets && shrunk < GROW_START { 0 } else { shrunk };

@@ -285,12 +285,10 @@ impl VirtualSystems {
         let (system, v) = (&self.systems[kernel.index()], &self.vcpus[vcpu]);
         let pending = system.kernel.cpus[cpu.index()].held_interrupts != 0;
         let c = &system.machine.cpus[cpu.index()];
+        let idle = c.activity == Activity::Idle && c.idle_from <= run.now;
+        let halts = idle && !pending && !system.machine.polls(cpu);
         match v.asked {
-            Asked::Run if v.in_guest && c.activity == Activity::Idle && c.idle_from <= run.now && !pending => {
-                if !system.machine.polls(cpu) {
-                    self.halt(run, vcpu);
-                }
-            }
+            Asked::Run if v.in_guest && halts => self.halt(run, vcpu),
             Asked::Halt if pending => {
                 let sender = self.first[kernel.index() - 1] + c.woken_from.index();
                 self.kick(run, vcpu, sender);
