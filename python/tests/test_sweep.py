@@ -27,7 +27,7 @@ from schedlab.scenario import Metric
 from schedlab.sweeping.cluster import trouble
 from schedlab.sweeping.job import Job, Limits
 from schedlab.sweeping.judged import Cell, Judged, Map
-from schedlab.sweeping.local import Local
+from schedlab.sweeping.local import TRIES, Local
 from schedlab.sweeping.plan import content, run_id
 from sweeps import RUNS, children, ids, lines, start, wait_for_lines
 from test_full_disk import FULL, files_end_at
@@ -183,7 +183,8 @@ def test_an_interrupted_sweep_goes_on_where_it_was(whole: Path, sweep: Sweep, ho
 
 def test_a_worker_that_is_killed_is_replaced(whole: Path, sweep: Sweep) -> None:
     process = start("sweep.toml", "--out", "r", "--jobs", "2", "--export", "e.jsonl")
-    for count in (1, 5, 9):
+    # Fewer kills than tries: a run whose worker is killed as often as it may be tried has failed.
+    for count in range(1, 1 + 4 * (TRIES - 1), 4):
         wait_for_lines(process, "r", count)
         for pid in children(process.pid)[:1]:
             os.kill(pid, signal.SIGKILL)

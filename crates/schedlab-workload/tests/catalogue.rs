@@ -210,6 +210,7 @@ fn sysbench_yields_locks_and_copies_as_the_real_one_does() {
     let worker = &workload.programs[0].ops;
     let locks: Vec<Op> = worker.iter().filter(|op| matches!(op, Op::Lock(_))).copied().collect();
     assert_eq!(locks, [Op::Lock(1), Op::Lock(2), Op::Lock(3)]);
+    assert_eq!(worker.iter().filter(|op| matches!(op, Op::Yield)).count(), 3, "one after each lock, in a loop");
     // Events take the mutexes in turn: two threads never wait for each other here, and yields take no time.
     assert_eq!((out.end, out.created), (End::Limit, 3));
     assert!(out.counts[0] > 1_000, "{}", out.counts[0]);
@@ -407,6 +408,8 @@ fn every_rank_passes_every_barrier_and_the_slowest_decides() {
         (&[("iterations", int(8)), ("wait-policy", text("passive")), ("straggler", int(50))], 4, 8 * 1_500_000),
         (&[("iterations", int(3)), ("wait-policy", text("active")), ("ranks", int(2))], 2, 3 * 1_000_000),
         (&[("iterations", int(5)), ("ranks", int(9)), ("straggler", int(10))], 9, 5 * 1_100_000),
+        // More threads than CPUs: after 55 us they sleep, or a rank without a CPU would never get to the barrier.
+        (&[("iterations", int(2)), ("wait-policy", text("active")), ("ranks", int(9))], 9, 2 * 1_000_000),
     ];
     for (given, ranks, least) in cases {
         let workload = build("nas", &[*given, &[("imbalance", int(0))]].concat(), false);

@@ -15,7 +15,15 @@ WHY_SCHEMA = "schedlab.why/1"
 
 _INDENT = " " * 6
 
-_COUNTS = {"last CPU", "waker's CPU", "may test", "CPUs of the cache", "tasks left there", "imbalance"} | {
+_COUNTS = {
+    "last CPU",
+    "waker's CPU",
+    "may test",
+    "CPUs of the cache",
+    "tasks left there",
+    "imbalance",
+    "size counted",
+} | {
     "priority",
     "running priority",
     "next priority",
@@ -151,7 +159,7 @@ def _unasked(question: str) -> str:
         "tick": "no tick of this CPU at that time, or no other task waiting",
         "preempt_check": "not checked: the CPU was idle, or was going to reschedule anyway",
         "delayed_wakeup": "woken while it is still queued, so no CPU is selected (ttwu_runnable, DELAY_DEQUEUE)",
-        "pull": "no balancing of this CPU at that time",
+        "pull": "no task is considered: no balancing pass of this CPU, or none that finds a CPU to pull from",
         "order": "no decision differs",
     }.get(question, "not decided")
 

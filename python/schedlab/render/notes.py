@@ -66,7 +66,7 @@ def holm(comparison: Comparison) -> list[str]:
         pairs = max(j.difference.pairs for _, j in tested)
         if fewest := _fewest(pairs, len(tested)):
             lines.append(
-                f"no change is certain at 5% for {what}: with {pairs} seeds none can be, {fewest} are the fewest"
+                f"no change is certain at 5% for {what}: with {pairs} seeds none can be; at least {fewest} are needed"
             )
         elif not lost:
             lines.append(f"every change is certain at 5% for {what}, too")
@@ -183,7 +183,7 @@ def ties(comparison: Comparison) -> list[str]:
     lines = [head, *(f"cannot be distinguished: {line}" for line in lines)]
     seeds, tests = len(comparison.seeds), comb(len(comparison.columns), 2)
     if pairs and (fewest := _fewest(seeds, tests)):
-        lines.append(f"with {seeds} seeds no pair of {tests} can be distinguished; {fewest} are the fewest")
+        lines.append(f"with {seeds} seeds no pair of {tests} can be distinguished; at least {fewest} seeds are needed")
     return lines
 
 

@@ -128,7 +128,7 @@ def _variant(name: str, timeline: Timeline, start: int, end: int, top: int) -> t
         for low, high in spans.stolen if spans else ():
             if low < end and high > start:
                 parts.append(_box("stolen", low, high, start, end, y + 1, 11))
-        for s in pieces(lane.slices, spans):
+        for s in pieces([s for s in lane.slices if s.start < end and s.end > start], spans):
             if s.start < end and s.end > start and shown < MOST_SLICES:
                 shown += 1
                 parts.append(_slice(timeline.tasks[s.task], s.start, s.end, start, end, y))

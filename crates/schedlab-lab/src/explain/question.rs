@@ -140,8 +140,12 @@ fn answer<'a>(log: &'a [Decided], asked: &Decision, question: &str) -> Option<&'
 fn not_pulled<'a>(log: &'a [Decided], asked: &Decision) -> Option<&'a Decided> {
     let here = || log.iter().filter(|kept| kept.decision.now == asked.now && kept.decision.cpu == asked.cpu);
     let moved = |kept: &&Decided| matches!(kept.decision.verdict, Verdict::Pull(..) | Verdict::Skip(..));
-    let same = here().filter(moved).find(|kept| kept.decision.task() == asked.task());
-    same.or_else(|| here().find(|kept| matches!(kept.decision.verdict, Verdict::Pull(..) | Verdict::NoNewidle)))
+    let about = || here().filter(moved).filter(|kept| kept.decision.task() == asked.task());
+    // A later pass of the same instant may pull what an earlier one has left.
+    let pulled = about().find(|kept| matches!(kept.decision.verdict, Verdict::Pull(..)));
+    pulled
+        .or_else(|| about().next_back())
+        .or_else(|| here().find(|kept| matches!(kept.decision.verdict, Verdict::Pull(..) | Verdict::NoNewidle)))
 }
 
 /// The other run's placement of the task that is nearest in time.

@@ -38,8 +38,12 @@ enum Stays {
     Throttled,
     Pinned,
     Running,
-    Hot,
-    TooBig,
+    HotBuddy,
+    /// It ran this long ago.
+    Hot(i64),
+    TooSmall,
+    /// This is counted of its size.
+    TooBig(u64),
 }
 
 impl Stays {
@@ -50,8 +54,10 @@ impl Stays {
             Stays::Throttled => "its group is throttled",
             Stays::Pinned => "its affinity leaves out the destination",
             Stays::Running => "it is running",
-            Stays::Hot => "it is cache hot",
-            Stays::TooBig => "it is more than the imbalance",
+            Stays::HotBuddy => "it is the next or last buddy of its queue",
+            Stays::Hot(_) => "it is cache hot",
+            Stays::TooSmall => "its load is below 16",
+            Stays::TooBig(_) => "it is more than the imbalance",
         }
     }
 }
@@ -93,12 +99,10 @@ impl FairClass<'_> {
             if env.imbalance == 0 || keep_one {
                 break;
             }
-            if let Err(stays) = self.can_migrate_task(env, src, task, pinned) {
+            let taken =
+                self.can_migrate_task(env, src, task, pinned).and_then(|()| self.take_from_imbalance(env, task));
+            if let Err(stays) = taken {
                 self.explain_skip(env, src, task, stays);
-                continue;
-            }
-            if !self.take_from_imbalance(env, task) {
-                self.explain_skip(env, src, task, Stays::TooBig);
                 continue;
             }
             self.detach_task(env, src, task, moves);
@@ -140,23 +144,24 @@ impl FairClass<'_> {
     #[inline]
     fn explain_skip(&mut self, env: &Env, src: CpuId, task: TaskId, stays: Stays) {
         if self.fair.is_recording() {
-            let clock_task = self.core.clock_task(self.core.cpu_of(task), env.now);
-            let ran = (clock_task as i64).wrapping_sub(self.fair.entity(task).exec_start as i64);
-            let compared = match stays {
-                Stays::Hot => {
-                    [("last ran before", ran), ("migration cost", self.fair.config.knobs.migration_cost as i64)]
-                }
-                Stays::TooBig => [("", 0), ("imbalance", i64::try_from(env.imbalance).unwrap_or(i64::MAX))],
-                _ => [("", 0); 2],
+            let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            let migration_cost = number(self.fair.config.knobs.migration_cost);
+            let (compared, feature) = match stays {
+                Stays::Hot(ago) => ([("last picked before", ago), ("migration cost", migration_cost)], None),
+                Stays::TooBig(size) => ([("size counted", number(size)), ("imbalance", number(env.imbalance))], None),
+                Stays::TooSmall => ([("", 0); 2], Some(Feature::LbMin)),
+                Stays::HotBuddy => ([("", 0); 2], Some(Feature::CacheHotBuddy)),
+                _ => ([("", 0); 2], None),
             };
-            let skip = Decision::outside(env.now, env.dst, Verdict::Skip(task, src), stays.rule(), None, compared);
-            let decided_by = if stays == Stays::TooBig { Function::DetachTasks } else { Function::Usual };
+            let skip = Decision::outside(env.now, env.dst, Verdict::Skip(task, src), stays.rule(), feature, compared);
+            let by_size = matches!(stays, Stays::TooSmall | Stays::TooBig(_));
+            let decided_by = if by_size { Function::DetachTasks } else { Function::Usual };
             self.fair.record(Decision { decided_by, ..skip });
         }
     }
 
-    /// Subtracts the task from the imbalance; false if the task is too big for the remaining imbalance.
-    fn take_from_imbalance(&mut self, env: &mut Env, task: TaskId) -> bool {
+    /// Subtracts the task from the imbalance, unless it is too small to move or too big for the remaining imbalance.
+    fn take_from_imbalance(&mut self, env: &mut Env, task: TaskId) -> Result<(), Stays> {
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
             Migrate::Task => 1,
@@ -167,13 +172,14 @@ impl FairClass<'_> {
             Migrate::Util => self.fair.task_util_est(task),
         };
         if env.migrate == Migrate::Load && amount < 16 && failed == 0 && self.fair.config.has(Feature::LbMin) {
-            return false;
+            return Err(Stays::TooSmall);
         }
-        if env.migrate != Migrate::Task && self.counted_size(env, amount, failed) > env.imbalance {
-            return false;
+        let counted = if env.migrate == Migrate::Task { 0 } else { self.counted_size(env, amount, failed) };
+        if counted > env.imbalance {
+            return Err(Stays::TooBig(counted));
         }
         env.imbalance = env.imbalance.saturating_sub(amount);
-        true
+        Ok(())
     }
 
     /// The size that is compared with the imbalance. It is less than the task's own, so that big tasks can move too.
@@ -215,25 +221,26 @@ impl FairClass<'_> {
             return Err(Stays::Running);
         }
         let domain = self.core.domains.at(env.this, env.level);
-        match failed <= domain.cache_nice_tries && self.task_hot(env, domain.is_smt(), task) {
-            true => Err(Stays::Hot),
-            false => Ok(()),
+        if failed > domain.cache_nice_tries {
+            return Ok(());
         }
+        self.task_hot(env, domain.is_smt(), task).map_or(Ok(()), Err)
     }
 
-    /// `task_hot`.
-    fn task_hot(&self, env: &Env, smt: bool, task: TaskId) -> bool {
+    /// `task_hot`: why the task is hot, if it is.
+    fn task_hot(&self, env: &Env, smt: bool, task: TaskId) -> Option<Stays> {
         let entity = self.fair.entity(task);
         if entity.policy == FairPolicy::Idle || (smt && !self.core.rules.hot_between_threads) {
-            return false;
+            return None;
         }
         let busy_puller = self.core.rqs[env.dst.index()].nr_running > 0;
         if busy_puller && self.fair.config.has(Feature::CacheHotBuddy) && self.fair.is_hot_buddy(task) {
-            return true;
+            return Some(Stays::HotBuddy);
         }
         let cost = self.fair.config.knobs.migration_cost as i64;
         let clock_task = self.core.clock_task(self.core.cpu_of(task), env.now);
-        (clock_task as i64).wrapping_sub(entity.exec_start as i64) < cost
+        let ago = (clock_task as i64).wrapping_sub(entity.exec_start as i64);
+        (ago < cost).then_some(Stays::Hot(ago))
     }
 
     /// `attach_tasks`: the task that was detached last is enqueued first.

@@ -60,7 +60,7 @@ impl FairClass<'_> {
     fn explain_no_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, least: Nanos) {
         if self.fair.is_recording() {
             let (rule, compared) = match self.core.domains.overload() {
-                false => ("no CPU has two tasks", [("", 0); 2]),
+                false => ("the root domain is not marked as overloaded", [("", 0); 2]),
                 true => ("its idle periods are too short", [("average idle", avg_idle as i64), ("cost", least as i64)]),
             };
             self.fair.record(Decision::outside(now, cpu, Verdict::NoNewidle, rule, None, compared));

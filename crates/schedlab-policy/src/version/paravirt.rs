@@ -56,10 +56,7 @@ const YIELD_COUNT: &[Change<YieldCount>] = &[Change {
 const HALT_POLL_SHRINK: &[Change<u64>] =
     &[Change { when: when!(from "6.12" unverified "0 in 6.6, 2 in 6.12.107 and 7.2"), value: 2 }];
 
-const HALTPOLL: &[Change<bool>] = &[Change {
-    when: when!(from "5.4" unverified "posted in June 2019; absent from 5.2, present in 5.7"),
-    value: true,
-}];
+const HALTPOLL: &[Change<bool>] = &[Change { when: when!(from "5.4" by "2cffe9f6b96f"), value: true }];
 
 const HALTPOLL_RESETS: &[Change<bool>] = &[Change {
     when: when!(from "6.9" unverified "posted in January 2024 (lore:20240111135950.17016-1-parshuram.sangle@intel.com)"),

@@ -159,9 +159,14 @@ impl Rules {
         self.idle_hint == IdleHint::Vpa
     }
 
-    /// Whether the guest asks the host about this vCPU: its count is odd.
+    /// Whether the guest asks the host about this vCPU: its count is odd, and `lppaca.idle` does not answer.
     pub fn asks_host(&self, vcpu: &Vcpu) -> bool {
-        self.idle_hint == IdleHint::Hcall && matches!(self.sees, Sees::YieldCount(_)) && !vcpu.in_guest
+        let unknown = match self.sees {
+            Sees::YieldCount(YieldCount::OddUnlessIdle) => vcpu.asked != Asked::Halt,
+            Sees::YieldCount(YieldCount::Odd) => true,
+            Sees::Nothing | Sees::Byte { .. } => false,
+        };
+        self.idle_hint == IdleHint::Hcall && unknown && !vcpu.in_guest
     }
 
     /// Whether the guest asks the host at all.

@@ -11,7 +11,7 @@
 //! - A thread that was preempted within a request finds its part of the core's cache taken by another one and refills it:
 //!   57 us per preemption, 1 MiB (L2 of a server core from Skylake to Cooper Lake) at 55 ns per KiB. That is what reading
 //!   256 KiB takes longer after a forced migration, 17.6 us instead of 3.45 us, on an i5-12600KF in WSL2. An estimate:
-//!   27 us if half of the cache is needed again, 260 us at a core's share of the memory bandwidth (108 GB/s on 28 cores of
+//!   28 us if half of the cache is needed again, 270 us at a core's share of the memory bandwidth (108 GB/s on 28 cores of
 //!   Skylake-SP). The refill takes no longer than the thread was away: whatever ran instead needs as long to bring its own
 //!   data into the cache as the thread needs to bring them back. What a wait costs is part of `request`, as in the
 //!   published length.

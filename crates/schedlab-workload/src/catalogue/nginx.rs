@@ -75,6 +75,9 @@ struct Pool {
 }
 
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
+    if settings.is_given("threads") && settings.word("aio") == "off" {
+        return Err(settings.error("threads", "there is no pool with aio = \"off\"").expected("aio = \"threads\""));
+    }
     let mut builder = Builder::new(settings.name);
     let [rate, latency] = [RATE, LATENCY].map(|spec| builder.metric(spec.decl(1)));
     let workers = settings.count("worker-processes");

@@ -132,6 +132,16 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
             .error("jobs", format!("{jobs} threads for {clients} clients"))
             .expected("no more than `client`"));
     }
+    if settings.is_given("scale") && settings.word("builtin") != SCRIPTS[0] {
+        return Err(settings.error("scale", "only tpcb-like locks branches").expected("builtin = \"tpcb-like\""));
+    }
+    if let Some(unused) = ["hold", "fault"].into_iter().find(|key| settings.is_given(key)) {
+        if settings.number("accesses") == 0 {
+            return Err(settings
+                .error(unused, "no buffer is accessed with accesses = 0")
+                .expected("accesses from 1 on"));
+        }
+    }
     let mut builder = Builder::new(settings.name);
     let [tps, latency, spin] = [TPS, LATENCY, SPIN].map(|spec| builder.metric(spec.decl(1)));
     let word = settings.word("builtin");

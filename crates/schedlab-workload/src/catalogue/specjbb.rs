@@ -1,8 +1,8 @@
 //! A load like SPECjbb2015's composite run: requests at an injection rate, three tiers of worker threads, garbage collection.
 //!
 //! - An injector issues requests at random (Poisson) at `injection-rate` per second, or at what needs `load` percent of the
-//!   CPUs. A request goes through three tiers, each with a pool of as many threads as there are CPUs, the default of the
-//!   kit's `specjbb.forkjoin.workers` (from memory); its parts are a third of `work` each, lognormal with sigma 0.5.
+//!   CPUs. A request goes through three tiers, each with a pool of as many threads as there are CPUs, a choice (the kit sets
+//!   it by `specjbb.forkjoin.workers`); its parts are a third of `work` each, lognormal with sigma 0.5.
 //! - The response time counts from when the request was due, so a late injector hides nothing.
 //! - The benchmark has two results: the highest rate that the system sustains (max-jOPS), and the geometric mean of the
 //!   rates at which the p99 of response times reaches 10, 25, 50, 75 and 100 ms (critical-jOPS, run and reporting rules).

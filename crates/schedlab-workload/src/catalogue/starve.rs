@@ -2,8 +2,7 @@
 //! process signals its parent without pause, which counts the signals and sleeps.
 //!
 //! Child: kill(SIGUSR1) for ever. Parent: sleep until a signal comes, handler, rt_sigreturn; the time until it has counted all.
-//! A signal that is sent while one is pending is lost, as the kernel's are. EEVDF gives the pair shares of 67% and 33% on one
-//! CPU where the sleeper bonus of CFS gave 50% each (cover letter of EEVDF, 2023).
+//! A signal that is sent while one is pending is lost, as the kernel's are.
 //!
 //! Left out: the second of sleep that starts the child, the cost of setting the handler's frame up beyond that of a call. A
 //! kill that wakes the parent costs a futex wake beside the call.

@@ -13,7 +13,7 @@ const TOTAL_TIME: MetricSpec = MetricSpec::headline(
     "total_time",
     Unit::Seconds,
     Better::Lower,
-    "all threads; here with their creation, some us each",
+    "until all threads have ended; includes creating them, a few us each",
 );
 const LATENCY: MetricSpec = sysbench::latency("time of one event");
 
