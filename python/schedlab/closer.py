@@ -167,5 +167,5 @@ def _in_sight(scenario: Scenario, timeline: Timeline, sample: Waited) -> None:
 
 
 def middle(sample: Waited) -> int:
-    """The moment that is asked about: half-way through the sample."""
-    return max(0, sample.at_ns - sample.ns // 2)
+    """The moment that is asked about: half-way through the time for which the task worked on the sample."""
+    return max(0, sample.at_ns - (sample.ns - sample.queued) // 2)

@@ -12,7 +12,7 @@ from schedlab import render
 from schedlab.closer import EXPLAINED, Closer, closer, middle
 from schedlab.comparison import Comparison
 from schedlab.engine import native_engine
-from schedlab.render.closer import where_it_went
+from schedlab.render.closer import shares, where_it_went
 from schedlab.timeline import Timeline, Waited, account, of_columns, of_traces, task_of
 from schedlab.timeline.reduce import Lane, Slice, Wake
 
@@ -152,8 +152,46 @@ def test_slices_of_guests_lie_where_their_vcpus_run(tmp_path: Path) -> None:
 def test_the_time_of_a_sample_is_accounted_for(look: Closer) -> None:
     for slow in look.slowest:
         where = slow.where
-        assert where.ran + where.waited + where.slept == slow.sample.ns
+        assert where.queued + where.ran + where.waited + where.slept == slow.sample.ns
         assert 0 <= sum(where.behind.values()) <= where.waited
+
+
+def test_the_time_in_a_queue_is_not_the_tasks() -> None:
+    """A request arrives at 100, its thread takes it at 400, after another request, and is preempted once."""
+    lane = Lane("CPU 0", [Slice(0, 450, 0, True), Slice(450, 500, 1, False), Slice(500, 600, 0, False)])
+    timeline = Timeline([lane], [(5, "web"), (6, "hog")], [])
+    found = account(timeline, Waited(500, 600, 5, 0, 300))
+    assert (found.queued, found.ran, found.waited, found.slept) == (300, 150, 50, 0)
+    text = where_it_went(timeline, found)
+    assert text.startswith("in a queue 0.000300 ms, before the task took it; waited for a CPU 0.000050 ms, while hog 6")
+    assert middle(Waited(500, 600, 5, 0, 300)) == 500
+
+
+def test_the_shares_of_the_slowest_samples_add_up(look: Closer) -> None:
+    for name in look.pair:
+        text = shares(name, look.slowest)
+        assert text.startswith(f"{EXPLAINED} samples of {name}: ")
+        assert abs(sum(int(part) for part in re.findall(r"(\d+)%", text)) - 100) <= 2
+    assert shares("nobody", look.slowest) == ""
+
+
+WEB = """
+machine = "laptop-8"
+duration = "300ms"
+seeds = 6
+workload = [{ use = "hhvm", load = 60 }]
+variant = [{ name = "cfs", kernel = "6.1" }, { name = "eevdf", kernel = "6.12.0" }]
+metric = [{ of = "hhvm.latency", stat = "p99" }]
+"""
+
+
+def test_requests_that_wait_for_a_thread_are_queued() -> None:
+    engine = native_engine()
+    found = engine.timeline(engine.loads(WEB, "web.toml", {}), "eevdf", 1)
+    rows = {metric: [Waited(*row) for row in rows] for metric, rows in found["slowest"].items()}
+    assert all(one.queued == 0 for one in rows["hhvm.queueing"])
+    assert any(one.queued > 0 for one in rows["hhvm.latency"])
+    assert all(one.queued <= one.ns for one in rows["hhvm.latency"])
 
 
 def test_a_vcpu_that_waits_is_named_with_what_ran_instead() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from schedlab.closer import Closer, middle
+from schedlab.closer import Closer, Slow, middle
+from schedlab.render.cells import plural
 from schedlab.render.explanation import parting_text, why_lines
 from schedlab.render.grid import fold
 from schedlab.render.markup import cells, details, escape, table
@@ -66,11 +68,28 @@ def _slowest(found: Closer) -> str:
     if not rows:
         return ""
     caption = (
-        f"The longest samples of {found.metric} with seed {found.seed}: where the time of the task went, and what it "
-        "did half-way through the sample"
+        f"The longest samples of {found.metric} with seed {found.seed}: where their time went, and what the task "
+        "did half-way through its part"
     )
     shown = table(caption, head, rows, cards=True)
-    return f"<h2>The slowest samples</h2>{shown}<h3>What explain says of each</h3>{''.join(answers)}"
+    sums = "".join(f"<p>{escape(shares(name, found.slowest))}</p>" for name in found.pair)
+    return f"<h2>The slowest samples</h2>{shown}{sums}<h3>What explain says of each</h3>{''.join(answers)}"
+
+
+def shares(variant: str, slowest: Sequence[Slow]) -> str:
+    """Where the time of all slowest samples of a variant went, in percent; empty without any."""
+    own = [slow for slow in slowest if slow.variant == variant]
+    total = sum(slow.sample.ns for slow in own)
+    if not total:
+        return ""
+    spent = {
+        "in a queue until a task took them": sum(slow.where.queued for slow in own),
+        "waiting for a CPU": sum(slow.where.waited for slow in own),
+        "running": sum(slow.where.ran for slow in own),
+        "asleep": sum(slow.where.slept for slow in own),
+    }
+    parts = [f"{100 * ns / total:.0f}% {what}" for what, ns in sorted(spent.items(), key=lambda one: -one[1]) if ns]
+    return f"{plural(len(own), 'sample')} of {variant}: {', '.join(parts)}."
 
 
 BEHIND = 3
@@ -81,11 +100,13 @@ def where_it_went(timeline: Timeline, of: Account) -> str:
     """The task ran, waited for a CPU and behind whom, slept; then the same of the thread of its vCPU."""
     parts = [f"ran {ms(of.ran)} ms" if of.ran else "", f"slept {ms(of.slept)} ms" if of.slept else ""]
     if of.waited:
-        others = [
-            f"{timeline.tasks[task][1]} {timeline.tasks[task][0]} ran {ms(ns)} ms"
-            for task, ns in of.behind.most_common(BEHIND)
-        ]
+        named = of.behind.most_common(BEHIND)
+        others = [f"{timeline.tasks[task][1]} {timeline.tasks[task][0]} ran {ms(ns)} ms" for task, ns in named]
+        if rest := sum(of.behind.values()) - sum(ns for _, ns in named):
+            others.append(f"{plural(len(of.behind) - len(named), 'other')} ran {ms(rest)} ms")
         parts.insert(0, f"waited for a CPU {ms(of.waited)} ms" + (f", while {', '.join(others)}" if others else ""))
+    if of.queued:
+        parts.insert(0, f"in a queue {ms(of.queued)} ms, before the task took it")
     text = "; ".join(part for part in parts if part)
     return text + (f". Its vCPU on the host: {where_it_went(timeline, of.vcpu)}" if of.vcpu else "")
 

@@ -14,6 +14,8 @@ from schedlab.timeline.reduce import Slice, Timeline, Waited
 class Account:
     """The times of a task during a sample, in ns. Their sum is the length of the sample."""
 
+    queued: int = 0
+    """No task worked on it; what the task did meanwhile belongs to other samples."""
     ran: int = 0
     waited: int = 0
     """It was runnable and not on a CPU. In a guest that includes the time for which the vCPU was not."""
@@ -43,8 +45,8 @@ def task_of(timeline: Timeline, sample: Waited) -> str:
 
 
 def _account(timeline: Timeline, kernel: str, pid: int, sample: Waited) -> Account:
-    start, end = sample.at_ns - sample.ns, sample.at_ns
-    found = Account()
+    start, end = sample.at_ns - sample.ns + sample.queued, sample.at_ns
+    found = Account(queued=sample.queued)
     stays = sorted(_stays(timeline, kernel, pid))
     woken = {(wake.task, wake.ran_at): wake.at for wake in timeline.wakes}
     for before, (now, lane) in pairwise([(Slice(0, 0, -1, False), -1), *stays]):
@@ -60,7 +62,7 @@ def _account(timeline: Timeline, kernel: str, pid: int, sample: Waited) -> Accou
                     break
                 if other.end > low and other.task != now.task:
                     found.behind[other.task] += _overlap(other.start, other.end, low, high)
-    found.slept += max(0, sample.ns - found.ran - found.waited - found.slept)
+    found.slept += max(0, sample.ns - found.queued - found.ran - found.waited - found.slept)
     return found
 
 

@@ -19,6 +19,9 @@ class Waited(NamedTuple):
     at_ns: int
     pid: int
     lane: int
+    queued: int = 0
+    """For so long from its begin on, its task worked on something else: another sample of the task began with this one
+    and ended then, as `queueing` does within `latency`."""
 
 
 class Slice(NamedTuple):
@@ -100,6 +103,7 @@ class Lanes:
         self._prefix, self._named = (f"{name} ", f"{name}.") if name else ("", "")
         self._lanes: list[int] = []
         self._task_of: dict[int, int] = {}
+        self._sampled: dict[int, tuple[int, int]] = {}
         self._running: list[int] = []
         self._since: list[int] = []
         self._waiting: list[int] = []
@@ -170,7 +174,10 @@ class Lanes:
 
     def sample(self, now: int, cpu: int, pid: int, metric: str, ns: int) -> None:
         """A program reported a duration that ends now."""
-        self._slow(metric, Waited(ns, now, pid, self._lanes[self.lane(cpu)]))
+        since, until = self._sampled.get(pid, (-1, -1))
+        self._sampled[pid] = (now - ns, now)
+        queued = until - since if since == now - ns and until < now else 0
+        self._slow(metric, Waited(ns, now, pid, self._lanes[self.lane(cpu)], queued))
 
     def close(self, end: int) -> None:
         """The last slices end with the trace."""

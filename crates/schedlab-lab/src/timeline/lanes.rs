@@ -45,18 +45,20 @@ impl Wake {
     }
 }
 
-/// One long sample: it ended at `at` on a lane, and took `ns`.
+/// One long sample: it ended at `at` on a lane, and took `ns`. For the first `queued` of them its task worked on something
+/// else: another sample of the task began with this one and ended then, as `queueing` does within `latency`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waited {
     pub ns: Nanos,
     pub at: Nanos,
     pub pid: Pid,
     pub lane: usize,
+    pub queued: Nanos,
 }
 
 impl Waited {
     pub fn numbers(&self) -> serde_json::Value {
-        json!([self.ns, self.at, self.pid, self.lane])
+        json!([self.ns, self.at, self.pid, self.lane, self.queued])
     }
 }
 
@@ -90,6 +92,8 @@ pub struct Lanes {
     queued: BTreeMap<Pid, usize>,
     /// When, on which CPU and by whom a task was woken.
     woken: BTreeMap<Pid, (Nanos, usize, Pid)>,
+    /// Begin and end of the last sample of a task.
+    sampled: BTreeMap<Pid, (Nanos, Nanos)>,
     stuck: u32,
     losing: bool,
 }
@@ -113,6 +117,7 @@ impl Lanes {
             task_of: BTreeMap::new(),
             queued: BTreeMap::new(),
             woken: BTreeMap::new(),
+            sampled: BTreeMap::new(),
             stuck: 0,
             losing: false,
         }
@@ -201,7 +206,11 @@ impl Lanes {
     /// A program reported a duration that ends now.
     pub fn sample(&mut self, shared: &mut Shared, now: Nanos, cpu: usize, pid: Pid, metric: usize, ns: Nanos) {
         if let Some(name) = self.metrics.get(metric).filter(|name| !name.is_empty()) {
-            shared.slow(name, Waited { ns, at: now, pid, lane: self.base + cpu });
+            let begin = now.saturating_sub(ns);
+            let before = self.sampled.insert(pid, (begin, now));
+            let queued =
+                before.filter(|(since, until)| *since == begin && *until < now).map_or(0, |(_, end)| end - begin);
+            shared.slow(name, Waited { ns, at: now, pid, lane: self.base + cpu, queued });
         }
     }
 
@@ -263,7 +272,7 @@ impl Lanes {
         let by = (by != 0).then(|| self.task(shared, by));
         let (task, ran_lane) = (self.task(shared, pid), self.base + cpu);
         shared.wakes.push(Wake { at, lane: self.base + on, by, task, ran_lane, ran_at: now });
-        shared.slow(&self.latency, Waited { ns: now - at, at: now, pid, lane: ran_lane });
+        shared.slow(&self.latency, Waited { ns: now - at, at: now, pid, lane: ran_lane, queued: 0 });
     }
 
     /// Opens and closes the intervals in which a CPU idles while a task waits that no idle CPU is about to run. Only

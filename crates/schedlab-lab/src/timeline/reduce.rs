@@ -162,7 +162,7 @@ mod tests {
     fn only_the_longest_samples_are_kept() {
         let mut shared = Shared::default();
         for ns in 0..100 {
-            shared.slow("m", Waited { ns: ns * 37 % 100, at: ns, pid: 1, lane: 0 });
+            shared.slow("m", Waited { ns: ns * 37 % 100, at: ns, pid: 1, lane: 0, queued: 0 });
         }
         let kept: Vec<Nanos> = shared.slowest["m"].iter().map(|one| one.ns).collect();
         assert_eq!(kept, [99, 98, 97, 96, 95, 94, 93, 92]);
