@@ -170,7 +170,7 @@ def test_the_time_in_a_queue_is_not_the_tasks() -> None:
 def test_the_shares_of_the_slowest_samples_add_up(look: Closer) -> None:
     for name in look.pair:
         text = shares(name, look.slowest)
-        assert text.startswith(f"{EXPLAINED} samples of {name}: ")
+        assert text.startswith(f"The {EXPLAINED} longest of {name}: ")
         assert abs(sum(int(part) for part in re.findall(r"(\d+)%", text)) - 100) <= 2
     assert shares("nobody", look.slowest) == ""
 

@@ -73,6 +73,7 @@ def _slowest(found: Closer) -> str:
     )
     shown = table(caption, head, rows, cards=True)
     sums = "".join(f"<p>{escape(shares(name, found.slowest))}</p>" for name in found.pair)
+    sums += f"<p>These are single samples of seed {found.seed}: they show causes and do not test the difference.</p>"
     return f"<h2>The slowest samples</h2>{shown}{sums}<h3>What explain says of each</h3>{''.join(answers)}"
 
 
@@ -89,7 +90,7 @@ def shares(variant: str, slowest: Sequence[Slow]) -> str:
         "asleep": sum(slow.where.slept for slow in own),
     }
     parts = [f"{100 * ns / total:.0f}% {what}" for what, ns in sorted(spent.items(), key=lambda one: -one[1]) if ns]
-    return f"{plural(len(own), 'sample')} of {variant}: {', '.join(parts)}."
+    return f"The {len(own)} longest of {variant}: {', '.join(parts)}."
 
 
 BEHIND = 3
