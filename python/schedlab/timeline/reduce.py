@@ -20,8 +20,8 @@ class Waited(NamedTuple):
     pid: int
     lane: int
     queued: int = 0
-    """For so long from its begin on, its task worked on something else: another sample of the task began with this one
-    and ended then, as `queueing` does within `latency`."""
+    """For so long from its begin on, no task worked on it: a sample of a metric called `queueing` began with this one,
+    and ended when the task took what waited."""
 
 
 class Slice(NamedTuple):
@@ -103,7 +103,7 @@ class Lanes:
         self._prefix, self._named = (f"{name} ", f"{name}.") if name else ("", "")
         self._lanes: list[int] = []
         self._task_of: dict[int, int] = {}
-        self._sampled: dict[int, tuple[int, int]] = {}
+        self._queueing: dict[int, tuple[int, int]] = {}
         self._running: list[int] = []
         self._since: list[int] = []
         self._waiting: list[int] = []
@@ -174,8 +174,9 @@ class Lanes:
 
     def sample(self, now: int, cpu: int, pid: int, metric: str, ns: int) -> None:
         """A program reported a duration that ends now."""
-        since, until = self._sampled.get(pid, (-1, -1))
-        self._sampled[pid] = (now - ns, now)
+        since, until = self._queueing.get(pid, (-1, -1))
+        if metric.endswith(".queueing"):
+            self._queueing[pid] = (now - ns, now)
         queued = until - since if since == now - ns and until < now else 0
         self._slow(metric, Waited(ns, now, pid, self._lanes[self.lane(cpu)], queued))
 

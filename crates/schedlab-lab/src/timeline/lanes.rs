@@ -45,8 +45,8 @@ impl Wake {
     }
 }
 
-/// One long sample: it ended at `at` on a lane, and took `ns`. For the first `queued` of them its task worked on something
-/// else: another sample of the task began with this one and ended then, as `queueing` does within `latency`.
+/// One long sample: it ended at `at` on a lane, and took `ns`. For the first `queued` of them no task worked on it: a
+/// sample of a metric called `queueing` began with this one, and ended when the task took what waited.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waited {
     pub ns: Nanos,
@@ -92,8 +92,8 @@ pub struct Lanes {
     queued: BTreeMap<Pid, usize>,
     /// When, on which CPU and by whom a task was woken.
     woken: BTreeMap<Pid, (Nanos, usize, Pid)>,
-    /// Begin and end of the last sample of a task.
-    sampled: BTreeMap<Pid, (Nanos, Nanos)>,
+    /// Begin and end of the last sample of `queueing` of a task.
+    queueing: BTreeMap<Pid, (Nanos, Nanos)>,
     stuck: u32,
     losing: bool,
 }
@@ -117,7 +117,7 @@ impl Lanes {
             task_of: BTreeMap::new(),
             queued: BTreeMap::new(),
             woken: BTreeMap::new(),
-            sampled: BTreeMap::new(),
+            queueing: BTreeMap::new(),
             stuck: 0,
             losing: false,
         }
@@ -207,9 +207,11 @@ impl Lanes {
     pub fn sample(&mut self, shared: &mut Shared, now: Nanos, cpu: usize, pid: Pid, metric: usize, ns: Nanos) {
         if let Some(name) = self.metrics.get(metric).filter(|name| !name.is_empty()) {
             let begin = now.saturating_sub(ns);
-            let before = self.sampled.insert(pid, (begin, now));
-            let queued =
-                before.filter(|(since, until)| *since == begin && *until < now).map_or(0, |(_, end)| end - begin);
+            let before = self.queueing.get(&pid).filter(|(since, until)| *since == begin && *until < now);
+            let queued = before.map_or(0, |(_, end)| end - begin);
+            if name.ends_with(".queueing") {
+                self.queueing.insert(pid, (begin, now));
+            }
             shared.slow(name, Waited { ns, at: now, pid, lane: self.base + cpu, queued });
         }
     }

@@ -15,7 +15,8 @@ use reduce::Reduction;
 /// Runs a specification again and returns its timeline as JSON, with the digest and the number of events of the run:
 /// `lanes (name, slices, depth, gaps), tasks, wakes, slowest, start, end, digest, events`. Columns are flat lists of
 /// integers; times are ns. `slices` are (start, end, task, preempted), `depth` (time, waiting tasks), `gaps` (start, end),
-/// `wakes` (time, lane of the waker, waker or -1, wakee, lane, time at which it ran), `slowest` (ns, end, pid, lane, ns in a queue before the task took it).
+/// `wakes` (time, lane of the waker, waker or -1, wakee, lane, time at which it ran), `slowest` (ns, end, pid,
+/// lane, ns in a queue before the task took it).
 pub fn timeline<W: Watch>(spec: &RunSpec, watch: &W) -> Result<serde_json::Value, LabError> {
     let mut reduction = Reduction::new(spec.warmup);
     reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec).raw_units());

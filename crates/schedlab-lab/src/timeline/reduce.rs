@@ -158,6 +158,23 @@ mod tests {
         assert_eq!(times, [(20, 30), (50, 60)]);
     }
 
+    /// Both samples begin at 100 and a part of each ends at 400; only `queueing` says that no task worked on that part.
+    #[test]
+    fn only_queueing_is_time_before_the_task_took_it() {
+        for (part, queued) in [("web.queueing", 300), ("web.first", 0)] {
+            let mut reduction = Reduction::new(0);
+            let unit = |name: &str| (name.to_owned(), "ns".to_owned());
+            reduction.kernel("", 1, &[unit(part), unit("web.latency")]);
+            for (time, metric, value) in [(400, 0, 300), (600, 1, 500)] {
+                let kind = Kind::Sample { pid: 5, metric, value };
+                reduction.event(&Event { time, kernel: KernelId(0), cpu: CpuId(0), kind });
+            }
+            let found = reduction.finish();
+            assert_eq!(found["slowest"]["web.latency"][0], json!([500, 600, 5, 0, queued]), "{part}");
+            assert_eq!(found["slowest"][part][0], json!([300, 400, 5, 0, 0]), "{part}");
+        }
+    }
+
     #[test]
     fn only_the_longest_samples_are_kept() {
         let mut shared = Shared::default();
