@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from schedlab.errors import InputError
 
 if TYPE_CHECKING:
-    from schedlab.comparison import Comparison
     from schedlab.engine import Engine
-    from schedlab.scenario import Scenario
+    from schedlab.judge import Judgement
+    from schedlab.scenario import Metric, Scenario
 
 DRAWS = 20
 RANGE = 2.0
@@ -49,11 +49,9 @@ class Robustness:
         return sum(draw.get(key) == outcome for draw in self.draws)
 
 
-def outcomes(comparison: Comparison) -> dict[Key, str]:
+def outcomes(judgements: Iterable[tuple[Metric, Judgement]]) -> dict[Key, str]:
     """What each judgement comes to: its effect, or its verdict where it has none."""
-    return {
-        (metric.name, j.a, j.b): j.effect if j.effect != "none" else j.verdict for metric, j in comparison.judgements()
-    }
+    return {(metric.name, j.a, j.b): j.effect if j.effect != "none" else j.verdict for metric, j in judgements}
 
 
 def stated(scenario: Scenario) -> Mapping[str, tuple[float, float]]:

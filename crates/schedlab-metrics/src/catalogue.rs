@@ -4,7 +4,7 @@ use schedlab_model::Nanos;
 use schedlab_trace::Lock;
 use schedlab_workload::{Better, Unit};
 
-use crate::sink::Totals;
+use crate::state::Totals;
 use crate::{Cause, Histogram, Metrics};
 
 /// A metric of the scheduler.

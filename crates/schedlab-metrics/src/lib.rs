@@ -30,6 +30,7 @@ mod plan;
 mod report;
 mod searches;
 mod sink;
+mod state;
 mod tasks;
 
 pub use catalogue::{sched_metrics, SchedMetric};
@@ -38,4 +39,4 @@ pub use histogram::{Histogram, Stat};
 pub use idle::Cause;
 pub use plan::{MetricEntry, Plan};
 pub use report::{list_tasks, CpuReport, Report, Series, TaskReport};
-pub use sink::Metrics;
+pub use state::Metrics;

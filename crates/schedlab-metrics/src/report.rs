@@ -5,7 +5,7 @@ use schedlab_workload::Unit;
 use serde::Serialize;
 
 use crate::catalogue::{sched_metrics, Reducer};
-use crate::sink::{App, Mean};
+use crate::state::{App, Mean};
 use crate::tasks::Task;
 use crate::{Histogram, MetricEntry, Metrics, Stat};
 

@@ -5,10 +5,12 @@
 //! that no task has ever belonged to costs a branch. `idle` is the last class of every list. As the running or the next
 //! task, `None` is the idle task.
 
+mod id;
 mod idle;
 mod list;
 
-pub use idle::{Idle, IDLE_TASK};
+pub use id::{ClassId, IDLE_TASK, MAX_CLASSES};
+pub use idle::Idle;
 pub use list::{Ask, AskEach, ClassList, EachClass, Visit};
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
@@ -19,22 +21,6 @@ use crate::hrtick::Hrtick;
 use crate::queue_view::QueueView;
 use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
-
-/// The largest number of classes in a list.
-pub const MAX_CLASSES: usize = 6;
-
-/// The place of a class in its list; 0 is the highest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct ClassId(pub u8);
-
-impl ClassId {
-    /// The same as an index.
-    #[inline]
-    #[must_use]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
 
 /// A scheduling class. The verbs are the kernel's; `cpu` is the runqueue, locked and with its clock at `now`.
 ///

@@ -27,13 +27,15 @@ mod sched_ttwu_pending;
 mod schedule;
 mod try_to_wake_up;
 mod wake_up_new_task;
+mod wakeup;
 
 pub use effect::{Effect, Timer};
 pub use recorder::Recorder;
 pub use sched_ttwu_pending::sched_ttwu_pending;
 pub use schedule::{schedule, schedule_after_newidle, Leaving, Schedule};
-pub use try_to_wake_up::{try_to_wake_up, ttwu_queue, wake_off_cpu, Wakeup};
+pub use try_to_wake_up::{try_to_wake_up, ttwu_queue, wake_off_cpu};
 pub use wake_up_new_task::wake_up_new_task;
+pub use wakeup::Wakeup;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

@@ -1,6 +1,7 @@
 //! The forms of a distribution: a duration, `{ constant = .. }`, `{ quantiles = .. }` and the named families.
 
 use schedlab_model::{Nanos, SEC};
+use schedlab_workload::verbs::Length;
 use schedlab_workload::Dist;
 
 use crate::error::Result;
@@ -12,6 +13,14 @@ pub(crate) const LENGTH: &str = "a duration such as \"10ms\", or a table with on
 
 const FAMILIES: &[&str] = &["constant", "uniform", "exponential", "lognormal", "normal", "quantiles"];
 const LONGEST: Nanos = 24 * 3600 * SEC;
+
+/// Reads the length of a step: constant, or drawn each time.
+pub(crate) fn amount(value: &Value) -> Result<Length> {
+    Ok(match length(value)? {
+        Dist::Constant(ns) => Length::Fixed(ns),
+        dist => Length::Drawn(dist),
+    })
+}
 
 /// Reads a length in a program. A plain duration is constant.
 pub(crate) fn length(value: &Value) -> Result<Dist> {

@@ -10,12 +10,12 @@ use serde_json::{Map, Value as Json};
 use crate::attribute_values::{cpus, nice};
 use crate::cgroup;
 use crate::error::{quote, Result, ScenarioError};
+use crate::kernel_settings::{knobs, preempt, refused_key, version_of, RealSettings};
 use crate::keys::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 use crate::machine::{counted, hz};
 use crate::naming::numbered;
 use crate::program::word;
 use crate::value::{Table, Value};
-use crate::variant::{knobs, preempt, refused_key, version_of, RealSettings};
 
 /// The switch that hides from a guest which of its vCPUs are preempted. It is none of the scheduler's features.
 const VCPU_IS_PREEMPTED: &str = "VCPU_IS_PREEMPTED";

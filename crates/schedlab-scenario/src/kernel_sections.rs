@@ -3,8 +3,8 @@
 use schedlab_workload::verbs::{CallSection, StepKind};
 use schedlab_workload::{MemoryWork, Section, SectionContext};
 
+use crate::dist::amount;
 use crate::error::Result;
-use crate::program::amount;
 use crate::value::{Table, Value};
 
 /// Contexts of a section by their keys.

@@ -1,12 +1,12 @@
 //! Task programs in the scenario: reads the tables of steps into the tree of verbs that is common to all programs.
 
 use schedlab_model::SEC;
-use schedlab_workload::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
-use schedlab_workload::{Dist, MemoryWork, ObjectSpec, TaskKind, TaskSpec, TimerMode};
+use schedlab_workload::verbs::{NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
+use schedlab_workload::{MemoryWork, ObjectSpec, TaskKind, TaskSpec, TimerMode};
 
 use crate::attribute_values;
 use crate::attributes::Attributes;
-use crate::dist::length;
+use crate::dist::amount;
 use crate::error::Result;
 use crate::kernel_sections;
 use crate::keys::{OBJECT, TASK, WORKLOAD};
@@ -260,13 +260,6 @@ fn other(table: &Table, key: &str) -> Result<Option<String>> {
 
 fn memory(work: MemoryWork, value: &Value) -> Result<StepKind> {
     Ok(StepKind::Memory { work, kib: kernel_sections::kib(value)?, times: 1 })
-}
-
-pub(crate) fn amount(value: &Value) -> Result<Length> {
-    Ok(match length(value)? {
-        Dist::Constant(ns) => Length::Fixed(ns),
-        dist => Length::Drawn(dist),
-    })
 }
 
 fn times(value: &Value) -> Result<Times> {

@@ -13,12 +13,12 @@ use crate::error::{quote, Result, ScenarioError};
 use crate::keys::SCENARIO;
 use crate::metric::{self, Metric};
 use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
-use crate::set::{self, Set};
+use crate::set::Set;
 use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{arm, cgroup, fits, guest, machine, variant, workload, write};
+use crate::{arm, cgroup, fits, guest, machine, merge, variant, workload, write};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -204,7 +204,7 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
             .expected("a scenario; docs/scenario.md has all of its keys"));
     }
     let mut document = text.parse()?;
-    set::apply(document.get_mut(), &overrides.sets, &text)?;
+    merge::apply(document.get_mut(), &overrides.sets, &text)?;
     let scenario = of_root(&Table::root(&text, &document).only(&SCENARIO)?, file, stem, dir, overrides)?;
     let merged = || write::document(document.get_ref());
     let text = if overrides.sets.is_empty() { text.text.to_owned() } else { merged() };

@@ -1,10 +1,6 @@
 //! A guest: a kernel whose CPUs are threads of the host.
 
-use std::sync::Arc;
-
-use schedlab_model::{CpuMask, Nanos, USEC};
-
-use crate::{Machine, Physics, RunSpec};
+use schedlab_model::{Nanos, USEC};
 
 /// The hypervisor and the architecture under a guest. They decide which actions of the guest leave it, and which vCPUs it
 /// takes for preempted.
@@ -66,46 +62,6 @@ impl GuestAction {
     /// Every action, by its name in scenarios.
     pub const ALL: [(&'static str, GuestAction); 3] =
         [("pause", GuestAction::Pause), ("resume", GuestAction::Resume), ("kill", GuestAction::Kill)];
-}
-
-/// A guest of a host.
-#[derive(Clone, Debug)]
-pub struct Guest {
-    /// Its name in metrics and traces.
-    pub name: String,
-    /// What runs in it. Its machine has one CPU per vCPU; its duration, warm-up, seed and noise are the host's.
-    pub run: RunSpec,
-    /// The hypervisor and the architecture.
-    pub platform: Platform,
-    /// The host CPUs that each vCPU's thread may use; `None` = all.
-    pub affinity: Vec<Option<CpuMask>>,
-    /// The host's control group of its vCPU threads.
-    pub cgroup: Option<String>,
-    /// Nice value of its vCPU threads.
-    pub nice: i8,
-    /// Whether the guest calls `vcpu_is_preempted`.
-    pub vcpu_is_preempted: bool,
-    /// What the host says of ceded vCPUs.
-    pub idle_hint: IdleHint,
-    /// CONFIG_PARAVIRT_TIME_ACCOUNTING: the guest's task clocks leave out stolen time.
-    pub paravirt_time_accounting: bool,
-    /// Longest halt-polling window of its vCPUs.
-    pub halt_poll_max: Nanos,
-    /// cpuidle-haltpoll: its idle CPUs poll before they halt.
-    pub haltpoll: bool,
-    /// What is done to it, and when, in ascending order of time.
-    pub events: Vec<(Nanos, GuestAction)>,
-}
-
-impl Guest {
-    /// The guest on a host whose machine has these mechanisms: it runs on the same processor.
-    #[must_use]
-    pub fn with_physics(mut self, physics: Physics) -> Guest {
-        if self.run.machine.physics != physics {
-            self.run.machine = Arc::new(Machine { physics, ..Machine::clone(&self.run.machine) });
-        }
-        self
-    }
 }
 
 impl Platform {

@@ -28,7 +28,7 @@ mod physics;
 mod run;
 
 pub use cgroup::{Cgroup, CpuMax};
-pub use guest::{Guest, GuestAction, IdleHint, Platform, PlatformCosts};
+pub use guest::{GuestAction, IdleHint, Platform, PlatformCosts};
 pub use machine::{Costs, IdleState, Machine};
 pub use physics::{Mechanism, Physics};
-pub use run::RunSpec;
+pub use run::{Guest, RunSpec};

@@ -1,12 +1,12 @@
-//! One run.
+//! One run, and its guests, which are runs themselves.
 
 use std::sync::Arc;
 
-use schedlab_model::Nanos;
+use schedlab_model::{CpuMask, Nanos};
 use schedlab_policy::KernelConfig;
 use schedlab_workload::Workload;
 
-use crate::{Cgroup, Guest, Machine};
+use crate::{Cgroup, GuestAction, IdleHint, Machine, Physics, Platform};
 
 /// Everything one run depends on.
 #[derive(Clone, Debug)]
@@ -33,4 +33,44 @@ pub struct RunSpec {
     pub ties: Option<u64>,
     /// The guests that it hosts.
     pub guests: Arc<Vec<Guest>>,
+}
+
+/// A guest of a host.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// Its name in metrics and traces.
+    pub name: String,
+    /// What runs in it. Its machine has one CPU per vCPU; its duration, warm-up, seed and noise are the host's.
+    pub run: RunSpec,
+    /// The hypervisor and the architecture.
+    pub platform: Platform,
+    /// The host CPUs that each vCPU's thread may use; `None` = all.
+    pub affinity: Vec<Option<CpuMask>>,
+    /// The host's control group of its vCPU threads.
+    pub cgroup: Option<String>,
+    /// Nice value of its vCPU threads.
+    pub nice: i8,
+    /// Whether the guest calls `vcpu_is_preempted`.
+    pub vcpu_is_preempted: bool,
+    /// What the host says of ceded vCPUs.
+    pub idle_hint: IdleHint,
+    /// CONFIG_PARAVIRT_TIME_ACCOUNTING: the guest's task clocks leave out stolen time.
+    pub paravirt_time_accounting: bool,
+    /// Longest halt-polling window of its vCPUs.
+    pub halt_poll_max: Nanos,
+    /// cpuidle-haltpoll: its idle CPUs poll before they halt.
+    pub haltpoll: bool,
+    /// What is done to it, and when, in ascending order of time.
+    pub events: Vec<(Nanos, GuestAction)>,
+}
+
+impl Guest {
+    /// The guest on a host whose machine has these mechanisms: it runs on the same processor.
+    #[must_use]
+    pub fn with_physics(mut self, physics: Physics) -> Guest {
+        if self.run.machine.physics != physics {
+            self.run.machine = Arc::new(Machine { physics, ..Machine::clone(&self.run.machine) });
+        }
+        self
+    }
 }

@@ -21,6 +21,7 @@ mod distribution;
 pub mod housekeeping;
 pub mod identity;
 mod lower;
+mod policy;
 mod program;
 pub mod rtapp;
 pub mod verbs;
@@ -28,8 +29,9 @@ mod workload;
 
 pub use distribution::{Dist, DistError};
 pub use lower::lower;
+pub use policy::Policy;
 pub use program::{
     Amount, DistId, Label, MemoryWork, ObjectId, Op, Program, ProgramId, Reg, Section, SectionContext, TaskKind,
-    REGISTERS,
+    TimerMode, REGISTERS,
 };
-pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, Policy, TaskSpec, TimerMode, Unit, Workload};
+pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, TaskSpec, Unit, Workload};

@@ -6,7 +6,16 @@
 use schedlab_model::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{Policy, TimerMode};
+use crate::policy::Policy;
+
+/// What a timer does after a missed period (rt-app's `mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum TimerMode {
+    /// A missed expiry restarts the period from now.
+    Relative,
+    /// The phase is kept: expiries stay multiples of the period.
+    Absolute,
+}
 
 /// Registers of a task, each a signed 64-bit integer, all 0 at start unless the task's spec sets them.
 pub const REGISTERS: usize = 8;

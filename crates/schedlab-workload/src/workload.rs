@@ -3,45 +3,8 @@
 use schedlab_model::{CpuMask, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Policy;
 use crate::{Dist, Program, ProgramId, REGISTERS};
-
-/// Scheduling policy of a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum Policy {
-    /// SCHED_OTHER.
-    #[default]
-    Normal,
-    /// SCHED_BATCH.
-    Batch,
-    /// SCHED_IDLE.
-    Idle,
-    /// SCHED_FIFO at this priority, 1..=99.
-    Fifo(u8),
-    /// SCHED_RR at this priority, 1..=99.
-    RoundRobin(u8),
-}
-
-impl std::fmt::Display for Policy {
-    /// As scenario files write it.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Policy::Normal => f.write_str("normal"),
-            Policy::Batch => f.write_str("batch"),
-            Policy::Idle => f.write_str("idle"),
-            Policy::Fifo(priority) => write!(f, "fifo:{priority}"),
-            Policy::RoundRobin(priority) => write!(f, "rr:{priority}"),
-        }
-    }
-}
-
-/// What a timer does after a missed period (rt-app's `mode`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum TimerMode {
-    /// A missed expiry restarts the period from now.
-    Relative,
-    /// The phase is kept: expiries stay multiples of the period.
-    Absolute,
-}
 
 /// An object that tasks share.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

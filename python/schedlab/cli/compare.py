@@ -110,7 +110,7 @@ def _robustness(options: Options, console: Console, engine: Engine, scenario: Sc
             drawn, interrupted = api.run_all(engine, robust.drawn(engine, scenario, draw, overrides), jobs=options.jobs)
             if interrupted:
                 raise KeyboardInterrupt
-            draws.append(robust.outcomes(compare_variants(drawn, against=options.against)))
+            draws.append(robust.outcomes(compare_variants(drawn, against=options.against).judgements()))
             progress.step(f"draw {draw}")
     finally:
         progress.clear()

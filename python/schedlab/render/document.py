@@ -183,7 +183,7 @@ def _robustness(c: Comparison) -> dict[str, Any] | None:
     found = c.robustness
     held = [
         {"metric": m, "a": a, "b": b, "outcome": outcome, "held": found.held((m, a, b), outcome)}
-        for (m, a, b), outcome in outcomes(c).items()
+        for (m, a, b), outcome in outcomes(c.judgements()).items()
     ]
     drawn = {"costs": found.costs, "stated": found.stated, "range": RANGE, "ties": found.ties}
     return {"machines": len(found.draws), **drawn, "held": held}

@@ -154,7 +154,7 @@ def robustness(comparison: Comparison) -> list[str]:
     if found is None:
         return []
     shown: dict[int, list[str]] = {}
-    for key, outcome in outcomes(comparison).items():
+    for key, outcome in outcomes(comparison.judgements()).items():
         if outcome in ("better", "worse", "changed", "equivalent"):
             name = key[0] if len(comparison.pairs) == 1 else f"{key[0]} of {key[2]}"
             shown.setdefault(found.held(key, outcome), []).append(name)

@@ -12,12 +12,14 @@ mod detach_tasks;
 pub(crate) mod domains;
 mod find_busiest_group_by_load;
 pub(crate) mod nohz;
+pub(crate) mod nohz_state;
 mod sched_balance_domains;
 pub(crate) mod sched_balance_find_src_group;
 mod sched_balance_newidle;
 mod sched_balance_rq;
 pub(crate) mod sg_lb_stats;
 pub(crate) mod swqueue;
+pub(crate) mod swqueue_state;
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 

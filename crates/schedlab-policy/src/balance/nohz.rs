@@ -7,7 +7,7 @@
 //! 32 ms, without the interrupt that the kernel sends for it. Not modelled: kicks that only recompute the next due time
 //! (it is kept up to date when a CPU becomes idle), asymmetric packing and capacities.
 
-use schedlab_model::{CpuId, CpuMask, Nanos};
+use schedlab_model::{CpuId, Nanos};
 
 use crate::fair::class::FairClass;
 use crate::sched::rq::Jiffies;
@@ -15,23 +15,6 @@ use crate::sched::types::Moves;
 
 /// `LOAD_AVG_PERIOD`, in ms.
 const LOAD_AVG_PERIOD: Jiffies = 32;
-
-/// `nohz`: the CPUs without a tick.
-#[derive(Clone, Debug)]
-pub(crate) struct Nohz {
-    idle_cpus: CpuMask,
-    count: u32,
-    next_balance: Jiffies,
-    /// When the blocked load of idle CPUs is next updated.
-    next_blocked: Jiffies,
-}
-
-impl Nohz {
-    /// Every CPU of the machine has its tick stopped.
-    pub fn new(all: &CpuMask) -> Self {
-        Nohz { idle_cpus: *all, count: all.count() as u32, next_balance: 0, next_blocked: 0 }
-    }
-}
 
 impl FairClass<'_> {
     /// `nohz_balancer_kick`, called at the tick of a busy CPU: the idle CPU to send an IPI to, which then calls

@@ -7,8 +7,6 @@
 //! figures that were reported in April 2023 are of an earlier form of it; with one cache there is one queue in either.
 //! Left out: the lock of the queue.
 
-use std::collections::VecDeque;
-
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::decision::{Decision, Verdict};
@@ -16,41 +14,6 @@ use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::flags::{Dequeue, Enqueue};
 use crate::sched::types::Moves;
-
-/// The `struct swqueue` of every cache.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SwQueues {
-    /// By the lowest CPU of the cache.
-    queues: Vec<VecDeque<TaskId>>,
-    /// The queue that a task is in (`swqueue_node`), by task.
-    place: Vec<Option<u32>>,
-}
-
-impl SwQueues {
-    fn add(&mut self, llc: CpuId, task: TaskId) {
-        if self.queues.len() <= llc.index() {
-            self.queues.resize_with(llc.index() + 1, VecDeque::new);
-        }
-        if self.place.len() <= task.index() {
-            self.place.resize(task.index() + 1, None);
-        }
-        if self.place[task.index()].replace(llc.0).is_none() {
-            self.queues[llc.index()].push_back(task);
-        }
-    }
-
-    fn remove(&mut self, task: TaskId) {
-        if let Some(llc) = self.place.get_mut(task.index()).and_then(Option::take) {
-            self.queues[llc as usize].retain(|queued| *queued != task);
-        }
-    }
-
-    fn pop(&mut self, llc: CpuId) -> Option<TaskId> {
-        let task = self.queues.get_mut(llc.index())?.pop_front()?;
-        self.place[task.index()] = None;
-        Some(task)
-    }
-}
 
 impl FairClass<'_> {
     #[inline(always)]

@@ -1,13 +1,11 @@
-//! The idle class (kernel/sched/idle.c): the lowest, always runnable, with one task per CPU, all of which are [`IDLE_TASK`].
+//! The idle class (kernel/sched/idle.c): the lowest, always runnable, with one task per CPU, all of which are [`super::IDLE_TASK`].
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::{ClassId, SchedClass};
+use super::id::ClassId;
+use super::SchedClass;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::{Core, Resched, TaskAttr};
-
-/// The idle task of any CPU (`rq->idle`).
-pub const IDLE_TASK: TaskId = TaskId(u32::MAX);
 
 /// `idle_sched_class`.
 #[derive(Clone, Copy, Default, Debug)]

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use super::{ClassId, SchedClass};
+use super::id::ClassId;
+use super::SchedClass;
 
 /// A call to one class of a list.
 pub trait Visit {

@@ -1,21 +1,10 @@
 //! `try_to_wake_up` (kernel/sched/core.c): a sleeping task becomes runnable, here or on another CPU.
 
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::CpuId;
 
 use super::activate::{activate_task, finish_wakeup, ttwu_runnable};
-use super::{Driver, Effect};
+use super::{Driver, Effect, Wakeup};
 use crate::WakeKind;
-
-/// A wakeup of a sleeping task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wakeup {
-    /// The task that wakes.
-    pub task: TaskId,
-    /// The CPU that executes the wakeup, and pays for it.
-    pub waker_cpu: CpuId,
-    /// The waker is about to sleep (WF_SYNC).
-    pub sync: bool,
-}
 
 /// `try_to_wake_up`.
 ///

@@ -14,5 +14,6 @@ mod select_idle_sibling;
 mod select_rule;
 mod select_task_rq_fair;
 mod sis_budget;
+pub(crate) mod visited_cores;
 mod wake_affine;
 pub(crate) mod wake_wide;

@@ -10,36 +10,12 @@ use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 
 use super::idle_map::{IdleMap, LlcId};
 use super::select_rule::{SelectRule, Selected};
+use super::visited_cores::VisitedCores;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::looked::{Role, Step};
 use crate::sched::task::Task;
 use crate::sched::types::Tested;
-
-/// Scratch memory of the core search, allocated once.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct VisitedCores {
-    seen: Vec<u32>,
-    round: u32,
-}
-
-impl VisitedCores {
-    pub(super) fn start(&mut self, cores: usize) {
-        self.round = self.round.wrapping_add(1);
-        if self.seen.len() != cores || self.round == 0 {
-            self.seen = vec![0; cores];
-            self.round = 1;
-        }
-    }
-
-    pub(super) fn insert(&mut self, core: usize) {
-        self.seen[core] = self.round;
-    }
-
-    pub(super) fn has(&self, core: usize) -> bool {
-        self.seen[core] == self.round
-    }
-}
 
 /// The task that a CPU is searched for, and the target of the search.
 #[derive(Clone, Copy)]

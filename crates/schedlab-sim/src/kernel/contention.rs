@@ -4,26 +4,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::{Kind, Lock, Sink};
 
 use super::state::Kernel;
-use crate::machine::{touched, Lines, Machine};
+use crate::machine::{touched, Machine};
 use crate::run::Run;
-
-/// The lines of a task.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct TaskLines {
-    /// What a waker changes before the enqueue.
-    wake: Lines,
-    entity: Lines,
-    /// What the CPU that runs the task changes.
-    body: Lines,
-}
-
-/// The lines and the lock of a CPU's runqueue.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct RunqueueLines {
-    lines: Lines,
-    wakelist: Lines,
-    lock: crate::machine::Lock,
-}
 
 /// Emits the wait of a CPU for a lock, if it waited.
 pub fn lock_waited<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, lock: Lock, wait: Nanos) {

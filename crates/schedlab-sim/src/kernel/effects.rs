@@ -7,11 +7,12 @@ use schedlab_trace::{Kind, ScanTimes, Sink};
 
 use super::balance::apply_moves;
 use super::contention::{lock_runqueue, touch_wakelist, touch_waking};
+use super::context_switch::{context_switch, repicked};
 use super::hrtick::program_hrtick;
 use super::idle::wake_idle_cpu;
 use super::in_flight::takes_time;
+use super::newidle::begin_newidle;
 use super::resched::{__resched_curr, resched_curr, ReschedOpt};
-use super::schedule::{begin_newidle, context_switch, repicked};
 use super::state::Kernel;
 use super::task::Life;
 use crate::machine::{Activity, Machine, Mode};

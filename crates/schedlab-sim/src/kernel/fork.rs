@@ -5,8 +5,8 @@ use schedlab_policy::TaskAttr;
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::TaskKind;
 
-use super::contention::TaskLines;
 use super::entry::irqentry_exit;
+use super::lines::TaskLines;
 use super::resched::resched_curr;
 use super::state::Kernel;
 use super::syscalls::policy_number;

@@ -1,30 +1,14 @@
 //! A wakeup whose selection of a CPU is over in the policy and still takes time on the waker's CPU: until then other wakers do
 //! not see the choice.
 
-use schedlab_model::{CpuId, TaskId};
-use schedlab_policy::procedure::{self, Wakeup};
+use schedlab_model::CpuId;
+use schedlab_policy::procedure::Wakeup;
 use schedlab_trace::Sink;
 
-use super::effects::Executor;
-use super::segment::settle;
+use super::percpu::InFlight;
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
-
-/// A wakeup on its way to the runqueue.
-#[derive(Clone, Copy, Debug)]
-pub struct InFlight {
-    wakeup: Wakeup,
-    /// The CPU selected.
-    cpu: CpuId,
-}
-
-impl InFlight {
-    /// The task that wakes.
-    pub fn task(&self) -> TaskId {
-        self.wakeup.task
-    }
-}
 
 /// Whether the wakeup gets to the runqueue of `cpu` later, because the waker's CPU has to spend the cost of the search first.
 ///
@@ -49,25 +33,4 @@ pub fn takes_time<S: Sink>(
     k.in_flight = Some(InFlight { wakeup, cpu });
     run.set_event(kernel.id, Source::Wakeup, this, run.now + delay);
     true
-}
-
-/// The time of a search is over: `ttwu_queue`, and the next wakeup of this CPU.
-pub fn on_wakeup<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
-    machine.cpus[this.index()].progress(run.now);
-    if let Some(InFlight { wakeup, cpu }) = kernel.cpus[this.index()].in_flight.take() {
-        procedure::ttwu_queue(&mut Executor { run, machine, kernel, cpu: this }, wakeup, cpu);
-    }
-    while let Some(wakeup) = next_wakeup(kernel, this) {
-        procedure::try_to_wake_up(&mut Executor { run, machine, kernel, cpu: this }, wakeup);
-    }
-    settle(run, machine, kernel, this);
-}
-
-/// The next wakeup of the CPU, unless it is still in one.
-fn next_wakeup(kernel: &mut Kernel, this: CpuId) -> Option<Wakeup> {
-    let k = &mut kernel.cpus[this.index()];
-    if k.in_flight.is_some() {
-        return None;
-    }
-    k.next_wakeups.pop_front()
 }

@@ -8,8 +8,7 @@ use schedlab_policy::procedure::Wakeup;
 use schedlab_trace::Section;
 
 use super::clock::RqClock;
-use super::contention::RunqueueLines;
-use super::in_flight::InFlight;
+use super::lines::RunqueueLines;
 
 pub use schedlab_policy::procedure::Leaving;
 
@@ -20,6 +19,21 @@ pub struct HrTimer {
     pub sequence: u64,
     pub soft: Nanos,
     pub task: TaskId,
+}
+
+/// A wakeup on its way to the runqueue.
+#[derive(Clone, Copy, Debug)]
+pub struct InFlight {
+    pub wakeup: Wakeup,
+    /// The CPU selected.
+    pub cpu: CpuId,
+}
+
+impl InFlight {
+    /// The task that wakes.
+    pub fn task(&self) -> TaskId {
+        self.wakeup.task
+    }
 }
 
 /// One CPU of a kernel.

@@ -10,9 +10,8 @@ use schedlab_workload::Policy;
 use super::resched::resched_curr;
 use super::segment::mark;
 use super::state::Kernel;
-use super::trace::Context;
 use crate::machine::Machine;
-use crate::run::Run;
+use crate::run::{Context, Run};
 
 /// An attribute of the calling task.
 #[derive(Clone, Copy, Debug)]

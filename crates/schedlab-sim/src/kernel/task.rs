@@ -2,7 +2,7 @@
 
 use schedlab_model::{Nanos, Pid, TaskId};
 
-use super::contention::TaskLines;
+use super::lines::TaskLines;
 use crate::machine::{Dice, Segment};
 
 /// Life of a task.

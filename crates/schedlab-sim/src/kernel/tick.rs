@@ -9,18 +9,9 @@ use super::hrtimer::{hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
 use super::resched::{__resched_curr, ReschedOpt};
 use super::state::Kernel;
+use super::tick_sched::start_tick;
 use crate::machine::{Activity, Machine};
-use crate::run::{Run, Source};
-
-/// Programs the next tick of a CPU: of one that has just become busy (NO_HZ idle: none before), or after a tick, which may
-/// have come late (`hrtimer_forward`).
-#[inline]
-pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
-    let phase = kernel.cpus[cpu.index()].tick_phase;
-    let since = run.now.saturating_sub(phase);
-    let next = if run.now < phase { phase } else { phase + (since / kernel.tick_nsec + 1) * kernel.tick_nsec };
-    run.set_event(kernel.id, Source::Tick, cpu, next);
-}
+use crate::run::Run;
 
 /// The rest of the tick of a CPU that was idle: `sched_tick` of the idle task does nothing, and the CPU balances as an idle
 /// one.

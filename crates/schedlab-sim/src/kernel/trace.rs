@@ -7,51 +7,7 @@ use schedlab_trace::{Event, Flags, Kind, Sink};
 
 use super::percpu::PerCpu;
 use super::state::Kernel;
-use crate::run::{Run, Source};
-
-/// What the code that emits an event was called by.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Context {
-    /// A task, in the kernel.
-    #[default]
-    Task,
-    /// `sched_yield`, which holds nothing but the lock of the runqueue.
-    Yield,
-    /// `__schedule` before it clears the flags that the CPU had: TIF_NEED_RESCHED, and the lazy one.
-    Schedule { full: bool, lazy: bool },
-    /// An interrupt.
-    Interrupt,
-}
-
-impl Context {
-    /// Of the code that handles an event.
-    pub fn of(source: Source) -> Context {
-        match source {
-            Source::Segment | Source::Start | Source::Wakeup => Context::Task,
-            _ => Context::Interrupt,
-        }
-    }
-
-    /// `asked`: what the fair class has asked for since, which `resched_curr` sets at once.
-    fn flags(self, cpu: &PerCpu, asked: Resched) -> Flags {
-        let (full, lazy) = match self {
-            Context::Schedule { full, lazy } => (full, lazy),
-            _ => (cpu.need_resched || asked == Resched::Full, cpu.need_resched_lazy || asked == Resched::Lazy),
-        };
-        let resched = match (full, lazy) {
-            (true, true) => b'B',
-            (true, false) => b'N',
-            (false, true) => b'L',
-            (false, false) => b'.',
-        };
-        let (context, depth) = match self {
-            Context::Yield => (b'.', b'1'),
-            Context::Task | Context::Schedule { .. } => (b'.', b'2'),
-            Context::Interrupt => (b'h', b'2'),
-        };
-        Flags([b'd', resched, context, depth, b'.'])
-    }
-}
+use crate::run::{Context, Run};
 
 impl Kernel {
     /// Sends an event that the code on `cpu` emits to the sink, after the run times accounted before it.
@@ -97,7 +53,7 @@ impl Kernel {
     fn flags<S: Sink>(&self, run: &Run<S>, cpu: CpuId) -> Flags {
         let k = &self.cpus[cpu.index()];
         let asked = if k.curr.is_some() { self.sched.fair.need_resched(cpu) } else { Resched::No };
-        run.context.flags(k, asked)
+        flags(run.context, k, asked)
     }
 
     /// Emits all run times that are left at the end of an event.
@@ -118,7 +74,7 @@ impl Kernel {
         for RunTime { task, runtime, vruntime } in run_times.drain(..) {
             let pid = self.tasks[task.index()].pid;
             // The kernel reports a run time before it looks at what that ends.
-            let flags = run.context.flags(&self.cpus[cpu.index()], Resched::No);
+            let flags = flags(run.context, &self.cpus[cpu.index()], Resched::No);
             self.emit_trace_only(run, cpu, Kind::Runtime { pid, runtime, vruntime: Some(vruntime) }, flags);
         }
         self.run_times = run_times;
@@ -129,4 +85,24 @@ impl Kernel {
         run.flags(self.id, flags);
         run.trace_only(&Event { time: run.now, kernel: self.id, cpu, kind });
     }
+}
+
+/// The flags of an event in this context. `asked`: what the fair class has asked for since, which `resched_curr` sets at once.
+fn flags(context: Context, cpu: &PerCpu, asked: Resched) -> Flags {
+    let (full, lazy) = match context {
+        Context::Schedule { full, lazy } => (full, lazy),
+        _ => (cpu.need_resched || asked == Resched::Full, cpu.need_resched_lazy || asked == Resched::Lazy),
+    };
+    let resched = match (full, lazy) {
+        (true, true) => b'B',
+        (true, false) => b'N',
+        (false, true) => b'L',
+        (false, false) => b'.',
+    };
+    let (context, depth) = match context {
+        Context::Yield => (b'.', b'1'),
+        Context::Task | Context::Schedule { .. } => (b'.', b'2'),
+        Context::Interrupt => (b'h', b'2'),
+    };
+    Flags([b'd', resched, context, depth, b'.'])
 }

@@ -6,6 +6,8 @@ use schedlab_trace::Sink;
 
 use super::effects::Executor;
 use super::entry::irqentry_exit;
+use super::percpu::InFlight;
+use super::segment::settle;
 use super::state::Kernel;
 use super::task::Life;
 use crate::machine::Machine;
@@ -59,4 +61,25 @@ pub fn sched_ttwu_pending<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kern
     if !kernel.sched.wakelist(cpu).is_empty() {
         procedure::sched_ttwu_pending(&mut Executor { run, machine, kernel, cpu }, cpu);
     }
+}
+
+/// The time of a search is over: `ttwu_queue`, and the next wakeup of this CPU.
+pub fn on_wakeup<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
+    machine.cpus[this.index()].progress(run.now);
+    if let Some(InFlight { wakeup, cpu }) = kernel.cpus[this.index()].in_flight.take() {
+        procedure::ttwu_queue(&mut Executor { run, machine, kernel, cpu: this }, wakeup, cpu);
+    }
+    while let Some(wakeup) = next_wakeup(kernel, this) {
+        procedure::try_to_wake_up(&mut Executor { run, machine, kernel, cpu: this }, wakeup);
+    }
+    settle(run, machine, kernel, this);
+}
+
+/// The next wakeup of the CPU, unless it is still in one.
+fn next_wakeup(kernel: &mut Kernel, this: CpuId) -> Option<Wakeup> {
+    let k = &mut kernel.cpus[this.index()];
+    if k.in_flight.is_some() {
+        return None;
+    }
+    k.next_wakeups.pop_front()
 }

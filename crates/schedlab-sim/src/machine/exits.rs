@@ -1,9 +1,6 @@
 //! What a guest's CPU pays for leaving the guest, and how often it does.
 
-use schedlab_model::{CpuId, Nanos};
 use schedlab_spec::PlatformCosts;
-
-use super::state::Machine;
 
 /// Why a vCPU leaves the guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +24,7 @@ pub const EXITS: [(&str, Exit); 5] =
 /// The exits of a guest.
 #[derive(Clone, Debug)]
 pub struct Exits {
-    platform: PlatformCosts,
+    pub platform: PlatformCosts,
     /// How many, by cause.
     pub counts: [u64; EXITS.len()],
 }
@@ -39,65 +36,5 @@ impl Exits {
 
     pub fn count(&mut self, exit: Exit) {
         self.counts[exit as usize] += 1;
-    }
-}
-
-impl Machine {
-    /// An inter-processor interrupt is sent.
-    #[inline(always)]
-    pub(super) fn exit_to_send(&mut self, from: CpuId) {
-        if self.exits.is_some() {
-            self.exit_if(from, Exit::Ipi, |platform| platform.ipi_send_exits);
-        }
-    }
-
-    /// An inter-processor interrupt arrives at a CPU that executes.
-    #[inline(always)]
-    pub(super) fn exit_to_receive(&mut self, cpu: CpuId) {
-        if self.exits.is_some() {
-            self.exit_if(cpu, Exit::Ipi, |platform| platform.ipi_receive_exits);
-        }
-    }
-
-    /// A timer expires on a CPU that executes.
-    #[inline(always)]
-    pub(super) fn exit_for_timer(&mut self, cpu: CpuId) {
-        if self.exits.is_some() {
-            self.exit_if(cpu, Exit::Timer, |platform| platform.timer_expiry_exits);
-        }
-    }
-
-    /// The clock event device is programmed.
-    #[inline(always)]
-    pub fn exit_to_program(&mut self, cpu: CpuId) {
-        if self.exits.is_some() {
-            self.exit_if(cpu, Exit::Timer, |platform| platform.timer_program_exits);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn exit_if(&mut self, cpu: CpuId, exit: Exit, exits: fn(&PlatformCosts) -> bool) {
-        if let Some(found) = self.exits.as_mut().filter(|found| exits(&found.platform)) {
-            found.count(exit);
-            let c = &mut self.cpus[cpu.index()];
-            c.pending += self.costs.vm_exit.draw_any(&mut c.dice);
-        }
-    }
-
-    /// A search has asked the host so often; each is a hypercall, and `vm_exit` is the time of an empty one.
-    #[cold]
-    pub fn charge_hypercalls(&mut self, cpu: CpuId, hypercalls: u32) {
-        let Some(exits) = &mut self.exits else { return };
-        let c = &mut self.cpus[cpu.index()];
-        for _ in 0..hypercalls {
-            exits.count(Exit::Hcall);
-            c.pending += self.costs.vm_exit.draw_any(&mut c.dice);
-        }
-    }
-
-    /// The time of an exit that the hypervisor charges to its own CPU.
-    pub fn draw_exit(&mut self, cpu: CpuId) -> Nanos {
-        self.costs.vm_exit.draw_any(&mut self.cpus[cpu.index()].dice)
     }
 }

@@ -4,17 +4,10 @@
 //! A CPU polls whenever its window is not 0, and halts once it has polled to the window's end. The window doubles after a halt
 //! that was longer than it and no longer than the longest window, and halves after a halt longer than that.
 
-use std::sync::Arc;
-
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::Paravirt;
-use schedlab_spec::{IdleState, Machine as Preset};
-use schedlab_workload::Dist;
 
-use super::cost::CostTable;
-use super::cpuidle::Cpuidle;
 use super::menu::Choice;
-use super::state::Machine;
 
 /// `guest_halt_poll_ns`: the longest window.
 const LONGEST: Nanos = 200 * USEC;
@@ -27,7 +20,7 @@ const SHRINK: Nanos = 2;
 
 /// The states of the driver: `poll_idle`, and the halt.
 const POLL: usize = 0;
-const HALT: usize = 1;
+pub const HALT: usize = 1;
 
 /// The governor of one CPU.
 #[derive(Clone, Debug)]
@@ -69,20 +62,6 @@ impl Haltpoll {
             let shrunk = self.window / SHRINK;
             self.window = if self.resets && shrunk < GROW_START { 0 } else { shrunk };
         }
-    }
-}
-
-impl Machine {
-    /// The idle CPUs of this guest poll before they halt.
-    pub fn poll_before_halt(&mut self, rules: Paravirt) {
-        let poll = IdleState { name: "poll".into(), exit: Dist::Constant(0), target_residency: 0, polling: true };
-        let idle_states: Vec<IdleState> =
-            std::iter::once(poll).chain(self.preset.idle_states.iter().take(1).cloned()).collect();
-        self.idle_exits = idle_states.iter().map(|state| CostTable::new(&state.exit, false)).collect();
-        self.idle_allowed = idle_states.len();
-        self.cpuidle = Some(Cpuidle::haltpoll(&idle_states, Haltpoll::new(rules), self.cpus.len()));
-        self.cpus.iter_mut().for_each(|cpu| cpu.idle_state = HALT);
-        self.preset = Arc::new(Preset { idle_states, ..Preset::clone(&self.preset) });
     }
 }
 

@@ -3,10 +3,12 @@
 //! Prices are known here and nowhere else. Nothing here knows tasks or a kernel's decisions: a kernel puts a segment on
 //! a CPU, charges overhead to it, and reads when it will be through.
 
+mod charge_exit;
 mod cost;
 mod cpu;
 mod cpuidle;
 mod exits;
+mod governed;
 mod haltpoll;
 mod idle;
 mod lines;

@@ -4,12 +4,12 @@ use schedlab_trace::Sink;
 use schedlab_workload::{Amount, Op, TaskKind};
 
 use super::compute::compute;
+use super::lines::Word;
 use super::pi;
 use super::position::{Next, Step};
 use super::queue;
 use super::running::Running;
 use super::section::begin_section;
-use super::shared::Word;
 use super::vcpu;
 use super::{spin, sync};
 use crate::machine::Mode;

@@ -6,8 +6,9 @@ use schedlab_workload::{Amount, Op};
 
 use super::begin::begin;
 use super::block::leave_call;
+use super::call_cost::begin_io;
 use super::effect::effect;
-use super::io::{begin_io, transfer};
+use super::io::transfer;
 use super::position::{Next, Step};
 use super::running::Running;
 use super::section::end_section;

@@ -1,52 +1,15 @@
 //! Reads and writes of pipes and sockets.
 
-use schedlab_model::Nanos;
 use schedlab_trace::Sink;
 
 use super::block::{block, leave_call};
 use super::channel::Wake;
 use super::objects::Object;
-use super::position::{Position, Step};
+use super::position::Step;
 use super::running::Running;
 use super::shared::{end_shared_io, resume_shared_io};
 use crate::kernel::Wait;
-use crate::machine::{CostTables, Dice, Mode};
-
-/// What a transfer takes before its bytes are there.
-#[inline(always)]
-pub fn begin_io(
-    costs: &CostTables,
-    dice: &mut Dice,
-    object: &Object,
-    position: &mut Position,
-    bytes: u32,
-    write: bool,
-) -> Nanos {
-    position.resumed = false;
-    position.io_left = bytes;
-    let (syscall, call) = call_cost(costs, dice, object, bytes, write);
-    syscall + call
-}
-
-/// What a transfer costs: the system call, and what it does there.
-#[inline(always)]
-pub fn call_cost(costs: &CostTables, dice: &mut Dice, object: &Object, bytes: u32, write: bool) -> (Nanos, Nanos) {
-    let (socket, waits) = match object {
-        Object::Channel(channel) => (channel.is_socket(), if write { !channel.has_room() } else { channel.is_empty() }),
-        _ => (false, false),
-    };
-    let call = match (socket, waits, write) {
-        (true, true, _) => &costs.socket_wait,
-        (true, false, true) => &costs.socket_send,
-        (true, false, false) => &costs.socket_receive,
-        (false, true, _) => &costs.pipe_wait,
-        (false, false, true) => &costs.pipe_write,
-        (false, false, false) => &costs.pipe_read,
-    };
-    let copy = costs.copy_kib.draw(dice) * u64::from(bytes) / 1024;
-    let syscall = costs.syscall.draw(dice);
-    (syscall, call.draw(dice) + copy)
-}
+use crate::machine::Mode;
 
 /// The bytes of a read or write are transferred. True: the interpreter stops, because the task blocks or reschedules on
 /// its way out of the call.

@@ -6,12 +6,15 @@
 mod attributes;
 mod begin;
 mod block;
+mod call_cost;
 mod channel;
 mod compute;
 mod describe;
 mod effect;
 mod exec;
+mod futex_word;
 mod io;
+mod lines;
 mod objects;
 mod pi;
 mod position;

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use schedlab_model::{Nanos, Pid, TaskId};
+use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_workload::ObjectSpec;
 
 use super::channel::Channel;
-use super::queue::Waiter;
 use crate::kernel::Handle;
 
 /// A shared object's state.
@@ -73,6 +72,15 @@ pub struct SpinLock {
     pub spin: Nanos,
     /// How long it sleeps.
     pub sleep: Nanos,
+}
+
+/// A task in a futex queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    /// The task.
+    pub task: TaskId,
+    /// The CPU of its timer, if it has a timeout.
+    pub timer: Option<CpuId>,
 }
 
 /// A futex word with at most one waiter.

@@ -8,10 +8,10 @@
 use schedlab_trace::Sink;
 
 use super::block::wait_once;
+use super::lines::Word;
 use super::objects::Object;
 use super::position::Next;
 use super::running::Running;
-use super::shared::Word;
 use crate::kernel::Wait;
 
 /// A lock that is free costs what a call without effect does; one that is held costs the queueing too.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use schedlab_model::{Nanos, Stream};
 use schedlab_workload::{Label, REGISTERS};
 
+use super::lines::Shared;
 use super::objects::Futex;
-use super::shared::Shared;
 use crate::kernel::Handle;
 use crate::machine::{Mode, Segment, WORK_SHIFT};
 

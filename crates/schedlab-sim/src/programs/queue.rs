@@ -3,25 +3,15 @@
 //! Follows futex_wait, futex_wake and futex_requeue (kernel/futex, 6.1): a waiter whose timeout has expired stays queued
 //! until it runs, so a wake that finds it there still counts for it.
 
-use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::Sink;
 use schedlab_workload::Op;
 
 use super::block::{block, wait_and_retry};
-use super::objects::Object;
+use super::lines::Word;
+use super::objects::{Object, Waiter};
 use super::position::{Next, Step};
 use super::running::Running;
-use super::shared::Word;
 use crate::kernel::{self, Life, Wait};
-
-/// A task in a futex queue.
-#[derive(Clone, Copy, Debug)]
-pub struct Waiter {
-    /// The task.
-    pub task: TaskId,
-    /// The CPU of its timer, if it has a timeout.
-    pub timer: Option<CpuId>,
-}
 
 /// FUTEX_WAIT: a timeout adds the programming of a timer.
 pub fn begin_futex_wait<S: Sink>(x: &mut Running<S>, object: u32, timeout: u8) -> Next {

@@ -6,7 +6,6 @@ use schedlab_workload::{Amount, Workload};
 
 use super::objects::Object;
 use super::position::{Next, Position, AMOUNT_MAX};
-use super::shared::{touch_futex, touch_word, Word};
 use super::state::Programs;
 use crate::error::SimError;
 use crate::kernel::{self, Handle, Kernel, Task};
@@ -104,28 +103,9 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
         Next::Work(Mode::Kernel, self.machine.costs.syscall.draw(dice) + beyond)
     }
 
-    /// FUTEX_WAKE.
-    pub fn futex_wake(&mut self, word: Word) -> Next {
-        let dice = &mut self.kernel.tasks[self.task.index()].dice;
-        let futex = self.machine.costs.futex_wake.draw(dice);
-        let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
-        self.kernel_call(futex + stall)
-    }
-
-    /// FUTEX_WAIT.
-    pub fn futex_wait(&mut self, word: Word) -> Next {
-        let dice = &mut self.kernel.tasks[self.task.index()].dice;
-        let futex = self.machine.costs.futex_wait.draw(dice);
-        let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
-        self.kernel_call(futex + stall)
-    }
-
-    /// An operation of user mode on a futex word.
-    pub fn word_op(&mut self, word: Word) {
-        self.carry_user_op();
-        if self.machine.shares() {
-            touch_word(self, word);
-        }
+    /// The time at which the CPU is through with the overhead that it has incurred at this instant.
+    pub fn local_time(&self) -> Nanos {
+        self.run.now + self.machine.sending_delay(self.cpu)
     }
 
     /// A user-mode operation: its time joins the next segment.

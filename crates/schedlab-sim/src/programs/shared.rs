@@ -1,61 +1,19 @@
-//! Objects that several CPUs use: the lines and locks of pipes, sockets and futexes.
+//! Pipes and sockets that several CPUs use.
 //!
 //! A call takes its locks when it begins. Their hold time is known then: the work of the call under the lock, and the lines
 //! that it has to fetch.
 
-use std::collections::VecDeque;
-
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::Nanos;
 use schedlab_trace::{Lock as LockKind, Sink};
 
 use super::block::block;
-use super::io::call_cost;
+use super::call_cost::call_cost;
+use super::lines::Stall;
 use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
 use crate::kernel::{lock_waited, Life, Wait};
-use crate::machine::{touched, Lines, Lock, Mode, WORK_SHIFT};
-
-/// The lines and locks of an object, or of a task's own futex word.
-#[derive(Clone, Default, Debug)]
-pub struct Shared {
-    /// The pipe, the receiving socket, or the futex bucket: what the lock protects.
-    locked: Lines,
-    lock: Lock,
-    /// `sk_wmem_alloc` of the sending socket, or the futex word: changed by atomic operations.
-    atomic: Changed,
-    /// `sk_wq`.
-    waiters: Lines,
-    /// `f_ref` of the reading and of the writing end.
-    files: [Changed; 2],
-    /// The task that has last taken the mutex of the pipe, until its call is over.
-    holder: Option<TaskId>,
-    /// Tasks that sleep until the mutex is free.
-    sleepers: VecDeque<TaskId>,
-}
-
-/// A futex word.
-#[derive(Clone, Copy, Debug)]
-pub enum Word {
-    /// That of an object: a futex, mutex, semaphore, barrier or condition variable.
-    Object(u32),
-    /// A task's own.
-    Own(TaskId),
-}
-
-/// A line that CPUs change by atomic operations: only one CPU at a time gets it.
-#[derive(Clone, Default, Debug)]
-struct Changed {
-    lines: Lines,
-    turn: Lock,
-}
-
-/// Time for lines, and for locks that others hold.
-#[derive(Clone, Copy, Default)]
-struct Stall {
-    lines: Nanos,
-    waits: Nanos,
-}
+use crate::machine::{touched, Mode};
 
 /// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
 #[inline(never)]
@@ -75,7 +33,7 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     position.resumed = false;
     position.io_left = bytes;
     // The first half of the system call's cost is the way in.
-    let at = local_time(x) + x.machine.wall_of(x.cpu, syscall / 2);
+    let at = x.local_time() + x.machine.wall_of(x.cpu, syscall / 2);
     let under_lock = if socket { 0 } else { call };
     let stall = touch_channel(x, object, write, at, under_lock);
     if !socket {
@@ -88,7 +46,7 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
 
 /// The call continues after it has slept: it takes its locks again.
 pub fn resume_shared_io<S: Sink>(x: &mut Running<S>, object: u32, write: bool) {
-    let at = local_time(x);
+    let at = x.local_time();
     let stall = touch_channel(x, object, write, at, 0);
     x.machine.charge_stall(x.cpu, stall);
 }
@@ -155,59 +113,4 @@ fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Nano
     lock_waited(x.run, x.kernel, cpu, LockKind::Line, queues.0 + queues.1);
     lock_waited(x.run, x.kernel, cpu, kind, wait);
     stall.lines + stall.waits + locked + wait
-}
-
-/// FUTEX_WAIT or FUTEX_WAKE touches the word and, under its lock, the bucket: how much work that adds to the call.
-pub fn touch_futex<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos) -> Nanos {
-    let (cpu, at) = (x.cpu, local_time(x));
-    let machine = &mut *x.machine;
-    let Some(shared) = x.programs.word(word) else { return 0 };
-    let mut stall = Stall::default();
-    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
-    let locked = machine.write_lines(cpu, &mut shared.locked, touched::FUTEX_BUCKET);
-    let mut wait = 0;
-    if machine.has_locks() {
-        let hold = locked + machine.wall_of(cpu, work);
-        wait = shared.lock.take(at + stall.waits + stall.lines, hold);
-    }
-    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
-    lock_waited(x.run, x.kernel, cpu, LockKind::Futex, wait);
-    let wall = stall.lines + stall.waits + locked + wait;
-    x.machine.stall(cpu, wall)
-}
-
-/// An atomic operation in user mode on a futex word.
-pub fn touch_word<S: Sink>(x: &mut Running<S>, word: Word) {
-    let (cpu, at) = (x.cpu, local_time(x));
-    let machine = &mut *x.machine;
-    let Some(shared) = x.programs.word(word) else { return };
-    let mut stall = Stall::default();
-    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
-    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
-    let wall = stall.lines + stall.waits;
-    let work = x.machine.stall(cpu, wall);
-    x.position().carry += work << WORK_SHIFT;
-}
-
-/// The time at which the CPU is through with the overhead that it has incurred at this instant.
-fn local_time<S: Sink>(x: &Running<S>) -> Nanos {
-    x.run.now + x.machine.sending_delay(x.cpu)
-}
-
-impl Stall {
-    /// An atomic operation: the line is handed from CPU to CPU, one after the other.
-    fn atomic(
-        &mut self,
-        machine: &mut crate::machine::Machine,
-        cpu: CpuId,
-        changed: &mut Changed,
-        at: Nanos,
-        count: u32,
-    ) {
-        let lines = machine.write_lines(cpu, &mut changed.lines, count);
-        if lines > 0 && machine.has_locks() {
-            self.waits += changed.turn.take(at + self.waits + self.lines, lines);
-        }
-        self.lines += lines;
-    }
 }

@@ -6,9 +6,9 @@ use schedlab_model::{stream, Nanos, Pid, Stream, TaskId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_workload::{identity, Label, Op, Program, Workload};
 
+use super::lines::{Shared, Word};
 use super::objects::Object;
 use super::position::Position;
-use super::shared::{Shared, Word};
 
 /// Where a workload's programs, objects and processes begin in the flat tables.
 #[derive(Clone, Copy, Default, Debug)]

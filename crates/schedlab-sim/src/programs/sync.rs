@@ -5,10 +5,10 @@ use schedlab_trace::Sink;
 use schedlab_workload::Op;
 
 use super::block::{wait_and_retry, wait_once};
+use super::lines::Word;
 use super::objects::{Futex, Object};
 use super::position::{Next, Step};
 use super::running::Running;
-use super::shared::Word;
 use crate::kernel::{self, Wait};
 use crate::machine::{Activity, Mode};
 

@@ -1,10 +1,12 @@
 //! What all parts of a run share: time, the event queue, the sink, the checkers.
 
+mod context;
 mod queue;
 mod source;
 mod state;
 mod watch;
 
+pub use context::Context;
 pub use queue::{EventQueue, Phase};
 pub use source::Source;
 pub use state::{Run, LOOK_MAX, LOOK_MIN};

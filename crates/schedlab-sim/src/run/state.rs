@@ -3,10 +3,10 @@
 use schedlab_model::{CpuId, KernelId, Nanos, Ties};
 use schedlab_trace::{Event, Flags, Kind, Sink};
 
+use super::context::Context;
 use super::queue::{EventQueue, Phase};
 use super::source::{Source, Sources};
 use crate::error::SimError;
-use crate::kernel::Context;
 
 /// Events between two looks at the cancel flag and at the whole state: few at first, so that a short run is looked at
 /// often, more later.

@@ -3,10 +3,11 @@
 //! The threads of a paused guest leave it and block, as those of QEMU do after `stop`; an interrupt that comes meanwhile is
 //! handled when they are back. The clock of the guest goes on. The threads of a guest that is killed exit.
 
-use schedlab_model::{CpuId, KernelId, Nanos};
+use schedlab_model::{CpuId, KernelId};
 use schedlab_spec::GuestAction;
 use schedlab_trace::Sink;
 
+use super::power::Power;
 use super::system::System;
 use super::vcpu::{Asked, Thread};
 use super::virtual_systems::VirtualSystems;
@@ -14,45 +15,6 @@ use crate::kernel::{self, Life};
 use crate::machine::Exit;
 use crate::programs::{self, Halted, Then};
 use crate::run::{Run, Source};
-
-/// Whether a guest runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Power {
-    /// It does.
-    On,
-    /// It has been paused.
-    Paused,
-    /// It has been killed.
-    Off,
-}
-
-/// What is done to a guest.
-#[derive(Clone, Debug)]
-pub struct Actions {
-    pub power: Power,
-    /// What is still to come, the next one last.
-    coming: Vec<(Nanos, GuestAction)>,
-}
-
-impl Actions {
-    /// Those of a guest that runs.
-    pub fn new(events: &[(Nanos, GuestAction)]) -> Self {
-        Actions { power: Power::On, coming: events.iter().rev().copied().collect() }
-    }
-
-    fn take_due(&mut self, now: Nanos) -> Option<GuestAction> {
-        let (_, action) = *self.coming.last().filter(|(at, _)| *at <= now)?;
-        self.coming.pop();
-        Some(action)
-    }
-
-    /// Schedules the next one.
-    pub fn plan<S: Sink>(&self, run: &mut Run<S>, vm: usize) {
-        if let Some((at, _)) = self.coming.last() {
-            run.set_event(KernelId(vm as u16 + 1), Source::Action, CpuId(0), (*at).max(run.now));
-        }
-    }
-}
 
 impl VirtualSystems {
     /// Carries out what is due.

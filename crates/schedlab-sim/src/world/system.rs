@@ -6,10 +6,10 @@ use schedlab_trace::Sink;
 
 use super::housekeeping::with_housekeeping;
 use super::outcome::{Ended, Outcome};
-use crate::kernel::{self, Context, Kernel};
+use crate::kernel::{self, Kernel};
 use crate::machine::{Machine, Mode};
 use crate::programs::{self, Programs};
-use crate::run::{Run, Source};
+use crate::run::{Context, Run, Source};
 
 /// A kernel on its machine, with the programs of its tasks.
 #[derive(Debug)]

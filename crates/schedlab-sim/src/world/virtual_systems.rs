@@ -11,7 +11,7 @@ use schedlab_spec::{Guest, RunSpec};
 use schedlab_trace::Sink;
 use schedlab_workload::{Program, TaskSpec, Workload};
 
-use super::actions::{Actions, Power};
+use super::power::{Actions, Power};
 use super::system::{System, Systems};
 use super::vcpu::{Asked, Rules, Thread, Vcpu, VcpuTime};
 use crate::kernel::{self, Life, Placements};

@@ -1,0 +1,158 @@
+//! The state of the reduction: counters, histograms, and what is known of each task and CPU.
+
+use schedlab_model::{Nanos, MAX_CPUS};
+use schedlab_trace::{Lock, Section};
+use schedlab_workload::MetricKind;
+
+use crate::idle::{IdleWhileRunnable, Queue};
+use crate::per_second::PerSecond;
+use crate::searches::Searches;
+use crate::tasks::Tasks;
+use crate::{Histogram, Plan};
+
+/// Reduces a stream of events to a [`Report`].
+///
+/// - `wakeup_latency`: from `sched_waking` (from `sched_wakeup` where that is missing) until the wakee runs.
+/// - `run_delay`: from `sched_wakeup`, `sched_wakeup_new` or a preemption until the task runs.
+/// - `run_time`: from a switch to the task until the switch away from it.
+///
+/// A sample belongs to the instant of its last event; a time total is cut at the warm-up.
+#[derive(Debug)]
+pub struct Metrics {
+    pub(crate) plan: Plan,
+    pub(crate) tasks: Tasks,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) idle: IdleWhileRunnable,
+    pub(crate) totals: Totals,
+    pub(crate) wakeup_latency: Histogram,
+    pub(crate) run_delay: Histogram,
+    pub(crate) run_time: Histogram,
+    pub(crate) searches: Searches,
+    pub(crate) resched_delay: Histogram,
+    /// By what was executed at the request.
+    pub(crate) resched_delay_in: [Histogram; Section::ALL.len()],
+    /// By [`Lock`].
+    pub(crate) lock_waits: [Histogram; Lock::ALL.len()],
+    pub(crate) apps: Vec<App>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Cpu {
+    /// Slot of the task that runs, 0 = idle.
+    pub(crate) running: usize,
+    /// Whether a switch has been seen.
+    pub(crate) known: bool,
+    pub(crate) since: Nanos,
+    pub(crate) waiting: u32,
+    pub(crate) busy_ns: Nanos,
+}
+
+/// Counters of the measured time.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Totals {
+    pub(crate) switches: u64,
+    pub(crate) voluntary: u64,
+    pub(crate) involuntary: u64,
+    pub(crate) wakeups: u64,
+    pub(crate) forks: u64,
+    pub(crate) migrations: u64,
+    pub(crate) faults: u64,
+    pub(crate) scans: u64,
+    pub(crate) scan_tested: u64,
+    pub(crate) scan_cost_ns: Nanos,
+    pub(crate) lock_wait_ns: Nanos,
+}
+
+/// One application metric.
+#[derive(Debug)]
+pub(crate) enum App {
+    Samples(Histogram),
+    Rate {
+        counted: u64,
+    },
+    Total {
+        counted: u64,
+    },
+    /// Counted operations and sampled CPU time.
+    CpuRate {
+        counted: u64,
+        time: Nanos,
+    },
+    PerSecond(PerSecond),
+    /// Passes of the measured time, and those that ended in the warm-up.
+    Headline {
+        measured: Mean,
+        warmup: Mean,
+    },
+}
+
+/// A mean under way.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Mean {
+    pub(crate) sum: u128,
+    pub(crate) count: u64,
+}
+
+impl Cpu {
+    pub(crate) fn idle_since(start: Nanos) -> Cpu {
+        Cpu { running: 0, known: false, since: start, waiting: 0, busy_ns: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> Queue {
+        Queue { idle: self.running == 0, waiting: self.waiting }
+    }
+}
+
+impl Metrics {
+    /// Ready for the first event.
+    #[must_use]
+    pub fn new(plan: Plan) -> Metrics {
+        let app = |kind| match kind {
+            MetricKind::Samples => App::Samples(Histogram::default()),
+            MetricKind::Rate => App::Rate { counted: 0 },
+            MetricKind::CpuRate => App::CpuRate { counted: 0, time: 0 },
+            MetricKind::Total => App::Total { counted: 0 },
+            MetricKind::PerSecond => App::PerSecond(PerSecond::new(plan.start, plan.warmup)),
+            MetricKind::Headline => App::Headline { measured: Mean::default(), warmup: Mean::default() },
+        };
+        let mut metrics = Metrics {
+            tasks: Tasks::default(),
+            cpus: Vec::new(),
+            idle: IdleWhileRunnable::new(plan.start.max(plan.warmup)),
+            totals: Totals::default(),
+            wakeup_latency: Histogram::default(),
+            run_delay: Histogram::default(),
+            run_time: Histogram::default(),
+            searches: Searches::default(),
+            resched_delay: Histogram::default(),
+            resched_delay_in: Default::default(),
+            lock_waits: Default::default(),
+            apps: plan.metrics.iter().map(|entry| app(entry.decl.kind)).collect(),
+            plan,
+        };
+        metrics.add_cpus(metrics.plan.nr_cpus);
+        metrics
+    }
+
+    /// CPU time in tasks, summed over all CPUs.
+    pub(crate) fn busy_ns(&self) -> Nanos {
+        self.cpus.iter().map(|cpu| cpu.busy_ns).sum()
+    }
+
+    /// CPU time of the threads that [`schedlab_workload::housekeeping`] models, by their names.
+    pub(crate) fn housekeeping_ns(&self) -> Nanos {
+        let periodic =
+            |name: &str| ["kworker/", "migration/", "kcompactd"].iter().any(|thread| name.starts_with(thread));
+        self.tasks.iter().filter(|(_, name)| periodic(name)).map(|(task, _)| task.cpu_ns).sum()
+    }
+
+    pub(crate) fn add_cpus(&mut self, count: usize) {
+        while self.cpus.len() < count.min(MAX_CPUS) {
+            let cpu = Cpu::idle_since(self.plan.start);
+            self.idle.add(cpu.queue());
+            self.cpus.push(cpu);
+        }
+    }
+}

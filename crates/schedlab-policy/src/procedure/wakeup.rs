@@ -1,0 +1,14 @@
+//! The wakeup of a task, as its procedures pass it on.
+
+use schedlab_model::{CpuId, TaskId};
+
+/// A wakeup of a sleeping task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wakeup {
+    /// The task that wakes.
+    pub task: TaskId,
+    /// The CPU that executes the wakeup, and pays for it.
+    pub waker_cpu: CpuId,
+    /// The waker is about to sleep (WF_SYNC).
+    pub sync: bool,
+}

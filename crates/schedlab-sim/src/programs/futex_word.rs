@@ -1,0 +1,68 @@
+//! Futex words that several CPUs use, and the futex calls on them.
+
+use schedlab_model::Nanos;
+use schedlab_trace::{Lock as LockKind, Sink};
+
+use super::lines::{Stall, Word};
+use super::position::Next;
+use super::running::Running;
+use crate::kernel::lock_waited;
+use crate::machine::{touched, WORK_SHIFT};
+
+impl<S: Sink> Running<'_, '_, S> {
+    /// FUTEX_WAKE.
+    pub fn futex_wake(&mut self, word: Word) -> Next {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        let futex = self.machine.costs.futex_wake.draw(dice);
+        let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
+        self.kernel_call(futex + stall)
+    }
+
+    /// FUTEX_WAIT.
+    pub fn futex_wait(&mut self, word: Word) -> Next {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        let futex = self.machine.costs.futex_wait.draw(dice);
+        let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
+        self.kernel_call(futex + stall)
+    }
+
+    /// An operation of user mode on a futex word.
+    pub fn word_op(&mut self, word: Word) {
+        self.carry_user_op();
+        if self.machine.shares() {
+            touch_word(self, word);
+        }
+    }
+}
+
+/// FUTEX_WAIT or FUTEX_WAKE touches the word and, under its lock, the bucket: how much work that adds to the call.
+fn touch_futex<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos) -> Nanos {
+    let (cpu, at) = (x.cpu, x.local_time());
+    let machine = &mut *x.machine;
+    let Some(shared) = x.programs.word(word) else { return 0 };
+    let mut stall = Stall::default();
+    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    let locked = machine.write_lines(cpu, &mut shared.locked, touched::FUTEX_BUCKET);
+    let mut wait = 0;
+    if machine.has_locks() {
+        let hold = locked + machine.wall_of(cpu, work);
+        wait = shared.lock.take(at + stall.waits + stall.lines, hold);
+    }
+    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
+    lock_waited(x.run, x.kernel, cpu, LockKind::Futex, wait);
+    let wall = stall.lines + stall.waits + locked + wait;
+    x.machine.stall(cpu, wall)
+}
+
+/// An atomic operation in user mode on a futex word.
+fn touch_word<S: Sink>(x: &mut Running<S>, word: Word) {
+    let (cpu, at) = (x.cpu, x.local_time());
+    let machine = &mut *x.machine;
+    let Some(shared) = x.programs.word(word) else { return };
+    let mut stall = Stall::default();
+    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
+    let wall = stall.lines + stall.waits;
+    let work = x.machine.stall(cpu, wall);
+    x.position().carry += work << WORK_SHIFT;
+}

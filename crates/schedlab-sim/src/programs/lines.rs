@@ -1,0 +1,59 @@
+//! The lines and locks of pipes, sockets and futexes.
+
+use std::collections::VecDeque;
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+use crate::machine::{Lines, Lock, Machine};
+
+/// The lines and locks of an object, or of a task's own futex word.
+#[derive(Clone, Default, Debug)]
+pub struct Shared {
+    /// The pipe, the receiving socket, or the futex bucket: what the lock protects.
+    pub locked: Lines,
+    pub lock: Lock,
+    /// `sk_wmem_alloc` of the sending socket, or the futex word: changed by atomic operations.
+    pub atomic: Changed,
+    /// `sk_wq`.
+    pub waiters: Lines,
+    /// `f_ref` of the reading and of the writing end.
+    pub files: [Changed; 2],
+    /// The task that has last taken the mutex of the pipe, until its call is over.
+    pub holder: Option<TaskId>,
+    /// Tasks that sleep until the mutex is free.
+    pub sleepers: VecDeque<TaskId>,
+}
+
+/// A futex word.
+#[derive(Clone, Copy, Debug)]
+pub enum Word {
+    /// That of an object: a futex, mutex, semaphore, barrier or condition variable.
+    Object(u32),
+    /// A task's own.
+    Own(TaskId),
+}
+
+/// A line that CPUs change by atomic operations: only one CPU at a time gets it.
+#[derive(Clone, Default, Debug)]
+pub struct Changed {
+    lines: Lines,
+    turn: Lock,
+}
+
+/// Time for lines, and for locks that others hold.
+#[derive(Clone, Copy, Default)]
+pub struct Stall {
+    pub lines: Nanos,
+    pub waits: Nanos,
+}
+
+impl Stall {
+    /// An atomic operation: the line is handed from CPU to CPU, one after the other.
+    pub fn atomic(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, at: Nanos, count: u32) {
+        let lines = machine.write_lines(cpu, &mut changed.lines, count);
+        if lines > 0 && machine.has_locks() {
+            self.waits += changed.turn.take(at + self.waits + self.lines, lines);
+        }
+        self.lines += lines;
+    }
+}
