@@ -4,6 +4,8 @@ use schedlab_model::{Nanos, Pid};
 use schedlab_policy::FairPolicy;
 use schedlab_trace::Fields;
 
+use super::call::Call;
+
 /// A change that is about to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchedChange {
@@ -64,25 +66,26 @@ impl SchedChange {
         Some(SchedChange::Nice { pid, nice })
     }
 
-    pub(super) fn of_setaffinity(arguments: &str, caller: Pid) -> SchedChange {
-        SchedChange::Affinity { pid: target(arguments, caller) }
-    }
-
-    pub(super) fn of_setscheduler(arguments: &str, caller: Pid) -> Option<SchedChange> {
-        let policy = number(after(arguments, "policy: ")?)? as u32;
-        Some(SchedChange::Policy { pid: target(arguments, caller), policy })
-    }
-
-    /// PRIO_PROCESS only. The nice value is an `int`, which some kernels print with its sign extended to 64 bits.
-    pub(super) fn of_setpriority(arguments: &str, caller: Pid) -> Option<SchedChange> {
-        let process = number(arguments)? == 0;
-        let pid = number(after(arguments, "who: ")?)?;
-        let digits = after(arguments, "niceval: ")?.split([',', ')']).next()?.trim();
-        let nice = u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()? as i32;
-        let pid = if pid > 0 { pid } else { caller };
-        process.then_some(SchedChange::Priority { pid, nice: nice.clamp(-20, 19) as i8 })
+    /// A system call of the task `caller`.
+    pub(super) fn of_call(call: &Call<'_>, caller: Pid) -> Option<SchedChange> {
+        match call.name {
+            "sched_setaffinity" => Some(SchedChange::Affinity { pid: target(call, "pid", caller) }),
+            "sched_setscheduler" => {
+                let policy = call.int("policy")? as u32 & !SCHED_RESET_ON_FORK;
+                Some(SchedChange::Policy { pid: target(call, "pid", caller), policy })
+            }
+            // PRIO_PROCESS only.
+            "setpriority" if call.int("which")? == 0 => {
+                let nice = call.int("niceval")?.clamp(-20, 19) as i8;
+                Some(SchedChange::Priority { pid: target(call, "who", caller), nice })
+            }
+            _ => None,
+        }
     }
 }
+
+/// A flag beside the policy that a system call asks for.
+const SCHED_RESET_ON_FORK: u32 = 0x4000_0000;
 
 /// SCHED_NORMAL, SCHED_BATCH or SCHED_IDLE by its number in user space.
 pub fn fair_policy(number: u32) -> Option<FairPolicy> {
@@ -94,9 +97,9 @@ pub fn fair_policy(number: u32) -> Option<FairPolicy> {
     }
 }
 
-/// The task that a system call's first argument names; 0 is the caller.
-pub(super) fn target(arguments: &str, caller: Pid) -> Pid {
-    number(arguments).filter(|pid| *pid > 0).unwrap_or(caller)
+/// The task that an argument of a system call names; 0 is the caller.
+pub(super) fn target(call: &Call<'_>, argument: &str, caller: Pid) -> Pid {
+    call.int(argument).filter(|pid| *pid > 0).unwrap_or(caller)
 }
 
 fn probed(fields: Fields<'_>) -> Option<(Pid, i8)> {
@@ -104,29 +107,50 @@ fn probed(fields: Fields<'_>) -> Option<(Pid, i8)> {
     Some((fields.number("p").unwrap_or(UNNAMED), nice))
 }
 
-fn after<'a>(arguments: &'a str, name: &str) -> Option<&'a str> {
-    arguments.split_once(name).map(|(_, rest)| rest)
-}
-
-/// A system call's next argument; the kernel prints them in base 16.
-fn number(arguments: &str) -> Option<Pid> {
-    let digits = arguments.split([',', ')']).next()?.trim();
-    Pid::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_nice_value_is_read_whatever_its_width() {
-        for (printed, nice) in
-            [("5", 5), ("0x13", 19), ("fffffffb", -5), ("fffffffffffffffb", -5), ("ffffffffffffff00", -20)]
-        {
-            let arguments = format!("0, who: 1f, niceval: {printed})");
-            let change = SchedChange::of_setpriority(&arguments, 7);
-            assert_eq!(change, Some(SchedChange::Priority { pid: 31, nice }), "{printed}");
+    fn a_call_announces_what_it_asks_for() {
+        let own = 7;
+        for (event, text, change) in [
+            ("sys_setpriority(which", "0, who: 1f, niceval: 5)", Some(SchedChange::Priority { pid: 31, nice: 5 })),
+            (
+                "sys_setpriority(which",
+                "0, who: 0, niceval: fffffffb)",
+                Some(SchedChange::Priority { pid: own, nice: -5 }),
+            ),
+            (
+                "sys_setpriority(which",
+                "0, who: 0, niceval: ffffff00)",
+                Some(SchedChange::Priority { pid: own, nice: -20 }),
+            ),
+            ("sys_setpriority(which", "1, who: 1f, niceval: 5)", None),
+            (
+                "sys_enter_setpriority",
+                "which=0 who=0 niceval=4294967291",
+                Some(SchedChange::Priority { pid: own, nice: -5 }),
+            ),
+            (
+                "sys_enter_setpriority",
+                "which=0 who=0 niceval=18446744073709551597",
+                Some(SchedChange::Priority { pid: own, nice: -19 }),
+            ),
+            (
+                "sys_sched_setscheduler(pid",
+                "0, policy: 40000003, param: 7f)",
+                Some(SchedChange::Policy { pid: own, policy: 3 }),
+            ),
+            (
+                "sys_enter_sched_setaffinity",
+                "pid: 0x0000001f, len: 0x00000008",
+                Some(SchedChange::Affinity { pid: 31 }),
+            ),
+            ("sys_enter_setsid", "", None),
+        ] {
+            let call = Call::of(event, Fields(text)).unwrap();
+            assert_eq!(SchedChange::of_call(&call, own), change, "{event} {text}");
         }
-        assert_eq!(SchedChange::of_setpriority("1, who: 1f, niceval: 5)", 7), None, "a process group");
     }
 }

@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::fair::CpuAverages;
 use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 
+use super::call::Call;
 use super::change::{target, SchedChange};
 use super::pass::{averages, PassRecord};
 use super::probe::{CfsRqLoad, Point, Probe};
@@ -177,17 +178,19 @@ impl Entry {
     }
 }
 
-/// A record that is no scheduler event. The name of a system call is read as far as its first argument's name.
+/// A record that is no scheduler event.
 fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
+    if let Some(call) = Call::of(name, fields) {
+        return match call.name {
+            "sched_yield" => Some(What::Yield),
+            "setsid" => Some(What::Setsid),
+            "sched_setattr" => Some(What::ChangeTarget(target(&call, "pid", caller))),
+            _ => SchedChange::of_call(&call, caller).map(What::Change),
+        };
+    }
     match name {
         "ht" => Some(What::Hrtick),
         "start" => start(fields).map(What::Start),
-        "" if fields.0.starts_with("sys_sched_yield(") => Some(What::Yield),
-        "" if fields.0.starts_with("sys_setsid(") => Some(What::Setsid),
-        "sys_sched_setaffinity(pid" => Some(What::Change(SchedChange::of_setaffinity(fields.0, caller))),
-        "sys_sched_setscheduler(pid" => SchedChange::of_setscheduler(fields.0, caller).map(What::Change),
-        "sys_sched_setattr(pid" => Some(What::ChangeTarget(target(fields.0, caller))),
-        "sys_setpriority(which" => SchedChange::of_setpriority(fields.0, caller).map(What::Change),
         "sa" => SchedChange::of_setscheduler_probe(fields).map(What::Change),
         "ni" => SchedChange::of_nice_probe(fields).map(What::Change),
         "mt" | "at" => clock(fields),
