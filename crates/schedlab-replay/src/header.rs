@@ -4,6 +4,8 @@ use schedlab_model::{Nanos, SEC};
 use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, SliceSource, Version};
 use schedlab_trace::Header;
 
+use crate::reader::Kernel;
+
 /// Ticks per second unless the header gives them: those of Debian's kernels.
 const HZ: u32 = 250;
 
@@ -62,6 +64,20 @@ pub fn settings(header: &Header, version: &'static Version) -> Settings {
     Settings { config, refused }
 }
 
+/// What the header says of the recorded kernel that decides how its records are read.
+#[must_use]
+pub fn kernel(header: &Header) -> Kernel {
+    Kernel {
+        cpus: header.nr_cpus.unwrap_or(1),
+        has_autogroup: has_autogroup(header),
+        uses_autogroup: uses_autogroup(header),
+        tick_beside_hrtick: tick_beside_hrtick(header),
+        fork_charges: fork_charges(header),
+        charges_show_outcome: charges_show_outcome(header),
+        simulated: is_simulated(header),
+    }
+}
+
 /// Ticks per second as the header gives them, or what is wrong with the line.
 fn hz(header: &Header) -> Result<u32, String> {
     let Some(text) = header.get("hz") else { return Ok(HZ) };
@@ -102,36 +118,31 @@ fn chosen(line: &str) -> Option<PreemptModel> {
 }
 
 /// The tick period, if the recorded kernel had HRTICK on, so that a timer interrupt may be either.
-#[must_use]
-pub fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
+fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
     let on = features(header).split_ascii_whitespace().any(|word| word == "HRTICK");
     on.then(|| SEC / u64::from(hz(header).unwrap_or(HZ)))
 }
 
 /// Whether `update_curr` of the recorded kernel asks for a reschedule at the end of a slice before it emits the run time (6.6 to
 /// 6.11; from 6.12 on after it).
-#[must_use]
-pub fn charges_show_outcome(header: &Header) -> bool {
+fn charges_show_outcome(header: &Header) -> bool {
     let row = header.kernel.as_deref().and_then(row_of);
     let ends = |row: &Version| row.rules.expiry_reschedules && row.rules.slice == SliceSource::Base;
     !is_simulated(header) && row.is_some_and(ends)
 }
 
 /// Whether the recorded kernel was built with CONFIG_SCHED_AUTOGROUP: only then does the file exist.
-#[must_use]
-pub fn has_autogroup(header: &Header) -> bool {
+fn has_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| !value.is_empty())
 }
 
 /// Whether the trace is simulated: nothing runs when it begins, and every task's fork is in it.
-#[must_use]
-pub fn is_simulated(header: &Header) -> bool {
+fn is_simulated(header: &Header) -> bool {
     header.get("simulated").is_some()
 }
 
 /// Whether a fork charges the parent on the recorded kernel (`task_fork_fair`, before 6.12). A kernel without a row may.
-#[must_use]
-pub fn fork_charges(header: &Header) -> bool {
+fn fork_charges(header: &Header) -> bool {
     header.kernel.as_deref().and_then(row_of).is_none_or(|row| row.rules.fork_places)
 }
 

@@ -60,15 +60,12 @@ use schedlab_trace::{Header, TraceError, TraceReader};
 use balance::Balances;
 use explain::Asking;
 use groups::InitialGroups;
-use header::{
-    charges_show_outcome, fork_charges, has_autogroup, is_simulated, settings, tick_beside_hrtick, uses_autogroup,
-    Settings,
-};
+use header::{kernel, settings, uses_autogroup, Settings};
 use lags::Row;
 use model::Model;
 use operation::Input;
 use placement::Placements;
-use reader::{Kernel, Reader};
+use reader::Reader;
 use tally::Tally;
 use topology::Machine;
 use trace::Window;
@@ -126,15 +123,7 @@ pub fn replay_rows(
         })
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
-    let mut reader = Reader::new(Kernel {
-        cpus: header.nr_cpus.unwrap_or(1),
-        has_autogroup: has_autogroup(&header),
-        uses_autogroup: uses_autogroup(&header),
-        tick_beside_hrtick: tick_beside_hrtick(&header),
-        fork_charges: fork_charges(&header),
-        charges_show_outcome: charges_show_outcome(&header),
-        simulated: is_simulated(&header),
-    });
+    let mut reader = Reader::new(kernel(&header));
     while let Some(entry) = match first.take() {
         Some(entry) => Some(entry),
         None => window.next()?,

@@ -302,8 +302,26 @@ pub struct Flag {
     pub before_full: bool,
     /// It was set after; `None`: no record shows it.
     pub after: Option<bool>,
-    /// The record that shows it comes after another decision for the same CPU: a flag that is set may be due to either.
-    pub shared: bool,
+    /// What may have set it, if the record that shows it has it set.
+    pub cause: Cause,
+}
+
+impl Flag {
+    /// Whether it is set and may be due to something else than the decision.
+    pub fn is_shared(self) -> bool {
+        self.after == Some(true) && self.cause != Cause::Own
+    }
+}
+
+/// What may have set need-resched between a decision and the record that shows it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// The decision alone.
+    Own,
+    /// It, or a later decision for the same CPU: the last of them is judged by the flag, and so is this one if no other is.
+    Later,
+    /// It, or something that no model decides, such as the wakeup of a real-time task.
+    Other,
 }
 
 /// How a task left its CPU.

@@ -91,13 +91,13 @@ impl Model {
             return self.fair.clear_resched(cpu);
         }
         let preempted = self.cpus[cpu.index()].preempted;
-        let full = flag.before_full || before == Resched::Full || preempted;
-        let before = flag.before || before == Resched::Full || preempted;
+        let full = flag.before_full || before == Resched::Full || preempted == Resched::Full;
+        let before = flag.before || before == Resched::Full || preempted != Resched::No;
         let flags = WakeFlags { sync: false, fork: kind == DecisionKind::Fork };
         let resched = self.fair.wakeup_preempt(cpu, id, flags, full, now) != Resched::No;
         if self.fair.entity(curr).on_rq {
             self.judge_preemption(kind, cpu, id, resched, flag);
-            if let (false, Some(after)) = (before || flag.shared && flag.after == Some(true), flag.after) {
+            if let (false, Some(after)) = (before || flag.is_shared(), flag.after) {
                 self.fair.follow_preemption(cpu, id, after);
                 self.tally.inputs.take(InputKind::CheckOutcome);
             }
@@ -220,7 +220,7 @@ impl Model {
         }
         self.note_queued(prev);
         self.fair.clear_resched(cpu);
-        self.cpus[cpu.index()].preempted = false;
+        self.end_series(cpu);
     }
 
     /// `__schedule` that picked the running task again.
@@ -229,7 +229,7 @@ impl Model {
             self.judge_pick(cpu, self.pid(curr), certain);
             self.fair.switch_to(cpu, Some(curr), self.clock(cpu));
             self.fair.clear_resched(cpu);
-            self.cpus[cpu.index()].preempted = false;
+            self.end_series(cpu);
         }
     }
 }

@@ -6,7 +6,7 @@ use schedlab_policy::Resched;
 
 use super::Model;
 use crate::decision::{At, Baseline, Decision, DecisionKind, Outcome, Unjudged};
-use crate::operation::Flag;
+use crate::operation::{Cause, Flag};
 use crate::report::Disagreement;
 
 /// The kernel's decision and the model's, in words.
@@ -51,24 +51,44 @@ impl Model {
     pub(super) fn judge_preemption(&mut self, kind: DecisionKind, cpu: CpuId, task: TaskId, resched: bool, flag: Flag) {
         let Some(curr) = self.fair.curr(cpu) else { return };
         let at = At { time: self.now, cpu, nice: self.fair.entity(task).nice };
-        let preempted = &mut self.cpus[cpu.index()].preempted;
-        if flag.before || *preempted {
-            *preempted &= flag.shared;
+        let owed = self.cpus[cpu.index()].owed.take();
+        self.judge_flag(kind, at, (curr, task), resched, flag);
+        self.excuse(owed);
+    }
+
+    fn judge_flag(&mut self, kind: DecisionKind, at: At, (curr, task): (TaskId, TaskId), resched: bool, flag: Flag) {
+        let level = self.fair.need_resched(at.cpu);
+        let queue = &mut self.cpus[at.cpu.index()];
+        if flag.before || queue.preempted != Resched::No {
+            if flag.cause == Cause::Own {
+                queue.preempted = Resched::No;
+            }
             return self.not_asked(kind, at);
         }
         let Some(after) = flag.after else { return self.unjudged(kind, at, Unjudged::Hidden) };
         if !(self.known(curr) && self.known(task)) {
             return self.unjudged(kind, at, Unjudged::State);
         }
-        if flag.shared && after {
-            if !resched {
-                return self.unjudged(kind, at, Unjudged::Shared);
-            }
-            self.cpus[cpu.index()].preempted = true;
+        if flag.is_shared() && resched {
+            self.cpus[at.cpu.index()].preempted = level.max(Resched::Lazy);
+        }
+        if flag.is_shared() && flag.cause == Cause::Other {
+            return self.unjudged(kind, at, Unjudged::Shared);
         }
         let word = |preempts: bool| if preempts { "preempt" } else { "keep" }.to_owned();
         let difference = (resched != after).then(|| Difference { kernel: word(after), model: word(resched) });
         self.judged(kind, at, Baseline::Preemption { kept: !after }, difference);
+        if flag.is_shared() && !resched {
+            self.cpus[at.cpu.index()].owed = self.decisions.pop();
+        }
+    }
+
+    /// `schedule()` clears need-resched: no further decision shares it.
+    pub(super) fn end_series(&mut self, cpu: CpuId) {
+        let queue = &mut self.cpus[cpu.index()];
+        queue.preempted = Resched::No;
+        // Last, so that models which owe nothing count the same decisions before it.
+        self.decisions.extend(queue.owed.take());
     }
 
     /// A timer that may have been the hrtick.
@@ -78,6 +98,18 @@ impl Model {
             true => self.not_asked(DecisionKind::Tick, at),
             false => self.unjudged(DecisionKind::Tick, at, Unjudged::Timer),
         }
+        self.excuse_owed(cpu);
+    }
+
+    pub(super) fn excuse_owed(&mut self, cpu: CpuId) {
+        let owed = self.cpus[cpu.index()].owed.take();
+        self.excuse(owed);
+    }
+
+    /// A later decision may have set the flag of this one as well.
+    fn excuse(&mut self, owed: Option<Decision>) {
+        let outcome = Outcome::Unjudged(Unjudged::Shared);
+        self.decisions.extend(owed.map(|owed| Decision { outcome, baselines: None, disagreement: None, ..owed }));
     }
 
     /// EEVDF ends slices in `update_curr`; CFS only at the tick.

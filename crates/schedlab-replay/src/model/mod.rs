@@ -13,13 +13,15 @@ mod signature;
 mod state;
 mod taken;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::{CpuAverages, Fair, GroupId, SchedParams};
-use schedlab_policy::{Algorithm, KernelConfig};
+use schedlab_policy::{Algorithm, KernelConfig, Resched};
 
 use crate::decision::Decision;
 use crate::groups::{GroupName, InitialGroups};
@@ -94,7 +96,10 @@ struct Cpu {
     /// It follows from a task that arrived with a relative vruntime.
     settled: bool,
     /// The model preempted the running task in a series of decisions whose outcome shows only at its end.
-    preempted: bool,
+    preempted: Resched,
+    /// The last decision of such a series, if the model kept the running task in all of them so far: no decision of it may follow
+    /// that accounts for the flag.
+    owed: Option<Decision>,
     /// The queue's zero point is the kernel's.
     zero_taken: bool,
     /// It was taken from the trace before.
@@ -221,8 +226,11 @@ impl Model {
         if let Some(printed) = printed {
             self.compare_vruntime(pid, printed);
         }
-        if let Caller::Other(flag) = caller {
-            self.judge_update(cpu, flag);
+        match caller {
+            Caller::Other(flag) => self.judge_update(cpu, flag),
+            // No record shows what it decides, and a flag that a later one shows may be due to it.
+            Caller::NoCheck if self.fair.need_resched(cpu) != Resched::No => self.excuse_owed(cpu),
+            _ => {}
         }
     }
 

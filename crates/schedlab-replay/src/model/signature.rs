@@ -36,7 +36,7 @@ impl Model {
                 }
             }
         }
-        state.extend(self.cpus.iter().map(|cpu| i64::from(cpu.preempted)));
+        state.extend(self.cpus.iter().map(|cpu| cpu.preempted as i64 + 4 * i64::from(cpu.owed.is_some())));
         state
     }
 }

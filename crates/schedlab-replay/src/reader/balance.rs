@@ -8,7 +8,7 @@ use super::code::leaves;
 use super::switch::prev_state_of;
 use super::task::Place;
 use super::{Cpu, Moving, Reader};
-use crate::operation::{Location, Operation, PrevState};
+use crate::operation::{Cause, Location, Operation, PrevState};
 use crate::trace::{Entry, LookAhead, Window};
 
 /// Of a record's time, at best.
@@ -163,9 +163,15 @@ impl Reader {
             self.cpu(to).received |= self.current(to) == Some(0);
             let mut flag = self.flag_ahead(to, ahead);
             if to == entry.cpu && !matches!(entry.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
-                (flag.after, flag.shared) = (entry.has_flags().then_some(entry.flag()), false);
+                // A `sched_wakeup` shows the flag after its own check.
+                let checks = matches!(entry.kind(), Some(Kind::Wakeup { .. }));
+                flag.cause = if checks { Cause::Later } else { Cause::Own };
+                flag.after = entry.has_flags().then_some(entry.flag());
             }
-            flag.shared |= attaching.peek().is_some_and(|next| next.to == to);
+            if attaching.peek().is_some_and(|next| next.to == to) {
+                flag.cause = flag.cause.max(Cause::Later);
+            }
+            self.note_outcome(to, &flag);
             self.push(Operation::Attach { pid, cpu: to, flag });
         }
     }

@@ -7,7 +7,7 @@ use super::class::{is_outside, outside_next};
 use super::code::{forks, leaves, next_on, picks_again, reschedules, AfterYield, Change};
 use super::task::{Place, Task};
 use super::Reader;
-use crate::operation::{Caller, Charge, Flag, Group, Location, Operation, Timer};
+use crate::operation::{Caller, Cause, Charge, Flag, Group, Location, Operation, Timer};
 use crate::trace::{Entry, LookAhead, Window};
 
 /// No task runs for 18 minutes without a tick: a longer run time is damaged.
@@ -157,7 +157,9 @@ impl Reader {
                 let clear = self.own_flag(cpu, entry).filter(|flag| flag.after == Some(false));
                 Caller::Other(clear.unwrap_or_else(|| {
                     let mut flag = self.flag_ahead(cpu, ahead);
-                    flag.shared |= charged_again_next(entry, ahead);
+                    if charged_again_next(entry, ahead) {
+                        flag.cause = Cause::Other;
+                    }
                     flag
                 }))
             }

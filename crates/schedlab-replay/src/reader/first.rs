@@ -140,7 +140,8 @@ pub fn probes_follow_charges(ahead: &Window<'_>) -> bool {
     true
 }
 
-fn prio_ahead(pid: Pid, now: Option<&Entry>, ahead: &Window<'_>) -> Option<i32> {
+/// A task's priority by the next record that shows it.
+pub fn prio_ahead(pid: Pid, now: Option<&Entry>, ahead: &Window<'_>) -> Option<i32> {
     now.into_iter().chain(ahead.look(LookAhead::Weight)).find_map(|entry| match entry.kind()? {
         Kind::Switch { prev, prev_prio, .. } if prev == pid => Some(prev_prio),
         Kind::Switch { next, next_prio, .. } if next == pid => Some(next_prio),

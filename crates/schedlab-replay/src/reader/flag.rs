@@ -6,8 +6,9 @@
 use schedlab_model::{CpuId, Nanos, USEC};
 use schedlab_trace::{Kind, TaskState};
 
+use super::task::is_fair;
 use super::Reader;
-use crate::operation::{Flag, Operation};
+use crate::operation::{Cause, Flag, Operation};
 use crate::trace::{Entry, LookAhead, What, Window};
 
 /// A CPU whose running task was charged this recently has a clock that advances, unless it was seen not to.
@@ -27,18 +28,19 @@ impl Reader {
     /// The flag around a decision for `cpu`, which the next record there shows.
     pub(super) fn flag_ahead(&self, cpu: CpuId, ahead: &Window<'_>) -> Flag {
         let mut flag =
-            Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, shared: false };
+            Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, cause: Cause::Own };
         let mut rest = ahead.look(LookAhead::Outcome);
         while let Some(entry) = rest.next() {
             let decides = self.decides_for(cpu, entry);
             if entry.cpu != cpu {
-                flag.shared |= decides;
+                flag.cause = flag.cause.max(cause(decides, entry));
             } else if !entry.is_inside() {
                 flag.after = self.flag_shown(cpu, entry);
                 // A `sched_wakeup` shows the flag after its own check.
-                flag.shared |= decides && matches!(entry.kind(), Some(Kind::Wakeup { .. }));
+                let checks = decides && matches!(entry.kind(), Some(Kind::Wakeup { .. }));
+                flag.cause = flag.cause.max(cause(checks, entry));
                 if flag.after == Some(false) && self.was_set(cpu, entry, rest) {
-                    (flag.after, flag.shared) = (Some(true), true);
+                    (flag.after, flag.cause) = (Some(true), flag.cause.max(Cause::Later));
                 }
                 break;
             }
@@ -50,7 +52,14 @@ impl Reader {
     pub(super) fn own_flag(&self, cpu: CpuId, charge: &Entry) -> Option<Flag> {
         let shown = self.kernel.charges_show_outcome && charge.cpu == cpu && charge.has_flags();
         let FlagBefore { flag: before, full: before_full } = self.cpus.get(cpu.index()).filter(|_| shown)?.flag_before;
-        Some(Flag { before, before_full, after: Some(charge.flag()), shared: false })
+        Some(Flag { before, before_full, after: Some(charge.flag()), cause: Cause::Own })
+    }
+
+    /// Remembers the flag that a decision left, where the record that shows it shows nothing else.
+    pub(super) fn note_outcome(&mut self, cpu: CpuId, flag: &Flag) {
+        if flag.cause == Cause::Own {
+            self.cpu(cpu).flag = flag.before || flag.after == Some(true);
+        }
     }
 
     /// Whether the records behind one without the flag show that it was set already: the next one has it, and nothing in
@@ -151,20 +160,25 @@ impl Reader {
         }
         self.cpu(cpu).resched = false;
         let charges = self.cpu(cpu).schedules;
-        let (mut changed, mut decided) = (false, false);
+        let (mut changed, mut decided, mut locked) = (false, false, false);
         let mut rest = ahead.look(LookAhead::Repick);
         let own = |next: &&Entry| {
             let own = next.cpu == cpu && next.kind().is_some();
             changed |= !own && self.changes_queue(cpu, next);
-            decided |= !own && self.decides_for(cpu, next);
+            let decides = !own && self.decides_for(cpu, next);
+            decided |= decides;
+            // A migration is recorded before its destination is locked.
+            locked |= decides && !matches!(next.kind(), Some(Kind::Migrate { .. }));
             own
         };
         let Some(next) = rest.by_ref().find(own) else { return };
-        let kept = matches!(next.kind(), Some(Kind::Switch { .. }));
+        let switches = matches!(next.kind(), Some(Kind::Switch { .. }));
         let clears = next.has_flags() && !next.flag() && !self.was_set(cpu, next, rest);
         // It cleared and was set again.
         let set_again = charges && decided && next.flag();
-        if !kept && (clears && (charges || !changed) || set_again) {
+        // `schedule()` holds the lock from its charge to its switch: it is another one that switches.
+        let picked = if switches { charges && locked } else { clears && (charges || !changed) || set_again };
+        if picked {
             self.push(Operation::Repick { cpu, certain: true });
             self.cpu(cpu).flag = false;
             self.cpu(cpu).repicked = true;
@@ -184,6 +198,19 @@ impl Reader {
             (view.picks_again, view.flag, view.repicked) = (false, false, true);
             self.push(Operation::Repick { cpu, certain });
         }
+    }
+}
+
+/// What a record that `decides` for a CPU, or does not, adds to the causes of its flag.
+fn cause(decides: bool, entry: &Entry) -> Cause {
+    let prio = match entry.kind() {
+        Some(Kind::Wakeup { prio, .. } | Kind::WakeupNew { prio, .. } | Kind::Migrate { prio, .. }) => prio,
+        _ => 120,
+    };
+    match decides {
+        false => Cause::Own,
+        true if is_fair(prio) => Cause::Later,
+        true => Cause::Other,
     }
 }
 

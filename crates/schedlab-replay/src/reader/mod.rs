@@ -15,6 +15,10 @@ mod pass;
 mod select;
 mod switch;
 mod task;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod tg_load;
 mod wake;
 mod weight;
@@ -24,7 +28,7 @@ use std::collections::BTreeMap;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
-use self::first::{initial_tasks, probes_follow_charges};
+use self::first::{initial_tasks, prio_ahead, probes_follow_charges};
 use self::flag::FlagBefore;
 use self::task::{Place, Task};
 use self::wake::Wakee;
@@ -179,6 +183,9 @@ impl Reader {
 
     /// A record that is no scheduler event.
     fn other(&mut self, entry: &Entry, ahead: &Window<'_>) {
+        if matches!(entry.what, What::Change(_) | What::ChangeTarget(_) | What::Yield | What::Setsid) {
+            self.start(entry, ahead);
+        }
         match entry.what {
             What::Probe(probe) => {
                 if let Some(address) = probe.address {
@@ -328,7 +335,9 @@ impl Reader {
         self.initial = Some(others);
         for (pid, cpu) in own {
             if !self.tasks.contains_key(&pid) {
-                self.add_task(pid, None, Location::Queued(cpu), None, ahead);
+                // This record may be the switch that shows it.
+                let prio = prio_ahead(pid, Some(entry), ahead);
+                self.add_task(pid, prio, Location::Queued(cpu), None, ahead);
             }
         }
     }

@@ -9,7 +9,7 @@ use super::first::{first_state, group_ahead};
 use super::flag::FlagBefore;
 use super::task::{is_fair, nice, prio, Place, Task};
 use super::Reader;
-use crate::operation::{First, Flag, Location, NewTask, Operation, Start, Wakeup, Weight};
+use crate::operation::{Cause, First, Flag, Location, NewTask, Operation, Start, Wakeup, Weight};
 use crate::trace::{fair_policy, Entry, LookAhead, Window};
 
 /// The fields of a `sched_wakeup` or `sched_wakeup_new`.
@@ -48,11 +48,11 @@ impl Reader {
         let flag = match self.cpu(entry.cpu).checking.take() {
             _ if cpu == entry.cpu => {
                 let after = entry.has_flags().then_some(entry.flag());
-                Flag { before: before.flag, before_full: before.full, after, shared: false }
+                Flag { before: before.flag, before_full: before.full, after, cause: Cause::Own }
             }
             // The check came before this record, and the other CPU showed its outcome before it.
             Some((checked, false)) if checked == cpu && self.flag_of(cpu) => {
-                Flag { before: false, before_full: false, after: Some(true), shared: false }
+                Flag { before: false, before_full: false, after: Some(true), cause: Cause::Own }
             }
             _ => self.flag_ahead(cpu, ahead),
         };
@@ -93,9 +93,7 @@ impl Reader {
         self.note_idle_change(cpu);
         let Some(task) = self.tasks.get(&pid) else { return };
         let (fair, waking_at) = (task.is_fair(), if new { self.now } else { task.waking_at });
-        if !flag.shared {
-            self.cpu(cpu).flag = flag.before || flag.after == Some(true);
-        }
+        self.note_outcome(cpu, &flag);
         if fair {
             let next_charge = if self.kernel.uses_autogroup { self.next_charge(cpu, ahead) } else { 0 };
             // A simulated wakeup happens at the time of its record; a kernel reads its clock before.

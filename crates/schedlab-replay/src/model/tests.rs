@@ -1,0 +1,146 @@
+//! What a model makes of need-resched.
+
+use std::sync::Arc;
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_policy::{KernelConfig, PreemptModel, Resched, Version};
+
+use super::Model;
+use crate::decision::{DecisionKind, Outcome, Unjudged};
+use crate::groups::InitialGroups;
+use crate::operation::{
+    Caller, Cause, Charge, First, Flag, Input, Location, NewTask, Operation, PrevState, Switch, Wakeup, Weight,
+};
+use crate::tally::Tally;
+
+const CPU: CpuId = CpuId(0);
+const RUNS: Pid = 1;
+const DELAYED: Pid = 2;
+const WAKEE: Pid = 3;
+
+fn model(config: KernelConfig) -> Model {
+    Model::new(config, Tally::default(), Arc::new(InitialGroups::default()), false)
+}
+
+fn apply(model: &mut Model, operation: Operation) {
+    model.apply(&Input { time: 0, cpu: CPU, operation });
+}
+
+fn add(model: &mut Model, pid: Pid, at: Location) {
+    let first = Some(First::Unknown).filter(|_| !matches!(at, Location::Asleep(_)));
+    apply(model, Operation::AddTask(NewTask { pid, weight: Weight::Nice(0), at, group: None, first }));
+}
+
+fn charge(model: &mut Model, pid: Pid, ran: Nanos) {
+    let caller = Caller::NoCheck;
+    apply(model, Operation::UpdateCurr(Charge { cpu: CPU, pid, ran, printed: None, caller, waking_at: None }));
+}
+
+fn wake(model: &mut Model, pid: Pid, flag: Flag) {
+    let (cpu, first) = (CPU, Some(First::Unknown));
+    let wakeup = Wakeup { cpu, pid, new: false, waking_at: 0, next_charge: 0, clock: None, first, flag };
+    apply(model, Operation::Wakeup(wakeup));
+}
+
+/// Row 7.2 with lazy preemption: a task runs, and the dequeue of another one, whose turn it would be, is delayed.
+fn with_a_delayed_task() -> Model {
+    let mut config = KernelConfig::new(Version::find("7.2").unwrap(), 1, 250);
+    config.set_preempt(PreemptModel::Lazy).unwrap();
+    let mut model = model(config);
+    add(&mut model, DELAYED, Location::Running(CPU));
+    add(&mut model, RUNS, Location::Queued(CPU));
+    add(&mut model, WAKEE, Location::Asleep(CPU));
+    charge(&mut model, DELAYED, 2_000_000);
+    let switch = Switch { cpu: CPU, prev: DELAYED, prev_state: PrevState::Asleep, next: RUNS, next_is_fair: true };
+    apply(&mut model, Operation::Switch(switch));
+    for _ in 0..10 {
+        charge(&mut model, RUNS, 900_000);
+    }
+    model
+}
+
+fn is_delayed(model: &Model) -> bool {
+    let se = model.fair.entity(model.task(DELAYED).unwrap());
+    se.on_rq && se.sched_delayed
+}
+
+/// TIF_NEED_RESCHED ends the check at once; with the lazy flag alone 7.2 still picks, and dequeues whom the pick comes across.
+#[test]
+fn a_lazy_flag_does_not_end_the_check() {
+    for (before, before_full, preempted, delayed) in [
+        (false, false, Resched::No, false),
+        (true, false, Resched::No, false),
+        (true, true, Resched::No, true),
+        // Earlier decisions of a series, whose flag no record shows in between.
+        (false, false, Resched::Lazy, false),
+        (false, false, Resched::Full, true),
+    ] {
+        let mut model = with_a_delayed_task();
+        assert!(is_delayed(&model));
+        model.cpus[0].preempted = preempted;
+        wake(&mut model, WAKEE, Flag { before, before_full, after: Some(true), cause: Cause::Own });
+        assert_eq!(is_delayed(&model), delayed, "{before} {before_full} {preempted:?}");
+    }
+}
+
+/// What each operation of a series counts: wakeups that the row lets wait, whose flag is seen once, at the end.
+fn outcomes(steps: &[Step]) -> Vec<Outcome> {
+    let mut model = model(KernelConfig::new(Version::find("6.12.107").unwrap(), 1, 250));
+    add(&mut model, RUNS, Location::Running(CPU));
+    for pid in [WAKEE, WAKEE + 1, WAKEE + 2] {
+        add(&mut model, pid, Location::Asleep(CPU));
+    }
+    charge(&mut model, RUNS, 1000);
+    let mut found = Vec::new();
+    for step in steps {
+        match *step {
+            Step::Wake(nth, cause) => {
+                let flag = Flag { before: false, before_full: false, after: Some(true), cause };
+                wake(&mut model, WAKEE + nth, flag);
+            }
+            Step::Charge(ran) => charge(&mut model, RUNS, ran),
+            Step::Switch => {
+                let (prev_state, next) = (PrevState::Runnable, WAKEE);
+                let switch = Switch { cpu: CPU, prev: RUNS, prev_state, next, next_is_fair: true };
+                apply(&mut model, Operation::Switch(switch));
+            }
+        }
+        let judged = model.decisions.iter().filter(|decision| decision.kind != DecisionKind::Pick);
+        found.extend(judged.map(|decision| decision.outcome));
+    }
+    found
+}
+
+enum Step {
+    Wake(Pid, Cause),
+    Charge(Nanos),
+    Switch,
+}
+
+/// A flag that two decisions share counts against a row by which neither sets it, whichever decision follows or does not.
+#[test]
+fn a_shared_flag_counts_against_the_model() {
+    use Outcome::Differs;
+    use Step::{Charge, Switch, Wake};
+    let excused = Outcome::Unjudged(Unjudged::Shared);
+    for (steps, wanted) in [
+        (vec![Wake(0, Cause::Own), Switch], vec![Differs]),
+        // The last one is judged.
+        (vec![Wake(0, Cause::Later), Wake(1, Cause::Own), Switch], vec![Differs, excused]),
+        (
+            vec![Wake(0, Cause::Later), Wake(1, Cause::Later), Wake(2, Cause::Own), Switch],
+            vec![excused, Differs, excused],
+        ),
+        // No other decision followed.
+        (vec![Wake(0, Cause::Later), Switch], vec![Differs]),
+        (vec![Wake(0, Cause::Later), Wake(1, Cause::Later), Switch], vec![excused, Differs]),
+        // The end of the slice, in a charge whose flag no record shows, may have set it.
+        (vec![Wake(0, Cause::Later), Charge(1000), Switch], vec![Differs]),
+        (vec![Wake(0, Cause::Later), Charge(3_000_000), Switch], vec![excused]),
+        // A real-time task was woken.
+        (vec![Wake(0, Cause::Other), Switch], vec![excused]),
+    ] {
+        let found = outcomes(&steps);
+        assert_eq!(found, wanted);
+    }
+}

@@ -1,0 +1,146 @@
+//! One test for each thing that records say by their order or their flags alone.
+
+use super::testing::{operations, words};
+use crate::operation::{Cause, Flag, Operation};
+
+/// Task a (1) runs on CPU 0, d (4) on CPU 1.
+const START: &str = "
+    d-4 [001] ..... 0.000010: sched_process_exit: comm=x pid=9 prio=120
+    x-8 [000] d..2. 0.000020: sched_switch: prev_comm=x prev_pid=8 prev_prio=120 prev_state=D ==> next_comm=a next_pid=1 next_prio=120
+    a-1 [000] d.h1. 0.000030: sched_stat_runtime: comm=a pid=1 runtime=10000 [ns]
+";
+
+fn read(release: &str, lines: &[&str]) -> Vec<Operation> {
+    operations(release, &format!("{START}{}", lines.concat()))
+}
+
+fn check(release: &str, lines: &[&str], wanted: &[&str]) {
+    let (known, all) = (words(&read(release, &[])), words(&read(release, lines)));
+    assert_eq!(all[known.len()..], *wanted, "{release}: {}", lines.concat());
+}
+
+const TICK: &str = "a-1 [000] d.h1. 0.004000: sched_stat_runtime: comm=a pid=1 runtime=3900000 [ns]\n";
+const SCHEDULE: &str = "a-1 [000] dN.2. 0.004005: sched_stat_runtime: comm=a pid=1 runtime=5000 [ns]\n";
+const REMOTE_WAKEUP: &str = "
+    d-4 [001] d.s3. 0.005000: sched_waking: comm=c pid=3 prio=120 target_cpu=000
+    d-4 [001] d.s4. 0.005001: sched_stat_runtime: comm=a pid=1 runtime=995000 [ns]
+    d-4 [001] d.s4. 0.005002: sched_wakeup: comm=c pid=3 prio=120 target_cpu=000
+";
+const TO_C: &str = "
+    a-1 [000] d..2. 0.006000: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=c next_pid=3 next_prio=120
+";
+const FORK: &str = "a-1 [000] ..... 0.004400: sched_process_fork: comm=a pid=1 child_comm=a child_pid=5\n";
+
+/// `schedule()` picked the running task again before the next record of its CPU, which is a fork or a switch.
+#[test]
+fn a_pick_of_the_running_task_is_found_before_a_fork_and_before_a_switch() {
+    check("6.12.107", &[TICK, SCHEDULE, FORK], &["charge 1", "tick", "charge 1", "repick cpu0", "fork 5"]);
+    // Another CPU charges the task: `schedule()` has given up the queue's lock, and has picked.
+    let picked = ["charge 1", "tick", "charge 1", "repick cpu0", "charge 1", "wake 3", "switch 1 to 3"];
+    check("6.12.107", &[TICK, SCHEDULE, REMOTE_WAKEUP, TO_C], &picked);
+    // Nothing in between: the charge is that of the `schedule()` that switches.
+    check("6.12.107", &[TICK, SCHEDULE, TO_C], &["charge 1", "tick", "charge 1", "switch 1 to 3"]);
+    // Without a charge by `schedule()` the flag may still be the tick's.
+    let flagged = TICK.replace("d.h1.", "dNh1.");
+    let set = ["charge 1", "tick", "charge 1", "wake 3", "switch 1 to 3"];
+    check("6.8.0", &[&flagged, REMOTE_WAKEUP, TO_C], &set);
+}
+
+fn wakeup_of(operations: &[Operation], pid: i32) -> Flag {
+    let found = operations.iter().find_map(|operation| match operation {
+        Operation::Wakeup(wakeup) if wakeup.pid == pid => Some(wakeup.flag),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{pid} is not woken: {operations:?}"))
+}
+
+const MIGRATE: &str = "
+    d-4 [001] d..2. 0.004500: sched_migrate_task: comm=b pid=2 prio=120 orig_cpu=1 dest_cpu=0
+    d-4 [001] d..3. 0.004501: sched_stat_runtime: comm=a pid=1 runtime=500000 [ns]
+";
+
+/// The balancer's check of a task that it attaches sets need-resched; a wakeup from afar before the next event of that CPU is not checked.
+#[test]
+fn need_resched_that_an_attach_has_set_is_remembered() {
+    for (shown, before) in [("N", true), (".", false)] {
+        let call = format!("a-1 [000] .{shown}... 0.004600: sys_getppid()\n");
+        let read = read("6.12.107", &[MIGRATE, &call, REMOTE_WAKEUP, TO_C]);
+        let attached = read.iter().find_map(|operation| match operation {
+            Operation::Attach { pid: 2, flag, .. } => Some(*flag),
+            _ => None,
+        });
+        assert_eq!(attached.map(|flag| (flag.after, flag.cause)), Some((Some(before), Cause::Own)));
+        assert_eq!(wakeup_of(&read, 3).before, before, "{read:?}");
+    }
+}
+
+/// A flag that comes after two decisions may be due to either; after the wakeup of a real-time task it says nothing.
+#[test]
+fn a_flag_says_what_may_have_set_it() {
+    let another = REMOTE_WAKEUP.replace("comm=c pid=3", "comm=e pid=6").replace("0.005", "0.0055");
+    let real_time = another.replace("prio=120", "prio=98");
+    for (second, cause) in [("", Cause::Own), (&another, Cause::Later), (&real_time, Cause::Other)] {
+        let flag = wakeup_of(&read("6.1.192", &[REMOTE_WAKEUP, second, TO_C]), 3);
+        assert_eq!((flag.before, flag.after, flag.cause), (false, Some(true), cause), "{second}");
+    }
+}
+
+/// Who asks for a change, in what form, and where it is made.
+#[test]
+fn changes_of_nice_values_are_followed() {
+    let charge = "a-1 [000] d..2. 0.004500: sched_stat_runtime: comm=a pid=1 runtime=10000 [ns]\n";
+    let schedule = "a-1 [000] dN.2. 0.005990: sched_stat_runtime: comm=a pid=1 runtime=1490000 [ns]\n";
+    let to_c = [schedule, &TO_C.replace("prev_prio=120", "prev_prio=125")].concat();
+    // No record announces it: the charge before the switch that shows the new priority.
+    let inferred = ["charge 1", "weight of 1 is Nice(5)", "charge 1", "switch 1 to 3"];
+    check("6.12.107", &[charge, &to_c], &inferred);
+    for announced in [
+        "a-1 [000] ..... 0.004400: sys_setpriority(which: 0, who: 0, niceval: 5)\n",
+        "a-1 [000] ..... 0.004400: sys_enter_setpriority: which: 0x00000000, who: 0x00000000, niceval: 0x00000005\n",
+        "a-1 [000] ..... 0.004400: ni: (set_user_nice+0x0/0x10) p=1 nice=5\n",
+    ] {
+        check("6.12.107", &[announced, charge, &to_c], &["charge 1", "nice of 1 is 5", "charge 1", "switch 1 to 3"]);
+    }
+    for niceval in ["fffffffb", "fffffffffffffffb"] {
+        let call = format!("a-1 [000] ..... 0.004400: sys_setpriority(which: 0, who: 0, niceval: {niceval})\n");
+        let to_c = to_c.replace("prev_prio=125", "prev_prio=115");
+        check("6.12.107", &[&call, charge, &to_c], &["charge 1", "nice of 1 is -5", "charge 1", "switch 1 to 3"]);
+    }
+    // Of another task, which is asleep: its wakeup shows it, or a probe.
+    let wakeup = REMOTE_WAKEUP.replace("prio=120", "prio=130");
+    let again = [REMOTE_WAKEUP, TO_C, "c-3 [000] d..2. 0.006500: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120\n"].concat();
+    let seen = ["charge 1", "wake 3", "switch 1 to 3", "switch 3 to 1"];
+    let later = wakeup.replace("0.005", "0.0075");
+    check("6.12.107", &[&again, &later], &[&seen[..], &["weight of 3 is Nice(10)", "charge 1", "wake 3"]].concat());
+    let probe = "a-1 [000] ..... 0.007000: ni: (set_user_nice+0x0/0x10) p=3 nice=10\n";
+    let own = "a-1 [000] ..... 0.007400: sched_process_fork: comm=a pid=1 child_comm=a child_pid=5\n";
+    check(
+        "6.12.107",
+        &[&again, probe, own, &later],
+        &[&seen[..], &["nice of 3 is 10", "fork 5", "charge 1", "wake 3"]].concat(),
+    );
+}
+
+/// A change that is the first record of its CPU.
+#[test]
+fn a_change_before_the_first_event_is_followed() {
+    let lines = "
+        a-1 [000] ..... 0.000005: sys_setpriority(which: 0, who: 0, niceval: 5)
+        a-1 [000] d..2. 0.000010: sched_stat_runtime: comm=a pid=1 runtime=10000 [ns]
+        a-1 [000] d.h1. 0.000020: sched_stat_runtime: comm=a pid=1 runtime=10000 [ns]
+    ";
+    assert_eq!(words(&operations("6.12.107", lines)), ["charge 1", "nice of 1 is 5", "charge 1", "tick"]);
+}
+
+/// A task that is queued when the recording begins is known from then on, however long it waits.
+#[test]
+fn a_task_queued_at_the_start_is_found_however_long_it_waits() {
+    let ticks = (0..100).map(|nth| {
+        format!("a-1 [000] d.h1. 0.{:06}: sched_stat_runtime: comm=a pid=1 runtime=4000000 [ns]\n", 4000 * (nth + 1))
+    });
+    let to_c = TO_C.replace("0.006", "0.406");
+    let all = operations("6.12.107", &[START.to_owned(), ticks.collect(), to_c].concat());
+    let added = |operation: &Operation| matches!(operation, Operation::AddTask(new) if new.pid == 3);
+    let (at, ran) = (all.iter().position(added), all.iter().position(|one| matches!(one, Operation::Tick { .. })));
+    assert!(at.unwrap() < ran.unwrap(), "{all:?}");
+}
