@@ -41,6 +41,15 @@ class Study:
     def scenario(self, number: int) -> Scenario: ...
 
 def load_study(name: str, short: bool = False, units: int | None = None) -> Study: ...
+def tail(
+    scenario: Scenario,
+    variant: str,
+    seed: int,
+    metric: str,
+    bands: list[tuple[int, int]],
+    *,
+    cancel: Cancel | None = None,
+) -> str: ...
 def timeline(scenario: Scenario, variant: str, seed: int, *, cancel: Cancel | None = None) -> str: ...
 def run(
     scenario: Scenario,

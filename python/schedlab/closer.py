@@ -1,4 +1,4 @@
-"""A closer look at one seed of a simulated comparison: both runs as timelines, the first difference, what was slowest.
+"""A closer look at a simulated comparison: what makes the slowest samples of all seeds slow, and one seed as timelines.
 
 The runs are repeated, which the engine's determinism allows; a repeated run whose digest is another than the stored one
 is not shown.
@@ -6,16 +6,19 @@ is not shown.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from schedlab.errors import Cancelled, RunError, SchedlabError
 from schedlab.render.summary import headline_metric
-from schedlab.timeline import Account, Timeline, Waited, account, of_columns, task_of
+from schedlab.tail import Sample, Tail, tail_of, usable
+from schedlab.timeline import Timeline, of_columns
 
 if TYPE_CHECKING:
-    from schedlab.comparison import Comparison, MetricComparison
+    from schedlab.comparison import Column, Comparison
     from schedlab.engine import Cancel, Engine
     from schedlab.scenario import Scenario
 
@@ -29,68 +32,86 @@ class Slow:
     """One of the slowest samples of a variant, and what `explain` says of its middle."""
 
     variant: str
-    sample: Waited
-    task: str
-    where: Account
-    """Where its time went."""
+    sample: Sample
     answer: Mapping[str, Any] | None
     trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Closer:
-    """One pair of variants with one seed."""
+    """One pair of variants: all seeds, and one of them in detail."""
 
     scenario: Scenario
     seed: int
+    rule: str
+    """Why this seed, in words."""
     pair: tuple[str, str]
     timelines: Mapping[str, Timeline]
     parting: Mapping[str, Any] | None
     """The first decision that differs; None if none does."""
     metric: str
     """Of the slowest samples."""
+    tails: Sequence[Tail]
     slowest: Sequence[Slow]
 
 
-def closer(engine: Engine, comparison: Comparison, *, cancel: Cancel | None = None) -> Closer | str:
+def closer(engine: Engine, comparison: Comparison, *, threads: int = 1, cancel: Cancel | None = None) -> Closer | str:
     """The closer look at the first pair, or why there is none, in a sentence."""
     if comparison.arm != "sim":
         return "Timelines are of simulated runs; `schedlab view` shows a recorded trace."
     if not comparison.pairs or len({column.name for column in comparison.columns}) < 2:
         return "There is no pair of variants to look at."
-    a, b = comparison.pairs[0]
-    seed = typical_seed(comparison, a, b)
+    pair = comparison.pairs[0]
+    columns = [next(column for column in comparison.columns if column.name == name) for name in pair]
+    seed, rule = typical_seed(comparison, *pair)
     if seed is None:
         return "No seed ran with both variants."
-    runs = {column.name: column.runs.get(seed) for column in comparison.columns if column.name in (a, b)}
-    if None in runs.values() or len(runs) < 2:
-        return "No seed ran with both variants."
+    metric = _metric(comparison, columns)
+    if metric is None:
+        return "The runs hold no distribution of a duration: they are of an older version."
     try:
-        scenario = loaded(engine, comparison.scenario)
-        repeat = Repeat(engine, scenario, seed, cancel)
-        timelines = {name: timeline_of(repeat, name, run.digest) for name, run in runs.items() if run}
-        parting = engine.explain(scenario, a, b, seed, cancel=cancel)
-        metric = _metric(comparison, a, b, timelines)
-        slowest = [one for name in (a, b) for one in _slowest(repeat, name, timelines[name], metric)]
+        repeat = Repeat(engine, loaded(engine, comparison.scenario), seed, cancel)
+        tails = [tail_of(engine, repeat.scenario, c, metric, threads=threads, cancel=cancel) for c in columns]
+        parting = engine.explain(repeat.scenario, *pair, seed, cancel=cancel)
+        slowest = [one for tail in tails for one in _slowest(repeat, tail)]
+        timelines = {c.name: timeline_of(repeat, c.name, c.runs[seed].digest) for c in columns}
     except Cancelled:
         raise
     except SchedlabError as e:
         return f"The runs could not be repeated: {e.message}."
-    return Closer(scenario, seed, (a, b), timelines, parting, metric, slowest)
+    return Closer(repeat.scenario, seed, rule, pair, timelines, parting, metric, tails, slowest)
 
 
-def typical_seed(comparison: Comparison, a: str, b: str) -> int | None:
-    """The seed whose difference in the headline metric is the median one; the first where there is no difference."""
+def typical_seed(comparison: Comparison, a: str, b: str) -> tuple[int | None, str]:
+    """The seed in which both variants are nearest to their median of the headline metric, and the rule in words.
+
+    Of a metric with samples it is the p99 that counts. The distance is the sum of |log(value / median)| over the two
+    variants; of equal ones, the first seed.
+    """
     head = headline_metric(comparison, a, b)
-    pairs = _differences(comparison, head[0], a, b) if head else []
-    if pairs:
-        return sorted(pairs)[(len(pairs) - 1) // 2][1]
-    return comparison.seeds[0] if comparison.seeds else None
+    columns = [next(c for c in comparison.columns if c.name == name) for name in (a, b)]
+    seeds = [seed for seed in comparison.seeds if all(seed in c.runs for c in columns)]
+    if not seeds:
+        return None, ""
+    if head is None:
+        return seeds[0], "the first of all"
+    metric = head[0].metric
+    p99 = f"{metric.of}.p99"
+    name = p99 if all(c.runs[seed].metrics.get(p99) is not None for c in columns for seed in seeds) else metric.name
+    values = [{s: x for s in seeds if (x := c.runs[s].metrics.get(name)) is not None} for c in columns]
+    having = [seed for seed in seeds if all(seed in of for of in values)]
+    if not having:
+        return seeds[0], "the first of all"
+    middles = [median(of.values()) for of in values]
+
+    def distance(seed: int) -> float:
+        return sum(_apart(of[seed], middle) for of, middle in zip(values, middles, strict=True))
+
+    return min(having, key=distance), f"the one whose {name} is nearest to the median of {a} and of {b}"
 
 
-def _differences(c: Comparison, m: MetricComparison, a: str, b: str) -> list[tuple[float, int]]:
-    both = zip(m.samples[a], m.samples[b], c.seeds, strict=True)
-    return [(y / x if x else y, seed) for x, y, seed in both if x is not None and y is not None]
+def _apart(x: float, middle: float) -> float:
+    return abs(math.log(x / middle)) if x > 0 and middle > 0 else abs(x - middle)
 
 
 def loaded(engine: Engine, scenario: Scenario) -> Scenario:
@@ -131,41 +152,41 @@ def timeline_of(repeat: Repeat, variant: str, digest: str) -> Timeline:
     return of_columns(found)
 
 
-def _metric(comparison: Comparison, a: str, b: str, timelines: Mapping[str, Timeline]) -> str:
-    """The sampled metric of the headline; wakeup latency where it has no single samples."""
-    head = headline_metric(comparison, a, b)
+def _metric(comparison: Comparison, columns: Sequence[Column]) -> str | None:
+    """The sampled metric of the headline; wakeup latency where it has no samples of a duration."""
+    head = headline_metric(comparison, *(column.name for column in columns))
     guests = comparison.scenario.guests
-    # explain() shows the decisions of the first guest, so its samples are preferred to those of the host.
-    prefixes = [f"{guests[0]}.", ""] if guests else [""]
-    names = [prefix + of for of in ([head[0].metric.of] if head else []) + [WAKEUPS] for prefix in prefixes]
-    shown = (name for name in names if all(timeline.slowest.get(name) for timeline in timelines.values()))
-    return next(shown, WAKEUPS)
+    names = [head[0].metric.of] if head else []
+    # explain() shows the decisions of the first guest, so its wakeups are preferred to those of the host.
+    names += [f"{guest}.{WAKEUPS}" for guest in guests[:1]] + [WAKEUPS]
+    runs = [run for column in columns for run in column.runs.values()]
+    return next((name for name in names if all(usable(run.series.get(name)) for run in runs)), None)
 
 
-def _slowest(repeat: Repeat, variant: str, timeline: Timeline, metric: str) -> list[Slow]:
+def _slowest(repeat: Repeat, tail: Tail) -> list[Slow]:
     found = []
-    for sample in timeline.slowest.get(metric, ())[:EXPLAINED]:
+    own = next((one for one in tail.seeds if one.seed == repeat.seed), None)
+    for sample in own.slowest[:EXPLAINED] if own else ():
         answer, trouble = None, ""
         try:
-            _in_sight(repeat.scenario, timeline, sample)
+            _in_sight(repeat.scenario, sample)
             answer = repeat.engine.why(
-                repeat.scenario, variant, repeat.seed, str(sample.pid), middle(sample), cancel=repeat.cancel
+                repeat.scenario, tail.variant, repeat.seed, str(sample.pid), middle(sample), cancel=repeat.cancel
             )
         except Cancelled:
             raise
         except SchedlabError as e:
             trouble = e.message
-        name = f"{task_of(timeline, sample)} {sample.pid}"
-        found.append(Slow(variant, sample, name, account(timeline, sample), answer, trouble))
+        found.append(Slow(tail.variant, sample, answer, trouble))
     return found
 
 
-def _in_sight(scenario: Scenario, timeline: Timeline, sample: Waited) -> None:
+def _in_sight(scenario: Scenario, sample: Sample) -> None:
     """RunError if the sample is not of the kernel whose decisions explain() shows."""
-    if scenario.guests and not timeline.lanes[sample.lane].name.startswith(f"{scenario.guests[0]} "):
+    if scenario.guests and not sample.lane.startswith(f"{scenario.guests[0]} "):
         raise RunError(f"explain shows the decisions of the first guest, {scenario.guests[0]}, only")
 
 
-def middle(sample: Waited) -> int:
+def middle(sample: Sample) -> int:
     """The moment that is asked about: half-way through the time for which the task worked on the sample."""
-    return max(0, sample.at_ns - (sample.ns - sample.queued) // 2)
+    return max(0, sample.at_ns - (sample.ns - sample.parts.parts["queued"]) // 2)

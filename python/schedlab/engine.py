@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -129,6 +129,25 @@ class Engine:
                 self._native.timeline(scenario.handle, variant, seed, cancel=handle)
             )
             return found
+
+    def tail(
+        self,
+        scenario: Scenario,
+        variant: str,
+        seed: int,
+        metric: str,
+        bands: Sequence[tuple[int, int]],
+        *,
+        cancel: Cancel | None = None,
+    ) -> dict[str, Any]:
+        """Where the time of the samples of a metric went that lie within each band of durations (ns), and the load."""
+        with (
+            self._translated(f" (variant `{variant}`, seed {seed})"),
+            self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
+        ):
+            text = self._native.tail(scenario.handle, variant, seed, metric, list(bands), cancel=handle)
+        found: dict[str, Any] = documents.loads(text)
+        return found
 
     def ablation(self, scenario: Scenario, a: str, b: str) -> list[dict[str, Any]]:
         """What variant `b` does differently from `a`: rows with `name`, `kind`, `a`, `b` and `within`."""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import re
+import statistics
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import schedlab
+from accounts import account, task_of
 from schedlab import render
-from schedlab.closer import EXPLAINED, Closer, closer, middle
+from schedlab.closer import EXPLAINED, Closer, closer, middle, typical_seed
 from schedlab.comparison import Comparison
 from schedlab.engine import native_engine
-from schedlab.render.closer import shares, where_it_went
-from schedlab.timeline import Timeline, Waited, account, of_columns, of_traces, task_of
+from schedlab.errors import ScenarioError
+from schedlab.outcome import Series
+from schedlab.render.causes import cause, causes, difference, dominant
+from schedlab.render.closer import where_it_went
+from schedlab.tail import FEWEST, LONGEST_NS, PARTS, Parts, Sample, bands, tail_of
+from schedlab.timeline import Timeline, Waited, of_columns, of_traces
 from schedlab.timeline.reduce import Lane, Slice, Wake
 
 SCENARIO = """
@@ -90,7 +98,14 @@ def test_the_page_is_small_and_says_it_without_scripts(comparison: Comparison, l
     page = render.html(comparison, look)
     assert len(page.encode()) < 2_000_000
     still = re.sub(r"<script.*?</script>", "", page, flags=re.S)
-    for part in ("The first difference", "The slowest samples", "What explain says of each", '<svg class="timeline"'):
+    for part in (
+        "The first difference",
+        "The slowest samples",
+        "What makes the slowest 1% slow",
+        "Was the machine overloaded?",
+        "What explain says of each",
+        '<svg class="timeline"',
+    ):
         assert part in still
 
 
@@ -149,11 +164,96 @@ def test_slices_of_guests_lie_where_their_vcpus_run(tmp_path: Path) -> None:
     assert shown > 20, "vCPUs that share CPUs take turns"
 
 
-def test_the_time_of_a_sample_is_accounted_for(look: Closer) -> None:
-    for slow in look.slowest:
-        where = slow.where
-        assert where.queued + where.ran + where.waited + where.slept == slow.sample.ns
-        assert 0 <= sum(where.behind.values()) <= where.waited
+def test_the_parts_of_every_sample_are_its_length(look: Closer) -> None:
+    for tail in look.tails:
+        for band in (tail.slow, tail.middle, *(one.slow for one in tail.seeds)):
+            assert band.count > 0 or band.parts.ns == 0
+            assert sum(band.parts.parts[part] for part in PARTS) == band.parts.ns
+            assert band.parts.elsewhere <= band.parts.parts["behind"]
+            assert band.parts.before.total() == band.parts.parts["behind"]
+            assert band.tasks.total() == band.lanes.total() == band.tenths.total() == band.count
+
+
+def test_the_slowest_are_one_percent_of_all_seeds(comparison: Comparison, look: Closer) -> None:
+    for tail, column in zip(look.tails, comparison.columns, strict=True):
+        series = [run.series["probe.latency"] for run in column.runs.values()]
+        assert tail.samples == sum(one.count for one in series)
+        wanted = max(FEWEST, round(tail.samples / 100))
+        assert wanted <= tail.slow.count <= wanted + 5, "a bucket may hold a few more"
+        assert 0.2 <= tail.middle.count / tail.samples < 0.3
+        longest = max(one.max or 0 for one in series)
+        assert max(s.ns for one in tail.seeds for s in one.slowest) == pytest.approx(longest * 1e3)
+        for one in tail.seeds:
+            run = column.runs[one.seed]
+            assert sum(n for n, _ in one.tenths) == run.series["probe.latency"].count
+
+
+def test_use_of_the_cpus_is_that_of_the_run(comparison: Comparison, look: Closer) -> None:
+    for tail, column in zip(look.tails, comparison.columns, strict=True):
+        for one in tail.seeds:
+            (load,) = one.loads
+            busy = 100 * sum(load.busy) / (load.time * len(load.busy))
+            assert busy == pytest.approx(column.runs[one.seed].metrics["sched.cpu_busy"], rel=1e-3)
+            assert 0 <= load.over <= load.full <= load.time or load.over <= load.time
+            assert load.runnable == sum(load.busy) + sum(load.waiting)
+
+
+def test_threads_do_not_change_what_is_found(comparison: Comparison, look: Closer) -> None:
+    column = comparison.columns[0]
+    again = tail_of(native_engine(), look.scenario, column, look.metric, threads=3)
+    assert again == look.tails[0]
+
+
+def test_the_engine_divides_a_sample_as_the_slices_say(look: Closer) -> None:
+    """Against what the full timeline of the run holds."""
+    engine = native_engine()
+    for tail in look.tails:
+        full = of_columns(engine.timeline(look.scenario, tail.variant, look.seed))
+        own = next(one for one in tail.seeds if one.seed == look.seed)
+        for sample, waited in zip(own.slowest, full.slowest[look.metric], strict=True):
+            want = account(full, waited)
+            parts = sample.parts.parts
+            assert (sample.ns, sample.at_ns, sample.pid) == (waited.ns, waited.at_ns, waited.pid)
+            assert (parts["ran"], parts["slept"], parts["queued"]) == (want.ran, want.slept, want.queued)
+            assert parts["behind"] + parts["waking"] == want.waited
+            assert parts["behind"] == want.behind.total()
+
+
+def test_the_seed_is_the_one_nearest_to_the_medians(comparison: Comparison) -> None:
+    found, rule = typical_seed(comparison, "cfs", "eevdf")
+    assert found is not None
+    assert "probe.latency.p99 is nearest to the median of cfs and of eevdf" in rule
+    values = {c.name: [c.runs[s].metrics["probe.latency.p99"] for s in comparison.seeds] for c in comparison.columns}
+    middles = {name: statistics.median(own) for name, own in values.items()}
+
+    def far(i: int) -> float:
+        return sum(abs(math.log(own[i] / middles[name])) for name, own in values.items())
+
+    assert found == comparison.seeds[min(range(len(comparison.seeds)), key=far)]
+
+
+def test_bands_are_cut_at_buckets() -> None:
+    one = Series("us", 1000, None, None, (), tuple((float(i), 10) for i in range(1, 101)))
+    assert bands([one]) == ((99_001, LONGEST_NS), (40_001, 60_000))
+    assert bands([one, one]) == bands([one])
+    few = Series("ms", 3, None, None, (), ((1.0, 1), (2.0, 1), (5.0, 1)))
+    assert bands([few])[0] == (0, LONGEST_NS), "fewer samples than FEWEST are all slow"
+
+
+def test_a_page_says_the_cause(look: Closer) -> None:
+    for tail in look.tails:
+        part, of_it = dominant(tail.slow, tail.middle)
+        assert part == "behind"
+        assert of_it > 0.5
+        text = cause(tail, look.metric)
+        assert text.startswith(f"{tail.variant}: the slowest 1% of probe.latency (")
+        assert "waiting for a CPU behind other tasks: hackbench (" in text
+        assert "It is the largest part in 6 of the 6 seeds" in text
+    assert difference(*look.tails).startswith("From cfs to eevdf the slowest 1% take ")
+    assert EVIL not in causes(look.tails, EVIL)
+
+
+EVIL = "<script>alert(1)</script>"
 
 
 def test_the_time_in_a_queue_is_not_the_tasks() -> None:
@@ -162,17 +262,14 @@ def test_the_time_in_a_queue_is_not_the_tasks() -> None:
     timeline = Timeline([lane], [(5, "web"), (6, "hog")], [])
     found = account(timeline, Waited(500, 600, 5, 0, 300))
     assert (found.queued, found.ran, found.waited, found.slept) == (300, 150, 50, 0)
-    text = where_it_went(timeline, found)
-    assert text.startswith("in a queue 0.000300 ms, before the task took it; waited for a CPU 0.000050 ms, while hog 6")
-    assert middle(Waited(500, 600, 5, 0, 300)) == 500
 
 
-def test_the_shares_of_the_slowest_samples_add_up(look: Closer) -> None:
-    for name in look.pair:
-        text = shares(name, look.slowest)
-        assert text.startswith(f"The {EXPLAINED} longest of {name}: ")
-        assert abs(sum(int(part) for part in re.findall(r"(\d+)%", text)) - 100) <= 2
-    assert shares("nobody", look.slowest) == ""
+def test_the_parts_of_one_sample_are_told_longest_first() -> None:
+    parts = Parts(500, Counter(queued=300, ran=150, behind=50, slept=0), before=Counter(hog=50))
+    text = where_it_went(parts)
+    assert text == "in a queue 0.000300 ms; running 0.000150 ms; behind other tasks 0.000050 ms (hog (100%))"
+    sample = Sample(600, 5, "web", "CPU 0", parts)
+    assert middle(sample) == 500
 
 
 WEB = """
@@ -194,6 +291,48 @@ def test_requests_that_wait_for_a_thread_are_queued() -> None:
     assert all(one.queued <= one.ns for one in rows["hhvm.latency"])
 
 
+POOL = """
+machine = "laptop-8"
+duration = "200ms"
+workload = [{ name = "web", task = [
+    { name = "arrivals", program = [{ loop = "forever", do = [
+        { timer = "next", period = "1ms", mode = "absolute" },
+        { begin = "wait", at = "next" },
+        { send = "requests", sample = "wait" },
+    ] }] },
+    { name = "worker", program = [{ loop = "forever", do = [
+        { receive = "requests", sample = "wait" },
+        { end = "wait" },
+        { run = "1200us" },
+    ] }] },
+] }]
+variant = [{ name = "one", kernel = "6.12" }]
+metric = [{ of = "web.wait", stat = "p99"QUEUEING }]
+"""
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_time_in_a_queue_is_a_property_of_the_metric(declared: bool) -> None:
+    """One worker is too slow for its requests, so that they wait longer and longer while it runs."""
+    engine = native_engine()
+    text = POOL.replace("QUEUEING", ", queueing = true" if declared else "")
+    found = engine.tail(engine.loads(text, "pool.toml", {}), "one", 1, "web.wait", [(0, LONGEST_NS)])
+    band = found["bands"][0]
+    assert (band["parts"]["queued"] == band["ns"]) is declared
+    if declared:
+        running, runnable, asleep = band["crew"]
+        assert running > 0.9 * (running + runnable + asleep)
+        first, last = (found["tenths"][i][1] / found["tenths"][i][0] for i in (0, 9))
+        assert last > 5 * first
+
+
+@pytest.mark.parametrize("of", ['"load.time"', '"sched.wakeup_latency", stat = "p99"'])
+def test_what_has_no_samples_of_time_is_no_queue(of: str) -> None:
+    text = SCENARIO.replace('"probe.latency", stat = "p99"', f"{of}, queueing = true")
+    with pytest.raises(ScenarioError, match=r"no samples of time|only a metric of a workload"):
+        native_engine().loads(text, "small.toml", {})
+
+
 def test_a_vcpu_that_waits_is_named_with_what_ran_instead() -> None:
     # Pid 1 is a vCPU's thread on the host and a task in the guest.
     tasks = [(1, "vm/0"), (2, "hog"), (1, "probe")]
@@ -207,9 +346,6 @@ def test_a_vcpu_that_waits_is_named_with_what_ran_instead() -> None:
     assert (found.ran, found.waited, found.slept) == (40, 760, 0)
     assert found.vcpu is not None
     assert (found.vcpu.ran, found.vcpu.waited, found.vcpu.slept) == (50, 750, 0)
-    text = where_it_went(timeline, found)
-    assert text.startswith("waited for a CPU 0.000760 ms; ran 0.000040 ms. Its vCPU on the host: waited for a CPU")
-    assert "while hog 2 ran 0.000750 ms" in text
 
 
 PROBE_IN_A_GUEST = """
@@ -230,9 +366,11 @@ def test_samples_of_a_guest_are_those_that_explain_sees(tmp_path: Path) -> None:
     (tmp_path / "guest.toml").write_text(PROBE_IN_A_GUEST)
     found = closer(native_engine(), schedlab.compare(tmp_path / "guest.toml", out=tmp_path / "r"))
     assert isinstance(found, Closer), found
-    assert found.metric.startswith("vm.")
+    assert found.metric == "probe.latency"
     for slow in found.slowest:
-        assert found.timelines[slow.variant].lanes[slow.sample.lane].name.startswith("vm ")
+        assert slow.sample.lane.startswith("vm ")
         assert slow.answer is not None, slow.trouble
-        assert slow.where.vcpu is not None
-        assert slow.where.vcpu.ran + slow.where.vcpu.waited + slow.where.vcpu.slept == slow.sample.ns
+    for tail in found.tails:
+        assert dominant(tail.slow, tail.middle)[0] == "stolen"
+        assert set(tail.slow.parts.thieves) <= {"hog", "vm"}
+        assert [load.kernel for load in tail.seeds[0].loads] == ["", "vm"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from schedlab.render.page import document as whole_page
 from schedlab.render.timeline import hue, script, still
 from schedlab.render.vcpus import VcpuSpans, pieces, vcpu_spans
 from schedlab.scenario import Scenario
-from schedlab.timeline import Account, Timeline, Waited, of_traces, windows_around
+from schedlab.tail import Parts, Sample
+from schedlab.timeline import Timeline, Waited, of_traces, windows_around
 from schedlab.timeline.document import BINS, document, packed
 from schedlab.timeline.reduce import SLOWEST, WAKEUP_LATENCY
 
@@ -185,15 +187,19 @@ def test_only_the_slowest_are_kept() -> None:
     assert found == sorted(found, reverse=True)
 
 
+def one_sample(of: Waited, name: str) -> Sample:
+    return Sample(of.at_ns, 3, name, "CPU 0", Parts(of.ns, Counter(behind=of.ns)))
+
+
 def look(slices: int = 3_000, name: str = "hackbench") -> str:
     """A page with timelines and nothing else."""
     timelines = {"cfs": busy(slices, name=name), "eevdf": busy(slices - 500, name=name)}
     slowest = [
-        Slow(variant, t.slowest[WAKEUP_LATENCY][0], f"{name} 3", Account(waited=1), None, f"no answer about {name}")
+        Slow(variant, one_sample(t.slowest[WAKEUP_LATENCY][0], name), None, f"no answer about {name}")
         for variant, t in timelines.items()
     ]
     scenario = Scenario.from_description(fake_engine.describe())
-    found = Closer(scenario, 1, ("cfs", "eevdf"), timelines, None, WAKEUP_LATENCY, slowest)
+    found = Closer(scenario, 1, "the first", ("cfs", "eevdf"), timelines, None, WAKEUP_LATENCY, (), slowest)
     return whole_page(
         "timelines",
         ["<h1>Timelines</h1>", *closer_look(found), still(timelines, 1_000_000, 1_200_000)],

@@ -333,6 +333,9 @@ fn header(spec: &RunSpec, plan: &Plan, remark: Option<&str>) -> Header {
         kernel: Some(rustix::system::uname().release().to_string_lossy().into_owned()),
         nr_cpus: Some(spec.machine.topology.nr_cpus()),
         metrics: plan.raw_units(),
-        comments: std::iter::once(who).chain(remark.map(str::to_owned)).collect(),
+        comments: std::iter::once(who)
+            .chain(remark.map(str::to_owned))
+            .chain(plan.queueing().map(|metric| format!("queueing {metric}")))
+            .collect(),
     }
 }

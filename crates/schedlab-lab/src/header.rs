@@ -22,6 +22,7 @@ pub fn header(spec: &RunSpec, plan: &Plan) -> Header {
         Some(GroupShares::Shares(shares)) => format!("cgroup {} shares {shares}", cgroup.path),
         None => format!("cgroup {} shares 1024", cgroup.path),
     }));
+    comments.extend(plan.queueing().map(|metric| format!("queueing {metric}")));
     comments.extend(untraced(spec));
     Header {
         kernel: Some(spec.kernel.version.name.to_owned()),

@@ -34,6 +34,7 @@ mod guard;
 mod guests;
 mod header;
 mod run;
+mod tail;
 mod timeline;
 
 pub use ablate::{differences, hybrid, Difference};
@@ -42,6 +43,7 @@ pub use guard::{guard, remember_panics, Panicked};
 pub use run::{run, LabError, Run};
 pub use schedlab_sim::{SimError, Watch};
 pub use schedlab_spec::RunSpec;
+pub use tail::{tail, Question};
 pub use timeline::timeline;
 
 /// The engine's version, part of every result.

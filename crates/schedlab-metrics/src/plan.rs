@@ -48,6 +48,12 @@ impl Plan {
         self.metrics.iter().map(metric).collect()
     }
 
+    /// The full names of the metrics whose samples are time in a queue.
+    pub fn queueing(&self) -> impl Iterator<Item = String> + '_ {
+        let queues = self.metrics.iter().filter(|entry| entry.decl.queueing);
+        queues.map(|entry| format!("{}.{}", entry.workload, entry.decl.name))
+    }
+
     /// With what is counted of these control groups' quotas, after everything else, group by group.
     #[must_use]
     pub fn with_groups<'a>(mut self, paths: impl Iterator<Item = &'a str>) -> Plan {

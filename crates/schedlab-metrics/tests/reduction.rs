@@ -166,6 +166,7 @@ fn declared(name: &str, unit: Unit, kind: MetricKind, divide: u64) -> MetricEntr
         kind,
         default_stats: vec![],
         divide,
+        queueing: false,
     };
     MetricEntry { workload: "w".into(), decl }
 }

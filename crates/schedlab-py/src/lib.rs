@@ -27,6 +27,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<study::Study>()?;
     module.add_function(wrap_pyfunction!(study::load_study, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(run::tail, module)?)?;
     module.add_function(wrap_pyfunction!(run::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(ablate::ablation, module)?)?;
     module.add_function(wrap_pyfunction!(ablate::run_hybrid, module)?)?;

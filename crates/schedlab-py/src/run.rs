@@ -122,3 +122,26 @@ pub fn timeline(
         Err(panicked) => Err(errors::panicked(py, &panicked, &format!("variant `{variant}`, seed {seed}"))),
     }
 }
+
+/// Runs one variant with one seed and returns where the time of a metric's samples went, as a JSON document. `bands` are
+/// durations in ns, first and last.
+#[pyfunction]
+#[pyo3(signature = (scenario, variant, seed, metric, bands, *, cancel=None))]
+pub fn tail(
+    py: Python<'_>,
+    scenario: &Scenario,
+    variant: &str,
+    seed: u64,
+    metric: String,
+    bands: Vec<(u64, u64)>,
+    cancel: Option<&Cancel>,
+) -> PyResult<String> {
+    let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
+    let watched = Cancel::watch(cancel);
+    let question = schedlab_lab::Question { metric, bands };
+    let work = || schedlab_lab::tail(&spec, &question, &watched).map(|json| json.to_string());
+    match py.detach(|| schedlab_lab::guard(work)) {
+        Ok(result) => result.map_err(|error| errors::lab(py, &error)),
+        Err(panicked) => Err(errors::panicked(py, &panicked, &format!("variant `{variant}`, seed {seed}"))),
+    }
+}

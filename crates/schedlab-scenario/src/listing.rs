@@ -164,7 +164,10 @@ fn workload(entry: &Entry) -> Json {
     };
     let metric = |metric: &catalogue::MetricSpec| {
         let (unit, better) = (unit_name(metric.unit), better_name(metric.better));
-        json!({ "name": metric.name, "unit": unit, "better": better, "help": metric.help, "stats": metric.stats })
+        json!({
+            "name": metric.name, "unit": unit, "better": better, "help": metric.help, "stats": metric.stats,
+            "queueing": metric.queueing,
+        })
     };
     json!({
         "id": entry.id,

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use schedlab_metrics::{guest_metrics, sched_metrics, GuestMetric, SchedMetric, Stat};
 use schedlab_workload::cpu_stat::{cpu_stat, THROTTLED};
-use schedlab_workload::{Better, MetricDecl, Unit, Workload};
+use schedlab_workload::{Better, MetricDecl, MetricKind, Unit, Workload};
 
 use crate::error::{Result, ScenarioError};
 use crate::keys::METRIC;
@@ -90,6 +90,7 @@ fn declared(
         match decl {
             Some(decl) => {
                 own_unit(table, decl)?;
+                own_queueing(table, decl)?;
                 of_decl(owner, decl, None)
             }
             None => return Err(unknown(of, name, workloads, groups)),
@@ -98,6 +99,9 @@ fn declared(
     if owner == "sched" || name.starts_with('/') || guests.contains(&owner) {
         if let Some(unit) = table.get("unit") {
             return Err(unit.error("the unit of scheduler and group metrics is fixed").hint("remove it"));
+        }
+        if let Some(queueing) = table.get("queueing") {
+            return Err(queueing.error("only a metric of a workload can be time in a queue").hint("remove queueing"));
         }
     }
     base.stat = stat(table, of, is_sampled(&base.of, workloads))?;
@@ -156,6 +160,16 @@ fn own_unit(table: &Table, decl: &mut MetricDecl) -> Result<()> {
         return Err(value.error(format!("{} is not a time", decl.name)).hint("remove unit"));
     }
     decl.unit = unit;
+    Ok(())
+}
+
+fn own_queueing(table: &Table, decl: &mut MetricDecl) -> Result<()> {
+    let Some(value) = table.get("queueing") else { return Ok(()) };
+    let is_time = matches!(decl.unit, Unit::Microseconds | Unit::Milliseconds | Unit::Seconds);
+    if !is_time || decl.kind != MetricKind::Samples {
+        return Err(value.error(format!("{} has no samples of time", decl.name)).hint("remove queueing"));
+    }
+    decl.queueing = value.boolean()?;
     Ok(())
 }
 

@@ -18,6 +18,7 @@ fn spin_metric() -> MetricDecl {
         kind: MetricKind::Samples,
         default_stats: Vec::new(),
         divide: 1,
+        queueing: false,
     }
 }
 

@@ -62,6 +62,12 @@ impl Flags {
         matches!(self.0[1], b'L' | b'l' | b'B' | b'b')
     }
 
+    /// Whether an interrupt, a soft interrupt or an NMI was being handled.
+    #[must_use]
+    pub fn in_interrupt(self) -> bool {
+        matches!(self.0[2], b'h' | b'H' | b's' | b'z' | b'Z')
+    }
+
     /// The letters for `common_flags` and `common_preempt_count` (low half: depth, high half: migrate-disable).
     #[must_use]
     pub(crate) fn of_bits(flags: u8, preempt_count: u8) -> Flags {
@@ -110,6 +116,15 @@ mod tests {
             let flags = Flags::parse(text).unwrap();
             let (bits, preempt_count) = flags.to_bits();
             assert_eq!(Flags::of_bits(bits, preempt_count), flags, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_context_of_an_interrupt_is_known() {
+        for (text, want) in
+            [("d.h2.", true), ("..s..", true), ("dNH", true), ("..z", true), ("d..2.", false), ("", false)]
+        {
+            assert_eq!(Flags::parse(text).unwrap().in_interrupt(), want, "{text}");
         }
     }
 

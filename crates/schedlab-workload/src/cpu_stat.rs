@@ -27,6 +27,7 @@ pub fn cpu_stat() -> [MetricDecl; CPU_STATS] {
         kind: MetricKind::Total,
         default_stats: Vec::new(),
         divide: 1,
+        queueing: false,
     };
     [
         total("nr_periods", Unit::Count, Better::Neither, "periods of the quota in which a task ran"),

@@ -134,6 +134,10 @@ pub struct MetricDecl {
     pub default_stats: Vec<String>,
     /// Values per sample unit: a sample is divided by this before it is shown (cycles per op and such); 1 normally.
     pub divide: u64,
+    /// Whether its samples are time in a queue of the workload: from the arrival of what waits there until a task takes it.
+    /// Samples of that task that began at the same moment contain this time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queueing: bool,
 }
 
 /// A task that exists when the workload starts.

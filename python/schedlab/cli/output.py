@@ -56,15 +56,18 @@ def _html_file(comparison: Comparison, options: Options, console: Console, engin
 
 
 def _page(comparison: Comparison, console: Console, engine: Engine | None) -> str:
-    """The page with a closer look, for which one seed is run again with both variants."""
+    """The page with a closer look, for which the runs of both variants are repeated."""
+    from schedlab.api import default_jobs
     from schedlab.cli.interrupt import interruptible
     from schedlab.closer import closer
     from schedlab.engine import native_engine
 
     if comparison.arm == "sim" and comparison.pairs:
-        console.say("running one seed again for the timelines of the page")
+        console.say("repeating the runs of the first two variants for the page")
     chosen = engine or native_engine()
-    return render.html(comparison, interruptible(chosen, lambda cancel: closer(chosen, comparison, cancel=cancel)))
+    threads = default_jobs()
+    look = interruptible(chosen, lambda cancel: closer(chosen, comparison, threads=threads, cancel=cancel))
+    return render.html(comparison, look)
 
 
 def _gate(comparison: Comparison, options: Options, console: Console) -> int:

@@ -69,7 +69,7 @@ def _of_result(
     if comparison.arm != "sim":
         raise InputError("the runs of this result were not simulated", hint="view the traces that --trace wrote")
     a, b = comparison.pairs[0] if comparison.pairs else (comparison.columns[0].name, None)
-    chosen = seed if seed is not None else typical_seed(comparison, a, b) if b else comparison.seeds[0]
+    chosen = seed if seed is not None else typical_seed(comparison, a, b)[0] if b else comparison.seeds[0]
     columns = [c for c in comparison.columns if c.name in (a, b)]
     if chosen is None or any(chosen not in c.runs for c in columns):
         raise InputError(f"seed {chosen} did not run with {' and '.join(c.name for c in columns)}", file=str(folder))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from schedlab.closer import Closer, Slow, middle
-from schedlab.render.cells import plural
+from schedlab.closer import Closer, middle
+from schedlab.comparison import Comparison
+from schedlab.render.capacity import capacity
+from schedlab.render.causes import SHORT, causes, names
 from schedlab.render.explanation import parting_text, why_lines
 from schedlab.render.grid import fold
 from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.queue import ms
 from schedlab.render.timeline import standalone, still, timelines
-from schedlab.timeline import Account, Timeline, windows_around
+from schedlab.tail import Parts
+from schedlab.timeline import windows_around
 from schedlab.timeline.document import document
 
 SLICES = 6_000
@@ -29,7 +31,18 @@ def closer_look(found: Closer | str | None) -> list[str]:
         return []
     if isinstance(found, str):
         return [f"<h2>A closer look</h2><p>{escape(found)}</p>"]
-    return [_first_difference(found), _slowest(found), _timelines(found)]
+    return [_one_seed(found), _first_difference(found), _slowest(found), _timelines(found)]
+
+
+def causes_and_load(comparison: Comparison, found: Closer | str | None) -> list[str]:
+    """The sections on all seeds."""
+    if not isinstance(found, Closer):
+        return []
+    return [causes(found.tails, found.metric), capacity(found.tails, comparison.columns, found.metric)]
+
+
+def _one_seed(found: Closer) -> str:
+    return f"<h2>One seed in detail</h2><p>{escape(f'What follows is of seed {found.seed}: {found.rule}.')}</p>"
 
 
 def _first_difference(found: Closer) -> str:
@@ -57,12 +70,12 @@ def _slowest(found: Closer) -> str:
     rows, answers = [], []
     for number, slow in enumerate(found.slowest, 1):
         s = slow.sample
-        lane = found.timelines[slow.variant].lanes[s.lane].name
         lines = why_lines(slow.answer) if slow.answer else [slow.trouble or "nothing is known"]
-        texts = [str(number), slow.variant, slow.task, lane, ms(s.at_ns - s.ns), ms(s.ns)]
-        texts += [where_it_went(found.timelines[slow.variant], slow.where), ", ".join(_short(lines))]
+        task = f"{s.task} {s.pid}"
+        texts = [str(number), slow.variant, task, s.lane, ms(s.at_ns - s.ns), ms(s.ns)]
+        texts += [where_it_went(s.parts), ", ".join(_short(lines))]
         rows.append(cells(head, texts, looks=["text", "", "", "", "", "why", "why"]))
-        question = f"{number}: {slow.variant}, {slow.task}, at {ms(middle(s))} ms"
+        question = f"{number}: {slow.variant}, {task}, at {ms(middle(s))} ms"
         shown = "\n".join(escape(line) for line in fold("\n".join(lines)).split("\n"))
         answers.append(details(question, f"<pre>{shown}</pre>"))
     if not rows:
@@ -72,44 +85,23 @@ def _slowest(found: Closer) -> str:
         "did half-way through its part"
     )
     shown = table(caption, head, rows, cards=True)
-    sums = "".join(f"<p>{escape(shares(name, found.slowest))}</p>" for name in found.pair)
-    sums += f"<p>These are single samples of seed {found.seed}: they show causes and do not test the difference.</p>"
-    return f"<h2>The slowest samples</h2>{shown}{sums}<h3>What explain says of each</h3>{''.join(answers)}"
+    note = f"<p>These are single samples of seed {found.seed}; the slowest of all seeds stand above.</p>"
+    return f"<h2>The slowest samples</h2>{shown}{note}<h3>What explain says of each</h3>{''.join(answers)}"
 
 
-def shares(variant: str, slowest: Sequence[Slow]) -> str:
-    """Where the time of all slowest samples of a variant went, in percent; empty without any."""
-    own = [slow for slow in slowest if slow.variant == variant]
-    total = sum(slow.sample.ns for slow in own)
-    if not total:
-        return ""
-    spent = {
-        "in a queue until a task took them": sum(slow.where.queued for slow in own),
-        "waiting for a CPU": sum(slow.where.waited for slow in own),
-        "running": sum(slow.where.ran for slow in own),
-        "asleep": sum(slow.where.slept for slow in own),
-    }
-    parts = [f"{100 * ns / total:.0f}% {what}" for what, ns in sorted(spent.items(), key=lambda one: -one[1]) if ns]
-    return f"The {len(own)} longest of {variant}: {', '.join(parts)}."
+def where_it_went(of: Parts) -> str:
+    """The parts of one sample, the longest first."""
+    parts = {part: ns for part, ns in of.parts.items() if ns}
+    found = sorted(parts.items(), key=lambda one: -one[1])
+    return "; ".join(f"{SHORT[part]} {ms(ns)} ms{_filled(part, of)}" for part, ns in found)
 
 
-BEHIND = 3
-"""So many of the tasks that ran while the sample's task waited are named."""
-
-
-def where_it_went(timeline: Timeline, of: Account) -> str:
-    """The task ran, waited for a CPU and behind whom, slept; then the same of the thread of its vCPU."""
-    parts = [f"ran {ms(of.ran)} ms" if of.ran else "", f"slept {ms(of.slept)} ms" if of.slept else ""]
-    if of.waited:
-        named = of.behind.most_common(BEHIND)
-        others = [f"{timeline.tasks[task][1]} {timeline.tasks[task][0]} ran {ms(ns)} ms" for task, ns in named]
-        if rest := sum(of.behind.values()) - sum(ns for _, ns in named):
-            others.append(f"{plural(len(of.behind) - len(named), 'other')} ran {ms(rest)} ms")
-        parts.insert(0, f"waited for a CPU {ms(of.waited)} ms" + (f", while {', '.join(others)}" if others else ""))
-    if of.queued:
-        parts.insert(0, f"in a queue {ms(of.queued)} ms, before the task took it")
-    text = "; ".join(part for part in parts if part)
-    return text + (f". Its vCPU on the host: {where_it_went(timeline, of.vcpu)}" if of.vcpu else "")
+def _filled(part: str, of: Parts) -> str:
+    if part == "behind" and of.before:
+        return f" ({names(of.before, of.parts[part])})"
+    if part == "stolen" and of.thieves:
+        return f" ({names(of.thieves, of.parts[part])})"
+    return ""
 
 
 def _short(lines: list[str]) -> list[str]:
@@ -122,7 +114,7 @@ def _timelines(found: Closer) -> str:
     windows = windows_around(list(found.timelines.values()), [at for _, at, _ in marks], SLICES)
     documents = [document(name, found.timelines[name], windows) for name in found.pair]
     text = (
-        f"Both runs with seed {found.seed}, whose difference in the headline is the median one, on one scale of time. "
+        f"Both runs with seed {found.seed} on one scale of time. "
         "Hatched times are not on this page in full; write the traces with `--trace DIR` and open one with "
         "`schedlab view` to see everything."
     )

@@ -9,6 +9,7 @@ from schedlab import plain
 
 _LEFT = ' class="text"'
 TEXT_COLUMNS = {"metric", "quantity", "verdict", "why", "seed", "percentile", "meaning", "task", "reason", "where"}
+TEXT_COLUMNS |= {"where the time went", "CPU"}
 
 
 def escape(text: str) -> str:
@@ -16,9 +17,14 @@ def escape(text: str) -> str:
     return html_escape(plain.escaped(text))
 
 
-def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, cards: bool = False) -> str:
-    """Finished cells in a region that scrolls by itself; with `cards`, narrow screens show a row as a card."""
-    titles = "".join(f'<th scope="col"{_LEFT * (h in TEXT_COLUMNS)}>{escape(h)}</th>' for h in head)
+def table(
+    caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, cards: bool = False, words: bool = False
+) -> str:
+    """Finished cells in a region that scrolls by itself; with `cards`, narrow screens show a row as a card.
+
+    With `words` every column holds words, so that its title stands left.
+    """
+    titles = "".join(f'<th scope="col"{_LEFT * (words or h in TEXT_COLUMNS)}>{escape(h)}</th>' for h in head)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     inner = f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
     look = "scroll cards" if cards else "scroll"

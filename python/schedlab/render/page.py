@@ -12,7 +12,7 @@ from schedlab.render import charts as drawn
 from schedlab.render import notes
 from schedlab.render.beside import beside
 from schedlab.render.cells import change, headline, interval, model_error
-from schedlab.render.closer import closer_look
+from schedlab.render.closer import causes_and_load, closer_look
 from schedlab.render.figure import figure, scripts
 from schedlab.render.forest import forest
 from schedlab.render.grid import NOTHING, percent, value
@@ -25,10 +25,11 @@ _HERE = Path(__file__).parent
 
 
 def page(c: Comparison, look: Closer | str | None = None) -> str:
-    """The whole document; `look` is the closer look at one seed, or why there is none."""
+    """The whole document; `look` is the closer look at the first pair, or why there is none."""
     title = f"{c.scenario.name}: {' and '.join(column.name for column in c.columns)}, {c.arm_word}"
     body = [
         _summary(c),
+        *causes_and_load(c, look),
         _judgements(c),
         _figure("changes", forest(c)),
         _setup(c),

@@ -1,21 +1,17 @@
 """What every CPU did and when, reduced from a trace: slices, queues, wakeups, and idle time while work waits."""
 
-from schedlab.timeline.account import Account, account, task_of
 from schedlab.timeline.columns import of_columns
 from schedlab.timeline.reduce import Lane, Slice, Timeline, Waited
 from schedlab.timeline.trace import of_traces
 from schedlab.timeline.windows import Window, windows_around
 
 __all__ = [
-    "Account",
     "Lane",
     "Slice",
     "Timeline",
     "Waited",
     "Window",
-    "account",
     "of_columns",
     "of_traces",
-    "task_of",
     "windows_around",
 ]

@@ -20,8 +20,8 @@ class Waited(NamedTuple):
     pid: int
     lane: int
     queued: int = 0
-    """For so long from its begin on, no task worked on it: a sample of a metric called `queueing` began with this one,
-    and ended when the task took what waited."""
+    """For so long from its begin on, no task worked on it: a sample of time in a queue began with this one, and ended
+    when the task took what waited."""
 
 
 class Slice(NamedTuple):
@@ -172,10 +172,10 @@ class Lanes:
             self._queue(now, pid, to)
             self._gaps(now, *{left, to})
 
-    def sample(self, now: int, cpu: int, pid: int, metric: str, ns: int) -> None:
-        """A program reported a duration that ends now."""
+    def sample(self, now: int, cpu: int, pid: int, metric: str, ns: int, *, queueing: bool = False) -> None:
+        """A program reported a duration that ends now; with `queueing` it is time in a queue until the task took it."""
         since, until = self._queueing.get(pid, (-1, -1))
-        if metric.endswith(".queueing"):
+        if queueing:
             self._queueing[pid] = (now - ns, now)
         queued = until - since if since == now - ns and until < now else 0
         self._slow(metric, Waited(ns, now, pid, self._lanes[self.lane(cpu)], queued))

@@ -6,7 +6,7 @@ Only lines that a timeline needs are looked at. Whoever names a task like a line
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from schedlab.errors import InputError, reason
@@ -20,6 +20,7 @@ WAKE = re.compile(r"comm=(.*) pid=(\d+) prio=-?\d+ (?:success=1 )?target_cpu=(\d
 MIGRATE = re.compile(r"comm=.* pid=(\d+) prio=-?\d+ orig_cpu=(\d+) dest_cpu=(\d+)$")
 SAMPLE = re.compile(r"pid=(\d+) metric=(\d+) value=(\d+)$")
 METRIC = re.compile(r"^# metric (\d+) (\S+) (\S+)$")
+QUEUEING = re.compile(r"^# queueing (\S+)$")
 KERNEL = re.compile(r"^# kernel \S+ cpus (\d+)$")
 WORDS = (": sched_switch: ", ": sched_wak", ": sched_migrate_task: ", ": schedlab_sample: ")
 
@@ -42,23 +43,29 @@ def of_traces(files: Mapping[str, Path], *, from_ns: int = 0) -> Timeline:
 
 def _read(lines: Iterable[str], kernel: Lanes) -> None:
     metrics: dict[int, str] = {}
+    queueing: set[str] = set()
     for line in lines:
         if line.startswith("#"):
-            _header(line, kernel, metrics)
+            _header(line, kernel, metrics, queueing)
         elif any(word in line for word in WORDS) and (found := LINE.match(line)):
             pid, cpu, seconds, fraction, event, fields = found.groups()
             now = int(seconds) * 1_000_000_000 + int(f"{fraction:0<9.9}")
-            _event(kernel, metrics, (now, int(cpu), int(pid)), event, fields)
+            if event == "schedlab_sample":
+                _sample(kernel, metrics, queueing, (now, int(cpu)), fields)
+            else:
+                _event(kernel, (now, int(cpu), int(pid)), event, fields)
 
 
-def _header(line: str, kernel: Lanes, metrics: dict[int, str]) -> None:
+def _header(line: str, kernel: Lanes, metrics: dict[int, str], queueing: set[str]) -> None:
     if found := METRIC.match(line):
         metrics[int(found[1])] = found[2] if found[3] == "ns" else ""
+    elif found := QUEUEING.match(line):
+        queueing.add(found[1])
     elif found := KERNEL.match(line):
         kernel.lane(int(found[1]) - 1)
 
 
-def _event(kernel: Lanes, metrics: Mapping[int, str], at: tuple[int, int, int], event: str, fields: str) -> None:
+def _event(kernel: Lanes, at: tuple[int, int, int], event: str, fields: str) -> None:
     now, cpu, pid = at
     if event == "sched_switch" and (found := SWITCH.match(fields)):
         comm, prev, state, next_comm, entering = found.groups()
@@ -72,7 +79,12 @@ def _event(kernel: Lanes, metrics: Mapping[int, str], at: tuple[int, int, int], 
         kernel.wakeup(now, int(found[2]), int(found[3]))
     elif event == "sched_migrate_task" and (found := MIGRATE.match(fields)):
         kernel.migrate(now, int(found[1]), int(found[3]))
-    elif event == "schedlab_sample" and (found := SAMPLE.match(fields)):
-        metric = metrics.get(int(found[2]))
-        if metric:
-            kernel.sample(now, cpu, int(found[1]), metric, int(found[3]))
+
+
+def _sample(
+    kernel: Lanes, metrics: Mapping[int, str], queueing: Collection[str], at: tuple[int, int], fields: str
+) -> None:
+    found = SAMPLE.match(fields)
+    metric = metrics.get(int(found[2])) if found else None
+    if found and metric:
+        kernel.sample(*at, int(found[1]), metric, int(found[3]), queueing=metric in queueing)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schedlab_metrics::Plan;
 use schedlab_model::{Nanos, Pid};
 use schedlab_trace::TaskState;
 use serde_json::json;
@@ -46,7 +47,7 @@ impl Wake {
 }
 
 /// One long sample: it ended at `at` on a lane, and took `ns`. For the first `queued` of them no task worked on it: a
-/// sample of a metric called `queueing` began with this one, and ended when the task took what waited.
+/// sample of time in a queue (`MetricDecl::queueing`) began with this one, and ended when the task took what waited.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waited {
     pub ns: Nanos,
@@ -83,8 +84,8 @@ pub struct Lanes {
     name: String,
     base: usize,
     cpus: Vec<Cpu>,
-    /// Names of sampled metrics that are durations; empty for others.
-    metrics: Vec<String>,
+    /// Names of sampled metrics that are durations, empty for others; and whether the samples are time in a queue.
+    metrics: Vec<(String, bool)>,
     latency: String,
     names: BTreeMap<Pid, String>,
     task_of: BTreeMap<Pid, usize>,
@@ -92,26 +93,27 @@ pub struct Lanes {
     queued: BTreeMap<Pid, usize>,
     /// When, on which CPU and by whom a task was woken.
     woken: BTreeMap<Pid, (Nanos, usize, Pid)>,
-    /// Begin and end of the last sample of `queueing` of a task.
+    /// Begin and end of the last sample of time in a queue of a task.
     queueing: BTreeMap<Pid, (Nanos, Nanos)>,
     stuck: u32,
     losing: bool,
 }
 
 impl Lanes {
-    pub fn new(shared: &mut Shared, name: &str, cpus: usize, metrics: &[(String, String)]) -> Self {
+    pub fn new(shared: &mut Shared, name: &str, cpus: usize, plan: &Plan) -> Self {
         let base = shared.lanes.len();
         let title = |cpu| if name.is_empty() { format!("CPU {cpu}") } else { format!("{name} CPU {cpu}") };
         shared.lanes.extend((0..cpus).map(|cpu| Lane { name: title(cpu), ..Lane::default() }));
         let own = |metric: &str| if name.is_empty() { metric.to_owned() } else { format!("{name}.{metric}") };
-        let durations = |(metric, unit): &(String, String)| if unit == "ns" { own(metric) } else { String::new() };
+        let durations = |(metric, unit): (String, String)| if unit == "ns" { own(&metric) } else { String::new() };
+        let names = plan.raw_units().into_iter().map(durations);
         Lanes {
             first: None,
             last: 0,
             name: name.to_owned(),
             base,
             cpus: vec![Cpu::default(); cpus],
-            metrics: metrics.iter().map(durations).collect(),
+            metrics: names.zip(plan.metrics.iter().map(|entry| entry.decl.queueing)).collect(),
             latency: own(WAKEUP_LATENCY),
             names: BTreeMap::new(),
             task_of: BTreeMap::new(),
@@ -205,11 +207,11 @@ impl Lanes {
 
     /// A program reported a duration that ends now.
     pub fn sample(&mut self, shared: &mut Shared, now: Nanos, cpu: usize, pid: Pid, metric: usize, ns: Nanos) {
-        if let Some(name) = self.metrics.get(metric).filter(|name| !name.is_empty()) {
+        if let Some((name, queueing)) = self.metrics.get(metric).filter(|(name, _)| !name.is_empty()) {
             let begin = now.saturating_sub(ns);
             let before = self.queueing.get(&pid).filter(|(since, until)| *since == begin && *until < now);
             let queued = before.map_or(0, |(_, end)| end - begin);
-            if name.ends_with(".queueing") {
+            if *queueing {
                 self.queueing.insert(pid, (begin, now));
             }
             shared.slow(name, Waited { ns, at: now, pid, lane: self.base + cpu, queued });

@@ -19,9 +19,9 @@ use reduce::Reduction;
 /// lane, ns in a queue before the task took it).
 pub fn timeline<W: Watch>(spec: &RunSpec, watch: &W) -> Result<serde_json::Value, LabError> {
     let mut reduction = Reduction::new(spec.warmup);
-    reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec).raw_units());
+    reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec));
     for guest in spec.guests.iter() {
-        reduction.kernel(&guest.name, guest.run.machine.topology.nr_cpus(), &plan(&guest.run, spec).raw_units());
+        reduction.kernel(&guest.name, guest.run.machine.topology.nr_cpus(), &plan(&guest.run, spec));
     }
     let mut sink = Tee(Digest::default(), reduction);
     if spec.guests.is_empty() {
@@ -36,7 +36,7 @@ pub fn timeline<W: Watch>(spec: &RunSpec, watch: &W) -> Result<serde_json::Value
     Ok(json)
 }
 
-fn plan(of: &RunSpec, host: &RunSpec) -> Plan {
+pub(crate) fn plan(of: &RunSpec, host: &RunSpec) -> Plan {
     let groups = of.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
     Plan::of(&of.workloads, of.machine.topology.nr_cpus(), host.warmup).with_groups(groups)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schedlab_metrics::Plan;
 use schedlab_model::{KernelId, Nanos, Pid};
 use schedlab_trace::{Event, Kind, Sink};
 use serde_json::json;
@@ -55,9 +56,9 @@ impl Reduction {
         Reduction { shared, kernels: Vec::new(), vcpus: BTreeMap::new() }
     }
 
-    /// One more kernel with its CPUs and its metrics (name, unit); "" is the host, which comes first.
-    pub fn kernel(&mut self, name: &str, cpus: usize, metrics: &[(String, String)]) {
-        self.kernels.push(Lanes::new(&mut self.shared, name, cpus, metrics));
+    /// One more kernel with its CPUs and its metrics; "" is the host, which comes first.
+    pub fn kernel(&mut self, name: &str, cpus: usize, plan: &Plan) {
+        self.kernels.push(Lanes::new(&mut self.shared, name, cpus, plan));
     }
 
     /// Everything as JSON, with what is still open closed at the last event of any kernel.
@@ -128,8 +129,10 @@ impl Sink for Reduction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_metrics::MetricEntry;
     use schedlab_model::CpuId;
     use schedlab_trace::TaskState;
+    use schedlab_workload::{Better, MetricDecl, MetricKind, Unit};
 
     fn switch(time: Nanos, kernel: u16, cpu: u32, prev: Pid, next: Pid) -> Event {
         let prev_state = TaskState::Sleeping;
@@ -140,8 +143,8 @@ mod tests {
     #[test]
     fn slices_of_a_guest_are_only_where_its_vcpu_runs() {
         let mut reduction = Reduction::new(0);
-        reduction.kernel("", 1, &[]);
-        reduction.kernel("vm", 1, &[]);
+        reduction.kernel("", 1, &Plan::default());
+        reduction.kernel("vm", 1, &Plan::default());
         reduction.name(KernelId(0), 5, "vm/0");
         let events = [
             switch(10, 0, 0, 0, 5),
@@ -158,20 +161,36 @@ mod tests {
         assert_eq!(times, [(20, 30), (50, 60)]);
     }
 
-    /// Both samples begin at 100 and a part of each ends at 400; only `queueing` says that no task worked on that part.
+    fn sampled(name: &str, queueing: bool) -> MetricEntry {
+        let decl = MetricDecl {
+            name: name.into(),
+            help: String::new(),
+            unit: Unit::Microseconds,
+            better: Better::Lower,
+            kind: MetricKind::Samples,
+            default_stats: vec![],
+            divide: 1,
+            queueing,
+        };
+        MetricEntry { workload: "web".into(), decl }
+    }
+
+    /// Both samples begin at 100 and a part of each ends at 400. Whether no task worked on that part is a property of its
+    /// metric, whatever its name.
     #[test]
-    fn only_queueing_is_time_before_the_task_took_it() {
-        for (part, queued) in [("web.queueing", 300), ("web.first", 0)] {
+    fn only_a_declared_queue_is_time_before_the_task_took_it() {
+        for (part, queueing, queued) in [("queueing", false, 0), ("until_taken", true, 300)] {
             let mut reduction = Reduction::new(0);
-            let unit = |name: &str| (name.to_owned(), "ns".to_owned());
-            reduction.kernel("", 1, &[unit(part), unit("web.latency")]);
+            let metrics = vec![sampled(part, queueing), sampled("latency", false)];
+            reduction.kernel("", 1, &Plan { metrics, ..Plan::default() });
+            let part = format!("web.{part}");
             for (time, metric, value) in [(400, 0, 300), (600, 1, 500)] {
                 let kind = Kind::Sample { pid: 5, metric, value };
                 reduction.event(&Event { time, kernel: KernelId(0), cpu: CpuId(0), kind });
             }
             let found = reduction.finish();
             assert_eq!(found["slowest"]["web.latency"][0], json!([500, 600, 5, 0, queued]), "{part}");
-            assert_eq!(found["slowest"][part][0], json!([300, 400, 5, 0, 0]), "{part}");
+            assert_eq!(found["slowest"][part.as_str()][0], json!([300, 400, 5, 0, 0]), "{part}");
         }
     }
 

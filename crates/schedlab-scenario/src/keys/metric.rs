@@ -17,6 +17,13 @@ pub const METRIC: Section = Section {
         key("better", "lower, higher or neither", "the metric's", "which direction is an improvement"),
         key("unit", "us, ms or s", "the metric's", "unit in which a time is shown"),
         key(
+            "queueing",
+            "true or false",
+            "the metric's",
+            "whether its samples are time in a queue, before a task took what waited there; pages then show that part of a \
+             request apart",
+        ),
+        key(
             "at-least",
             "number, in the unit",
             "",

@@ -23,6 +23,7 @@ const XRUNS: MetricSpec = MetricSpec {
     better: Better::Lower,
     kind: MetricKind::Total,
     stats: &[],
+    queueing: false,
 };
 const CYCLE: MetricSpec =
     MetricSpec::latency("cycle", &["p99", "max"], "from the interrupt until the chain is through");

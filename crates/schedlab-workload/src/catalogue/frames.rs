@@ -22,6 +22,7 @@ const DROPPED: MetricSpec = MetricSpec {
     better: Better::Lower,
     kind: MetricKind::Total,
     stats: &[],
+    queueing: false,
 };
 const TIME: MetricSpec =
     MetricSpec::latency("frame", &["p50", "p99", "max"], "from the refresh until the frame is presented");

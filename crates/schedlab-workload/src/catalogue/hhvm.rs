@@ -38,7 +38,7 @@ const CPU_RATE: MetricSpec = MetricSpec::cpu_rate(
 const LATENCY: MetricSpec =
     MetricSpec::latency("latency", &["p50", "p95", "p99"], "from the arrival of a request to its completion");
 const QUEUEING: MetricSpec =
-    MetricSpec::latency("queueing", &["p50", "p99"], "from the arrival of a request until a thread takes it");
+    MetricSpec::queueing("queueing", &["p50", "p99"], "from the arrival of a request until a thread takes it");
 const SERVICE: MetricSpec =
     MetricSpec::latency("service", &["p50", "p99"], "from when a thread takes a request until it is complete");
 const FAULTS: MetricSpec = MetricSpec {
@@ -48,6 +48,7 @@ const FAULTS: MetricSpec = MetricSpec {
     better: Better::Lower,
     kind: MetricKind::Rate,
     stats: &[],
+    queueing: false,
 };
 
 pub(super) const ENTRY: Entry = Entry {

@@ -17,36 +17,43 @@ pub struct MetricSpec {
     pub kind: MetricKind,
     /// Statistics shown by default.
     pub stats: &'static [&'static str],
+    /// Whether its samples are time in a queue: see [`MetricDecl::queueing`].
+    pub queueing: bool,
 }
 
 impl MetricSpec {
     /// One value per pass.
     pub(super) const fn headline(name: &'static str, unit: Unit, better: Better, help: &'static str) -> Self {
-        MetricSpec { name, help, unit, better, kind: MetricKind::Headline, stats: &[] }
+        MetricSpec { name, help, unit, better, kind: MetricKind::Headline, stats: &[], queueing: false }
     }
 
     /// Many samples in microseconds, lower is better.
     pub(super) const fn latency(name: &'static str, stats: &'static [&'static str], help: &'static str) -> Self {
         let kind = MetricKind::Samples;
-        MetricSpec { name, help, unit: Unit::Microseconds, better: Better::Lower, kind, stats }
+        MetricSpec { name, help, unit: Unit::Microseconds, better: Better::Lower, kind, stats, queueing: false }
+    }
+
+    /// Time in a queue in microseconds, from the arrival of a request until a task takes it; lower is better.
+    pub(super) const fn queueing(name: &'static str, stats: &'static [&'static str], help: &'static str) -> Self {
+        MetricSpec { queueing: true, ..MetricSpec::latency(name, stats, help) }
     }
 
     /// Operations per second, higher is better.
     pub(super) const fn rate(name: &'static str, help: &'static str) -> Self {
         let kind = MetricKind::Rate;
-        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[] }
+        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[], queueing: false }
     }
 
     /// Operations per second of CPU time, higher is better.
     pub(super) const fn cpu_rate(name: &'static str, help: &'static str) -> Self {
         let kind = MetricKind::CpuRate;
-        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[] }
+        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[], queueing: false }
     }
 
     /// Operations of every second, higher is better.
     pub(super) const fn per_second(name: &'static str, stats: &'static [&'static str], help: &'static str) -> Self {
         let kind = MetricKind::PerSecond;
-        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats }
+        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats, queueing: false }
     }
 
     /// The declaration of a workload that reports it, divided by `divide`.
@@ -59,6 +66,7 @@ impl MetricSpec {
             kind: self.kind,
             default_stats: self.stats.iter().map(ToString::to_string).collect(),
             divide,
+            queueing: self.queueing,
         }
     }
 }

@@ -35,6 +35,7 @@ const LATENCY: MetricSpec = MetricSpec {
     better: Better::Lower,
     kind: MetricKind::Samples,
     stats: &["mean", "p95", "p99"],
+    queueing: false,
 };
 const SPIN: MetricSpec =
     MetricSpec::latency("spin", &["p99", "max"], "spinning for the lock of the buffers, where it was not free at once");

@@ -26,6 +26,7 @@ const RESPONSE: MetricSpec = MetricSpec {
     better: Better::Lower,
     kind: MetricKind::Samples,
     stats: &["p50", "p95", "p99", "max"],
+    queueing: false,
 };
 
 pub(super) const ENTRY: Entry = Entry {

@@ -22,6 +22,7 @@ const DROPPED: MetricSpec = MetricSpec {
     better: Better::Lower,
     kind: MetricKind::Total,
     stats: &[],
+    queueing: false,
 };
 const LATENESS: MetricSpec =
     MetricSpec::latency("lateness", &["p99", "max"], "from the time of a frame until it has been presented");

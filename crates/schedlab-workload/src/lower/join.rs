@@ -18,6 +18,7 @@ pub(super) fn add_main(out: &mut Lowering<'_>) -> Result<u32, LowerError> {
         kind: MetricKind::Headline,
         default_stats: Vec::new(),
         divide: 1,
+        queueing: false,
     };
     let metric = out.names.declared(&mut out.builder, time);
     let done = out.builder.object("exit of the tasks".to_string(), ObjectSpec::Semaphore { initial: 0 });

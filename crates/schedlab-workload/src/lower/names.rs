@@ -117,6 +117,7 @@ impl Names {
                 kind: MetricKind::Samples,
                 default_stats: ["mean", "p99"].map(String::from).to_vec(),
                 divide: 1,
+                queueing: false,
             },
         );
         Some((id, metric))
@@ -160,6 +161,7 @@ impl Names {
             kind: MetricKind::Samples,
             default_stats: ["p50", "p99", "max"].map(String::from).to_vec(),
             divide: 1,
+            queueing: false,
         };
         self.metric(builder, name, line, &[MetricKind::Samples, MetricKind::Headline], "sampled", decl)
     }
@@ -174,6 +176,7 @@ impl Names {
             kind: MetricKind::Rate,
             default_stats: Vec::new(),
             divide: 1,
+            queueing: false,
         };
         self.metric(builder, name, line, &[MetricKind::Rate], "counted", decl)
     }

@@ -22,6 +22,7 @@ fn sampled(name: &str, better: Better, stats: &[&str], help: &str) -> MetricDecl
         kind: MetricKind::Samples,
         default_stats: stats.iter().map(ToString::to_string).collect(),
         divide: 1,
+        queueing: false,
     }
 }
 

@@ -1,4 +1,4 @@
-"""Where the time of one sample went: its task ran, waited for a CPU behind others, or slept."""
+"""Where the time of one sample went, from the slices of a whole timeline: what the engine's `tail` is compared with."""
 
 from __future__ import annotations
 

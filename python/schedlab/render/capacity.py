@@ -1,0 +1,117 @@
+"""Whether the machine was overloaded: use of the CPUs, runqueues, and whose CPU time it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from schedlab.render.causes import by_thirds, names, share, time
+from schedlab.render.markup import cells, details, table
+from schedlab.tail import Load, Tail
+
+if TYPE_CHECKING:
+    from schedlab.comparison import Column
+
+MOST_CPUS = 256
+"""Larger machines have no table of single CPUs."""
+
+
+def capacity(tails: Sequence[Tail], columns: Sequence[Column], metric: str) -> str:
+    """The section of a page: a row per question, a column per variant."""
+    head = ["load", *(one.variant for one in tails)]
+    rows = []
+    for kernel in [load.kernel for load in tails[0].seeds[0].loads]:
+        loads = [[_of(one.loads, kernel) for one in tail.seeds] for tail in tails]
+        of = f" of guest {kernel}" if kernel else ""
+        rows += [(f"{label}{of}", [answer(own) for own in loads]) for label, answer in QUESTIONS]
+    by_name = {column.name: column for column in columns}
+    rows.append(("whose CPU time, of all CPUs", [_programs(by_name[one.variant]) for one in tails]))
+    rows.append((f"mean {metric} by thirds of the run", [_growth(one) for one in tails]))
+    shown = [cells(head, [label, *answers], looks=["why"] * len(answers)) for label, answers in rows]
+    caption = "Use of the CPUs after the warm-up, over all seeds"
+    return f"<h2>Was the machine overloaded?</h2>{table(caption, head, shown, cards=True, words=True)}{_each(tails)}"
+
+
+def _of(loads: Sequence[Load], kernel: str) -> Load:
+    return next(one for one in loads if one.kernel == kernel)
+
+
+def _use(loads: Sequence[Load]) -> str:
+    return share(sum(sum(one.busy) for one in loads), _capacity(loads))
+
+
+def _extremes(loads: Sequence[Load]) -> str:
+    each = _by_cpu(loads, "busy")
+    low, high = min(range(len(each)), key=lambda i: each[i]), max(range(len(each)), key=lambda i: each[i])
+    total = sum(one.time for one in loads)
+    return f"CPU {high} {share(each[high], total)}, CPU {low} {share(each[low], total)}"
+
+
+def _runnable(loads: Sequence[Load]) -> str:
+    mean = sum(one.runnable for one in loads) / max(1, _capacity(loads))
+    return f"{mean:.2f} per CPU; at most {max(one.most for one in loads)} on {len(loads[0].busy)} CPUs"
+
+
+def _time(loads: Sequence[Load], what: str) -> str:
+    return share(sum(getattr(one, what) for one in loads), sum(one.time for one in loads))
+
+
+def _queues(loads: Sequence[Load]) -> str:
+    each = _by_cpu(loads, "waiting")
+    total = max(1, sum(one.time for one in loads))
+    longest = max(range(len(each)), key=lambda i: each[i])
+    return f"{sum(each) / len(each) / total:.2f}; most on CPU {longest}, {each[longest] / total:.2f}"
+
+
+def _capacity(loads: Sequence[Load]) -> int:
+    return sum(one.time * len(one.busy) for one in loads)
+
+
+def _by_cpu(loads: Sequence[Load], what: str) -> list[int]:
+    return [sum(times) for times in zip(*(getattr(one, what) for one in loads), strict=True)]
+
+
+QUESTIONS = (
+    ("CPU time in use", _use),
+    ("busiest and idlest CPU", _extremes),
+    ("runnable tasks, those that run included", _runnable),
+    ("time with more runnable tasks than CPUs", lambda loads: _time(loads, "over")),
+    ("time with every CPU busy", lambda loads: _time(loads, "full")),
+    ("time with an idle CPU while a task waits on another", lambda loads: _time(loads, "lost")),
+    ("tasks waiting on a runqueue, mean", _queues),
+)
+
+
+def _programs(column: Column) -> str:
+    """Shares of the capacity by program; a guest's tasks have its name in front, and are part of its vCPUs' time."""
+    found: Counter[str] = Counter()
+    whole = 0.0
+    for run in column.runs.values():
+        whole += run.record.get("measured_ns", 1e9 * run.sim_s) * max(1, len(run.record.get("cpus", ())))
+        for task in run.tasks:
+            found[task.name.split("/")[0]] += task.cpu_ns
+    return names(found, whole)
+
+
+def _growth(tail: Tail) -> str:
+    """Latency that grows over the run means that more work arrives than is done."""
+    thirds = by_thirds(tail.seeds)
+    return ", ".join(time(ns) if ns is not None else "-" for ns in thirds)
+
+
+def _each(tails: Sequence[Tail]) -> str:
+    cpus = len(tails[0].seeds[0].loads[0].busy)
+    if cpus > MOST_CPUS:
+        return ""
+    head = ["CPU", *(f"{one.variant}, {what}" for one in tails for what in ("busy", "tasks waiting"))]
+    rows = [cells(head, [f"CPU {cpu}", *_row(tails, cpu)]) for cpu in range(cpus)]
+    return details("Every CPU", table("Use of every CPU after the warm-up, over all seeds", head, rows))
+
+
+def _row(tails: Sequence[Tail], cpu: int) -> Iterable[str]:
+    for tail in tails:
+        loads = [one.loads[0] for one in tail.seeds]
+        total = sum(one.time for one in loads)
+        yield share(sum(one.busy[cpu] for one in loads), total)
+        yield f"{sum(one.waiting[cpu] for one in loads) / max(1, total):.2f}"

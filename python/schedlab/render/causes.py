@@ -1,0 +1,302 @@
+"""What makes the slowest samples of each variant slow: a sentence, where their time went, what they have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from schedlab.render.cells import plural
+from schedlab.render.markup import cells, escape, table
+from schedlab.tail import PARTS, Band, SeedTail, Tail
+
+LABELS = {
+    "queued": "in a queue of the workload, before a task took it",
+    "behind": "runnable, while other tasks ran on that CPU",
+    "waking": "runnable, while nothing ran on that CPU (wakeup, idle exit)",
+    "stolen": "its vCPU waited for a CPU of the host (stolen time)",
+    "ran": "running",
+    "slept": "asleep",
+    "unknown": "longer ago than is remembered",
+}
+WORDS = {
+    "queued": "time in a queue, before a thread took the request",
+    "behind": "waiting for a CPU behind other tasks",
+    "waking": "waiting on a CPU on which nothing ran (the wakeup and the exit from idle)",
+    "stolen": "stolen time: its vCPU waited for a CPU of the host",
+    "ran": "running: these samples need more CPU time",
+    "slept": "sleep",
+    "unknown": "longer ago than is remembered",
+}
+NAMED = 3
+"""So many names of a kind are given, the others added up."""
+
+
+def time(ns: float) -> str:
+    """Three significant digits in a unit that fits."""
+    size = abs(ns)
+    unit, scale = ("s", 1e9) if size >= 1e9 else ("ms", 1e6) if size >= 1e6 else ("us", 1e3)
+    x = ns / scale
+    return f"{x:.0f} {unit}" if abs(x) >= 100 or x == 0 else f"{x:.3g} {unit}"
+
+
+def share(part: float, whole: float) -> str:
+    """In percent, without decimals but for small ones."""
+    x = 100 * part / whole if whole else 0.0
+    return f"{x:.0f}%" if x >= 9.5 or x == 0 else f"{x:.1g}%"
+
+
+def growth(slow: Band, middle: Band) -> dict[str, float]:
+    """What a slow sample has more of each part than one in the middle, in ns."""
+    return {part: slow.mean(part) - middle.mean(part) for part in PARTS}
+
+
+def dominant(slow: Band, middle: Band) -> tuple[str, float]:
+    """The part that grows most, and its share of everything that grows."""
+    more = growth(slow, middle)
+    part = max(PARTS, key=lambda one: more[one])
+    total = sum(ns for ns in more.values() if ns > 0)
+    return part, more[part] / total if total else 0.0
+
+
+def cause(tail: Tail, metric: str) -> str:
+    """In one paragraph: of what slow samples have more, how sure that is, and whether the machine was overloaded."""
+    slow, middle = tail.slow, tail.middle
+    if not slow.count or not middle.count:
+        return f"{tail.variant}: no sample of {metric} was taken."
+    part, of_it = dominant(slow, middle)
+    count = f"{slow.count:,} of {tail.samples:,} samples of {plural(len(tail.seeds), 'seed')}"
+    mean, typical = slow.parts.ns / slow.count, middle.parts.ns / middle.count
+    lines = [
+        f"{tail.variant}: the slowest 1% of {metric} ({count}) take {time(mean)} on average, one in the middle "
+        f"{time(typical)}.",
+        f"{share(of_it, 1)} of what they take longer is {WORDS[part]}{_detail(part, slow)}.",
+        _agreement(tail, part),
+        _overload(tail, part, slow),
+    ]
+    return " ".join(line for line in lines if line)
+
+
+def _detail(part: str, slow: Band) -> str:
+    """With what the part is filled."""
+    p = slow.parts
+    if part == "behind" and p.before:
+        return f": {names(p.before, p.parts['behind'])} ran there"
+    if part == "stolen" and p.thieves:
+        return f": {names(p.thieves, p.parts['stolen'])} ran there"
+    if part == "slept":
+        return f", ended by {_woken(slow)}"
+    if part == "queued" and any(p.crew):
+        return f"; meanwhile the threads of {names(slow.tasks, slow.count, only=True)} were {crew(slow)}"
+    return ""
+
+
+def crew(slow: Band) -> str:
+    """What the threads of the program did while requests waited in their queue."""
+    total = sum(slow.parts.crew)
+    states = ("running", "runnable without a CPU", "asleep")
+    shown = zip(slow.parts.crew, states, strict=True)
+    return ", ".join(f"{share(ns, total)} {what}" for ns, what in shown if ns) or "-"
+
+
+def names(found: Counter[str], whole: float, *, only: bool = False) -> str:
+    """The most frequent names with their shares of the whole."""
+    most = found.most_common(1 if only else NAMED)
+    if only:
+        return " and ".join(name or "a task without a name" for name, _ in most)
+    parts = [f"{name or 'a task without a name'} ({share(n, whole)})" for name, n in most]
+    if rest := found.total() - sum(n for _, n in most):
+        parts.append(f"{plural(len(found) - len(most), 'other')} ({share(rest, whole)})")
+    return ", ".join(parts)
+
+
+def _agreement(tail: Tail, part: str) -> str:
+    """In how many seeds it is the same part, and whether one seed has most of the slow samples."""
+    own = [one for one in tail.seeds if one.slow.count and one.middle.count]
+    found = [dominant(one.slow, one.middle) for one in own]
+    same = sum(name == part for name, _ in found)
+    text = f"It is the largest part in {same} of the {plural(len(own), 'seed')} that have such samples"
+    shares = sorted(of_it for name, of_it in found if name == part)
+    low, high = (share(shares[i], 1) for i in (0, -1)) if shares else ("", "")
+    text += f" ({low} to {high} of what they take longer)." if low != high else "."
+    most = max(own, key=lambda one: one.slow.count)
+    if len(own) > 1 and 2 * most.slow.count > tail.slow.count:
+        text += f" Seed {most.seed} alone has {share(most.slow.count, tail.slow.count)} of them."
+    return text
+
+
+def _overload(tail: Tail, part: str, slow: Band) -> str:
+    """Whether there were too few CPUs, or they were not used."""
+    use, over = (totals(tail, what) for what in ("busy", "over"))
+    text = f"The CPUs were {share(use, 1)} busy"
+    text += f", and more tasks were runnable than there are CPUs for {share(over, 1)} of the time"
+    if part in ("queued", "behind", "stolen") and over > 0.5:
+        return f"{text}: overloaded, so that some task waits whatever the scheduler decides."
+    behind = slow.parts.parts["behind"]
+    if part == "behind" and 2 * slow.parts.elsewhere > behind:
+        idle = share(slow.parts.elsewhere, behind)
+        return f"{text}. For {idle} of that wait another CPU was idle: unless affinity forbade it, a CPU was to be had."
+    return f"{text}."
+
+
+def totals(tail: Tail, what: str) -> float:
+    """A share of the time of the host, or of its CPUs, over all seeds."""
+    loads = [one.loads[0] for one in tail.seeds]
+    if what == "busy":
+        return sum(sum(one.busy) for one in loads) / max(1, sum(one.time * len(one.busy) for one in loads))
+    held: int = sum(getattr(one, what) for one in loads)
+    return held / max(1, sum(one.time for one in loads))
+
+
+def difference(a: Tail, b: Tail) -> str:
+    """In which parts the slowest samples of two variants differ; small ones are left out."""
+    x, y = a.slow, b.slow
+    if not x.count or not y.count:
+        return ""
+    total = y.parts.ns / y.count - x.parts.ns / x.count
+    parts = sorted(((y.mean(part) - x.mean(part), part) for part in PARTS), key=lambda one: -abs(one[0]))
+    large = [one for one in parts if 100 * abs(one[0]) >= abs(parts[0][0]) > 0][:NAMED]
+    shown = ", ".join(f"{'+' if ns > 0 else ''}{time(ns)} {SHORT[part]}" for ns, part in large)
+    way = "longer" if total > 0 else "shorter"
+    return f"From {a.variant} to {b.variant} the slowest 1% take {time(abs(total))} {way}: {shown}." if shown else ""
+
+
+SHORT = {
+    "queued": "in a queue",
+    "behind": "behind other tasks",
+    "waking": "while nothing ran",
+    "stolen": "stolen from the vCPU",
+    "ran": "running",
+    "slept": "asleep",
+    "unknown": "not remembered",
+}
+
+
+def causes(tails: Sequence[Tail], metric: str) -> str:
+    """The section of a page."""
+    said = "".join(f"<p>{escape(cause(one, metric))}</p>" for one in tails)
+    said += f"<p>{escape(difference(*tails))}</p>" if len(tails) == 2 else ""
+    return f"<h2>What makes the slowest 1% slow</h2>{said}{_parts(tails, metric)}{_common(tails)}"
+
+
+def _parts(tails: Sequence[Tail], metric: str) -> str:
+    head = ["where the time went"]
+    for one in tails:
+        head += [f"{one.variant}, slowest 1%", "share", f"{one.variant}, middle", "share of what is longer"]
+    bands = [(one.slow, one.middle) for one in tails]
+    rows = []
+    for part in PARTS:
+        if not any(slow.parts.parts[part] or middle.parts.parts[part] for slow, middle in bands):
+            continue
+        texts = [LABELS[part]]
+        for slow, middle in bands:
+            more = growth(slow, middle)
+            total = sum(ns for ns in more.values() if ns > 0)
+            texts += [time(slow.mean(part)), share(slow.parts.parts[part], slow.parts.ns), time(middle.mean(part))]
+            texts.append(share(max(0.0, more[part]), total))
+        rows.append(cells(head, texts))
+    sums = ["together"]
+    for slow, middle in bands:
+        sums += [time(b.parts.ns / b.count) if b.count else "-" for b in (slow, middle)]
+        sums[-1:] = ["100%", sums[-1], "100%"]
+    rows.append(cells(head, sums))
+    caption = (
+        f"Samples of {metric} of all seeds: the slowest 1% of each variant, and those between its 40th and 60th "
+        "percentile; mean per sample"
+    )
+    return table(caption, head, rows, cards=True)
+
+
+def _common(tails: Sequence[Tail]) -> str:
+    """What the slowest samples have in common."""
+    head = ["the slowest 1%", *(one.variant for one in tails)]
+    rows = []
+    for label, of in QUESTIONS:
+        answers = [of(one) for one in tails]
+        if any(answers):
+            looks = ["why"] * len(answers)
+            rows.append(cells(head, [label, *(answer or "-" for answer in answers)], looks=looks))
+    return table("What the slowest samples have in common, over all seeds", head, rows, cards=True, words=True)
+
+
+def _count(tail: Tail) -> str:
+    return f"{tail.slow.count:,}, of {time(tail.from_ns)} and more"
+
+
+def _instead(tail: Tail) -> str:
+    p = tail.slow.parts
+    return names(p.before, p.parts["behind"]) if p.before else ""
+
+
+def _elsewhere(tail: Tail) -> str:
+    p = tail.slow.parts
+    return f"{share(p.elsewhere, p.parts['behind'])} of it; affinity is not looked at" if p.parts["behind"] else ""
+
+
+def _crew(tail: Tail) -> str:
+    return crew(tail.slow) if sum(tail.slow.parts.crew) else ""
+
+
+def _woken(slow: Band) -> str:
+    kinds = {"interrupt": "a timer or an interrupt", "unknown": "nothing that is known"}
+    found = Counter({kinds.get(kind, name): ns for (kind, name), ns in slow.parts.wakers.items()})
+    return names(found, slow.parts.parts["slept"])
+
+
+def _sleep(tail: Tail) -> str:
+    return _woken(tail.slow) if tail.slow.parts.wakers else ""
+
+
+def _thieves(tail: Tail) -> str:
+    p = tail.slow.parts
+    return names(p.thieves, p.parts["stolen"]) if p.thieves else ""
+
+
+def _tasks(tail: Tail) -> str:
+    return names(tail.slow.tasks, tail.slow.count)
+
+
+def _lanes(tail: Tail) -> str:
+    slow = tail.slow
+    guest = next(iter(slow.lanes), "").rpartition("CPU ")[0].strip()
+    load = next((one for one in tail.seeds[0].loads if one.kernel == guest), tail.seeds[0].loads[0])
+    even = share(1, len(load.busy))
+    return f"{names(slow.lanes, slow.count)}; spread evenly each of {plural(len(load.busy), 'CPU')} would have {even}"
+
+
+def _times(tail: Tail) -> str:
+    tenth, count = tail.slow.tenths.most_common(1)[0] if tail.slow.count else (0, 0)
+    return (
+        f"at most {share(count, tail.slow.count)} in one tenth of the run, the {ORDER[tenth]}; evenly it would be 10%"
+    )
+
+
+def _seeds(tail: Tail) -> str:
+    slow = Counter({one.seed: one.slow.count for one in tail.seeds})
+    seed, count = slow.most_common(1)[0]
+    having = sum(n > 0 for n in slow.values())
+    return f"in {having} of {len(tail.seeds)}; at most {share(count, tail.slow.count)} in one, seed {seed}"
+
+
+def by_thirds(seeds: Sequence[SeedTail]) -> list[float | None]:
+    """The mean sample in the first, the second and the last third of the runs, in ns."""
+    found: list[float | None] = []
+    for low, high in ((0, 3), (3, 7), (7, 10)):
+        tenths = [tenth for one in seeds for tenth in one.tenths[low:high]]
+        count = sum(n for n, _ in tenths)
+        found.append(sum(ns for _, ns in tenths) / count if count else None)
+    return found
+
+
+ORDER = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+QUESTIONS = (
+    ("how many", _count),
+    ("while it was runnable, what ran there", _instead),
+    ("meanwhile another CPU was idle", _elsewhere),
+    ("while it was queued, the threads were", _crew),
+    ("what ended its sleep", _sleep),
+    ("what had the vCPU's CPU of the host", _thieves),
+    ("which tasks", _tasks),
+    ("on which CPUs they ended", _lanes),
+    ("when", _times),
+    ("in which seeds", _seeds),
+)
