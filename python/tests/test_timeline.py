@@ -19,13 +19,13 @@ from browser import CLIPPED, OVERFLOW, OVERLAPPING, WIDTHS, Browser
 from schedlab.closer import Closer, Slow
 from schedlab.render.closer import closer_look
 from schedlab.render.page import document as whole_page
-from schedlab.render.timeline import hue, script, still
-from schedlab.render.vcpus import VcpuSpans, pieces, vcpu_spans
+from schedlab.render.timeline import hue, script, still, timelines
 from schedlab.scenario import Scenario
 from schedlab.tail import Parts, Sample
 from schedlab.timeline import Timeline, Waited, of_traces, windows_around
 from schedlab.timeline.document import BINS, document, packed
 from schedlab.timeline.reduce import SLOWEST, WAKEUP_LATENCY
+from schedlab.timeline.vcpus import VcpuSpans, pieces, vcpu_spans
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)>'
 
@@ -37,6 +37,11 @@ def line(cpu: int, ns: int, event: str, fields: str, pid: int = 0) -> str:
 def switch(cpu: int, ns: int, prev: int, state: str, entering: int, name: str = "task") -> str:
     words = f"prev_comm={name} prev_pid={prev} prev_prio=120 prev_state={state} ==> "
     return line(cpu, ns, "sched_switch", words + f"next_comm={name} next_pid={entering} next_prio=120", prev)
+
+
+def preempted(cpu: int, ns: int, prev: int, name: str, entering: int) -> str:
+    words = f"prev_comm={name} prev_pid={prev} prev_prio=120 prev_state=R ==> next_comm=other next_pid={entering}"
+    return line(cpu, ns, "sched_switch", f"{words} next_prio=120", prev)
 
 
 def wake(cpu: int, ns: int, pid: int, to: int, by: int = 0, event: str = "sched_wakeup", name: str = "task") -> str:
@@ -311,3 +316,37 @@ def test_a_lane_of_a_guest_shows_when_its_vcpu_has_no_cpu(tmp_path: Path) -> Non
     assert spans == VcpuSpans(on=((1_000, 3_000), (6_000, 9_000)), stolen=((3_000, 6_000),))
     assert [(s.start, s.end) for s in pieces(guest.slices, spans)] == [(2_000, 3_000), (6_000, 9_000)]
     assert still({"a": found}, 1_000, 9_500).count('class="stolen"') == 1
+
+
+def test_a_vcpu_that_never_gets_a_cpu_again_is_marked_to_the_end(tmp_path: Path) -> None:
+    host = ["# kernel 6.1 cpus 1\n", switch(0, 1_000, 0, "R", 7, "vm/0"), preempted(0, 3_000, 7, "vm/0", 8)]
+    (tmp_path / "t.ftrace").write_text("".join([*host, wake(0, 9_000, 9, 0)]))
+    (tmp_path / "t-vm.ftrace").write_text("# kernel 6.1 cpus 1\n" + switch(0, 2_000, 0, "R", 7, "inner"))
+    found = of_traces({"": tmp_path / "t.ftrace", "vm": tmp_path / "t-vm.ftrace"})
+    spans = vcpu_spans(found, found.lanes[1])
+    assert spans is not None
+    assert spans.stolen == ((3_000, found.end),) == ((3_000, 9_000),)
+    assert document("a", found, [(0, 9_000)])["lanes"][1]["stolen"] == [3_000, 6_000]
+    assert document("a", found, [(0, 2_000)])["lanes"][1]["stolen"] == []
+
+
+def test_a_browser_draws_stolen_time(tmp_path: Path, browser: Browser) -> None:
+    """The lane of the guest is red where its vCPU has no CPU, as in the still picture."""
+    host = ["# kernel 6.1 cpus 1\n", switch(0, 1_000_000, 0, "R", 7, "vm/0"), preempted(0, 5_000_000, 7, "vm/0", 8)]
+    (tmp_path / "t.ftrace").write_text("".join([*host, wake(0, 9_000_000, 9, 0)]))
+    (tmp_path / "t-vm.ftrace").write_text("# kernel 6.1 cpus 1\n" + switch(0, 9_000_000, 0, "R", 0, "inner"))
+    found = of_traces({"": tmp_path / "t.ftrace", "vm": tmp_path / "t-vm.ftrace"})
+    drawn = timelines([document("one", found, [(0, found.end)])], [])
+    browser.open(whole_page("stolen", ["<h1>Stolen</h1>", drawn], extra=[script()]), 1280)
+    ready(browser)
+    settled(browser)
+    # Along the middle of the last lane, above the strip of the queue; the label of the lane is 78 pixels wide.
+    shades = browser.run(
+        "const canvas = document.querySelector('canvas'), width = canvas.width - 78;"
+        "const row = canvas.getContext('2d').getImageData(78, canvas.height - 21, width, 1).data;"
+        "return [0.2, 0.8].map((share) => [...row.slice(4 * Math.round(share * width)).slice(0, 3)]);"
+    )
+    calm, stolen = shades
+    assert stolen[0] > stolen[1] + 30, shades
+    assert abs(calm[0] - calm[1]) < 10, shades
+    assert browser.complaints() == []

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.render.markup import escape
-from schedlab.render.vcpus import pieces, vcpu_spans
 from schedlab.timeline import Timeline
 from schedlab.timeline.document import packed
+from schedlab.timeline.vcpus import pieces, vcpu_spans
 
 PARTS = ("data", "view", "draw", "table", "controls", "main")
 """The scripts in the order in which they are put together; each declares functions that later ones use."""
@@ -58,6 +58,7 @@ def legend() -> str:
         '<p class="legend"><span class="key slice"></span> a task runs (dark right edge: preempted) '
         '<span class="key queue"></span> tasks waiting on the runqueue '
         '<span class="key gap"></span> idle while a task waits elsewhere '
+        '<span class="key stolen"></span> the vCPU waits for a CPU of the host '
         '<span class="key arrow">↘</span> a wakeup, from the waker to where the task runs</p>'
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from schedlab.timeline.reduce import Lane, Slice, Timeline
+from schedlab.timeline.vcpus import vcpu_spans
 from schedlab.timeline.windows import Window
 
 BINS = 800
@@ -19,7 +20,8 @@ def document(name: str, timeline: Timeline, windows: Sequence[Window], *, origin
     """Everything within the windows, and the overview.
 
     Times are ns since `origin`; each is the difference to the one before it in its column. A lane has `slices` (start,
-    length, task * 2 + preempted), `depth` (time, waiting tasks), `gaps` (start, length) and `busy`, a digit per bin.
+    length, task * 2 + preempted), `depth` (time, waiting tasks), `gaps` and `stolen` (start, length; `stolen` where the
+    vCPU of a guest's lane waits for a CPU of the host) and `busy`, a digit per bin.
     `wakes` are (time, lane of the waker, waker or -1, wakee, lane, time until it ran).
     """
     used: dict[int, int] = {}
@@ -59,11 +61,14 @@ def _lane(
             slices += [s.start - before, s.end - s.start, _index(used, s.task) * 2 + s.preempted]
             before = s.start
     gaps = [(a, b - a) for a, b in lane.gaps if _inside(a, b, windows)]
+    spans = vcpu_spans(timeline, lane)
+    stolen = [(a, b - a) for a, b in spans.stolen if _inside(a, b, windows)] if spans else []
     return {
         "name": lane.name,
         "slices": slices,
         "depth": _deltas(_depth(lane, windows), origin),
         "gaps": _deltas(gaps, origin),
+        "stolen": _deltas(stolen, origin),
         "busy": "".join(_busy(lane.slices, timeline.start, timeline.end)),
     }
 

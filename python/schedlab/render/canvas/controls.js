@@ -70,6 +70,11 @@ const taskAt = ({ view, timelines, places }, x, y) => {
   return i < 0 ? null : timeline.tasks[lane.slices.task[i] >> 1][0];
 };
 
+const isStolen = ({ stolen: { start, span } }, time) => {
+  const i = after(start, time) - 1;
+  return i >= 0 && time < start[i] + span[i];
+};
+
 // What is under the pointer, in a sentence.
 const describe = ({ view, timelines, places }, x, y) => {
   const found = laneAt(timelines, places, y);
@@ -80,7 +85,7 @@ const describe = ({ view, timelines, places }, x, y) => {
   const d = after(lane.depth.at, time) - 1, waiting = d < 0 ? 0 : lane.depth.waiting[d];
   const queue_ = waiting ? `; ${waiting} waiting` : '';
   const i = sliceAt(lane, time);
-  if (i < 0) return `${where}idle${queue_}`;
+  if (i < 0) return `${where}${isStolen(lane, time) ? 'its vCPU waits for a CPU of the host' : 'idle'}${queue_}`;
   const [pid, name] = timeline.tasks[lane.slices.task[i] >> 1];
   const end = lane.slices.task[i] & 1 ? ', then preempted' : '';
   return `${where}${name} ${pid} runs for ${ms(lane.slices.span[i])} from ${ms(lane.slices.start[i])}${end}${queue_}`;

@@ -26,6 +26,7 @@ const decode = (document_) => ({
     slices: columns(lane.slices, ['start', 'span', 'task']),
     depth: columns(lane.depth, ['at', 'waiting']),
     gaps: columns(lane.gaps, ['start', 'span']),
+    stolen: columns(lane.stolen, ['start', 'span']),
   })),
   wakes: columns(document_.wakes, ['at', 'from', 'by', 'task', 'to', 'delay']),
   hues: document_.tasks.map(([, name]) => hue(name)),

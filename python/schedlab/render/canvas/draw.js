@@ -28,7 +28,8 @@ const paint = (context, timelines, places, view, marks) => {
       context.beginPath();
       context.rect(LABEL, y, view.width - LABEL, LANE);
       context.clip();
-      gaps(context, lane, view, y);
+      spans(context, lane.gaps, view, y + 5, LANE - 13, 0.25);
+      spans(context, lane.stolen, view, y + 1, LANE - 5, 0.3);
       slices(context, timeline, lane, view, y);
       queue(context, lane, view, y);
       context.restore();
@@ -137,16 +138,16 @@ const queue = (context, lane, view, y) => {
   context.globalAlpha = 1;
 };
 
-const gaps = (context, lane, view, y) => {
-  const { start, span } = lane.gaps;
+// Pale red bars: idle while a task waits elsewhere, or time stolen from a vCPU.
+const spans = (context, { start, span, length }, view, y, height, alpha) => {
   let last = -1;
-  for (let i = Math.max(0, after(start, view.from) - 1); i < lane.gaps.length && start[i] < view.to; i += 1) {
+  for (let i = Math.max(0, after(start, view.from) - 1); i < length && start[i] < view.to; i += 1) {
     const x = Math.max(LABEL, xOf(view, start[i])), right = Math.min(view.width, xOf(view, start[i] + span[i]));
     if (right <= x || (right - x < 1 && Math.floor(x) === last)) continue;
     last = Math.floor(x);
     context.fillStyle = RED;
-    context.globalAlpha = 0.25;
-    context.fillRect(x, y + 5, Math.max(0.5, right - x), LANE - 13);
+    context.globalAlpha = alpha;
+    context.fillRect(x, y, Math.max(0.5, right - x), height);
     context.globalAlpha = 1;
   }
 };

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from schedlab.timeline import Lane, Slice, Timeline
+from schedlab.timeline.reduce import Lane, Slice, Timeline
 
 Span = tuple[int, int]
 
@@ -28,6 +28,8 @@ def vcpu_spans(timeline: Timeline, lane: Lane) -> VcpuSpans | None:
     threads = {i for i, (_, name) in enumerate(timeline.tasks) if name == f"{guest}/{number}"}
     stays = sorted(s for host in timeline.lanes if " CPU " not in host.name for s in host.slices if s.task in threads)
     waits = [(a.end, b.start) for a, b in pairwise(stays) if a.preempted and a.end < b.start]
+    if stays and stays[-1].preempted and stays[-1].end < timeline.end:
+        waits.append((stays[-1].end, timeline.end))  # it never got a CPU again
     waits += [(w.at, w.ran_at) for w in timeline.wakes if w.task in threads and w.at < w.ran_at]
     return VcpuSpans(tuple((s.start, s.end) for s in stays), tuple(sorted(waits)))
 
