@@ -18,7 +18,7 @@ from schedlab.render.validation import document, page, text
 from schedlab.scenario import Metric, Scenario
 from schedlab.store import Result
 from schedlab.validity import errors, files
-from schedlab.validity.effects import Change, Effect, effects
+from schedlab.validity.effects import Change, Effect, effects, pairs
 from schedlab.validity.rows import family_of, rows
 from schedlab.validity.validation import Trial, Validation, rates, summary
 
@@ -102,8 +102,8 @@ def test_what_the_simulator_invents_fails() -> None:
     invented = result("sim", {"cfs": numbers(100, 100), "eevdf": numbers(200, 100)}, {"a": 1})
     nothing = result("vm", {"cfs": numbers(100, 100), "eevdf": numbers(100, 100)}, {"a": 1})
     found = rates(list(effects(invented, nothing)))
-    assert found["measured"] == {"judged": 0, "same": 0, "WRONG": 0, "not shown": 0}
-    assert found["simulated"] == {"judged": 1, "same": 0, "WRONG": 0, "not shown": 1}
+    assert found["measured"] == {"judged": 0, "same": 0, "WRONG": 0, "not shown": 0, "near": 0}
+    assert found["simulated"] == {"judged": 1, "same": 0, "WRONG": 0, "not shown": 1, "near": 0}
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,36 @@ def test_what_the_simulator_invents_fails() -> None:
 def test_the_gap_compares_ratios(simulated: float | None, measured: float, gap: float | None) -> None:
     effect = Effect("toy", "m", "switches", "a", "b", Change(simulated, True), Change(measured, True))
     assert effect.gap == (None if gap is None else pytest.approx(gap))
+
+
+@pytest.mark.parametrize(("simulated", "near"), [(100, True), (200, True), (201, False), (33, False), (34, True)])
+def test_a_size_is_reproduced_within_a_factor_of_a_half_more(simulated: float, near: bool) -> None:
+    effect = Effect("toy", "m", "switches", "a", "b", Change(simulated, True), Change(100, True))
+    assert effect.near is near
+
+
+KERNELS_AND_MODELS = [
+    # Variants as (name, kernel, preempt), and the pairs that are compared.
+    ((("a", "6.1", None), ("b", "6.12", None), ("c", "6.12", None)), [("a", "b"), ("a", "c")]),
+    ((("a", "6.1", "none"), ("b", "6.12", "none")), [("a", "b")]),
+    (
+        (("a", "6.1", "none"), ("b", "6.1", "full"), ("c", "6.12", "none"), ("d", "6.12", "full")),
+        [("a", "b"), ("c", "d")],
+    ),
+    ((("a", "6.1", None), ("b", "6.1", "full"), ("c", "6.12", "full")), [("a", "b"), ("a", "c")]),
+]
+
+
+@pytest.mark.parametrize(("variants", "expected"), KERNELS_AND_MODELS)
+def test_preemption_models_are_compared_on_one_kernel(
+    variants: tuple[tuple[str, str, str | None], ...], expected: list[tuple[str, str]]
+) -> None:
+    made = [
+        {"name": name, "kernel": kernel, "summary": "", "changes": {"preempt": preempt}}
+        for name, kernel, preempt in variants
+    ]
+    scenario = Scenario.from_description(fake_engine.describe(variants=made))
+    assert pairs(scenario.variants) == expected
 
 
 def test_the_summary_has_both_rates(found: Validation) -> None:
@@ -147,7 +177,7 @@ def test_the_worst_values_come_first_everywhere(found: Validation) -> None:
     shown = text(found)
     assert shown.index("eevdf    probe.latency.p99") < shown.index("eevdf    sched.switches")
     assert "WRONG" in shown
-    assert "| toy | eevdf | probe.latency.p99 |" in page(found, "a file")
+    assert "| toy | eevdf | probe.latency.p99 |" in page([(found, "a file")])
     sizes = [row["error"] for row in json.loads(document(found))["rows"]]
     assert [abs(e) for e in sizes] == sorted((abs(e) for e in sizes), reverse=True)
 
@@ -155,7 +185,7 @@ def test_the_worst_values_come_first_everywhere(found: Validation) -> None:
 def test_a_run_that_failed_is_listed(both: tuple[Result, Result]) -> None:
     lost = Failure("cfs", 3, "the guest's Kernel panic\n  | more", None)
     found = Validation("vm", [Trial(both[0], dataclasses.replace(both[1], failures=(lost,)))])
-    assert "toy cfs seed 3, measured: the guest's Kernel panic" in page(found, "x").splitlines()[-1]
+    assert "toy cfs seed 3, measured: the guest's Kernel panic" in page([(found, "x")]).splitlines()[-1]
     assert text(found).endswith("panic")
 
 
@@ -171,7 +201,7 @@ def test_a_stored_validation_says_the_same(found: Validation, tmp_path: Path) ->
     file.write_text(files.dump(found))
     again = files.read(file)
     assert document(again) == document(found)
-    assert page(again, "x") == page(found, "x")
+    assert page([(again, "x")]) == page([(found, "x")])
     assert files.dump(again) == file.read_text()
     assert again.kernels == {"6.1": "6.1-made-up", "6.12.0": "6.12.0-made-up"}
 
@@ -307,12 +337,13 @@ def test_what_validate_refuses(words: tuple[str, ...], reason: str, schedlab: Sc
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_of_the_documentation_is_the_stored_validation() -> None:
-    (stored,) = files.shipped()
-    found = files.read(stored)
-    assert files.dump(found) == stored.read_text(encoding="utf-8")
-    shown = page(found, f"`{stored.relative_to(ROOT)}`")
-    assert shown == (ROOT / "docs/validation.md").read_text(encoding="utf-8")
+def test_the_page_of_the_documentation_is_the_stored_validations() -> None:
+    sets = []
+    for stored in files.shipped():
+        found = files.read(stored)
+        assert files.dump(found) == stored.read_text(encoding="utf-8")
+        sets.append((found, str(stored.relative_to(ROOT))))
+    assert page(sets) == (ROOT / "docs/validation.md").read_text(encoding="utf-8")
 
 
 def test_the_headline_comparison_is_not_validated() -> None:

@@ -2,25 +2,24 @@
 //!
 //! User work is a chain of dependent integer steps that access no memory; their number per nanosecond is measured. Because
 //! work is counted in steps, preemption and a lower clock frequency make it take longer, as in the simulator. Kernel work is
-//! one `readv` from /dev/urandom that fills the same buffer repeatedly; the kernel may reschedule at every page.
+//! one `poll` that does not wait, of as many entries as it takes: `do_poll` walks them without cond_resched(). Only the
+//! copying of the entries into the kernel, about an eighth of the call, has points of might_sleep().
 
-use std::fs::File;
-use std::os::fd::OwnedFd;
-
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use schedlab_model::{Nanos, MSEC, USEC};
 use serde::Serialize;
 
 use crate::clock::now;
 use crate::error::{os, Result};
-use crate::sys::read_over;
+use crate::sys::PollSet;
 
 /// The calibrated speed of this machine.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub struct Speed {
     /// Steps of user work in 1024 ns.
     pub steps_per_1024ns: f64,
-    /// Bytes of kernel work in 1024 ns; 0 if no program has any.
-    pub bytes_per_1024ns: f64,
+    /// Entries of one poll in 1024 ns; 0 if no program has kernel work.
+    pub entries_per_1024ns: f64,
     /// The interquartile range of the batch times, in percent of their median.
     pub spread_pct: f64,
     /// The fastest batch, in percent below the median.
@@ -34,9 +33,6 @@ pub struct Speed {
 /// The number of batches in a calibration, and the length of each.
 const BATCHES: usize = 41;
 const BATCH: Nanos = 250 * USEC;
-
-/// The size of the buffer for kernel work.
-const BUFFER: usize = 64 << 10;
 
 impl Speed {
     /// Measures user work, about 15 ms, and kernel work if `kernel`.
@@ -53,7 +49,7 @@ impl Speed {
         Ok(Speed {
             // Disturbances only lengthen a batch, so the lower quartile is closest to the undisturbed speed.
             steps_per_1024ns: steps as f64 * 1024.0 / at(1),
-            bytes_per_1024ns: if kernel { kernel_speed()? } else { 0.0 },
+            entries_per_1024ns: if kernel { kernel_speed()? } else { 0.0 },
             spread_pct: 100.0 * (at(3) - at(1)) / at(2),
             fastest_pct: percent(at(0)),
             slowest_pct: percent(at(4)),
@@ -93,47 +89,67 @@ pub fn spin_until(until: Nanos) {
     }
 }
 
-/// The file and the buffer for kernel work.
+/// The most entries of a call: the default of fs.nr_open, which limits the limit of open files, which limits them.
+const MOST_ENTRIES: u64 = 1 << 20;
+
+/// The entries for kernel work.
 #[derive(Debug)]
 pub struct Kernel {
-    random: OwnedFd,
-    buffer: Vec<u8>,
+    set: PollSet,
+    /// The most entries of one call.
+    most: usize,
 }
 
 impl Kernel {
-    /// Opens /dev/urandom.
-    pub fn open() -> Result<Kernel> {
-        let random = File::open("/dev/urandom").map_err(os("/dev/urandom"))?;
-        Ok(Kernel { random: random.into(), buffer: vec![0; BUFFER] })
+    /// Raises the limit of open files as far as this user may.
+    #[must_use]
+    pub fn new() -> Kernel {
+        let had = getrlimit(Resource::Nofile);
+        let all = Rlimit { current: Some(MOST_ENTRIES), maximum: had.maximum.map(|most| most.max(MOST_ENTRIES)) };
+        if setrlimit(Resource::Nofile, all).is_err() {
+            // If even this is refused, calls are shorter.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: had.maximum, maximum: had.maximum });
+        }
+        let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_ENTRIES).clamp(1, MOST_ENTRIES);
+        Kernel { set: PollSet::new(0), most: most as usize }
     }
 
-    /// Works in kernel mode for `work` ns at the measured speed.
+    /// Works in kernel mode for `work` ns at the measured speed: one call, or several where it would exceed the limit of
+    /// open files.
     pub fn run(&mut self, speed: &Speed, work: Nanos) {
-        let mut left = ((work as f64 * speed.bytes_per_1024ns / 1024.0) as u64).max(1);
+        let mut left = ((work as f64 * speed.entries_per_1024ns / 1024.0) as usize).max(1);
         while left > 0 {
-            match read_over(&self.random, &mut self.buffer, left) {
-                Ok(read) if read > 0 => left = left.saturating_sub(read),
-                _ => return,
+            let part = left.min(self.most);
+            if self.poll(part).is_err() {
+                return;
             }
+            left -= part;
         }
+    }
+
+    fn poll(&mut self, entries: usize) -> std::io::Result<()> {
+        if self.set.len() < entries {
+            self.set = PollSet::new(entries);
+        }
+        self.set.poll(entries)
     }
 }
 
 fn kernel_speed() -> Result<f64> {
-    let mut kernel = Kernel::open()?;
-    let mut bytes = BUFFER as u64;
-    let mut measure = |bytes| -> Result<(u64, Nanos)> {
+    let mut kernel = Kernel::new();
+    let most = kernel.most;
+    let mut measure = |entries: usize| -> Result<Nanos> {
         let begin = now();
-        let read = read_over(&kernel.random, &mut kernel.buffer, bytes).map_err(os("/dev/urandom"))?;
-        Ok((read, (now() - begin).max(1)))
+        kernel.poll(entries).map_err(os("poll"))?;
+        Ok((now() - begin).max(1))
     };
-    while measure(bytes)?.1 < MSEC / 2 && bytes < 32 << 20 {
-        bytes *= 2;
+    let mut entries = 1024.min(most);
+    while measure(entries)? < MSEC / 2 && entries * 2 <= most {
+        entries *= 2;
     }
     let mut speeds = Vec::new();
     for _ in 0..21 {
-        let (read, time) = measure(bytes)?;
-        speeds.push(read as f64 * 1024.0 / time as f64);
+        speeds.push(entries as f64 * 1024.0 / measure(entries)? as f64);
     }
     speeds.sort_unstable_by(f64::total_cmp);
     Ok(speeds[speeds.len() * 3 / 4])

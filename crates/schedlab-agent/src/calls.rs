@@ -35,14 +35,8 @@ impl Worker {
         Ok(())
     }
 
-    pub(crate) fn system(&mut self, work: Nanos) -> Result<(), (Failure, i32)> {
-        if self.kernel.is_none() {
-            self.kernel = Some(Kernel::open().map_err(|_| (Failure::Io, libc::ENOENT))?);
-        }
-        if let Some(kernel) = &mut self.kernel {
-            kernel.run(&self.shared.speed, work);
-        }
-        Ok(())
+    pub(crate) fn system(&mut self, work: Nanos) {
+        self.kernel.get_or_insert_with(Kernel::new).run(&self.shared.speed, work);
     }
 
     pub(crate) fn sleep_until(&self, time: Nanos) {

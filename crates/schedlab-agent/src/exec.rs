@@ -15,6 +15,7 @@ use crate::attributes;
 use crate::burn::{self, Kernel};
 use crate::clock;
 use crate::log::AppEvent;
+use crate::memory_work::Memory;
 use crate::objects::{wait_open, Object};
 use crate::shared_state::{Failure, SharedState};
 use crate::sys;
@@ -46,6 +47,7 @@ pub struct Worker {
     pub(crate) cpu_lock: Option<(u32, usize)>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) kernel: Option<Kernel>,
+    pub(crate) memory: Option<Memory>,
     pub(crate) flags: Flags,
     pub(crate) tid: u32,
 }
@@ -80,11 +82,22 @@ impl Worker {
             cpu_lock: None,
             buffer: Vec::new(),
             kernel: None,
+            memory: None,
             flags: shared.flags[workload],
             tid: 0,
         };
         worker.record_thread();
+        worker.prepare_memory();
         worker
+    }
+
+    /// Maps the memory that the program's steps work on, before the first of them.
+    fn prepare_memory(&mut self) {
+        let Some(files) = &self.shared.memory else { return };
+        match Memory::of(files, &self.shared.workloads[self.workload].programs[self.program]) {
+            Ok(memory) => self.memory = memory,
+            Err(_) => self.shared.fail(self.id, 0, Failure::Memory, libc::ENOMEM),
+        }
     }
 
     /// Records which thread runs the task.
@@ -134,7 +147,13 @@ impl Worker {
             }
             Op::System(amount) => {
                 let work = self.amount(amount);
-                self.system(work)?;
+                self.system(work);
+            }
+            Op::Memory { work, kib } => {
+                if let (Some(memory), Some(files)) = (&mut self.memory, &self.shared.memory) {
+                    let done = memory.step(files, work, kib);
+                    done.map_err(|error| (Failure::Memory, error.raw_os_error().unwrap_or(0)))?;
+                }
             }
             Op::Read { object, bytes } => self.transfer(object, bytes, false)?,
             Op::Write { object, bytes } => self.transfer(object, bytes, true)?,

@@ -17,6 +17,7 @@ mod inherited;
 mod life;
 mod log;
 mod memory;
+mod memory_work;
 mod merge;
 mod objects;
 mod probe;

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::counters::Counters;
 use crate::error::{os, AgentError, Result};
 use crate::inherited;
+use crate::memory_work;
 use crate::program::launch::GRACE;
 use crate::program::RealProgram;
 use crate::result::{self, Ended, Measured};
@@ -86,17 +87,16 @@ fn refuse_latency_nice(spec: &RunSpec) -> Result<()> {
     users.take(1).try_for_each(refused)
 }
 
-/// Refuses steps whose effect in the kernel a program cannot bring about: what interrupts a section, and which pages are
-/// present.
+/// Refuses steps whose effect in the kernel a program cannot bring about.
 fn refuse_kernel_sections(spec: &RunSpec) -> Result<()> {
-    let simulated = |op: &Op| matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. });
-    let programs = spec.workloads.iter().flat_map(|w| &w.programs);
-    match programs.into_iter().find(|program| program.ops.iter().any(simulated)) {
+    let simulated = |op: &Op| matches!(op, Op::Call | Op::Section { .. });
+    let mut programs = spec.workloads.iter().flat_map(|w| &w.programs);
+    match programs.find(|program| program.ops.iter().any(simulated)) {
         Some(program) => {
-            let what = format!("task {}: call, fault, munmap and read-file exist only in the simulator", program.name);
+            let what = format!("task {}: call exists only in the simulator", program.name);
             Err(AgentError::cannot(what, "run the scenario on the simulator"))
         }
-        None => Ok(()),
+        None => memory_work::check(spec.workloads.iter().flat_map(|w| &w.programs)),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::cgroups::Groups;
 use crate::error::{errno, os, AgentError, Result};
 use crate::log::{Chunk, Pool};
 use crate::memory::available_kib;
+use crate::memory_work::Files;
 use crate::objects::Object;
 use crate::program::RealProgram;
 use crate::sys::{shared, Arena};
@@ -96,6 +97,8 @@ pub enum Failure {
     Cgroup,
     /// Start of a real program.
     Program,
+    /// mmap, or a read of the page cache.
+    Memory,
 }
 
 impl Failure {
@@ -121,11 +124,12 @@ impl Failure {
             Failure::TimerSlack => ("timer slack", ""),
             Failure::Cgroup => ("control group", "run it as root"),
             Failure::Program => ("the program cannot be started", ""),
+            Failure::Memory => ("fault, munmap or read-file", "run it on a machine with more memory"),
         }
     }
 
     /// All failures, in the order of their discriminants.
-    pub const ALL: [Failure; 18] = [
+    pub const ALL: [Failure; 19] = [
         Failure::NotHeld,
         Failure::CondWithoutMutex,
         Failure::SecondWaiter,
@@ -144,6 +148,7 @@ impl Failure {
         Failure::TimerSlack,
         Failure::Cgroup,
         Failure::Program,
+        Failure::Memory,
     ];
 }
 
@@ -174,6 +179,8 @@ pub struct SharedState {
     pub control: &'static Control,
     /// The application events.
     pub pool: Pool,
+    /// The files of steps that work on memory.
+    pub memory: Option<Files>,
     /// The calibrated speed of work.
     pub speed: Speed,
     /// The seed of all random streams.
@@ -243,6 +250,7 @@ impl SharedState {
             mail: arena.slice(mailboxes).map_err(memory())?,
             control,
             pool,
+            memory: Files::of(workloads.iter().flat_map(|w| &w.programs))?,
             speed,
             seed: spec.seed,
             noise: spec.noise,

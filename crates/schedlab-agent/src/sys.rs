@@ -248,13 +248,23 @@ pub fn cpu_time() -> u64 {
     thread_usage().cpu_ns + usage(libc::RUSAGE_CHILDREN).cpu_ns
 }
 
-fn usage(of: libc::c_int) -> Usage {
+/// The minor page faults of the calling thread.
+#[cfg(test)]
+pub fn faults() -> u64 {
+    rusage(libc::RUSAGE_THREAD).ru_minflt as u64
+}
+
+fn rusage(of: libc::c_int) -> libc::rusage {
     // SAFETY: the kernel fills `usage`, plain data.
-    let usage = unsafe {
+    unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(of, &mut usage);
         usage
-    };
+    }
+}
+
+fn usage(of: libc::c_int) -> Usage {
+    let usage = rusage(of);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     Usage {
         cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
@@ -263,8 +273,8 @@ fn usage(of: libc::c_int) -> Usage {
     }
 }
 
-/// One `readv` of `bytes` that fills the same buffer repeatedly: kernel work in one system call.
-pub fn read_over(fd: &OwnedFd, buffer: &mut [u8], bytes: u64) -> io::Result<u64> {
+/// One `preadv` of at most `bytes` from `offset` on that fills the same buffer repeatedly.
+pub fn read_over(fd: &OwnedFd, buffer: &mut [u8], offset: u64, bytes: u64) -> io::Result<u64> {
     const MOST: u64 = 1024;
     let (base, size) = (buffer.as_mut_ptr(), buffer.len() as u64);
     let whole = (bytes / size).min(MOST - 1);
@@ -273,8 +283,113 @@ pub fn read_over(fd: &OwnedFd, buffer: &mut [u8], bytes: u64) -> io::Result<u64>
     let mut vector = vec![entry(size); whole as usize];
     vector.push(entry(part));
     // SAFETY: every entry lies within `buffer`, which is exclusively borrowed; what it holds is of no interest.
-    let read = unsafe { libc::readv(fd.as_raw_fd(), vector.as_ptr(), vector.len() as i32) };
+    let read = unsafe { libc::preadv(fd.as_raw_fd(), vector.as_ptr(), vector.len() as i32, offset as i64) };
     u64::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+/// Entries for `poll` that name no file: the kernel looks at each and skips it.
+#[derive(Debug)]
+pub struct PollSet(Vec<libc::pollfd>);
+
+impl PollSet {
+    /// `count` entries.
+    #[must_use]
+    pub fn new(count: usize) -> PollSet {
+        PollSet(vec![libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; count])
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// One `poll` of the first `count` entries that does not wait.
+    pub fn poll(&mut self, count: usize) -> io::Result<()> {
+        let count = count.min(self.0.len());
+        // SAFETY: the first `count` entries belong to this set, which is exclusively borrowed.
+        match unsafe { libc::poll(self.0.as_mut_ptr(), count as libc::nfds_t, 0) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Pages of 4 KiB, which are not present until they are written to; unmapped when dropped.
+#[derive(Debug)]
+pub struct Pages {
+    base: *mut u8,
+    pages: usize,
+}
+
+impl Pages {
+    /// Private pages. The kernel may not use huge pages for them.
+    pub fn private(pages: usize) -> io::Result<Pages> {
+        let mapped = Pages::map(pages, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)?;
+        mapped.advise(libc::MADV_NOHUGEPAGE).or_else(|error| match error.raw_os_error() {
+            // The kernel is built without huge pages.
+            Some(libc::EINVAL) => Ok(()),
+            _ => Err(error),
+        })?;
+        Ok(mapped)
+    }
+
+    /// The first pages of a file, shared with it.
+    pub fn of_file(file: &OwnedFd, pages: usize) -> io::Result<Pages> {
+        Pages::map(pages, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    fn map(pages: usize, flags: i32, fd: i32) -> io::Result<Pages> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, which overlaps nothing.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), pages << 12, protection, flags, fd, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Pages { base: base.cast(), pages })
+    }
+
+    /// The number of pages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pages
+    }
+
+    /// Writes one byte to a page. Pages beyond the end are ignored.
+    pub fn touch(&mut self, page: usize) {
+        if page < self.pages {
+            // SAFETY: inside the mapping, which only this value uses.
+            unsafe { self.base.add(page << 12).write_volatile(1) }
+        }
+    }
+
+    /// Removes all pages from the page table: shared ones stay in their file.
+    pub fn forget(&mut self) -> io::Result<()> {
+        self.advise(libc::MADV_DONTNEED)
+    }
+
+    fn advise(&self, advice: i32) -> io::Result<()> {
+        // SAFETY: the whole mapping, of which no reference is handed out.
+        match unsafe { libc::madvise(self.base.cast(), self.pages << 12, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Unmaps the pages from this one on.
+    pub fn truncate(&mut self, pages: usize) {
+        if pages < self.pages {
+            // SAFETY: the end of the mapping, of which no reference is handed out and which is not used any more.
+            unsafe { libc::munmap(self.base.add(pages << 12).cast(), (self.pages - pages) << 12) };
+            self.pages = pages;
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.truncate(0);
+    }
 }
 
 #[cfg(test)]

@@ -254,6 +254,17 @@ const CASES: &[Case] = &[
         holds: &[("w.spin.min", Reach(2_000.0)), ("w.run.count", Be(1.0)), ("w.kernel.count", Be(1.0))],
     },
     Case {
+        name: "work on memory comes to an end",
+        workloads: r#"
+            [[workload]]
+            name = "w"
+            program = [ { loop = 3, do = [ { begin = "fault" }, { fault = 600 }, { fault = 1500, clear = true }, { end = "fault" },
+                        { begin = "free" }, { munmap = "1MiB" }, { munmap = "8MiB" }, { end = "free" },
+                        { begin = "read" }, { read-file = "300KiB" }, { end = "read" } ] } ]
+        "#,
+        holds: &[("w.fault.count", Be(3.0)), ("w.free.count", Be(3.0)), ("w.read.count", Be(3.0))],
+    },
+    Case {
         name: "own attributes can be changed",
         workloads: r#"
             [[workload]]
@@ -652,8 +663,16 @@ fn errors_have_codes_and_hints() {
         let (path, _) = scenario_for("20s", name, text, "kernel = \"eevdf-rfc\"");
         path.to_str().unwrap().to_owned()
     };
+    let steps = |name: &str, step: &str| {
+        let text = format!("[[workload]]\nname = \"w\"\nprogram = [ {step} ]\n");
+        scenario(name, &text).0.to_str().unwrap().to_owned()
+    };
+    let call = steps("call", "{ call = [ { spinlock = \"1us\" } ] }");
+    let huge = steps("huge", "{ fault = 1, page = \"2MiB\" }");
     let (task, group) = (rfc("nice-task", &task), rfc("nice-group", &group));
-    let cases: [(&[&str], i32, &str); 6] = [
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["run", &call, "--variant", "v"], 4, "task w: call exists only in the simulator"),
+        (&["run", &huge, "--variant", "v"], 4, "task w: faults of 2 MiB pages exist only in the simulator"),
         (&["run", &task, "--variant", "v"], 4, "task w: no mainline kernel supports latency nice"),
         (&["run", &group, "--variant", "v"], 4, "cgroup /g: no mainline kernel supports latency nice"),
         (&["run", "/nowhere.toml", "--variant", "v"], 2, "error: /nowhere.toml"),

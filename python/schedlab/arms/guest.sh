@@ -9,6 +9,9 @@ mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 mkdir -p /dev/shm /out
 mount -t tmpfs none /dev/shm
+mkdir -p /tmp
+# Its files are pages of the page cache and nothing else: reads of them are those of any cached file.
+mount -t ramfs none /tmp
 mount -t tracefs none /sys/kernel/tracing
 mount -t debugfs none /sys/kernel/debug
 if [ "$(cat /schedlab/cgroup 2>/dev/null)" = v1 ]; then
@@ -26,7 +29,12 @@ ip link set lo up 2>/dev/null
 while read -r file value; do
 	[ -n "$file" ] || continue
 	[ -e "$file" ] || fail "this kernel has no $file"
-	echo "$value" >"$file" || fail "$file does not take $value"
+	had=$(cat "$file" 2>/dev/null)
+	echo "$value" >"$file" || fail "$file does not take $value; it has $had"
+	# Of the models, the one in force is in brackets.
+	case $file in
+	*/sched/preempt) grep -q "($value)" "$file" || fail "$file is $(cat "$file") after $value was written" ;;
+	esac
 done </schedlab/settings
 sh /schedlab/state >/out/state
 

@@ -26,6 +26,8 @@ from schedlab.validity.validation import Trial, Validation
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, or 3 if some runs failed. Differences between the arms are a result, not a failure."""
     _check(options)
+    if options.stored == "" and not (options.resimulate or options.store or options.json) and len(shipped()) > 1:
+        return _show_shipped(options, console)
     if options.stored is None:
         found = _measure(options, console, engine or native_engine())
     else:
@@ -38,6 +40,16 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     else:
         console.text(text(found))
     return 3 if found.failures else 0
+
+
+def _show_shipped(options: Options, console: Console) -> int:
+    """Everything that schedlab ships, on one page."""
+    sets = [(read(file), file) for file in shipped()]
+    if options.out:
+        write_file(Path(options.out), page([(found, _relative(file)) for found, file in sets]))
+    for found, file in sets:
+        console.text(f"{file.stem}: {text(found)}")
+    return 3 if any(found.failures for found, _ in sets) else 0
 
 
 def _check(options: Options) -> None:
@@ -69,7 +81,7 @@ def _files(options: Options, found: Validation) -> None:
         write_file(Path(str(options.json)), document(found) + "\n")
     if options.out:
         stored = options.store or (_stored(options.stored) if options.stored is not None else None)
-        write_file(Path(options.out), page(found, f"`{_relative(stored)}`" if stored else "runs that were not stored"))
+        write_file(Path(options.out), page([(found, _relative(stored) if stored else "")]))
 
 
 def _relative(path: Path) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import PurePath
 
 from schedlab import documents
 from schedlab.render.grid import NOTHING, columns, percent, size, value
-from schedlab.validity.effects import Effect
+from schedlab.validity.effects import NEAR, Effect
 from schedlab.validity.errors import of_validation
 from schedlab.validity.rows import GOALS, Row
 from schedlab.validity.validation import Validation, rates, summary
@@ -27,32 +28,43 @@ def text(found: Validation) -> str:
     return "\n\n".join(blocks)
 
 
-def page(found: Validation, files: str) -> str:
-    """Markdown, computed from a stored validation alone."""
-    rows, effects = found.rows, found.effects
-    parts = [
-        "# How far the simulator is from the kernel",
+def page(sets: Sequence[tuple[Validation, str]]) -> str:
+    """Markdown, computed from stored validations alone, each with the file it is stored in."""
+    files = " and ".join(f"`{file}`" if file else "runs that were not stored" for _, file in sets)
+    intro = (
         f"`schedlab validate --stored --out docs/validation.md` writes this page from {files}; nothing in it is edited\n"  # noqa: E501
         "by hand. The error is that of the simulated value against the measured one, with the Hodges-Lehmann estimate\n"
         "and its 95% interval over seeds. The worst values come first and none is left out. [arms.md](arms.md) explains\n"  # noqa: E501
-        "how real kernels are measured.",
+        "how real kernels are measured."
+    )
+    parts = ["# How far the simulator is from the kernel", intro]
+    for found, file in sets:
+        parts += _set(found, f"## The set {PurePath(file).stem}" if len(sets) > 1 else None)
+    return "\n\n".join(parts) + "\n"
+
+
+def _set(found: Validation, title: str | None) -> list[str]:
+    """The parts of the page about one validation; its title is given if there are several."""
+    rows, effects, deep = found.rows, found.effects, "##" if title is None else "###"
+    parts = [
+        *([title] if title else []),
         _provenance(found),
         _markdown(summary(rows, effects)),
         "\n".join(_sentences(effects)),
-        "## Model errors",
+        f"{deep} Model errors",
         "The error of a change is how much larger the ratio of two variants is when simulated. Tables and pages of\n"
         "`schedlab compare` show the error that nine in ten changes of a family stayed within (the worst of fewer than nine).",  # noqa: E501
         _markdown(_errors(found)),
-        "## Changes between variants",
+        f"{deep} Changes between variants",
         "A change of more than 5% that is certain when measured must be certain, with the same sign, when simulated, and\n"  # noqa: E501
         "the reverse. `WRONG` is the other sign, `not shown` a change that the other arm does not show with certainty.",
         _markdown(_effects(effects)),
-        "## Every value",
+        f"{deep} Every value",
         _markdown(_rows(rows)),
     ]
     if found.failures:
-        parts += ["## Runs that failed", "\n".join(f"- {line}" for line in found.failures)]
-    return "\n\n".join(parts) + "\n"
+        parts += [f"{deep} Runs that failed", "\n".join(f"- {line}" for line in found.failures)]
+    return parts
 
 
 def document(found: Validation) -> str:
@@ -97,7 +109,8 @@ def _sentences(effects: Sequence[Effect]) -> list[str]:
         n = rates(effects)[of]
         lines.append(
             f"Of {n['judged']} changes that are certain and above 5% when {of}, {n['same']} have the same sign with "
-            f"certainty when {other}; {n['WRONG']} have the other sign, {n['not shown']} are not shown."
+            f"certainty when {other}, {n['near']} of them within a factor of {NEAR:g}; {n['WRONG']} have the other "
+            f"sign, {n['not shown']} are not shown."
         )
     return lines
 

@@ -6,10 +6,11 @@ would let the simulator invent changes without anything failing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from schedlab.scenario import Metric
+from schedlab.scenario import Metric, Variant
 from schedlab.statistics import Difference, log_of, paired_difference
 from schedlab.statistics.interval import percent_of
 from schedlab.store import Result
@@ -17,6 +18,8 @@ from schedlab.validity.rows import family_of
 
 SMALLEST_PCT = 5.0
 """Changes below this size are not judged."""
+NEAR = 1.5
+"""The factor within which the size of a change counts as reproduced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,12 @@ class Effect:
         return _confirmed(self.simulated, self.measured)
 
     @property
+    def near(self) -> bool:
+        """Whether the ratio of the two variants is the measured one within a factor of `NEAR`."""
+        log = self.log_gap
+        return log is not None and abs(log) <= math.log(NEAR)
+
+    @property
     def gap(self) -> float | None:
         """How much larger the ratio of the two variants is when simulated, in percent."""
         log = self.log_gap
@@ -79,13 +88,22 @@ def _confirmed(change: Change, other: Change) -> str | None:
 
 
 def effects(simulated: Result, measured: Result) -> Iterator[Effect]:
-    """Every metric of every variant against the first."""
+    """Every metric of every variant against the first, of preemption models against the first on the same kernel."""
     scenario = measured.scenario
-    names = [v.name for v in scenario.variants]
     for metric in scenario.metrics:
-        for other in names[1:]:
-            sides = (_change(result, metric, names[0], other) for result in (simulated, measured))
-            yield Effect(scenario.name, metric.name, family_of(metric), names[0], other, *sides)
+        for a, b in pairs(scenario.variants):
+            sides = (_change(result, metric, a, b) for result in (simulated, measured))
+            yield Effect(scenario.name, metric.name, family_of(metric), a, b, *sides)
+
+
+def pairs(variants: Sequence[Variant]) -> list[tuple[str, str]]:
+    """The names of the variants that are compared. Where all variants set `preempt`, those of one kernel are."""
+    kernels = {v.kernel for v in variants}
+    by_kernel = len(kernels) < len(variants) and all(v.changes.get("preempt") for v in variants)
+    firsts = {
+        kernel: next(v for v in variants if v.kernel == kernel) if by_kernel else variants[0] for kernel in kernels
+    }
+    return [(firsts[v.kernel].name, v.name) for v in variants if v is not firsts[v.kernel]]
 
 
 def _change(result: Result, metric: Metric, a: str, b: str) -> Change:

@@ -17,7 +17,7 @@ from schedlab.validity.validation import Trial, Validation
 
 SCHEMA = "schedlab.validity/1"
 _RUN_KEYS = ("variant", "seed", "kernel", "engine", "digest", "events", "switches", "sim_s", "run_s", "wall_s", "ended")
-_STATE_KEYS = ("release", "build", "clocksource", "qemu", "agent_sha256", "image", "image_sha256")
+_STATE_KEYS = ("release", "build", "clocksource", "qemu", "agent_sha256", "image", "image_sha256", "debugfs.preempt")
 _MACHINE_KEYS = ("name", "summary", "cpus", "calibrated")
 _DIGITS = 8
 

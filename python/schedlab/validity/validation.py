@@ -87,11 +87,15 @@ def summary(found: Sequence[Row], changes: Sequence[Effect]) -> list[list[str]]:
 
 
 def rates(changes: Sequence[Effect]) -> dict[str, dict[str, int]]:
-    """For both directions: how many changes were judged, and how many the other arm shows with the same sign."""
+    """For both directions: how many changes were judged, and how many the other arm shows with the same sign, and with
+    the same size (`near`)."""
     found = {}
     for of in ("measured", "simulated"):
-        words = [word for _, word in _judged(changes, of)]
-        found[of] = {"judged": len(words), **{word: words.count(word) for word in ("same", "WRONG", "not shown")}}
+        judged = _judged(changes, of)
+        words = [word for _, word in judged]
+        near = sum(word == "same" and change.near for change, word in judged)
+        counts = {word: words.count(word) for word in ("same", "WRONG", "not shown")}
+        found[of] = {"judged": len(words), **counts, "near": near}
     return found
 
 

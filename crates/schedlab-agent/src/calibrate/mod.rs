@@ -10,6 +10,7 @@ mod expiry;
 mod handover;
 mod idle;
 mod lives;
+mod memory;
 mod pingpong;
 mod quantiles;
 mod traced;
@@ -122,6 +123,7 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     let mut recording = tracing::begin(&Settings { tracing: trace, buffer_kb: BUFFER_KB, ..Settings::default() });
     let measurements = traced::Measurements::measure(effort, cpus.first)?;
     calls::measure(effort, &mut costs, &mut other)?;
+    memory::measure(effort, &mut costs)?;
     pingpong::measure(effort, &cpus, &mut costs, &mut other)?;
     measurements.put_lives(&mut costs);
     let mut states = Vec::new();
@@ -154,9 +156,7 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     for key in ["scan-cpu", "balance-pass", "balance-cpu"] {
         absent.insert(key, "internal to the kernel; neither a program nor a tracepoint can measure it".to_owned());
     }
-    for key in ["fault", "clear-kib", "read-kib", "unmap-page", "copy-page-table"] {
-        absent.insert(key, "work on memory is not measured".to_owned());
-    }
+    absent.insert("copy-page-table", "fork is measured as a whole".to_owned());
     for key in ["vm-exit", "idle-hint"] {
         absent.insert(key, "it happens on the host of a guest, where the agent does not run".to_owned());
     }

@@ -1,0 +1,73 @@
+//! Costs of work on memory, with the steps that a run's tasks take: page faults, munmap, reads of the page cache.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::Nanos;
+
+use super::{median, Cost, Effort, Entry};
+use crate::clock::now;
+use crate::error::{os, Result};
+use crate::memory_work::{cached, Memory};
+
+/// Faults between two clock reads; a sample is their mean.
+const BATCH: u64 = 32;
+/// Pages that one munmap frees.
+const FREED: usize = 1024;
+/// KiB of one read.
+const READ: u64 = 256;
+
+/// Measures these costs; `syscall` is known already.
+pub fn measure(effort: Effort, costs: &mut BTreeMap<&'static str, Entry>) -> Result<()> {
+    let call = median(costs, "syscall");
+    let mut put = |key, samples: Vec<Nanos>, how: String| {
+        if let Some(cost) = Cost::of(samples, how) {
+            costs.insert(key, Entry::One(cost));
+        }
+        median(costs, key)
+    };
+    let mut memory = Memory::to_measure(FREED)?;
+    let mapped = batches(effort.few, &mut memory, Memory::map)?;
+    let how = format!("first write to a page of a shared file in memory; means of {BATCH}");
+    let fault = put("fault", mapped, how);
+    let cleared = batches(effort.few, &mut memory, Memory::zero)?;
+    let quarter = cleared.into_iter().map(|time| time.saturating_sub(fault) / 4).collect();
+    let how = format!("first write to a private page of 4 KiB less fault, a quarter; means of {BATCH}");
+    put("clear-kib", quarter, how);
+    let mut frees = Vec::new();
+    for _ in 0..effort.few / 5 {
+        memory.fill(FREED).map_err(os("mmap"))?;
+        let begin = now();
+        memory.free(FREED);
+        frees.push((now() - begin).saturating_sub(call) / FREED as u64);
+    }
+    put("unmap-page", frees, format!("munmap() of {FREED} present pages less syscall, by page"));
+    let file = cached(READ << 10)?;
+    let mut reads = Vec::new();
+    for _ in 0..effort.few {
+        let begin = now();
+        memory.read(&file, READ << 10).map_err(os("preadv"))?;
+        reads.push((now() - begin).saturating_sub(call) / READ);
+    }
+    put("read-kib", reads, format!("preadv() of {READ} KiB of the page cache less syscall, by KiB"));
+    Ok(())
+}
+
+/// Samples the mean time of a fault; pages are freed between the samples.
+fn batches(
+    samples: usize,
+    memory: &mut Memory,
+    fault: impl Fn(&mut Memory) -> std::io::Result<()>,
+) -> Result<Vec<Nanos>> {
+    let mut times = Vec::with_capacity(samples);
+    for _ in 0..samples {
+        memory.empty().map_err(os("madvise"))?;
+        // The mapping and its page tables are not part of the cost.
+        fault(memory).map_err(os("mmap"))?;
+        let begin = now();
+        for _ in 0..BATCH {
+            fault(memory).map_err(os("mmap"))?;
+        }
+        times.push((now() - begin) / BATCH);
+    }
+    Ok(times)
+}
