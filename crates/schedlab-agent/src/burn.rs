@@ -2,9 +2,14 @@
 //!
 //! User work is a chain of dependent integer steps that access no memory; their number per nanosecond is measured. Because
 //! work is counted in steps, preemption and a lower clock frequency make it take longer, as in the simulator. Kernel work is
-//! one `poll` that does not wait, of as many entries as it takes: `do_poll` walks them without cond_resched(). Only the
-//! copying of the entries into the kernel, about an eighth of the call, has points of might_sleep().
+//! one `poll` that does not wait, of as many entries as it takes: `do_poll` walks them without cond_resched(). They are all
+//! the same socket, because the more an entry costs, the less of the call is the copying of the entries into the kernel,
+//! which has points of might_sleep().
 
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::channel;
+
+use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use schedlab_model::{Nanos, MSEC, USEC};
 use serde::Serialize;
@@ -18,8 +23,9 @@ use crate::sys::PollSet;
 pub struct Speed {
     /// Steps of user work in 1024 ns.
     pub steps_per_1024ns: f64,
-    /// Entries of one poll in 1024 ns; 0 if no program has kernel work.
-    pub entries_per_1024ns: f64,
+    /// Entries of one poll in 1024 ns by a process with one thread, and by one with several, where each takes a reference
+    /// to the file; 0 if no program has kernel work.
+    pub entries_per_1024ns: [f64; 2],
     /// The interquartile range of the batch times, in percent of their median.
     pub spread_pct: f64,
     /// The fastest batch, in percent below the median.
@@ -49,7 +55,7 @@ impl Speed {
         Ok(Speed {
             // Disturbances only lengthen a batch, so the lower quartile is closest to the undisturbed speed.
             steps_per_1024ns: steps as f64 * 1024.0 / at(1),
-            entries_per_1024ns: if kernel { kernel_speed()? } else { 0.0 },
+            entries_per_1024ns: if kernel { kernel_speeds()? } else { [0.0; 2] },
             spread_pct: 100.0 * (at(3) - at(1)) / at(2),
             fastest_pct: percent(at(0)),
             slowest_pct: percent(at(4)),
@@ -95,15 +101,17 @@ const MOST_ENTRIES: u64 = 1 << 20;
 /// The entries for kernel work.
 #[derive(Debug)]
 pub struct Kernel {
+    /// Nothing is ever sent to it; the other end stays open.
+    socket: (OwnedFd, OwnedFd),
     set: PollSet,
     /// The most entries of one call.
     most: usize,
 }
 
 impl Kernel {
-    /// Raises the limit of open files as far as this user may.
-    #[must_use]
-    pub fn new() -> Kernel {
+    /// Opens the socket, and raises the limit of open files as far as this user may.
+    pub fn open() -> std::io::Result<Kernel> {
+        let socket = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let had = getrlimit(Resource::Nofile);
         let all = Rlimit { current: Some(MOST_ENTRIES), maximum: had.maximum.map(|most| most.max(MOST_ENTRIES)) };
         if setrlimit(Resource::Nofile, all).is_err() {
@@ -111,13 +119,14 @@ impl Kernel {
             let _ = setrlimit(Resource::Nofile, Rlimit { current: had.maximum, maximum: had.maximum });
         }
         let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_ENTRIES).clamp(1, MOST_ENTRIES);
-        Kernel { set: PollSet::new(0), most: most as usize }
+        Ok(Kernel { set: PollSet::new(&socket.0, 0), socket, most: most as usize })
     }
 
     /// Works in kernel mode for `work` ns at the measured speed: one call, or several where it would exceed the limit of
     /// open files.
-    pub fn run(&mut self, speed: &Speed, work: Nanos) {
-        let mut left = ((work as f64 * speed.entries_per_1024ns / 1024.0) as usize).max(1);
+    pub fn run(&mut self, speed: &Speed, several_threads: bool, work: Nanos) {
+        let entries = speed.entries_per_1024ns[usize::from(several_threads)];
+        let mut left = ((work as f64 * entries / 1024.0) as usize).max(1);
         while left > 0 {
             let part = left.min(self.most);
             if self.poll(part).is_err() {
@@ -129,14 +138,26 @@ impl Kernel {
 
     fn poll(&mut self, entries: usize) -> std::io::Result<()> {
         if self.set.len() < entries {
-            self.set = PollSet::new(entries);
+            self.set = PollSet::new(&self.socket.0, entries);
         }
         self.set.poll(entries)
     }
 }
 
+fn kernel_speeds() -> Result<[f64; 2]> {
+    let alone = kernel_speed()?;
+    let (end, ended) = channel::<()>();
+    let other = std::thread::Builder::new().stack_size(64 << 10).spawn(move || ended.recv());
+    let other = other.map_err(os("a thread"))?;
+    let beside = kernel_speed();
+    drop(end);
+    // It does not panic.
+    let _ = other.join();
+    Ok([alone, beside?])
+}
+
 fn kernel_speed() -> Result<f64> {
-    let mut kernel = Kernel::new();
+    let mut kernel = Kernel::open().map_err(os("a socket"))?;
     let most = kernel.most;
     let mut measure = |entries: usize| -> Result<Nanos> {
         let begin = now();

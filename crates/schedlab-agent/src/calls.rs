@@ -35,8 +35,15 @@ impl Worker {
         Ok(())
     }
 
-    pub(crate) fn system(&mut self, work: Nanos) {
-        self.kernel.get_or_insert_with(Kernel::new).run(&self.shared.speed, work);
+    pub(crate) fn system(&mut self, work: Nanos) -> Result<(), (Failure, i32)> {
+        if self.kernel.is_none() {
+            let opened = Kernel::open();
+            self.kernel = Some(opened.map_err(|error| (Failure::Io, error.raw_os_error().unwrap_or(0)))?);
+        }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.run(&self.shared.speed, life::has_several_threads(), work);
+        }
+        Ok(())
     }
 
     pub(crate) fn sleep_until(&self, time: Nanos) {

@@ -147,7 +147,7 @@ impl Worker {
             }
             Op::System(amount) => {
                 let work = self.amount(amount);
-                self.system(work);
+                self.system(work)?;
             }
             Op::Memory { work, kib } => {
                 if let (Some(memory), Some(files)) = (&mut self.memory, &self.shared.memory) {

@@ -23,6 +23,11 @@ const STACK: usize = 64 << 10;
 /// The number of threads of this process that still run a task, including the main thread.
 static LIVE_THREADS: AtomicU32 = AtomicU32::new(0);
 
+/// Whether this process has more than one thread.
+pub fn has_several_threads() -> bool {
+    LIVE_THREADS.load(Relaxed) > 1
+}
+
 /// An initial task of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct InitialTask {

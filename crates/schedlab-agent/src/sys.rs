@@ -287,15 +287,15 @@ pub fn read_over(fd: &OwnedFd, buffer: &mut [u8], offset: u64, bytes: u64) -> io
     u64::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
-/// Entries for `poll` that name no file: the kernel looks at each and skips it.
+/// Entries for `poll`, all of the same file.
 #[derive(Debug)]
 pub struct PollSet(Vec<libc::pollfd>);
 
 impl PollSet {
     /// `count` entries.
     #[must_use]
-    pub fn new(count: usize) -> PollSet {
-        PollSet(vec![libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; count])
+    pub fn new(fd: &OwnedFd, count: usize) -> PollSet {
+        PollSet(vec![libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }; count])
     }
 
     /// The number of entries.

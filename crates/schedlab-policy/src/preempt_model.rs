@@ -59,6 +59,13 @@ pub(crate) const fn default_at(release: Release) -> PreemptModel {
     value_at(PreemptModel::None, CHANGES, release)
 }
 
+/// Folios that `filemap_read` copies between two cond_resched() (PAGEVEC_SIZE).
+pub(crate) const fn folio_batch_at(release: Release) -> u32 {
+    const CHANGES: &[Change<u32>] =
+        &[Change { when: when!(from "6.12" unverified "15 in 6.6, 31 in 6.12.107"), value: 31 }];
+    value_at(15, CHANGES, release)
+}
+
 impl PreemptModel {
     const NAMES: [(&'static str, PreemptModel); 8] = [
         ("none", PreemptModel::None),
@@ -139,5 +146,16 @@ impl FromStr for PreemptModel {
             name: text.to_string(),
             nearest: nearest(text, Self::NAMES.iter().map(|(name, _)| *name)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::version::Version;
+
+    #[test]
+    fn a_read_copies_more_folios_between_two_points_since_6_12() {
+        let folios = |row: &str| Version::find(row).unwrap().folio_batch();
+        assert_eq!(["6.1", "6.8", "6.12.107", "6.18.12", "7.2"].map(folios), [15, 15, 31, 31, 31]);
     }
 }

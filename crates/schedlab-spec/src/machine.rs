@@ -94,7 +94,10 @@ pub struct Costs {
     pub clear_kib: Dist,
     /// Reading 1 KiB of a file that is in the page cache.
     pub read_kib: Dist,
-    /// munmap or exit: each 4 KiB page that is present.
+    /// munmap or exit: clearing the page-table entry of each 4 KiB page that is present, where `unmap_page` does not contain
+    /// it.
+    pub zap_page: Dist,
+    /// munmap or exit: freeing each 4 KiB page that is present.
     pub unmap_page: Dist,
     /// fork: each 4 KiB page whose page-table entry is copied.
     pub copy_page_table: Dist,
@@ -153,6 +156,7 @@ impl Costs {
             fault,
             clear_kib,
             read_kib,
+            zap_page,
             unmap_page,
             copy_page_table,
             user_op,
@@ -202,6 +206,7 @@ impl Costs {
             ("fault", std::slice::from_mut(fault)),
             ("clear-kib", std::slice::from_mut(clear_kib)),
             ("read-kib", std::slice::from_mut(read_kib)),
+            ("zap-page", std::slice::from_mut(zap_page)),
             ("unmap-page", std::slice::from_mut(unmap_page)),
             ("copy-page-table", std::slice::from_mut(copy_page_table)),
             ("user-op", std::slice::from_mut(user_op)),

@@ -20,7 +20,7 @@ pub(crate) mod table;
 
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::Knob;
-use crate::preempt_model::PreemptModel;
+use crate::preempt_model::{folio_batch_at, PreemptModel};
 use choices::{IdleRule, SliceSource};
 use cpuidle::MenuRules;
 use fair::Rules;
@@ -131,6 +131,12 @@ impl Version {
     #[must_use]
     pub fn paravirt(&self) -> Paravirt {
         Paravirt::at(self.release)
+    }
+
+    /// Folios of the page cache that a read copies between two cond_resched().
+    #[must_use]
+    pub fn folio_batch(&self) -> u32 {
+        folio_batch_at(self.release)
     }
 
     /// How its menu governor chooses idle states.

@@ -42,6 +42,8 @@ pub struct Kernel {
     pub tick_nsec: Nanos,
     /// Where a request to reschedule is honoured.
     pub points: Points,
+    /// Folios of the page cache that a read copies between two points.
+    pub folio_batch: u32,
     /// PREEMPT_AUTO, if most of its requests are lazy.
     pub auto_lazy: Option<PreemptModel>,
     pub timer_sequence: u64,
@@ -88,6 +90,7 @@ impl Kernel {
             irqs_off: 0,
             tick_nsec,
             points: Points::of(spec.kernel.preempt),
+            folio_batch: spec.kernel.version.folio_batch(),
             auto_lazy: Some(spec.kernel.preempt).filter(|model| model.is_auto_lazy()),
             timer_sequence: 0,
             switches: 0,

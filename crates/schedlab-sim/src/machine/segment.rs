@@ -63,12 +63,24 @@ pub struct Segment {
     pub might_sleep: bool,
     /// Work between two points where kernel code offers to reschedule, in ns; the last one is at its end. 0: it has none.
     pub every: u32,
+    /// Before the last `tail` of the work, the same of that part; 0: all of it is the tail.
+    pub every_before: u32,
+    /// Work that has points every `every` ns, at the end of the segment.
+    pub tail: u64,
 }
 
 impl Segment {
     /// Nothing to do, in user mode.
-    pub const EMPTY: Segment =
-        Segment { cost_left: 0, work_left: 0, until: 0, mode: Mode::User, might_sleep: false, every: 0 };
+    pub const EMPTY: Segment = Segment {
+        cost_left: 0,
+        work_left: 0,
+        until: 0,
+        mode: Mode::User,
+        might_sleep: false,
+        every: 0,
+        every_before: 0,
+        tail: 0,
+    };
 
     /// Whether nothing is left but what other tasks decide.
     #[inline]
@@ -84,6 +96,33 @@ impl Segment {
     /// Work until the next point, 0 at one.
     #[inline]
     pub fn until_point(&self) -> u64 {
-        self.work_left % (u64::from(self.every.max(1)) << WORK_SHIFT)
+        let before = self.every_before != 0 && self.work_left > self.tail;
+        let (left, every) =
+            if before { (self.work_left - self.tail, self.every_before) } else { (self.work_left, self.every) };
+        left % (u64::from(every.max(1)) << WORK_SHIFT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_counted_from_the_end_of_each_part() {
+        let ns = |work: u64| work << WORK_SHIFT;
+        let segment = |left, every_before| Segment {
+            work_left: ns(left),
+            mode: Mode::Kernel,
+            every: 30,
+            every_before,
+            tail: ns(70),
+            ..Segment::EMPTY
+        };
+        // Work left, distance of points before the last 70 ns, work until the next point.
+        let cases =
+            [(100, 10, 0), (95, 10, 5), (71, 10, 1), (70, 10, 10), (60, 10, 0), (29, 10, 29), (95, 0, 5), (71, 0, 11)];
+        for (left, every_before, until) in cases {
+            assert_eq!(segment(left, every_before).until_point(), ns(until), "{left} {every_before}");
+        }
     }
 }

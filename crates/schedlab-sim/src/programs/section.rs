@@ -10,14 +10,14 @@ use schedlab_workload::{MemoryWork, Op, Section, SectionContext};
 use super::position::Next;
 use super::running::Running;
 use crate::kernel;
-use crate::machine::Mode;
+use crate::machine::{Mode, WORK_SHIFT};
 
 /// 4 KiB pages of `copy_pte_range` between two looks at the flag (`progress` counts 8 for each, up to 32).
 const COPY_PAGES: u64 = 4;
 /// Pages that `tlb_batch_pages_flush` frees between two cond_resched() (MAX_NR_FOLIOS_PER_FREE).
 const FREE_PAGES: u64 = 512;
-/// KiB that `filemap_read` copies between two cond_resched(): a batch of 15 folios (PAGEVEC_SIZE) of 4 KiB.
-const READ_KIB: u64 = 60;
+/// KiB of a folio that `filemap_read` copies: the page cache is taken to have folios of 4 KiB.
+const FOLIO_KIB: u64 = 4;
 /// KiB of a huge page that are cleared between two cond_resched().
 const CLEAR_KIB: u64 = 4;
 
@@ -50,7 +50,12 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
         }
         MemoryWork::Unmap => {
             let page = costs.unmap_page.draw(dice);
-            (costs.syscall.draw(dice), page * pages, page * FREE_PAGES)
+            let zap = costs.zap_page.draw(dice);
+            let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+            // zap_pte_range() looks at the flag at every page and returns to a cond_resched().
+            segment.every_before = zap.min(u64::from(u32::MAX)) as u32;
+            segment.tail = (page * pages) << WORK_SHIFT;
+            (costs.syscall.draw(dice), (zap + page) * pages, page * FREE_PAGES)
         }
         MemoryWork::CopyPageTables => {
             let page = costs.copy_page_table.draw(dice);
@@ -58,7 +63,8 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
         }
         MemoryWork::ReadFile => {
             let copy = costs.read_kib.draw(dice);
-            (costs.syscall.draw(dice), copy * kib, copy * READ_KIB)
+            let folios = u64::from(x.kernel.folio_batch);
+            (costs.syscall.draw(dice), copy * kib, copy * FOLIO_KIB * folios)
         }
     };
     if matches!(work, MemoryWork::Map | MemoryWork::Zero) {
@@ -76,7 +82,8 @@ fn set_points<S: Sink>(x: &mut Running<S>, might_sleep: bool, every: u64) {
 
 /// The section is over. True: the call returns to user mode.
 pub fn end_section<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
-    x.segment().every = 0;
+    let segment = x.segment();
+    (segment.every, segment.every_before) = (0, 0);
     match op {
         Op::Section { section, last, .. } => {
             if section.context == SectionContext::IrqOff {
