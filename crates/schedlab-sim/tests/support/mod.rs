@@ -68,6 +68,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             fault: c(),
             clear_kib: c(),
             read_kib: c(),
+            zap_page: Dist::Constant(0),
             unmap_page: c(),
             copy_page_table: c(),
             user_op: c(),
