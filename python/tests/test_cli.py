@@ -161,6 +161,13 @@ def test_missing_metrics_are_said(schedlab: Call, scenario: Write) -> None:
     assert "no seed has a value for eevdf" in out
 
 
+def test_a_page_goes_to_stdout(schedlab: Call, scenario: Write) -> None:
+    code, out, _ = schedlab("compare", scenario(), "--html", "-")
+    assert code == 0
+    assert out.startswith("<!doctype html>")
+    assert not Path("-").exists()
+
+
 def test_run_shows_one_run(schedlab: Call, scenario: Write) -> None:
     code, out, _ = schedlab("run", scenario(), "--variant", "eevdf", "--seed", "7", "--trace", "t.ftrace")
     assert code == 0

@@ -141,15 +141,23 @@ pub fn replay_rows(
             }
         }
     }
+    let missing = window.missing(&header, reader.unannounced());
     let mut reports: Vec<Report> =
-        rows.into_iter().map(|(row, refused)| finish(row, refused, &header, &window, options)).collect();
+        rows.into_iter().map(|(row, refused)| finish(row, refused, &missing, &header, &window, options)).collect();
     if let Some(report) = reports.first_mut() {
         report.explanation = asking.map(|asking| asking.end(&window));
     }
     Ok(reports)
 }
 
-fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, options: &Options) -> Report {
+fn finish(
+    row: Row,
+    refused: Vec<String>,
+    missing: &[String],
+    header: &Header,
+    window: &Window<'_>,
+    options: &Options,
+) -> Report {
     let (records, lost, span_ns) = window.totals();
     let kernel = header.kernel.clone();
     let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
@@ -179,10 +187,9 @@ fn finish(row: Row, refused: Vec<String>, header: &Header, window: &Window<'_>, 
     }
     let looks = window.looks().filter(|(_, records)| *records > 0);
     let look_ahead = looks.map(|(purpose, records)| LookCount { purpose, name: purpose.name(), records }).collect();
-    let missing = window.missing(header);
     Report {
         look_ahead,
-        missing,
+        missing: missing.to_vec(),
         placements,
         balances,
         ..Report::new(trace, version, recorded, refused, options.warm_up, tally)

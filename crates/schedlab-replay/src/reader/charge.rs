@@ -106,7 +106,7 @@ impl Reader {
                 }
                 self.block(cpu, state);
             }
-            Change::LeaveClass => self.leave_class(pid),
+            Change::LeaveClass => self.leave_class_unannounced(pid),
             Change::Fork(child) => self.fork(cpu, pid, child, true),
             Change::Reweight(weight) => self.reweight(pid, weight),
         }
@@ -130,7 +130,7 @@ impl Reader {
     /// A run time outside the fair class. It is the last one there if the next is not.
     fn runtime_outside(&mut self, pid: Pid, ahead: &Window<'_>) {
         if self.tasks.get(&pid).is_some_and(Task::is_fair) {
-            self.leave_class(pid);
+            self.leave_class_unannounced(pid);
         }
         if !self.announced_return(pid, ahead) && outside_next(pid, ahead) == Some(false) {
             self.return_to_class(pid, ahead);

@@ -20,7 +20,7 @@ impl Reader {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         let before = std::mem::replace(&mut task.prio, prio);
         match (is_fair(before), is_fair(prio)) {
-            (true, false) if !task.left_class => self.leave_class(pid),
+            (true, false) if !task.left_class => self.leave_class_unannounced(pid),
             (_, true) if task.left_class => self.return_to_class(pid, ahead),
             (false, true) => {
                 task.taken = false;
@@ -143,7 +143,13 @@ impl Reader {
         }
     }
 
-    pub(super) fn leave_class(&mut self, pid: Pid) {
+    /// A task is found outside the class, or about to be, though nothing announced it.
+    pub(super) fn leave_class_unannounced(&mut self, pid: Pid) {
+        self.unannounced += 1;
+        self.leave_class(pid);
+    }
+
+    fn leave_class(&mut self, pid: Pid) {
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.left_class = true;
             self.push(Operation::SwitchedFrom { pid });

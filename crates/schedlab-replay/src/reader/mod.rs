@@ -74,6 +74,8 @@ pub struct Reader {
     irq_depth: [Option<u8>; 2],
     /// The simulated task whose fork is the next record.
     starting: Option<Start>,
+    /// Changes of nice values and classes that no record announced.
+    unannounced: u64,
     now: Nanos,
 }
 
@@ -163,8 +165,14 @@ impl Reader {
             yield_takes: None,
             irq_depth: [None; 2],
             starting: None,
+            unannounced: 0,
             now: 0,
         }
+    }
+
+    /// How many changes of nice values and classes no record announced so far.
+    pub fn unannounced(&self) -> u64 {
+        self.unannounced
     }
 
     /// The operations that a record stands for or completes.
@@ -357,7 +365,8 @@ impl Reader {
     }
 
     fn lost(&mut self) {
-        *self = Reader::new(Kernel { cpus: self.cpus.len(), ..self.kernel });
+        let unannounced = self.unannounced;
+        *self = Reader { unannounced, ..Reader::new(Kernel { cpus: self.cpus.len(), ..self.kernel }) };
         self.push(Operation::Lost);
     }
 

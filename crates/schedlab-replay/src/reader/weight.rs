@@ -43,6 +43,7 @@ impl Reader {
     pub(super) fn reweight(&mut self, pid: Pid, weight: Weight) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.weight = weight;
+        self.unannounced += 1;
         if let Weight::Nice(nice) = weight {
             task.prio = 120 + i32::from(nice);
         }

@@ -1,8 +1,8 @@
 //! What replay needs of a trace, and which of it a trace lacks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use schedlab_model::Pid;
+use schedlab_model::{CpuId, Nanos, Pid, MSEC};
 use schedlab_trace::{Body, Flags, Header, Kind, Record};
 
 /// One run in so many may lack its run time: the clock may have stood still.
@@ -20,14 +20,31 @@ pub struct Needs {
     runs: u64,
     unaccounted: u64,
     accounted: BTreeSet<Pid>,
+    /// Some run time prints vruntime, which shows weights.
+    prints: bool,
+    begun: Option<Nanos>,
+    beginnings: BTreeMap<CpuId, Beginning>,
+}
+
+/// A CPU up to the first run that has its run time.
+#[derive(Default)]
+struct Beginning {
+    unaccounted: u64,
+    /// When the last of these ended.
+    until: Nanos,
+    over: bool,
 }
 
 impl Needs {
     pub fn note(&mut self, record: &Record<'_>) {
         let Body::Event(kind, _) = record.body else { return };
         self.flags |= record.flags != Flags::NONE;
+        self.begun.get_or_insert(record.time);
         match kind {
-            Kind::Runtime { pid, .. } => drop(self.accounted.insert(pid)),
+            Kind::Runtime { pid, vruntime, .. } => {
+                self.prints |= vruntime.is_some();
+                self.accounted.insert(pid);
+            }
             Kind::Waking { .. } => self.wakings += 1,
             Kind::Wakeup { .. } => self.wakeups += 1,
             Kind::Switch { prev, prev_prio, .. } => {
@@ -36,14 +53,15 @@ impl Needs {
                 if prev != 0 && (100..140).contains(&prev_prio) {
                     self.runs += 1;
                     self.unaccounted += u64::from(!accounted);
+                    self.beginnings.entry(record.cpu).or_default().end_run(accounted, record.time);
                 }
             }
             _ => {}
         }
     }
 
-    /// What the trace lacks, in words.
-    pub fn missing(&self, header: &Header) -> Vec<String> {
+    /// What the trace lacks, in words. `unannounced`: changes of nice values and classes that neither a call nor a probe announced.
+    pub fn missing(&self, header: &Header, unannounced: u64) -> Vec<String> {
         let mut missing = Vec::new();
         let mut lacks = |lacks: bool, what: &str| missing.extend(lacks.then(|| what.to_owned()));
         lacks(self.switches == 0, "switches (sched_switch)");
@@ -53,12 +71,44 @@ impl Needs {
         if (1..self.runs).contains(&self.unaccounted) && self.unaccounted * SPARE > self.runs {
             missing.push(format!("the run times of {} of {} runs (sched_stat_runtime)", self.unaccounted, self.runs));
         }
-        let no_settings =
-            !header.comments.iter().any(|line| line.starts_with("features ") || line.starts_with("sched_"));
-        if no_settings && header.get("simulated").is_none() {
-            missing.push("the settings of the kernel (features, autogroup) in its header".to_owned());
+        let late = self.beginnings.values().filter(|cpu| cpu.over && cpu.unaccounted > 1).map(|cpu| cpu.until).max();
+        if let Some(until) = late {
+            let span = until.saturating_sub(self.begun.unwrap_or(until)) as f64 / MSEC as f64;
+            missing.push(format!("the run times of the first {span:.1} ms (sched_stat_runtime)"));
+        }
+        missing.extend(settings(header).map(str::to_owned));
+        if unannounced > 0 && !self.prints {
+            missing.push(format!(
+                "what changed {unannounced} priorities, which only later records show (calls or probes of setpriority and sched_setscheduler)"
+            ));
         }
         missing.extend(header.get("untraced").map(str::to_owned));
         missing
     }
+}
+
+impl Beginning {
+    /// A run ended. The first one on a CPU may have been charged before the recording began.
+    fn end_run(&mut self, accounted: bool, now: Nanos) {
+        self.over |= accounted;
+        if !self.over {
+            self.unaccounted += 1;
+            self.until = now;
+        }
+    }
+}
+
+/// Which settings of the kernel the header does not have. The recorder lists the scheduler's sysctls: a kernel without
+/// CONFIG_SCHED_AUTOGROUP has none for sessions, and one without CONFIG_SCHED_DEBUG no features that could differ.
+fn settings(header: &Header) -> Option<&'static str> {
+    let any = |wanted: fn(&str) -> bool| header.comments.iter().any(|line| wanted(line));
+    if header.get("simulated").is_some()
+        || any(|line| line.starts_with("sched_") && !line.starts_with("sched_features"))
+    {
+        return None;
+    }
+    Some(match any(|line| line.starts_with("features ") || line.starts_with("sched_features ")) {
+        true => "whether sessions are groups (sched_autogroup_enabled) in its header",
+        false => "the settings of the kernel (features, autogroup) in its header",
+    })
 }

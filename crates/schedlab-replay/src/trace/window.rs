@@ -155,8 +155,8 @@ impl<'r> Window<'r> {
     }
 
     /// What replay needs and the trace lacks. Complete at its end.
-    pub fn missing(&self, header: &Header) -> Vec<String> {
-        self.needs.missing(header)
+    pub fn missing(&self, header: &Header, unannounced: u64) -> Vec<String> {
+        self.needs.missing(header, unannounced)
     }
 
     /// Whether any record shows the lazy need-resched flag: without it every flag is the full one.
