@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 import fake_engine
-from schedlab import gate
+from schedlab import api, gate, validity
+from schedlab.engine import Engine
 from schedlab.gate import Gate
 
 Schedlab = Callable[..., tuple[int, str, str]]
@@ -149,3 +151,16 @@ def test_a_gate_without_values_does_not_pass(
     watched = "load.rate" in gates or not names or "load.rate" in names
     assert ("load.rate of eevdf cannot be judged: no seed has a value for cfs" in err) == watched
     assert ("too few values to pass or fail" in err) == (code == 2)
+
+
+@pytest.mark.parametrize(("error_pct", "fails"), [(20.0, True), (29.9, False), (40.0, False)])
+def test_a_gate_of_the_model_error_fails_beyond_it_only(
+    error_pct: float, fails: bool, engine: Engine, scenario: Write
+) -> None:
+    """The latency is 30% worse."""
+    error = validity.ModelError("p99 latency", "vm", "QEMU", 1, 9, 5.0, error_pct, 50.0)
+    known = validity.errors.Validated("p99 latency", error)
+    found = api.compare(scenario(behaviour=SLOWER), engine=engine)
+    metrics = tuple(dataclasses.replace(m, model=known) for m in found.metrics)
+    gates = gate.parse("worse:probe.latency.p99:model")
+    assert bool(gate.failed(gates, dataclasses.replace(found, metrics=metrics))) == fails

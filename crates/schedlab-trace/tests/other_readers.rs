@@ -125,7 +125,10 @@ fn perf_reads_perf_data() {
     let switches = schedule().iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count();
     assert!(summary.contains(&format!("Total number of context switches: {switches}")), "{summary}");
     let latency = output("perf", &["sched", "latency", "-i", path]).unwrap();
-    assert!(latency.contains("task 36"), "{latency}");
+    // `task 36:(1) | 12.345 ms | ...`: the run time comes from sched_stat_runtime.
+    let line = latency.lines().find(|line| line.contains("task 36")).unwrap_or_else(|| panic!("{latency}"));
+    let runtime = line.split('|').nth(1).and_then(|cell| cell.trim().strip_suffix("ms")?.trim().parse::<f64>().ok());
+    assert!(runtime.is_some_and(|ms| ms > 0.0), "{latency}");
 }
 
 #[test]
