@@ -187,7 +187,9 @@ def _simulated(
             raise InputError(words, hint="both arms must have the same CPUs")
         variants = tuple(v for v in scenario.variants if v.kernel == row)
         results.append(_ran(options, console, engine, dataclasses.replace(scenario, variants=variants), "sim", None))
-    runs = {key: run for result in results for key, run in result.runs.items()}
+    runs = dict(
+        sorted(((key, run) for result in results for key, run in result.runs.items()), key=lambda item: item[0])
+    )
     failures = tuple(failure for result in results for failure in result.failures)
     return Result(real, "sim", real.seeds, runs, failures)
 

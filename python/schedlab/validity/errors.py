@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -80,13 +80,16 @@ def validated(scenario: Scenario, metric: Metric, errors: Iterable[ModelError]) 
 
 
 def model_errors(files: Iterable[Path] = ()) -> tuple[ModelError, ...]:
-    """The errors of the shipped validations and of other stored ones."""
+    """The errors of the shipped validations and of other stored ones, without those of preemption models."""
     return tuple(error for file in (*shipped(), *files) for error in _of_file(file))
 
 
 @cache
 def _of_file(file: Path) -> tuple[ModelError, ...]:
-    return tuple(of_validation(read(file)))
+    found = read(file)
+    # What preemption models change on one kernel says little about changes between kernels, features and knobs.
+    trials = [t for t in found.trials if not all(v.changes.get("preempt") for v in t.measured.scenario.variants)]
+    return tuple(of_validation(replace(found, trials=trials)))
 
 
 def of_validation(found: Validation) -> list[ModelError]:
