@@ -50,7 +50,14 @@ def tail(
     *,
     cancel: Cancel | None = None,
 ) -> str: ...
-def timeline(scenario: Scenario, variant: str, seed: int, *, cancel: Cancel | None = None) -> str: ...
+def timeline(
+    scenario: Scenario,
+    variant: str,
+    seed: int,
+    *,
+    around: tuple[list[int], int] | None = None,
+    cancel: Cancel | None = None,
+) -> str: ...
 def run(
     scenario: Scenario,
     variant: str,

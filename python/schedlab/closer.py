@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 EXPLAINED = 3
 """So many of the slowest samples of each variant are explained."""
 WAKEUPS = "sched.wakeup_latency"
+RECORDS = 16_000
+"""So many slices, changes of queues, gaps and wakeups of each variant are on the page at most, and what lasts across a
+mark; the page stays below 2 MB with them."""
+AROUND_NS = 600_000
+"""How much time the canvas shows around the first difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,9 @@ def closer(engine: Engine, comparison: Comparison, *, threads: int = 1, cancel: 
         tails = [tail_of(engine, repeat.scenario, c, metric, threads=threads, cancel=cancel) for c in columns]
         parting = engine.explain(repeat.scenario, *pair, seed, cancel=cancel)
         slowest = [one for tail in tails for one in _slowest(repeat, tail)]
-        timelines = {c.name: timeline_of(repeat, c.name, c.runs[seed].digest) for c in columns}
+        points = [at for _, at, _ in marks_of(parting, slowest, pair)]
+        around = (points, RECORDS // (2 * max(1, len(points))))
+        timelines = {c.name: timeline_of(repeat, c.name, c.runs[seed].digest, around=around) for c in columns}
     except Cancelled:
         raise
     except SchedlabError as e:
@@ -144,9 +151,9 @@ class Repeat:
     cancel: Cancel | None
 
 
-def timeline_of(repeat: Repeat, variant: str, digest: str) -> Timeline:
+def timeline_of(repeat: Repeat, variant: str, digest: str, *, around: tuple[list[int], int] | None = None) -> Timeline:
     """The run of a variant again, as a timeline; RunError if it is not the run that had this digest."""
-    found = repeat.engine.timeline(repeat.scenario, variant, repeat.seed, cancel=repeat.cancel)
+    found = repeat.engine.timeline(repeat.scenario, variant, repeat.seed, around=around, cancel=repeat.cancel)
     if found["digest"] != digest:
         raise RunError(f"seed {repeat.seed} of {variant} gave another digest than the stored run")
     return of_columns(found)
@@ -179,6 +186,20 @@ def _slowest(repeat: Repeat, tail: Tail) -> list[Slow]:
             trouble = e.message
         found.append(Slow(tail.variant, sample, answer, trouble))
     return found
+
+
+def marks_of(
+    parting: Mapping[str, Any] | None, slowest: Sequence[Slow], pair: Sequence[str]
+) -> list[tuple[str, int, int]]:
+    """What the buttons of the timeline jump to: a label, a time, and how much around it is shown."""
+    marks: list[tuple[str, int, int]] = []
+    if parting:
+        marks.append(("first difference", int(parting["time_ns"]), AROUND_NS))
+    for name in pair:
+        worst = next((slow.sample for slow in slowest if slow.variant == name), None)
+        if worst is not None:
+            marks.append((f"slowest in {name}", middle(worst), max(200_000, 2 * worst.ns)))
+    return marks
 
 
 def _in_sight(scenario: Scenario, sample: Sample) -> None:

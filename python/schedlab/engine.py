@@ -119,14 +119,25 @@ class Engine:
             raise RunError(f"two runs of {variant} seed {seed} differ: {divergence}", hint="this is a bug in schedlab")
         return Run.from_record(record)
 
-    def timeline(self, scenario: Scenario, variant: str, seed: int, *, cancel: Cancel | None = None) -> dict[str, Any]:
-        """One run as the columns of a timeline, with its digest; nothing is written to disk."""
+    def timeline(
+        self,
+        scenario: Scenario,
+        variant: str,
+        seed: int,
+        *,
+        around: tuple[list[int], int] | None = None,
+        cancel: Cancel | None = None,
+    ) -> dict[str, Any]:
+        """One run as the columns of a timeline, with its digest; nothing is written to disk.
+
+        `around` are points of time (ns) and how many records are kept before and after each; None: all of the run.
+        """
         with (
             self._translated(f" (variant `{variant}`, seed {seed})"),
             self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
         ):
             found: dict[str, Any] = documents.loads(
-                self._native.timeline(scenario.handle, variant, seed, cancel=handle)
+                self._native.timeline(scenario.handle, variant, seed, around=around, cancel=handle)
             )
             return found
 

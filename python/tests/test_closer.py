@@ -21,7 +21,8 @@ from schedlab.outcome import Series
 from schedlab.render.causes import cause, causes, difference, dominant
 from schedlab.render.closer import where_it_went
 from schedlab.tail import FEWEST, LONGEST_NS, PARTS, Parts, Sample, bands, tail_of
-from schedlab.timeline import Timeline, Waited, of_columns, of_traces
+from schedlab.timeline import Timeline, Waited, common_windows, of_columns, of_traces
+from schedlab.timeline.document import document
 from schedlab.timeline.reduce import Lane, Slice, Wake
 
 SCENARIO = """
@@ -54,13 +55,38 @@ def look(comparison: Comparison) -> Closer:
 
 def test_the_timelines_have_every_switch_of_the_run(comparison: Comparison, look: Closer) -> None:
     for column in comparison.columns:
-        run, timeline = column.runs[look.seed], look.timelines[column.name]
+        run = column.runs[look.seed]
+        timeline = of_columns(native_engine().timeline(look.scenario, column.name, look.seed))
         busy = sum(s.end - s.start for lane in timeline.lanes for s in lane.slices)
         assert len(timeline.lanes) == 8
         assert 0.5 * run.switches < timeline.slices <= run.switches
         assert 0 < busy <= 8 * timeline.end
         for lane in timeline.lanes:
             assert all(a.end <= b.start for a, b in zip(lane.slices, lane.slices[1:], strict=False))
+
+
+@pytest.mark.parametrize("most", [20, 300])
+def test_what_is_kept_around_points_is_all_there_was(most: int, look: Closer) -> None:
+    """Within the windows nothing differs from the whole timeline, and there are not more records than the bound."""
+    engine, points = native_engine(), [15_000_000, 30_000_000, 59_000_000]
+    full = of_columns(engine.timeline(look.scenario, "eevdf", look.seed))
+    part = of_columns(engine.timeline(look.scenario, "eevdf", look.seed, around=(points, most)))
+    records = len(part.wakes) + sum(len(lane.slices) + len(lane.gaps) for lane in part.lanes)
+    assert records <= len(points) * (2 * most + 3 * len(full.lanes) + 80), "80 tasks may be woken across a point"
+    windows = common_windows([part])
+    assert all(any(low <= p <= high for low, high in windows) for p in points)
+    for x, y in zip(document("a", full, windows)["lanes"], document("a", part, windows)["lanes"], strict=True):
+        for key in ("slices", "gaps"):
+            assert len(x[key]) == len(y[key]), key
+        assert x["slices"][::3] == y["slices"][::3]
+        assert all(abs(int(i) - int(j)) <= 2 for i, j in zip(x["busy"], y["busy"], strict=True))
+    for low, high in windows:
+        at = (low + high) // 2
+        assert [_depth(lane, at) for lane in full.lanes] == [_depth(lane, at) for lane in part.lanes]
+
+
+def _depth(lane: Lane, at: int) -> int:
+    return next((waiting for time, waiting in reversed(lane.depth) if time <= at), 0)
 
 
 def test_the_slowest_samples_are_those_of_the_run(comparison: Comparison, look: Closer) -> None:

@@ -6,7 +6,6 @@ import base64
 import gzip
 import json
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from schedlab.render.page import document as whole_page
 from schedlab.render.timeline import hue, script, still, timelines
 from schedlab.scenario import Scenario
 from schedlab.tail import Parts, Sample
-from schedlab.timeline import Timeline, Waited, of_traces, windows_around
+from schedlab.timeline import Timeline, Waited, common_windows, of_traces
 from schedlab.timeline.document import BINS, document, packed
 from schedlab.timeline.reduce import SLOWEST, WAKEUP_LATENCY
 from schedlab.timeline.vcpus import VcpuSpans, pieces, vcpu_spans
@@ -162,19 +161,26 @@ def busy(slices: int, lanes: int = 3, name: str = "hackbench") -> Timeline:
     return timeline
 
 
-@pytest.mark.parametrize("slices", [60, 600, 5_000])
-def test_a_page_holds_so_many_slices_around_each_point(slices: int) -> None:
-    timelines = [busy(4_000), busy(3_000, name="other")]
-    points = [1_000_000, 5_000_000, 9_000_000]
-    windows = windows_around(timelines, points, slices)
-    assert all(any(low <= p <= high for low, high in windows) for p in points)
-    assert all(a[1] < b[0] for a, b in pairwise(windows))
-    for one in timelines:
-        found = document("a", one, windows)
-        held = sum(len(lane["slices"]) // 3 for lane in found["lanes"])
-        assert held <= slices + 3 * len(one.lanes) * len(windows)
-        assert all(len(lane["busy"]) == BINS for lane in found["lanes"])
-    assert windows_around([busy(10)], points, 100) == [(busy(10).start, busy(10).end)]
+def test_windows_are_where_no_timeline_misses_anything() -> None:
+    a, b = busy(40), busy(30)
+    assert common_windows([a, b]) == [(min(a.start, b.start), max(a.end, b.end))]
+    a.windows, b.windows = [(10, 50), (60, 90), (200, 210)], [(20, 70), (65, 80), (211, 220)]
+    assert common_windows([a, b]) == [(20, 50), (65, 80)]
+
+
+def test_the_overview_is_the_same_from_bins_and_from_slices() -> None:
+    whole = busy(3_000)
+    part = busy(3_000)
+    for lane in part.lanes:
+        lane.bin_ns = 1_000
+        lane.busy = [0] * (part.end // 1_000 + 1)
+        for s in lane.slices:
+            for at in range(s.start, s.end, 500):
+                lane.busy[at // 1_000] += 500
+        lane.slices = []
+    for x, y in zip(document("a", whole, [])["lanes"], document("a", part, [])["lanes"], strict=True):
+        assert len(x["busy"]) == len(y["busy"]) == BINS
+        assert all(abs(int(i) - int(j)) <= 1 for i, j in zip(x["busy"], y["busy"], strict=True))
 
 
 def test_a_packed_document_says_what_the_timeline_does(small: Timeline) -> None:

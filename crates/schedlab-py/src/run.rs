@@ -104,19 +104,22 @@ pub fn run(
     }
 }
 
-/// Runs one variant with one seed and returns its timeline as a JSON document.
+/// Runs one variant with one seed and returns its timeline as a JSON document: in full, or so many records before and after
+/// each of the points of time (ns) of `around`.
 #[pyfunction]
-#[pyo3(signature = (scenario, variant, seed, *, cancel=None))]
+#[pyo3(signature = (scenario, variant, seed, *, around=None, cancel=None))]
 pub fn timeline(
     py: Python<'_>,
     scenario: &Scenario,
     variant: &str,
     seed: u64,
+    around: Option<(Vec<u64>, usize)>,
     cancel: Option<&Cancel>,
 ) -> PyResult<String> {
     let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
     let watched = Cancel::watch(cancel);
-    let work = || schedlab_lab::timeline(&spec, &watched).map(|json| json.to_string());
+    let near = around.as_ref().map(|(points, most)| (points.as_slice(), *most));
+    let work = || schedlab_lab::timeline(&spec, near, &watched).map(|json| json.to_string());
     match py.detach(|| schedlab_lab::guard(work)) {
         Ok(result) => result.map_err(|error| errors::lab(py, &error)),
         Err(panicked) => Err(errors::panicked(py, &panicked, &format!("variant `{variant}`, seed {seed}"))),

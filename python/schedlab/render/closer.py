@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from schedlab.closer import Closer, middle
+from schedlab.closer import Closer, marks_of, middle
 from schedlab.comparison import Comparison
 from schedlab.render.capacity import capacity
 from schedlab.render.causes import SHORT, causes, names
@@ -14,15 +12,11 @@ from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.queue import ms
 from schedlab.render.timeline import standalone, still, timelines
 from schedlab.tail import Parts
-from schedlab.timeline import windows_around
+from schedlab.timeline import common_windows
 from schedlab.timeline.document import document
 
-SLICES = 6_000
-"""In full, of each variant; the page stays below 2 MB with them."""
-AROUND_NS = 600_000
-"""How much time the canvas shows around the first difference."""
 PICTURE_NS = 240_000
-"""The same for the picture that needs no script."""
+"""How much time the picture that needs no script shows around the first difference."""
 
 
 def closer_look(found: Closer | str | None) -> list[str]:
@@ -60,9 +54,11 @@ def first_difference_picture(found: Closer) -> str:
 
 
 def around(found: Closer) -> tuple[int, int, int]:
-    """From when to when the picture of the first difference goes, and where its mark is."""
+    """From when to when the picture of the first difference goes, where nothing is missing, and where its mark is."""
     at = int(found.parting["time_ns"]) if found.parting else 0
-    return max(0, at - PICTURE_NS // 3), at + 2 * PICTURE_NS // 3, at
+    low, high = max(0, at - PICTURE_NS // 3), at + 2 * PICTURE_NS // 3
+    known = [window for window in common_windows(list(found.timelines.values())) if window[0] <= at <= window[1]]
+    return (max(low, known[0][0]), min(high, known[0][1]), at) if known else (low, high, at)
 
 
 def _slowest(found: Closer) -> str:
@@ -110,8 +106,8 @@ def _short(lines: list[str]) -> list[str]:
 
 
 def _timelines(found: Closer) -> str:
-    marks = marks_of(found)
-    windows = windows_around(list(found.timelines.values()), [at for _, at, _ in marks], SLICES)
+    marks = marks_of(found.parting, found.slowest, found.pair)
+    windows = common_windows(list(found.timelines.values()))
     documents = [document(name, found.timelines[name], windows) for name in found.pair]
     text = (
         f"Both runs with seed {found.seed} on one scale of time. "
@@ -119,15 +115,3 @@ def _timelines(found: Closer) -> str:
         "`schedlab view` to see everything."
     )
     return f"<h2>Timeline</h2><p>{escape(text)}</p>{timelines(documents, [list(mark) for mark in marks])}"
-
-
-def marks_of(found: Closer) -> list[tuple[str, int, int]]:
-    """What the buttons jump to: a label, a time, and how much around it is shown."""
-    marks: list[tuple[str, int, int]] = []
-    if found.parting:
-        marks.append(("first difference", int(found.parting["time_ns"]), AROUND_NS))
-    for name in found.pair:
-        worst: Any = next((slow.sample for slow in found.slowest if slow.variant == name), None)
-        if worst is not None:
-            marks.append((f"slowest in {name}", middle(worst), max(200_000, 2 * worst.ns)))
-    return marks

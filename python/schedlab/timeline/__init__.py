@@ -3,7 +3,7 @@
 from schedlab.timeline.columns import of_columns
 from schedlab.timeline.reduce import Lane, Slice, Timeline, Waited
 from schedlab.timeline.trace import of_traces
-from schedlab.timeline.windows import Window, windows_around
+from schedlab.timeline.windows import Window, common_windows
 
 __all__ = [
     "Lane",
@@ -11,7 +11,7 @@ __all__ = [
     "Timeline",
     "Waited",
     "Window",
+    "common_windows",
     "of_columns",
     "of_traces",
-    "windows_around",
 ]

@@ -17,13 +17,16 @@ def of_columns(found: Mapping[str, Any]) -> Timeline:
         {metric: [Waited(*row) for row in rows] for metric, rows in found["slowest"].items()},
         found["start"],
         found["end"],
+        # What ends with the first ns of a range, or begins with its last, may be missing.
+        [(low + 1, high - 1) for low, high in found.get("windows", ())],
     )
 
 
 def _lane(lane: Mapping[str, Any]) -> Lane:
     slices = [Slice(start, end, task, bool(preempted)) for start, end, task, preempted in _rows(lane["slices"], 4)]
     depth = [(time, waiting) for time, waiting in _rows(lane["depth"], 2)]
-    return Lane(lane["name"], slices, depth, [(start, end) for start, end in _rows(lane["gaps"], 2)])
+    gaps = [(start, end) for start, end in _rows(lane["gaps"], 2)]
+    return Lane(lane["name"], slices, depth, gaps, lane.get("busy", []), lane.get("bin", 0))
 
 
 def _rows(column: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:

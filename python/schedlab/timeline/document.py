@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from schedlab.timeline.reduce import Lane, Slice, Timeline
+from schedlab.timeline.reduce import Lane, Timeline
 from schedlab.timeline.vcpus import vcpu_spans
 from schedlab.timeline.windows import Window
 
@@ -62,14 +62,16 @@ def _lane(
             before = s.start
     gaps = [(a, b - a) for a, b in lane.gaps if _inside(a, b, windows)]
     spans = vcpu_spans(timeline, lane)
-    stolen = [(a, b - a) for a, b in spans.stolen if _inside(a, b, windows)] if spans else []
+    # Between two windows it is not known how long a vCPU waited.
+    cut = ((max(a, low), min(b, high)) for a, b in (spans.stolen if spans else ()) for low, high in windows)
+    stolen = [(a, b - a) for a, b in cut if a < b]
     return {
         "name": lane.name,
         "slices": slices,
         "depth": _deltas(_depth(lane, windows), origin),
         "gaps": _deltas(gaps, origin),
         "stolen": _deltas(stolen, origin),
-        "busy": "".join(_busy(lane.slices, timeline.start, timeline.end)),
+        "busy": "".join(_busy(lane, timeline.start, timeline.end)),
     }
 
 
@@ -109,12 +111,20 @@ def _inside(start: int, end: int, windows: Sequence[Window]) -> bool:
     return any(start <= high and end >= low for low, high in windows)
 
 
-def _busy(slices: Sequence[Slice], start: int, end: int) -> Iterable[str]:
+def _busy(lane: Lane, start: int, end: int) -> Iterable[str]:
     """For each bin the tenths of it in which a task ran, 0 to 9."""
     width = max(1.0, (end - start) / BINS)
     busy = [0.0] * BINS
-    for s in slices:
-        low, high = (s.start - start) / width, (s.end - start) / width
+    for low_ns, high_ns, share in _stretches(lane):
+        low, high = (low_ns - start) / width, (high_ns - start) / width
         for i in range(max(0, int(low)), min(BINS, int(high) + 1)):
-            busy[i] += max(0.0, min(high, i + 1) - max(low, i))
+            busy[i] += share * max(0.0, min(high, i + 1) - max(low, i))
     return (str(min(9, int(10 * share))) for share in busy)
+
+
+def _stretches(lane: Lane) -> Iterable[tuple[int, int, float]]:
+    """From when to when the CPU was busy, and for which share of that time."""
+    if not lane.bin_ns:
+        return ((s.start, s.end, 1.0) for s in lane.slices)
+    bins = enumerate(lane.busy)
+    return ((i * lane.bin_ns, (i + 1) * lane.bin_ns, ns / lane.bin_ns) for i, ns in bins if ns)

@@ -56,6 +56,9 @@ class Lane:
     """When the number of waiting tasks changed, and to what."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """From when to when it was idle while a task waited on another runqueue of its kernel."""
+    busy: list[int] = field(default_factory=list)
+    """If the slices are not those of the whole run: busy ns of each bin from time 0 on."""
+    bin_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -70,6 +73,8 @@ class Timeline:
     """By metric, the longest first."""
     start: int = 0
     end: int = 0
+    windows: list[tuple[int, int]] = field(default_factory=list)
+    """The ranges in which nothing is missing, one for each point that was asked for; none if all is there."""
     _kernels: list[Lanes] = field(default_factory=list)
 
     def kernel(self, name: str, from_ns: int = 0) -> Lanes:

@@ -7,27 +7,9 @@ use schedlab_model::{Nanos, Pid};
 use schedlab_trace::TaskState;
 use serde_json::json;
 
-use super::reduce::Shared;
+use super::shared::Shared;
 
 const WAKEUP_LATENCY: &str = "sched.wakeup_latency";
-
-/// One CPU: flat columns.
-#[derive(Default)]
-pub struct Lane {
-    name: String,
-    slices: Vec<u64>,
-    /// When the number of waiting tasks changed, and to what.
-    depth: Vec<(Nanos, u32)>,
-    /// From when to when it was idle while a task waited on another runqueue of its kernel.
-    gaps: Vec<Nanos>,
-}
-
-impl Lane {
-    pub fn into_json(self) -> serde_json::Value {
-        let depth: Vec<u64> = self.depth.iter().flat_map(|(time, waiting)| [*time, u64::from(*waiting)]).collect();
-        json!({ "name": self.name, "slices": self.slices, "depth": depth, "gaps": self.gaps })
-    }
-}
 
 /// One wakeup: when it began, by which task on which lane, and where and when the wakee ran.
 pub struct Wake {
@@ -36,7 +18,7 @@ pub struct Wake {
     by: Option<usize>,
     task: usize,
     ran_lane: usize,
-    ran_at: Nanos,
+    pub ran_at: Nanos,
 }
 
 impl Wake {
@@ -101,9 +83,9 @@ pub struct Lanes {
 
 impl Lanes {
     pub fn new(shared: &mut Shared, name: &str, cpus: usize, plan: &Plan) -> Self {
-        let base = shared.lanes.len();
+        let base = shared.lanes();
         let title = |cpu| if name.is_empty() { format!("CPU {cpu}") } else { format!("{name} CPU {cpu}") };
-        shared.lanes.extend((0..cpus).map(|cpu| Lane { name: title(cpu), ..Lane::default() }));
+        (0..cpus).for_each(|cpu| shared.lane(title(cpu)));
         let own = |metric: &str| if name.is_empty() { metric.to_owned() } else { format!("{name}.{metric}") };
         let durations = |(metric, unit): (String, String)| if unit == "ns" { own(&metric) } else { String::new() };
         let names = plan.raw_units().into_iter().map(durations);
@@ -242,8 +224,8 @@ impl Lanes {
     fn end_slice(&mut self, shared: &mut Shared, now: Nanos, cpu: usize, preempted: bool) {
         let Cpu { running, since, hosted, granted, .. } = self.cpus[cpu];
         if running != 0 && (!hosted || granted && since < now) {
-            let task = self.task(shared, running) as u64;
-            shared.lanes[self.base + cpu].slices.extend([since, now, task, u64::from(preempted)]);
+            let task = self.task(shared, running);
+            shared.slice(self.base + cpu, (since, now), task, preempted);
         }
     }
 
@@ -262,20 +244,14 @@ impl Lanes {
     }
 
     fn depth(&self, shared: &mut Shared, now: Nanos, cpu: usize) {
-        let (depth, waiting) = (&mut shared.lanes[self.base + cpu].depth, self.cpus[cpu].waiting);
-        if depth.last().is_some_and(|(time, _)| *time == now) {
-            depth.pop();
-        }
-        if depth.last().is_none_or(|(_, known)| *known != waiting) {
-            depth.push((now, waiting));
-        }
+        shared.depth(self.base + cpu, now, self.cpus[cpu].waiting);
     }
 
     fn ran(&mut self, shared: &mut Shared, now: Nanos, cpu: usize, pid: Pid) {
         let Some((at, on, by)) = self.woken.remove(&pid) else { return };
         let by = (by != 0).then(|| self.task(shared, by));
         let (task, ran_lane) = (self.task(shared, pid), self.base + cpu);
-        shared.wakes.push(Wake { at, lane: self.base + on, by, task, ran_lane, ran_at: now });
+        shared.wake(Wake { at, lane: self.base + on, by, task, ran_lane, ran_at: now });
         shared.slow(&self.latency, Waited { ns: now - at, at: now, pid, lane: ran_lane, queued: 0 });
     }
 
@@ -308,7 +284,7 @@ impl Lanes {
 
     fn close_gap(&mut self, shared: &mut Shared, now: Nanos, cpu: usize) {
         if let Some(since) = self.cpus[cpu].gap.take().filter(|since| now > *since) {
-            shared.lanes[self.base + cpu].gaps.extend([since, now]);
+            shared.gap(self.base + cpu, since, now);
         }
     }
 }

@@ -2,9 +2,13 @@
 //! events while the run goes on. No trace is written.
 
 mod lanes;
+mod near;
+mod overview;
 mod reduce;
+mod shared;
 
 use schedlab_metrics::Plan;
+use schedlab_model::Nanos;
 use schedlab_sim::Watch;
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Digest, Tee};
@@ -17,8 +21,17 @@ use reduce::Reduction;
 /// integers; times are ns. `slices` are (start, end, task, preempted), `depth` (time, waiting tasks), `gaps` (start, end),
 /// `wakes` (time, lane of the waker, waker or -1, wakee, lane, time at which it ran), `slowest` (ns, end, pid,
 /// lane, ns in a queue before the task took it).
-pub fn timeline<W: Watch>(spec: &RunSpec, watch: &W) -> Result<serde_json::Value, LabError> {
-    let mut reduction = Reduction::new(spec.warmup);
+///
+/// With `around`, points of time and a number, only so many slices, changes of queues, gaps and wakeups are kept before each
+/// point and as many after it, and what lasted across it: memory does not grow with the length of the run, but for the names
+/// of tasks. `windows` are then the ranges around the points, their ends excluded, in which nothing is missing, and each lane has `busy`, the busy
+/// ns of bins of `bin` ns from time 0 on.
+pub fn timeline<W: Watch>(
+    spec: &RunSpec,
+    around: Option<(&[Nanos], usize)>,
+    watch: &W,
+) -> Result<serde_json::Value, LabError> {
+    let mut reduction = Reduction::new(spec.warmup, around);
     reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec));
     for guest in spec.guests.iter() {
         reduction.kernel(&guest.name, guest.run.machine.topology.nr_cpus(), &plan(&guest.run, spec));

@@ -5,42 +5,9 @@ use std::collections::BTreeMap;
 use schedlab_metrics::Plan;
 use schedlab_model::{KernelId, Nanos, Pid};
 use schedlab_trace::{Event, Kind, Sink};
-use serde_json::json;
 
-use super::lanes::{Lane, Lanes, Waited, Wake};
-
-/// So many of the longest samples of each metric are kept.
-const SLOWEST: usize = 8;
-
-/// What all kernels share.
-#[derive(Default)]
-pub struct Shared {
-    pub lanes: Vec<Lane>,
-    pub tasks: Vec<(Pid, String)>,
-    pub wakes: Vec<Wake>,
-    /// By metric, the longest first.
-    slowest: BTreeMap<String, Vec<Waited>>,
-    from: Nanos,
-}
-
-impl Shared {
-    /// Keeps a sample if it is one of the longest of its metric that ended after the warm-up.
-    pub fn slow(&mut self, metric: &str, one: Waited) {
-        if one.at < self.from {
-            return;
-        }
-        if !self.slowest.contains_key(metric) {
-            self.slowest.insert(metric.to_owned(), Vec::new());
-        }
-        let Some(found) = self.slowest.get_mut(metric) else { return };
-        if found.len() == SLOWEST && found.last().is_some_and(|least| one <= *least) {
-            return;
-        }
-        let at = found.partition_point(|known| *known > one);
-        found.insert(at, one);
-        found.truncate(SLOWEST);
-    }
-}
+use super::lanes::Lanes;
+use super::shared::Shared;
 
 /// The timelines of a host and of its guests.
 pub struct Reduction {
@@ -51,8 +18,9 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    pub fn new(from: Nanos) -> Self {
-        let shared = Shared { from, ..Shared::default() };
+    /// Samples count that end at `from` or later; `around` is for [`Shared::new`].
+    pub fn new(from: Nanos, around: Option<(&[Nanos], usize)>) -> Self {
+        let shared = Shared::new(from, around);
         Reduction { shared, kernels: Vec::new(), vcpus: BTreeMap::new() }
     }
 
@@ -68,13 +36,7 @@ impl Reduction {
         for kernel in &mut self.kernels {
             kernel.close(&mut self.shared, end);
         }
-        let Shared { lanes, tasks, mut wakes, slowest, .. } = self.shared;
-        wakes.sort_by_key(|wake| wake.at);
-        let wakes: Vec<i64> = wakes.iter().flat_map(Wake::numbers).collect();
-        let slowest: serde_json::Map<_, _> =
-            slowest.into_iter().map(|(metric, found)| (metric, found.iter().map(Waited::numbers).collect())).collect();
-        let lanes: Vec<serde_json::Value> = lanes.into_iter().map(Lane::into_json).collect();
-        json!({ "lanes": lanes, "tasks": tasks, "wakes": wakes, "slowest": slowest, "start": start, "end": end })
+        self.shared.finish(start, end)
     }
 
     /// The vCPUs among the tasks of a switch of the host gain or lose their CPU.
@@ -133,6 +95,7 @@ mod tests {
     use schedlab_model::CpuId;
     use schedlab_trace::TaskState;
     use schedlab_workload::{Better, MetricDecl, MetricKind, Unit};
+    use serde_json::json;
 
     fn switch(time: Nanos, kernel: u16, cpu: u32, prev: Pid, next: Pid) -> Event {
         let prev_state = TaskState::Sleeping;
@@ -142,7 +105,7 @@ mod tests {
 
     #[test]
     fn slices_of_a_guest_are_only_where_its_vcpu_runs() {
-        let mut reduction = Reduction::new(0);
+        let mut reduction = Reduction::new(0, None);
         reduction.kernel("", 1, &Plan::default());
         reduction.kernel("vm", 1, &Plan::default());
         reduction.name(KernelId(0), 5, "vm/0");
@@ -180,7 +143,7 @@ mod tests {
     #[test]
     fn only_a_declared_queue_is_time_before_the_task_took_it() {
         for (part, queueing, queued) in [("queueing", false, 0), ("until_taken", true, 300)] {
-            let mut reduction = Reduction::new(0);
+            let mut reduction = Reduction::new(0, None);
             let metrics = vec![sampled(part, queueing), sampled("latency", false)];
             reduction.kernel("", 1, &Plan { metrics, ..Plan::default() });
             let part = format!("web.{part}");
@@ -192,15 +155,5 @@ mod tests {
             assert_eq!(found["slowest"]["web.latency"][0], json!([500, 600, 5, 0, queued]), "{part}");
             assert_eq!(found["slowest"][part.as_str()][0], json!([300, 400, 5, 0, 0]), "{part}");
         }
-    }
-
-    #[test]
-    fn only_the_longest_samples_are_kept() {
-        let mut shared = Shared::default();
-        for ns in 0..100 {
-            shared.slow("m", Waited { ns: ns * 37 % 100, at: ns, pid: 1, lane: 0, queued: 0 });
-        }
-        let kept: Vec<Nanos> = shared.slowest["m"].iter().map(|one| one.ns).collect();
-        assert_eq!(kept, [99, 98, 97, 96, 95, 94, 93, 92]);
     }
 }
