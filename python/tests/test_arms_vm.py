@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,28 @@ def test_each_variant_boots_its_kernel_with_its_settings(here: Path) -> None:
     state = next(iter(result.runs.values())).record["place"]["state"]
     assert (state["qemu"], len(state["agent_sha256"])) == ("7.2.0", 64)
     assert {row["verdict"] for row in comparison.table()} != {"undecided, order only"}
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "says"),
+    [
+        # A plain file shows what was written; debugfs shows the model in force in brackets.
+        ("sched/preempt", "lazy", "failed: HERE/sched/preempt is lazy after lazy was written"),
+        ("sched/preempt", "(lazy", "failed: HERE/sched/preempt is (lazy after (lazy was written"),
+        ("sched/features", "NO_X", "ready"),
+        ("sched/none", "1", "failed: this kernel has no HERE/sched/none"),
+    ],
+)
+def test_a_guest_reads_its_preemption_model_back(tmp_path: Path, file: str, value: str, says: str) -> None:
+    init = (Path(guest.__file__).parent / "guest.sh").read_text()
+    loop = init[init.index("while read -r file value") : init.index("</schedlab/settings\n")]
+    (tmp_path / "sched").mkdir()
+    for name in ("preempt", "features"):
+        (tmp_path / "sched" / name).write_text("none (full)\n")
+    (tmp_path / "settings").write_text(f"{tmp_path / file} {value}\n")
+    script = f'fail() {{ echo "failed: $*"; exit 1; }}\n{loop}<{tmp_path / "settings"}\necho ready\n'
+    said = subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout
+    assert said.strip().replace(str(tmp_path), "HERE") == says
 
 
 def test_the_scenario_goes_along_with_the_files_it_names(here: Path) -> None:
