@@ -54,7 +54,7 @@ def main(mode: str) -> int:
     assert spec is not None, f"{SCENARIO} has samples of {SERIES}"
     assert isinstance(look, Closer), look
     timeline, guests = first_difference_picture(look), guest_picture(ROOT)
-    says = [*captions(look), guests.caption]
+    says = [crossing(spec), *captions(look), guests.caption]
     if mode == "update":
         CURVE.write_text(drawn(spec), encoding="utf-8")
         TIMELINE.write_text(timeline, encoding="utf-8")
@@ -69,11 +69,21 @@ def main(mode: str) -> int:
         README: all(words in " ".join(_text(README).split()) for words in says),
     }
     if not good[README]:
-        print("README.md must say of the timelines: " + "; ".join(says))
+        print("README.md must say of the pictures: " + "; ".join(says))
     for file in (file for file, same in good.items() if not same and file != README):
         print(f"{file.relative_to(ROOT)} is not what comes out; run tools/picture.py update")
     print(f"{sum(good.values())} passed, {len(good) - sum(good.values())} failed")
     return 0 if all(good.values()) else 1
+
+
+def crossing(spec: Spec) -> str:
+    """Between which two percentiles of the curve the order of the variants changes for the last time."""
+    points: dict[float, list[float]] = {}
+    for point in spec["data"]["values"]:
+        points.setdefault(point["percentile"], []).append(point["value"])
+    ahead = [(at, values[1] < values[0]) for at, values in sorted(points.items()) if len(values) == 2]
+    below, above = [pair for pair in pairwise(ahead) if pair[0][1] != pair[1][1]][-1]
+    return f"the curves cross between p{below[0]:.3g} and p{above[0]:.3g}"
 
 
 VERDICTS = {"preempt": "preempts", "keep": "waits"}

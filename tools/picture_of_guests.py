@@ -5,16 +5,19 @@ It shows the slowest request of scenarios/noisy-neighbour.toml with seed 1 in th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import schedlab
 from schedlab.engine import native_engine
 from schedlab.render.timeline import standalone
-from schedlab.timeline import Timeline, Waited, account, of_columns, task_of
+from schedlab.tail import LONGEST_NS
+from schedlab.timeline import Timeline, of_columns
 
 SCENARIO, VARIANT, SEED = "scenarios/noisy-neighbour.toml", "shared", 1
-METRIC = "vm.app.latency"
+METRIC = "app.latency"
 BEFORE, AFTER = 0.3, 0.1
 """How much is shown before and after the request, as a share of its length."""
 
@@ -29,12 +32,12 @@ class GuestPicture:
 
 def guest_picture(root: Path) -> GuestPicture:
     """Of the slowest request, from a run that is made here."""
-    scenario = schedlab.load(root / SCENARIO)
-    timeline = of_columns(native_engine().timeline(scenario, VARIANT, SEED))
-    slowest = timeline.slowest[METRIC][0]
-    start, end = slowest.at_ns - slowest.ns, slowest.at_ns
-    window = int(start - BEFORE * slowest.ns), int(end + AFTER * slowest.ns)
-    return GuestPicture(standalone({VARIANT: of_use(timeline)}, *window, start), caption(timeline, slowest))
+    engine, scenario = native_engine(), schedlab.load(root / SCENARIO)
+    timeline = of_columns(engine.timeline(scenario, VARIANT, SEED))
+    slowest = engine.tail(scenario, VARIANT, SEED, METRIC, [(0, LONGEST_NS)])["slowest"][0]
+    start, end = slowest["at"] - slowest["ns"], slowest["at"]
+    window = int(start - BEFORE * slowest["ns"]), int(end + AFTER * slowest["ns"])
+    return GuestPicture(standalone({VARIANT: of_use(timeline)}, *window, start), caption(slowest))
 
 
 def of_use(timeline: Timeline) -> Timeline:
@@ -42,13 +45,11 @@ def of_use(timeline: Timeline) -> Timeline:
     return replace(timeline, lanes=[lane for lane in timeline.lanes if lane.slices])
 
 
-def caption(timeline: Timeline, slowest: Waited) -> str:
-    """How long the request took, and how long its vCPU waited meanwhile behind whom."""
-    lane = timeline.lanes[slowest.lane].name
-    vcpu = account(timeline, slowest).vcpu
-    assert vcpu is not None, f"{lane} is a guest's"
-    others = [timeline.tasks[task][1] for task, _ in vcpu.behind.most_common(2)]
+def caption(slowest: Mapping[str, Any]) -> str:
+    """When the request ended, how long it took, and how long its vCPU had no CPU meanwhile, and what ran there."""
+    guests = sorted(slowest["thieves"], key=slowest["thieves"].__getitem__, reverse=True)
     return (
-        f"a request of {task_of(timeline, slowest)} takes {slowest.ns / 1e6:.1f} ms, because its vCPU ({lane}) waits "
-        f"{vcpu.waited / 1e6:.1f} ms for a CPU of the host on which {' and '.join(others)} run"
+        f"with variant {VARIANT} and seed {SEED}, a request of {slowest['task']} that ends at "
+        f"{slowest['at'] / 1e6:,.1f} ms takes {slowest['ns'] / 1e6:.1f} ms, because its vCPU ({slowest['lane']}) waits "
+        f"{slowest['parts']['stolen'] / 1e6:.1f} ms for a CPU of the host on which vCPUs of {' and '.join(guests)} run"
     )

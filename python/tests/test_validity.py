@@ -14,6 +14,7 @@ import fake_engine
 from schedlab import validity
 from schedlab.errors import InputError
 from schedlab.outcome import Failure, Run
+from schedlab.render.grid import size
 from schedlab.render.validation import document, page, text
 from schedlab.scenario import Metric, Scenario
 from schedlab.store import Result
@@ -107,11 +108,15 @@ def test_what_the_simulator_invents_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("simulated", "measured", "gap"), [(-50, 100, -75), (100, -50, 300), (20, 20, 0), (0, -100, None), (None, 3, None)]
+    ("simulated", "measured", "gap", "error"),
+    [(-50, 100, -75, 300), (100, -50, 300, 300), (20, 20, 0, 0), (0, -100, None, None), (None, 3, None, None)],
 )
-def test_the_gap_compares_ratios(simulated: float | None, measured: float, gap: float | None) -> None:
+def test_the_gap_compares_ratios(
+    simulated: float | None, measured: float, gap: float | None, error: float | None
+) -> None:
     effect = Effect("toy", "m", "switches", "a", "b", Change(simulated, True), Change(measured, True))
     assert effect.gap == (None if gap is None else pytest.approx(gap))
+    assert effect.error == (None if error is None else pytest.approx(error))
 
 
 @pytest.mark.parametrize(("simulated", "near"), [(100, True), (200, True), (201, False), (33, False), (34, True)])
@@ -344,6 +349,18 @@ def test_the_page_of_the_documentation_is_the_stored_validations() -> None:
         assert files.dump(found) == stored.read_text(encoding="utf-8")
         sets.append((found, str(stored.relative_to(ROOT))))
     assert page(sets) == (ROOT / "docs/validation.md").read_text(encoding="utf-8")
+
+
+def test_every_model_error_of_the_page_is_the_error_of_a_change_in_its_table() -> None:
+    for stored in files.shipped():
+        found = files.read(stored)
+        shown = page([(found, "")])
+        table = shown.partition("### Changes between variants")[2].partition("### Every value")[0]
+        table = table or shown.partition("## Changes between variants")[2].partition("## Every value")[0]
+        rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")]
+        column = rows[0].index("error")
+        for error in errors.of_validation(found):
+            assert size(error.error_pct) in {row[column] for row in rows}, error.family
 
 
 def test_the_headline_comparison_is_not_validated() -> None:

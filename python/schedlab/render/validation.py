@@ -22,7 +22,7 @@ def text(found: Validation) -> str:
     blocks.append("\n".join(_sentences(effects)))
     blocks.append("\n".join(columns(_errors(found), "<>>>>>")))
     blocks.append("\n".join(columns(_rows(rows), "<<<>>>><")))
-    blocks.append("\n".join(columns(_effects(effects), "<<<>>><<")))
+    blocks.append("\n".join(columns(_effects(effects), "<<<>>>><<")))
     if found.failures:
         blocks.append("\n".join(["runs that failed and are not in the numbers:", *found.failures]))
     return "\n\n".join(blocks)
@@ -52,7 +52,9 @@ def _set(found: Validation, title: str | None) -> list[str]:
         _markdown(summary(rows, effects)),
         "\n".join(_sentences(effects)),
         f"{deep} Model errors",
-        "The error of a change is how much larger the ratio of two variants is when simulated. Tables and pages of\n"
+        "The ratio of two variants is too large or too small when simulated: the *gap* has a sign. Half and twice the\n"
+        "measured ratio are equally wrong, so the *error* of a change is the factor between the two ratios, the larger over the\n"  # noqa: E501
+        "smaller: gaps of +100% and of -50% are both errors of 100%, since 1 / (1 - 0.5) is 2. Tables and pages of\n"
         "`schedlab compare` show the error that nine in ten changes of a family stayed within (the worst of fewer than nine).",  # noqa: E501
         _markdown(_errors(found)),
         f"{deep} Changes between variants",
@@ -88,6 +90,7 @@ def _effect(effect: Effect) -> dict[str, object]:
         "of_measured": effect.of_measured,
         "of_simulated": effect.of_simulated,
         "gap": effect.gap,
+        "error": effect.error,
     }
 
 
@@ -141,7 +144,19 @@ def _rows(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _effects(effects: Sequence[Effect]) -> list[list[str]]:
-    table = [["scenario", "variants", "metric", "simulated", "measured", "gap", "measured, then simulated", "and back"]]
+    table = [
+        [
+            "scenario",
+            "variants",
+            "metric",
+            "simulated",
+            "measured",
+            "gap",
+            "error",
+            "measured, then simulated",
+            "and back",
+        ]
+    ]
     order = {"WRONG": 0, "not shown": 1, "same": 2, None: 3}
 
     def rank(e: Effect) -> tuple[int, float]:
@@ -150,7 +165,8 @@ def _effects(effects: Sequence[Effect]) -> list[list[str]]:
     for e in sorted(effects, key=rank):
         words = (word or NOTHING for word in (e.of_measured, e.of_simulated))
         sizes = (_size(e.simulated.percent, e.simulated.certain), _size(e.measured.percent, e.measured.certain))
-        table.append([e.scenario, f"{e.b} against {e.a}", e.metric, *sizes, percent(e.gap), *words])
+        error = NOTHING if e.error is None else size(e.error)
+        table.append([e.scenario, f"{e.b} against {e.a}", e.metric, *sizes, percent(e.gap), error, *words])
     return table
 
 

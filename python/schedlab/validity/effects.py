@@ -71,6 +71,12 @@ class Effect:
         return None if log is None else percent_of(log)
 
     @property
+    def error(self) -> float | None:
+        """The factor between the two ratios, the larger over the smaller, as percent above 1."""
+        log = self.log_gap
+        return None if log is None else percent_of(abs(log))
+
+    @property
     def log_gap(self) -> float | None:
         """The same as a difference of log ratios."""
         sides = self.simulated.percent, self.measured.percent

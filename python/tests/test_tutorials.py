@@ -1,0 +1,47 @@
+"""What the tutorials and guides conclude from a run is what the run shows, with the real engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import schedlab
+
+ROOT = Path(__file__).parents[2]
+FIRST = ROOT / "scenarios" / "first.toml"
+pytest.importorskip("schedlab._engine", reason="the engine is not built")
+
+
+@pytest.mark.parametrize("variant", ["slice-1ms", "slice-0_1ms"])
+def test_a_shorter_slice_answers_sooner_and_interrupts_work(variant: str) -> None:
+    comparison = schedlab.compare(schedlab.load(FIRST))
+    found = {m.metric.name: j for m in comparison.metrics for j in m.comparisons if j.b == variant}
+    effects = {"service.response.p99": "better", "service.response.p50": "better", "service.request.p99": "worse"}
+    assert {name: found[name].effect for name in effects} == effects
+    assert all((found[name].p_holm or 0) <= 0.05 for name in effects), "the tutorial says: certain after Holm"
+
+
+def test_the_time_before_a_request_begins_belongs_to_the_response_only() -> None:
+    run = schedlab.run(schedlab.load(FIRST), "default", 1)
+    response, request = run.metrics["service.response.p99"], run.metrics["service.request.p99"]
+    assert response is not None
+    assert request is not None
+    assert response > 2 * request
+
+
+def test_a_base_slice_alone_decides_which_task_runs() -> None:
+    variants = [
+        {"name": "default", "kernel": "6.12"},
+        {"name": "base-1ms", "kernel": "6.12", "knobs": {"base_slice": "1ms"}},
+    ]
+    document = {**_document(), "variant": variants}
+    found = schedlab.explain(schedlab.build(document), "default", "base-1ms", seed=1).document
+    assert found["question"] == "preempt_check"
+    assert [side["decision"]["verdict"] for side in found["sides"]] == ["keep", "preempt"]
+
+
+def _document() -> dict[str, object]:
+    import tomllib
+
+    return {k: v for k, v in tomllib.loads(FIRST.read_text(encoding="utf-8")).items() if k != "variant"}
