@@ -36,6 +36,11 @@ fn run(workload: &Workload) -> Outcome {
     Machine::new(workload).run(10 * SEC, 3)
 }
 
+/// One worker of a stressor, for this long.
+fn one(stressor: &'static str, time: &str) -> [(&'static str, OptionValue); 2] {
+    [(stressor, int(1)), ("timeout", text(time))]
+}
+
 #[test]
 fn messaging_sends_every_message_once_and_reaps_every_task() {
     let cases: &[(&str, Given<'_>, u64, usize)] = &[
@@ -265,6 +270,25 @@ fn stressors_do_per_bogo_op_what_the_real_ones_do() {
     let (ops, sleeps) = (out.counts[0], out.samples[2].len() as u64);
     assert!((sleeps / 19 - ops) <= 8, "{sleeps} sleeps, {ops} ops");
     assert!((2_900..3_200).contains(&ops), "8 threads, 262 us a pass: {ops}");
+}
+
+/// stress-ng 0.15.06 under perf stat: 146.3 calls and 29.2 faults per op with 16 pages, 1826 and 440 with 256.
+#[test]
+fn stress_ng_mmap_makes_the_calls_and_faults_of_the_real_one() {
+    for (kib, mprotect, calls, faults) in
+        [(64, false, 146.3, 29.2), (1024, false, 1826.0, 440.0), (64, true, 685.5, 29.3)]
+    {
+        let size = [("mmap-bytes", int(kib << 10)), ("mmap-mprotect", OptionValue::Bool(mprotect))];
+        let out = run(&build("stress-ng-mmap", &[&one("mmap", "3s")[..], &size].concat(), false));
+        let per = |what: u64| what as f64 / out.counts[0] as f64;
+        assert!(out.counts[0] > 300 && (per(out.calls) / calls - 1.0).abs() < 0.01, "{kib}: {} calls", per(out.calls));
+        assert!((per(out.faults) / faults - 1.0).abs() < 0.10, "{kib}: {} faults", per(out.faults));
+    }
+    // Two workers share the bytes.
+    let two = [("mmap", int(2)), ("mmap-bytes", int(1 << 20)), ("timeout", text("1s"))];
+    let out = run(&build("stress-ng-mmap", &two, false));
+    let per = out.calls as f64 / out.counts[0] as f64;
+    assert!((per / (7.0 * 128.0 + 34.0) - 1.0).abs() < 0.02, "{per}");
 }
 
 #[test]
@@ -652,6 +676,7 @@ fn an_end_is_reported_by_one_program_once() {
         ("cyclictest", &[("loops", int(5)), ("threads", int(3)), ("histogram", int(400))]),
         ("cyclictest", &[("duration", int(5)), ("threads", int(3))]),
         ("stress-ng-cpu", &[("timeout", int(5))]),
+        ("stress-ng-mmap", &[("timeout", int(5))]),
         ("stress-ng-cpu", &[("cpu-ops", int(5))]),
         ("sysbench-cpu", &[("threads", int(3))]),
         ("perf-futex-wake-parallel", &[]),

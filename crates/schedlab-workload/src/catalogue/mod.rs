@@ -37,6 +37,8 @@ mod stress_ng_context;
 mod stress_ng_cpu;
 mod stress_ng_fork;
 mod stress_ng_futex;
+mod stress_ng_memory;
+mod stress_ng_mmap;
 mod stress_ng_nanosleep;
 mod stress_ng_pipe;
 mod stress_ng_sem;
@@ -118,6 +120,7 @@ pub fn all() -> &'static [&'static Entry] {
         &stress_ng_context::ENTRY,
         &stress_ng_aio::ENTRY,
         &stress_ng_pipe::ENTRY,
+        &stress_ng_mmap::ENTRY,
         &sysbench_cpu::ENTRY,
         &sysbench_threads::ENTRY,
         &sysbench_mutex::ENTRY,

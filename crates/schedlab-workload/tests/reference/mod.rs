@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use schedlab_model::{stream, Nanos, Stream};
-use schedlab_workload::{Amount, MetricKind, ObjectSpec, Op, TimerMode, Workload};
+use schedlab_workload::{Amount, MemoryWork, MetricKind, ObjectSpec, Op, TimerMode, Workload};
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub execs: usize,
     /// System calls, but for sleeps, forks and exits.
     pub calls: u64,
-    /// Work on memory.
+    /// Page faults.
     pub faults: u64,
 }
 
@@ -314,10 +314,16 @@ impl<'w> Machine<'w> {
                 *next = Some(if due <= now && mode == TimerMode::Relative { now } else { due });
                 Flow::After(due.saturating_sub(now))
             }
-            // Part of the call that follows.
-            Op::Section { amount, last: false, .. } => Flow::After(self.amount(amount, id)),
-            Op::Memory { .. } => {
-                self.out.faults += 1;
+            Op::Call => {
+                self.out.calls += 1;
+                Flow::Next
+            }
+            // Part of the call before or after it.
+            Op::Section { amount, .. } => Flow::After(self.amount(amount, id)),
+            Op::Memory { work, .. } => {
+                let fault = matches!(work, MemoryWork::Map | MemoryWork::Zero);
+                self.out.faults += u64::from(fault);
+                self.out.calls += u64::from(!fault);
                 Flow::After(1_000)
             }
             Op::Yield => Flow::After(0),
