@@ -43,6 +43,7 @@ mod stress_ng_nanosleep;
 mod stress_ng_pipe;
 mod stress_ng_sem;
 mod stress_ng_switch;
+mod stress_ng_vm;
 mod sysbench;
 mod sysbench_cpu;
 mod sysbench_memory;
@@ -121,6 +122,7 @@ pub fn all() -> &'static [&'static Entry] {
         &stress_ng_aio::ENTRY,
         &stress_ng_pipe::ENTRY,
         &stress_ng_mmap::ENTRY,
+        &stress_ng_vm::ENTRY,
         &sysbench_cpu::ENTRY,
         &sysbench_threads::ENTRY,
         &sysbench_mutex::ENTRY,
