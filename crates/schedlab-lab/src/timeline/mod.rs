@@ -2,6 +2,7 @@
 //! events while the run goes on. No trace is written.
 
 mod lanes;
+mod marks;
 mod near;
 mod overview;
 mod reduce;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schedlab_model::{Nanos, Pid};
 use serde_json::json;
 
-use super::lanes::{Waited, Wake};
+use super::marks::{Waited, Wake};
 use super::near::Near;
 use super::overview::Overview;
 

@@ -1,0 +1,107 @@
+"""No file of a crate imports one that imports it.
+
+An import of a name that a `mod.rs` exports for one of its files is an import of that file. A file may import from the
+module that it is part of. Tests inside files are left out: they may import what imports them.
+"""
+
+from __future__ import annotations
+
+import graphlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CRATES = sorted(path.parent for path in (Path(__file__).parents[2] / "crates").glob("*/Cargo.toml"))
+USE = re.compile(r"^(pub(?:\([a-z]+\))? )?use ([^;]+);", re.MULTILINE)
+Module = tuple[str, ...]
+
+
+def modules(crate: Path) -> dict[Module, str]:
+    """The text of each module outside its tests, by the module's path."""
+    source = crate / "src"
+    found = {}
+    for file in sorted(source.rglob("*.rs")):
+        parts = file.relative_to(source).with_suffix("").parts
+        name = () if parts in (("lib",), ("main",)) else parts[:-1] if parts[-1] == "mod" else parts
+        found[name] = re.split(r"^#\[cfg\(test\)\]$", file.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)[
+            0
+        ]
+    return found
+
+
+def leaves(tree: str) -> Iterator[str]:
+    """The paths of a use tree: `a::{b, c::d as e}` is `a::b` and `a::c::d`."""
+    tree = tree.strip()
+    brace = tree.find("{")
+    if brace < 0:
+        yield tree.split(" as ")[0].strip()
+        return
+    depth, start = 0, brace + 1
+    for at in range(brace, len(tree)):
+        if tree[at] in ",}" and depth == 1:
+            part = tree[start:at].strip()
+            if part:
+                yield from (tree[:brace] + leaf for leaf in leaves(part))
+            start = at + 1
+        depth += {"{": 1, "}": -1}.get(tree[at], 0)
+
+
+def absolute(path: str, module: Module, known: dict[Module, str]) -> Module | None:
+    """A path from the root of the crate; None: it is another crate's."""
+    words = path.split("::")
+    if words[0] == "crate":
+        return tuple(words[1:])
+    if words[0] == "super":
+        ups = next(at for at, word in enumerate([*words, ""]) if word != "super")
+        return (*module[: len(module) - ups], *words[ups:])
+    if words[0] == "self":
+        return (*module, *words[1:])
+    return (*module, *words) if (*module, words[0]) in known else None
+
+
+def resolve(path: Module, known: dict[Module, str], exports: dict[Module, dict[str, Module]]) -> Module | None:
+    """The module that defines what a path names."""
+    for length in range(len(path), -1, -1):
+        module = path[:length]
+        if module in known:
+            name = path[length] if length < len(path) else "self"
+            target = exports[module].get(name)
+            return resolve(target, known, exports) if target else module
+    return None
+
+
+def graph(crate: Path) -> dict[Module, set[Module]]:
+    known = modules(crate)
+    imports = {
+        module: [(bool(use[1]), path) for use in USE.finditer(text) for leaf in leaves(use[2])
+                 if (path := absolute(leaf, module, known)) is not None]
+        for module, text in known.items()
+    }  # fmt: skip
+    exports = {
+        module: {path[-1]: path for public, path in found if public and path[: len(module)] == module}
+        for module, found in imports.items()
+    }
+    edges = {}
+    for module, found in imports.items():
+        targets = {resolve(path, known, exports) for public, path in found if path not in exports[module].values()}
+        above = {module[:length] for length in range(len(module) + 1)}
+        edges[module] = {target for target in targets if target is not None} - above
+    return edges
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_imports_have_no_circle(crate: Path) -> None:
+    graphlib.TopologicalSorter(graph(crate)).prepare()  # raises CycleError, which names the circle
+
+
+def test_what_a_module_exports_is_found_where_it_is_defined() -> None:
+    edges = graph(Path(__file__).parents[2] / "crates" / "schedlab-sim")
+    assert ("kernel", "state") in edges["kernel", "wake"]
+    assert ("machine", "state") in edges["kernel", "wake"], "crate::machine::Machine"
+    assert ("kernel", "state") in edges["programs", "running"]
+
+
+def test_use_trees() -> None:
+    assert list(leaves("a::{b, c::{d, e as f}, self}")) == ["a::b", "a::c::d", "a::c::e", "a::self"]
