@@ -58,7 +58,8 @@ impl Object {
         Ok(match *spec {
             ObjectSpec::Pipe { pages, packet } => pipe(pages, packet)?,
             ObjectSpec::UnixStream { sndbuf } => socket(sndbuf)?,
-            ObjectSpec::Futex => Object::Futex(arena.one().map_err(memory)?),
+            // Only the simulator takes spinlocks of the kernel.
+            ObjectSpec::Futex | ObjectSpec::KernelLock => Object::Futex(arena.one().map_err(memory)?),
             ObjectSpec::Mutex { pi } => Object::Mutex(arena.one().map_err(memory)?, pi),
             ObjectSpec::Barrier { parties } => Object::Barrier(arena.one().map_err(memory)?, parties),
             ObjectSpec::Semaphore { initial } => {

@@ -66,7 +66,7 @@ use Better::{Lower, Neither};
 use Unit::{Count, PerSecond, Percent};
 
 #[rustfmt::skip]
-static GUEST: [GuestMetric; 12] = [
+static GUEST: [GuestMetric; 13] = [
     metric("run", Percent, Neither, "share of its vCPUs' time on a CPU of the host", |g| g.share(|vcpu| vcpu.0)),
     metric("steal", Percent, Lower, "share of its vCPUs' time in which they waited for a CPU of the host", |g| g.share(|vcpu| vcpu.1)),
     metric("halted", Percent, Neither, "share of its vCPUs' time in which they were blocked", |g| g.share(|vcpu| vcpu.2)),
@@ -74,7 +74,8 @@ static GUEST: [GuestMetric; 12] = [
     metric("exits.ipi", PerSecond, Neither, "exits to send or to receive an inter-processor interrupt", |g| g.exits("ipi")),
     metric("exits.timer", PerSecond, Neither, "exits to program a timer, or because it expired", |g| g.exits("timer")),
     metric("exits.host", PerSecond, Neither, "exits because of an interrupt of the host", |g| g.exits("host")),
-    metric("exits.hcall", PerSecond, Neither, "hypercalls that ask whether a vCPU is preempted (idle_hint = \"hcall\")", |g| g.exits("hcall")),
+    metric("exits.pause", PerSecond, Neither, "exits because a CPU spun for long for a spinlock of its kernel", |g| g.exits("pause")),
+    metric("exits.hcall", PerSecond, Neither, "hypercalls: whether a vCPU is preempted (idle_hint = \"hcall\"), and kicks of vCPUs that wait for a spinlock", |g| g.exits("hcall")),
     metric("wakeups_to_idle", Count, Neither, "wakeups placed on an idle CPU", |g| g.wakeups.idle as f64),
     metric("wakeups_to_halted", Count, Neither, "wakeups placed on an idle CPU whose vCPU was halted", |g| g.wakeups.halted as f64),
     metric("wakeups_to_preempted", Count, Lower, "wakeups placed on a CPU whose vCPU waited for a CPU of the host", |g| g.wakeups.preempted as f64),

@@ -60,6 +60,12 @@ pub trait SchedClass {
     /// `yield_task` of the running task.
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {}
 
+    /// `yield_to_task`: the running task of `cpu` yields in favour of another of this class, which may be queued on any CPU.
+    /// Whether it did.
+    fn yield_to_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> bool {
+        false
+    }
+
     /// `wakeup_preempt`: whether a task of this class that has just been queued preempts the running one, which belongs to
     /// this class too or is the idle task. `need_resched`: TIF_NEED_RESCHED is set already.
     fn wakeup_preempt(

@@ -14,7 +14,7 @@ use crate::kernel_settings::{knobs, preempt, refused_key, version_of, RealSettin
 use crate::keys::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 use crate::machine::{counted, hz};
 use crate::naming::numbered;
-use crate::program::word;
+use crate::naming::word;
 use crate::value::{Table, Value};
 
 /// The switch that hides from a guest which of its vCPUs are preempted. It is none of the scheduler's features.
@@ -164,6 +164,7 @@ impl<'a> Keys<'_, 'a> {
             paravirt_time_accounting: flag("paravirt_time_accounting")?.unwrap_or(false),
             halt_poll_max: self.halt_poll_max(platform, haltpoll)?,
             haltpoll,
+            pv_spinlocks: self.pv_spinlocks(platform)?,
             events: self.get("events").map_or_else(|| Ok(Vec::new()), |value| events(&value))?,
         })
     }
@@ -265,6 +266,15 @@ impl<'a> Keys<'_, 'a> {
             return Err(value.refuse(&format!("row {name} has no haltpoll governor, which came with 5.4")));
         }
         Ok(on)
+    }
+
+    /// On x86 KVM offers what they need (KVM_FEATURE_PV_UNHALT), and distributions build kernels with them.
+    fn pv_spinlocks(&self, platform: Platform) -> Result<bool> {
+        let Some(value) = self.get("pv_spinlocks") else { return Ok(platform == Platform::X86Kvm) };
+        if platform != Platform::X86Kvm {
+            return Err(value.error("paravirtual spinlocks are modelled for platform \"x86-kvm\" alone"));
+        }
+        value.boolean()
     }
 
     fn idle_hint(&self, platform: Platform) -> Result<IdleHint> {

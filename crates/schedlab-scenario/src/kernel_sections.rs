@@ -5,6 +5,7 @@ use schedlab_workload::{MemoryWork, Section, SectionContext};
 
 use crate::dist::amount;
 use crate::error::Result;
+use crate::naming::word;
 use crate::value::{Table, Value};
 
 /// Contexts of a section by their keys.
@@ -16,7 +17,7 @@ const CONTEXTS: [(&str, SectionContext); 4] = [
 ];
 const POINTS: [(&str, bool); 2] = [("cond-resched", false), ("might-sleep", true)];
 const FORM: &str =
-    "{ preemptible = LENGTH, cond-resched = LENGTH }, { spinlock = LENGTH }, { preempt-off = LENGTH } or \
+    "{ preemptible = LENGTH, cond-resched = LENGTH }, { spinlock = LENGTH, lock = NAME }, { preempt-off = LENGTH } or \
                     { irq-off = LENGTH }";
 /// Sizes of pages, in KiB.
 const PAGES: [(&str, u32); 2] = [("4KiB", 4), ("2MiB", 2048)];
@@ -35,8 +36,11 @@ fn section(table: &Table) -> Result<CallSection> {
     let given: Vec<_> =
         CONTEXTS.iter().filter(|(key, _)| table.entries().iter().any(|(name, _)| name == key)).collect();
     let [(key, context)] = given[..] else { return Err(table.error("not one section").expected(FORM)) };
-    let preemptible = *context == SectionContext::Preemptible;
-    let points: &[&str] = if preemptible { &["cond-resched", "might-sleep"] } else { &[] };
+    let points: &[&str] = match context {
+        SectionContext::Preemptible => &["cond-resched", "might-sleep"],
+        SectionContext::Spinlock => &["lock"],
+        SectionContext::PreemptOff | SectionContext::IrqOff => &[],
+    };
     let table = table.clone().only_these(&[&[*key], points].concat(), &format!("a section {key}"))?;
     let length = amount(&table.require(key, FORM)?)?;
     let mut section = Section { context: *context, might_sleep: false, every: 0 };
@@ -48,7 +52,8 @@ fn section(table: &Table) -> Result<CallSection> {
         section.every = distance.duration(1..=u64::from(u32::MAX))? as u32;
         section.might_sleep = might_sleep;
     }
-    Ok(CallSection { length, section })
+    let lock = table.get("lock").map(|value| word(&value).map(str::to_owned)).transpose()?;
+    Ok(CallSection { length, section, lock })
 }
 
 /// Reads page faults: how many, of which page size, and whether the page has to be cleared.

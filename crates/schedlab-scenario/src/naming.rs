@@ -1,8 +1,7 @@
 //! The names of workloads and guests, and `repeat`, which every kind of workload has.
 
 use crate::error::Result;
-use crate::program::word;
-use crate::value::Table;
+use crate::value::{Table, Value};
 
 /// The name of the workload; the default is that of its program.
 pub(crate) fn name_of(table: &Table, default: &str) -> Result<String> {
@@ -27,4 +26,15 @@ pub(crate) fn numbered(name: &str, number: usize) -> String {
     } else {
         format!("{name}-{number}")
     }
+}
+
+/// Reads a name that can be part of a metric's name: letters, digits, `_` and `-`.
+pub(crate) fn word<'a>(value: &Value<'a>) -> Result<&'a str> {
+    const FORM: &str = "1 to 64 letters, digits, _ or -";
+    let text = value.string(FORM)?;
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
+        return Err(value.refuse("not a valid name").expected(FORM));
+    }
+    Ok(text)
 }

@@ -10,6 +10,7 @@ use crate::dist::amount;
 use crate::error::Result;
 use crate::kernel_sections;
 use crate::keys::{OBJECT, TASK, WORKLOAD};
+use crate::naming::word;
 use crate::value::{Table, Value};
 
 /// The maximum number of tasks of one kind.
@@ -34,17 +35,6 @@ pub(crate) fn tree(workload: &Table, name: &str, nr_cpus: usize) -> Result<Tree>
     }
     tree.ends = !tree.tasks.iter().any(|task| endless(&task.steps));
     Ok(tree)
-}
-
-/// Reads a name that can be part of a metric's name: letters, digits, `_` and `-`.
-pub(crate) fn word<'a>(value: &Value<'a>) -> Result<&'a str> {
-    const FORM: &str = "1 to 64 letters, digits, _ or -";
-    let text = value.string(FORM)?;
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
-        return Err(value.refuse("not a valid name").expected(FORM));
-    }
-    Ok(text)
 }
 
 fn tables<'a>(workload: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {

@@ -12,7 +12,7 @@ use crate::guest;
 use crate::kernel_settings::{self, features, knobs, preempt, sysctl, RealSettings};
 use crate::keys::{VARIANT, VARIANT_TASK};
 use crate::machine::{hz, switches};
-use crate::program::word;
+use crate::naming::word;
 use crate::units;
 use crate::value::Table;
 

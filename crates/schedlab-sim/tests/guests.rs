@@ -12,7 +12,7 @@ use schedlab_policy::Version;
 use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
 use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use schedlab_trace::{Event, Kind};
-use schedlab_workload::{Amount, Dist, Op, Workload};
+use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Section, SectionContext, Workload};
 use support::swarm::{scenario, with_physics};
 use support::{flat, kernel, record, spec, tasks, Record};
 
@@ -32,6 +32,7 @@ fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
         paravirt_time_accounting: false,
         halt_poll_max: 0,
         haltpoll: false,
+        pv_spinlocks: true,
         events: Vec::new(),
     }
 }
@@ -205,7 +206,7 @@ fn ping_pong() -> Workload {
     let start = vec![Op::Write { object: 0, bytes: 1 }, Op::Jump(2)];
     let first = start.into_iter().chain(side(1, 0).into_iter().take(3)).chain([Op::Jump(2)]).collect();
     let mut workload = tasks(vec![("ping", 0, None, first), ("pong", 0, None, side(0, 1))]);
-    workload.objects = vec![schedlab_workload::ObjectSpec::Pipe { pages: 16, packet: false }; 2];
+    workload.objects = vec![ObjectSpec::Pipe { pages: 16, packet: false }; 2];
     workload
 }
 
@@ -389,8 +390,8 @@ fn a_vcpu_that_loses_its_cpu_while_its_task_holds_a_spinlock_is_counted() {
     let preempted = |beside: Vec<Workload>, locks: bool| {
         let mut inside = tasks(vec![("a", 0, Some(0), program(locks)), ("b", 0, Some(1), program(locks))]);
         inside.objects = match locks {
-            true => vec![schedlab_workload::ObjectSpec::SpinLock { spin: 0, sleep: 0 }],
-            false => vec![schedlab_workload::ObjectSpec::Mutex { pi: false }],
+            true => vec![ObjectSpec::SpinLock { spin: 0, sleep: 0 }],
+            false => vec![ObjectSpec::Mutex { pi: false }],
         };
         let inner = spec(flat(2, 300), kernel("6.12.107", 2, 250), vec![inside]);
         let guest = guest("vm", Platform::X86Kvm, &inner);
@@ -399,4 +400,43 @@ fn a_vcpu_that_loses_its_cpu_while_its_task_holds_a_spinlock_is_counted() {
     let noise = || vec![tasks(vec![("noise", 0, Some(0), vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)])])];
     assert!(preempted(noise(), true) > 20, "{}", preempted(noise(), true));
     assert_eq!((preempted(vec![], true), preempted(noise(), false)), (0, 0));
+}
+
+/// Four tasks, each on a vCPU of its own, that hold a spinlock of the kernel for a third of their time: passes through it
+/// in a second, pause-loop exits, hypercalls. `cpus`: of the host, which the vCPUs share in turn.
+fn kernel_lock(platform: Platform, pv_spinlocks: bool, cpus: u32) -> [u64; 3] {
+    let section = Section { context: SectionContext::Spinlock, might_sleep: false, every: 0 };
+    let held = Op::Section { amount: Amount::Fixed(20_000), section, last: false };
+    let call = [Op::Call, Op::KernelLock { object: 0, metric: 0 }, held, Op::KernelUnlock { object: 0, last: true }];
+    let rest = [Op::Count { metric: 0, count: 1 }, Op::Run(Amount::Fixed(40_000)), Op::Jump(0)];
+    let program: Vec<Op> = call.into_iter().chain(rest).collect();
+    let mut inside = tasks((0..4).map(|cpu| ("task", 0, Some(cpu), program.clone())).collect());
+    inside.objects = vec![ObjectSpec::KernelLock];
+    let inner = spec(flat(4, 300), kernel("6.12.107", 4, 250), vec![inside]);
+    let mut guest = guest("vm", platform, &inner);
+    guest.pv_spinlocks = pv_spinlocks;
+    guest.affinity = (0..4).map(|vcpu| Some(CpuMask::from_iter([CpuId(vcpu % cpus)]))).collect();
+    let mut machine = flat(cpus, 300);
+    machine.costs.vm_exit = Dist::Constant(1_000);
+    let (reports, log) = run(&host(machine, "6.12.107", vec![], vec![guest])).unwrap();
+    let passes = log.events.iter().filter(|event| matches!(event.kind, Kind::Count { .. })).count() as u64;
+    let exits = |cause: &str| reports[0].exits.iter().find(|(name, _)| *name == cause).unwrap().1;
+    [passes, exits("pause"), exits("hcall")]
+}
+
+/// Where every vCPU has a CPU the kinds of spinlock do alike. Where two share one, a queued lock is handed to vCPUs that do
+/// not run; a guest of x86 leaves its pause loops, and with paravirtual spinlocks its waiters halt and are kicked.
+#[test]
+fn a_queued_spinlock_suffers_most_where_vcpus_share_cpus() {
+    let kinds = [(Platform::Arm64Kvm, false), (Platform::X86Kvm, false), (Platform::X86Kvm, true)];
+    let [queued, test_and_set, paravirt] = kinds.map(|(platform, pv)| kernel_lock(platform, pv, 4));
+    assert!(queued[0] > 45_000, "{queued:?}");
+    for found in [test_and_set, paravirt] {
+        assert!(found[0] * 10 > queued[0] * 8, "{found:?} {queued:?}");
+    }
+    let [queued, test_and_set, paravirt] = kinds.map(|(platform, pv)| kernel_lock(platform, pv, 2));
+    assert_eq!(queued[1..], [0, 0]);
+    assert!(test_and_set[1] > 100 && test_and_set[2] == 0, "{test_and_set:?}");
+    assert!(paravirt[1] > 100 && paravirt[2] > 100, "{paravirt:?}");
+    assert!(test_and_set[0] > queued[0] * 2 && paravirt[0] > queued[0] * 2, "{queued:?} {test_and_set:?} {paravirt:?}");
 }

@@ -1,4 +1,5 @@
-//! Spinlocks in user space: who waits burns its CPU, and a preempted holder makes all others wait.
+//! Spinlocks: a task that waits burns its CPU. A preempted holder of one in user space makes all others wait; one of the
+//! kernel is not preempted.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod support;
@@ -6,7 +7,9 @@ mod support;
 use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
-use schedlab_workload::{Amount, Better, MetricDecl, MetricKind, ObjectSpec, Op, Unit, Workload};
+use schedlab_workload::{
+    Amount, Better, MetricDecl, MetricKind, ObjectSpec, Op, Section, SectionContext, Unit, Workload,
+};
 use support::{flat, kernel, record, spec, tasks, Record};
 
 fn spin_metric() -> MetricDecl {
@@ -136,4 +139,67 @@ fn a_session_names_the_lock_and_what_its_holder_does() {
     }
     let executes = session.executes(schedlab_model::CpuId(1)).unwrap();
     assert_eq!(executes, "spins for \"buffers\", held by task 1, which was preempted");
+}
+
+/// A call that holds the spinlock of the kernel for this long.
+fn kernel_section(ns: Nanos) -> Vec<Op> {
+    let section = Section { context: SectionContext::Spinlock, might_sleep: false, every: 0 };
+    let held = Op::Section { amount: Amount::Fixed(ns), section, last: false };
+    let lock = Op::KernelLock { object: 0, metric: 0 };
+    vec![Op::Call, lock, held, Op::KernelUnlock { object: 0, last: true }]
+}
+
+fn with_kernel_lock(workload: Workload) -> Workload {
+    Workload { objects: vec![ObjectSpec::KernelLock], metrics: vec![spin_metric()], ..workload }
+}
+
+/// Three tasks want the lock one after the other. They get it in that order; on rt those that wait sleep.
+#[test]
+fn a_spinlock_of_the_kernel_is_handed_over_in_the_order_of_arrival() {
+    let after = |ns: Nanos, held: Nanos| [vec![run(ns)], kernel_section(held)].concat();
+    let programs = [after(0, 5 * MSEC), after(MSEC, 3 * MSEC), after(2 * MSEC, MSEC)];
+    let workload = || {
+        let named = ["a", "b", "c"].into_iter().zip(programs.clone()).enumerate();
+        with_kernel_lock(tasks(named.map(|(cpu, (name, program))| (name, 0, Some(cpu as u32), program)).collect()))
+    };
+    for (preempt, busy) in [("none", [5, 8, 9]), ("full", [5, 8, 9]), ("rt", [5, 4, 3])] {
+        let mut spec = free(3, workload());
+        spec.kernel.set_preempt(preempt.parse().unwrap()).unwrap();
+        let (outcome, record) = record(&spec);
+        let busy = busy.map(|ms| ms * MSEC);
+        assert_eq!(outcome.unwrap().cpus.iter().map(|cpu| cpu.busy).collect::<Vec<_>>(), busy, "{preempt}");
+        let got: Vec<(Nanos, i32)> = spun(&record).iter().map(|(time, pid, _)| (*time, *pid)).collect();
+        assert_eq!(got, [(5 * MSEC, 2), (8 * MSEC, 3)], "{preempt}");
+        let exits = |pid| {
+            record
+                .events
+                .iter()
+                .any(|event| matches!(event.kind, Kind::Switch { prev, .. } if prev == pid && event.time >= 5 * MSEC))
+        };
+        assert!([1, 2, 3].into_iter().all(exits), "{preempt}");
+    }
+}
+
+/// A task that holds a spinlock of the kernel, or spins for one, is not preempted before it has released it.
+#[test]
+fn a_holder_and_a_waiter_of_a_kernel_spinlock_are_not_preempted() {
+    let woken = || vec![Op::Sleep(Amount::Fixed(2 * MSEC)), run(MSEC)];
+    let waits = [vec![run(MSEC)], kernel_section(MSEC), vec![run(50 * MSEC)]].concat();
+    let holds = [kernel_section(6 * MSEC), vec![run(50 * MSEC)]].concat();
+    let workload = tasks(vec![
+        ("holder", 19, Some(0), holds),
+        ("wakee", -20, Some(0), woken()),
+        ("waiter", 19, Some(1), waits),
+        ("wakee", -20, Some(1), woken()),
+    ]);
+    let mut spec = free(2, with_kernel_lock(workload));
+    spec.kernel.set_preempt("full".parse().unwrap()).unwrap();
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    let out = |pid: i32| {
+        let switch =
+            |e: &schedlab_trace::Event| matches!(e.kind, Kind::Switch { prev, .. } if prev == pid).then_some(e.time);
+        record.events.iter().find_map(switch).unwrap()
+    };
+    assert_eq!((out(1), out(3)), (6 * MSEC, 7 * MSEC));
 }

@@ -33,6 +33,8 @@ pub struct PlatformCosts {
     pub timer_program_exits: bool,
     /// Longest halt-polling window (`halt_poll_ns`).
     pub halt_poll_max: Nanos,
+    /// How long a loop of PAUSE in the guest's kernel may take before it leaves the guest (`ple_window`); 0: for ever.
+    pub ple_window: Nanos,
 }
 
 /// What the host says of the CPU that a ceded vCPU last ran on (a proposal for powerpc).
@@ -87,6 +89,8 @@ impl Platform {
                 timer_expiry_exits: true,
                 timer_program_exits: true,
                 halt_poll_max: 200 * USEC,
+                // KVM_VMX_DEFAULT_PLE_WINDOW, 4096 cycles, at 2.5 GHz.
+                ple_window: 1_638,
             },
             // GICv2 and GICv3 without direct injection. The guest programs the virtual timer itself.
             Platform::Arm64Kvm | Platform::Arm64KvmPvsched => PlatformCosts {
@@ -95,6 +99,7 @@ impl Platform {
                 timer_expiry_exits: true,
                 timer_program_exits: false,
                 halt_poll_max: 500 * USEC,
+                ple_window: 0,
             },
             // XIVE delivers interrupts to a running vCPU, and the decrementer is the guest's own.
             Platform::PowerpcKvm => PlatformCosts {
@@ -103,6 +108,7 @@ impl Platform {
                 timer_expiry_exits: false,
                 timer_program_exits: false,
                 halt_poll_max: 10 * USEC,
+                ple_window: 0,
             },
             // The same hardware; H_CEDE returns to the dispatcher at once.
             Platform::Powervm => PlatformCosts { halt_poll_max: 0, ..Platform::PowerpcKvm.costs() },

@@ -60,6 +60,8 @@ pub struct Guest {
     pub halt_poll_max: Nanos,
     /// cpuidle-haltpoll: its idle CPUs poll before they halt.
     pub haltpoll: bool,
+    /// Its kernel halts in long waits for a spinlock (CONFIG_PARAVIRT_SPINLOCKS and KVM_FEATURE_PV_UNHALT).
+    pub pv_spinlocks: bool,
     /// What is done to it, and when, in ascending order of time.
     pub events: Vec<(Nanos, GuestAction)>,
 }

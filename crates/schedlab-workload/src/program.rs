@@ -110,6 +110,20 @@ pub enum Op {
         /// Whether the call returns to user mode after it.
         last: bool,
     },
+    /// Acquire a spinlock of the kernel within a call; preemption stays disabled until it is released.
+    KernelLock {
+        /// The lock.
+        object: ObjectId,
+        /// Index into the workload's metrics: samples the time spun by a task that did not get the lock at once.
+        metric: u16,
+    },
+    /// Release a spinlock of the kernel held by this task.
+    KernelUnlock {
+        /// The lock.
+        object: ObjectId,
+        /// Whether the call returns to user mode after it.
+        last: bool,
+    },
     /// Kernel work on memory, whose length follows from the machine and the size.
     Memory {
         /// What is done.
@@ -445,8 +459,9 @@ impl Op {
             | Op::Send { object, .. }
             | Op::Receive { object, .. }
             | Op::ListPush(object)
+            | Op::KernelUnlock { object, .. }
             | Op::ListTake(object) => *object += objects,
-            Op::SpinLock { object, metric } => {
+            Op::SpinLock { object, metric } | Op::KernelLock { object, metric } => {
                 *object += objects;
                 *metric += metrics;
             }

@@ -83,6 +83,8 @@ pub struct CallSection {
     pub length: Length,
     /// What may interrupt it, and its points.
     pub section: Section,
+    /// The spinlock of the kernel that it holds, if it is named.
+    pub lock: Option<String>,
 }
 
 /// How often a loop's body runs.

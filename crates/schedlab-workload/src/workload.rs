@@ -55,6 +55,8 @@ pub enum ObjectSpec {
     PiFutex,
     /// A FIFO of values in user memory with a futex for its receivers: the work queue of a thread pool.
     Queue,
+    /// A spinlock of the kernel.
+    KernelLock,
     /// A spinlock in user space.
     SpinLock {
         /// How long a task spins before it sleeps, in ns; 0: until it has the lock.

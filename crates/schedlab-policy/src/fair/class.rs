@@ -147,6 +147,14 @@ impl SchedClass for Fair {
         self.with(core).dequeue_task(cpu, task, flags, now)
     }
 
+    fn yield_to_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> bool {
+        let yields = Fair::yield_to_task(self, cpu, task, now);
+        if yields && self.rq(cpu).h_nr_running > 1 {
+            core.skip_update(cpu, now);
+        }
+        yields
+    }
+
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {
         Fair::yield_task(self, cpu, now);
         if self.rq(cpu).h_nr_running > 1 {

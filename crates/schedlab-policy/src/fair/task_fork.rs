@@ -42,10 +42,10 @@ impl Fair {
         queues.arena.set_skip_buddy(curr);
     }
 
-    /// `yield_to_task_fair`: the current task yields in favour of `target`, queued on the same CPU. Whether it could.
+    /// `yield_to_task_fair`: the current task of the CPU yields in favour of `target`, which the next pick of its own CPU
+    /// prefers. False, if it is not queued.
     pub fn yield_to_task(&mut self, cpu: CpuId, target: TaskId, now: Nanos) -> bool {
-        let se = self.entity(target);
-        if !se.on_rq || se.cpu != cpu {
+        if !self.entity(target).on_rq {
             return false;
         }
         self.queues.arena.set_next_buddy(EntityId::of(target));

@@ -202,6 +202,7 @@ verbs_of_one! {
     fn enqueue_task(cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos);
     fn dequeue_task(cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool;
     fn yield_task(cpu: CpuId, now: Nanos);
+    fn yield_to_task(cpu: CpuId, task: TaskId, now: Nanos) -> bool;
     fn wakeup_preempt(cpu: CpuId, task: TaskId, flags: WakeFlags, need_resched: bool, now: Nanos) -> Resched;
     fn pick_task(cpu: CpuId, now: Nanos) -> Option<TaskId>;
     fn pick_next_task(cpu: CpuId, now: Nanos) -> Option<TaskId>;

@@ -27,6 +27,19 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
+    /// `yield_to`: the current task of the CPU yields in favour of `task`. Some(false): `task` is on a CPU or of another
+    /// class. None (-ESRCH): both CPUs have only one task. After Some(true) the caller reschedules both CPUs.
+    pub fn yield_to(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Option<bool> {
+        let (curr, its_cpu) = (self.core.curr(cpu)?, self.cpu_of(task));
+        if self.nr_running(cpu) == 1 && self.nr_running(its_cpu) == 1 {
+            return None;
+        }
+        if self.on_cpu(task) || self.core.class_of(curr) != self.core.class_of(task) {
+            return Some(false);
+        }
+        Some(self.class_of(curr).yield_to_task(cpu, task, now))
+    }
+
     /// The next task of the CPU, which becomes current. `None`: nothing is queued; try [`Sched::sched_balance_newidle`],
     /// then pick again or call [`Sched::idle_enter`].
     #[inline(always)]

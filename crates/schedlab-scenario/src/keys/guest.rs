@@ -39,6 +39,7 @@ pub const GUEST: Section = Section {
             "false",
             "poll in the guest before a halt (cpuidle-haltpoll) instead of on the host",
         ),
+        key("pv_spinlocks", "boolean", "true on x86-kvm", "halt in long waits for a spinlock of its kernel"),
         key("events", "tables", "none", "when it is paused, resumed and killed"),
     ],
 };
@@ -66,6 +67,7 @@ pub const VARIANT_GUEST: Section = Section {
         key("paravirt_time_accounting", "boolean", "the guest's", "leave stolen time out of its tasks' clocks"),
         key("halt_poll_ns", "duration", "the guest's", "longest time for which the host polls"),
         key("haltpoll", "boolean", "the guest's", "poll in the guest before a halt"),
+        key("pv_spinlocks", "boolean", "the guest's", "halt in long waits for a spinlock of its kernel"),
         key("events", "tables", "the guest's", "when it is paused, resumed and killed"),
     ],
 };

@@ -9,7 +9,7 @@ pub const STEP: Section = Section {
         key("run", "length", "", "consume CPU time in user mode"),
         key("runtime", "length", "", "stay busy for this much wall-clock time"),
         key("system", "length", "", "consume CPU time in kernel mode"),
-        key("call", "array of sections", "", "one system call, section by section"),
+        key("call", "array of sections", "", "one system call, section by section; see the model of preemption"),
         key("fault", "1 to 1000000", "", "so many minor page faults; with page and clear"),
         key("page", "4KiB or 2MiB", "4KiB", "size of the pages"),
         key("clear", "boolean", "false", "whether each page is allocated and cleared, not only mapped"),

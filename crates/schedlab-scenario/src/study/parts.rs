@@ -5,7 +5,7 @@ use serde_json::{json, Value as Json};
 use super::keys::{variant_keys, CONDITION, EXPERIMENT, EXPERIMENT_METRIC, GAP, INSTEAD, SET, SHORT, STUDY_VARIANT};
 use super::Context;
 use crate::error::{quote, Result};
-use crate::program::word;
+use crate::naming::word;
 use crate::scenario::tables;
 use crate::value::{Table, Value};
 

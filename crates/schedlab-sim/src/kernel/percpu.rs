@@ -84,6 +84,12 @@ pub struct PerCpu {
     pub in_flight: Option<InFlight>,
     /// The wakeups that come after it.
     pub next_wakeups: VecDeque<Wakeup>,
+    /// How long it may spin for a spinlock of the kernel before its vCPU leaves the guest (`ple_window`); 0: for ever.
+    pub ple_window: Nanos,
+    /// It has spun for that long.
+    pub pause_loop: bool,
+    /// The holder of the spinlock for which it has halted has released it (`pv_kick`).
+    pub pv_kicked: bool,
     /// In newidle balancing, inside `__schedule`.
     pub in_newidle: bool,
     /// Its runqueue as other CPUs use it.
@@ -117,6 +123,9 @@ impl PerCpu {
             held_idle_exit: None,
             in_flight: None,
             next_wakeups: VecDeque::new(),
+            ple_window: 0,
+            pause_loop: false,
+            pv_kicked: false,
             in_newidle: false,
             shared: RunqueueLines::default(),
         }

@@ -10,7 +10,7 @@ use crate::machine::{Mode, Segment};
 #[derive(Clone, Copy, Debug)]
 pub struct Points {
     /// Modes that a request seen by the kernel's entry code ends at once, one bit per mode.
-    preempted: u8,
+    preempted: u16,
     cond_resched: bool,
     might_sleep: bool,
 }
@@ -18,7 +18,7 @@ pub struct Points {
 impl Points {
     /// Those of a model.
     pub fn of(model: PreemptModel) -> Points {
-        let bit = |mode: Mode| 1 << mode as u8;
+        let bit = |mode: Mode| 1u16 << mode as u16;
         let mut preempted = bit(Mode::User) | bit(Mode::Wall) | bit(Mode::Spin) | bit(Mode::Guest);
         if model.is_preemptible() {
             preempted |= bit(Mode::Kernel);
@@ -32,7 +32,7 @@ impl Points {
     /// Whether the CPU calls `__schedule` as soon as its overhead is spent.
     #[inline(always)]
     pub fn switches_now(&self, cpu: &PerCpu, segment: &Segment) -> bool {
-        cpu.resched_seen && self.preempted >> segment.mode as u8 & 1 != 0
+        cpu.resched_seen && self.preempted >> segment.mode as u16 & 1 != 0
             || segment.every != 0 && self.reschedules_at_points(cpu, segment) && segment.until_point() == 0
     }
 

@@ -62,9 +62,10 @@ pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         }
         Mode::Wall | Mode::Poll => Some((run.now + c.wall(segment.cost_left)?).max(segment.until)),
         // With no overhead left it continues when the lock's holder releases the lock, or when it has spun for long enough.
-        Mode::Spin | Mode::Guest if segment.cost_left == 0 && segment.work_left == 0 => None,
-        Mode::Spin if segment.cost_left == 0 => Some(run.now + c.wall(segment.work_left)?),
-        Mode::Spin | Mode::Guest => Some(run.now + c.wall(segment.cost_left)?),
+        Mode::PvWait if segment.cost_left == 0 => None,
+        Mode::Spin | Mode::LockSpin | Mode::Guest if segment.cost_left == 0 && segment.work_left == 0 => None,
+        Mode::Spin | Mode::LockSpin if segment.cost_left == 0 => Some(run.now + c.wall(segment.work_left)?),
+        Mode::Spin | Mode::LockSpin | Mode::PvWait | Mode::Guest => Some(run.now + c.wall(segment.cost_left)?),
     }
 }
 

@@ -6,7 +6,7 @@ use schedlab_trace::Sink;
 use super::idle::{plan_halt, resume_poll};
 use super::segment::{poll_lock, settle};
 use super::state::Kernel;
-use crate::machine::{Activity, Machine, Mode};
+use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
 /// Holds an interrupt that reaches a CPU at rate 0 or with interrupts disabled.
@@ -56,7 +56,7 @@ fn resume<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
     release_interrupts(run, kernel, cpu);
     let c = &machine.cpus[cpu.index()];
     match c.activity {
-        Activity::Busy if c.segment.mode == Mode::Spin => poll_lock(run, machine, kernel, cpu),
+        Activity::Busy if c.segment.mode.polls_lock() => poll_lock(run, machine, kernel, cpu),
         Activity::Idle if machine.polls(cpu) => resume_poll(run, machine, kernel, cpu),
         Activity::Idle => plan_halt(run, machine, kernel, cpu),
         _ => settle(run, machine, kernel, cpu),

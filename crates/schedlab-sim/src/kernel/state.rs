@@ -10,6 +10,7 @@ use schedlab_workload::Dist;
 use super::cgroup::Cgroups;
 use super::percpu::PerCpu;
 use super::points::Points;
+use super::spinlocks::Spinlocks;
 use super::task::{Handle, Life, Task};
 use crate::check::Checks;
 
@@ -44,6 +45,8 @@ pub struct Kernel {
     pub points: Points,
     /// Folios of the page cache that a read copies between two points.
     pub folio_batch: u32,
+    /// How its spinlocks are waited for.
+    pub spinlocks: Spinlocks,
     /// PREEMPT_AUTO, if most of its requests are lazy.
     pub auto_lazy: Option<PreemptModel>,
     pub timer_sequence: u64,
@@ -91,6 +94,7 @@ impl Kernel {
             tick_nsec,
             points: Points::of(spec.kernel.preempt),
             folio_batch: spec.kernel.version.folio_batch(),
+            spinlocks: Spinlocks::of(spec.kernel.preempt),
             auto_lazy: Some(spec.kernel.preempt).filter(|model| model.is_auto_lazy()),
             timer_sequence: 0,
             switches: 0,

@@ -13,13 +13,22 @@ pub enum Exit {
     Timer,
     /// An interrupt of the host.
     Host,
-    /// A question to the host whether a vCPU is preempted (`idle_hint = "hcall"`).
+    /// A hypercall: a question whether a vCPU is preempted (`idle_hint = "hcall"`), or the kick of one that waits for a
+    /// spinlock.
     Hcall,
+    /// A long loop of PAUSE (pause-loop exiting).
+    Pause,
 }
 
 /// Every cause, by its name in metrics.
-pub const EXITS: [(&str, Exit); 5] =
-    [("halt", Exit::Halt), ("ipi", Exit::Ipi), ("timer", Exit::Timer), ("host", Exit::Host), ("hcall", Exit::Hcall)];
+pub const EXITS: [(&str, Exit); 6] = [
+    ("halt", Exit::Halt),
+    ("ipi", Exit::Ipi),
+    ("timer", Exit::Timer),
+    ("host", Exit::Host),
+    ("hcall", Exit::Hcall),
+    ("pause", Exit::Pause),
+];
 
 /// The exits of a guest.
 #[derive(Clone, Debug)]

@@ -27,6 +27,10 @@ pub enum Mode {
     PreemptOff,
     /// Work in kernel mode with interrupts disabled.
     IrqOff,
+    /// Kernel mode, until the task gets the spinlock of the kernel for which it spins with preemption disabled.
+    LockSpin,
+    /// A guest's CPU that halts until it is kicked, because the spinlock that it wants has been held for long (`pv_wait`).
+    PvWait,
 }
 
 impl Mode {
@@ -35,10 +39,16 @@ impl Mode {
         match self {
             Mode::User | Mode::Wall | Mode::Spin | Mode::Guest => Section::User,
             Mode::Poll | Mode::Kernel => Section::Kernel,
-            Mode::Locked => Section::Spinlock,
+            Mode::Locked | Mode::LockSpin | Mode::PvWait => Section::Spinlock,
             Mode::PreemptOff => Section::PreemptOff,
             Mode::IrqOff => Section::IrqOff,
         }
+    }
+
+    /// Whether the task waits for a lock that its holder hands over, or that it has to look at again.
+    #[inline(always)]
+    pub fn polls_lock(self) -> bool {
+        matches!(self, Mode::Spin | Mode::LockSpin | Mode::PvWait)
     }
 
     /// Whether it is kernel mode.
@@ -90,6 +100,8 @@ impl Segment {
                 Mode::User | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => self.work_left == 0,
                 Mode::Wall | Mode::Poll => now >= self.until,
                 Mode::Spin | Mode::Guest => false,
+                // It looks at its lock.
+                Mode::LockSpin | Mode::PvWait => true,
             }
     }
 

@@ -4,6 +4,7 @@ use schedlab_trace::Sink;
 use schedlab_workload::{Amount, Op, TaskKind};
 
 use super::compute::compute;
+use super::kernel_lock::begin_kernel_lock;
 use super::lines::Word;
 use super::pi;
 use super::position::{Next, Step};
@@ -38,6 +39,8 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::GateOpen(_) | Op::GateClose(_) | Op::GateWait(_) | Op::Yield => x.kernel_call(0),
         Op::SpinLock { object, .. } => spin::begin_spin_lock(x, object),
         Op::SpinUnlock(object) => spin::spin_unlock(x, object),
+        Op::KernelLock { object, .. } => begin_kernel_lock(x, object),
+        Op::KernelUnlock { .. } => Next::Work(Mode::Locked, 0),
         Op::Call | Op::Section { .. } | Op::Memory { .. } => begin_section(x, op),
         Op::Reap => begin_reap(x),
         Op::FutexWait { object, timeout, .. } => queue::begin_futex_wait(x, object, timeout),

@@ -6,6 +6,7 @@ use schedlab_workload::{Amount, Op, TimerMode};
 
 use super::attributes::change;
 use super::block::{wait_and_retry, wait_once};
+use super::kernel_lock::kernel_lock;
 use super::objects::Object;
 use super::pi;
 use super::position::Next;
@@ -22,6 +23,7 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::Lock(object) => sync::acquire(x, object),
         Op::Unlock(object) => sync::wake_mutex_waiter(x, object),
         Op::CpuLock(object) => sync::try_cpu_lock(x, object),
+        Op::KernelLock { object, metric } => kernel_lock(x, object, metric),
         Op::SpinLock { object, metric } => spin::spin_lock(x, object, metric),
         Op::SemWait(_) | Op::SemPost(_) | Op::Barrier(_) => sync::sync_effect(x, op),
         Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => sync::sync_effect(x, op),

@@ -168,12 +168,13 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
-    if matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. }) && !end_section(x, op) {
+    if matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::KernelUnlock { .. }) && !end_section(x, op)
+    {
         // The call goes on: on to its next section, still in the kernel.
         x.segment().mode = Mode::Kernel;
         return x.position().advance();
     }
-    if matches!(op, Op::SpinLock { .. }) {
+    if matches!(op, Op::SpinLock { .. } | Op::KernelLock { .. }) {
         return spin_effect(x, op);
     }
     // A call is over unless it blocks again: back in user mode.

@@ -14,6 +14,7 @@ mod effect;
 mod exec;
 mod futex_word;
 mod io;
+mod kernel_lock;
 mod lines;
 mod objects;
 mod pi;

@@ -59,6 +59,28 @@ pub enum Object {
     },
     /// Spinlock in user space.
     SpinLock(SpinLock),
+    /// Spinlock of the kernel.
+    KernelLock(KernelLock),
+}
+
+/// A spinlock of the kernel.
+#[derive(Clone, Default, Debug)]
+pub struct KernelLock {
+    /// The holder; or the first waiter, which the lock has been handed to.
+    pub owner: Option<TaskId>,
+    /// Tasks that wait, in the order in which they came.
+    pub queue: VecDeque<LockWaiter>,
+}
+
+/// A task that waits for a spinlock of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct LockWaiter {
+    /// The task.
+    pub task: TaskId,
+    /// Work that it has spent spinning since it last halted.
+    pub spun: u64,
+    /// Work until it next does something else than to look at the lock.
+    pub piece: u64,
 }
 
 /// A test-and-set lock. Of the tasks that spin on a CPU when it is released, the one that began first gets it.
@@ -118,6 +140,7 @@ impl Object {
             ObjectSpec::Gate => Object::Gate { open: false, waiting: Vec::new() },
             ObjectSpec::Timer => Object::Timer(None),
             ObjectSpec::SpinLock { spin, sleep } => Object::SpinLock(SpinLock { spin, sleep, ..SpinLock::default() }),
+            ObjectSpec::KernelLock => Object::KernelLock(KernelLock::default()),
             ObjectSpec::CpuLocks => Object::CpuLocks(vec![None; nr_cpus]),
             ObjectSpec::FutexQueue => Object::FutexQueue(VecDeque::new()),
             ObjectSpec::PiFutex => Object::PiFutex(Mutex::default()),
@@ -144,6 +167,7 @@ impl Object {
             Object::PiFutex(_) => "PI futex",
             Object::Queue { .. } => "queue",
             Object::SpinLock(_) => "spinlock",
+            Object::KernelLock(_) => "spinlock of the kernel",
         }
     }
 }

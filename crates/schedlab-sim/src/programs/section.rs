@@ -7,6 +7,7 @@
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::{MemoryWork, Op, Section, SectionContext};
 
+use super::kernel_lock::kernel_unlock;
 use super::position::Next;
 use super::running::Running;
 use crate::kernel;
@@ -89,6 +90,10 @@ pub fn end_section<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
             if section.context == SectionContext::IrqOff {
                 kernel::local_irq_enable(x.run, x.kernel, x.cpu);
             }
+            last
+        }
+        Op::KernelUnlock { object, last } => {
+            kernel_unlock(x, object);
             last
         }
         // The rest of fork follows.

@@ -77,7 +77,9 @@ fn stranded<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuI
         (Activity::Busy, Some(task)) if !due(Source::Segment) => {
             // A spinner waits for the holder of its lock.
             // The guest's own events end a stay in the guest.
-            if matches!(c.segment.mode, Mode::Spin | Mode::Guest) && c.segment.cost_left == 0 {
+            if matches!(c.segment.mode, Mode::Spin | Mode::LockSpin | Mode::PvWait | Mode::Guest)
+                && c.segment.cost_left == 0
+            {
                 return None;
             }
             format!("{cpu:?} runs {task:?} for ever: {:?}", c.segment.mode)

@@ -4,6 +4,7 @@ mod actions;
 mod housekeeping;
 mod look;
 mod outcome;
+mod pause_loop;
 mod power;
 mod state;
 mod system;

@@ -114,6 +114,8 @@ pub struct Rules {
     idle_hint: IdleHint,
     halt_poll_max: Nanos,
     halt_poll_shrink: u64,
+    /// `ple_window` when its thread gets a CPU.
+    pub ple_window: Nanos,
 }
 
 /// What a guest's `vcpu_is_preempted` reads.
@@ -151,6 +153,7 @@ impl Rules {
             idle_hint: guest.idle_hint,
             halt_poll_max: guest.halt_poll_max,
             halt_poll_shrink: host.halt_poll_shrink,
+            ple_window: guest.platform.costs().ple_window,
         }
     }
 
@@ -235,7 +238,7 @@ mod tests {
     use super::*;
 
     fn rules(sees: Sees, shrink: u64) -> Rules {
-        Rules { sees, idle_hint: IdleHint::Off, halt_poll_max: 200 * USEC, halt_poll_shrink: shrink }
+        Rules { sees, idle_hint: IdleHint::Off, halt_poll_max: 200 * USEC, halt_poll_shrink: shrink, ple_window: 0 }
     }
 
     #[test]

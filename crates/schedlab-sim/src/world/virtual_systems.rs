@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, KernelId, Nanos, TaskId};
-use schedlab_spec::{Guest, RunSpec};
+use schedlab_spec::{Guest, Platform, RunSpec};
 use schedlab_trace::Sink;
 use schedlab_workload::{Program, TaskSpec, Workload};
 
 use super::power::{Actions, Power};
 use super::system::{System, Systems};
 use super::vcpu::{Asked, Rules, Thread, Vcpu, VcpuTime};
-use crate::kernel::{self, Life, Placements};
+use crate::kernel::{self, Life, Placements, Spinlocks};
 use crate::machine::{Activity, Exit, Exits, Mode, EXITS};
 use crate::programs::{self, Halted, Then};
 use crate::run::Run;
@@ -40,6 +40,8 @@ pub struct VirtualSystems {
     own_workloads: u16,
     paravirt_time_accounting: Vec<bool>,
     guests: Vec<Arc<str>>,
+    /// Of each guest, the vCPU that another last yielded to (`last_boosted_vcpu`).
+    pub(super) last_boosted: Vec<usize>,
     /// Of each guest, how often a vCPU lost its CPU while its task held a spinlock.
     holders_preempted: Vec<u64>,
 }
@@ -108,6 +110,9 @@ impl VirtualSystems {
             let mut system = System::new(run, &guest.run, KernelId(vm as u16 + 1));
             system.kernel.is_guest = true;
             system.machine.exits = Some(Box::new(Exits::new(guest.platform.costs())));
+            if guest.platform == Platform::X86Kvm && system.kernel.spinlocks == Spinlocks::Queued {
+                system.kernel.spinlocks = if guest.pv_spinlocks { Spinlocks::Paravirt } else { Spinlocks::TestAndSet };
+            }
             if guest.haltpoll {
                 system.machine.poll_before_halt(guest.run.kernel.version.paravirt());
             }
@@ -135,6 +140,7 @@ impl VirtualSystems {
             own_workloads: spec.workloads.len() as u16,
             paravirt_time_accounting: spec.guests.iter().map(|guest| guest.paravirt_time_accounting).collect(),
             guests: spec.guests.iter().map(|guest| guest.name.as_str().into()).collect(),
+            last_boosted: vec![0; spec.guests.len()],
             holders_preempted: vec![0; spec.guests.len()],
         }
     }
@@ -215,6 +221,8 @@ impl VirtualSystems {
         v.moved(Thread::Loaded, run.now);
         v.host_cpu = cpu;
         self.rules[v.vm].load(v);
+        let (vm, own) = (v.vm, v.cpu);
+        self.systems[vm + 1].kernel.cpus[own.index()].ple_window = self.rules[vm].ple_window;
         self.start_clock(run.now, vcpu);
         self.show(vcpu);
     }
@@ -283,12 +291,15 @@ impl VirtualSystems {
         self.act(run, kernel.index() - 1);
         let vcpu = self.first[kernel.index() - 1] + cpu.index();
         let (system, v) = (&self.systems[kernel.index()], &self.vcpus[vcpu]);
-        let pending = system.kernel.cpus[cpu.index()].held_interrupts != 0;
+        let k = &system.kernel.cpus[cpu.index()];
+        let pending = k.held_interrupts != 0 || k.pv_kicked;
         let c = &system.machine.cpus[cpu.index()];
         let idle = c.activity == Activity::Idle && c.idle_from <= run.now;
-        let halts = idle && !pending && !system.machine.polls(cpu);
+        let pv_waits = c.activity == Activity::Busy && c.segment.mode == Mode::PvWait;
+        let halts = !pending && (idle && !system.machine.polls(cpu) || pv_waits);
         match v.asked {
             Asked::Run if v.in_guest && halts => self.halt(run, vcpu),
+            Asked::Run if v.in_guest && k.pause_loop => self.exit_for_pause(run, vcpu),
             Asked::Halt if pending => {
                 let sender = self.first[kernel.index() - 1] + c.woken_from.index();
                 self.kick(run, vcpu, sender);

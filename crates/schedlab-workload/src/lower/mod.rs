@@ -3,6 +3,7 @@
 //! A tree that ends by itself gets one more task, its main thread: it waits until every task has exited, as
 //! `pthread_join` does, and reports `time`.
 
+mod due;
 mod join;
 mod names;
 mod steps;
@@ -16,6 +17,7 @@ use schedlab_model::closest;
 
 /// The workload of a tree.
 pub fn lower(tree: &Tree) -> Result<Workload, LowerError> {
+    due::check(tree)?;
     let mut out = Lowering::new(tree)?;
     let done = if tree.ends { Some(join::add_main(&mut out)?) } else { None };
     for (index, task) in tree.tasks.iter().enumerate() {

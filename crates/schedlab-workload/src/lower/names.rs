@@ -20,6 +20,7 @@ pub(crate) enum Kind {
     Timer,
     Queue,
     SpinLock,
+    KernelLock,
     Other,
 }
 
@@ -37,6 +38,7 @@ impl Kind {
             ObjectSpec::List | ObjectSpec::Gate | ObjectSpec::CpuLocks => Kind::Other,
             ObjectSpec::FutexQueue | ObjectSpec::PiFutex => Kind::Other,
             ObjectSpec::SpinLock { .. } => Kind::SpinLock,
+            ObjectSpec::KernelLock => Kind::KernelLock,
         }
     }
 
@@ -51,6 +53,7 @@ impl Kind {
             Kind::Timer => "a timer",
             Kind::Queue => "a queue (send, receive)",
             Kind::SpinLock => "a spinlock",
+            Kind::KernelLock => "a spinlock of the kernel",
             Kind::Other => "an object without a verb",
         }
     }
@@ -107,7 +110,17 @@ impl Names {
     /// The spinlock of this name with its metric, if a spinlock is declared under it.
     pub fn spinlock(&mut self, builder: &mut Builder, name: &str) -> Option<(ObjectId, u16)> {
         let (id, _) = *self.objects.get(name).filter(|(_, kind)| *kind == Kind::SpinLock)?;
-        let metric = self.declared(
+        Some((id, self.spin_metric(builder, name)))
+    }
+
+    /// The spinlock of the kernel of this name, with its metric.
+    pub fn kernel_lock(&mut self, builder: &mut Builder, name: &str, line: u32) -> Result<(ObjectId, u16), LowerError> {
+        let id = self.object(builder, name, Kind::KernelLock, line)?;
+        Ok((id, self.spin_metric(builder, name)))
+    }
+
+    fn spin_metric(&mut self, builder: &mut Builder, name: &str) -> u16 {
+        self.declared(
             builder,
             MetricDecl {
                 name: format!("{name}.spin"),
@@ -119,8 +132,7 @@ impl Names {
                 divide: 1,
                 queueing: false,
             },
-        );
-        Some((id, metric))
+        )
     }
 
     /// The default parameters of an object that is not declared.
@@ -134,6 +146,7 @@ impl Names {
             Kind::Timer => ObjectSpec::Timer,
             Kind::Queue => ObjectSpec::Queue,
             Kind::SpinLock => ObjectSpec::SpinLock { spin: 0, sleep: 0 },
+            Kind::KernelLock => ObjectSpec::KernelLock,
             Kind::Barrier => match self.parties.get(name) {
                 Some(Parties::Count(parties)) => ObjectSpec::Barrier { parties: *parties },
                 Some(Parties::Unknown) | None => {

@@ -193,9 +193,16 @@ impl Steps<'_, '_> {
     /// Enters the kernel, executes the sections and returns after the last one.
     fn call(&mut self, sections: &[CallSection], line: u32) -> Result<(), LowerError> {
         self.code.op(Op::Call);
-        for (index, CallSection { length, section }) in sections.iter().enumerate() {
+        for (index, CallSection { length, section, lock }) in sections.iter().enumerate() {
             let (amount, last) = (self.amount(length, line)?, index + 1 == sections.len());
-            self.code.op(Op::Section { amount, section: *section, last });
+            let Some(name) = lock else {
+                self.code.op(Op::Section { amount, section: *section, last });
+                continue;
+            };
+            let (object, metric) = self.out.names.kernel_lock(&mut self.out.builder, name, line)?;
+            self.code.op(Op::KernelLock { object, metric });
+            self.code.op(Op::Section { amount, section: *section, last: false });
+            self.code.op(Op::KernelUnlock { object, last });
         }
         Ok(())
     }

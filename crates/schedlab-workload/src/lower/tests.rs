@@ -167,3 +167,24 @@ fn a_sample_travels_with_an_entry_of_a_queue() {
     let never = lower(&tree(vec![send], vec![StepKind::Yield])).unwrap_err();
     assert!(never.what.contains("sent before it begins"), "{never}");
 }
+
+/// The last expiry of a timer belongs to the task that waits for it, so only one may.
+#[test]
+fn a_sample_does_not_begin_with_the_expiry_of_a_shared_timer() {
+    let wait = || StepKind::Timer { timer: "t".into(), period: Length::Fixed(1000), mode: TimerMode::Absolute };
+    let begin = || StepKind::SampleBegin { metric: "r".into(), at: Some("t".into()) };
+    let of = |count: u32, steps: Vec<StepKind>| TreeTask {
+        line: 1,
+        spec: TaskSpec { name: format!("task{count}"), count, ..TaskSpec::default() },
+        own: Own::default(),
+        steps: steps.into_iter().enumerate().map(|(at, kind)| step(at as u32 + 2, kind)).collect(),
+    };
+    let both = |count| vec![of(count, vec![wait(), begin(), StepKind::SampleEnd("r".into())])];
+    let tree = |tasks| Tree { tasks, ..Tree::default() };
+    assert!(lower(&tree(both(1))).is_ok());
+    let shared = [both(8), vec![of(1, vec![wait()]), of(1, vec![wait(), begin(), StepKind::SampleEnd("r".into())])]];
+    for tasks in shared {
+        let error = lower(&tree(tasks)).unwrap_err();
+        assert_eq!((error.line, error.what.contains("several tasks wait for timer `t`")), (3, true), "{error:?}");
+    }
+}

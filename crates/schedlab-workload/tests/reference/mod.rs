@@ -535,6 +535,6 @@ fn object(spec: &ObjectSpec) -> Object {
         ObjectSpec::Timer => Object::Timer(None),
         ObjectSpec::FutexQueue => Object::FutexQueue(VecDeque::new()),
         ObjectSpec::Queue => Object::Queue { values: VecDeque::new(), waiting: VecDeque::new() },
-        ObjectSpec::CpuLocks | ObjectSpec::SpinLock { .. } => Object::CpuLocks,
+        ObjectSpec::CpuLocks | ObjectSpec::SpinLock { .. } | ObjectSpec::KernelLock => Object::CpuLocks,
     }
 }

@@ -1,0 +1,27 @@
+//! How a kernel waits for its spinlocks.
+
+use schedlab_policy::PreemptModel;
+
+/// How a spinlock that is held is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spinlocks {
+    /// `queued_spin_lock_slowpath`: waiters spin and get the lock in the order in which they came.
+    Queued,
+    /// `virt_spin_lock`: whoever executes when it is free gets it. A guest of KVM on x86 without paravirtual spinlocks.
+    TestAndSet,
+    /// `__pv_queued_spin_lock_slowpath`: waiters that have spun for long halt until they are kicked. A guest of KVM on x86.
+    Paravirt,
+    /// rt: waiters sleep. Neither the boost of the holder nor the time that a waiter spins for a running one is modelled.
+    Sleeping,
+}
+
+impl Spinlocks {
+    /// Those of a kernel on hardware.
+    pub fn of(model: PreemptModel) -> Spinlocks {
+        if model.has_sleeping_locks() {
+            Spinlocks::Sleeping
+        } else {
+            Spinlocks::Queued
+        }
+    }
+}
