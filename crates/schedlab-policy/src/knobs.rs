@@ -141,7 +141,7 @@ knobs! {
     default Some(1);
     left_out(because "a write acts when a CPU goes on- or offline, and there is no hotplug; write the slices instead");
 
-    /// a task that ran this recently is cache hot; idle periods shorter than this skip newidle balancing
+    /// a task that ran this recently is cache hot; up to 5.15 also the least average idle time for newidle balancing, later a floor of its limit
     MigrationCost migration_cost "migration_cost_ns" at "sched/migration_cost_ns" counts Nanos scaled false
     takes U32, before 5.13 NOT_NEGATIVE,
     default Some(500_000);

@@ -342,3 +342,15 @@ proptest! {
         }
     }
 }
+
+/// `select_task_rq_rt` chooses for wakeups and forks alone: a task that calls execve stays, though other CPUs are idle.
+#[test]
+fn a_real_time_task_stays_where_it_is_at_exec() {
+    for version in VERSIONS {
+        let mut lab = Lab::new(version, 4);
+        let task = lab.hog(Some(fifo(50)));
+        let cpu = lab.sched.cpu_of(task);
+        assert_eq!(lab.sched.curr(cpu), Some(task), "{version}");
+        assert_eq!(lab.sched.select_task_rq(task, cpu, WakeKind::Exec, lab.now).cpu, cpu, "{version}");
+    }
+}

@@ -52,7 +52,7 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         report.refused.iter().try_for_each(|word| writeln!(f, "warning: {word}"))?;
     }
     if trace.sessions && trace.grouped == 0 {
-        writeln!(f, "warning: sessions are groups; tasks seen at the start are taken for tasks of none")?;
+        writeln!(f, "warning: sessions are groups; tasks present at the start are assumed to be in no session")?;
     }
     if trace.lost > 0 {
         writeln!(f, "warning: the recorder lost {} events; queues were started anew there", trace.lost)?;
@@ -100,7 +100,7 @@ fn balances(report: &BalanceReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     line(f, "balances", &report.all)?;
     report.kinds.iter().try_for_each(|part| line(f, &format!("  {}", part.name), &part.score))?;
     line(f, "  same source", &report.source)?;
-    line(f, "  one of most tasks", &report.baselines.most_tasks)?;
+    line(f, "  one task from the busiest CPU", &report.baselines.most_tasks)?;
     line(f, "  never", &report.baselines.never)?;
     for part in &report.unjudged {
         writeln!(f, "  {} {} not judged: {}", part.count, part.kind, part.reason)?;
@@ -156,7 +156,11 @@ fn foot(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let looks: Vec<String> = report.look_ahead.iter().map(|look| format!("{} {}", look.records, look.name)).collect();
     writeln!(f, "records for which later ones were consulted: {}", looks.join(", "))?;
     if report.tasks.guessed > 0 {
-        writeln!(f, "warning: no record shows a task's state; {} tasks taken for long sleepers", report.tasks.guessed)?;
+        writeln!(
+            f,
+            "warning: no record shows a task's state; {} tasks are assumed to have slept for long",
+            report.tasks.guessed
+        )?;
     }
     if report.tasks.solved > 0 {
         writeln!(f, "no record shows a task's state: {} lags solved for from decisions", report.tasks.solved)?;

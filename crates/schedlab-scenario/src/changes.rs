@@ -47,12 +47,16 @@ fn features<'a>(a: &'a Version, b: &'a Version) -> impl Iterator<Item = Json> + 
 }
 
 fn knobs<'a>(a: &'static Version, b: &'static Version) -> impl Iterator<Item = Json> + 'a {
-    let configs = [a, b].map(|version| KernelConfig::new(version, 1, 250));
+    let configs = [a, b].map(|version| [1, 8].map(|cpus| KernelConfig::new(version, cpus, 250)));
     Knob::all().iter().filter_map(move |info| {
-        let value = |config: &KernelConfig| {
-            info.exists_in(config.version).then(|| match info.unit {
-                KnobUnit::Nanos => show_duration(config.knobs.get(info.knob)),
-                KnobUnit::Number => config.knobs.get(info.knob).to_string(),
+        let shown = |config: &KernelConfig| match info.unit {
+            KnobUnit::Nanos => show_duration(config.knobs.get(info.knob)),
+            KnobUnit::Number => config.knobs.get(info.knob).to_string(),
+        };
+        let value = |[one, eight]: &[KernelConfig; 2]| {
+            info.exists_in(one.version).then(|| match info.scaled {
+                true => format!("{} on one CPU, {} on eight or more", shown(one), shown(eight)),
+                false => shown(one),
             })
         };
         let [was, is] = [value(&configs[0]), value(&configs[1])];

@@ -1,7 +1,7 @@
 //! Checks the workloads, the variants and the machine against each other. Each of them has been validated by itself.
 
 use schedlab_model::{suggest, CpuMask};
-use schedlab_workload::{Op, Program, Workload};
+use schedlab_workload::{ObjectSpec, Op, Policy, Program, TaskSpec, Workload};
 
 use crate::attributes::{has_latency_nice, has_slice, no_slice};
 use crate::error::{Result, ScenarioError};
@@ -59,6 +59,23 @@ pub(crate) fn check(
         }
     }
     variants.iter().try_for_each(|variant| check_variant(draft, variant))
+}
+
+/// The first workload of a variant in which real-time tasks use locks with priority inheritance. Only a real kernel boosts
+/// their holders.
+pub(crate) fn boosted(drafts: &[Draft], variant: &variant::Draft) -> Option<Box<ScenarioError>> {
+    let real_time = |policy: &Policy| matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_));
+    let found = drafts.iter().find(|draft| {
+        let workload = &draft.workload;
+        let inherits = |object: &ObjectSpec| matches!(object, ObjectSpec::Mutex { pi: true } | ObjectSpec::PiFutex);
+        let own = variant.tasks.iter().find(|(name, _)| *name == workload.name);
+        let policy = own.and_then(|(_, attributes)| attributes.policy);
+        let of_task = |task: &TaskSpec| real_time(&policy.unwrap_or(task.policy));
+        let changes = |(_, _, op): (&Program, u32, &Op)| matches!(op, Op::SetPolicy(policy) if real_time(policy));
+        workload.objects.iter().any(inherits) && (workload.tasks.iter().any(of_task) || ops(workload).any(changes))
+    })?;
+    let error = found.table.error("real-time tasks use a lock with priority inheritance, which is not simulated");
+    Some(error.hint("use --arm host or --arm vm, or a lock without priority inheritance"))
 }
 
 fn check_variant(draft: &Draft, variant: &variant::Draft) -> Result<()> {

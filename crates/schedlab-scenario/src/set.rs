@@ -71,9 +71,17 @@ impl Set {
         Ok(words)
     }
 
+    fn is_kernel(&self) -> bool {
+        self.key == "kernel" || self.key.ends_with(".kernel")
+    }
+
     /// The value, with spans from `start`.
     pub(crate) fn parsed(&self, start: usize) -> Result<Spanned<DeValue<'_>>> {
         match DeValue::parse(&self.value) {
+            // A version such as 6.1 is text though it looks like a number.
+            Ok(value) if self.is_kernel() && matches!(value.get_ref(), DeValue::Float(_) | DeValue::Integer(_)) => {
+                Ok(Spanned::new(start..start + 1, DeValue::String(DeString::Borrowed(&self.value))))
+            }
             Ok(value) if !matches!(value.get_ref(), DeValue::Datetime(_)) => Ok(moved(value, start)),
             Err(error) if self.value.starts_with(['"', '\'', '[', '{']) => {
                 Err(self.error(format!("not valid TOML: {}", error.message().replace('\n', ", "))))

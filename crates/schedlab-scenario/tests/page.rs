@@ -20,7 +20,7 @@ fn begin(section: &Section) -> String {
 }
 
 fn table(section: &Section) -> String {
-    let mut table = "| key | value | left out | meaning |\n|---|---|---|---|\n".to_owned();
+    let mut table = "| key | value | default | meaning |\n|---|---|---|---|\n".to_owned();
     for key in section.keys {
         writeln!(table, "| `{}` | {} | {} | {} |", key.name, key.form, key.default, key.help).unwrap();
     }

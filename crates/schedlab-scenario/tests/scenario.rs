@@ -339,3 +339,28 @@ cgroups.g = { quota = "20ms", period = "100ms" }
         assert_eq!((limit.quota, limit.period), (quota * 1_000_000, period * 1_000_000), "{variant}");
     }
 }
+
+/// Only a real kernel boosts the holder of a lock with priority inheritance; among fair tasks that changes nothing.
+#[test]
+fn locks_with_priority_inheritance_are_not_simulated_for_real_time_tasks() {
+    let file = |policy: &str| {
+        format!(
+            r#"machine = "laptop-8"
+duration = "10ms"
+[[workload]]
+name = "w"
+object = [{{ name = "m", kind = "mutex", pi = true }}]
+task = [{{ name = "t", policy = "{policy}", program = [{{ lock = "m" }}, {{ unlock = "m" }}] }}]
+[[variant]]
+name = "a"
+kernel = "6.1"
+"#
+        )
+    };
+    let spec = |policy: &str| Scenario::parse(&file(policy), "s.toml", None).unwrap().run_spec("a", 1).map(|_| ());
+    assert!(spec("normal").is_ok());
+    for policy in ["fifo:10", "rr:10"] {
+        let error = spec(policy).unwrap_err().to_string();
+        assert!(error.contains("priority inheritance, which is not simulated"), "{error}");
+    }
+}

@@ -54,6 +54,7 @@ fn each_key_overrides_what_it_names() {
     let cases = [
         ("duration=1500ms", "/duration_ns", json!(1_500_000_000)),
         ("warmup=0s", "/warmup_ns", json!(0)),
+        ("variant.cfs.kernel=6.6", "/variants/0/kernel", json!("6.6")),
         ("noise=false", "/noise", json!(false)),
         ("seeds=[4, 2]", "/seeds", json!([4, 2])),
         ("name=a b", "/name", json!("a b")),

@@ -236,7 +236,7 @@ fn every_key_of_a_study_is_on_the_page() {
 }
 
 fn table(section: &Section) -> String {
-    let mut table = "| key | value | left out | meaning |\n|---|---|---|---|\n".to_owned();
+    let mut table = "| key | value | default | meaning |\n|---|---|---|---|\n".to_owned();
     for key in section.keys {
         writeln!(table, "| `{}` | {} | {} | {} |", key.name, key.form, key.default, key.help).unwrap();
     }

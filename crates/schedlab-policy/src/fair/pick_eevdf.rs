@@ -44,7 +44,7 @@ impl PickRule {
             PickRule::Protected => "protected until parity or slice end",
             PickRule::EarliestDeadline => "earliest eligible deadline",
             PickRule::OnlyEligible => "only eligible one",
-            PickRule::NoneEligible => "nobody eligible was found: the leftmost",
+            PickRule::NoneEligible => "no eligible entity: the leftmost",
         }
     }
 

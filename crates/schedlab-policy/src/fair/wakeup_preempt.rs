@@ -249,7 +249,7 @@ impl Queues {
         match (check.flags.fork, delayed) {
             _ if short && !over_short => None,
             (true, _) => Some("a new task does not preempt"),
-            (_, true) => Some("nobody preempts whose dequeue is delayed"),
+            (_, true) => Some("a task with a delayed dequeue does not preempt"),
             _ => None,
         }
     }

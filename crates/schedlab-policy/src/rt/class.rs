@@ -118,10 +118,14 @@ impl SchedClass for Rt {
         &mut self,
         core: &mut Core,
         task: TaskId,
-        _: WakeKind,
+        kind: WakeKind,
         tested: &mut Tested,
         _: Nanos,
     ) -> (CpuId, &'static str) {
+        // For anything but wakeups and forks it is the task's CPU.
+        if kind == WakeKind::Exec {
+            return (core.cpu_of(task), "exec");
+        }
         self.select_task_rq_rt(core, task, tested.from())
     }
 

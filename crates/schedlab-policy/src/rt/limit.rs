@@ -1,4 +1,4 @@
-//! What leaves time for others: RT throttling (up to 6.8's successor), or the fair class's deadline server (6.12 and later).
+//! What leaves time for others: RT throttling (up to 6.11), or the fair class's deadline server (6.12 and later).
 //!
 //! Throttling (`sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`): a CPU's class that has run for more than
 //! `sched_rt_runtime_us` rests until the end of the period, even if no other task wants to run. RT_RUNTIME_SHARE lets it
@@ -250,7 +250,11 @@ impl Rt {
         let Period { length, runtime, expires } = self.period;
         let overrun = expires.map_or(1, |at| (now - at) / length + 1);
         let mut idle = true;
-        for (index, rq) in self.rqs.iter_mut().enumerate() {
+        for index in 0..self.rqs.len() {
+            if self.share && self.rqs[index].throttled {
+                self.borrow_runtime(CpuId(index as u32));
+            }
+            let rq = &mut self.rqs[index];
             if !self.share {
                 rq.rt_runtime = runtime;
             }

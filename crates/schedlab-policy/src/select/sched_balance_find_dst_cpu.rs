@@ -4,7 +4,7 @@
 //! From the highest domain downwards: the idlest group other than the local one if it is idle enough to justify the move,
 //! and in it the CPU that became idle last, or else the least loaded one. The search continues in that CPU's next smaller
 //! domain. Up to 5.4 groups are compared by load ([`super::find_idlest_group_by_load`]). Not modelled: exit latencies of
-//! idle states (all equal here), NUMA preferences, misfit tasks, core scheduling.
+//! idle states, which the policy does not know, NUMA preferences, misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -173,7 +173,7 @@ impl FairClass<'_> {
             let idle = self.core.idle.is_idle(cpu);
             if !idle && self.choose_idle_cpu(task, cpu) {
                 let function = self.fair.config.version.names.idlest_group_cpu;
-                tested.step(|| Step::of(function, cpu, Role::OfGroup, "nothing but SCHED_IDLE there: taken"));
+                tested.step(|| Step::of(function, cpu, Role::OfGroup, "nothing but SCHED_IDLE there: chosen"));
                 return cpu;
             }
             if idle {
@@ -189,7 +189,7 @@ impl FairClass<'_> {
             }
         }
         let function = self.fair.config.version.names.idlest_group_cpu;
-        let answer = if latest_idle.is_some() { "idle since last: taken" } else { "least load: taken" };
+        let answer = if latest_idle.is_some() { "most recently idle: chosen" } else { "least load: chosen" };
         let chosen = latest_idle.or(least_loaded).map_or(this, |(_, cpu)| cpu);
         tested.step(|| Step::of(function, chosen, Role::OfGroup, answer));
         chosen

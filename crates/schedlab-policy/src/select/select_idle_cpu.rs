@@ -4,7 +4,9 @@
 //! One pass over the allowed CPUs of the cache from target + 1 on (5.13: from target), wrapping around. With the idle-core
 //! hint the pass searches for the first core that is idle as a whole, or else takes the first idle thread that it has
 //! passed; there is no budget, and a failure clears the hint. Without the hint it takes the first idle CPU among the first
-//! `budget` CPUs ([`super::sis_budget`]). Not modelled: CPU clusters, core scheduling cookies, `vcpu_is_preempted`.
+//! `budget` CPUs ([`super::sis_budget`]). A CPU
+//! whose vCPU reads as preempted is not idle here ([`crate::Sched::set_vcpu_preempted`]). Not modelled: CPU clusters, core
+//! scheduling cookies.
 
 use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 
@@ -252,7 +254,7 @@ fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize
 #[cold]
 pub(super) fn searched(function: &'static str, role: Role, found: Option<CpuId>, cpus: &[CpuId]) -> Step {
     match found {
-        Some(cpu) => Step::of(function, cpu, role, "idle: taken"),
+        Some(cpu) => Step::of(function, cpu, role, "idle: chosen"),
         None => Step::of(function, CpuId(0), role, "none idle").about(cpus),
     }
 }

@@ -64,7 +64,7 @@ impl FairClass<'_> {
         let taken = allowed && self.choose_idle_cpu(task, cpu);
         tested.step(|| {
             let answer = match () {
-                () if taken => "idle: taken",
+                () if taken => "idle: chosen",
                 () if !reachable => "not in the target's cache",
                 () if !allowed => "not allowed there",
                 () if self.core.is_preempted_idle(cpu) => "idle, but its vCPU reads as preempted (available_idle_cpu)",

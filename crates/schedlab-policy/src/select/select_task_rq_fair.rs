@@ -44,7 +44,7 @@ impl FairClass<'_> {
         let found = self.select_idle_sibling(task, prev, target, tested, now);
         if found.is_none() {
             let role = if target == prev { Role::Previous } else { Role::Target };
-            tested.step(|| Step::of("select_idle_sibling", target, role, "no idle CPU found: taken"));
+            tested.step(|| Step::of("select_idle_sibling", target, role, "no idle CPU found: chosen"));
         }
         let found = found.unwrap_or((target, rule));
         if want_affine && self.core.rules.recent_cpu == RecentCpu::WhereItWoke {

@@ -78,10 +78,9 @@ impl VersionError {
     #[must_use]
     pub fn hint(&self) -> String {
         let all: Vec<&str> = Version::all().iter().map(|v| v.name).collect();
-        match self.nearest.first() {
-            Some(name) => format!("did you mean \"{name}\"? modelled versions: {}", all.join(", ")),
-            None => format!("modelled versions: {}", all.join(", ")),
-        }
+        let meant = self.nearest.first().map_or_else(String::new, |name| format!("did you mean \"{name}\"? "));
+        let rows = all.join(", ");
+        format!("{meant}`schedlab identify` finds the row that decides as a kernel does; modelled versions: {rows}")
     }
 }
 

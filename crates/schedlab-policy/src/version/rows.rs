@@ -93,12 +93,12 @@ pub(super) static VERSIONS: &[Version] = &[
     debian(
         "6.12.107",
         "6.12.107",
-        "EEVDF as in Debian 6.12.107: zero_vruntime, PICK_BUDDY, 0.70 ms base slice, yield gives up the request",
+        "EEVDF as in Debian 6.12.107: zero_vruntime, PICK_BUDDY, 0.70 ms base slice on one CPU, yield gives up the request",
     ),
     debian(
         "6.16",
         "6.16.12",
-        "EEVDF as in Debian 6.16.12: 6.12.0 with PICK_BUDDY, 0.70 ms base slice and lazy rescheduling",
+        "EEVDF as in Debian 6.16.12: 6.12.0 with PICK_BUDDY, 0.70 ms base slice on one CPU and lazy rescheduling",
     ),
     debian("6.17", "6.17.13", "EEVDF as in Debian 6.17.13: 6.16 with protection by shortest slice (vprot)"),
     row("6.18.2", "6.18.2", "EEVDF as in 6.18.2: protection by shortest slice (vprot), lazy rescheduling"),
