@@ -205,8 +205,13 @@ def score_lines(s: Score) -> list[str]:
     share = "" if s.agreement is None else f" ({100 * s.agreement:.0f}%)"
     sign = f"sign agreement: {s.agreed} of {plural(s.counted, 'row')} beyond noise{share}"
     lines = [f"{sign}; {missed}" if missed else sign, f"inside noise: {plural(s.inside_noise, 'row')}"]
-    if s.agreed:
-        lines.append(f"of those that agree, {s.certain} have a 95% interval that leaves out 0")
+    if s.agreed and s.certain:
+        lines.append(f"of those that agree, {s.certain} have a 95% interval that excludes 0")
+    elif s.agreed:
+        lines.append("none of those that agree has a 95% interval that excludes 0")
+    if any(s.tiny):
+        agreed, wrong = s.tiny
+        lines.append(f"simulated changes below 1%: {agreed} of those that agree, {wrong} of those with the wrong sign")
     if s.sized:
         rank = NOTHING if s.rank is None else f"{s.rank:+.2f}"
         lines.append(f"rank correlation of the changes: {rank} over {plural(s.ranked, 'row')}")

@@ -16,6 +16,8 @@ Outcome = Literal["agrees", "wrong sign", "no change", "missing", "not run"]
 
 SMALLEST_CHANGE_PCT = 0.05
 """What rounds to 0.0% is no change."""
+TINY_CHANGE_PCT = 1.0
+"""The sign of a smaller simulated change says little: such rows are counted, and their number is shown."""
 CLOSE_SIZE, CLOSE_ABSOLUTE = 2.0, 3.0
 """Factors within which a size and an absolute time are called close."""
 TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -159,8 +161,10 @@ class Score:
     counted: int
     agreed: int
     certain: int
-    """Of those that agree, how many have an interval that leaves out 0."""
+    """Of those that agree, how many have an interval that excludes 0."""
     wrong: int
+    tiny: tuple[int, int]
+    """Simulated changes below 1%, of those that agree and of those with the wrong sign."""
     unchanged: int
     missing: int
     not_run: int
@@ -203,6 +207,7 @@ def score(rows: Iterable[Row]) -> Score:
         agreed=outcomes.count("agrees"),
         certain=sum(row.outcome == "agrees" and _certain(row) for row in counted),
         wrong=outcomes.count("wrong sign"),
+        tiny=(_tiny(counted, "agrees"), _tiny(counted, "wrong sign")),
         unchanged=outcomes.count("no change"),
         missing=outcomes.count("missing"),
         not_run=outcomes.count("not run"),
@@ -229,6 +234,11 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
 def _certain(row: Row) -> bool:
     s = row.simulated
     return bool(s and s.low_pct is not None and s.high_pct is not None and (s.low_pct > 0 or s.high_pct < 0))
+
+
+def _tiny(rows: Iterable[Row], outcome: Outcome) -> int:
+    changes = (row.simulated.change_pct for row in rows if row.outcome == outcome and row.simulated)
+    return sum(change is not None and abs(change) < TINY_CHANGE_PCT for change in changes)
 
 
 def _within(ratios: Iterable[float], factor: float) -> int:

@@ -28,7 +28,7 @@ class Change:
 
     percent: float | None
     certain: bool
-    """The interval leaves out 0; with too few seeds for one, no value of one variant lies among those of the other."""
+    """The interval excludes 0; with too few seeds for one, no value of one variant lies among those of the other."""
 
     @property
     def judged(self) -> bool:

@@ -49,15 +49,27 @@ class Row:
         return self.error is not None and goal is not None and abs(self.error) > goal
 
 
+TIMES = ("us", "ms", "s")
+
+
 def family_of(metric: Metric) -> str:
-    """The kind of metric, which determines the accepted error."""
+    """The kind of metric, which determines the accepted error; one that nothing validates is a kind of its own."""
     if metric.name in ("sched.switches", "sched.voluntary_switches", "sched.involuntary_switches"):
         return "switches"
     if metric.name == "sched.migrations":
         return "migrations"
-    if metric.unit in ("us", "ms", "s") and metric.stat:
+    if metric.unit in TIMES and metric.stat:
         return _latency(metric.stat)
-    return "throughput"
+    if not metric.name.startswith("sched.") and _is_speed(metric):
+        return "throughput"
+    return metric.name  # of its own: no validation compares it
+
+
+def _is_speed(metric: Metric) -> bool:
+    """How long a load takes, or how much of it is done."""
+    if metric.better == "lower":
+        return metric.unit in (*TIMES, "/s")
+    return metric.better == "higher" and metric.unit != "%"
 
 
 def _latency(stat: str) -> str:
