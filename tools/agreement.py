@@ -10,10 +10,12 @@ from schedlab.engine import Engine, native_engine
 from schedlab.errors import SchedlabError
 
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
-PLACEMENTS = "| trace | row | wakeups | wakeups that leave prev | forks and execs | not judged | always prev |"
+PLACEMENTS = (
+    "| trace | row | wakeups | wakeups that leave prev | forks and execs | not judged | baseline: previous CPU |"
+)
 BALANCES = (
     "| trace | row | same source and tasks | same source | newidle | idle | busy | quiet | not judged "
-    "| one of most tasks |"
+    "| baseline: one task from the busiest CPU |"
 )
 HEAD = "| trace | row | contested picks | preemptions | unjudged | state equal to the ns |"
 

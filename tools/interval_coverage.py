@@ -122,7 +122,7 @@ def auto_misses(draw: Draw, budget: int, trials: int) -> float:
 
 
 def spread_misses(draw: Draw, n: int, trials: int) -> float:
-    """The share of trials whose interval of the ratio of two equal spreads leaves out 0."""
+    """The share of trials whose interval of the ratio of two equal spreads excludes 0."""
     rng = np.random.default_rng([22, n])
     found = 0
     for _ in range(trials):
@@ -132,7 +132,7 @@ def spread_misses(draw: Draw, n: int, trials: int) -> float:
 
 
 def tail_misses(between: float, n: int, trials: int) -> float:
-    """The share of trials whose interval of the difference of two equal p99 leaves out 0; 400 samples a unit."""
+    """The share of trials whose interval of the difference of two equal p99 excludes 0; 400 samples a unit."""
     rng = np.random.default_rng([23, n, round(100 * between)])
     found = 0
     for _ in range(trials):

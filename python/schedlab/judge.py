@@ -75,13 +75,13 @@ class Judgement:
 
     @property
     def detectable(self) -> bool:
-        """A change was shown: the interval leaves out 0, or a deterministic value moved."""
+        """A change was shown: the interval excludes 0, or a deterministic value moved."""
         d = self.difference
         return d.interval.excludes_zero() if d.interval else d.constant and d.estimate != 0
 
     @property
     def certain_pct(self) -> float:
-        """The smallest change, in percent, that the interval allows; 0 if it holds 0 or there is no percentage."""
+        """The smallest change, in percent, that the interval allows; 0 if it contains 0 or there is no percentage."""
         d = self.difference
         if not d.percent or d.estimate is None or not self.detectable:
             return 0.0
@@ -98,8 +98,8 @@ def judge(metric: Metric, a: str, b: str, samples_a: Sequence[float | None], sam
     """Compare two variants in one metric.
 
     equivalent  two one-sided tests show that the difference is smaller than the margin, whether or not there is one
-    better, worse, changed  the interval leaves out 0
-    undecided   the interval holds 0 and equivalence is not shown, or there is no interval
+    better, worse, changed  the interval excludes 0
+    undecided   the interval contains 0 and equivalence is not shown, or there is no interval
     deterministic, n = 1  every seed gave the same number on each side: nothing varies, so nothing is estimated
 
     The margin decides what is too small to matter, never what is certain: a change of certain direction whose size
@@ -186,11 +186,11 @@ def _changed(d: Difference, metric: Metric) -> str:
 
 def _undecided(d: Difference, metric: Metric, needed: int | None) -> str:
     if not d.percent:
-        return "the baseline is 0 and the interval of the change holds 0"
+        return "the baseline is 0 and the interval of the change contains 0"
     margin = _number(metric.margin_pct)
-    text = f"the interval holds 0 and reaches past the margin of {margin}%"
+    text = f"the interval contains 0 and reaches past the margin of {margin}%"
     if metric.margin_pct == 0:
-        return "the interval holds 0, and without a margin nothing can be equivalent"
+        return "the interval contains 0, and without a margin nothing can be equivalent"
     if needed is None:
         return f"{text}; even 10,000 seeds may not settle it"
     if needed <= d.pairs:

@@ -317,6 +317,11 @@ BAD = [
         ["`-1` is not a whole number from 0 to 18446744073709551615"],
     ),
     (["list", "machine"], 2, ["did you mean `machines`?"]),
+    (
+        ["list", "machines", "--kernel", "6.1"],
+        2,
+        ["--kernel has no effect on a list of machines", "features and knobs"],
+    ),
     (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
     (["report", "nothing"], 2, ["there is no result", "--> nothing", "schedlab compare"]),
     (["report", "."], 2, ["there is no result: the directory has no manifest.json", "--> ."]),

@@ -115,7 +115,11 @@ def _balances(b: Mapping[str, Any]) -> list[str]:
     rows.append(["same CPU and tasks", *_counts(b), _interval(b)])
     parts = [(f"  {part['name']}", part["score"]) for part in b["kinds"]]
     simple = b["baselines"]
-    parts += [("same CPU", b["source"]), ("one of most tasks", simple["most_tasks"]), ("pull nothing", simple["never"])]
+    parts += [
+        ("same CPU", b["source"]),
+        ("one task from the busiest CPU", simple["most_tasks"]),
+        ("pull nothing", simple["never"]),
+    ]
     rows += [[name, *_counts(score), _interval(score)] for name, score in parts]
     lines = ["\n".join(columns(rows, "<>>>>")), f"{b['quiet']:,} passes found no imbalance, in kernel and model"]
     lines += [f"  {part['count']:,} {part['kind']} not judged: {part['reason']}" for part in b["unjudged"]]

@@ -28,6 +28,13 @@ def text(kind: str, rows: Sequence[Row], kernel: str | None) -> str:
     return "\n".join(_wrapped([shape(row) for row in rows], wrapped))
 
 
+SCALED = """\
+These defaults are those of one CPU. A kernel multiplies them by 1 + log2(CPUs),
+rounded down, at most 4: by 3 on 4 CPUs, by 4 on 8 or more. A value that a
+variant sets is used as it is."""
+"""What `list knobs` says of a knob that update_sysctl() scales."""
+
+
 def detail(kind: str, row: Row) -> str:
     """Everything about one."""
     blocks: list[str] = ["\n".join(_wrapped([_named(row)], 1))]
@@ -38,7 +45,7 @@ def detail(kind: str, row: Row) -> str:
     elif kind == "features":
         blocks += [_defaults(row)]
     elif kind == "knobs":
-        blocks += [f"file: {row['path']}", _defaults(row)]
+        blocks += [f"file: {row['path']}", _defaults(row), SCALED if row["scaled"] else ""]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -67,7 +74,7 @@ def _feature(row: Row) -> list[str]:
 def _knob(row: Row) -> list[str]:
     """A knob with its default in the one row asked for, on one CPU if it depends on their number."""
     (default,) = row["defaults"].values()
-    scaled = "; grows with the CPUs" if row["scaled"] else ""
+    scaled = "; the default grows with the CPUs" if row["scaled"] else ""
     return [row["id"], str(default), row["summary"] + scaled + _refused(row)]
 
 

@@ -1,6 +1,6 @@
 """The layout of mmtests' compare script: a line per statistic and metric, positive always better.
 
-Differs on purpose: a star marks a change whose paired 95% interval leaves out 0. mmtests' own star compares standard
+Differs on purpose: a star marks a change whose paired 95% interval excludes 0. mmtests' own star compares standard
 deviations, so it does not come nearer with more samples.
 """
 
@@ -27,7 +27,7 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
         for m in comparison.metrics:
             if higher is None or higher == (m.metric.better == "higher"):
                 lines.append(_line(comparison, m, label, statistic, width))
-    lines += ["", "positive = better; * = the paired 95% interval leaves out 0", *trouble(comparison)]
+    lines += ["", "positive = better; * = the paired 95% interval excludes 0", *trouble(comparison)]
     return "\n".join(lines)
 
 

@@ -11,7 +11,6 @@ from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
 from schedlab.robust import RANGE, Robustness
 from schedlab.statistics import smallest_n
-from schedlab.validity.errors import FEWEST
 from schedlab.verdicts import DETERMINISTIC
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from schedlab.validity import Validated
 
 ESTIMAND = "change, interval: pseudo-median (Hodges-Lehmann) of the seeds' log ratios"
-UNDETECTED = "~  no detectable change: the 95% interval of the paired difference holds 0, or there is none"
+UNDETECTED = "~  no detectable change: the 95% interval of the paired difference contains 0, or there is none"
 
 
 def below(comparison: Comparison) -> list[str]:
@@ -105,14 +104,8 @@ def _model(model: Validated) -> str:
     error = model.error
     if error is None:
         return f"model error: {model.family} was never validated against a real kernel"
-    most = (
-        f"nine in ten of {error.changes} changes"
-        if error.changes >= FEWEST
-        else f"the worst of {error.changes} changes"
-    )
-    return (
-        f"model error of {model.family}: {size(error.error_pct)} covers {most}, {size(error.median_pct)} half of them"
-    )
+    worst, half = size(error.error_pct), size(error.median_pct)
+    return f"model error of {model.family}: {worst} is the worst of {error.changes} changes, {half} covers half of them"
 
 
 def _within(m: MetricComparison, j: Judgement) -> bool:

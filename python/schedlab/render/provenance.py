@@ -8,7 +8,7 @@ from schedlab.render.markup import cells, details, escape, facts, items, table
 METHOD = (
     "The unit is the seed and differences are paired. A change is the Hodges-Lehmann estimate of the paired ratio; "
     "its 95% interval is the one that Wilcoxon's signed-rank test does not reject. Equivalent: the interval lies "
-    "within the margin. Each interval stands for itself: among many metrics some leave out 0 by chance."
+    "within the margin. No interval is adjusted for the others: among many metrics some exclude 0 by chance."
 )
 
 

@@ -80,7 +80,7 @@ def walsh_interval(differences: Sequence[float], alpha: float = ALPHA) -> Interv
 
 
 def p_value(differences: Sequence[float]) -> float:
-    """The two-sided p of the signed-rank test; at most alpha exactly where `walsh_interval` at alpha leaves out 0."""
+    """The two-sided p of the signed-rank test; at most alpha exactly where `walsh_interval` at alpha excludes 0."""
     walsh = walsh_averages(differences)
     rank_sum = min(int((walsh <= 0).sum()), int((walsh >= 0).sum()))
     return min(1.0, 2 * signed_rank_cdf(len(differences), rank_sum))
