@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from schedlab.render.causes import by_thirds, names, share, time
+from schedlab.render.amounts import names, share, time
+from schedlab.render.causes import by_thirds
 from schedlab.render.markup import cells, details, table
 from schedlab.tail import Load, Tail
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from schedlab.render.amounts import NAMED, names, share, time
 from schedlab.render.cells import plural
 from schedlab.render.markup import cells, escape, table
+from schedlab.render.overload import overload
 from schedlab.tail import PARTS, Band, SeedTail, Tail
 
 LABELS = {
@@ -19,30 +21,14 @@ LABELS = {
     "unknown": "longer ago than is remembered",
 }
 WORDS = {
-    "queued": "time in a queue, before a thread took the request",
+    "queued": "queueing, before a thread took the request",
     "behind": "waiting for a CPU behind other tasks",
     "waking": "waiting on a CPU on which nothing ran (the wakeup and the exit from idle)",
-    "stolen": "stolen time: its vCPU waited for a CPU of the host",
+    "stolen": "stolen time, in which its vCPU waited for a CPU of the host",
     "ran": "running: these samples need more CPU time",
     "slept": "sleep",
     "unknown": "longer ago than is remembered",
 }
-NAMED = 3
-"""So many names of a kind are given, the others added up."""
-
-
-def time(ns: float) -> str:
-    """Three significant digits in a unit that fits."""
-    size = abs(ns)
-    unit, scale = ("s", 1e9) if size >= 1e9 else ("ms", 1e6) if size >= 1e6 else ("us", 1e3)
-    x = ns / scale
-    return f"{x:.0f} {unit}" if abs(x) >= 100 or x == 0 else f"{x:.3g} {unit}"
-
-
-def share(part: float, whole: float) -> str:
-    """In percent, without decimals but for small ones."""
-    x = 100 * part / whole if whole else 0.0
-    return f"{x:.0f}%" if x >= 9.5 or x == 0 else f"{x:.1g}%"
 
 
 def growth(slow: Band, middle: Band) -> dict[str, float]:
@@ -64,14 +50,16 @@ def cause(tail: Tail, metric: str) -> str:
     if not slow.count or not middle.count:
         return f"{tail.variant}: no sample of {metric} was taken."
     part, of_it = dominant(slow, middle)
+    more = growth(slow, middle)
     count = f"{slow.count:,} of {tail.samples:,} samples of {plural(len(tail.seeds), 'seed')}"
     mean, typical = slow.parts.ns / slow.count, middle.parts.ns / middle.count
     lines = [
         f"{tail.variant}: the slowest 1% of {metric} ({count}) take {time(mean)} on average, one in the middle "
         f"{time(typical)}.",
-        f"{share(of_it, 1)} of what they take longer is {WORDS[part]}{_detail(part, slow)}.",
+        f"Of the extra {time(sum(ns for ns in more.values() if ns > 0))} over a typical one, {time(more[part])} "
+        f"({share(of_it, 1)}) is {WORDS[part]}{_detail(part, slow)}.",
         _agreement(tail, part),
-        _overload(tail, part, slow),
+        overload(tail, part, slow),
     ]
     return " ".join(line for line in lines if line)
 
@@ -98,17 +86,6 @@ def crew(slow: Band) -> str:
     return ", ".join(f"{share(ns, total)} {what}" for ns, what in shown if ns) or "-"
 
 
-def names(found: Counter[str], whole: float, *, only: bool = False) -> str:
-    """The most frequent names with their shares of the whole."""
-    most = found.most_common(1 if only else NAMED)
-    if only:
-        return " and ".join(name or "a task without a name" for name, _ in most)
-    parts = [f"{name or 'a task without a name'} ({share(n, whole)})" for name, n in most]
-    if rest := found.total() - sum(n for _, n in most):
-        parts.append(f"{plural(len(found) - len(most), 'other')} ({share(rest, whole)})")
-    return ", ".join(parts)
-
-
 def _agreement(tail: Tail, part: str) -> str:
     """In how many seeds it is the same part, and whether one seed has most of the slow samples."""
     own = [one for one in tail.seeds if one.slow.count and one.middle.count]
@@ -117,38 +94,17 @@ def _agreement(tail: Tail, part: str) -> str:
     text = f"It is the largest part in {same} of the {plural(len(own), 'seed')} that have such samples"
     shares = sorted(of_it for name, of_it in found if name == part)
     low, high = (share(shares[i], 1) for i in (0, -1)) if shares else ("", "")
-    text += f" ({low} to {high} of what they take longer)." if low != high else "."
-    most = max(own, key=lambda one: one.slow.count)
-    if len(own) > 1 and 2 * most.slow.count > tail.slow.count:
-        text += f" Seed {most.seed} alone has {share(most.slow.count, tail.slow.count)} of them."
+    text += f" ({low} to {high} of the extra time)." if low != high else "."
+    if most := _one_seed(tail):
+        text += f" Seed {most[0]} alone has {share(most[1], 1)} of them."
     return text
 
 
-def _overload(tail: Tail, part: str, slow: Band) -> str:
-    """Whether there were too few CPUs, or they were not used."""
-    use, over = (totals(tail, what) for what in ("busy", "over"))
-    text = f"The CPUs were {share(use, 1)} busy"
-    text += f", and more tasks were runnable than there are CPUs for {share(over, 1)} of the time"
-    if part in ("queued", "behind", "stolen") and over > 0.5:
-        return f"{text}: overloaded, so that some task waits whatever the scheduler decides."
-    behind = slow.parts.parts["behind"]
-    if part == "behind" and 2 * slow.parts.elsewhere > behind:
-        idle = share(slow.parts.elsewhere, behind)
-        return f"{text}. For {idle} of that wait another CPU was idle: unless affinity forbade it, a CPU was to be had."
-    return f"{text}."
+def difference(a: Tail, b: Tail, undecided: str = "") -> str:
+    """In which parts the slowest samples of two variants differ; small ones are left out.
 
-
-def totals(tail: Tail, what: str) -> float:
-    """A share of the time of the host, or of its CPUs, over all seeds."""
-    loads = [one.loads[0] for one in tail.seeds]
-    if what == "busy":
-        return sum(sum(one.busy) for one in loads) / max(1, sum(one.time * len(one.busy) for one in loads))
-    held: int = sum(getattr(one, what) for one in loads)
-    return held / max(1, sum(one.time for one in loads))
-
-
-def difference(a: Tail, b: Tail) -> str:
-    """In which parts the slowest samples of two variants differ; small ones are left out."""
+    `undecided` names a metric of these samples of which no change is shown.
+    """
     x, y = a.slow, b.slow
     if not x.count or not y.count:
         return ""
@@ -156,8 +112,23 @@ def difference(a: Tail, b: Tail) -> str:
     parts = sorted(((y.mean(part) - x.mean(part), part) for part in PARTS), key=lambda one: -abs(one[0]))
     large = [one for one in parts if 100 * abs(one[0]) >= abs(parts[0][0]) > 0][:NAMED]
     shown = ", ".join(f"{'+' if ns > 0 else ''}{time(ns)} {SHORT[part]}" for ns, part in large)
+    if not shown:
+        return ""
+    doubts = [f"no change of {undecided} is shown, so this may be chance"] if undecided else []
+    for tail in (a, b):
+        if most := _one_seed(tail):
+            doubts.append(f"seed {most[0]} alone has {share(most[1], 1)} of the slowest 1% of {tail.variant}")
     way = "longer" if total > 0 else "shorter"
-    return f"From {a.variant} to {b.variant} the slowest 1% take {time(abs(total))} {way}: {shown}." if shown else ""
+    doubt = f" ({'; '.join(doubts)})" if doubts else ""
+    return f"From {a.variant} to {b.variant} the slowest 1% take {time(abs(total))} {way}{doubt}: {shown}."
+
+
+def _one_seed(tail: Tail) -> tuple[int, float] | None:
+    """The seed with more than half of the slow samples, and its share of them; None if there is none."""
+    most = max(tail.seeds, key=lambda one: one.slow.count)
+    if len(tail.seeds) < 2 or 2 * most.slow.count <= tail.slow.count:
+        return None
+    return most.seed, most.slow.count / tail.slow.count
 
 
 SHORT = {
@@ -171,17 +142,25 @@ SHORT = {
 }
 
 
-def causes(tails: Sequence[Tail], metric: str) -> str:
-    """The section of a page."""
-    said = "".join(f"<p>{escape(cause(one, metric))}</p>" for one in tails)
-    said += f"<p>{escape(difference(*tails))}</p>" if len(tails) == 2 else ""
-    return f"<h2>What makes the slowest 1% slow</h2>{said}{_parts(tails, metric)}{_common(tails)}"
+MEANS = (
+    "These times are means of the samples beyond the p99 of all seeds together; a p99 in the tables is the median of "
+    "the p99 of each seed."
+)
+
+
+def causes(tails: Sequence[Tail], metric: str, undecided: str = "") -> str:
+    """The section of a page; `undecided` as for `difference`."""
+    said = [cause(one, metric) for one in tails]
+    said += [difference(tails[0], tails[1], undecided)] if len(tails) == 2 else []
+    said.append(MEANS)
+    shown = "".join(f"<p>{escape(text)}</p>" for text in said if text)
+    return f"<h2>What makes the slowest 1% slow</h2>{shown}{_parts(tails, metric)}{_common(tails)}"
 
 
 def _parts(tails: Sequence[Tail], metric: str) -> str:
     head = ["where the time went"]
     for one in tails:
-        head += [f"{one.variant}, slowest 1%", "share", f"{one.variant}, middle", "share of what is longer"]
+        head += [f"{one.variant}, slowest 1%", "share", f"{one.variant}, middle", "share of the extra time"]
     bands = [(one.slow, one.middle) for one in tails]
     rows = []
     for part in PARTS:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from schedlab.closer import Closer, marks_of, middle
 from schedlab.comparison import Comparison
+from schedlab.render.amounts import names
 from schedlab.render.capacity import capacity
-from schedlab.render.causes import SHORT, causes, names
+from schedlab.render.causes import SHORT, causes
 from schedlab.render.explanation import parting_text, why_lines
 from schedlab.render.grid import fold
 from schedlab.render.markup import cells, details, escape, table
@@ -32,7 +33,16 @@ def causes_and_load(comparison: Comparison, found: Closer | str | None) -> list[
     """The sections on all seeds."""
     if not isinstance(found, Closer):
         return []
-    return [causes(found.tails, found.metric), capacity(found.tails, comparison.columns, found.metric)]
+    undecided = _undecided(comparison, found)
+    return [causes(found.tails, found.metric, undecided), capacity(found.tails, comparison.columns, found.metric)]
+
+
+def _undecided(comparison: Comparison, found: Closer) -> str:
+    """The p99 of the samples, or another metric of them, if no change of it is shown; else empty."""
+    pairs = [(m.metric, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == found.pair]
+    own = [(metric, j) for metric, j in pairs if metric.of == found.metric]
+    own.sort(key=lambda one: one[0].stat != "p99")
+    return own[0][0].name if own and own[0][1].effect == "none" else ""
 
 
 def _one_seed(found: Closer) -> str:
