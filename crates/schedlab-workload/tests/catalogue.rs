@@ -313,6 +313,39 @@ fn stress_ng_vm_makes_the_calls_and_faults_of_the_real_one() {
     assert_eq!((out.counts[0], out.faults), (3, 0));
 }
 
+/// stress-ng 0.15.06 under perf stat in three placements: 219 to 228 system calls, 356 to 372 page faults, one fork and 0.74 to
+/// 0.77 execs per op. A call for the fork, for the wait and for each exec and exit is none that the interpreter counts.
+#[test]
+fn stress_ng_exec_forks_execs_and_faults_as_the_real_one() {
+    for children in [1, 16] {
+        let given = [("exec-max", int(children))];
+        let out = run(&build("stress-ng-exec", &[&one("exec", "8s")[..], &given].concat(), false));
+        let ops = out.counts[0] as f64;
+        let (execs, faults) = (out.execs as f64 / ops, out.faults as f64 / ops);
+        let calls = out.calls as f64 / ops + 3.0 + execs;
+        assert!(ops > 1_000.0 && (0.72..0.78).contains(&execs), "{execs} execs in {ops} ops");
+        assert!((210.0..230.0).contains(&calls) && (345.0..375.0).contains(&faults), "{calls} calls, {faults} faults");
+        let forks = out.created - 2;
+        assert!((0..=children as usize).contains(&(forks - ops as usize)), "{forks} forks, {ops} ops");
+    }
+}
+
+/// stress-ng 0.15.06 under perf stat in three placements: 1122 to 1125 system calls per op, of which 510 sends and 272 recvs.
+#[test]
+fn stress_ng_sock_sends_and_receives_as_the_real_one() {
+    let out = run(&build("stress-ng-sock", &[("sock", int(2)), ("timeout", text("2s"))], false));
+    let ops = out.counts[0] as f64;
+    assert!(ops > 1_000.0 && out.created == 1 + 2 + 2, "{ops}");
+    // Objects: the connections and the data of each worker.
+    let (connects, sent) = (out.written[0] + out.written[2], out.written[1] + out.written[3]);
+    let (accepts, received) = (out.read[0] + out.read[2], out.read[1] + out.read[3]);
+    assert!((connects as f64 - ops).abs() <= 2.0 && (accepts as f64 - ops).abs() <= 2.0);
+    let calls = (out.calls + connects + accepts + sent + received) as f64 / ops;
+    assert!((sent as f64 / ops - 32.0).abs() < 0.1, "{sent} segments in {ops} ops");
+    assert!((received as f64 / ops / 272.0 - 1.0).abs() < 0.07, "{received} recvs in {ops} ops");
+    assert!((calls / 1123.0 - 1.0).abs() < 0.05, "{calls}");
+}
+
 #[test]
 fn unixbench_and_lmbench_fork_and_exec_as_the_real_ones_do() {
     // Per iteration of multi.sh: itself, and eight programs for each copy of tst.sh.

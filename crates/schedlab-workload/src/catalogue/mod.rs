@@ -35,6 +35,7 @@ mod stress_ng;
 mod stress_ng_aio;
 mod stress_ng_context;
 mod stress_ng_cpu;
+mod stress_ng_exec;
 mod stress_ng_fork;
 mod stress_ng_futex;
 mod stress_ng_memory;
@@ -42,6 +43,7 @@ mod stress_ng_mmap;
 mod stress_ng_nanosleep;
 mod stress_ng_pipe;
 mod stress_ng_sem;
+mod stress_ng_sock;
 mod stress_ng_switch;
 mod stress_ng_vm;
 mod sysbench;
@@ -123,6 +125,8 @@ pub fn all() -> &'static [&'static Entry] {
         &stress_ng_pipe::ENTRY,
         &stress_ng_mmap::ENTRY,
         &stress_ng_vm::ENTRY,
+        &stress_ng_exec::ENTRY,
+        &stress_ng_sock::ENTRY,
         &sysbench_cpu::ENTRY,
         &sysbench_threads::ENTRY,
         &sysbench_mutex::ENTRY,
