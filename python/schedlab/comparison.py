@@ -90,6 +90,8 @@ class Comparison:
     """What was declared before the first run."""
     robustness: Robustness | None = None
     """On how many machines with other costs the verdicts hold."""
+    same: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Pairs whose variants do not differ on this arm, each with the sentence that says so."""
 
     def __repr__(self) -> str:
         """One line: every sample of every run would be megabytes."""

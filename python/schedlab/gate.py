@@ -95,8 +95,7 @@ def _check_model(gate: Gate, validated: Validated | None) -> None:
     if validated is None:
         raise InputError(f"--fail-on {gate}: measured results have no model error", hint=hint)
     if not validated.holds:
-        missing = " and ".join(validated.missing)
-        raise InputError(f"--fail-on {gate}: the model error is not known for {missing}", hint=hint)
+        raise InputError(f"--fail-on {gate}: the model error is not known for {validated.unknown}", hint=hint)
 
 
 def failed(gates: Sequence[Gate], comparison: Comparison) -> list[tuple[Gate, Metric, Judgement]]:

@@ -14,6 +14,7 @@ from schedlab.design import Design
 from schedlab.errors import InputError
 from schedlab.judge import ALPHA, FIXED, Judgement, Level, judge
 from schedlab.outcome import Series
+from schedlab.sameness import same_variants
 from schedlab.scenario import Metric, Scenario
 from schedlab.setup import Fact, changes_text, differing, facts, of_two
 from schedlab.statistics import (
@@ -109,6 +110,7 @@ def _judged(
     if result.arm == "sim":
         errors = model_errors(validity)
         judged = [replace(m, model=validated(scenario, m.metric, errors)) for m in judged]
+    same = {} if other else same_variants(scenario, result.arm, pairs)
     apart = differing(scenario, other.scenario) if other else ()
     return Comparison(
         scenario=scenario,
@@ -122,7 +124,9 @@ def _judged(
         provenance=result.provenance,
         path=result.path,
         machine=limits.machine(judges.runs),
+        same=same,
         remarks=(
+            *same.values(),
             *(f"the two results did not run the same: {line}" for line in apart),
             *limits.remarks(scenario, judges.runs, judges.bounds),
         ),

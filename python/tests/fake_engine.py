@@ -173,6 +173,7 @@ def run(
         Path(trace).write_text(f"# {variant} {seed}\n")
     kernel = next(v["kernel"] for v in d["variants"] if v["name"] == variant)
     found = record(variant, seed, kernel, values(seed, behaviour))
+    found["series"]["probe.latency"]["count"] = behaviour.get("samples", 900)
     if torn:
         found["trace_error"] = "t.ftrace: No space left on device"
     if check_determinism:
@@ -189,7 +190,8 @@ def values(seed: int, behaviour: dict[str, Any]) -> dict[str, float | None]:
     for name, level in (("probe.latency.p50", 4.0), ("probe.latency.p99", 800.0), ("load.rate", 5000.0)):
         found[name] = level * base * factor.get(name, 1.0) * own.lognormvariate(0, noise)
     found["sched.switches"] = 1000
-    return {**found, **behaviour.get("fixed", {})}
+    by_seed = {name: numbers[seed - 1] for name, numbers in behaviour.get("by_seed", {}).items()}
+    return {**found, **behaviour.get("fixed", {}), **by_seed}
 
 
 def record(variant: str, seed: int, kernel: str, metrics: dict[str, float | None]) -> dict[str, Any]:

@@ -244,7 +244,6 @@ def test_an_agent_s_words_come_home(here: Path) -> None:
 REFUSED = [
     # variants, further keys, words of message, words of hint
     ([made_up.variant("a", "7.2")], {}, "no kernel image of 7.2", "rows with an image: 6.1, 6.12.107"),
-    ([made_up.variant("a")], {"images": {"a": "/no/such"}}, "there is no such kernel image", ""),
     ([made_up.variant("a")], {"cpus": 4, "groups": FOUR}, "repeatable = true needs one CPU", "topology"),
     ([made_up.variant("a")], {"cpus": 480, "repeatable": False}, "480 CPUs is too large", ""),
 ]
@@ -262,6 +261,17 @@ def test_what_cannot_be_had_is_refused_first(
         VmArm(Engine(fake_engine)).prepare(scenario(*variants, **keys))
     assert message in refused.value.message
     assert hint in str(refused.value.hint)
+
+
+def test_an_image_that_is_not_there_is_bad_input_as_it_is_for_record(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(here)
+    for path, hint in (("no/such", f"relative to the current directory, here {here}"), ("/no/such", "None")):
+        with pytest.raises(InputError) as refused:
+            VmArm(Engine(fake_engine)).prepare(scenario(made_up.variant("a"), images={"a": path}))
+        assert (refused.value.message, refused.value.exit_code) == ("there is no such kernel image", 2)
+        assert hint in str(refused.value.hint)
 
 
 def test_everything_that_guests_lack_is_named_at_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import pytest
@@ -92,9 +93,24 @@ def test_what_cannot_be_asked(
     assert expected in capsys.readouterr().err
 
 
+TIMES = [
+    ("12.5ms", 12_500_000),
+    ("1.5s", 1_500_000_000),
+    ("800us", 800_000),
+    ("7ns", 7),
+    # As tables print them.
+    ("12,993.069547ms", 12_993_069_547),
+    ("12,993.069547 ms", 12_993_069_547),
+    ("1,234,567ns", 1_234_567),
+]
+
+
 def test_times() -> None:
-    for text, ns in (("12.5ms", 12_500_000), ("1.5s", 1_500_000_000), ("800us", 800_000), ("7ns", 7)):
+    for text, ns in TIMES:
         assert _time(text) == ns
+    for text in ("12,5ms", "1,0000us", ",5ms", "5,ms", "1.5,000ms"):
+        with pytest.raises(ArgumentTypeError):
+            _time(text)
 
 
 GROUPS = """

@@ -158,7 +158,7 @@ def test_a_gate_of_the_model_error_fails_beyond_it_only(
     error_pct: float, fails: bool, engine: Engine, scenario: Write
 ) -> None:
     """The latency is 30% worse."""
-    error = validity.ModelError("p99 latency", "vm", "QEMU", 1, 9, 5.0, error_pct, 50.0)
+    error = validity.ModelError("p99 latency", "vm", "QEMU", 1, 9, 5.0, error_pct)
     known = validity.errors.Validated("p99 latency", error)
     found = api.compare(scenario(behaviour=SLOWER), engine=engine)
     metrics = tuple(dataclasses.replace(m, model=known) for m in found.metrics)

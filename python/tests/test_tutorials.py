@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import schedlab
+from schedlab.render.table import render as text
 
 ROOT = Path(__file__).parents[2]
 FIRST = ROOT / "scenarios" / "first.toml"
@@ -20,6 +22,12 @@ def test_a_shorter_slice_answers_sooner_and_interrupts_work(variant: str) -> Non
     effects = {"service.response.p99": "better", "service.response.p50": "better", "service.request.p99": "worse"}
     assert {name: found[name].effect for name in effects} == effects
     assert all((found[name].p_holm or 0) <= 0.05 for name in effects), "the tutorial says: certain after Holm"
+
+
+def test_samples_of_several_pairs_have_heads() -> None:
+    comparison = schedlab.compare(schedlab.load(FIRST, seeds=6))
+    (head,) = [line for line in text(comparison).splitlines() if line.startswith("samples of all seeds")]
+    assert re.search(r" unit +baseline +variant +difference ", head)
 
 
 def test_the_time_before_a_request_begins_belongs_to_the_response_only() -> None:

@@ -287,6 +287,8 @@ def test_a_change_within_the_model_error_is_recognised() -> None:
     assert not known.covers(-100.0)
     unknown = validity.validated(scenario(1, True), metric("load.time", None, "s"), KNOWN)
     assert (unknown.error, unknown.holds, unknown.covers(1.0)) == (None, False, False)
+    words = [validity.Validated("x", None, missing).unknown for missing in ((), ("a",), ("a", "b"), ("a", "b", "c"))]
+    assert words == ["", "a", "a and b", "a, b and c"]
 
 
 def test_a_comparison_shows_the_model_error(
@@ -301,7 +303,11 @@ def test_a_comparison_shows_the_model_error(
     # The row is folded: the verdict ends its first line, the model error begins the second.
     assert (shown[at].split()[-1], shown[at + 1].split()[0]) == ("worse", "67%?")
     assert "NOT VALIDATED (?): 8 CPUs" in out
-    assert "smaller than the model error: probe.latency.p99" in out
+    assert "The model error of p99 latency is not known for 8 CPUs (it was up to 67% on" in " ".join(out.split())
+    assert "smaller than the model error of that other kind of machine: probe.latency.p99" in " ".join(out.split())
+    assert f"  schedlab compare {name} --arm vm" in out.splitlines()
+    _, _, refused = schedlab("compare", name, "--validity", "v.json", "--fail-on", "worse:probe.latency.p99:model")
+    assert "the model error is not known for 8 CPUs" in refused
     _, shown, _ = schedlab("report", "r", "--validity", "v.json", "--json")
     model = next(m["model_error"] for m in json.loads(shown)["metrics"] if m["metric"] == "probe.latency.p99")
     assert (model["error_pct"], model["cpus"], model["holds"]) == (pytest.approx(66.6666667), 1, False)

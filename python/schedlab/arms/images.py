@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, SchedlabError, UnsafeError
@@ -35,9 +34,7 @@ def for_row(engine: Engine, row: str) -> Kernel:
 
 def of_file(path: str) -> Kernel:
     """An image that a scenario names."""
-    if not Path(path).is_file():
-        raise ArmError("there is no such kernel image", file=path)
-    return kernels.find(path)
+    return kernels.image(path)
 
 
 def available() -> list[str]:

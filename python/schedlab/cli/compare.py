@@ -24,6 +24,7 @@ from schedlab.outcome import Failure, Outcome
 from schedlab.overrides import engine_overrides
 from schedlab.render.cells import plural
 from schedlab.robust import Robustness
+from schedlab.sameness import same_variants
 from schedlab.scenario import Scenario
 from schedlab.store import Result, Store
 from schedlab.validity import model_errors, validated
@@ -36,7 +37,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 1, 3 or 130."""
     engine = engine or native_engine()
     scenario = _scenario(options, engine)
-    _check(options, scenario)
+    _check(options, scenario, console)
     design = api.design_of(scenario, isinstance(options.seeds_or_auto, Auto), options.noise_floor)
     arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
@@ -75,15 +76,20 @@ def _scenario(options: Options, engine: Engine) -> Scenario:
     return loaded(options, engine)
 
 
-def _check(options: Options, scenario: Scenario) -> None:
-    """Refuse before the first run what could not be answered after the last."""
+def _check(options: Options, scenario: Scenario, console: Console) -> None:
+    """Refuse before the first run what could not be answered after the last, and say which variants are the same."""
     errors = model_errors(options.validity) if scenario.arm == "sim" else None
     models = ((m, None if errors is None else validated(scenario, m, errors)) for m in scenario.metrics)
     gate.check(options.fail_on, models)
     gate.check_seeds(options.fail_on, scenario, len(scenario.seeds))
-    pairs([v.name for v in scenario.variants], options.against)
+    for words in same_variants(scenario, scenario.arm, _pairs(options, scenario)).values():
+        console.say(words)
     if options.robust and scenario.arm != "sim":
         raise InputError("--robust varies the simulated machine", hint="omit it, or use --arm sim")
+
+
+def _pairs(options: Options, scenario: Scenario) -> tuple[tuple[str, str], ...]:
+    return pairs([v.name for v in scenario.variants], options.against)
 
 
 def _declared(design: Design) -> list[str]:

@@ -46,14 +46,15 @@ def whole(text: str, smallest: int, largest: int) -> int:
 
 
 def time(text: str) -> int:
-    """Nanoseconds of a time with its unit."""
+    """Nanoseconds of a time with its unit; commas may stand between thousands, as tables print them."""
     import re
 
     units = {"s": 9, "ms": 6, "us": 3, "ns": 0}
-    found = re.fullmatch(r"(\d{1,12})(?:\.(\d{1,9}))?(s|ms|us|ns)", text.strip(), re.ASCII)
+    number = r"(\d{1,12}|\d{1,3}(?:,\d{3}){1,3})(?:\.(\d{1,9}))?"
+    found = re.fullmatch(rf"{number} ?(s|ms|us|ns)", text.strip(), re.ASCII)
     if not found:
         raise argparse.ArgumentTypeError(f"`{text}` is not a time; write 12.5ms, 1.5s, 800us or 1200000ns")
-    whole, fraction, unit = found[1], found[2] or "", units[found[3]]
+    whole, fraction, unit = found[1].replace(",", ""), found[2] or "", units[found[3]]
     return int(whole + fraction.ljust(unit, "0")[:unit])
 
 

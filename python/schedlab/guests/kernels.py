@@ -24,10 +24,16 @@ class Kernel:
 
 def find(name: str) -> Kernel:
     """The kernel that `name` means; a Debian kernel is downloaded once and kept."""
+    if "/" in name or Path(name).is_file():
+        return image(name)
+    package = debian.kernel(name)
+    return Kernel(package.image, package.sha256, f"{package.name} {package.version}")
+
+
+def image(name: str) -> Kernel:
+    """The image in a file; its path is relative to the directory in which schedlab was started."""
     path = Path(name)
     if path.is_file():
         return Kernel(path, digest(path), path.name)
-    if "/" in name:
-        raise InputError("there is no such kernel image", file=name)
-    package = debian.kernel(name)
-    return Kernel(package.image, package.sha256, f"{package.name} {package.version}")
+    hint = None if path.is_absolute() else f"paths are relative to the current directory, here {Path.cwd()}"
+    raise InputError("there is no such kernel image", file=name, hint=hint)

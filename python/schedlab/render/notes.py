@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from math import comb
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from schedlab.judge import ALPHA
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
 from schedlab.robust import RANGE, Robustness
-from schedlab.statistics import smallest_n
+from schedlab.statistics import median, smallest_n
+from schedlab.statistics.tails import FEWEST_BEYOND
 from schedlab.verdicts import DETERMINISTIC
 
 if TYPE_CHECKING:
@@ -18,20 +20,23 @@ if TYPE_CHECKING:
     from schedlab.judge import Judgement
     from schedlab.validity import Validated
 
-ESTIMAND = "change, interval: pseudo-median (Hodges-Lehmann) of the seeds' log ratios"
+ESTIMAND = (
+    "columns of variants: medians over the seeds; change and interval: estimated from the seeds' paired ratios "
+    "(pseudo-median, Hodges-Lehmann), so the change is not the ratio of the medians"
+)
 UNDETECTED = "~  no detectable change: the 95% interval of the paired difference contains 0, or there is none"
 
 
 def below(comparison: Comparison) -> list[str]:
     """All lines, without those that say nothing here."""
     judged = [j for _, j in comparison.judgements()]
-    lines = [UNDETECTED] if any(change(j) == "~" for j in judged) else []
-    if any(j.difference.interval is not None and j.difference.percent for j in judged):
-        lines.append(ESTIMAND)
     return [
-        *lines,
+        *reading(comparison),
+        *([UNDETECTED] if any(change(j) == "~" for j in judged) else []),
+        *cut(comparison),
         *looks(comparison),
         *_reasons(comparison),
+        *few(comparison),
         *holm(comparison),
         *models(comparison),
         *noise(comparison),
@@ -39,6 +44,36 @@ def below(comparison: Comparison) -> list[str]:
         *ties(comparison),
         *trouble(comparison),
     ]
+
+
+def reading(comparison: Comparison) -> list[str]:
+    """What the columns of the table are."""
+    judged = [j for _, j in comparison.judgements()]
+    return [ESTIMAND] if any(j.difference.interval is not None and j.difference.percent for j in judged) else []
+
+
+def cut(comparison: Comparison) -> list[str]:
+    """Intervals of differences that reach below what the quantity can do."""
+    names = dict.fromkeys(metric.name for metric, j in comparison.judgements() if j.difference.cut)
+    return [f"interval cut at -100%, since the value cannot be negative: {', '.join(names)}"] if names else []
+
+
+def few(comparison: Comparison) -> list[str]:
+    """Judged percentiles with fewer than ten samples above them in a run: longer runs say more than further seeds."""
+    found = []
+    for m in comparison.metrics:
+        stat = m.metric.stat or ""
+        percentile = float(stat[1:]) if stat.startswith("p") else 0.0
+        runs = [run for column in comparison.columns for run in column.runs.values()]
+        counts = [run.series[m.metric.of].count for run in runs if m.metric.of in run.series]
+        middle = median(counts)
+        if percentile and middle and middle * (1 - percentile / 100) < FEWEST_BEYOND:
+            above = f"{middle * (1 - percentile / 100):.2g} of {middle:,.0f}"
+            found.append(f"{m.metric.name} ({above})")
+    if not found:
+        return []
+    why = "a longer run (--duration) may settle more than further seeds"
+    return [f"few samples of each seed lie above {', '.join(found)}: {why}"]
 
 
 def looks(comparison: Comparison) -> list[str]:
@@ -94,10 +129,23 @@ def models(comparison: Comparison) -> list[str]:
         lines.append(f"model errors: simulated changes against the same changes measured on {' and '.join(machines)}")
     if missing:
         lines.append(f"NOT VALIDATED (?): {' and '.join(missing)}")
-    small = [m.metric.name for m in known for j in m.comparisons if _within(m, j)]
-    if small:
-        lines.append(f"smaller than the model error: {', '.join(dict.fromkeys(small))}")
+    within = [m for m in known if any(_within(m, j) for j in m.comparisons)]
+    for holds, what in ((True, "model error"), (False, "model error of that other kind of machine")):
+        small = [m.metric.name for m in within if m.model and m.model.holds == holds]
+        if small:
+            lines.append(f"smaller than the {what}: {', '.join(small)}")
+    changed = any(j.effect != "none" for m in known for j in m.comparisons)
+    if changed and (missing or within) and comparison.scenario.file:
+        lines.append("to confirm on real kernels, if each has an image (see doctor):")
+        lines.append(f"  {on_real_kernels(comparison)}")
     return lines
+
+
+def on_real_kernels(comparison: Comparison) -> str:
+    """The command that runs the same comparison in QEMU."""
+    scenario = comparison.scenario
+    overridden = (word for text in scenario.overrides for word in ("--set", text))
+    return shlex.join(["schedlab", "compare", scenario.file, *overridden, "--arm", "vm"])
 
 
 def _model(model: Validated) -> str:
@@ -171,13 +219,30 @@ def ties(comparison: Comparison) -> list[str]:
     pairs = [(r.metric, r.undecided) for r in comparison.rankings if r.undecided]
     if not comparison.rankings:
         return []
-    head = "rank: one more than the number of variants that are better with certainty (Holm over the pairs of a metric)"
+    tests = comb(len(comparison.columns), 2)
+    head = (
+        "rank: one more than the number of variants that are better with certainty, asked for each metric by itself "
+        f"(Holm over its {tests} pairs)"
+    )
     lines = [f"{name}: {', '.join(f'{a} and {b}' for a, b in tied)}" for name, tied in pairs]
     lines = [head, *(f"cannot be distinguished: {line}" for line in lines)]
-    seeds, tests = len(comparison.seeds), comb(len(comparison.columns), 2)
+    lines += _alone(comparison)
+    seeds = len(comparison.seeds)
     if pairs and (fewest := _fewest(seeds, tests)):
         lines.append(f"with {seeds} seeds no pair of {tests} can be distinguished; at least {fewest} seeds are needed")
     return lines
+
+
+def _alone(comparison: Comparison) -> list[str]:
+    """Ranks that are certain for their metric, of changes that are not when all metrics are asked together."""
+    ranks = {r.metric: r.ranks for r in comparison.rankings}
+    apart = [
+        f"{metric.name} ({j.b} against {j.a})"
+        for metric, j in comparison.judgements()
+        if j.detectable and (j.p_holm or 0) > ALPHA
+        and metric.name in ranks and ranks[metric.name][j.a] != ranks[metric.name][j.b]
+    ]  # fmt: skip
+    return [f"ranked for the metric by itself, not certain for all metrics together: {', '.join(apart)}"] * bool(apart)
 
 
 def trouble(comparison: Comparison) -> list[str]:

@@ -89,7 +89,17 @@ def _judgements(c: Comparison) -> str:
         found = [(m, j) for m in c.metrics for j in m.comparisons if (j.a, j.b) == (a, b)]
         rows = [_row(m, j, head, simulated) for m, j in found]
         parts.append(table(f"{b} against {a}, {c.arm_word}, {len(c.seeds)} seeds", head, rows, cards=True))
-    lines = [*notes.looks(c), *notes.holm(c), *notes.models(c), *notes.noise(c), *notes.robustness(c), *notes.ties(c)]
+    lines = [
+        *notes.reading(c),
+        *notes.cut(c),
+        *notes.few(c),
+        *notes.looks(c),
+        *notes.holm(c),
+        *notes.models(c),
+        *notes.noise(c),
+        *notes.robustness(c),
+        *notes.ties(c),
+    ]
     return "\n".join([*parts, items(lines)])
 
 

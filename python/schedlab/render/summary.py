@@ -40,7 +40,12 @@ def _pair(comparison: Comparison, a: str, b: str) -> str:
     if head is None:
         return f"{b} and {a} have no metric in common."
     others = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b) and j is not head[1]]
-    parts = [_headline(comparison, *head), _elsewhere(b, head[1], others), _model(comparison, *head)]
+    parts = [
+        comparison.same.get((a, b), ""),
+        _headline(comparison, *head),
+        _elsewhere(b, head[1], others),
+        _model(comparison, *head),
+    ]
     return " ".join(part for part in parts if part)
 
 
@@ -99,18 +104,21 @@ def _model(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
     """How far the simulator may be off in the headline; nothing for a measured comparison."""
     if comparison.arm != "sim" or m.model is None:
         return ""
+    confirm = "so confirm it on a real kernel"
+    if j.effect != "none" and m.model.error and not m.model.holds:
+        return model_sentence(m.model, f", {confirm}")
     small = j.effect != "none" and j.difference.percent and m.model.covers(j.difference.estimate or 0.0)
-    more = "; this change is smaller, so confirm it on a real kernel" if small and m.model.error else ""
-    return model_sentence(m.model, more)
+    return model_sentence(m.model, f"; this change is smaller, {confirm}" if small and m.model.error else "")
 
 
 def model_sentence(model: Validated | None, more: str = "") -> str:
-    """How far simulated changes of a family have been off, and where that was measured; `more` ends the sentence."""
+    """How far simulated changes of a family have been off, or that this is not known here; `more` ends the sentence."""
     if model is None:
         return ""
     error = model.error
     if error is None:
         return f"The simulator was never validated for {model.family}, so confirm this on a real kernel."
-    where = f"Simulated changes of {model.family} have been off by up to {size(error.error_pct)}"
-    where += "" if model.holds else f", measured on {error.machine}, which is another kind of machine"
-    return f"{where}{more}."
+    if not model.holds:
+        elsewhere = f"it was up to {size(error.error_pct)} on {error.machine}"
+        return f"The model error of {model.family} is not known for {model.unknown} ({elsewhere}){more}."
+    return f"Simulated changes of {model.family} have been off by up to {size(error.error_pct)}{more}."

@@ -95,8 +95,7 @@ def _tails(comparison: Comparison) -> str:
                 rows.append([_named(comparison, m.metric, j), m.metric.unit, *_tail(j)])
     if len(rows) == 1:
         return ""
-    if len(comparison.pairs) == 1:
-        rows[0][2:4] = comparison.pairs[0]
+    rows[0][2:4] = _sides(comparison)
     return "\n".join(columns(rows, "<<>>>>"))
 
 
@@ -122,8 +121,7 @@ def _spreads(comparison: Comparison) -> str:
                 rows.append([_named(comparison, m.metric, j), *_spread(j)])
     if len(rows) == 1:
         return ""
-    if len(comparison.pairs) == 1:
-        rows[0][1:3] = comparison.pairs[0]
+    rows[0][1:3] = _sides(comparison)
     return "\n".join(columns(rows, "<>>>>"))
 
 
@@ -134,6 +132,11 @@ def _spread(j: Judgement) -> list[str]:
     sides = [f"±{x:.3g}%" if s.percent else f"±{value(x)}" for x in (s.a, s.b)]
     shown = percent(c.estimate) if c.excludes_zero() else "~"
     return [*sides, shown, f"{percent(c.low)} .. {percent(c.high)}"]
+
+
+def _sides(comparison: Comparison) -> tuple[str, str]:
+    """The heads of the two values of a pair: the variants' names if there is one pair."""
+    return comparison.pairs[0] if len(comparison.pairs) == 1 else ("baseline", "variant")
 
 
 def _named(comparison: Comparison, metric: Metric, j: Judgement) -> str:

@@ -28,6 +28,10 @@ class Interval:
         """The interval in another unit; `scale` is positive."""
         return Interval(self.estimate * scale, self.low * scale, self.high * scale)
 
+    def at_least(self, bound: float) -> Interval:
+        """The interval without what lies below `bound`."""
+        return Interval(max(self.estimate, bound), max(self.low, bound), max(self.high, bound))
+
     def as_percent(self) -> Interval:
         """An interval of log ratios as percentages."""
         return Interval(percent_of(self.estimate), percent_of(self.low), percent_of(self.high))

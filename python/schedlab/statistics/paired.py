@@ -36,6 +36,8 @@ class Difference:
     """The differences on the scale on which they are tested: log ratios, or plain differences."""
     logs: bool = False
     """Whether `raw` are log ratios."""
+    cut: bool = False
+    """The interval of a quantity that is never negative reached below -100 % and ends there."""
 
 
 def paired_difference(a: Sequence[float | None], b: Sequence[float | None], alpha: float = ALPHA) -> Difference:
@@ -43,7 +45,8 @@ def paired_difference(a: Sequence[float | None], b: Sequence[float | None], alph
 
     Positive samples are compared by their ratio, on the logarithmic scale: swapping the variants then mirrors the
     result, and between two runs of the same thing the differences are symmetric around 0, which is all that the
-    interval needs. Samples with a 0 or a negative value are compared by difference, in percent of a's median.
+    interval needs. Samples with a 0 or a negative value are compared by difference, in percent of a's median. Single
+    differences may then exceed that median; estimate and interval of samples without a negative value end at -100%.
     """
     pairs = [
         (x, y)
@@ -60,8 +63,11 @@ def paired_difference(a: Sequence[float | None], b: Sequence[float | None], alph
     raw = tuple(math.log(y) - math.log(x) if logs else y - x for x, y in pairs)
     found = walsh_interval(raw, alpha)
     shown = found.as_percent() if logs else found.map(100 / base if base else 1.0)
+    cut = base > 0 and min(first) >= 0 and min(second) >= 0 and shown.low < -100
+    shown = shown.at_least(-100.0) if cut else shown
     interval = shown if len(pairs) >= smallest_n(alpha) and not constant else None
-    return Difference(len(pairs), missing, *medians, constant, base > 0, shown.estimate, interval, raw, logs)
+    ends = cut and interval is not None
+    return Difference(len(pairs), missing, *medians, constant, base > 0, shown.estimate, interval, raw, logs, ends)
 
 
 def walsh_interval(differences: Sequence[float], alpha: float = ALPHA) -> Interval:

@@ -49,6 +49,12 @@ class Validated:
         """Whether the error was measured on this kind of machine."""
         return self.error is not None and not self.missing
 
+    @property
+    def unknown(self) -> str:
+        """What it was not measured for, in words: `8 CPUs and the costs of laptop-8`; empty if it holds."""
+        *first, last = self.missing or ("",)
+        return f"{', '.join(first)} and {last}" if first else last
+
     def covers(self, percent: float) -> bool:
         """Whether a change of this size is within the model error."""
         return self.error is not None and abs(math.log1p(max(percent, -99.99) / 100)) < math.log1p(

@@ -1,0 +1,36 @@
+"""Says which variants of a scenario do not differ on an arm, and what another arm would make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schedlab.scenario import Scenario, Variant
+from schedlab.setup import variant_text
+
+
+def same_variants(scenario: Scenario, arm: str, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """For each pair of variants that run the same on `arm`, a sentence that says so and why."""
+    found = {}
+    for pair in pairs:
+        a, b = (scenario.variant(name) for name in pair)
+        if a and b and _same(a, b) and not (arm == "vm" and _images(scenario, a, b)):
+            found[pair] = (
+                f"{b.name} and {a.name} are the same on this arm: both are {variant_text(a)}{_why(scenario, a, b)}."
+            )
+    return found
+
+
+def _same(a: Variant, b: Variant) -> bool:
+    return (a.kernel, a.changes, a.settings) == (b.kernel, b.changes, b.settings)
+
+
+def _images(scenario: Scenario, a: Variant, b: Variant) -> bool:
+    """Whether QEMU would boot another image for each."""
+    named = scenario.arms["vm"].get("images") or {}
+    return named.get(a.name) != named.get(b.name)
+
+
+def _why(scenario: Scenario, a: Variant, b: Variant) -> str:
+    if _images(scenario, a, b):
+        return ". They differ in `image` of [arm.vm] alone, which only --arm vm uses"
+    return ""
