@@ -140,7 +140,7 @@ def test_knobs_show_their_defaults_in_that_row(capsys: pytest.CaptureFixture[str
         assert main(["list", "knobs", "--kernel", row]) == 0
         out = capsys.readouterr().out
         assert out.split()[:2] == ["base_slice_ns", slice_line]
-        assert "; grows with the CPUs" in " ".join(out.split())
+        assert "; the default grows with the CPUs" in " ".join(out.split())
 
 
 def test_a_bug_is_shown_on_exact_rows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,13 +12,16 @@ struct Entry {
     number: u64,
 }
 
+/// From when to when, and what.
+type Span<T> = (Nanos, Nanos, T);
+
 /// Around each point the `most` things that ended last before it, the `most` that began first after it, and all that lasted
 /// across it. Memory: `2 * most` things for each point, and what lasts across it, of which there is at most one per CPU and
 /// task.
 pub struct Near<T> {
     most: usize,
     points: Vec<Point>,
-    kept: BTreeMap<u64, (Nanos, Nanos, T)>,
+    kept: BTreeMap<u64, Span<T>>,
     users: BTreeMap<u64, u32>,
     numbers: u64,
 }
@@ -94,7 +97,7 @@ impl<T> Near<T> {
     }
 
     /// What is kept, in the order in which it ended, and for each point the range in which nothing is missing.
-    pub fn finish(self) -> (Vec<(Nanos, Nanos, T)>, Vec<(Nanos, Nanos)>) {
+    pub fn finish(self) -> (Vec<Span<T>>, Vec<(Nanos, Nanos)>) {
         (self.kept.into_values().collect(), self.points.iter().map(|point| (point.low, point.high)).collect())
     }
 
