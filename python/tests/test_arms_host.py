@@ -320,11 +320,14 @@ def test_a_workload_that_never_got_going_is_named(root: Path) -> None:
         )
         for key, run in result.runs.items()
     }
-    assert not any("measured nothing" in remark for remark in compare_variants(result).remarks)
+    assert not any("did not finish" in remark for remark in compare_variants(result).remarks)
     remarks = compare_variants(dataclasses.replace(result, runs=silent)).remarks
-    said = [remark for remark in remarks if "measured nothing" in remark]
-    assert [remark.split(":")[0] for remark in said] == [f"{own} of a measured nothing", f"{own} of b measured nothing"]
-    assert "a duration longer than" in said[0]
+    length = f"{compared.duration_ns / 1e9:g} s"
+    said = [remark.split(";")[0] for remark in remarks if "did not finish" in remark]
+    assert said == [f"{own} of {name} did not finish within {length}, so it has no result" for name in "ab"]
+    some = dataclasses.replace(result, runs={**result.runs, **dict(list(silent.items())[:1])})
+    (remark,) = (remark for remark in compare_variants(some).remarks if "did not finish" in remark)
+    assert f"in 1 of {len(compared.seeds)} runs, which have no result of it" in remark
 
 
 def test_where_time_is_unreal_only_orders_are_told(root: Path) -> None:

@@ -6,6 +6,9 @@ from collections import Counter
 
 import pytest
 
+from schedlab.comparison import Column
+from schedlab.outcome import Run
+from schedlab.render.capacity import capacity
 from schedlab.render.causes import MEANS, causes, difference
 from schedlab.render.overload import overload
 from schedlab.tail import Band, Load, Parts, SeedTail, Tail
@@ -72,6 +75,33 @@ def test_a_difference_that_may_be_chance_says_so() -> None:
     assert "no change of web.latency.p99 is shown, so this may be chance" in text
     assert text.count(" alone has ") == 1
     assert "seed 1 alone has 80% of the slowest 1% of one" in text
+
+
+def test_the_tasks_of_a_guest_are_not_counted_twice() -> None:
+    """Half of the host's two CPUs is the vCPU's, which its tasks divide; the rest of a table would exceed 100%."""
+    names = {"vm:probe": 600, "vm:hog": 400, "vm/0": 900, "load/1": 100, "load/2": 50}
+    record = {
+        "variant": "one",
+        "seed": 1,
+        "kernel": "6.12",
+        "engine": "",
+        "digest": "",
+        "events": 0,
+        "wall_s": 0.0,
+        "ended": "duration",
+        "metrics": {},
+        "sim_s": 1.0,
+        "measured_ns": TIME,
+        "cpus": [{}, {}],
+        "tasks": [{"pid": i, "name": name, "cpu_ns": ns} for i, (name, ns) in enumerate(names.items())],
+    }
+    column = Column("one", "6.12", {1: Run.from_record(record)})
+    host, guest = (Load(name, TIME, [0] * n, [0] * n, 0, 0, 0, 0, 1) for name, n in (("", 2), ("vm", 1)))
+    seed = SeedTail(1, Band(1, Parts(1)), Band(), [(1, 1.0)] * 10, (), [host, guest])
+    found = capacity([Tail("one", 10, 100, [seed])], [column], "probe.latency")
+    assert "vCPUs of vm (45%), load (8%)" in found
+    assert "probe (60%), hog (40%)" in found
+    assert "vm:" not in found
 
 
 def test_the_mean_of_the_tail_is_set_apart_from_the_p99() -> None:

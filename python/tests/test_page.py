@@ -6,6 +6,7 @@ import html.parser
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from schedlab.render import charts, notes
 from schedlab.render.beside import beside
 from schedlab.render.forest import REACH, forest, place
 from schedlab.render.summary import sentences
+from schedlab.verdicts import DETERMINISTIC
 
 Write = Callable[..., str]
 SLOWER = {"eevdf": {"factor": {"probe.latency.p99": 1.3}}}
+THREE = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in "abc"]
 VOID = {"meta", "br", "hr", "img", "link"}
 
 
@@ -142,8 +145,7 @@ def test_nothing_to_draw_is_no_picture(comparison: Any) -> None:
 
 
 def test_three_variants_keep_their_looks(comparison: Any) -> None:
-    variants = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in "abc"]
-    c = comparison(variants=variants)
+    c = comparison(variants=THREE)
     assert c.pairs == (("a", "b"), ("a", "c"))
     spec = forest(c)
     assert spec is not None
@@ -223,6 +225,46 @@ def test_the_first_sentence_says_who_wins_what(behaviour: Any, parts: list[str],
     assert all(part in said for part in parts), said
     assert said in " ".join(read(re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)).text)
     assert said.split(":")[0] in " ".join(render.text(c).split())
+
+
+def test_with_too_few_seeds_nothing_could_be_judged(comparison: Any) -> None:
+    c = comparison(seeds=[1, 2, 3, 4, 5])
+    exact = {m.name for m, j in c.judgements() if j.verdict == DETERMINISTIC}
+    assert exact, "a metric that is the same in every seed needs no interval"
+    assert "could be judged" not in sentences(c)[0]
+    (few,) = sentences(replace(c, metrics=tuple(m for m in c.metrics if m.metric.name not in exact)))
+    assert "No metric could be judged: 5 seeds, at least 6 are needed." in few
+    assert "No other metric" not in few
+    (enough,) = sentences(comparison(seeds=[1, 2, 3, 4, 5, 6]))
+    assert "could be judged" not in enough
+
+
+def test_the_correction_for_many_metrics_counts_changes_and_metrics(comparison: Any) -> None:
+    slower = {"eevdf": {"factor": {"probe.latency.p99": 1.3, "probe.latency.p50": 1.3}}}
+    c = comparison(behaviour=slower, seeds=list(range(1, 15)))
+    found = [j for _, j in c.judgements() if j.p is not None and j.p <= 0.05]
+    tested = [j for _, j in c.judgements() if j.p_holm is not None]
+    assert 1 < len(found) < len(tested)
+    assert notes.holm(c) == [
+        f"all {len(found)} changes reported remain certain after correction for {len(tested)} metrics (Holm)"
+    ]
+
+
+def test_notes_on_ranks_stand_only_where_ranks_are_shown(comparison: Any) -> None:
+    c = comparison(variants=THREE)
+    assert any(line.startswith("rank:") for line in notes.below(c, ranks=True))
+    assert "rank:" in render.text(c)
+    page = re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)
+    for text in (page, render.text(c, "markdown")):
+        assert "rank:" not in text
+        assert "cannot be distinguished" not in text
+
+
+def test_a_change_smaller_than_the_model_error_names_its_variant(comparison: Any) -> None:
+    c = comparison(variants=THREE, behaviour={"b": {"factor": {"probe.latency.p99": 1.1}}})
+    (line,) = (line for line in notes.models(c) if line.startswith("smaller than the model error"))
+    assert "probe.latency.p99 of b" in line
+    assert "probe.latency.p99 of c" not in line
 
 
 def test_what_nobody_asked_about_is_shown_too(comparison: Any) -> None:

@@ -137,12 +137,14 @@ def _silent(scenario: Scenario, variant: str, runs: Sequence[Run]) -> list[str]:
         names = [m.name for m in scenario.metrics if m.of.partition(".")[0] == workload]
         empty = [run for run in runs if names and _measured_nothing(run, names)]
         if empty:
-            which = "" if len(empty) == len(runs) else f" in {len(empty)} of {len(runs)} runs"
-            length = f"{scenario.duration_ns / 1e9:g} s"
-            lines.append(
-                f"{workload} of {variant} measured nothing{which}: it had not got that far when the run ended; "
-                f"a duration longer than {length} gives it time"
-            )
+            length, hint = f"{scenario.duration_ns / 1e9:g} s", "; a longer duration gives it time"
+            if len(empty) == len(runs):
+                lines.append(f"{workload} of {variant} did not finish within {length}, so it has no result{hint}")
+            else:
+                lines.append(
+                    f"{workload} of {variant} did not finish within {length} in {len(empty)} of {len(runs)} runs, "
+                    f"which have no result of it{hint}"
+                )
     return lines
 
 

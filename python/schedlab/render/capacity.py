@@ -22,12 +22,18 @@ def capacity(tails: Sequence[Tail], columns: Sequence[Column], metric: str) -> s
     """The section of a page: a row per question, a column per variant."""
     head = ["load", *(one.variant for one in tails)]
     rows = []
-    for kernel in [load.kernel for load in tails[0].seeds[0].loads]:
+    kernels = [load.kernel for load in tails[0].seeds[0].loads]
+    guests = [kernel for kernel in kernels if kernel]
+    for kernel in kernels:
         loads = [[_of(one.loads, kernel) for one in tail.seeds] for tail in tails]
         of = f" of guest {kernel}" if kernel else ""
         rows += [(f"{label}{of}", [answer(own) for own in loads]) for label, answer in QUESTIONS]
     by_name = {column.name: column for column in columns}
-    rows.append(("whose CPU time, of all CPUs", [_programs(by_name[one.variant]) for one in tails]))
+    shown_of = [by_name[one.variant] for one in tails]
+    rows.append(("whose CPU time, of all CPUs", [_programs(column, guests) for column in shown_of]))
+    for guest in guests:
+        label = f"whose time on the vCPUs of guest {guest}, stolen time included"
+        rows.append((label, [_inside(column, guest, tail) for column, tail in zip(shown_of, tails, strict=True)]))
     rows.append((f"mean {metric} by thirds of the run", [_growth(one) for one in tails]))
     shown = [cells(head, [label, *answers], looks=["why"] * len(answers)) for label, answers in rows]
     caption = "Use of the CPUs after the warm-up, over all seeds"
@@ -84,14 +90,29 @@ QUESTIONS = (
 )
 
 
-def _programs(column: Column) -> str:
-    """Shares of the capacity by program; a guest's tasks have its name in front, and are part of its vCPUs' time."""
+def _programs(column: Column, guests: Sequence[str]) -> str:
+    """Shares of the capacity of the host by program; what runs in a guest is part of the time of its vCPU threads."""
     found: Counter[str] = Counter()
     whole = 0.0
     for run in column.runs.values():
         whole += run.record.get("measured_ns", 1e9 * run.sim_s) * max(1, len(run.record.get("cpus", ())))
         for task in run.tasks:
-            found[task.name.split("/")[0]] += task.cpu_ns
+            program = task.name.split("/")[0]
+            if ":" not in program or program.split(":")[0] not in guests:
+                found[f"vCPUs of {program}" if program in guests else program] += task.cpu_ns
+    return names(found, whole)
+
+
+def _inside(column: Column, guest: str, tail: Tail) -> str:
+    """Shares of the time of a guest's vCPUs by program."""
+    found: Counter[str] = Counter()
+    whole = 0.0
+    for run in column.runs.values():
+        vcpus = next((len(load.busy) for load in tail.seeds[0].loads if load.kernel == guest), 1)
+        whole += run.record.get("measured_ns", 1e9 * run.sim_s) * vcpus
+        for task in run.tasks:
+            if task.name.startswith(f"{guest}:"):
+                found[task.name.removeprefix(f"{guest}:").split("/")[0]] += task.cpu_ns
     return names(found, whole)
 
 

@@ -27,8 +27,8 @@ ESTIMAND = (
 UNDETECTED = "~  no detectable change: the 95% interval of the paired difference contains 0, or there is none"
 
 
-def below(comparison: Comparison) -> list[str]:
-    """All lines, without those that say nothing here."""
+def below(comparison: Comparison, *, ranks: bool = False) -> list[str]:
+    """All lines, without those that say nothing here; those on ranks only below a table of `ranks`."""
     judged = [j for _, j in comparison.judgements()]
     return [
         *reading(comparison),
@@ -41,7 +41,7 @@ def below(comparison: Comparison) -> list[str]:
         *models(comparison),
         *noise(comparison),
         *robustness(comparison),
-        *ties(comparison),
+        *(ties(comparison) if ranks else ()),
         *trouble(comparison),
     ]
 
@@ -96,14 +96,17 @@ def holm(comparison: Comparison) -> list[str]:
         if len(tested) < 2 or not found:
             continue
         lost = [name for name, j in found if (j.p_holm or 0) > ALPHA]
-        what = f"all {len(tested)} metrics{f' of {b}' if len(comparison.pairs) > 1 else ''} together (Holm)"
+        of = f" of {b}" if len(comparison.pairs) > 1 else ""
+        what = f"all {len(tested)} metrics{of} together (Holm)"
         pairs = max(j.difference.pairs for _, j in tested)
         if fewest := _fewest(pairs, len(tested)):
             lines.append(
                 f"no change is certain at 5% for {what}: with {pairs} seeds none can be; at least {fewest} are needed"
             )
         elif not lost:
-            lines.append(f"every change is certain at 5% for {what}, too")
+            changes = f"all {len(found)} changes" if len(found) > 1 else "the one change"
+            verb = "remain" if len(found) > 1 else "remains"
+            lines.append(f"{changes}{of} reported {verb} certain after correction for {len(tested)} metrics (Holm)")
         elif len(lost) == len(found):
             lines.append(f"no change is certain at 5% for {what}")
         else:
@@ -129,9 +132,10 @@ def models(comparison: Comparison) -> list[str]:
         lines.append(f"model errors: simulated changes against the same changes measured on {' and '.join(machines)}")
     if missing:
         lines.append(f"NOT VALIDATED (?): {' and '.join(missing)}")
-    within = [m for m in known if any(_within(m, j) for j in m.comparisons)]
+    many = len(comparison.pairs) > 1
+    within = [(m, j) for m in known for j in m.comparisons if _within(m, j)]
     for holds, what in ((True, "model error"), (False, "model error of that other kind of machine")):
-        small = [m.metric.name for m in within if m.model and m.model.holds == holds]
+        small = [m.metric.name + (f" of {j.b}" if many else "") for m, j in within if m.model and m.model.holds == holds]
         if small:
             lines.append(f"smaller than the {what}: {', '.join(small)}")
     changed = any(j.effect != "none" for m in known for j in m.comparisons)

@@ -98,7 +98,6 @@ def _judgements(c: Comparison) -> str:
         *notes.models(c),
         *notes.noise(c),
         *notes.robustness(c),
-        *notes.ties(c),
     ]
     return "\n".join([*parts, items(lines)])
 

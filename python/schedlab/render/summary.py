@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.render.cells import interval, plural
 from schedlab.render.grid import percent, size
+from schedlab.statistics import SMALLEST_N
 from schedlab.verdicts import DETERMINISTIC
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ def _pair(comparison: Comparison, a: str, b: str) -> str:
     if head is None:
         return f"{b} and {a} have no metric in common."
     others = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b) and j is not head[1]]
+    few = _too_few([head[1], *(j for _, j in others)])
     parts = [
         comparison.same.get((a, b), ""),
         _headline(comparison, *head),
-        _elsewhere(b, head[1], others),
+        few or _elsewhere(b, head[1], others),
         _model(comparison, *head),
     ]
     return " ".join(part for part in parts if part)
@@ -67,6 +69,14 @@ def _headline(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
     if j.verdict == DETERMINISTIC:
         return f"{j.b} and {j.a} do not differ in {name} by more than the margin: {amount} in every seed ({sure})."
     return f"No difference between {j.b} and {j.a} can be shown in {name} ({sure})."
+
+
+def _too_few(judgements: Sequence[Judgement]) -> str:
+    """That no metric could be judged because there are too few seeds; empty if any was."""
+    seeds = max(j.difference.pairs for j in judgements)
+    if seeds >= SMALLEST_N or any(j.settled for j in judgements):
+        return ""
+    return f"No metric could be judged: {plural(seeds, 'seed')}, at least {SMALLEST_N} are needed."
 
 
 def _elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:

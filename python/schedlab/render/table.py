@@ -26,7 +26,7 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
     if not comparison.pairs:
         blocks.append(_single(comparison))
     blocks += [block for block in (_rankings(comparison), _tails(comparison), _spreads(comparison)) if block]
-    below = notes.below(comparison)
+    below = notes.below(comparison, ranks=True)
     return fold("\n\n".join([*blocks, *(["\n".join(below)] if below else [])]))
 
 
