@@ -269,11 +269,19 @@ def provenance() -> dict[str, Any]:
 
     return {
         "schedlab": __version__,
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": _command(sys.argv),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs",
         "python": platform.python_version(),
     }
+
+
+def _command(argv: Sequence[str]) -> str:
+    """The command line as a shell takes it; `python -m schedlab` is the program `schedlab`."""
+    from shlex import join
+
+    program = Path(argv[0]).name
+    return join(["schedlab" if program == "__main__.py" else program, *argv[1:]])
 
 
 def pick_variant(scenario: Scenario, name: str | None) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import fake_engine
 import schedlab
+from schedlab.api import provenance
 from schedlab.engine import Engine
 from schedlab.runner import Runner, plan
 
@@ -129,3 +130,9 @@ def test_an_error_in_a_repl_has_its_hint(engine: Engine, scenario: Write, monkey
     with pytest.raises(schedlab.SchedlabError) as refused:
         comparison.to_dataframe()
     assert "pip install 'schedlab[pandas]'" in str(refused.value)
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/schedlab", "/somewhere/schedlab/__main__.py"])
+def test_a_result_says_how_to_repeat_it(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [program, "compare", "a file.toml", "--seeds", "1-6"])
+    assert provenance()["command"] == "schedlab compare 'a file.toml' --seeds 1-6"

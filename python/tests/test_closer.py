@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from schedlab.engine import native_engine
 from schedlab.errors import ScenarioError
 from schedlab.outcome import Series
 from schedlab.render.causes import cause, causes, difference, dominant
-from schedlab.render.closer import where_it_went
+from schedlab.render.closer import closer_look, where_it_went
+from schedlab.render.timeline import timelines
 from schedlab.tail import FEWEST, LONGEST_NS, PARTS, Parts, Sample, bands, tail_of
 from schedlab.timeline import Timeline, Waited, common_windows, of_columns, of_traces
 from schedlab.timeline.document import document
@@ -109,8 +111,6 @@ def test_a_stored_result_gives_the_same_look(comparison: Comparison, look: Close
 
 
 def test_another_digest_is_not_shown(comparison: Comparison) -> None:
-    from dataclasses import replace
-
     columns = []
     for column in comparison.columns:
         runs = {seed: replace(run, digest="0" * 32) for seed, run in column.runs.items()}
@@ -277,6 +277,19 @@ def test_a_page_says_the_cause(look: Closer) -> None:
         assert "It is the largest part in 6 of the 6 seeds" in text
     assert difference(*look.tails).startswith("From cfs to eevdf the slowest 1% take ")
     assert EVIL not in causes(look.tails, EVIL)
+
+
+def test_a_first_difference_in_the_warm_up_says_so(look: Closer) -> None:
+    assert look.parting is not None
+    for at, inside in ((9_999_999, True), (10_000_000, False)):
+        found = replace(look, parting={**look.parting, "time_ns": at})
+        text = " ".join(closer_look(found))
+        assert ("in the warm-up of 10 ms, which is not measured" in text) is inside
+
+
+def test_the_legend_has_vcpus_only_with_guests(look: Closer) -> None:
+    assert "the vCPU waits" not in " ".join(closer_look(look))
+    assert "the vCPU waits" in timelines([], [], guests=True)
 
 
 EVIL = "<script>alert(1)</script>"

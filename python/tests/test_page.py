@@ -18,6 +18,7 @@ from schedlab.engine import Engine
 from schedlab.render import charts, notes
 from schedlab.render.beside import beside
 from schedlab.render.forest import REACH, forest, place
+from schedlab.render.markup import cells, table
 from schedlab.render.summary import sentences
 from schedlab.verdicts import DETERMINISTIC
 
@@ -225,6 +226,25 @@ def test_the_first_sentence_says_who_wins_what(behaviour: Any, parts: list[str],
     assert all(part in said for part in parts), said
     assert said in " ".join(read(re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)).text)
     assert said.split(":")[0] in " ".join(render.text(c).split())
+
+
+def test_points_keep_off_the_edges_and_the_median_is_explained(comparison: Any) -> None:
+    c = comparison(behaviour=SLOWER)
+    strip = charts.strips(c, c.metrics[0])
+    assert strip is not None
+    x = strip["encoding"]["x"]
+    assert "an upright bar at the median" in x["title"]
+    assert x["scale"]["padding"] >= 8
+    still = re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)
+    assert still.count("an upright bar at the median") >= len(c.metrics)
+
+
+def test_titles_stand_over_their_cells() -> None:
+    head = ["sample", "variant", "its time", "took, ms"]
+    shown = table("t", head, [cells(head, ["1", "a", "b", "2"], looks=["", "why", ""])])
+    assert re.findall(r'<th scope="col"( class="text")?>', shown) == [' class="text"'] * 3 + [""]
+    assert re.findall(r"<td[^>]*?( class=[^>]*)?>", shown) == [' class="text"', ' class="text why"', ""]
+    assert '<th scope="col" class="text">any' in table("t", ["any", "b"], [])
 
 
 def test_with_too_few_seeds_nothing_could_be_judged(comparison: Any) -> None:

@@ -18,6 +18,8 @@ SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"
 WIDTH = 720
 PADDING = {"left": 24, "right": 16, "top": 5, "bottom": 5}
 """A browser's font may be wider than the one with which a static picture was laid out."""
+ROOM, TICKS = 12, 6
+"""Pixels between a point and the edge of its picture, and about how many labels fit below one."""
 NINES_APART = 0.15
 LEGEND_WIDTH, LETTER = 320, 7
 """Pixels that the entries of a legend may take beside each other, and about how many a letter takes."""
@@ -51,12 +53,13 @@ def percentile_curve(c: Comparison, series: str) -> Spec | None:
     above_zero = [r for r in rows if r["low"] > 0]  # a logarithmic scale is worth more than the points at 0
     rows = above_zero if 2 * len(above_zero) > len(rows) else rows
     low, high = min(r["low"] for r in rows), max(r["high"] for r in rows)
-    scale = {"type": "log"} if low > 0 and high > 20 * low else {"zero": False}
+    scale = {**({"type": "log"} if low > 0 and high > 20 * low else {"zero": False}), "padding": ROOM}
     ticks = [t for t in (0, round(math.log10(2), 6), 1, 2, 3, 4, 5, 6) if t <= max(r["nines"] for r in rows)]
     x = {
         "field": "nines",
         "type": "quantitative",
         "title": "percentile",
+        "scale": {"padding": ROOM},
         "axis": {"values": ticks, "labelExpr": "format(100 - 100 * pow(10, -datum.value), '.4~f')"},
     }
     tip = [{"field": f, "type": "quantitative", "format": ".4~g"} for f in ("percentile", "value", "low", "high")]
@@ -131,9 +134,15 @@ def strips(c: Comparison, m: MetricComparison) -> Spec | None:
     ]
     if not rows:
         return None
-    title = f"{m.metric.unit or 'count'}, one point per seed"
+    title = f"{m.metric.unit or 'count'}; a point for each seed, an upright bar at the median"
     encoding = {
-        "x": {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}},
+        "x": {
+            "field": "value",
+            "type": "quantitative",
+            "title": title,
+            "scale": {"zero": False, "padding": ROOM},
+            "axis": {"tickCount": TICKS},
+        },
         "y": {"field": "variant", "type": "nominal", "title": None, "sort": _names(c)},
     }
     point = {

@@ -52,6 +52,8 @@ def _one_seed(found: Closer) -> str:
 def _first_difference(found: Closer) -> str:
     text = parting_text(found.scenario, found.pair, found.seed, found.parting)
     first, *rest = text.split("\n")
+    if found.parting and int(found.parting["time_ns"]) < found.scenario.warmup_ns:
+        first += f" (in the warm-up of {found.scenario.warmup_ns / 1e6:g} ms, which is not measured)"
     more = "\n".join(escape(line) for line in fold("\n".join(rest)).split("\n"))
     picture = still(found.timelines, *around(found)) if found.parting else ""
     body = f"<pre>{more}</pre>" if rest else ""
@@ -72,7 +74,7 @@ def around(found: Closer) -> tuple[int, int, int]:
 
 
 def _slowest(found: Closer) -> str:
-    head = ["sample", "variant", "task", "where", "from, ms", "took, ms", "its time", "in its middle"]
+    head = ["sample", "variant", "task", "where", "from, ms", "took, ms", "its time", "at the midpoint"]
     rows, answers = [], []
     for number, slow in enumerate(found.slowest, 1):
         s = slow.sample
@@ -80,15 +82,16 @@ def _slowest(found: Closer) -> str:
         task = f"{s.task} {s.pid}"
         texts = [str(number), slow.variant, task, s.lane, ms(s.at_ns - s.ns), ms(s.ns)]
         texts += [where_it_went(s.parts), ", ".join(_short(lines))]
-        rows.append(cells(head, texts, looks=["text", "", "", "", "", "why", "why"]))
+        rows.append(cells(head, texts, looks=["", "", "", "", "", "why", "why"]))
         question = f"{number}: {slow.variant}, {task}, at {ms(middle(s))} ms"
         shown = "\n".join(escape(line) for line in fold("\n".join(lines)).split("\n"))
         answers.append(details(question, f"<pre>{shown}</pre>"))
     if not rows:
         return ""
+    queued = any(slow.sample.parts.parts["queued"] for slow in found.slowest)
     caption = (
         f"The longest samples of {found.metric} with seed {found.seed}: where their time went, and what the task "
-        "did half-way through its part"
+        f"did at the midpoint{' after a thread took the request' if queued else ''}"
     )
     shown = table(caption, head, rows, cards=True)
     note = f"<p>These are single samples of seed {found.seed}; the slowest of all seeds stand above.</p>"
@@ -124,4 +127,5 @@ def _timelines(found: Closer) -> str:
         "Hatched times are not on this page in full; write the traces with `--trace DIR` and open one with "
         "`schedlab view` to see everything."
     )
-    return f"<h2>Timeline</h2><p>{escape(text)}</p>{timelines(documents, [list(mark) for mark in marks])}"
+    drawn = timelines(documents, [list(mark) for mark in marks], guests=bool(found.scenario.guests))
+    return f"<h2>Timeline</h2><p>{escape(text)}</p>{drawn}"

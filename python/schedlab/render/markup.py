@@ -9,7 +9,7 @@ from schedlab import plain
 
 _LEFT = ' class="text"'
 TEXT_COLUMNS = {"metric", "quantity", "verdict", "why", "seed", "percentile", "meaning", "task", "reason", "where"}
-TEXT_COLUMNS |= {"where the time went", "CPU"}
+TEXT_COLUMNS |= {"where the time went", "CPU", "sample", "variant", "its time", "at the midpoint"}
 
 
 def escape(text: str) -> str:
@@ -22,9 +22,10 @@ def table(
 ) -> str:
     """Finished cells in a region that scrolls by itself; with `cards`, narrow screens show a row as a card.
 
-    With `words` every column holds words, so that its title stands left.
+    The first column holds the headers of the rows, which stand left as their title does; with `words`, all columns do.
     """
-    titles = "".join(f'<th scope="col"{_LEFT * (words or h in TEXT_COLUMNS)}>{escape(h)}</th>' for h in head)
+    left = [words or i == 0 or h in TEXT_COLUMNS for i, h in enumerate(head)]
+    titles = "".join(f'<th scope="col"{_LEFT * text}>{escape(h)}</th>' for h, text in zip(head, left, strict=True))
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     inner = f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
     look = "scroll cards" if cards else "scroll"

@@ -106,7 +106,7 @@ def holm(comparison: Comparison) -> list[str]:
         elif not lost:
             changes = f"all {len(found)} changes" if len(found) > 1 else "the one change"
             verb = "remain" if len(found) > 1 else "remains"
-            lines.append(f"{changes}{of} reported {verb} certain after correction for {len(tested)} metrics (Holm)")
+            lines.append(f"{changes} reported{of} {verb} certain after correction for {len(tested)} metrics (Holm)")
         elif len(lost) == len(found):
             lines.append(f"no change is certain at 5% for {what}")
         else:

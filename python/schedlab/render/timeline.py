@@ -27,8 +27,8 @@ LONG_LABEL = 12
 _HERE = Path(__file__).parent / "canvas"
 
 
-def timelines(documents: Sequence[Mapping[str, Any]], marks: Sequence[Sequence[Any]]) -> str:
-    """The canvas with its controls; the data follows as a script of type application/json."""
+def timelines(documents: Sequence[Mapping[str, Any]], marks: Sequence[Sequence[Any]], *, guests: bool = False) -> str:
+    """The canvas with its controls; the data follows in a script; the legend has vCPUs only where there are guests."""
     data = packed({"timelines": documents, "marks": marks})
     names = " and ".join(str(one["name"]) for one in documents)
     keys = (
@@ -39,7 +39,7 @@ def timelines(documents: Sequence[Mapping[str, Any]], marks: Sequence[Sequence[A
         f'<div class="timeline" data-timeline><div class="controls"></div>'
         f'<canvas tabindex="0" role="application" aria-label="Timeline of {escape(names)}: CPUs over time" '
         f'aria-describedby="timeline-keys"></canvas><p class="status" role="status"></p>'
-        f'<p id="timeline-keys" class="keys">{escape(keys)}</p>{legend()}'
+        f'<p id="timeline-keys" class="keys">{escape(keys)}</p>{legend(guests)}'
         f'<details class="visible"><summary>What is visible, as a table</summary><div></div></details>'
         f"<noscript><p>The timeline needs JavaScript; the numbers above do not.</p></noscript>"
         f'<script type="application/octet-stream" class="data">{data}</script></div>'
@@ -52,13 +52,14 @@ def script() -> str:
     return '<script type="module">' + "\n".join(parts) + "</script>"
 
 
-def legend() -> str:
+def legend(guests: bool) -> str:
     """What the marks mean, in words."""
+    stolen = '<span class="key stolen"></span> the vCPU waits for a CPU of the host ' if guests else ""
     return (
         '<p class="legend"><span class="key slice"></span> a task runs (dark right edge: preempted) '
         '<span class="key queue"></span> tasks waiting on the runqueue '
         '<span class="key gap"></span> idle while a task waits elsewhere '
-        '<span class="key stolen"></span> the vCPU waits for a CPU of the host '
+        f"{stolen}"
         '<span class="key arrow">↘</span> a wakeup, from the waker to where the task runs</p>'
     )
 

@@ -26,7 +26,9 @@ def view_page(title: str, found: Mapping[str, Timeline], first_difference: int |
         for worst in one.slowest.get(WAKEUP_LATENCY, ())[:1]:
             at = worst.at_ns - worst.ns // 2 - origins[name]
             marks.append([f"slowest wakeup in {name}", at, max(200_000, 2 * worst.ns)])
-    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(_size(found))}</p>", timelines(documents, marks), *_worst(found)]
+    guests = any(" CPU " in lane.name for one in found.values() for lane in one.lanes)
+    shown = timelines(documents, marks, guests=guests)
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(_size(found))}</p>", shown, *_worst(found)]
     return page(title, body, charts=False, extra=[script()])
 
 

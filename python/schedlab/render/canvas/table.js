@@ -1,5 +1,6 @@
 // The visible slices as a table, for those who cannot see the canvas; text only ever becomes text.
-const MOST_ROWS = 60;
+const MOST_ROWS = 60, TITLES = ['variant', 'CPU', 'task', 'from', 'for', 'end'];
+const WORDS = new Set(['variant', 'CPU', 'task', 'end']);
 
 const visibleRows = (timelines, view) => {
   const rows = [];
@@ -24,16 +25,21 @@ const showTable = (place, timelines, view) => {
   const caption = table.createCaption();
   caption.textContent = found.length > MOST_ROWS ? `The first ${MOST_ROWS} slices of ${ms(view.from)} to ${ms(view.to)}` : `${found.length} slices of ${ms(view.from)} to ${ms(view.to)}`;
   const head = table.createTHead().insertRow();
-  for (const title of ['variant', 'CPU', 'task', 'from', 'for', 'end']) {
+  for (const title of TITLES) {
     const cell = document.createElement('th');
     cell.scope = 'col';
+    if (WORDS.has(title)) cell.className = 'text';
     cell.textContent = title;
     head.append(cell);
   }
   const body = table.createTBody();
   for (const [variant, lane, task, start, span, end] of found.slice(0, MOST_ROWS)) {
     const row = body.insertRow();
-    for (const text of [variant, lane, task, ms(start), ms(span), end]) row.insertCell().textContent = text;
+    [variant, lane, task, ms(start), ms(span), end].forEach((text, i) => {
+      const cell = row.insertCell();
+      cell.textContent = text;
+      if (WORDS.has(TITLES[i])) cell.className = 'text';
+    });
   }
   place.replaceChildren(table);
 };
