@@ -135,7 +135,9 @@ def models(comparison: Comparison) -> list[str]:
     many = len(comparison.pairs) > 1
     within = [(m, j) for m in known for j in m.comparisons if _within(m, j)]
     for holds, what in ((True, "model error"), (False, "model error of that other kind of machine")):
-        small = [m.metric.name + (f" of {j.b}" if many else "") for m, j in within if m.model and m.model.holds == holds]
+        small = [
+            m.metric.name + (f" of {j.b}" if many else "") for m, j in within if m.model and m.model.holds == holds
+        ]
         if small:
             lines.append(f"smaller than the {what}: {', '.join(small)}")
     changed = any(j.effect != "none" for m in known for j in m.comparisons)
