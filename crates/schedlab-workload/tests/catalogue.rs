@@ -162,6 +162,26 @@ fn schbench_v1_takes_one_worker_per_cpu_and_samples_wakeups_and_requests() {
     assert!(!unlocked.programs.iter().any(|p| p.ops.iter().any(|op| matches!(op, Op::CpuLock(_)))));
 }
 
+/// Until 2025-04: as many requests a second as asked for, and of those that find nine waiting none.
+#[test]
+fn schbench_v1_serves_the_requests_that_it_is_given() {
+    let one = [("runtime", int(3)), ("message-threads", int(2)), ("threads", int(5))];
+    let out = run(&build("schbench-1.0", &[&one[..], &[("rps", int(400))]].concat(), false));
+    assert_eq!(out.created, 1 + 2 + 10);
+    // Two generators with 200 a second each; a request of the last second may still be under way.
+    assert!((1190..=1200).contains(&out.counts[2]), "{}", out.counts[2]);
+    assert_eq!((out.counts[3], out.samples[1].len() as u64), (out.counts[2], out.counts[2]));
+    assert!(out.samples[1].iter().all(|took| (2_690_000..2_710_000).contains(took)), "the queue is not in it");
+    // Far more than the 370 a second that a worker can serve: it gets nine, and nine once or twice again while it takes some,
+    // before the rest of the second is dropped.
+    let out = run(&build("schbench-1.0", &[&one[..], &[("rps", int(20_000))]].concat(), false));
+    assert!((3 * 10 * 9..=3 * 10 * 27).contains(&out.counts[2]), "{}", out.counts[2]);
+    for given in [("pipe", int(1)), ("message-threads", int(5))] {
+        let both = options(&[("rps", int(3)), given]);
+        assert_eq!(catalogue::build("schbench-1.0", &both, "w", false, 4).unwrap_err().key, "rps");
+    }
+}
+
 #[test]
 fn cyclictest_keeps_its_intervals_and_ends_with_its_loops_or_duration() {
     let out = run(&build("cyclictest", &[("loops", int(100)), ("threads", int(2))], false));

@@ -1,12 +1,13 @@
 //! schbench 1.0 (2023 to 2025): requests of a short sleep and matrix work under a spin lock per CPU.
 //!
 //! Worker: message and wait (wakeup sample); then the request: sleep, take the lock of the CPU it is on, multiply,
-//! release. Message thread: wake all that wait, wait for a post. The cache footprint counts only through the work.
+//! release. Message thread: wake all that wait, wait for a post. The cache footprint counts only through the work. `rps` turns the
+//! message thread into a generator of requests: schbench_v1_rps.rs.
 
 use schedlab_model::Nanos;
 
 use super::wake_list::{memset_cost, sample_from_1us, WakeList, NOW};
-use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
+use super::{schbench_v1_rps, BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, ObjectSpec, Op, ProgramId, Reg, TaskKind, TaskSpec, Workload};
 
@@ -37,7 +38,12 @@ pub(super) const ENTRY: Entry = Entry {
             default: Preset::Number(0),
             help: "bytes to transfer instead of the work; 0 = off",
         },
-        OptionSpec::not_modelled("rps", "its bursts changed twice within this line"),
+        OptionSpec {
+            name: "rps",
+            kind: OptionKind::Number { min: 0, max: 1_000_000 },
+            default: Preset::Number(0),
+            help: "requests per second of all message threads, as until 2025-04; 0 = off",
+        },
         OptionSpec::not_modelled("auto-rps", "it reads /proc/stat"),
         OptionSpec::not_modelled("split", "caches have no model"),
         OptionSpec::not_modelled("message-cpus", "use the scenario's own affinity"),
@@ -68,11 +74,18 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     if u64::from(workers) * u64::from(message_threads) > 200_000 {
         return Err(settings.error("threads", "more than 200000 workers").expected("fewer threads or message-threads"));
     }
+    let rps = rps(settings, message_threads, workers)?;
     let mut builder = Builder::new(settings.name);
     let metrics = [WAKEUP, REQUEST, RPS, RPS_SECOND].map(|spec| builder.metric(spec.decl(1)));
     let locks = builder.object("lock of the CPU".to_string(), ObjectSpec::CpuLocks);
     let mut main = Code::default();
     for index in 0..message_threads {
+        if rps > 0 {
+            let body = |code: &mut Code| request(code, settings, locks, metrics);
+            let program = schbench_v1_rps::generator(&mut builder, index, workers, rps, metrics[0], &body);
+            main.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD });
+            continue;
+        }
         let list = WakeList::new(&mut builder, index);
         let transfer = (settings.count("pipe") > 0).then(|| memset_cost(settings.count("pipe")));
         let worker = worker(&mut builder, settings, &list, locks, metrics);
@@ -92,45 +105,66 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     Ok(builder.finish(!settings.repeat))
 }
 
-fn worker(
-    builder: &mut Builder,
-    settings: &Settings<'_>,
-    list: &WakeList,
-    locks: u32,
-    [wakeup, request, rps, rps_second]: [u16; 4],
-) -> ProgramId {
+/// Requests per second of one message thread; 0 without `rps`.
+fn rps(settings: &Settings<'_>, message_threads: u32, workers: u32) -> Result<u64, BuildError> {
+    // A worker has a program of its own then.
+    const MOST: u64 = 20_000;
+    if !settings.is_set("rps") {
+        return Ok(0);
+    }
+    if settings.is_set("pipe") {
+        return Err(settings.error("rps", "rps and pipe are two modes").expected("one of them"));
+    }
+    if u64::from(workers) * u64::from(message_threads) > MOST {
+        return Err(settings.error("rps", format!("more than {MOST} workers")).expected("fewer threads"));
+    }
+    match u64::from(settings.count("rps") / message_threads) {
+        0 => {
+            let what = "less than one request per second for each message thread";
+            Err(settings.error("rps", what).expected(format!("{message_threads} or more")))
+        }
+        each => Ok(each),
+    }
+}
+
+fn worker(builder: &mut Builder, settings: &Settings<'_>, list: &WakeList, locks: u32, metrics: [u16; 4]) -> ProgramId {
+    let pipe = settings.count("pipe");
+    let mut code = Code::default();
+    code.forever(|code| {
+        list.message(code, (pipe > 0).then(|| memset_cost(pipe)), metrics[0]);
+        request(code, settings, locks, metrics);
+    });
+    builder.program("schbench-worker", code)
+}
+
+/// One request.
+fn request(code: &mut Code, settings: &Settings<'_>, locks: u32, [_, request, rps, rps_second]: [u16; 4]) {
     let calibrate = settings.flag("calibrate");
     let locked = !calibrate && !settings.flag("no-locking");
     let sleep = settings.time("sleep_usec");
     let work = work(settings.number("cache_footprint").unsigned_abs(), settings.number("operations").unsigned_abs());
-    let pipe = settings.count("pipe");
-    let mut code = Code::default();
-    code.forever(|code| {
-        list.message(code, (pipe > 0).then(|| memset_cost(pipe)), wakeup);
-        code.op(Op::Clock(BEGIN));
-        if pipe == 0 {
-            if sleep > 0 {
-                code.op(Op::Sleep(Amount::Fixed(sleep)));
-            }
-            if calibrate {
-                code.op(Op::Clock(BEGIN));
-            }
-            if locked {
-                code.op(Op::CpuLock(locks));
-            }
-            if work > 0 {
-                code.op(Op::Run(Amount::Fixed(work)));
-            }
-            if locked {
-                code.op(Op::CpuUnlock(locks));
-            }
+    code.op(Op::Clock(BEGIN));
+    if settings.count("pipe") == 0 {
+        if sleep > 0 {
+            code.op(Op::Sleep(Amount::Fixed(sleep)));
         }
-        code.op(Op::Count { metric: rps, count: 1 });
-        code.op(Op::Count { metric: rps_second, count: 1 });
-        code.elapsed(NOW, BEGIN);
-        sample_from_1us(code, NOW, request);
-    });
-    builder.program("schbench-worker", code)
+        if calibrate {
+            code.op(Op::Clock(BEGIN));
+        }
+        if locked {
+            code.op(Op::CpuLock(locks));
+        }
+        if work > 0 {
+            code.op(Op::Run(Amount::Fixed(work)));
+        }
+        if locked {
+            code.op(Op::CpuUnlock(locks));
+        }
+    }
+    code.op(Op::Count { metric: rps, count: 1 });
+    code.op(Op::Count { metric: rps_second, count: 1 });
+    code.elapsed(NOW, BEGIN);
+    sample_from_1us(code, NOW, request);
 }
 
 /// CPU time of the matrix work of one request: three square matrices of 8-byte numbers fill the footprint.
