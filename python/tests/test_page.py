@@ -233,10 +233,10 @@ def test_points_keep_off_the_edges_and_the_median_is_explained(comparison: Any) 
     strip = charts.strips(c, c.metrics[0])
     assert strip is not None
     x = strip["encoding"]["x"]
-    assert "an upright bar at the median" in x["title"]
+    assert "a bar at the median" in x["title"]
     assert x["scale"]["padding"] >= 8
     still = re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)
-    assert still.count("an upright bar at the median") >= len(c.metrics)
+    assert still.count("a bar at the median") >= len(c.metrics)
 
 
 def test_titles_stand_over_their_cells() -> None:

@@ -134,7 +134,7 @@ def strips(c: Comparison, m: MetricComparison) -> Spec | None:
     ]
     if not rows:
         return None
-    title = f"{m.metric.unit or 'count'}; a point for each seed, an upright bar at the median"
+    title = f"{m.metric.unit or 'count'}, a point per seed, a bar at the median"
     encoding = {
         "x": {
             "field": "value",
