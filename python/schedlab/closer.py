@@ -44,7 +44,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Closer:
-    """One pair of variants: all seeds, and one of them in detail."""
+    """All seeds of every variant, and one seed of a pair of them in detail."""
 
     scenario: Scenario
     seed: int
@@ -57,6 +57,7 @@ class Closer:
     metric: str
     """Of the slowest samples."""
     tails: Sequence[Tail]
+    """Of every variant, those of the pair first."""
     slowest: Sequence[Slow]
 
 
@@ -76,9 +77,13 @@ def closer(engine: Engine, comparison: Comparison, *, threads: int = 1, cancel: 
         return "The runs hold no distribution of a duration: they are of an older version."
     try:
         repeat = Repeat(engine, loaded(engine, comparison.scenario), seed, cancel)
-        tails = [tail_of(engine, repeat.scenario, c, metric, threads=threads, cancel=cancel) for c in columns]
+        others = [column for column in comparison.columns if column.name not in pair and _has(column, metric)]
+        tails = [
+            tail_of(engine, repeat.scenario, column, metric, threads=threads, cancel=cancel)
+            for column in (*columns, *others)
+        ]
         parting = engine.explain(repeat.scenario, *pair, seed, cancel=cancel)
-        slowest = [one for tail in tails for one in _slowest(repeat, tail)]
+        slowest = [one for tail in tails[: len(pair)] for one in _slowest(repeat, tail)]
         points = [at for _, at, _ in marks_of(parting, slowest, pair)]
         around = (points, RECORDS // (2 * max(1, len(points))))
         timelines = {c.name: timeline_of(repeat, c.name, c.runs[seed].digest, around=around) for c in columns}
@@ -87,6 +92,11 @@ def closer(engine: Engine, comparison: Comparison, *, threads: int = 1, cancel: 
     except SchedlabError as e:
         return f"The runs could not be repeated: {e.message}."
     return Closer(repeat.scenario, seed, rule, pair, timelines, parting, metric, tails, slowest)
+
+
+def _has(column: Column, metric: str) -> bool:
+    """Whether every run of the variant has samples of the metric."""
+    return bool(column.runs) and all(metric in run.series for run in column.runs.values())
 
 
 def typical_seed(comparison: Comparison, a: str, b: str) -> tuple[int | None, str]:

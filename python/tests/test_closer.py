@@ -413,3 +413,14 @@ def test_samples_of_a_guest_are_those_that_explain_sees(tmp_path: Path) -> None:
         assert dominant(tail.slow, tail.middle)[0] == "stolen"
         assert set(tail.slow.parts.thieves) <= {"hog", "vm"}
         assert [load.kernel for load in tail.seeds[0].loads] == ["", "vm"]
+
+
+def test_every_variant_has_its_cause_and_the_pair_its_detail(tmp_path: Path) -> None:
+    third = '{ name = "third", kernel = "6.1", knobs = { wakeup_granularity = "2ms" } }'
+    text = PROBE_IN_A_GUEST.replace('kernel = "6.12.0" }]', f'kernel = "6.12.0" }}, {third}]')
+    (tmp_path / "three.toml").write_text(text)
+    found = closer(native_engine(), schedlab.compare(tmp_path / "three.toml", out=tmp_path / "r"))
+    assert isinstance(found, Closer), found
+    assert [tail.variant for tail in found.tails][: len(found.pair)] == list(found.pair)
+    assert {tail.variant for tail in found.tails} > {*found.pair}
+    assert {slow.variant for slow in found.slowest} == {*found.pair} == {*found.timelines}

@@ -151,7 +151,7 @@ MEANS = (
 def causes(tails: Sequence[Tail], metric: str, undecided: str = "") -> str:
     """The section of a page; `undecided` as for `difference`."""
     said = [cause(one, metric) for one in tails]
-    said += [difference(tails[0], tails[1], undecided)] if len(tails) == 2 else []
+    said += [difference(tails[0], tails[1], undecided)] if len(tails) > 1 else []
     said.append(MEANS)
     shown = "".join(f"<p>{escape(text)}</p>" for text in said if text)
     return f"<h2>What makes the slowest 1% slow</h2>{shown}{_parts(tails, metric)}{_common(tails)}"

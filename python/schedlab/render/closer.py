@@ -46,7 +46,8 @@ def _undecided(comparison: Comparison, found: Closer) -> str:
 
 
 def _one_seed(found: Closer) -> str:
-    return f"<h2>One seed in detail</h2><p>{escape(f'What follows is of seed {found.seed}: {found.rule}.')}</p>"
+    text = f"What follows is of {' and '.join(found.pair)} with seed {found.seed}: {found.rule}."
+    return f"<h2>One seed in detail</h2><p>{escape(text)}</p>"
 
 
 def _first_difference(found: Closer) -> str:

@@ -74,9 +74,6 @@ impl Load {
         self.running = self.running + u32::from(cpu.busy) - old.0;
         self.waiting = self.waiting + cpu.waiting - old.1;
         self.free = self.free + u32::from(cpu.is_free()) - old.2;
-        if now >= self.from {
-            self.most = self.most.max(self.running + self.waiting);
-        }
     }
 
     fn advance(&mut self, now: Nanos) {
@@ -84,6 +81,7 @@ impl Load {
         self.last = self.last.max(now);
         let (runnable, cpus) = (self.running + self.waiting, self.cpus.len() as u32);
         self.runnable_ns += elapsed * u64::from(runnable);
+        self.most = self.most.max(if elapsed > 0 { runnable } else { 0 });
         self.over_ns += if runnable > cpus { elapsed } else { 0 };
         self.full_ns += if self.running == cpus { elapsed } else { 0 };
         // A task that waits on an idle CPU is about to run there, so it is not one that another CPU could take.
@@ -139,5 +137,13 @@ mod tests {
         assert_eq!(found["runnable"], 100 + 30 + 40);
         assert_eq!((&found["over"], &found["full"], &found["most"]), (&json!(20), &json!(30), &json!(4)));
         assert_eq!(found["lost"], 10, "from 20 to 30 CPU 1 could have taken a task");
+    }
+
+    /// What was there before the warm-up ended counts, though nothing changes after it.
+    #[test]
+    fn tasks_of_before_the_warm_up_are_among_the_most() {
+        let mut load = Load::new(1, 10);
+        load.busy(5, 0, true);
+        assert_eq!(load.finish("", 110)["most"], 1);
     }
 }
