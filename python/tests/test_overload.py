@@ -8,12 +8,14 @@ import pytest
 
 from schedlab.comparison import Column
 from schedlab.outcome import Run
-from schedlab.render.capacity import capacity
+from schedlab.render.capacity import _threads, capacity
 from schedlab.render.causes import MEANS, causes, difference
 from schedlab.render.overload import overload
 from schedlab.tail import Band, Load, Parts, SeedTail, Tail
 
 TIME = 1000
+
+MACHINE = {"cpus": 8, "topology": {"cores": ["0,4", "1,5", "2,6", "3,7"]}, "sources": ["topology: two threads as one"]}
 
 
 def tail(
@@ -98,7 +100,7 @@ def test_the_tasks_of_a_guest_are_not_counted_twice() -> None:
     column = Column("one", "6.12", {1: Run.from_record(record)})
     host, guest = (Load(name, TIME, [0] * n, [0] * n, 0, 0, 0, 0, 1) for name, n in (("", 2), ("vm", 1)))
     seed = SeedTail(1, Band(1, Parts(1)), Band(), [(1, 1.0)] * 10, (), [host, guest])
-    found = capacity([Tail("one", 10, 100, [seed])], [column], "probe.latency")
+    found = capacity([Tail("one", 10, 100, [seed])], [column], "probe.latency", MACHINE)
     assert "vCPUs of vm (45%), load (8%)" in found
     assert "probe (60%), hog (40%)" in found
     assert "vm:" not in found
@@ -106,3 +108,10 @@ def test_the_tasks_of_a_guest_are_not_counted_twice() -> None:
 
 def test_the_mean_of_the_tail_is_set_apart_from_the_p99() -> None:
     assert causes([tail([1000], [0])], "web.latency").count(MEANS) == 1
+
+
+def test_threads_of_a_core_are_not_worth_a_core_each() -> None:
+    (text,) = _threads(MACHINE)
+    assert text.startswith("The 8 CPUs are threads of 4 cores (two threads as one): ")
+    assert _threads({**MACHINE, "cpus": 4}) == []
+    assert _threads({**MACHINE, "topology": {}}) == []

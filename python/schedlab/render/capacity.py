@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from schedlab.render.amounts import names, share, time
 from schedlab.render.causes import by_thirds
-from schedlab.render.markup import cells, details, table
+from schedlab.render.markup import cells, details, escape, table
 from schedlab.tail import Load, Tail
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ MOST_CPUS = 256
 """Larger machines have no table of single CPUs."""
 
 
-def capacity(tails: Sequence[Tail], columns: Sequence[Column], metric: str) -> str:
-    """The section of a page: a row per question, a column per variant."""
+def capacity(tails: Sequence[Tail], columns: Sequence[Column], metric: str, machine: Mapping[str, Any]) -> str:
+    """The section of a page: a row per question, a column per variant; `machine` as the scenario describes it."""
     head = ["load", *(one.variant for one in tails)]
     rows = []
     kernels = [load.kernel for load in tails[0].seeds[0].loads]
@@ -37,7 +37,22 @@ def capacity(tails: Sequence[Tail], columns: Sequence[Column], metric: str) -> s
     rows.append((f"mean {metric} by thirds of the run", [_growth(one) for one in tails]))
     shown = [cells(head, [label, *answers], looks=["why"] * len(answers)) for label, answers in rows]
     caption = "Use of the CPUs after the warm-up, over all seeds"
-    return f"<h2>Was the machine overloaded?</h2>{table(caption, head, shown, cards=True, words=True)}{_each(tails)}"
+    shown_table = table(caption, head, shown, cards=True, words=True)
+    threads = "".join(f"<p>{escape(text)}</p>" for text in _threads(machine))
+    return f"<h2>Was the machine overloaded?</h2>{threads}{shown_table}{_each(tails)}"
+
+
+def _threads(machine: Mapping[str, Any]) -> list[str]:
+    """That CPUs which share a core are not worth a core each, with what the machine file says of it."""
+    cores, cpus = machine["topology"].get("cores", ()), machine["cpus"]
+    if not cores or len(cores) == cpus:
+        return []
+    source = next((s.partition(": ")[2] for s in machine["sources"] if str(s).startswith("topology: ")), "")
+    more = f" ({source})" if source else ""
+    return [
+        f"The {cpus} CPUs are threads of {len(cores)} cores{more}: a CPU is slower while the other threads of its core "
+        f"are busy, so a load that asks for a share of {cpus} CPUs may need more than that share of their time."
+    ]
 
 
 def _of(loads: Sequence[Load], kernel: str) -> Load:

@@ -34,7 +34,11 @@ def causes_and_load(comparison: Comparison, found: Closer | str | None) -> list[
     if not isinstance(found, Closer):
         return []
     undecided = _undecided(comparison, found)
-    return [causes(found.tails, found.metric, undecided), capacity(found.tails, comparison.columns, found.metric)]
+    machine = found.scenario.description["machine"]
+    return [
+        causes(found.tails, found.metric, undecided),
+        capacity(found.tails, comparison.columns, found.metric, machine),
+    ]
 
 
 def _undecided(comparison: Comparison, found: Closer) -> str:
