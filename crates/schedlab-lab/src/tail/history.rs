@@ -27,7 +27,7 @@ pub enum Waker {
 pub enum What {
     /// It ran on this CPU.
     Ran(usize),
-    /// It was runnable, and then ran on this CPU.
+    /// It was runnable on the runqueue of this CPU.
     Waited(usize),
     /// It slept, and was woken on this CPU.
     Slept(Waker, usize),

@@ -61,6 +61,15 @@ impl Task {
         }
     }
 
+    /// Its wait up to now was on the runqueue of this CPU; from now on it may be on another.
+    fn waited_on(&mut self, now: Nanos, cpu: usize) {
+        for stay in self.open(now).into_iter().rev() {
+            let what = if let What::Waited(_) = stay.what { What::Waited(cpu) } else { stay.what };
+            self.history.push(stay.from, stay.until, what);
+        }
+        (self.state, self.since) = (State::Waiting, now);
+    }
+
     /// Its stays between `low` and `high`, the last first.
     fn between(&self, low: Nanos, high: Nanos, now: Nanos) -> Vec<Stay> {
         let open = self.open(now).into_iter().filter(|stay| stay.from < high && stay.until > low);
@@ -159,12 +168,7 @@ impl Kernel {
         self.leave_queue(now, pid);
         let task = self.task(pid, now);
         let latency = task.woken.map(|(at, ..)| now.saturating_sub(at));
-        let mut stays = task.open(now);
-        stays.reverse();
-        for stay in stays {
-            let what = if let What::Waited(_) = stay.what { What::Waited(cpu) } else { stay.what };
-            task.history.push(stay.from, stay.until, what);
-        }
+        task.waited_on(now, cpu);
         (task.state, task.since, task.woken) = (State::Running(cpu), now, None);
         self.count(now, pid);
         latency
@@ -214,7 +218,9 @@ impl Kernel {
 
     /// `sched_migrate_task`; it concerns a runqueue only if the task waits on one.
     pub fn migrate(&mut self, now: Nanos, pid: Pid, to: usize) {
-        if self.leave_queue(now, pid) {
+        if let Some(from) = self.tasks.get(&pid).and_then(|task| task.queued) {
+            self.leave_queue(now, pid);
+            self.task(pid, now).waited_on(now, from);
             self.queue(now, pid, to);
             self.free.set(now, self.load.some_free());
         }

@@ -213,3 +213,20 @@ fn what_is_forgotten_is_unknown() {
     assert_eq!(sum, 10 * stays);
     assert!(parts["unknown"].as_u64().unwrap() > 5 * stays);
 }
+
+/// It waits behind the hog on CPU 0 from 100 on, and is pulled to the idle CPU 1 at 180, where it runs from 190 on.
+#[test]
+fn a_wait_is_behind_what_ran_where_the_task_was_queued() {
+    let mut reduction = reduction("web.latency", 2);
+    reduction.event(&switch(0, 0, 0, TaskState::Running, WEB));
+    reduction.event(&switch(50, 0, WEB, TaskState::Sleeping, HOG));
+    woken(100, 1, WEB).iter().for_each(|event| reduction.event(event));
+    let moved = Kind::Migrate { pid: WEB, prio: 120, orig_cpu: CpuId(0), dest_cpu: CpuId(1) };
+    reduction.event(&at(180, 0, 1, moved));
+    reduction.event(&switch(190, 1, 0, TaskState::Running, WEB));
+    reduction.event(&switch(200, 0, HOG, TaskState::Sleeping, 0));
+    reduction.event(&sample(240, 0, 140));
+    let band = &reduction.finish(1_000)["bands"][0];
+    let want = json!({ "queued": 0, "behind": 80, "waking": 10, "stolen": 0, "ran": 50, "slept": 0, "unknown": 0 });
+    assert_eq!((&band["parts"], &band["before"]), (&want, &json!({ "hog": 80 })));
+}
