@@ -23,6 +23,7 @@ pub mod identity;
 mod lower;
 mod policy;
 mod program;
+mod relocate;
 pub mod rtapp;
 pub mod verbs;
 mod workload;
