@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import queue
 import re
 import subprocess
 import sys
@@ -81,16 +82,17 @@ def test_a_pipe_shows_no_redrawn_line(command: list[str], tmp_path: Path) -> Non
     assert b"\x1b" not in done.stdout + done.stderr
 
 
-def test_a_pipe_shows_rate_and_time_left_inside_one_long_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_shows_rate_and_time_left_inside_one_long_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "QUIET_S", -1.0)
     monkeypatch.setattr(progress, "REDRAW_S", 0.01)
     monkeypatch.setattr(progress, "SOON_S", 0.0)
+    # Not capsys: emptying what it has captured while another thread writes may lose lines.
+    written: queue.SimpleQueue[str] = queue.SimpleQueue()
+    monkeypatch.setattr(progress, "write", written.put)
     reached = iter(range(10**6))
     found = Progress(1, False, lambda: [UnderWay("a seed 1", min(10**8 * next(reached), 95 * 10**7), 10**9)])
     seen = ""
     while "90%" not in seen:
-        seen += capsys.readouterr().err
+        seen += written.get(timeout=60)
     found.clear()
     assert re.search(r"0/1 runs, 90%, .* simulated per second, about .* s left", seen)
