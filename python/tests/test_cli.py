@@ -320,7 +320,7 @@ BAD = [
     (
         ["list", "machines", "--kernel", "6.1"],
         2,
-        ["--kernel has no effect on a list of machines", "features and knobs"],
+        ["--kernel has no effect on a list of machines", "features, knobs and kernels"],
     ),
     (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
     (["report", "nothing"], 2, ["there is no result", "--> nothing", "schedlab compare"]),

@@ -187,7 +187,7 @@ def test_a_placement_shows_every_cpu_it_asked(tmp_path: Path, capsys: pytest.Cap
         last = steps[-1]
         # The last step is the one that decided, on the CPU chosen.
         assert last["cpus"] == [decision["other_cpu"]]
-        assert "taken" in last["answer"] or "stays" in last["answer"]
+        assert "chosen" in last["answer"] or "stays" in last["answer"]
         assert all(step["idle"] + step["sched_idle"] <= len(step["cpus"]) for step in steps)
     assert main(["explain", str(path)]) == 0
     out = capsys.readouterr().out

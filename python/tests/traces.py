@@ -10,6 +10,7 @@ HEAD = """\
 #
 # kernel 6.1.0-1-amd64 cpus 1
 # features GENTLE_FAIR_SLEEPERS
+# sched_autogroup_enabled 0
 # hz 250
 # tunable_scaling 1
 # latency_ns 6000000

@@ -16,14 +16,14 @@ from schedlab.render import listing
 
 MORE = {"workloads": "options and metrics", "machines": "the source of every number"}
 """Details that the list does not show."""
-OF_A_KERNEL = ("features", "knobs")
-"""What a kernel has or has not."""
+OF_A_KERNEL = ("features", "knobs", "kernels")
+"""Lists that are about one kernel."""
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0."""
     if options.kernel and options.kind not in OF_A_KERNEL:
-        hint = f"it goes with {' and '.join(OF_A_KERNEL)}"
+        hint = f"it goes with {', '.join(OF_A_KERNEL[:-1])} and {OF_A_KERNEL[-1]}"
         raise InputError(f"--kernel has no effect on a list of {options.kind}", hint=hint)
     kernel = options.kernel or (options.name if options.kind == "kernels" else None)
     rows = api.listing(options.kind, kernel, engine=engine)
