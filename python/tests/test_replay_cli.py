@@ -57,11 +57,15 @@ def test_what_a_trace_lacks_is_said_first(cli: Cli) -> None:
     code, out, _ = cli("replay", "bare.ftrace")
     assert (code, out.splitlines()[0]) == (0, "unreliable: the trace lacks run times (sched_stat_runtime)")
     assert "unreliable" in cli("replay", "bare.ftrace", "--matrix")[1].splitlines()[0]
-    Path("unset.ftrace").write_text("\n".join(line for line in lines if not line.startswith(("# features", "# sched_"))) + "\n")
+    set_up = ("# features", "# sched_")
+    Path("unset.ftrace").write_text("\n".join(line for line in lines if not line.startswith(set_up)) + "\n")
     assert "the trace lacks the settings of the kernel (features, autogroup)" in cli("replay", "unset.ftrace")[1]
     Path("late.ftrace").write_text("\n".join(line for line in lines if line not in accounted[:100]) + "\n")
     _, out, _ = cli("replay", "late.ftrace", "--json", "-")
-    assert json.loads(out)["reports"][0]["missing"] == ["the run times of 100 of 300 runs (sched_stat_runtime)"]
+    assert json.loads(out)["reports"][0]["missing"] == [
+        "the run times of 100 of 300 runs (sched_stat_runtime)",
+        "the run times of the first 396.0 ms (sched_stat_runtime)",
+    ]
 
 
 def test_the_document(cli: Cli) -> None:
