@@ -7,7 +7,7 @@ use schedlab_policy::PreemptModel;
 pub enum Spinlocks {
     /// `queued_spin_lock_slowpath`: waiters spin and get the lock in the order in which they came.
     Queued,
-    /// `virt_spin_lock`: whoever executes when it is free gets it. A guest of KVM on x86 without paravirtual spinlocks.
+    /// `virt_spin_lock`: the first waiter that executes when it is free gets it. A guest of KVM on x86 without paravirtual spinlocks.
     TestAndSet,
     /// `__pv_queued_spin_lock_slowpath`: waiters that have spun for long halt until they are kicked. A guest of KVM on x86.
     Paravirt,

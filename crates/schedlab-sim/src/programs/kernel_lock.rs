@@ -2,7 +2,7 @@
 //!
 //! Preemption is disabled from the moment at which a task wants the lock until it has released it, so a waiter is the current
 //! task of its CPU; in a guest the CPU itself may not be executed. Follows queued_spin_lock_slowpath, virt_spin_lock and
-//! kernel/locking/qspinlock_paravirt.h (read in 6.12). The transfer of the lock's line between CPUs is not charged.
+//! kernel/locking/qspinlock_paravirt.h as they are described, not checked against a release. The transfer of the lock's line between CPUs is not charged.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::{Kind, Sink};

@@ -1,7 +1,7 @@
 //! Pause-loop exits: a vCPU that spins for a spinlock of its kernel leaves the guest and yields to another vCPU of it.
 //!
-//! Follows handle_pause (Intel), kvm_vcpu_on_spin and yield_to, read in 6.12. Left out: AMD's count of PAUSE instructions, and the
-//! rule by which vCPUs that are in this function themselves take turns (kvm_vcpu_eligible_for_directed_yield).
+//! Follows handle_pause (Intel), kvm_vcpu_on_spin and yield_to as they are described, not checked against a release. Left
+//! out: AMD's count of PAUSE instructions, and the rule by which vCPUs that are in this function themselves take turns (kvm_vcpu_eligible_for_directed_yield).
 
 use schedlab_model::Nanos;
 use schedlab_policy::Resched;
