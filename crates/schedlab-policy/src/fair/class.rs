@@ -57,10 +57,15 @@ impl FairClass<'_> {
     /// `wakeup_preempt` of a task that is not the first of its class on the CPU, perhaps.
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags, now: Nanos) -> Resched {
         self.sync(cpu);
-        match self.core.preempts_by_class(cpu, task, now) {
+        let resched = match self.core.preempts_by_class(cpu, task, now) {
             Some(resched) => resched,
             None => self.check_preempt(cpu, task, flags, false, now),
+        };
+        let queued = |task| self.fair.entity(task).on_rq;
+        if resched == Resched::Full && self.fair.curr(cpu).is_none_or(queued) {
+            self.core.skip_update(cpu, now);
         }
+        resched
     }
 
     #[inline(always)]
@@ -68,10 +73,6 @@ impl FairClass<'_> {
         let resched = self.fair.wakeup_preempt(cpu, task, flags, need_resched, now);
         // Delayed tasks that the check came across may have left (7.x).
         self.sync(cpu);
-        let queued = |task| self.fair.entity(task).on_rq;
-        if (need_resched || resched == Resched::Full) && self.fair.curr(cpu).is_none_or(queued) {
-            self.core.skip_update(cpu, now);
-        }
         resched
     }
 

@@ -235,6 +235,12 @@ impl SchedClass for Rt {
         resched
     }
 
+    fn clock_updated(&self, cpu: CpuId) -> Nanos {
+        let rq = &self.rqs[cpu.index()];
+        let charged = rq.curr.map_or(0, |curr| self.tasks[curr.index()].exec_start);
+        charged.max(rq.server.charged_to())
+    }
+
     fn next_timer(&self) -> Option<Nanos> {
         self.next_limit_timer()
     }

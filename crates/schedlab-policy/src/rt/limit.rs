@@ -51,6 +51,12 @@ impl FairServer {
         self.active
     }
 
+    /// Up to when the fair class's running task was charged; 0: none runs.
+    #[inline]
+    pub fn charged_to(&self) -> Nanos {
+        self.since.unwrap_or(0)
+    }
+
     /// `replenish_dl_new_period`.
     fn new_period(&mut self, now: Nanos) {
         self.deadline = now + SERVER_PERIOD;

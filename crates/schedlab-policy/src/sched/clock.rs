@@ -1,10 +1,10 @@
 //! The clock by which `schedule()` charges (`rq_clock_skip_update`, RQCF_REQ_SKIP).
 //!
 //! A wakeup check that leaves the running task with need-resched set has just updated the runqueue's clock, and so has a
-//! yield: the next `__schedule` does not update it again. The time until then, such as the latency of an interrupt or of an
-//! idle exit, is charged to the next task instead of the previous one. kernel/sched/core.c of 5.2 to 7.2
-//! (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1 the clock does not advance until the switch is over,
-//! newidle balancing included. While the machine has real-time tasks, the clock is always updated.
+//! yield: the next `__schedule` does not update it again. The time until then, such as the latency of an interrupt, of an
+//! idle exit or of a system call that has to end first, is charged to the next task instead of the previous one, whatever
+//! classes they are of. kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1
+//! the clock does not advance until the switch is over, newidle balancing included.
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -16,8 +16,8 @@ impl<L: ClassList> Sched<L> {
     /// the update has updated the clock itself.
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos) -> Nanos {
         match self.core.rqs[cpu.index()].skip.take() {
-            Some(skipped) if !self.core.is_mixed() => skipped.max(self.clock_updated(cpu)).min(now),
-            _ => now,
+            Some(skipped) => skipped.max(self.clock_updated(cpu)).min(now),
+            None => now,
         }
     }
 
@@ -50,6 +50,7 @@ mod tests {
 
     use super::*;
     use crate::preempt_model::PreemptModel;
+    use crate::rt::RtPolicy;
     use crate::{KernelConfig, Resched, TaskAttr, Version, WakeKind};
     use schedlab_model::{TaskId, Topology, MSEC, USEC};
 
@@ -90,6 +91,31 @@ mod tests {
             sched.tick(CPU, asked + 100 * USEC);
             assert_eq!(ran(&sched, next) - before, 100 * USEC, "{row}: who comes does");
             assert_eq!(sched.schedule_clock(CPU, 50 * MSEC), 50 * MSEC, "{row}: it is skipped once");
+        }
+    }
+
+    #[test]
+    fn the_class_of_who_comes_or_goes_makes_no_difference() {
+        let request = 40 * MSEC;
+        // The priorities of who runs and of who wakes; 0: the fair class.
+        for (row, runs, wakes) in [("6.1", 0, 50), ("6.12.107", 0, 50), ("6.18.12", 0, 50), ("7.2", 10, 50)] {
+            let mut sched = one_cpu(row, PreemptModel::Full);
+            let task = |sched: &mut Sched, priority| {
+                let rt = (priority > 0).then_some(RtPolicy { priority, round_robin: false });
+                sched.add_task(&TaskAttr { rt, ..TaskAttr::default() })
+            };
+            let hog = task(&mut sched, runs);
+            sched.activate(hog, CPU, WAKE, MSEC);
+            sched.wakeup_preempt(CPU, hog, WAKE, false, MSEC);
+            let clock = sched.schedule_clock(CPU, MSEC);
+            assert_eq!(sched.pick_next_task(CPU, clock), Some(hog), "{row}");
+            let wakee = task(&mut sched, wakes);
+            sched.activate(wakee, CPU, WAKE, request);
+            assert_eq!(sched.wakeup_preempt(CPU, wakee, WAKE, false, request), Resched::Full, "{row}");
+            let clock = sched.schedule_clock(CPU, request + 50 * USEC);
+            assert_eq!(clock, request, "{row}: the call that delays the switch is charged to the wakee");
+            assert_eq!(sched.pick_next_task(CPU, clock), Some(wakee), "{row}");
+            assert_eq!(sched.rt.runtime(CPU, wakee, request + 60 * USEC), 60 * USEC, "{row}");
         }
     }
 

@@ -115,7 +115,7 @@ impl<L: ClassList> Sched<L> {
         self.classes.ask(class, Defers(cpu))
     }
 
-    /// When the lowest class last updated the runqueue's clock.
+    /// When a class last updated the runqueue's clock.
     #[inline]
     pub(super) fn clock_updated(&self, cpu: CpuId) -> Nanos {
         struct Updated(CpuId);
@@ -126,7 +126,18 @@ impl<L: ClassList> Sched<L> {
                 class.clock_updated(self.0)
             }
         }
-        self.classes.ask(Self::LOWEST, Updated(cpu))
+        struct Latest(CpuId, Nanos);
+        impl AskEach for Latest {
+            fn ask<C: SchedClass>(&mut self, class: &C) {
+                self.1 = self.1.max(class.clock_updated(self.0));
+            }
+        }
+        if !self.core.is_mixed() {
+            return self.classes.ask(Self::LOWEST, Updated(cpu));
+        }
+        let mut latest = Latest(cpu, 0);
+        self.classes.ask_each(&mut latest);
+        latest.1
     }
 
     /// When [`Sched::timer_expired`] is to be called next.

@@ -118,6 +118,10 @@ impl<L: ClassList> Sched<L> {
             Some(resched) => resched,
             None => self.class_of(task).wakeup_preempt(cpu, task, flags, need_resched, now),
         };
+        let full = need_resched || resched == Resched::Full;
+        if full && self.core.curr(cpu).is_none_or(|curr| self.on_rq(curr)) {
+            self.core.skip_update(cpu, now);
+        }
         self.complete_views();
         resched
     }
