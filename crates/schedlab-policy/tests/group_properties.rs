@@ -86,6 +86,7 @@ impl Machine {
             fair.tg_set_cfs_bandwidth(GroupId(group), quota * MSEC, period * MSEC, quota * MSEC / 2, 0);
         }
         (3..TASKS).for_each(|id| task(&mut fair, id));
+        fair.group_loads().record();
         Machine { fair, now: 1_000_000 }
     }
 
@@ -322,6 +323,25 @@ impl Machine {
         }
     }
 
+    /// `tg->load_avg` of every group.
+    fn group_loads(&self) -> Vec<i64> {
+        self.groups().map(|group| self.fair.group(group).load.load_avg).collect()
+    }
+
+    /// Every change of a group's sum since `before` is in the record of accesses, and none of the root's, which is not used.
+    fn audit_group_loads(&mut self, before: &[i64]) {
+        let after = self.group_loads();
+        let accesses: Vec<_> = self.fair.group_loads().drain().into_iter().flatten().collect();
+        assert!(accesses.iter().all(|access| access.group != GroupId::ROOT));
+        let written = |group: usize| accesses.iter().any(|access| access.write && access.group.index() == group);
+        for (group, (before, after)) in before.iter().zip(&after).enumerate() {
+            assert!(
+                before == after || written(group),
+                "the sum of group {group} changed from {before} to {after} unseen"
+            );
+        }
+    }
+
     /// Whether a throttled group stands between the root and this one's tasks.
     fn is_cut_off(&self, group: GroupId, cpu: CpuId) -> bool {
         let cut = self.fair.group_rq(group, cpu).throttled && !self.fair.config.version.rules.throttles_tasks();
@@ -349,7 +369,9 @@ impl Machine {
 fn play(version: &str, switched: &[&str], quotas: bool, steps: &[Step]) {
     let mut machine = Machine::new(version, switched, quotas);
     for (index, step) in steps.iter().enumerate() {
+        let loads = machine.group_loads();
         machine.apply(*step);
+        machine.audit_group_loads(&loads);
         let audit = std::panic::AssertUnwindSafe(|| machine.audit());
         if let Err(cause) = std::panic::catch_unwind(audit) {
             eprintln!("{version}, after step {index}: {step:?}");

@@ -7,6 +7,7 @@
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
+use super::group_load_log::GroupLoadLog;
 use super::task_group::TaskGroup;
 use super::tree::Slices;
 use crate::group_id::GroupId;
@@ -20,6 +21,8 @@ pub(super) struct Arena {
     pub entities: Entities,
     pub rqs: Vec<CfsRq>,
     pub groups: Vec<TaskGroup>,
+    /// Accesses to the sums of the groups.
+    pub group_loads: GroupLoadLog,
     /// There are groups beside the root: entities may have parents. Paths that every switch takes test this alone.
     pub grouped: bool,
     /// Per CPU; read only once a scale was set.
@@ -82,6 +85,7 @@ impl Arena {
             entities: Entities::default(),
             rqs: (0..nr_cpus).map(queue).collect(),
             groups: vec![TaskGroup::root()],
+            group_loads: GroupLoadLog::default(),
             grouped: false,
             clocks: vec![PeltClock::default(); nr_cpus],
             scaled: false,

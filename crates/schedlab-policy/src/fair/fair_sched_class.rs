@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::cfs_rq::CfsRq;
 use super::decision_log::DecisionLog;
 use super::entity::{Entity, EntityId};
+use super::group_load_log::GroupLoadLog;
 use super::queues::Queues;
 use super::restore::Restore;
 use super::task_group::TaskGroup;
@@ -63,6 +64,12 @@ impl Fair {
     /// The same, to be switched on or drained.
     pub fn log_mut(&mut self) -> &mut DecisionLog {
         &mut self.queues.log
+    }
+
+    /// The accesses to the sums of task groups, to be switched on or drained.
+    #[inline]
+    pub fn group_loads(&mut self) -> &mut GroupLoadLog {
+        &mut self.queues.arena.group_loads
     }
 
     /// The run times that `update_curr` has accounted.

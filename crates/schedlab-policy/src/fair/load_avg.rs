@@ -73,7 +73,9 @@ impl Arena {
     fn update_tg_load_avg(&mut self, signals: &Signals, rq: usize, now: Nanos) {
         if !self.is_root(rq) {
             let q = &mut self.rqs[rq];
-            self.groups[q.group.index()].load.update_tg_load_avg(&mut q.pelt, now, signals);
+            if self.groups[q.group.index()].load.update_tg_load_avg(&mut q.pelt, now, signals) {
+                self.group_loads.push(q.group, true);
+            }
         }
     }
 

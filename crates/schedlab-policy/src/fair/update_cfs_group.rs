@@ -21,6 +21,7 @@ impl Queues {
             return;
         }
         let shares = self.arena.calc_group_shares(below);
+        self.arena.group_loads.push(self.arena.rqs[below].group, false);
         if self.arena.entities[id].load.weight != shares || self.config.rules.reweights_unchanged {
             self.reweight_entity(self.arena.entities[id].rq(), id, shares, now);
         }

@@ -23,20 +23,22 @@ pub struct GroupLoad {
 }
 
 impl GroupLoad {
-    /// `update_tg_load_avg`: a queue reports its load once it differs by more than 1/64 from its last report.
+    /// `update_tg_load_avg`: a queue reports its load once it differs by more than 1/64 from its last report. Whether it has.
     #[inline]
-    pub fn update_tg_load_avg(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) {
+    pub fn update_tg_load_avg(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) -> bool {
         if signals.tg_update_interval > 0
             && now.wrapping_sub(queue.last_update_tg_load_avg) < signals.tg_update_interval
         {
-            return;
+            return false;
         }
         let reported = queue.tg_load_avg_contrib;
-        if queue.avg.load_avg.abs_diff(reported) > reported / 64 {
+        let differs = queue.avg.load_avg.abs_diff(reported) > reported / 64;
+        if differs {
             self.load_avg += queue.avg.load_avg as i64 - reported as i64;
             queue.tg_load_avg_contrib = queue.avg.load_avg;
             queue.last_update_tg_load_avg = now;
         }
+        differs
     }
 }
 

@@ -5,6 +5,7 @@ use schedlab_policy::{Moves, Stage};
 use schedlab_trace::{Kind, Sink};
 
 use super::contention::touch_moved;
+use super::group_lines::charge_group_loads;
 use super::resched::resched_curr;
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};
@@ -16,6 +17,7 @@ pub fn apply_moves<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
     if moves.passes > 0 || !moves.moved.is_empty() || !moves.resched.is_empty() {
         apply_all(run, machine, kernel, cpu, moves);
     }
+    charge_group_loads(run, machine, kernel, cpu);
 }
 
 fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, moves: &Moves) {

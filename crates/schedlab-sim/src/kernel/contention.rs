@@ -3,6 +3,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::{Kind, Lock, Sink};
 
+use super::group_lines::write_group_queues;
 use super::state::Kernel;
 use crate::machine::{touched, Machine};
 use crate::run::Run;
@@ -38,8 +39,9 @@ pub fn lock_runqueue<S: Sink>(
     cpu: CpuId,
     task: TaskId,
 ) {
+    let mut lines = write_group_queues(machine, kernel, this, cpu, task);
     let (rq, entity) = (&mut kernel.cpus[cpu.index()].shared, &mut kernel.tasks[task.index()].lines.entity);
-    let mut lines = machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
+    lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
     lines += machine.write_lines(this, entity, touched::TASK_ENTITY);
     let mut wait = 0;
     if machine.has_locks() {
@@ -53,8 +55,9 @@ pub fn lock_runqueue<S: Sink>(
 
 /// `__schedule` takes its own runqueue's lock, which it holds until the switch is over.
 pub fn lock_own_runqueue<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let groups = kernel.cpus[cpu.index()].curr.map(|prev| write_group_queues(machine, kernel, cpu, cpu, prev));
     let rq = &mut kernel.cpus[cpu.index()].shared;
-    let lines = machine.write_lines(cpu, &mut rq.lines, touched::RUNQUEUE);
+    let lines = groups.unwrap_or(0) + machine.write_lines(cpu, &mut rq.lines, touched::RUNQUEUE);
     let mut wait = 0;
     if machine.has_locks() {
         wait = rq.lock.take(run.now + machine.sending_delay(cpu), machine.switch_time + lines);
@@ -65,8 +68,9 @@ pub fn lock_own_runqueue<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kerne
 
 /// The lines of the task that a CPU switches to.
 pub fn touch_next(machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    let mut wait = write_group_queues(machine, kernel, cpu, cpu, task);
     let lines = &mut kernel.tasks[task.index()].lines;
-    let mut wait = machine.write_lines(cpu, &mut lines.wake, touched::TASK_RUN);
+    wait += machine.write_lines(cpu, &mut lines.wake, touched::TASK_RUN);
     wait += machine.write_lines(cpu, &mut lines.entity, touched::TASK_ENTITY);
     wait += machine.write_lines(cpu, &mut lines.body, touched::TASK_BODY);
     machine.charge_stall(cpu, wait);
@@ -81,8 +85,10 @@ pub fn touch_moved<S: Sink>(
     task: TaskId,
     [from, to]: [CpuId; 2],
 ) {
+    let mut lines = write_group_queues(machine, kernel, this, from, task);
+    lines += write_group_queues(machine, kernel, this, to, task);
     let entity = &mut kernel.tasks[task.index()].lines.entity;
-    let mut lines = machine.write_lines(this, entity, touched::TASK_ENTITY);
+    lines += machine.write_lines(this, entity, touched::TASK_ENTITY);
     lines += machine.write_lines(this, &mut kernel.cpus[to.index()].shared.lines, touched::RUNQUEUE);
     let rq = &mut kernel.cpus[from.index()].shared;
     lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);

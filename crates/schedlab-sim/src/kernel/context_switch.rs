@@ -5,6 +5,7 @@ use schedlab_trace::{Kind, Sink, TaskState};
 
 use super::bandwidth::resume_user_mode_work;
 use super::contention::touch_next;
+use super::group_lines::charge_group_loads;
 use super::idle::{enter_idle_state, switch_to_idle};
 use super::segment::{core_changed, poll_lock, segment_end, settle};
 use super::state::Kernel;
@@ -25,6 +26,7 @@ pub fn context_switch<S: Sink>(
     next: Option<TaskId>,
 ) {
     end_pick(run, kernel, cpu);
+    charge_group_loads(run, machine, kernel, cpu);
     kernel.switches += 1;
     let (prev_pid, prev_prio, prev_state) = match prev {
         Some(task) => switch_out(run, machine, kernel, cpu, task),
@@ -149,6 +151,7 @@ pub fn repicked<S: Sink>(
     next: Option<TaskId>,
 ) {
     end_pick(run, kernel, cpu);
+    charge_group_loads(run, machine, kernel, cpu);
     resume_user_mode_work(run, machine, kernel, cpu);
     match next {
         Some(task) => {

@@ -8,6 +8,7 @@ use schedlab_trace::{Kind, ScanTimes, Sink};
 use super::balance::apply_moves;
 use super::contention::{lock_runqueue, touch_wakelist, touch_waking};
 use super::context_switch::{context_switch, repicked};
+use super::group_lines::charge_group_loads;
 use super::hrtick::program_hrtick;
 use super::idle::wake_idle_cpu;
 use super::in_flight::takes_time;
@@ -230,6 +231,7 @@ fn preempt<S: Sink>(
     cpu: CpuId,
     resched: Resched,
 ) {
+    charge_group_loads(run, machine, kernel, this);
     let now = run.now;
     machine.cpus[cpu.index()].progress(now);
     kernel.competitors_changed(cpu, now);

@@ -13,6 +13,7 @@ mod entry;
 mod exec;
 mod exit;
 mod fork;
+mod group_lines;
 mod hrtick;
 mod hrtimer;
 mod idle;

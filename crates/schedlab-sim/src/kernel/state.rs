@@ -8,6 +8,7 @@ use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
+use super::group_lines::GroupLines;
 use super::percpu::PerCpu;
 use super::points::Points;
 use super::spinlocks::Spinlocks;
@@ -34,6 +35,8 @@ pub struct Kernel {
     pub cpus: Vec<PerCpu>,
     pub tasks: Vec<Task>,
     pub cgroups: Cgroups,
+    /// By group; empty where lines and locks cost nothing or no task is in a group.
+    pub group_lines: Vec<GroupLines>,
     /// The checkers of the kernel, which keep records of their own.
     pub checks: Checks,
     /// Some group has a quota.
@@ -77,6 +80,12 @@ impl Kernel {
         sched.set_ties(Ties::new(spec.ties, seed));
         sched.fair.set_ties(Ties::new(spec.ties, seed));
         let cgroups = Cgroups::new(&mut sched.fair, spec);
+        let physics = &spec.machine.physics;
+        let mut group_lines = Vec::new();
+        if (physics.lines || physics.locks) && sched.fair.nr_groups() > 1 {
+            sched.fair.group_loads().record();
+            group_lines = GroupLines::of_all(sched.fair.nr_groups(), nr_cpus);
+        }
         let costs = &spec.machine.costs;
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
         sched.set_scan_cost(costs.scan_cpu.each_ref().map(Dist::typical));
@@ -88,6 +97,7 @@ impl Kernel {
             cpus: (0..nr_cpus).map(|cpu| PerCpu::new(tick_phase(cpu))).collect(),
             tasks: Vec::new(),
             cgroups,
+            group_lines,
             checks: Checks::new(nr_cpus),
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
             irqs_off: 0,

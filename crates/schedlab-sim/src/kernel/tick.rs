@@ -5,6 +5,7 @@ use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
 use super::entry::irqentry_exit;
+use super::group_lines::charge_group_loads;
 use super::hrtimer::{hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
 use super::resched::{__resched_curr, ReschedOpt};
@@ -42,6 +43,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         c.need_resched |= std::mem::take(&mut c.need_resched_lazy);
     }
     let resched = kernel.sched.tick(cpu, kernel.clock_task(cpu, run.now));
+    charge_group_loads(run, machine, kernel, cpu);
     __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Tick), cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {

@@ -28,6 +28,15 @@ impl Lock {
         self.until += hold;
         wait
     }
+
+    /// How long after `at` it is held by those who have taken it so far.
+    #[inline]
+    pub fn free_after(&self, at: Nanos) -> Nanos {
+        if at < self.from {
+            return 0;
+        }
+        self.until.saturating_sub(at)
+    }
 }
 
 #[cfg(test)]

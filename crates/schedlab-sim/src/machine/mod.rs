@@ -3,6 +3,7 @@
 //! Prices are known here and nowhere else. Nothing here knows tasks or a kernel's decisions: a kernel puts a segment on
 //! a CPU, charges overhead to it, and reads when it will be through.
 
+mod changed;
 mod charge_exit;
 mod cost;
 mod cpu;
@@ -18,6 +19,7 @@ mod segment;
 mod state;
 pub mod touched;
 
+pub use changed::{Changed, Stall};
 pub use cost::{CostTables, Dice};
 pub use cpu::{Activity, CpuTime};
 pub use exits::{Exit, Exits, EXITS};

@@ -33,5 +33,10 @@ pub const TASK_ENTITY: u32 = 2;
 pub const TASK_BODY: u32 = 4;
 /// Of a runqueue, by an enqueue and by `__schedule`: lock and `nr_running`, two of `cfs_rq`, two of the clocks.
 pub const RUNQUEUE: u32 = 5;
+/// Of a group's queue on a CPU, at every level above a task that is enqueued, dequeued or picked: two of `cfs_rq`, two of the
+/// `sched_entity` that stands for it.
+pub const GROUP_QUEUE: u32 = 4;
+/// Of `struct task_group`: `load_avg`, which has a line of its own.
+pub const GROUP_LOAD: u32 = 1;
 /// Of a CPU, by who puts a task on its wakelist: `ttwu_pending`, and the head of the list.
 pub const WAKELIST: u32 = 2;

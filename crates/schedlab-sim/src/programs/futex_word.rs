@@ -3,11 +3,11 @@
 use schedlab_model::Nanos;
 use schedlab_trace::{Lock as LockKind, Sink};
 
-use super::lines::{Stall, Word};
+use super::lines::Word;
 use super::position::Next;
 use super::running::Running;
 use crate::kernel::lock_waited;
-use crate::machine::{touched, WORK_SHIFT};
+use crate::machine::{touched, Stall, WORK_SHIFT};
 
 impl<S: Sink> Running<'_, '_, S> {
     /// FUTEX_WAKE.

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::TaskId;
 
-use crate::machine::{Lines, Lock, Machine};
+use crate::machine::{Changed, Lines, Lock};
 
 /// The lines and locks of an object, or of a task's own futex word.
 #[derive(Clone, Default, Debug)]
@@ -31,29 +31,4 @@ pub enum Word {
     Object(u32),
     /// A task's own.
     Own(TaskId),
-}
-
-/// A line that CPUs change by atomic operations: only one CPU at a time gets it.
-#[derive(Clone, Default, Debug)]
-pub struct Changed {
-    lines: Lines,
-    turn: Lock,
-}
-
-/// Time for lines, and for locks that others hold.
-#[derive(Clone, Copy, Default)]
-pub struct Stall {
-    pub lines: Nanos,
-    pub waits: Nanos,
-}
-
-impl Stall {
-    /// An atomic operation: the line is handed from CPU to CPU, one after the other.
-    pub fn atomic(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, at: Nanos, count: u32) {
-        let lines = machine.write_lines(cpu, &mut changed.lines, count);
-        if lines > 0 && machine.has_locks() {
-            self.waits += changed.turn.take(at + self.waits + self.lines, lines);
-        }
-        self.lines += lines;
-    }
 }

@@ -8,12 +8,11 @@ use schedlab_trace::{Lock as LockKind, Sink};
 
 use super::block::block;
 use super::call_cost::call_cost;
-use super::lines::Stall;
 use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
 use crate::kernel::{lock_waited, Life, Wait};
-use crate::machine::{touched, Mode};
+use crate::machine::{touched, Mode, Stall};
 
 /// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
 #[inline(never)]

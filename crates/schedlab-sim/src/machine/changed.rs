@@ -1,0 +1,47 @@
+//! A line that CPUs change by atomic operations, and the time that a CPU spends on lines and on waiting for others.
+
+use schedlab_model::{CpuId, Nanos};
+
+use super::lines::Lines;
+use super::lock::Lock;
+use super::state::Machine;
+
+/// A line that CPUs change by atomic operations: only one CPU at a time gets it.
+#[derive(Clone, Default, Debug)]
+pub struct Changed {
+    lines: Lines,
+    turn: Lock,
+}
+
+/// Time for lines, and for locks that others hold.
+#[derive(Clone, Copy, Default)]
+pub struct Stall {
+    pub lines: Nanos,
+    pub waits: Nanos,
+}
+
+impl Stall {
+    /// An atomic operation of a CPU whose stall began at `at`: the line is handed from CPU to CPU, one after the other.
+    pub fn atomic(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, at: Nanos, count: u32) {
+        let lines = machine.write_lines(cpu, &mut changed.lines, count);
+        if lines > 0 && machine.has_locks() {
+            self.waits += changed.turn.take(at + self.whole(), lines);
+        }
+        self.lines += lines;
+    }
+
+    /// A read of such a line. It waits until the CPU that has the line has changed it, and keeps nobody waiting: several
+    /// CPUs can have copies.
+    pub fn read(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, at: Nanos, count: u32) {
+        let lines = machine.read_lines(cpu, &mut changed.lines, count);
+        if lines > 0 && machine.has_locks() {
+            self.waits += changed.turn.free_after(at + self.whole());
+        }
+        self.lines += lines;
+    }
+
+    /// All of it.
+    pub fn whole(&self) -> Nanos {
+        self.lines + self.waits
+    }
+}
