@@ -4,8 +4,7 @@ use schedlab_model::CpuId;
 use schedlab_policy::{Moves, Stage};
 use schedlab_trace::{Kind, Sink};
 
-use super::contention::touch_moved;
-use super::group_lines::charge_group_loads;
+use super::contention::{charge_group_loads, touch_moved};
 use super::resched::resched_curr;
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};

@@ -1,11 +1,12 @@
 //! What the scheduler's own structures cost when other CPUs have touched them: lines and locks of runqueues, lines of tasks.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_policy::fair::GroupId;
 use schedlab_trace::{Kind, Lock, Sink};
 
-use super::group_lines::write_group_queues;
+use super::lines::GroupLines;
 use super::state::Kernel;
-use crate::machine::{touched, Machine};
+use crate::machine::{touched, Machine, Stall};
 use crate::run::Run;
 
 /// Emits the wait of a CPU for a lock, if it waited.
@@ -98,4 +99,41 @@ pub fn touch_moved<S: Sink>(
     }
     machine.charge_stall(this, wait + lines);
     lock_waited(run, kernel, this, Lock::Runqueue, wait);
+}
+
+/// CPU `this` has read or changed the sums of groups (`update_cfs_group`, `update_tg_load_avg`), as the scheduler has recorded
+/// since the last call: charges the time.
+#[inline]
+pub fn charge_group_loads<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
+    let Kernel { sched, group_lines, .. } = kernel;
+    let Some(accesses) = sched.fair.group_loads().drain() else { return };
+    let at = run.now + machine.sending_delay(this);
+    let mut stall = Stall::default();
+    for access in accesses {
+        let Some(GroupLines { load_avg, .. }) = group_lines.get_mut(access.group.index()) else { continue };
+        if access.write {
+            stall.atomic(machine, this, load_avg, at, touched::GROUP_LOAD);
+        } else {
+            stall.read(machine, this, load_avg, at, touched::GROUP_LOAD);
+        }
+    }
+    machine.charge_stall(this, stall.whole());
+    lock_waited(run, kernel, this, Lock::Line, stall.waits);
+}
+
+/// CPU `this` operates on a task of `cpu`: the time for the lines of the groups' queues above the task, in ns.
+#[inline]
+fn write_group_queues(machine: &mut Machine, kernel: &mut Kernel, this: CpuId, cpu: CpuId, task: TaskId) -> Nanos {
+    if kernel.group_lines.is_empty() {
+        return 0;
+    }
+    let mut time = 0;
+    let mut group = kernel.sched.fair.group_of(task);
+    while group != GroupId::ROOT {
+        if let Some(lines) = kernel.group_lines.get_mut(group.index()) {
+            time += machine.write_lines(this, &mut lines.queues[cpu.index()], touched::GROUP_QUEUE);
+        }
+        group = kernel.sched.fair.group(group).parent;
+    }
+    time
 }

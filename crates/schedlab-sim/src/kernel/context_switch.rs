@@ -4,8 +4,7 @@ use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::{Kind, Sink, TaskState};
 
 use super::bandwidth::resume_user_mode_work;
-use super::contention::touch_next;
-use super::group_lines::charge_group_loads;
+use super::contention::{charge_group_loads, touch_next};
 use super::idle::{enter_idle_state, switch_to_idle};
 use super::segment::{core_changed, poll_lock, segment_end, settle};
 use super::state::Kernel;

@@ -6,9 +6,8 @@ use schedlab_policy::{Classes, Counts, Resched, Scans, Sched, Selection};
 use schedlab_trace::{Kind, ScanTimes, Sink};
 
 use super::balance::apply_moves;
-use super::contention::{lock_runqueue, touch_wakelist, touch_waking};
+use super::contention::{charge_group_loads, lock_runqueue, touch_wakelist, touch_waking};
 use super::context_switch::{context_switch, repicked};
-use super::group_lines::charge_group_loads;
 use super::hrtick::program_hrtick;
 use super::idle::wake_idle_cpu;
 use super::in_flight::takes_time;

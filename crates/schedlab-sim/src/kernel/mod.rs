@@ -13,7 +13,6 @@ mod entry;
 mod exec;
 mod exit;
 mod fork;
-mod group_lines;
 mod hrtick;
 mod hrtimer;
 mod idle;

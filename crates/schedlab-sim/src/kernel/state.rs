@@ -8,7 +8,7 @@ use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
-use super::group_lines::GroupLines;
+use super::lines::GroupLines;
 use super::percpu::PerCpu;
 use super::points::Points;
 use super::spinlocks::Spinlocks;

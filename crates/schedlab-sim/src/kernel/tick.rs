@@ -4,8 +4,8 @@ use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
+use super::contention::charge_group_loads;
 use super::entry::irqentry_exit;
-use super::group_lines::charge_group_loads;
 use super::hrtimer::{hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
 use super::resched::{__resched_curr, ReschedOpt};
