@@ -143,8 +143,11 @@ def _study(report: StudyReport) -> list[Block]:
     parts += _chart(f"changes-{study.name}", dumbbells(report))
     for title, rows in counted_rows(report):
         ordered = sorted(rows, key=lambda one: _ORDER[one[1].outcome])
-        cells = [[*_cells(row)[:-1], _outcome(report, case, row)] for case, row in ordered]
+        reasons: dict[str, int] = {}
+        cells = [[*_cells(row)[:-1], _outcome(report, case, row, reasons)] for case, row in ordered]
         parts += [Heading(3, f"{study.name}: {title}"), Table([_HEAD, *cells])]
+        if reasons:
+            parts.append(Items([f"({number}) {reason}" for reason, number in reasons.items()]))
     if inside := inside_rows(report):
         cells = [_cells(row) for _, row in inside]
         parts += [Heading(3, f"{study.name}: {INSIDE}"), Table([_HEAD, *cells])]
@@ -175,7 +178,8 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _outcome(report: StudyReport, case: CaseRows, row: Row) -> str:
+def _outcome(report: StudyReport, case: CaseRows, row: Row, reasons: dict[str, int]) -> str:
+    """The outcome, and the number of its reason, which stands below the table; a new reason gets the next number."""
     why = report.why(case, row)
     outcome = row.outcome + fewer(case, row)
-    return why if row.outcome == "missing" else f"{outcome}: {why}" if why else outcome
+    return f"{outcome} ({reasons.setdefault(why, len(reasons) + 1)})" if why else outcome
