@@ -105,8 +105,8 @@ impl<'a, S: Sink> Session<'a, S> {
 
     /// When the next instant is.
     #[must_use]
-    pub fn next_time(&self) -> Option<Nanos> {
-        match &self.0 {
+    pub fn next_time(&mut self) -> Option<Nanos> {
+        match &mut self.0 {
             Worlds::Bare(world) => world.next_time(),
             Worlds::Hosted(world) => world.next_time(),
         }

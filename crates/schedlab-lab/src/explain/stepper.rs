@@ -71,7 +71,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// The time of the next instant; [`Nanos::MAX`] once the run is over.
-    pub fn next_time(&self) -> Nanos {
+    pub fn next_time(&mut self) -> Nanos {
         if self.over {
             return Nanos::MAX;
         }

@@ -175,7 +175,7 @@ impl<'a, S: Sink> Run<'a, S> {
 
     /// When the next event is due; the end of time if nothing is pending.
     #[inline]
-    pub fn next_time(&self) -> Nanos {
+    pub fn next_time(&mut self) -> Nanos {
         self.events.next_time()
     }
 
@@ -187,7 +187,7 @@ impl<'a, S: Sink> Run<'a, S> {
     /// Whether the end of a segment at `end` is what happens next: then it is handled at once instead of going through
     /// the queue. Ends of segments come last within an instant, so any other event at `end` is earlier.
     #[inline]
-    pub fn is_next(&self, end: Nanos) -> bool {
+    pub fn is_next(&mut self, end: Nanos) -> bool {
         end < self.events.next_time()
             && end > self.now
             && end < self.horizon

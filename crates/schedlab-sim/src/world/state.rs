@@ -78,8 +78,11 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
 
     /// When the next instant is.
     #[must_use]
-    pub fn next_time(&self) -> Option<Nanos> {
-        (self.run.pending() > 0).then(|| self.run.next_time())
+    pub fn next_time(&mut self) -> Option<Nanos> {
+        if self.run.pending() == 0 {
+            return None;
+        }
+        Some(self.run.next_time())
     }
 
     /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended. Fails when
