@@ -24,11 +24,19 @@ pub(super) const BOOT: Nanos = 1 << 20;
 impl Arena {
     /// `update_load_avg`: brings an entity and its queue up to now; a group's entity follows what moved below it. `tg`:
     /// UPDATE_TG, the group's sum follows the queue.
-    #[inline(never)]
+    #[inline(always)]
     pub fn update_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, now: Nanos) {
         let at = self.cfs_rq_clock_pelt(rq, now);
-        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
         // Nothing is shorter than a unit: often the queue was just updated for another task.
+        if self.grouped || self.rqs[rq].pelt.is_due(at) || self.entities[id].avg.is_due(at) {
+            self.update_load_avg_at(signals, rq, id, tg, (at, now));
+        }
+    }
+
+    /// The same; `at`: now, by the clock of load tracking.
+    #[inline(never)]
+    fn update_load_avg_at(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, (at, now): (Nanos, Nanos)) {
+        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
         if se.avg.is_due(at) && se.avg.last_update_time != 0 {
             let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
             se.avg.__update_load_avg_se(at, se.load, (se.on_rq, runnable, q.curr == id), signals);

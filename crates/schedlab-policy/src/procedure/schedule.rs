@@ -110,16 +110,18 @@ fn pick_after_newidle(driver: &mut impl Driver, cpu: CpuId) -> Option<TaskId> {
 
 #[inline(always)]
 fn context_switch(driver: &mut impl Driver, cpu: CpuId, decided: usize, next: Option<TaskId>) {
-    let now = driver.clock_task(cpu);
-    let sched = driver.sched();
-    sched.date_decisions(decided, now);
-    let prev = sched.executes(cpu);
+    if driver.sched().core.is_recording() {
+        let now = driver.clock_task(cpu);
+        driver.sched().date_decisions(decided, now);
+    }
+    let prev = driver.sched().executes(cpu);
     if prev == next {
         return driver.effect(Effect::Repicked { next });
     }
-    sched.set_on_cpu(cpu, next);
+    driver.sched().set_on_cpu(cpu, next);
     if next.is_none() {
-        sched.idle_enter(cpu, now);
+        let now = driver.clock_task(cpu);
+        driver.sched().idle_enter(cpu, now);
     }
     driver.effect(Effect::Switch { prev, next });
 }

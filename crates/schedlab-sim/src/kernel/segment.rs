@@ -34,6 +34,18 @@ pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         return None;
     }
     c.take_pending();
+    // Nearly always: nothing but the segment's own work is left.
+    let plain = c.segment.mode.is_plain() && c.segment.every == 0;
+    if plain && !k.resched_seen && k.leaving_for.is_none() && !k.in_newidle {
+        return Some(run.now + c.wall(c.segment.cost_left + c.segment.work_left)?);
+    }
+    special_end(run, machine, kernel, cpu)
+}
+
+/// The same of a task that polls or waits, that is about to leave the CPU, or whose segment has points at which it offers to
+/// reschedule.
+fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
+    let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
     if matches!(c.segment.mode, Mode::Guest | Mode::Poll) {
         run.touch(kernel.id, cpu);
     }

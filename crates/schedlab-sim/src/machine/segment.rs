@@ -51,6 +51,12 @@ impl Mode {
         matches!(self, Mode::Spin | Mode::LockSpin | Mode::PvWait)
     }
 
+    /// Whether it ends when its work is done, and for no other reason.
+    #[inline(always)]
+    pub fn is_plain(self) -> bool {
+        matches!(self, Mode::User | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff)
+    }
+
     /// Whether it is kernel mode.
     #[inline(always)]
     pub fn is_kernel(self) -> bool {

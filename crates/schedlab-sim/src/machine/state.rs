@@ -37,6 +37,9 @@ pub struct Machine {
     /// The governors of idle states, where the machine has them.
     pub(super) cpuidle: Option<Box<Cpuidle>>,
     pub(super) preset: Arc<Preset>,
+    shares: bool,
+    has_locks: bool,
+    selection_takes_time: bool,
     /// Of a wakeup, the part under the runqueue lock.
     pub enqueue_time: Nanos,
     /// Of a switch, the part under the runqueue lock: all of it, as the parts are not known.
@@ -70,6 +73,9 @@ impl Machine {
             enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
             switch_time: costs.switch_thread.typical(),
             atomic_time: costs.user_op.typical(),
+            shares: preset.physics.lines || preset.physics.locks,
+            has_locks: preset.physics.locks,
+            selection_takes_time: preset.physics.selection,
             preset,
         }
     }
@@ -77,19 +83,19 @@ impl Machine {
     /// Whether objects that several CPUs use cost more than instructions.
     #[inline]
     pub fn shares(&self) -> bool {
-        self.preset.physics.lines || self.preset.physics.locks
+        self.shares
     }
 
     /// Whether locks are waited for.
     #[inline]
     pub fn has_locks(&self) -> bool {
-        self.preset.physics.locks
+        self.has_locks
     }
 
     /// Whether a search for a CPU takes its time before the enqueue, and newidle balancing before the pick.
     #[inline]
     pub fn selection_takes_time(&self) -> bool {
-        self.preset.physics.selection
+        self.selection_takes_time
     }
 
     /// How long so many ns of work take on the CPU at its rate.
