@@ -1,7 +1,8 @@
 """Builds a wheel for x86_64 and one for aarch64 in `dist`, each with engine and agent, and tries them.
 
-The wheel of this machine is installed into a fresh environment, where the command and the agent run. Of the other one
-the files are looked at, and its agent runs where qemu-user is installed. Needs `rustup target add` for the other
+The engine of this machine's wheel is optimised by a profile (tools/profile_guided.py) where the compiler's
+llvm-profdata exists. The wheel is installed into a fresh environment, where the command and the agent run. Of the other
+one the files are looked at, and its agent runs where qemu-user is installed. Needs `rustup target add` for the other
 machine and its C linker (Debian: gcc-aarch64-linux-gnu or gcc-x86-64-linux-gnu); what is missing is named first.
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import backend
+import profile_guided
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "dist"
@@ -69,10 +71,25 @@ def build(machine: str, here: str) -> Path:
     backend.build_agent(target, cross)
     for old in OUT.glob(f"schedlab-*{machine}.whl"):
         old.unlink()
-    command = ["maturin", "build", "--release", "--target", target, "--out", str(OUT), "--interpreter", "python3.11"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, **cross}, check=True, stdout=sys.stderr)
+    command = ["maturin", "build", "--release", "--target", target, "--interpreter", "python3.11", "--out"]
+    environment = {**os.environ, **cross}
+    with tempfile.TemporaryDirectory() as folder:
+        if why := unprofiled(machine, here):
+            print(f"skipped: profile-guided optimisation of the wheel for {machine}: {why}", flush=True)
+        elif merge := profile_guided.merger(here):
+            environment = profile_guided.profile(merge, command, environment, Path(folder))
+        subprocess.run([*command, str(OUT)], cwd=ROOT, env=environment, check=True, stdout=sys.stderr)
     (wheel,) = OUT.glob(f"schedlab-*{machine}.whl")
     return wheel
+
+
+def unprofiled(machine: str, here: str) -> str | None:
+    """Why the engine cannot be profiled."""
+    if not here.startswith(machine):
+        return "it does not run on this machine"
+    if not profile_guided.merger(here):
+        return "llvm-profdata of the compiler is missing (rustup component add llvm-tools)"
+    return None
 
 
 def examine(wheel: Path, machine: str) -> None:
