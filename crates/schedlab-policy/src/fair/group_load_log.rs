@@ -20,7 +20,7 @@ pub struct GroupLoadAccess {
 pub struct GroupLoadLog(Option<Vec<GroupLoadAccess>>);
 
 impl GroupLoadLog {
-    /// Records accesses from now on. Whoever switches it on drains it.
+    /// Records accesses from now on. The caller has to drain them.
     pub fn record(&mut self) {
         self.0 = Some(Vec::new());
     }
