@@ -60,12 +60,13 @@ threads=$(cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list | tr ',
 if ! known "p->se.vruntime:u64"; then
 	# Without type information only what has one layout on all kernels: struct sched_attr, which system calls share.
 	define 'p:e/sa __sched_setscheduler policy=+4($arg2):u32 nice=+16($arg2):s32 slice=+24($arg2):u64'
-	[ "$cpus" = 1 ] || {
-		placement
-		balance load_balance find_busiest_group \
-			"cpu=+20(\$arg1):s32 oi=+52(\$arg1):s32 pct=+44(+0(\$arg1)):u32 nf=+84(+0(\$arg1)):u32 am=+0(+64(\$arg1)):x64" \
-			"src=+16(\$arg2):s32 mt=+92(\$arg2):s32 im=+56(\$arg2):s64" "src=+16(\$arg1):s32 mt=+92(\$arg1):s32 im=+56(\$arg1):s64"
-	}
+	# What the recorder knows from the type information in the kernel's image: a probe on each line, and its filter.
+	while IFS='	' read -r probe filter; do
+		name=${probe%% *}
+		define "$probe" && [ "$filter" ] && echo "$filter" >"events/e/${name#*/}/filter"
+	done </schedlab/by-offset
+	# Without it, the arguments of a selection.
+	[ "$cpus" = 1 ] || [ -d events/e/st ] || placement
 	exit 1
 fi
 delayed=

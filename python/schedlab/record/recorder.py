@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import re
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from schedlab.engine import Engine
 from schedlab.errors import OutputError, RunError, reason
 from schedlab.guests import initramfs, kernels, programs
 from schedlab.guests.qemu import Machine, boot
-from schedlab.record import running
+from schedlab.record import offsets, running
 from schedlab.record.events import EVENTS
 from schedlab.record.text import Whole, whole
 
@@ -95,7 +96,7 @@ def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
     machine = Machine(kernel.image, order.cpus, order.memory_mb, order.append, order.autogroup, smp=order.smp)
     tell(f"{kernel.source}, sha256 {kernel.sha256}")
     (folder / "initramfs").write_bytes(
-        initramfs.build(programs.files(line, programs.find_busybox()), _texts(order, line))
+        initramfs.build(programs.files(line, programs.find_busybox()), _texts(order, line, kernel.image))
     )
     raw = folder / "raw.gz"
     booted = boot(machine, folder / "initramfs", raw, order.time_limit_s, tell)
@@ -110,7 +111,7 @@ def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
     return Taken(found.path, booted.exit_code, booted.probes, found.cut, booted.console)
 
 
-def _texts(order: Order, line: str) -> dict[str, str]:
+def _texts(order: Order, line: str, image: Path) -> dict[str, str]:
     """The guest's own files."""
     settings = {
         "BUFFER_KB": int(order.memory_mb * 1024 * BUFFER_SHARE / order.cpus),
@@ -123,9 +124,18 @@ def _texts(order: Order, line: str) -> dict[str, str]:
         "init": (HERE / "init.sh").read_text(),
         "schedlab/header": (HERE / "header.sh").read_text(),
         "schedlab/probes": (HERE / "probes.sh").read_text(),
+        "schedlab/by-offset": offsets.probes(image, order.autogroup, order.cpus, _threads(order))
+        if order.probes
+        else "",
         "schedlab/settings": "".join(f"{key}={value}\n" for key, value in settings.items()),
         "schedlab/workload": line + "\n",
     }
+
+
+def _threads(order: Order) -> int:
+    """How many threads a core of the guest has."""
+    found = re.search(r"threads=(\d+)", order.smp or "")
+    return int(found[1]) if found else 1
 
 
 HEADER_LINES = 12

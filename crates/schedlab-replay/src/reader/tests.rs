@@ -1,7 +1,7 @@
 //! One test for each thing that records say by their order or their flags alone.
 
 use super::testing::{operations, words};
-use crate::operation::{Cause, Flag, Operation};
+use crate::operation::{Cause, Flag, Operation, PrevState};
 
 /// Task a (1) runs on CPU 0, d (4) on CPU 1.
 const START: &str = "
@@ -143,4 +143,32 @@ fn a_task_queued_at_the_start_is_found_however_long_it_waits() {
     let added = |operation: &Operation| matches!(operation, Operation::AddTask(new) if new.pid == 3);
     let (at, ran) = (all.iter().position(added), all.iter().position(|one| matches!(one, Operation::Tick { .. })));
     assert!(at.unwrap() < ran.unwrap(), "{all:?}");
+}
+
+/// Up to 5.17 a switch reads the state when it is recorded: a task that another CPU is waking by then is shown as runnable.
+#[test]
+fn a_task_that_sleeps_and_is_being_woken_does_not_stay_queued() {
+    let waking = "
+        d-4 [001] d..2. 0.005000: sched_waking: comm=a pid=1 prio=120 target_cpu=000
+        a-1 [000] d..2. 0.005010: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=c next_pid=3 next_prio=120
+        d-4 [001] d..2. 0.005020: sched_wakeup: comm=a pid=1 prio=120 target_cpu=001
+    ";
+    let state = |release, text: &str| {
+        let of_task = |operation| match operation {
+            Operation::Switch(switch) if switch.prev == 1 => Some(switch.prev_state),
+            _ => None,
+        };
+        read(release, &[text]).into_iter().find_map(of_task).unwrap()
+    };
+    assert_eq!(state("5.10.262", waking), PrevState::Asleep);
+    assert_eq!(state("5.17", waking), PrevState::Asleep);
+    // The switch took its time before it read the state.
+    let lines: Vec<&str> = waking.trim().lines().collect();
+    let late = [&lines[1].replace("0.005010", "0.004990"), lines[0], lines[2]].join("\n");
+    assert_eq!(state("5.10.262", &late), PrevState::Asleep);
+    // The kernel passes the state on, or it says that the task was preempted, or the task runs before it is woken.
+    assert_eq!(state("5.18", waking), PrevState::Runnable);
+    assert_eq!(state("5.10.262", &waking.replace("prev_state=R", "prev_state=R+")), PrevState::Runnable);
+    let runs = "c-3 [000] d..2. 0.005015: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120\n";
+    assert_eq!(state("5.10.262", &format!("{}\n{runs}", lines[1])), PrevState::Runnable);
 }

@@ -50,6 +50,11 @@ pub enum What {
         move_task: Option<bool>,
         clock: Nanos,
     },
+    /// `clock_task` of a runqueue, read with its lock held by code that acts on it next.
+    RqClock {
+        cpu: CpuId,
+        clock: Nanos,
+    },
     /// The kernel enters `select_task_rq_fair`.
     Select(SelectProbe),
     /// It returns from there.
@@ -138,6 +143,7 @@ impl Entry {
             self.what,
             What::Probe(_)
                 | What::Clock { .. }
+                | What::RqClock { .. }
                 | What::CfsRqLoad { .. }
                 | What::UpdateBlockedAverages { .. }
                 | What::Select(_)
@@ -194,6 +200,7 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "sa" => SchedChange::of_setscheduler_probe(fields).map(What::Change),
         "ni" => SchedChange::of_nice_probe(fields).map(What::Change),
         "mt" | "at" => clock(fields),
+        "ck" => Some(What::RqClock { cpu: CpuId(fields.number("cpu")?), clock: fields.number("c")? }),
         "st" => SelectProbe::of(fields).map(What::Select),
         "str" => Some(What::Selected { cpu: CpuId(fields.number("to")?) }),
         "bg" | "bgr" | "cm" | "na" | "lbr" => PassRecord::of(name, fields).map(What::Pass),

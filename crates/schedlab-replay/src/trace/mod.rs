@@ -7,6 +7,7 @@ mod lookahead;
 mod needs;
 mod pass;
 mod probe;
+mod reread;
 mod select;
 mod window;
 

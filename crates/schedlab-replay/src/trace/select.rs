@@ -64,7 +64,8 @@ fn state(fields: Fields<'_>) -> Option<SelectState> {
         history,
         load: fields.number("el")?,
         prev_load: fields.number("ql")?,
-        nr_idle_scan: fields.number::<i32>("sc")?.max(0) as u32,
+        // Kernels without SIS_UTIL have none.
+        nr_idle_scan: fields.number::<i32>("sc").unwrap_or(0).max(0) as u32,
         has_idle_cores: fields.number::<i32>("ic")? != 0,
     })
 }

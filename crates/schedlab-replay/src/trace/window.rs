@@ -9,6 +9,7 @@ use schedlab_trace::{Header, Kind, TraceError, TraceReader};
 use super::entry::{Entry, What};
 use super::lookahead::LookAhead;
 use super::needs::Needs;
+use super::reread::RereadStates;
 
 /// How many records are read ahead at most.
 const AHEAD: usize = 1 << 15;
@@ -30,6 +31,7 @@ pub struct Window<'r> {
     shows_moves: bool,
     shows_lazy: bool,
     needs: Needs,
+    reread: RereadStates,
     cpus: usize,
     fixed: bool,
 }
@@ -45,8 +47,10 @@ struct Looks {
 
 impl<'r> Window<'r> {
     pub fn new(reader: &'r mut dyn TraceReader) -> Self {
+        let reread = RereadStates::new(reader.header());
         Window {
             reader,
+            reread,
             ahead: VecDeque::new(),
             looks: Default::default(),
             entries: 0,
@@ -96,7 +100,7 @@ impl<'r> Window<'r> {
         self.last = record.time;
         if self.reader.lost() > self.lost.max(lost) {
             self.lost = self.reader.lost();
-            self.ahead.extend(entries[0].map(|entry| Entry { what: What::Lost, ..entry }));
+            entries[0].into_iter().for_each(|entry| self.push(Entry { what: What::Lost, ..entry }));
         }
         let cpus = entries.iter().flatten().map(|entry| entry.largest_cpu().index() + 1).max().unwrap_or(1);
         if cpus > self.cpus && self.fixed {
@@ -107,8 +111,17 @@ impl<'r> Window<'r> {
         self.shows_hrtick |= entries.iter().flatten().any(|entry| matches!(entry.what, What::Hrtick));
         self.shows_moves |=
             entries.iter().flatten().any(|entry| matches!(entry.what, What::Clock { move_task: Some(_), .. }));
-        self.ahead.extend(entries.into_iter().flatten());
+        entries.into_iter().flatten().for_each(|entry| self.push(entry));
         Ok(())
+    }
+
+    fn push(&mut self, entry: Entry) {
+        let slept = self.reread.read(self.entries + self.ahead.len() as u64, &entry);
+        self.ahead.push_back(entry);
+        let slept = slept.and_then(|number| number.checked_sub(self.entries));
+        if let Some(switch) = slept.and_then(|ahead| self.ahead.get_mut(ahead as usize)) {
+            switch.correct_state();
+        }
     }
 
     /// The later records, nearest first, for one purpose.

@@ -98,6 +98,9 @@ class Types:
 
     def _scalar(self, offsets: tuple[int, ...], of: int | None) -> Place | None:
         kind = self._plain(of) if of else None
+        if kind is not None and kind.kind == ARRAY:
+            # Its first element.
+            kind = self._plain(struct.unpack_from("<I", self._data, kind.at)[0])
         if kind is None or kind.kind not in (INT, PTR, ENUM, ENUM64):
             return None
         signed = kind.kind == INT and bool(struct.unpack_from("<I", self._data, kind.at)[0] & SIGNED)

@@ -1,0 +1,104 @@
+"""Probes for kernels whose dynamic probes know no types: offsets come from the type information (BTF) in the image.
+
+Up to 6.5 a probe reads its function's arguments as numbers only. The lines made here have the names and fields of
+those in `probes.sh`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from schedlab.record.bpf.btf import Types
+from schedlab.record.image import section, vmlinux
+
+QUEUE, TASK, RQ = "$arg1 cfs_rq", "$arg1 task_struct", "$arg1 rq"
+SHARED = {1: "se.cfs_rq->rq->sd->shared", 2: "se.cfs_rq->rq->sd->parent->shared"}
+"""What the CPUs of a cache share, by whether cores have several threads."""
+
+CLOCKS = (
+    # Every charge and every look at a queue begins with it: the clock by which both happen.
+    f"p:e/ck update_curr cpu=[{QUEUE} rq->cpu:s32] c=[{QUEUE} rq->clock_task:u64]",
+    # What comes without being woken (ENQUEUE_WAKEUP), as from the balancer.
+    f"p:e/at enqueue_task_fair p=[$arg2 task_struct pid:s32] fl=$arg3:s32 cpu=[{RQ} cpu:s32] c=[{RQ} clock_task:u64]",
+)
+GROUPS = (
+    # A group's queue is brought up to a time by whoever looks at its load: this CPU or another one.
+    "p:e/pc __update_load_avg_cfs_rq cpu=[$arg2 cfs_rq rq->cpu:s32] tg=[$arg2 cfs_rq tg:x64] "
+    "up=[$arg2 cfs_rq tg->parent:x64] lu=$arg1:u64",
+    "p:e/ba update_blocked_averages cpu=$arg1:s32",
+)
+FILTERS = {"at": "!(fl & 1)", "pc": "up != 0"}
+PASS = (
+    "cpu=[$arg1 lb_env dst_cpu:s32] oi=[$arg1 lb_env idle:s32] pct=[$arg1 lb_env sd->imbalance_pct:u32] "
+    "nf=[$arg1 lb_env sd->nr_balance_failed:u32] am=[$arg1 lb_env cpus->bits:x64] "
+    "w=[$arg1 lb_env sd->span_weight:u32] j=@jiffies:u64"
+)
+ASKED = "src=[{0} lb_env src_cpu:s32] mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
+
+
+def probes(image: Path, groups: bool, cpus: int, threads: int) -> str:
+    """A line for each probe, with its filter behind it; nothing for an image without type information."""
+    types = type_information(image)
+    if types is None:
+        return ""
+    lines = [*CLOCKS, *(GROUPS if groups else ()), *(_several_cpus(threads) if cpus > 1 else ())]
+    found = ((line, _with_offsets(line, types)) for line in lines)
+    return "".join(f"{text}\t{FILTERS.get(_name(line), '')}\n" for line, text in found if text)
+
+
+def type_information(image: Path) -> Types | None:
+    """That of a kernel image; `None` where it has none or is packed in a way that cannot be read."""
+    elf = vmlinux(image.read_bytes())
+    data = section(elf, b".BTF") if elf else None
+    return Types(data) if data else None
+
+
+def _several_cpus(threads: int) -> Iterator[str]:
+    """Where tasks are placed and what is balanced, as in `probes.sh`."""
+    shared = SHARED[min(threads, 2)]
+    task = f"p=[{TASK} pid:s32] nc=[{TASK} nr_cpus_allowed:s32] am=[{TASK} cpus_ptr->bits:x64]"
+    state = (
+        f"{task} wf=[{TASK} wakee_flips:u32] "
+        f"ru=[{TASK} recent_used_cpu:s32] el=[{TASK} se.avg.load_avg:u64] et=[{TASK} se.avg.last_update_time:u64] "
+        f"ql=[{TASK} se.cfs_rq->rq->cfs.avg.load_avg:u64] qt=[{TASK} se.cfs_rq->rq->cfs.avg.last_update_time:u64] "
+        f"?sc=[{TASK} {shared}->nr_idle_scan:s32] ic=[{TASK} {shared}->has_idle_cores:s32]"
+    )
+    yield f"p:e/st select_task_rq_fair prev=$arg2:s32 fl=$arg3:x32 j=@jiffies:u64 {state}"
+    yield "r:e/str select_task_rq_fair to=$retval:s32"
+    yield f"p:e/bg find_busiest_group {PASS}"
+    yield "r:e/bgr find_busiest_group found=$retval:x64"
+    yield f"p:e/cm can_migrate_task {ASKED.format('$arg2')} {task}"
+    yield f"p:e/na need_active_balance {ASKED.format('$arg1')}"
+    yield "r:e/lbr load_balance n=$retval:s32"
+
+
+def _name(line: str) -> str:
+    return line.split()[0].partition("/")[2]
+
+
+def _with_offsets(line: str, types: Types) -> str | None:
+    """With `[REGISTER STRUCT PATH:TYPE]` as offsets. A field with `?` that the kernel lacks is left out."""
+    words = re.findall(r"[^\s\[]*(?:\[[^\]]*\])?\S*", line)
+    kept = []
+    for word in filter(None, words):
+        text = re.sub(r"\[(\S+) (\S+) ([^:\]]+):(\w+)\]", lambda m: _fetch(types, *m.groups()), word)
+        if MISSING not in text:
+            kept.append(text.removeprefix("?"))
+        elif not word.startswith("?"):
+            return None
+    return " ".join(kept)
+
+
+MISSING = "<missing>"
+
+
+def _fetch(types: Types, register: str, struct_name: str, path: str, type_name: str) -> str:
+    place = types.place(struct_name, path)
+    if place is None:
+        return MISSING
+    text = register
+    for offset in place.offsets:
+        text = f"+{offset}({text})"
+    return f"{text}:{type_name}"

@@ -1,0 +1,115 @@
+"""Probes for kernels whose dynamic probes know no types: the image is unpacked, and its types give offsets."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schedlab.record import offsets
+from schedlab.record.bpf.btf import Place, Types
+from schedlab.record.image import section, vmlinux
+from test_record_bpf import btf
+
+
+def elf(contents: bytes) -> bytes:
+    """A file with two sections: `.BTF` and the names of sections."""
+    names = b"\0.BTF\0.shstrtab\0"
+    start = 64
+    headers = start + len(contents) + len(names)
+    head = b"\x7fELF".ljust(0x28, b"\0") + struct.pack("<Q", headers)
+    head = head.ljust(0x3A, b"\0") + struct.pack("<HHH", 64, 2, 1)
+    sections = [(1, start, len(contents)), (6, start + len(contents), len(names))]
+    table = b"".join(struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, at, size, 0, 0, 1, 0) for name, at, size in sections)
+    return head.ljust(start, b"\0") + contents + names + table
+
+
+def bz_image(packed: bytes) -> bytes:
+    setup = bytearray(5 * 512)
+    setup[0x1F1] = 4
+    struct.pack_into("<II", setup, 0x248, 64, len(packed))
+    return bytes(setup) + b"\0" * 64 + packed
+
+
+def long_length(length: int) -> bytes:
+    """What follows a length of 15 in a token."""
+    return b"\xff" * ((length - 15) // 255) + bytes([(length - 15) % 255]) if length >= 15 else b""
+
+
+def lz4_block(parts: list[tuple[bytes, int, int]]) -> tuple[bytes, bytes]:
+    """Literals, each followed by a match (how far back, how long); with what they stand for, byte by byte."""
+    packed, plain = bytearray(), bytearray()
+    for literals, back, match in parts:
+        back = back % (len(plain) + len(literals)) + 1
+        packed.append(min(len(literals), 15) << 4 | min(match - 4, 15))
+        packed += long_length(len(literals)) + literals + struct.pack("<H", back) + long_length(match - 4)
+        plain += literals
+        for _ in range(match):
+            plain.append(plain[-back])
+    packed.append(min(len(packed[:3]), 15) << 4)
+    packed += packed[:3]
+    plain += packed[-3:]
+    return bytes(packed), bytes(plain)
+
+
+def lz4(blocks: list[bytes], size: int) -> bytes:
+    chunks = b"".join(struct.pack("<I", len(block)) + block for block in blocks)
+    return b"\x02\x21\x4c\x18" + chunks + struct.pack("<I", size)
+
+
+@given(
+    st.lists(st.tuples(st.binary(min_size=1, max_size=600), st.integers(0, 60_000), st.integers(4, 700)), max_size=6)
+)
+def test_lz4_is_unpacked(parts: list[tuple[bytes, int, int]]) -> None:
+    head = b"\x7fELF" + b"x" * 16
+    packed, plain = lz4_block([(head, 0, 4), *parts])
+    image = bz_image(lz4([packed, packed], 2 * len(plain)))
+    assert vmlinux(image) == plain * 2
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_other_packings(pack: Callable[[bytes], bytes]) -> None:
+    contents = elf(btf())
+    assert vmlinux(bz_image(pack(contents))) == contents
+
+
+@given(st.binary(max_size=900))
+def test_any_other_file_has_no_kernel(data: bytes) -> None:
+    assert vmlinux(data) is None
+    assert vmlinux(bz_image(b"\x02\x21\x4c\x18" + data)) is None
+    assert section(b"\x7fELF" + data, b".BTF") in (None, b"")
+
+
+def test_fields_become_offsets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(bz_image(gzip.compress(elf(btf()))))
+    lines = ("p:e/ck f b=[$arg1 outer p->b:s32] ?q=[$arg1 outer q:u64] x=$arg2:s32", "p:e/at g q=[$arg1 outer q:u64]")
+    monkeypatch.setattr(offsets, "CLOCKS", lines)
+    assert offsets.probes(image, groups=False, cpus=1, threads=1) == "p:e/ck f b=+8(+16($arg1)):s32 x=$arg2:s32\t\n"
+    image.write_bytes(bz_image(gzip.compress(elf(b""))))
+    assert offsets.probes(image, groups=True, cpus=4, threads=2) == ""
+
+
+def test_every_probe_has_offsets_where_all_members_exist() -> None:
+    """No field of a probe is lost by its spelling: with one place for every member, each line comes out whole."""
+
+    class Anything(Types):
+        def __init__(self) -> None:
+            pass
+
+        def place(self, struct_name: str, path: str) -> Place:
+            return Place((8,) * (path.count("->") + 1), 8, signed=False)
+
+    for line in (*offsets.CLOCKS, *offsets.GROUPS, *offsets._several_cpus(1), *offsets._several_cpus(2)):
+        text = offsets._with_offsets(line, Anything())
+        assert text is not None
+        assert not set("[?") & set(text)
+        assert [word.partition("=")[0] for word in text.split()] == [
+            word.removeprefix("?").partition("=")[0] for word in line.split() if "=" in word or word in line.split()[:2]
+        ]
