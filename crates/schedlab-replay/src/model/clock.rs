@@ -12,7 +12,7 @@ impl Model {
     /// `update_rq_clock`, as a probe shows it. Before the first time nothing was charged by it.
     pub(super) fn read_clock(&mut self, cpu: CpuId, clock: Nanos) {
         let queue = &mut self.cpus[cpu.index()];
-        queue.read_at = self.now;
+        (queue.read_at, queue.read_anew) = (self.now, true);
         if let (None, Some(curr)) = (queue.read.replace(clock), self.fair.curr(cpu)) {
             self.fair.restore().exec_start(curr, clock);
         }
@@ -27,6 +27,17 @@ impl Model {
             Caller::Wakeup(wakee) => Some(wakee),
             _ => None,
         };
+    }
+
+    /// The clock of a charge: as it was read for it. A probe that an interrupt finds within another one is skipped (kprobes do not nest); then the run
+    /// time tells how far the clock is from the last charge.
+    pub(super) fn read_for_charge(&mut self, cpu: CpuId, curr: TaskId, ran: Nanos) -> Option<Nanos> {
+        let reached = self.fair.entity(curr).exec_start + ran;
+        let queue = &mut self.cpus[cpu.index()];
+        let read = queue.read?;
+        let clock = if std::mem::take(&mut queue.read_anew) { read } else { read.max(reached) };
+        queue.read = Some(clock);
+        Some(clock)
     }
 
     /// The CPU's clock as it was read last; without probes, as of the last charge of the current task.

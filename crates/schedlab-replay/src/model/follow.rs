@@ -94,8 +94,13 @@ impl Model {
         let full = flag.before_full || before == Resched::Full || preempted == Resched::Full;
         let before = flag.before || before == Resched::Full || preempted != Resched::No;
         let flags = WakeFlags { sync: false, fork: kind == DecisionKind::Fork };
-        let resched = self.fair.wakeup_preempt(cpu, id, flags, full, now) != Resched::No;
-        if self.fair.entity(curr).on_rq {
+        let level = self.fair.wakeup_preempt(cpu, id, flags, full, now);
+        let resched = level != Resched::No;
+        if !self.fair.entity(curr).on_rq {
+            // `schedule()` is under way, in `sched_balance_newidle`: the flag stays until the switch, and the next task that is attached is not checked.
+            let queue = &mut self.cpus[cpu.index()];
+            queue.preempted = queue.preempted.max(level);
+        } else {
             self.judge_preemption(kind, cpu, id, resched, flag);
             if let (false, Some(after)) = (before || flag.is_shared(), flag.after) {
                 self.fair.follow_preemption(cpu, id, after);

@@ -85,6 +85,8 @@ struct Cpu {
     read: Option<Nanos>,
     /// When they read it, by the trace's clock.
     read_at: Nanos,
+    /// It was read since the last charge.
+    read_anew: bool,
     /// When a run time was recorded last, by the trace's clock.
     charged_at: Nanos,
     /// The wakee for whose wakeup that was.
@@ -215,7 +217,7 @@ impl Model {
             self.requeue_uncharged(cpu, wakee);
         }
         self.fair.clear_resched(cpu);
-        if let Some(read) = self.cpus[cpu.index()].read {
+        if let Some(read) = self.read_for_charge(cpu, id, ran) {
             self.fair.restore().exec_start(id, read.saturating_sub(ran));
         }
         let before = self.snapshot(cpu, id);

@@ -61,7 +61,8 @@ pub fn clock_behind(entry: &Entry, ahead: &Window<'_>) -> Option<(Pid, Nanos)> {
 fn clock_of(entry: &Entry) -> Option<(Pid, Nanos)> {
     match entry.what {
         What::Probe(probe) => probe.clock.map(|clock| (probe.pid, clock)),
-        What::Clock { pid, clock, .. } => Some((pid, clock)),
+        // With a CPU it is that of where a task is enqueued, not of where the event is.
+        What::Clock { cpu: None, pid, clock, .. } => Some((pid, clock)),
         _ => None,
     }
 }
