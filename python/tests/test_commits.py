@@ -64,6 +64,7 @@ COMMITS = {
     "eab03c23c2a1": ("6.7", "sched/eevdf: Fix vruntime adjustment on reweight"),
     "f4183717b370": ("5.14", "sched/fair: Introduce the burstable CFS controller"),
     "f553741ac8c0": ("6.15", "sched: Cancel the slice protection of the idle entity"),
+    "fa2c3254d7cf": ("5.18", "sched/tracing: Don't re-read p->state when emitting sched_switch event"),
     "facdaa917c4d": ("5.9", "mm: proactive compaction"),
 }
 """Looked up one by one: the lists of merged commits, the threads that merged them and the sources at hand."""
