@@ -154,6 +154,7 @@ impl Model {
         if self.fair.curr(from) == Some(id) {
             self.fair.put_prev_task(from, now);
         }
+        self.fair.migrate_load_avg(id, now);
         self.fair.migrate_task_rq(id, from, to);
         self.tasks.entry(pid).and_modify(|task| task.moving = true);
     }
