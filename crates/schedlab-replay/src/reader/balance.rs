@@ -132,6 +132,14 @@ impl Reader {
         self.attach(entry, moving, ahead);
     }
 
+    /// The same where a probe reads another clock than that by which it is enqueued.
+    pub(super) fn attach_before_clock(&mut self, entry: &Entry, clock: Nanos, ahead: &Window<'_>) {
+        if self.cpu(entry.cpu).attach_clock.is_some_and(|attaches| attaches != clock) {
+            let moving = std::mem::take(&mut self.cpu(entry.cpu).moving);
+            self.attach(entry, moving, ahead);
+        }
+    }
+
     /// A task that runs or is woken has been attached, though the code that moves it has emitted nothing more. An idle CPU has
     /// looked for a task to run by then.
     pub(super) fn attach_named_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {

@@ -225,7 +225,10 @@ impl Reader {
                     self.requeued(entry, pid, ahead);
                 }
             }
-            What::RqClock { cpu, clock } => self.push(Operation::UpdateRqClock { cpu, clock }),
+            What::RqClock { cpu, clock } => {
+                self.attach_before_clock(entry, clock, ahead);
+                self.push(Operation::UpdateRqClock { cpu, clock });
+            }
             What::UpdateBlockedAverages { cpu } => self.update_blocked_averages(entry, cpu, ahead),
             What::CfsRqLoad { cpu, at, state: Some(state) } => self.update_cfs_rq_load(entry, cpu, at, &state, ahead),
             What::Start(start) => self.starting = Some(start),
