@@ -94,7 +94,10 @@ impl Model {
         let full = flag.before_full || before == Resched::Full || preempted == Resched::Full;
         let before = flag.before || before == Resched::Full || preempted != Resched::No;
         let flags = WakeFlags { sync: false, fork: kind == DecisionKind::Fork };
+        let charged = self.fair.entity(curr).exec_start;
         let level = self.fair.wakeup_preempt(cpu, id, flags, full, now);
+        let checked = self.fair.entity(curr).exec_start;
+        self.cpus[cpu.index()].checked = (kind == DecisionKind::Fork && checked > charged).then_some((curr, checked));
         let resched = level != Resched::No;
         if !self.fair.entity(curr).on_rq {
             // `schedule()` is under way, in `sched_balance_newidle`: the flag stays until the switch, and the next task that is attached is not checked.

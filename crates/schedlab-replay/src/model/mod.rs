@@ -87,6 +87,8 @@ struct Cpu {
     read_at: Nanos,
     /// It was read since the last charge.
     read_anew: bool,
+    /// The current task was charged up to this clock by the check of a new task, whose record comes before that of the charge.
+    checked: Option<(TaskId, Nanos)>,
     /// When a run time was recorded last, by the trace's clock.
     charged_at: Nanos,
     /// The wakee for whose wakeup that was.
@@ -217,12 +219,17 @@ impl Model {
             self.requeue_uncharged(cpu, wakee);
         }
         self.fair.clear_resched(cpu);
-        if let Some(read) = self.read_for_charge(cpu, id, ran) {
+        let read = self.read_for_charge(cpu, id, ran);
+        let checked =
+            self.cpus[cpu.index()].checked.take().is_some_and(|(task, clock)| task == id && read == Some(clock));
+        if let Some(read) = read.filter(|_| !checked) {
             self.fair.restore().exec_start(id, read.saturating_sub(ran));
         }
         let before = self.snapshot(cpu, id);
         // The groups above are charged by the next operation that looks at their queues.
-        self.fair.update_curr_by(cpu, ran, true);
+        if !checked {
+            self.fair.update_curr_by(cpu, ran, true);
+        }
         self.cpus[cpu.index()].charge = Some((before, self.snapshot(cpu, id)));
         self.clock_charged(cpu, id, caller);
         if let Some(printed) = printed {
