@@ -60,7 +60,9 @@ impl Reader {
     /// under that lock as well, looks the same if the slice ends right after it.
     pub(super) fn moves_to_session(&mut self, entry: &Entry, ahead: &Window<'_>) -> bool {
         if entry.depth().is_none() {
-            return self.kernel.has_autogroup && std::mem::take(&mut self.cpu(entry.cpu).setsid);
+            // `schedule()` may come first, within the call.
+            let moves = self.kernel.has_autogroup && !picks_again(entry, ahead);
+            return moves && std::mem::take(&mut self.cpu(entry.cpu).setsid);
         }
         let wakes = |next: &Entry| matches!(next.kind(), Some(Kind::Wakeup { .. }));
         let next = next_on(entry, LookAhead::TaskCode, ahead);
