@@ -106,8 +106,14 @@ def test_every_probe_has_offsets_where_all_members_exist() -> None:
         def place(self, struct_name: str, path: str) -> Place:
             return Place((8,) * (path.count("->") + 1), 8, signed=False)
 
-    for line in (*offsets.CLOCKS, *offsets.GROUPS, *offsets._several_cpus(1), *offsets._several_cpus(2)):
-        text = offsets._with_offsets(line, Anything())
+        def parameters(self, function: str) -> int:
+            return 4 if function == "select_task_rq_fair" else 0
+
+    types = Anything()
+    several = [*offsets._several_cpus(1, types), *offsets._several_cpus(2, types)]
+    assert sum(" sy=$arg4:x32 " in line for line in several) == 2
+    for line in (*offsets.CLOCKS, *offsets.GROUPS, *several):
+        text = offsets._with_offsets(line, types)
         assert text is not None
         assert not set("[?") & set(text)
         assert [word.partition("=")[0] for word in text.split()] == [

@@ -13,6 +13,7 @@ from pathlib import Path
 from schedlab.record.bpf.btf import Types
 from schedlab.record.image import section, vmlinux
 
+SELECT = "select_task_rq_fair"
 QUEUE, TASK, RQ = "$arg1 cfs_rq", "$arg1 task_struct", "$arg1 rq"
 SHARED = {1: "se.cfs_rq->rq->sd->shared", 2: "se.cfs_rq->rq->sd->parent->shared"}
 """What the CPUs of a cache share, by whether cores have several threads."""
@@ -43,7 +44,7 @@ def probes(image: Path, groups: bool, cpus: int, threads: int) -> str:
     types = type_information(image)
     if types is None:
         return ""
-    lines = [*CLOCKS, *(GROUPS if groups else ()), *(_several_cpus(threads) if cpus > 1 else ())]
+    lines = [*CLOCKS, *(GROUPS if groups else ()), *(_several_cpus(threads, types) if cpus > 1 else ())]
     found = ((line, _with_offsets(line, types)) for line in lines)
     return "".join(f"{text}\t{FILTERS.get(_name(line), '')}\n" for line, text in found if text)
 
@@ -55,8 +56,10 @@ def type_information(image: Path) -> Types | None:
     return Types(data) if data else None
 
 
-def _several_cpus(threads: int) -> Iterator[str]:
+def _several_cpus(threads: int, types: Types) -> Iterator[str]:
     """Where tasks are placed and what is balanced, as in `probes.sh`."""
+    # Up to 5.12 the flags of the wakeup are an argument of their own (sy, with WF_SYNC 1).
+    sync = " sy=$arg4:x32" if types.parameters(SELECT) == 4 else ""
     shared = SHARED[min(threads, 2)]
     task = f"p=[{TASK} pid:s32] nc=[{TASK} nr_cpus_allowed:s32] am=[{TASK} cpus_ptr->bits:x64]"
     state = (
@@ -65,8 +68,8 @@ def _several_cpus(threads: int) -> Iterator[str]:
         f"ql=[{TASK} se.cfs_rq->rq->cfs.avg.load_avg:u64] qt=[{TASK} se.cfs_rq->rq->cfs.avg.last_update_time:u64] "
         f"?sc=[{TASK} {shared}->nr_idle_scan:s32] ic=[{TASK} {shared}->has_idle_cores:s32]"
     )
-    yield f"p:e/st select_task_rq_fair prev=$arg2:s32 fl=$arg3:x32 j=@jiffies:u64 {state}"
-    yield "r:e/str select_task_rq_fair to=$retval:s32"
+    yield f"p:e/st {SELECT} prev=$arg2:s32 fl=$arg3:x32{sync} j=@jiffies:u64 {state}"
+    yield f"r:e/str {SELECT} to=$retval:s32"
     yield f"p:e/bg find_busiest_group {PASS}"
     yield "r:e/bgr find_busiest_group found=$retval:x64"
     yield f"p:e/cm can_migrate_task {ASKED.format('$arg2')} {task}"

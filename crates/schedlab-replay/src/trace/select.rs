@@ -10,6 +10,7 @@ use super::pass::mask;
 const WF_EXEC: u32 = 0x02;
 const WF_FORK: u32 = 0x04;
 const WF_SYNC: u32 = 0x10;
+const WF_SYNC_OF_BEFORE: u32 = 0x01;
 
 /// A selection is about to be made.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +42,12 @@ pub struct SelectState {
 impl SelectProbe {
     pub(super) fn of(fields: Fields<'_>) -> Option<SelectProbe> {
         let flags: u32 = fields.number("fl")?;
+        // Up to 5.12 the third argument is `sd_flag`, whose bits for EXEC and FORK are those of later flags; the fourth has WF_SYNC.
+        let sync = fields.number("sy").map_or(flags & WF_SYNC, |flags: u32| flags & WF_SYNC_OF_BEFORE) != 0;
         let kind = match () {
             () if flags & WF_EXEC != 0 => WakeKind::Exec,
             () if flags & WF_FORK != 0 => WakeKind::Fork,
-            () => WakeKind::Wakeup { sync: flags & WF_SYNC != 0 },
+            () => WakeKind::Wakeup { sync },
         };
         Some(SelectProbe {
             prev: CpuId(fields.number("prev")?),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 MAGIC = 0xEB9F
-INT, PTR, ARRAY, STRUCT, UNION, ENUM, TYPEDEF, ENUM64 = 1, 2, 3, 4, 5, 6, 8, 19
+INT, PTR, ARRAY, STRUCT, UNION, ENUM, TYPEDEF, FUNC, ENUM64 = 1, 2, 3, 4, 5, 6, 8, 12, 19
 QUALIFIERS = (TYPEDEF, 9, 10, 11, 18)
 """Types that refer to another type: typedef, volatile, const, restrict, type tag."""
 
@@ -51,12 +51,15 @@ class Types:
         self._data, self._strings = data, header + strings
         self._types: list[_Type] = [_Type(0, 0, False, 0, 0)]
         self._structs: dict[str, int] = {}
+        self._functions: dict[str, int] = {}
         at, end = header + types, header + types + types_length
         while at < end:
             name, info, size = struct.unpack_from("<III", data, at)
             kind, parts = info >> 24 & 0x1F, info & 0xFFFF
             if kind == STRUCT and name:
                 self._structs.setdefault(self._name(name), len(self._types))
+            if kind == FUNC:
+                self._functions.setdefault(self._name(name), size)
             self._types.append(_Type(kind, parts, bool(info >> 31), size, at + 12))
             at += 12 + FIXED.get(kind, 0) + parts * EACH.get(kind, 0)
 
@@ -73,6 +76,11 @@ class Types:
                 offset, of = offset + found[0], found[1]
             offsets.append(offset)
         return self._scalar(tuple(offsets), of)
+
+    def parameters(self, function: str) -> int | None:
+        """How many parameters a function of this kernel has."""
+        prototype = self._functions.get(function)
+        return None if prototype is None else self._types[prototype].parts
 
     def _member(self, of: int, name: str) -> tuple[int, int] | None:
         """The offset and type of a member, including members of anonymous structs."""
