@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use rustix::thread::CpuSet;
 use schedlab_model::Nanos;
-use schedlab_workload::Policy;
+use schedlab_workload::{Deadline, Policy};
 
 use crate::shared_state::Failure;
 use crate::sys::{sched_getattr, sched_setattr, SchedAttr};
@@ -22,11 +22,16 @@ pub fn nice(nice: i8) -> AttributeResult {
     rustix::process::setpriority_process(None, i32::from(nice)).map_err(error)
 }
 
-/// `sched_setscheduler` for the calling thread; nice and slice are kept.
+/// `sched_setattr` for the calling thread; nice and slice are kept. Leaving SCHED_DEADLINE resets the slice.
 pub fn policy(policy: Policy) -> AttributeResult {
     let now = sched_getattr().map_err(failed(Failure::Policy))?;
     let (number, priority) = numbers(policy);
-    let attr = SchedAttr { policy: number, priority, ..now };
+    let (runtime, deadline, period) = match policy {
+        Policy::Deadline(Deadline { runtime, deadline, period }) => (runtime, deadline, period),
+        _ if now.policy == libc::SCHED_DEADLINE as u32 => (0, 0, 0),
+        _ => (now.runtime, now.deadline, now.period),
+    };
+    let attr = SchedAttr { policy: number, priority, runtime, deadline, period, ..now };
     sched_setattr(&attr).map_err(failed(Failure::Policy))
 }
 
@@ -39,6 +44,7 @@ pub fn numbers(policy: Policy) -> (u32, u32) {
         Policy::Idle => (libc::SCHED_IDLE, 0),
         Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
         Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+        Policy::Deadline(_) => (libc::SCHED_DEADLINE, 0),
     };
     (number as u32, u32::from(priority))
 }

@@ -48,6 +48,8 @@ pub enum Verdict {
 pub enum Pool {
     /// A group's quota.
     Group(GroupId),
+    /// A deadline task's runtime.
+    Deadline(TaskId),
     /// What a period leaves to the real-time class, or the fair class's deadline server to it.
     RealTime,
 }
@@ -60,7 +62,9 @@ pub enum Class {
     Fair,
     /// `rt_sched_class`.
     RealTime,
-    /// Above both: their order.
+    /// `dl_sched_class`.
+    Deadline,
+    /// Above all: their order.
     Core,
 }
 
@@ -98,6 +102,8 @@ pub enum Function {
     SelectFallbackRq,
     /// `push_rt_task`.
     PushRtTask,
+    /// `push_dl_task`.
+    PushDlTask,
     /// `detach_tasks`.
     DetachTasks,
 }
@@ -159,6 +165,7 @@ impl Decision {
         match self.class {
             Class::Fair => self.fair_function(version),
             Class::RealTime => self.rt_function(version),
+            Class::Deadline => self.dl_function(version),
             Class::Core => version.names.preempt,
         }
     }
@@ -173,6 +180,7 @@ impl Decision {
             Function::SelectTaskRq => "select_task_rq",
             Function::SelectFallbackRq => "select_fallback_rq",
             Function::PushRtTask => "push_rt_task",
+            Function::PushDlTask => "push_dl_task",
             Function::DetachTasks => "detach_tasks",
         }
     }
@@ -215,6 +223,18 @@ impl Decision {
         }
     }
 
+    fn dl_function(&self, version: &Version) -> &'static str {
+        match self.verdict {
+            Verdict::Preempt(_) | Verdict::Keep(_) => version.names.preempt_dl,
+            Verdict::Throttle(_) | Verdict::Stay(_) => "update_curr_dl",
+            Verdict::Unthrottle(_) => "dl_task_timer",
+            Verdict::Place(..) => "select_task_rq_dl",
+            Verdict::Pull(..) if self.decided_by == Function::PushDlTask => "push_dl_task",
+            Verdict::Pull(..) => "pull_dl_task",
+            _ => "pick_next_dl_entity",
+        }
+    }
+
     /// The task it is about; a decision about a group or a class has none.
     #[must_use]
     pub fn task(&self) -> Option<TaskId> {
@@ -222,6 +242,7 @@ impl Decision {
             Verdict::Pick(task) | Verdict::Preempt(task) | Verdict::Keep(task) | Verdict::Expire(task) => Some(task),
             Verdict::Stay(task) | Verdict::Delay(task) | Verdict::Search(task) | Verdict::Leave(task) => Some(task),
             Verdict::Place(task, _) | Verdict::Pull(task, _) | Verdict::Skip(task, _) => Some(task),
+            Verdict::Throttle(Pool::Deadline(task)) | Verdict::Unthrottle(Pool::Deadline(task)) => Some(task),
             Verdict::PickGroup(_) | Verdict::DelayGroup(_) | Verdict::Throttle(_) | Verdict::Unthrottle(_) => None,
             Verdict::NoNewidle => None,
         }

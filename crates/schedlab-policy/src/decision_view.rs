@@ -21,7 +21,7 @@ pub struct DecisionView {
     pub pid: Option<Pid>,
     /// About which group, or whose entity stood for the task.
     pub group: Option<u32>,
-    /// The class that decided: `fair`, `rt`, `core`.
+    /// The class that decided: `fair`, `rt`, `dl`, `core`.
     pub class: &'static str,
     /// The CPU it goes to or comes from.
     pub other_cpu: Option<u32>,
@@ -74,6 +74,7 @@ impl DecisionView {
             class: match decision.class {
                 Class::Fair => "fair",
                 Class::RealTime => "rt",
+                Class::Deadline => "dl",
                 Class::Core => "core",
             },
             other_cpu: other,

@@ -34,6 +34,7 @@ mod config;
 mod config_error;
 pub mod decision;
 pub mod decision_view;
+pub mod dl;
 pub mod fair;
 mod features;
 mod flags;

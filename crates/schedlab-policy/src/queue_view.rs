@@ -22,6 +22,9 @@ pub struct QueueView {
     pub last: Option<Pid>,
     /// The skip buddy (CFS).
     pub skip: Option<Pid>,
+    /// Queued tasks of the deadline class, in the order of their deadlines; before all others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadline: Vec<DeadlineView>,
     /// Tasks of the real-time class, in the order in which they run; before all others, unless the class is throttled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub real_time: Vec<RealTimeView>,
@@ -30,6 +33,19 @@ pub struct QueueView {
     pub throttled: Vec<u32>,
     /// The running entity, then the others in the order of the tree; below a group its own, likewise.
     pub entities: Vec<EntityView>,
+}
+
+/// A queued task of the deadline class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct DeadlineView {
+    /// The task.
+    pub pid: Pid,
+    /// Its absolute deadline, as a time of the run.
+    pub deadline_ns: Nanos,
+    /// What is left of its runtime, as last charged.
+    pub runtime_left_ns: i64,
+    /// It is current.
+    pub running: bool,
 }
 
 /// A task of the real-time class.
@@ -96,6 +112,7 @@ impl QueueView {
         }
         let tasks = self.entities.iter_mut().filter(|entity| entity.group.is_none());
         tasks.for_each(|entity| entity.pid = pid(entity.pid));
+        self.deadline.iter_mut().for_each(|task| task.pid = pid(task.pid));
         self.real_time.iter_mut().for_each(|task| task.pid = pid(task.pid));
     }
 }

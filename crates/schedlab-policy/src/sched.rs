@@ -3,7 +3,7 @@
 //!
 //! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
-//! none of them. Not modelled: the deadline class and the stop class, cpusets, CPU hotplug, NUMA balancing, asymmetric
+//! none of them. Not modelled: the stop class, cpusets, CPU hotplug, NUMA balancing, asymmetric
 //! capacities.
 
 mod balance;
@@ -29,6 +29,7 @@ use schedlab_model::{CpuId, Nanos, TaskId, Ties, Topology};
 
 use crate::balance::BalanceCost;
 use crate::class::{ClassId, ClassList, Idle};
+use crate::dl::Dl;
 use crate::fair::Fair;
 use crate::rt::Rt;
 use crate::run_times::RunTime;
@@ -43,7 +44,7 @@ pub use types::{Counts, Moves, Scans, Selection, Stage, TaskAttr, Tested, WakeKi
 
 class_list! {
     /// The classes of a kernel.
-    pub struct Classes { rt: Rt, fair: Fair, idle: Idle }
+    pub struct Classes { dl: Dl, rt: Rt, fair: Fair, idle: Idle }
 }
 
 /// One kernel's scheduler. Its classes are its fields too: `sched.fair` is the fair class.
@@ -60,12 +61,14 @@ impl Sched {
     #[must_use]
     pub fn new(mut config: KernelConfig, topology: Arc<Topology>) -> Self {
         config.nr_cpus = topology.nr_cpus();
-        let classes = Classes { rt: Rt::new(&config), fair: Fair::new(config.clone()), idle: Idle::default() };
+        let (dl, rt) = (Dl::new(&config), Rt::new(&config));
+        let classes = Classes { dl, rt, fair: Fair::new(config.clone()), idle: Idle::default() };
         Sched::with_classes(classes, &config, topology)
     }
 
     /// Starts recording run times (`sched_stat_runtime`).
     pub fn record_run_times(&mut self) {
+        self.dl.run_times().switch_on();
         self.rt.run_times().switch_on();
         self.fair.run_times().switch_on();
     }
@@ -77,6 +80,7 @@ impl Sched {
 
     /// Moves the run times accounted since the last call, up to the next move of a queued task, behind `into`.
     pub fn take_run_times(&mut self, into: &mut Vec<RunTime>) {
+        self.dl.run_times().take(into);
         self.rt.run_times().take(into);
         self.fair.run_times().take(into);
     }
@@ -259,10 +263,13 @@ impl<L: ClassList> Sched<L> {
         self.core.rqs[cpu.index()].cpu_capacity
     }
 
-    /// `task_struct.prio`, as trace events show it: 0 to 98 real-time, 100 to 139 by nice value.
+    /// `task_struct.prio`, as trace events show it: -1 deadline, 0 to 98 real-time, 100 to 139 by nice value.
     #[must_use]
     pub fn prio(&self, task: TaskId) -> i32 {
         let attr = self.core.attr(task);
+        if attr.dl.is_some() {
+            return -1;
+        }
         attr.rt.map_or(120 + i32::from(attr.nice), |policy| i32::from(policy.prio()))
     }
 
@@ -270,6 +277,12 @@ impl<L: ClassList> Sched<L> {
     #[must_use]
     pub fn allows(&self, task: TaskId, cpu: CpuId) -> bool {
         self.core.allows(task, cpu)
+    }
+
+    /// Whether there are CPUs that the task may not use.
+    #[must_use]
+    pub fn is_restricted(&self, task: TaskId) -> bool {
+        self.core.tasks[task.index()].affinity.is_some()
     }
 
     /// The idle CPUs that the task may use.

@@ -1,9 +1,10 @@
 //! Values of scheduling attributes: nice values, slices, policies and CPU lists.
 
 use schedlab_model::{CpuMask, Nanos, MSEC, USEC};
-use schedlab_workload::Policy;
+use schedlab_workload::{Deadline, Policy};
 
 use crate::error::Result;
+use crate::units;
 use crate::value::Value;
 
 /// Reads a nice value.
@@ -16,14 +17,14 @@ pub(crate) fn slice(value: &Value) -> Result<Nanos> {
     value.duration(100 * USEC..=100 * MSEC)
 }
 
-/// Reads a policy. Real-time policies include the priority, as in `fifo:50`.
+/// Reads a policy. Real-time policies include the priority, as in `fifo:50`, and the deadline policy its parameters.
 pub(crate) fn policy(value: &Value) -> Result<Policy> {
     const FAIR: &[(&str, Policy)] = &[("normal", Policy::Normal), ("batch", Policy::Batch), ("idle", Policy::Idle)];
     let text = value.as_string().unwrap_or_default();
     let (name, priority) = text.split_once(':').unwrap_or((text, ""));
     match name {
         "other" if text == "other" => Ok(Policy::Normal),
-        "deadline" => Err(value.refuse("SCHED_DEADLINE is not modelled").expected(POLICY)),
+        "deadline" => deadline(value, priority).map(Policy::Deadline),
         "fifo" | "rr" => match priority.parse::<u8>() {
             Ok(priority @ 1..=99) if name == "fifo" => Ok(Policy::Fifo(priority)),
             Ok(priority @ 1..=99) => Ok(Policy::RoundRobin(priority)),
@@ -37,8 +38,25 @@ pub(crate) fn policy(value: &Value) -> Result<Policy> {
     }
 }
 
+/// Reads `RUNTIME/PERIOD` or `RUNTIME/DEADLINE/PERIOD`; what the kernel's `__checkparam_dl` refuses is refused.
+fn deadline(value: &Value, text: &str) -> Result<Deadline> {
+    let form = || "deadline:RUNTIME/PERIOD or deadline:RUNTIME/DEADLINE/PERIOD, such as deadline:5ms/30ms".to_owned();
+    let mut times = Vec::new();
+    for part in text.split('/') {
+        let time = units::duration(part);
+        times.push(time.map_err(|(why, hint)| value.refuse(&why).expected(form()).hint(hint))?);
+    }
+    let deadline = match times[..] {
+        [runtime, period] => Deadline { runtime, deadline: period, period },
+        [runtime, deadline, period] => Deadline { runtime, deadline, period },
+        _ => return Err(value.refuse("a deadline task needs a runtime and a period").expected(form())),
+    };
+    deadline.check().map_err(|(what, hint)| value.refuse(&what).expected(hint))?;
+    Ok(deadline)
+}
+
 /// The form of a policy, for messages.
-const POLICY: &str = "normal, batch, idle, or fifo:N or rr:N with N from 1 to 99";
+const POLICY: &str = "normal, batch, idle, fifo:N or rr:N with N from 1 to 99, or deadline:RUNTIME/PERIOD";
 
 /// Reads a CPU list within the machine.
 pub(crate) fn cpus(value: &Value, nr_cpus: usize) -> Result<CpuMask> {

@@ -35,6 +35,12 @@ pub(crate) fn check(
             return Err(draft.table.error(message).hint("choose a larger machine or other cpus"));
         }
     }
+    let restricted =
+        |task: &&TaskSpec| task.affinity.is_some_and(|mask| !machine.without(&mask).is_empty()) && deadline(task.policy);
+    if let Some(task) = workload.tasks.iter().find(restricted) {
+        let message = format!("task {}: the kernel refuses SCHED_DEADLINE to a task that may not use every CPU", task.name);
+        return Err(draft.table.error(message).hint("leave cpus out"));
+    }
     for (program, step, op) in ops(workload) {
         let Op::SetCgroup(index) = op else { continue };
         let Some(path) = workload.cgroups.get(*index as usize).filter(|path| *path != "/") else { continue };
@@ -61,10 +67,14 @@ pub(crate) fn check(
     variants.iter().try_for_each(|variant| check_variant(draft, variant))
 }
 
-/// The first workload of a variant in which real-time tasks use locks with priority inheritance. Only a real kernel boosts
+fn deadline(policy: Policy) -> bool {
+    matches!(policy, Policy::Deadline(_))
+}
+
+/// The first workload of a variant in which real-time or deadline tasks use locks with priority inheritance. Only a real kernel boosts
 /// their holders.
 pub(crate) fn boosted(drafts: &[Draft], variant: &variant::Draft) -> Option<Box<ScenarioError>> {
-    let real_time = |policy: &Policy| matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_));
+    let real_time = |policy: &Policy| matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_));
     let found = drafts.iter().find(|draft| {
         let workload = &draft.workload;
         let inherits = |object: &ObjectSpec| matches!(object, ObjectSpec::Mutex { pi: true } | ObjectSpec::PiFutex);
@@ -74,7 +84,7 @@ pub(crate) fn boosted(drafts: &[Draft], variant: &variant::Draft) -> Option<Box<
         let changes = |(_, _, op): (&Program, u32, &Op)| matches!(op, Op::SetPolicy(policy) if real_time(policy));
         workload.objects.iter().any(inherits) && (workload.tasks.iter().any(of_task) || ops(workload).any(changes))
     })?;
-    let error = found.table.error("real-time tasks use a lock with priority inheritance, which is not simulated");
+    let error = found.table.error("real-time or deadline tasks use a lock with priority inheritance, which is not simulated");
     Some(error.hint("use --arm host or --arm vm, or a lock without priority inheritance"))
 }
 

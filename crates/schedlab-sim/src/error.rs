@@ -37,6 +37,18 @@ pub enum SimError {
         /// What is wrong.
         message: String,
     },
+    /// `sched_setattr` refuses SCHED_DEADLINE.
+    #[error("task \"{task}\"{}, at {}: {message}", in_line(*.line), seconds(*.at))]
+    Deadline {
+        /// When.
+        at: Nanos,
+        /// The task's name.
+        task: String,
+        /// Its source line.
+        line: Option<u32>,
+        /// Why.
+        message: String,
+    },
     /// More tasks than a run can hold.
     #[error("too many tasks at {}: \"{task}\", step {step}{}, forks while {limit} tasks are alive", seconds(*.at), in_line(*.line))]
     TooManyTasks {
@@ -91,6 +103,7 @@ impl SimError {
             }
             SimError::Livelock { .. } => "give the loop a step that takes time (run, sleep) or that blocks",
             SimError::Program { .. } => "change the step",
+            SimError::Deadline { .. } => "lower a runtime, lengthen a period, or take a machine with more CPUs",
             SimError::TooManyTasks { .. } => {
                 "bound the loop that forks, or let the children exit: a task that has exited makes room"
             }

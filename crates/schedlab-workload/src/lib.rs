@@ -30,7 +30,7 @@ mod workload;
 
 pub use distribution::{Dist, DistError};
 pub use lower::lower;
-pub use policy::Policy;
+pub use policy::{Deadline, Policy};
 pub use program::{
     Amount, DistId, Label, MemoryWork, ObjectId, Op, Program, ProgramId, Reg, Section, SectionContext, TaskKind,
     TimerMode, REGISTERS,

@@ -55,8 +55,12 @@ def queue_lines(
 
 
 def _above(view: Mapping[str, Any], names: Mapping[str, str], groups: Mapping[str, str]) -> list[str]:
-    """What the fair queue does not show: real-time tasks, and groups that were taken off it."""
+    """What the fair queue does not show: deadline and real-time tasks, and groups that were taken off it."""
     lines = []
+    for e in view.get("deadline", ()):
+        state = "running" if e["running"] else "waiting"
+        left = f"deadline at {ms(e['deadline_ns'])} ms, {ms(e['runtime_left_ns'])} ms of its runtime left"
+        lines.append(f"  {task(e['pid'], names)} {state}, SCHED_DEADLINE, {left}")
     for e in view.get("real_time", ()):
         state = "running" if e["running"] else "waiting"
         lines.append(f"  {task(e['pid'], names)} {state}, SCHED_{e['policy']} priority {e['priority']}")

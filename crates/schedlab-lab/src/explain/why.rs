@@ -296,7 +296,7 @@ impl RunnerHistory {
         self.kept.drain(..from);
     }
 
-    /// The decision that keeps the group, or the whole real-time class, from running.
+    /// The decision that keeps the group, the deadline task, or the whole real-time class, from running.
     fn throttle(&self, pool: Pool) -> Option<&Decision> {
         self.throttled.iter().find(|decision| decision.verdict == Verdict::Throttle(pool))
     }
@@ -405,10 +405,12 @@ fn answer(
     let (turn, flags) = (&runners[cpu.index()], stepper.session.cpu(cpu));
     let view = |decision: &Decision| decision_view(decision, seen(spec).kernel.version);
     let fair = &sched.fair;
-    let state = state(task, fair.entity(task.task).sched_delayed, fair.view().throttled_by(task.task).is_some());
+    let throttled = fair.view().throttled_by(task.task).is_some() || sched.dl.is_throttled(task.task);
+    let state = state(task, fair.entity(task.task).sched_delayed, throttled);
     let throttled_by = fair.view().throttled_by(task.task).filter(|_| state == "throttled");
     let real_time = sched.rt.policy(task.task).map(|_| Pool::RealTime);
-    let pool = throttled_by.map(Pool::Group).or(real_time);
+    let deadline = sched.dl.policy(task.task).map(|_| Pool::Deadline(task.task));
+    let pool = throttled_by.map(Pool::Group).or(real_time).or(deadline);
     let ran = sched.curr(cpu).map(|_| turn.picked.iter().map(view).collect());
     Why {
         kernel: seen(spec).kernel.version.name,

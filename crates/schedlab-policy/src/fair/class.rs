@@ -352,7 +352,7 @@ impl SchedClass for Fair {
     }
 
     fn view(&self, _: &Core, view: &mut QueueView) {
-        let queued = std::mem::take(&mut view.real_time);
-        *view = QueueView { real_time: queued, ..Fair::view(self).queue_view(CpuId(view.cpu), view_pid) };
+        let (deadline, real_time) = (std::mem::take(&mut view.deadline), std::mem::take(&mut view.real_time));
+        *view = QueueView { deadline, real_time, ..Fair::view(self).queue_view(CpuId(view.cpu), view_pid) };
     }
 }

@@ -24,6 +24,7 @@ impl View<'_> {
             next: named(q.next),
             last: named(q.last),
             skip: named(q.skip),
+            deadline: Vec::new(),
             real_time: Vec::new(),
             throttled: self.throttled_on(cpu).map(|group| group.0).collect(),
             entities,

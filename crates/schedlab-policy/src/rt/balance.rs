@@ -31,10 +31,12 @@ impl Rt {
         free(curr) && !free(wakee)
     }
 
-    /// `cpupri_find`: the allowed CPUs whose best real-time task is worst, if it is worse than `prio`.
+    /// `cpupri_find`: the allowed CPUs whose best real-time task is worst, if it is worse than `prio`. CPUs with deadline
+    /// tasks are out of reach (CPUPRI_HIGHER).
     fn cpupri_find(&self, core: &Core, task: TaskId, prio: u8) -> Option<CpuMask> {
         let mut found = (prio, CpuMask::default());
-        for cpu in (0..self.rqs.len() as u32).map(CpuId).filter(|cpu| core.allows(task, *cpu)) {
+        let free = |cpu: &CpuId| core.allows(task, *cpu) && !core.higher_queued(*cpu, self.id());
+        for cpu in (0..self.rqs.len() as u32).map(CpuId).filter(free) {
             let there = self.highest_prio(cpu);
             if there > found.0 {
                 found = (there, CpuMask::default());
@@ -72,12 +74,10 @@ impl Rt {
         core.any_and_distribute(&lowest)
     }
 
-    /// `push_rt_tasks`, the balance callback of a pick: tasks that wait behind the running one go where they can run at once.
+    /// `push_rt_tasks`: tasks that wait behind the running one go where they can run at once.
     pub(super) fn push_rt_tasks(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        if self.curr(cpu).is_some() {
-            while self.push_rt_task(core, cpu, now, &mut moves) {}
-        }
+        while self.push_rt_task(core, cpu, now, &mut moves) {}
         moves
     }
 
@@ -86,7 +86,7 @@ impl Rt {
         let curr = self.curr(cpu);
         let waiting = self.queued(cpu).find(|task| Some(*task) != curr && !core.is_pinned(*task));
         let Some(task) = waiting else { return false };
-        if curr.is_none_or(|curr| self.prio(task) < self.prio(curr)) {
+        if !core.higher_runs(cpu, self.id()) && curr.is_none_or(|curr| self.prio(task) < self.prio(curr)) {
             moves.ask(cpu, Resched::Full);
             return false;
         }
@@ -108,7 +108,8 @@ impl Rt {
             let Some(task) = self.queued(src).find(waits) else { continue };
             let prio = self.prio(task);
             // A better one than the running task has just woken and will run there.
-            let about_to_run = prio < curr.map_or(MAX_RT_PRIO, |curr| self.prio(curr));
+            let about_to_run =
+                !core.higher_runs(src, self.id()) && prio < curr.map_or(MAX_RT_PRIO, |curr| self.prio(curr));
             if prio < self.highest_prio(this) && !about_to_run {
                 self.move_rt_task(core, task, (src, this), now, moves);
                 self.explain_move(core, task, (src, this), false, now);
@@ -133,7 +134,9 @@ impl Rt {
     /// `balance_rt`, before a pick: a CPU whose real-time task has left or is outranked looks for another.
     pub(super) fn balance_rt(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        if self.curr(cpu).is_some_and(|prev| self.highest_prio(cpu) > self.prio(prev)) {
+        // need_pull_rt_task of a deadline task that has left the CPU to the classes below.
+        let higher_left = core.higher_runs(cpu, self.id()) && !core.higher_queued(cpu, self.id());
+        if higher_left || self.curr(cpu).is_some_and(|prev| self.highest_prio(cpu) > self.prio(prev)) {
             self.pull_rt_task(core, cpu, now, &mut moves);
         }
         moves
@@ -142,6 +145,9 @@ impl Rt {
     /// `task_woken_rt`, after the wakeup's preemption check: a task that would wait behind the running one is pushed.
     pub(super) fn task_woken_rt(&mut self, core: &mut Core, task: TaskId, need_resched: bool, now: Nanos) -> Moves {
         let cpu = core.cpu_of(task);
+        if core.higher_runs(cpu, self.id()) && !need_resched && self.on_rq(task) && !core.is_pinned(task) {
+            return self.push_rt_tasks(core, cpu, now);
+        }
         let (Some(curr), false) = (self.curr(cpu), need_resched) else { return Moves::default() };
         let waits = core.is_pinned(curr) || self.prio(curr) <= self.prio(task);
         if self.on_rq(task) && curr != task && waits && !core.is_pinned(task) {

@@ -161,7 +161,10 @@ impl SchedClass for Rt {
     }
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
-        self.push_rt_tasks(core, cpu, now)
+        match self.curr(cpu) {
+            Some(_) => self.push_rt_tasks(core, cpu, now),
+            None => Moves::default(),
+        }
     }
 
     fn task_woken(&mut self, core: &mut Core, task: TaskId, need_resched: bool, now: Nanos) -> Moves {

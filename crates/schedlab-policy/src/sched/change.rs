@@ -8,6 +8,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 use super::pick::Serve;
 use super::{Sched, TaskAttr, WakeKind};
 use crate::class::{ClassId, ClassList};
+use crate::dl::DlPolicy;
 use crate::flags::{Dequeue, Enqueue};
 use crate::group_id::GroupId;
 use crate::rt::RtPolicy;
@@ -22,7 +23,7 @@ impl<L: ClassList> Sched<L> {
 
     /// `sched_setscheduler` to a policy of the fair class.
     pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
-        let attr = TaskAttr { policy, rt: None, other: None, ..self.core.attr(task).clone() };
+        let attr = TaskAttr { policy, rt: None, dl: None, other: None, ..self.core.attr(task).clone() };
         let resched = self.set_scheduler(task, attr, now);
         // Whether the CPU has only SCHED_IDLE tasks may have changed although its number of tasks has not.
         self.core.refresh_idle(self.cpu_of(task));
@@ -31,7 +32,13 @@ impl<L: ClassList> Sched<L> {
 
     /// `sched_setscheduler` to a policy of the real-time class.
     pub fn set_rt_policy(&mut self, task: TaskId, policy: RtPolicy, now: Nanos) -> Resched {
-        let attr = TaskAttr { rt: Some(policy), other: None, ..self.core.attr(task).clone() };
+        let attr = TaskAttr { rt: Some(policy), dl: None, other: None, ..self.core.attr(task).clone() };
+        self.set_scheduler(task, attr, now)
+    }
+
+    /// `sched_setattr` to SCHED_DEADLINE. The task has been admitted ([`Dl::sched_dl_overflow`](crate::dl::Dl::sched_dl_overflow)).
+    pub fn set_dl_policy(&mut self, task: TaskId, policy: DlPolicy, now: Nanos) -> Resched {
+        let attr = TaskAttr { rt: None, dl: Some(policy), other: None, ..self.core.attr(task).clone() };
         self.set_scheduler(task, attr, now)
     }
 

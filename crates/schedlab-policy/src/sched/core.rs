@@ -307,6 +307,18 @@ impl Core {
         self.rqs[cpu.index()].by_class[class.index() + 1..].iter().any(|nr_running| *nr_running > 0)
     }
 
+    /// Whether a class above this one has runnable tasks on the CPU.
+    #[must_use]
+    pub fn higher_queued(&self, cpu: CpuId, class: ClassId) -> bool {
+        self.rqs[cpu.index()].by_class[..class.index()].iter().any(|nr_running| *nr_running > 0)
+    }
+
+    /// Whether a task of a class above this one runs on the CPU.
+    #[must_use]
+    pub fn higher_runs(&self, cpu: CpuId, class: ClassId) -> bool {
+        self.curr(cpu).is_some_and(|curr| self.class_of(curr) < class)
+    }
+
     /// Whether a task of a class below this one runs on the CPU.
     #[must_use]
     pub fn lower_runs(&self, cpu: CpuId, class: ClassId) -> bool {
@@ -356,6 +368,15 @@ impl Core {
         }
         let rq = &self.rqs[cpu.index()];
         now.min(rq.lost_from) - rq.lost
+    }
+
+    /// `rq_clock` of a CPU whose `rq_clock_task` is `now`.
+    pub(crate) fn rq_clock(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        if self.loses_time {
+            now + self.rqs[cpu.index()].lost
+        } else {
+            now
+        }
     }
 
     /// `cpu_util_irq`: the CPU's utilisation by the hypervisor, as of now.

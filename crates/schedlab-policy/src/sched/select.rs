@@ -3,7 +3,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::{Sched, Selection, Tested, WakeKind};
+use super::{Sched, Selection, TaskAttr, Tested, WakeKind};
 use crate::class::ClassList;
 use crate::decision::{Class, Decision, Function, Verdict};
 use crate::features::Feature;
@@ -49,7 +49,11 @@ impl<L: ClassList> Sched<L> {
         let prev = self.core.cpu_of(task);
         let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(tested.from.0))];
         let verdict = Verdict::Place(task, selection.cpu);
-        let class = if self.core.attr(task).rt.is_some() { Class::RealTime } else { Class::Fair };
+        let class = match self.core.attr(task) {
+            TaskAttr { dl: Some(_), .. } => Class::Deadline,
+            TaskAttr { rt: Some(_), .. } => Class::RealTime,
+            _ => Class::Fair,
+        };
         let decision = Decision::outside(now, selection.cpu, verdict, selection.rule, tested.feature, compared);
         self.core.record(Decision { class, decided_by: tested.function, ..decision });
         if let Some(looked) = tested.into_looked() {

@@ -33,7 +33,8 @@ impl<L: ClassList> Sched<L> {
 
     /// `hrtick_start` after a pick; `None` without the feature.
     #[inline(always)]
-    pub(crate) fn hrtick_start(&self, cpu: CpuId) -> Option<Hrtick> {
+    #[must_use]
+    pub fn hrtick_start(&self, cpu: CpuId) -> Option<Hrtick> {
         struct Start(CpuId);
         impl Ask for Start {
             type Out = Hrtick;
@@ -42,6 +43,11 @@ impl<L: ClassList> Sched<L> {
             }
         }
         let on = self.core.features.has(Feature::Hrtick);
+        if self.core.is_mixed() {
+            let class = self.curr(cpu).map_or(Self::LOWEST, |curr| self.core.class_of(curr));
+            let on = on || class < Self::LOWEST && self.core.features.has(Feature::HrtickDl);
+            return on.then(|| self.classes.ask(class, Start(cpu)));
+        }
         on.then(|| self.classes.ask(Self::LOWEST, Start(cpu)))
     }
 
@@ -56,11 +62,23 @@ impl<L: ClassList> Sched<L> {
             }
         }
         let on = self.core.features.has(Feature::Hrtick);
-        if on {
+        if on && !(self.core.is_mixed() && self.core.higher_runs(cpu, Self::LOWEST)) {
             self.classes.ask(Self::LOWEST, Update(cpu))
         } else {
             None
         }
+    }
+
+    /// `hrtick` of a CPU whose running task belongs to another class than the lowest and has a timer of its own: the tick
+    /// (`queued`), and what the timer should do then.
+    pub fn hrtick(&mut self, cpu: CpuId, now: Nanos) -> Option<(Resched, Hrtick)> {
+        let curr = self.curr(cpu).filter(|curr| self.core.is_mixed() && self.core.class_of(*curr) < Self::LOWEST)?;
+        let starts = matches!(self.hrtick_start(cpu), Some(Hrtick::After(_)));
+        starts.then(|| {
+            let resched = self.class_of(curr).task_tick(cpu, curr, now);
+            self.complete_views();
+            (resched, self.hrtick_start(cpu).unwrap_or(Hrtick::Off))
+        })
     }
 
     /// The timers of the classes that are due ([`Sched::next_timer`]).

@@ -3,6 +3,7 @@
 use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
 use crate::decision::Function;
+use crate::dl::policy::DlPolicy;
 use crate::features::Feature;
 use crate::group_id::GroupId;
 use crate::looked::{Looked, Step};
@@ -18,6 +19,8 @@ pub struct TaskAttr {
     pub policy: FairPolicy,
     /// Policy of the real-time class; `policy` then is the one that a change back to the fair class would restore.
     pub rt: Option<RtPolicy>,
+    /// Parameters of the deadline class; `rt` and `policy` then do not count.
+    pub dl: Option<DlPolicy>,
     /// Policy of a class that this crate does not have: the name by which the class knows it, and its parameter.
     pub other: Option<(&'static str, i64)>,
     /// latency-nice, -20..=19; ignored by kernels without it.

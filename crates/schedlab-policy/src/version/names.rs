@@ -36,6 +36,8 @@ names! {
         from "7.0" by "704069649b5b" => "wakeup_preempt_fair";
     /// The same within the real-time class.
     preempt_rt: "check_preempt_curr_rt", from "6.7" by "e23edc86b09d" => "wakeup_preempt_rt";
+    /// The same within the deadline class.
+    preempt_dl: "check_preempt_curr_dl", from "6.7" by "e23edc86b09d" => "wakeup_preempt_dl";
     /// The least busy CPU for a new task.
     idlest_cpu: "find_idlest_cpu", from "6.10" by "686d148cbb5a" => "sched_balance_find_dst_cpu";
     /// The least busy group of a domain for it.

@@ -42,7 +42,7 @@ pub fn cpu_time<S: Sink>(run: &Run<S>, kernel: &Kernel, cpu: CpuId, task: TaskId
     let (sched, now) = (&kernel.sched, kernel.clock_task(cpu, run.now));
     let entity = sched.fair.entity(task);
     let pending = if sched.fair.curr(cpu) == Some(task) { now.saturating_sub(entity.exec_start) } else { 0 };
-    let own = entity.sum_exec_runtime + pending + sched.rt.runtime(cpu, task, now);
+    let own = entity.sum_exec_runtime + pending + sched.rt.runtime(cpu, task, now) + sched.dl.runtime(cpu, task, now);
     own + kernel.tasks[task.index()].children_time
 }
 

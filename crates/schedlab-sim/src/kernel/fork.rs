@@ -9,7 +9,7 @@ use super::entry::irqentry_exit;
 use super::lines::TaskLines;
 use super::resched::resched_curr;
 use super::state::Kernel;
-use super::syscalls::policy_number;
+use super::syscalls::{policy_number, SCHED_DEADLINE};
 use super::task::{Handle, Life, Task, Wait};
 use super::wake::wake_up_new_task;
 use crate::machine::{Dice, Machine, Segment, WORK_SHIFT};
@@ -52,9 +52,10 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
 
 /// A task that starts on its own, as a trace shows it: attributes, and the number of its group.
 fn describe(pid: Pid, attr: &TaskAttr) -> String {
-    let policy = match (attr.rt, attr.policy) {
-        (Some(rt), _) => 1 + u32::from(rt.round_robin),
-        (None, policy) => policy_number(policy),
+    let policy = match (attr.dl, attr.rt, attr.policy) {
+        (Some(_), ..) => SCHED_DEADLINE,
+        (_, Some(rt), _) => 1 + u32::from(rt.round_robin),
+        (None, None, policy) => policy_number(policy),
     };
     let (nice, latency, group) = (attr.nice, attr.latency_nice, attr.group.0);
     let slice = attr.slice.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! HRTICK: a timer at the end of the running task's slice.
+//! HRTICK: a timer at the end of the running task's slice, or of a deadline task's runtime.
 
 use schedlab_model::CpuId;
 use schedlab_policy::fair::Hrtick;
@@ -39,7 +39,13 @@ pub fn on_hrtick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
         kernel.note(run, cpu, "ht", |_| String::new());
         kernel.sched.fair.set_hrtick_active(cpu, false);
         let now = kernel.clock_task(cpu, run.now);
-        let resched = kernel.sched.fair.hrtick_expired(cpu, now);
+        let resched = match kernel.sched.hrtick(cpu, now) {
+            Some((resched, timer)) => {
+                program_hrtick(run, kernel, cpu, timer);
+                resched
+            }
+            None => kernel.sched.fair.hrtick_expired(cpu, now),
+        };
         resched_curr(run, machine, kernel, cpu, resched, cpu);
         irqentry_exit(run, machine, kernel, cpu);
     }

@@ -2,6 +2,7 @@
 //!
 //! Functions follow the kernel's of the same name. Each gets the parts of a run that it works on.
 
+mod admission;
 mod balance;
 mod bandwidth;
 mod cgroup;
@@ -36,6 +37,7 @@ mod timers;
 mod trace;
 mod wake;
 
+pub use admission::refused;
 pub use bandwidth::{arm_bandwidth, on_bandwidth, resume_user_mode_work};
 pub use contention::lock_waited;
 pub use entry::{irqentry_exit, irqs_disabled, local_irq_disable, local_irq_enable};
@@ -53,7 +55,7 @@ pub use segment::{mark, poll_lock, segment_end, settle};
 pub use speed::{hold_interrupt, set_speed};
 pub use spinlocks::Spinlocks;
 pub use state::{Kernel, Placements};
-pub use syscalls::{change_attribute, fair_policy, prio, rt_policy, sched_yield, set_affinity, Attribute};
+pub use syscalls::{change_attribute, dl_policy, fair_policy, prio, rt_policy, sched_yield, set_affinity, Attribute};
 pub use task::{Handle, Life, Task, Wait};
 pub use tick::on_tick;
 pub use timers::on_class_timer;

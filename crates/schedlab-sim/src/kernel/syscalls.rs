@@ -1,12 +1,15 @@
 //! System calls by which a task changes its own scheduling attributes, or yields the CPU.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+use schedlab_policy::dl::DlPolicy;
 use schedlab_policy::fair::GroupId;
+use schedlab_policy::procedure::Timer;
 use schedlab_policy::rt::RtPolicy;
 use schedlab_policy::{FairPolicy, Resched};
 use schedlab_trace::Sink;
-use schedlab_workload::Policy;
+use schedlab_workload::{Deadline, Policy};
 
+use super::effects::program;
 use super::resched::resched_curr;
 use super::segment::mark;
 use super::state::Kernel;
@@ -38,12 +41,14 @@ pub fn change_attribute<S: Sink>(
     let (now, clock) = (run.now, kernel.clock_task(cpu, run.now));
     announce(run, kernel, cpu, task, attribute);
     kernel.competitors_changed(cpu, now);
+    let was_deadline = kernel.sched.dl.policy(task).is_some();
     let resched = match attribute {
         Attribute::Nice(nice) => kernel.sched.set_nice(task, nice, clock),
-        Attribute::Policy(policy) => match (fair_policy(policy), rt_policy(policy)) {
-            (Some(policy), _) => kernel.sched.set_policy(task, policy, clock),
-            (None, Some(policy)) => kernel.sched.set_rt_policy(task, policy, clock),
-            (None, None) => Resched::No,
+        Attribute::Policy(policy) => match (fair_policy(policy), rt_policy(policy), dl_policy(policy)) {
+            (Some(policy), ..) => kernel.sched.set_policy(task, policy, clock),
+            (_, Some(policy), _) => kernel.sched.set_rt_policy(task, policy, clock),
+            (.., Some(policy)) => kernel.sched.set_dl_policy(task, policy, clock),
+            (None, None, None) => Resched::No,
         },
         Attribute::Slice(slice) => kernel.sched.set_slice(task, (slice > 0).then_some(slice), clock),
         Attribute::Group(group) if kernel.sched.fair.group_of(task) == group => return,
@@ -52,6 +57,11 @@ pub fn change_attribute<S: Sink>(
     kernel.tasks[task.index()].prio = kernel.sched.prio(task);
     kernel.trace_run_times(run, cpu);
     resched_curr(run, machine, kernel, cpu, resched, cpu);
+    if was_deadline {
+        // It may have started or cancelled the timer of its 0-lag time.
+        let timer = kernel.sched.next_timer();
+        program(run, machine, kernel, Timer::Classes(timer));
+    }
 }
 
 /// What a probe of `set_user_nice` or `__sched_setscheduler` would show.
@@ -70,13 +80,18 @@ fn announce<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: Ta
             Attribute::Slice(slice) => (policy_number(se.policy), se.nice, slice),
             Attribute::Policy(policy) => {
                 let rt = rt_policy(policy).map(|policy| 1 + u32::from(policy.round_robin));
-                (rt.unwrap_or_else(|| policy_number(fair_policy(policy).unwrap_or_default())), se.nice, own)
+                let dl = dl_policy(policy).map(|_| SCHED_DEADLINE);
+                let fair = || policy_number(fair_policy(policy).unwrap_or_default());
+                (rt.or(dl).unwrap_or_else(fair), se.nice, own)
             }
             Attribute::Group(_) => (policy_number(se.policy), se.nice, own),
         };
         format!("p={pid} policy={policy} nice={nice} slice={slice}")
     });
 }
+
+/// The number of the deadline policy in user space.
+pub const SCHED_DEADLINE: u32 = 6;
 
 /// The number of a fair policy in user space.
 pub fn policy_number(policy: FairPolicy) -> u32 {
@@ -113,21 +128,30 @@ pub fn rt_policy(policy: Policy) -> Option<RtPolicy> {
     match policy {
         Policy::Fifo(priority) => Some(RtPolicy { priority, round_robin: false }),
         Policy::RoundRobin(priority) => Some(RtPolicy { priority, round_robin: true }),
-        Policy::Normal | Policy::Batch | Policy::Idle => None,
+        Policy::Normal | Policy::Batch | Policy::Idle | Policy::Deadline(_) => None,
     }
+}
+
+/// The deadline class's name of a policy.
+pub fn dl_policy(policy: Policy) -> Option<DlPolicy> {
+    let Policy::Deadline(Deadline { runtime, deadline, period }) = policy else { return None };
+    Some(DlPolicy { runtime, deadline, period })
 }
 
 /// `task_struct.prio`, as trace events show it.
 pub fn prio(policy: Policy, nice: i8) -> i32 {
+    if matches!(policy, Policy::Deadline(_)) {
+        return -1;
+    }
     rt_policy(policy).map_or(120 + i32::from(nice), |policy| i32::from(policy.prio()))
 }
 
-/// The fair class's name of a policy; `None` for real-time ones.
+/// The fair class's name of a policy; `None` for real-time and deadline ones.
 pub fn fair_policy(policy: Policy) -> Option<FairPolicy> {
     match policy {
         Policy::Normal => Some(FairPolicy::Normal),
         Policy::Batch => Some(FairPolicy::Batch),
         Policy::Idle => Some(FairPolicy::Idle),
-        Policy::Fifo(_) | Policy::RoundRobin(_) => None,
+        Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_) => None,
     }
 }

@@ -86,6 +86,7 @@ fn start_task<S: Sink>(
         nice: spec.nice,
         policy: kernel::fair_policy(spec.policy).unwrap_or_default(),
         rt: kernel::rt_policy(spec.policy),
+        dl: kernel::dl_policy(spec.policy),
         latency_nice: spec.latency_nice.unwrap_or(0),
         slice: spec.slice,
         affinity: spec.affinity,
@@ -97,6 +98,11 @@ fn start_task<S: Sink>(
         },
         ..TaskAttr::default()
     };
+    if let Some(dl) = attr.dl {
+        if let Some(message) = kernel::refused(kernel, None, dl) {
+            return run.fail(SimError::Deadline { at: run.now, task: spec.name.clone(), line: None, message });
+        }
+    }
     let new = kernel::Start {
         attr,
         name: &spec.name,
@@ -128,6 +134,9 @@ pub fn fork<S: Sink>(x: &mut Running<S>, program: u32, kind: TaskKind, into: u8)
         let (at, (task, step, line)) = (x.run.now, x.programs.where_is(x.task));
         x.run.fail(SimError::TooManyTasks { at, task, step, line, limit: TASKS_MAX });
         return Next::Stop;
+    }
+    if x.kernel.sched.dl.policy(x.task).is_some() {
+        return x.fail_program("the kernel refuses fork to a SCHED_DEADLINE task (EAGAIN)");
     }
     let parent = x.position();
     parent.forked += 1;

@@ -159,6 +159,9 @@ fn visit_at(
 /// Ranges of nice and priority.
 fn check_attributes(task: &TreeTask) -> Result<(), LowerError> {
     steps::check_nice(task.spec.nice, task.line)?;
+    if task.spec.slice.is_some_and(|slice| slice > 0) && matches!(task.spec.policy, Policy::Deadline(_)) {
+        return Err(LowerError::new(task.line, "a SCHED_DEADLINE task with a slice").hint("its runtime is its slice"));
+    }
     check_policy(task.spec.policy, task.line)
 }
 
@@ -166,6 +169,9 @@ fn check_policy(policy: Policy, line: u32) -> Result<(), LowerError> {
     match policy {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) if !(1..=99).contains(&priority) => {
             Err(LowerError::new(line, format!("priority {priority} is outside 1..=99")))
+        }
+        Policy::Deadline(deadline) => {
+            deadline.check().map_err(|(what, hint)| LowerError::new(line, what).hint(hint))
         }
         _ => Ok(()),
     }

@@ -1,11 +1,11 @@
-//! Scheduling properties of a task or a phase: policy, priority, slice, CPUs.
+//! Scheduling properties of a task or a phase: policy, priority, slice, deadline parameters, CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, USEC};
 
-use super::json::{short, Json, Member};
+use super::json::{short, At, Json, Member};
 use super::take::{int, text, wrong, Object};
 use super::RtAppError;
-use crate::Policy;
+use crate::{Deadline, Policy};
 use schedlab_model::closest;
 
 /// What an object sets; `None` leaves it as it is.
@@ -48,6 +48,11 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
     for key in ["util_min", "util_max"] {
         check_util(object, key)?;
     }
+    let cpus = cpus(object, nr_cpus)?;
+    if let Some(member) = object.get("policy")?.filter(|member| is_deadline(member)) {
+        let policy = Some(Policy::Deadline(deadline(object, member, cpus, nr_cpus)?));
+        return Ok(Props { policy, nice: None, slice: None, cpus, taskgroup: taskgroup(object, policy)? });
+    }
     let policy = object.get("policy")?.map(policy_of).transpose()?;
     let (policy, nice) = match policy {
         Some(policy @ (Policy::Fifo(_) | Policy::RoundRobin(_))) => (Some(priority(object, policy)?), None),
@@ -55,16 +60,51 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
     };
     for key in ["dl-period", "dl-deadline"] {
         if let Some(member) = object.get(key)? {
-            return Err(
-                RtAppError::at(member.at, key, "SCHED_DEADLINE has no model").hint("dl-runtime alone is a slice")
-            );
+            let what = "of use to SCHED_DEADLINE alone";
+            return Err(RtAppError::at(member.at, key, what).hint("name the policy beside it; dl-runtime alone is a slice"));
         }
     }
     let taskgroup = taskgroup(object, policy)?;
-    Ok(Props { policy, nice, slice: slice(object)?, cpus: cpus(object, nr_cpus)?, taskgroup })
+    Ok(Props { policy, nice, slice: slice(object)?, cpus, taskgroup })
 }
 
-/// The policy a member names; those without a model are refused.
+fn is_deadline(member: &Member) -> bool {
+    text(member).is_ok_and(|name| name == "SCHED_DEADLINE")
+}
+
+/// The parameters of a SCHED_DEADLINE task, in us: the period is the runtime unless it is named, the deadline the period.
+fn deadline(
+    object: &Object<'_>,
+    policy: &Member,
+    cpus: Option<CpuMask>,
+    nr_cpus: usize,
+) -> Result<Deadline, RtAppError> {
+    if let Some((value, at)) = object.int("priority")?.filter(|(value, _)| *value != 0) {
+        return Err(RtAppError::at(at, "priority", format!("priority {value} of a SCHED_DEADLINE task"))
+            .hint("leave it out: its deadlines are its priority"));
+    }
+    if let Some(member) = object.get("cpus")?.filter(|_| cpus.is_some_and(|mask| mask != CpuMask::first(nr_cpus))) {
+        return Err(RtAppError::at(member.at, "cpus", "the kernel refuses SCHED_DEADLINE to a task that may not use every CPU")
+            .hint("leave \"cpus\" out"));
+    }
+    let ns = |key: &str| -> Result<Option<(Nanos, At)>, RtAppError> {
+        let Some((value, at)) = object.int(key)? else { return Ok(None) };
+        match u64::try_from(value).ok().and_then(|us| us.checked_mul(USEC)) {
+            Some(ns) => Ok(Some((ns, at))),
+            None => Err(RtAppError::at(at, key, format!("{value} us"))),
+        }
+    };
+    let Some((runtime, at)) = ns("dl-runtime")?.filter(|(runtime, _)| *runtime > 0) else {
+        return Err(RtAppError::at(policy.at, "policy", "a SCHED_DEADLINE task without a runtime")
+            .hint("dl-runtime, and dl-period unless it is the same, in us"));
+    };
+    let period = ns("dl-period")?.map_or(runtime, |(period, _)| period);
+    let deadline = Deadline { runtime, deadline: ns("dl-deadline")?.map_or(period, |(deadline, _)| deadline), period };
+    deadline.check().map_err(|(what, hint)| RtAppError::at(at, "dl-runtime", what).hint(hint))?;
+    Ok(deadline)
+}
+
+/// The policy a member names, of a policy that needs no parameters.
 pub(super) fn policy_of(member: &Member) -> Result<Policy, RtAppError> {
     let name = text(member)?;
     match name {
@@ -73,8 +113,10 @@ pub(super) fn policy_of(member: &Member) -> Result<Policy, RtAppError> {
         "SCHED_IDLE" => Ok(Policy::Idle),
         "SCHED_FIFO" => Ok(Policy::Fifo(DEFAULT_PRIORITY)),
         "SCHED_RR" => Ok(Policy::RoundRobin(DEFAULT_PRIORITY)),
-        _ if POLICIES.contains(&name) => Err(RtAppError::at(member.at, &member.key, format!("{name} has no model"))
-            .hint("SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO or SCHED_RR")),
+        _ if POLICIES.contains(&name) => {
+            let what = format!("{name} needs parameters of each task");
+            Err(RtAppError::at(member.at, &member.key, what).hint("name it in each task, with its dl-runtime"))
+        }
         _ => {
             let error = RtAppError::at(member.at, &member.key, format!("unknown policy \"{}\"", short(name)));
             Err(match closest(name, POLICIES) {
@@ -93,7 +135,7 @@ fn taskgroup(object: &Object<'_>, policy: Option<Policy>) -> Result<Option<Strin
     if name.is_empty() {
         return Ok(None);
     }
-    if let Some(policy @ (Policy::Fifo(_) | Policy::RoundRobin(_))) = policy {
+    if let Some(policy @ (Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_))) = policy {
         return error(format!("{policy:?} tasks cannot be in a task group"));
     }
     let parts = || name.split('/').filter(|part| !part.is_empty());

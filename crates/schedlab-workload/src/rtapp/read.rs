@@ -10,6 +10,7 @@ use super::take::Object;
 
 use super::RtAppError;
 use crate::verbs::Times;
+use crate::Policy;
 use schedlab_model::closest;
 
 /// Keys of a task beside those of a phase.
@@ -40,7 +41,21 @@ pub(super) fn read_task(member: &Member, nr_cpus: usize) -> Result<Task, RtAppEr
         }
     };
     let props = props::read(&object, nr_cpus)?;
+    check_runtimes(&props, &phases)?;
     Ok(Task { name, at: member.at, instances, delay: delay.saturating_mul(USEC), times, props, phases })
+}
+
+/// A `dl-runtime` without a policy is a slice, which a phase of a SCHED_DEADLINE task cannot mean.
+fn check_runtimes(props: &Props, phases: &[Phase]) -> Result<(), RtAppError> {
+    let deadline = |props: &Props| matches!(props.policy, Some(Policy::Deadline(_)));
+    let any = deadline(props) || phases.iter().any(|phase| deadline(&phase.props));
+    let bare = |phase: &&Phase| any && phase.props.slice.is_some() && phase.props.policy.is_none();
+    match phases.iter().find(bare) {
+        Some(phase) => Err(RtAppError::at(phase.at, "dl-runtime", "in a phase of a SCHED_DEADLINE task, without its policy")
+            .hint("name \"policy\" and the other parameters in the phase too")
+            .within("phases")),
+        None => Ok(()),
+    }
 }
 
 fn read_phases(member: &Member, task: &str, nr_cpus: usize) -> Result<Vec<Phase>, RtAppError> {

@@ -1,0 +1,149 @@
+//! Admission: the bandwidth promised to the tasks of the class, and when it is given back (`struct dl_bw`,
+//! `sched_dl_overflow`, `task_non_contending`, kernel/sched/deadline.c 6.1 and 6.12).
+//!
+//! The machine is one root domain. Its tasks, and from 6.12 on the fair server of every CPU, may be promised
+//! `sched_rt_runtime_us` of every `sched_rt_period_us` of each CPU. A task that sleeps keeps its bandwidth; one that exits
+//! or leaves the class gives it back at its 0-lag time, deadline - runtime * dl_period / dl_runtime.
+
+use schedlab_model::{Nanos, TaskId, MSEC, USEC};
+
+use super::policy::{to_ratio, BW_SHIFT};
+use super::timers::Timer;
+use super::{Dl, DlEntity, DlPolicy};
+use crate::rt::policy::RtLimit;
+use crate::sched::rq::UPTIME;
+use crate::KernelConfig;
+
+/// Runtime and period of a fair server (`dl_server_start`).
+const FAIR_SERVER: (Nanos, Nanos) = (50 * MSEC, 1000 * MSEC);
+
+/// Bandwidth of the root domain, with [`BW_SHIFT`] binary places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DlBw {
+    /// What each CPU may be promised for.
+    bw: u64,
+    cpus: u64,
+    /// What is promised to tasks.
+    total_bw: u64,
+    /// What is promised to fair servers.
+    servers: u64,
+}
+
+impl DlBw {
+    /// The root domain of a kernel before the first task.
+    pub fn new(config: &KernelConfig) -> Self {
+        let cpus = config.nr_cpus as u64;
+        let server = match config.rules.rt_limit {
+            RtLimit::Throttling => 0,
+            RtLimit::FairServer => to_ratio(FAIR_SERVER.1, FAIR_SERVER.0),
+        };
+        let bw = to_ratio(config.knobs.rt_period_us * USEC, config.knobs.rt_runtime_us * USEC);
+        DlBw { bw, cpus, total_bw: 0, servers: server * cpus }
+    }
+}
+
+/// Why a task is not admitted. Each is a number of CPUs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DlOverflow {
+    /// What the task asks for: its runtime divided by its period.
+    pub wanted: f64,
+    /// What the tasks have that were admitted before.
+    pub tasks: f64,
+    /// What the fair servers have, one for each CPU; 0 before 6.12.
+    pub fair_servers: f64,
+    /// How much there is: CPUs * `sched_rt_runtime_us` / `sched_rt_period_us`.
+    pub limit: f64,
+}
+
+impl Dl {
+    /// `sched_dl_overflow`: whether a task with these parameters does not fit beside the others. `task`: the one that
+    /// changes its parameters, whose present bandwidth does not count.
+    pub fn sched_dl_overflow(&self, task: Option<TaskId>, dl: DlPolicy) -> Option<DlOverflow> {
+        let DlBw { bw, cpus, total_bw, servers } = self.dl_bw;
+        let own = task.and_then(|task| self.tasks.get(task.index())).map_or(0, |se| se.dl_bw);
+        let (wanted, tasks) = (dl.dl_bw(), total_bw - own);
+        let in_cpus = |bandwidth: u64| bandwidth as f64 / f64::from(1 << BW_SHIFT);
+        (bw * cpus < tasks + servers + wanted).then(|| DlOverflow {
+            wanted: in_cpus(wanted),
+            tasks: in_cpus(tasks),
+            fair_servers: in_cpus(servers),
+            limit: in_cpus(bw * cpus),
+        })
+    }
+
+    /// The bandwidth promised to tasks (`total_bw` without servers), in 2^-20 of a CPU.
+    #[must_use]
+    pub fn total_bw(&self) -> u64 {
+        self.dl_bw.total_bw
+    }
+
+    /// `__dl_sub` and `__dl_add`: the task's bandwidth is counted from now on, instead of what it had before.
+    pub(super) fn count_bandwidth(&mut self, task: TaskId, dl_bw: u64) {
+        let before = std::mem::replace(&mut self.se(task).dl_bw, dl_bw);
+        self.dl_bw.total_bw = self.dl_bw.total_bw - before + dl_bw;
+    }
+
+    /// `task_non_contending`: the task sleeps, exits, or leaves the class (`stays` is false for the last two). The bandwidth
+    /// of one that does not stay is given back at its 0-lag time.
+    pub(super) fn task_non_contending(&mut self, task: TaskId, clock: Nanos, stays: bool) {
+        let se = self.tasks[task.index()];
+        let Some(dl) = se.policy else { return };
+        let zerolag = se.zerolag(dl);
+        if zerolag < i128::from(clock) || se.inactive_timer.is_some() {
+            if !stays {
+                self.give_back(task);
+            }
+            return;
+        }
+        let at = (zerolag as Nanos).saturating_sub(UPTIME);
+        self.se(task).inactive_timer = Some(self.timers.start(at, Timer::Inactive(task)));
+    }
+
+    /// `task_contending`: the task is awake.
+    pub(super) fn task_contending(&mut self, task: TaskId) {
+        let Dl { tasks, timers, .. } = self;
+        timers.cancel(&mut tasks[task.index()].inactive_timer);
+    }
+
+    /// `inactive_task_timer` of a living task: one that has left the class gives its bandwidth back.
+    pub(super) fn inactive_task_timer(&mut self, task: TaskId) {
+        self.se(task).inactive_timer = None;
+        if self.se(task).policy.is_none() {
+            self.give_back(task);
+        }
+    }
+
+    /// The 0-lag time of a task that has exited.
+    pub(super) fn give_back_of_dead(&mut self, dl_bw: u64) {
+        self.dl_bw.total_bw -= dl_bw;
+    }
+
+    /// A task that has exited, possibly in another class, or whose id is given to a new task: what it has left to give back
+    /// goes on without it.
+    pub(super) fn forget(&mut self, task: TaskId) {
+        let Dl { tasks, timers, .. } = self;
+        let Some(se) = tasks.get_mut(task.index()) else { return };
+        timers.cancel(&mut se.dl_timer);
+        if let Some(inactive) = se.inactive_timer {
+            timers.cancel(&mut se.inactive_timer);
+            timers.start(inactive.0, Timer::Gone(se.dl_bw));
+            se.dl_bw = 0;
+        }
+        self.give_back(task);
+        self.tasks[task.index()] = DlEntity::default();
+    }
+
+    /// `__dl_sub` and `__dl_clear_params`.
+    pub(super) fn give_back(&mut self, task: TaskId) {
+        self.count_bandwidth(task, 0);
+        let se = self.se(task);
+        (se.dl_throttled, se.dl_yielded) = (false, false);
+    }
+}
+
+impl DlEntity {
+    /// The 0-lag time.
+    fn zerolag(&self, dl: DlPolicy) -> i128 {
+        i128::from(self.deadline) - i128::from(self.runtime) * i128::from(dl.period) / i128::from(dl.runtime.max(1))
+    }
+}
