@@ -121,7 +121,7 @@ def test_what_is_refused_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["list", "features"]) == 0
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
     lines = {line.split()[0]: line for line in unwrapped.splitlines()}
-    assert lines["HRTICK_DL"].endswith("; refused: there is no SCHED_DEADLINE")
+    assert "refused" not in lines["HRTICK_DL"]
     assert "; refused in 6.6, 6.8, 6.12.0, " in lines["DOUBLE_TICK"]
     assert "refused" not in lines["RUN_TO_PARITY"]
     assert main(["list", "knobs"]) == 0
@@ -132,7 +132,7 @@ def test_what_is_refused_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["list", "features", "--kernel", "7.2"]) == 0
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
     lines = {line.split()[0]: line for line in unwrapped.splitlines()}
-    assert lines["HRTICK_DL"].endswith("; refused: there is no SCHED_DEADLINE")
+    assert "refused" not in lines["HRTICK_DL"]
 
 
 def test_knobs_show_their_defaults_in_that_row(capsys: pytest.CaptureFixture[str]) -> None:

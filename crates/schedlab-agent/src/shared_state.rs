@@ -118,7 +118,9 @@ impl Failure {
             Failure::Io => ("read, write or poll", ""),
             Failure::Fork => ("fork", "raise the limits: ulimit -u, sysctl kernel.threads-max, pids.max"),
             Failure::Nice => ("nice", "run it as root, or: ulimit -e 40"),
-            Failure::Policy => ("policy", "run it as root, or: ulimit -r 99; EBUSY: too little bandwidth for a deadline task"),
+            Failure::Policy => {
+                ("policy", "run it as root, or: ulimit -r 99; EBUSY: too little bandwidth for a deadline task")
+            }
             Failure::Affinity => ("affinity", "taskset -p PID shows the CPUs that are allowed"),
             Failure::Slice => ("slice: this kernel has no custom slices", "boot 6.12 or later"),
             Failure::TimerSlack => ("timer slack", ""),

@@ -127,6 +127,33 @@ fn a_real_time_task_that_runs_instead_is_reported() {
 }
 
 #[test]
+fn a_deadline_task_that_runs_or_is_throttled_is_reported() {
+    for kernel in ["6.1", "6.12.107"] {
+        let body = format!(
+            "workload = [{{ use = \"hog\", name = \"rt\", policy = \"fifo:99\" }}, \
+             {{ use = \"hog\", name = \"dl\", policy = \"deadline:20ms/50ms\" }}, \
+             {{ use = \"hog\", name = \"late\", policy = \"deadline:10ms/60ms\" }}]\n\
+             variant = [{{ name = \"a\", kernel = \"{kernel}\", hz = 1000 }}]\n"
+        );
+        // It begins at 0: 20 ms of its own, then 10 ms of the other.
+        let waits = ask(&body, "late", 10_000_000);
+        assert_eq!((waits.state, waits.runner), ("waiting", Some(2)), "{kernel}: {waits:#?}");
+        let picked: Vec<_> = waits.picked.iter().map(|view| (view.class, view.function, view.rule)).collect();
+        assert_eq!(picked, [("dl", "pick_next_dl_entity", "earliest deadline")], "{kernel}");
+        let queue: Vec<_> = waits.queue.deadline.iter().map(|view| (view.pid, view.running)).collect();
+        assert_eq!(queue, [(2, true), (3, false)], "{kernel}");
+        let throttled = ask(&body, "dl", 35_000_000);
+        assert_eq!((throttled.state, throttled.runner), ("throttled", Some(1)), "{kernel}: {throttled:#?}");
+        let throttle = throttled.throttle.as_ref().map(|view| (view.class, view.verdict, view.function, view.rule));
+        let reason = ("dl", "throttle", "update_curr_dl", "its runtime is used up");
+        assert_eq!(throttle, Some(reason), "{kernel}: {throttled:#?}");
+        assert!(throttled.ended_by.iter().any(|view| view.function == "dl_task_timer"), "{kernel}: {throttled:#?}");
+        let rt = ask(&body, "rt", 10_000_000);
+        assert!(rt.state == "waiting" && rt.picked.iter().all(|view| view.class == "dl"), "{kernel}: {rt:#?}");
+    }
+}
+
+#[test]
 fn the_throttle_of_the_real_time_class_is_reported() {
     for (kernel, function) in [("6.1", "sched_rt_runtime_exceeded"), ("6.12.107", "dl_server_timer")] {
         let body = format!(

@@ -186,7 +186,8 @@ fn a_wakeup_keeps_its_runtime_only_if_that_is_within_its_share() {
     for (ran, wakes, deadline, left) in cases {
         let mut lab = Lab::new(config("6.1", 1, |config| config.set_feature("HRTICK_DL", true).unwrap()));
         let start = lab.now;
-        let job = Job { dl: Some(dl(10 * MSEC, 100 * MSEC, 100 * MSEC)), first: 0, every: wakes * MSEC, work: ran * MSEC };
+        let job =
+            Job { dl: Some(dl(10 * MSEC, 100 * MSEC, 100 * MSEC)), first: 0, every: wakes * MSEC, work: ran * MSEC };
         let task = lab.add(job).unwrap();
         lab.run(wakes * MSEC - 1, |_| {});
         lab.tasks[task].job.work = 90 * MSEC;

@@ -1,4 +1,4 @@
-//! What a fourth class takes: `Toy`, between real-time and fair, one FIFO queue per CPU with a slice of three ticks.
+//! What a further class takes: `Toy`, between real-time and fair, one FIFO queue per CPU with a slice of three ticks.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -42,6 +42,13 @@ pub(crate) fn policy(value: &Value) -> Result<Policy> {
 fn deadline(value: &Value, text: &str) -> Result<Deadline> {
     let form = || "deadline:RUNTIME/PERIOD or deadline:RUNTIME/DEADLINE/PERIOD, such as deadline:5ms/30ms".to_owned();
     let mut times = Vec::new();
+    if text.is_empty() {
+        return Err(value.refuse("a deadline task needs a runtime and a period").expected(form()));
+    }
+    if text.split('/').any(|flag| ["reclaim", "overrun"].contains(&flag)) {
+        let hint = "SCHED_FLAG_RECLAIM (GRUB) and SCHED_FLAG_DL_OVERRUN are not modelled";
+        return Err(value.refuse("flags of SCHED_DEADLINE are not simulated").expected(form()).hint(hint));
+    }
     for part in text.split('/') {
         let time = units::duration(part);
         times.push(time.map_err(|(why, hint)| value.refuse(&why).expected(form()).hint(hint))?);

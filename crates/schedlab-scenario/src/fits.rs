@@ -35,12 +35,6 @@ pub(crate) fn check(
             return Err(draft.table.error(message).hint("choose a larger machine or other cpus"));
         }
     }
-    let restricted =
-        |task: &&TaskSpec| task.affinity.is_some_and(|mask| !machine.without(&mask).is_empty()) && deadline(task.policy);
-    if let Some(task) = workload.tasks.iter().find(restricted) {
-        let message = format!("task {}: the kernel refuses SCHED_DEADLINE to a task that may not use every CPU", task.name);
-        return Err(draft.table.error(message).hint("leave cpus out"));
-    }
     for (program, step, op) in ops(workload) {
         let Op::SetCgroup(index) = op else { continue };
         let Some(path) = workload.cgroups.get(*index as usize).filter(|path| *path != "/") else { continue };
@@ -64,7 +58,7 @@ pub(crate) fn check(
             }
         }
     }
-    variants.iter().try_for_each(|variant| check_variant(draft, variant))
+    variants.iter().try_for_each(|variant| check_variant(draft, variant, &machine))
 }
 
 fn deadline(policy: Policy) -> bool {
@@ -84,11 +78,13 @@ pub(crate) fn boosted(drafts: &[Draft], variant: &variant::Draft) -> Option<Box<
         let changes = |(_, _, op): (&Program, u32, &Op)| matches!(op, Op::SetPolicy(policy) if real_time(policy));
         workload.objects.iter().any(inherits) && (workload.tasks.iter().any(of_task) || ops(workload).any(changes))
     })?;
-    let error = found.table.error("real-time or deadline tasks use a lock with priority inheritance, which is not simulated");
+    let error =
+        found.table.error("real-time or deadline tasks use a lock with priority inheritance, which is not simulated");
     Some(error.hint("use --arm host or --arm vm, or a lock without priority inheritance"))
 }
 
-fn check_variant(draft: &Draft, variant: &variant::Draft) -> Result<()> {
+fn check_variant(draft: &Draft, variant: &variant::Draft, machine: &CpuMask) -> Result<()> {
+    check_deadline(draft, variant, machine)?;
     let version = variant.versions().of(draft.guest.as_deref());
     draft.attributes.check_kernel(version, &variant.name)?;
     for task in &draft.workload.tasks {
@@ -98,6 +94,28 @@ fn check_variant(draft: &Draft, variant: &variant::Draft) -> Result<()> {
         if task.latency_nice.is_some() && !has_latency_nice(version) {
             let message = format!("task {}: kernel {} has no latency nice", task.name, version.name);
             return Err(draft.table.error(message));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses deadline tasks with attributes that the kernel does not let them have.
+fn check_deadline(draft: &Draft, variant: &variant::Draft, machine: &CpuMask) -> Result<()> {
+    let own = variant.tasks.iter().find(|(name, _)| *name == draft.workload.name).map(|(_, attributes)| attributes);
+    for task in &draft.workload.tasks {
+        let policy = own.and_then(|own| own.policy).unwrap_or(task.policy);
+        if !deadline(policy) {
+            continue;
+        }
+        let refuse = |why: &str, hint: &str| {
+            Err(draft.table.error(format!("task {}, variant {}: {why}", task.name, variant.name)).hint(hint))
+        };
+        if task.affinity.is_some_and(|mask| !machine.without(&mask).is_empty()) {
+            return refuse("the kernel refuses SCHED_DEADLINE to a task that may not use every CPU", "leave cpus out");
+        }
+        let slice = own.and_then(|own| own.slice.as_ref()).map(|slice| slice.0).or(task.slice);
+        if slice.is_some_and(|slice| slice > 0) {
+            return refuse("a SCHED_DEADLINE task has a runtime instead of a slice", "leave slice out");
         }
     }
     Ok(())

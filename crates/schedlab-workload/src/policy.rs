@@ -48,13 +48,12 @@ pub struct Deadline {
 
 /// The shortest runtime (`1 << DL_SCALE`).
 pub const DL_RUNTIME_MIN: Nanos = 1024;
-/// The shortest and the longest period (`sched_deadline_period_min_us`, `sched_deadline_period_max_us`, as they are by
-/// default from 5.10 on).
+/// The shortest and the longest period (the defaults of `sched_deadline_period_min_us` and `sched_deadline_period_max_us` of
+/// 6.1 and 6.12).
 pub const DL_PERIOD: (Nanos, Nanos) = (100 * USEC, (1 << 22) * USEC);
 
 impl Deadline {
-    /// `__checkparam_dl` (kernel/sched/deadline.c 6.12): what the kernel refuses, and what it takes. 4.19 to 5.9 take longer
-    /// and shorter periods; they are refused too.
+    /// `__checkparam_dl` (kernel/sched/deadline.c 6.12), also on older kernels: what is refused, and what is taken.
     pub fn check(self) -> Result<(), (String, String)> {
         let Deadline { runtime, deadline, period } = self;
         let [runtime_text, deadline_text, period_text] = [runtime, deadline, period].map(duration);

@@ -66,7 +66,7 @@ pub struct Why {
     pub at_ns: Nanos,
     /// The task's pid.
     pub pid: Pid,
-    /// `running`, `waiting`, `throttled` (an ancestor group is out of runtime), `delayed` (asleep, but still queued),
+    /// `running`, `waiting`, `throttled` (an ancestor group, or a deadline task itself, is out of runtime), `delayed` (asleep, but still queued),
     /// `sleeping`, `new` or `dead`.
     pub state: &'static str,
     /// What it sleeps on.
@@ -87,7 +87,7 @@ pub struct Why {
     pub queue: QueueView,
     /// The group whose exhausted quota keeps the task from running.
     pub throttled_by: Option<u32>,
-    /// The decision that throttled that group, or the real-time class, on the CPU; `None` if it is not throttled now.
+    /// The decision that throttled that group, the deadline task, or the real-time class, on the CPU; `None` if it is not throttled now.
     pub throttle: Option<DecisionView>,
     /// The decisions that picked the running task, one per level of the group hierarchy, from the root down.
     pub picked: Vec<DecisionView>,
@@ -207,7 +207,8 @@ fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
     let request = why.ended_by[since..].iter().find(requests_resched).filter(|_| queued || why.state == "running");
     let of_task_group = |verdict: &'static str| {
         let of_task = move |view: &DecisionView| {
-            view.cpu == why.cpu && view.group.is_some_and(|group| groups.contains(&group)) && view.verdict == verdict
+            let its = view.pid == pid || view.group.is_some_and(|group| groups.contains(&group));
+            view.cpu == why.cpu && its && view.verdict == verdict
         };
         why.ended_by.iter().rposition(of_task).filter(|_| queued)
     };

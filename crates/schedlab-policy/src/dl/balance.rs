@@ -2,7 +2,7 @@
 //! `push_dl_task`, `pull_dl_task`, kernel/sched/deadline.c 6.12; `cpudl_find`).
 //!
 //! The aim is global EDF: the tasks with the m earliest deadlines run on the m CPUs. Left out: capacities, CPUs that go
-//! offline, and that a CPU up to 6.6 pushes only while it has two tasks of the class.
+//! offline, and that in 6.1 a CPU pushes only while it has two tasks of the class.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 

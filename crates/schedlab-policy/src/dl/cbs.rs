@@ -163,7 +163,6 @@ impl Dl {
     fn throttle(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> Resched {
         let se = self.se(task);
         se.dl_throttled = true;
-        se.overruns += u64::from(se.runtime <= 0);
         self.__dequeue_dl_entity(core, cpu, task);
         self.dequeue_pushable_dl_task(cpu, task);
         let clock = rq_clock(core, cpu, now);

@@ -51,7 +51,6 @@ struct DlEntity {
     inactive_timer: Option<Armed>,
     exec_start: Nanos,
     sum_exec_runtime: Nanos,
-    overruns: u64,
 }
 
 /// The class on every CPU of one kernel.
@@ -116,12 +115,6 @@ impl Dl {
     #[must_use]
     pub fn is_throttled(&self, task: TaskId) -> bool {
         self.policy(task).is_some() && self.tasks[task.index()].dl_throttled
-    }
-
-    /// How often the task used up its runtime while it wanted to run on (`dl_runtime_exceeded`).
-    #[must_use]
-    pub fn overruns(&self, task: TaskId) -> u64 {
-        self.tasks.get(task.index()).map_or(0, |se| se.overruns)
     }
 
     /// Time that the task has run in this class, up to `now` (`rq->clock_task`) if it is running.

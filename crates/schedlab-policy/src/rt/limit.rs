@@ -7,7 +7,7 @@
 //! Deadline server (`dl_server_start`, `update_curr_dl_se`, `dl_server_timer`, kernel/sched/deadline.c 6.12.0): 50 ms of
 //! every second for a fair class that waits. It is deferred: at deadline - runtime it goes above this class, unless the
 //! fair class ran meanwhile and used the runtime up, which begins a new period. Left out: it is watched only once some
-//! task of the machine is or was of this class; tasks of the deadline class; its debugfs knobs.
+//! task of the machine is or was of this class or the deadline class; competition with deadline tasks; its debugfs knobs.
 
 use super::{Rt, RtLimit};
 use crate::Resched;

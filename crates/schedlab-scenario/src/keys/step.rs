@@ -37,7 +37,7 @@ pub const STEP: Section = Section {
         key("as", "process or thread", "process", "kind of the forked task"),
         key("memory", "size", "", "present memory in pages of 4 KiB whose page tables fork copies"),
         key("nice", "-20 to 19", "", "change the task's nice value"),
-        key("policy", "normal, batch, idle, fifo:N, rr:N", "", "change the task's scheduling policy"),
+        key("policy", "normal, batch, idle, fifo:N, rr:N, deadline:R/P", "", "change the task's scheduling policy"),
         key("cpus", "CPU list", "", "change the task's CPU affinity"),
         key("slice", "0s, or 0.1ms to 100ms", "", "change the task's slice; 0s restores the default"),
         key("cgroup", "path, \"/\" for the root", "", "move to another control group, declared by a [[cgroup]]"),

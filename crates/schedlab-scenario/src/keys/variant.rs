@@ -48,6 +48,6 @@ pub const VARIANT_TASK: Section = Section {
         key("nice", "-20 to 19", "the workload's", "nice value"),
         key("slice", "0.1ms to 100ms", "the workload's", "custom slice"),
         key("latency_nice", "-20 to 19", "the workload's", "latency nice"),
-        key("policy", "normal, batch, idle, fifo:N, rr:N", "the workload's", "scheduling policy"),
+        key("policy", "normal, batch, idle, fifo:N, rr:N, deadline:R/P", "the workload's", "scheduling policy"),
     ],
 };

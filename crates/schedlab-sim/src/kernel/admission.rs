@@ -1,13 +1,16 @@
 //! Whether `sched_setattr` lets a task become SCHED_DEADLINE (`__sched_setscheduler`, kernel/sched/syscalls.c 6.12).
 
-use schedlab_model::TaskId;
+use schedlab_model::{CpuMask, TaskId};
 use schedlab_policy::dl::{DlOverflow, DlPolicy};
 
 use super::state::Kernel;
 
 /// Why not, with the sums; `None`: it does. `task`: one that exists already, whose present bandwidth does not count.
-pub fn refused(kernel: &Kernel, task: Option<TaskId>, dl: DlPolicy) -> Option<String> {
-    if task.is_some_and(|task| kernel.sched.is_restricted(task)) {
+/// `affinity`: that of a task that is about to start.
+pub fn refused(kernel: &Kernel, task: Option<TaskId>, affinity: Option<&CpuMask>, dl: DlPolicy) -> Option<String> {
+    let all = CpuMask::first(kernel.cpus.len());
+    let narrow = affinity.is_some_and(|mask| !all.without(mask).is_empty());
+    if narrow || task.is_some_and(|task| kernel.sched.is_restricted(task)) {
         return Some("the kernel refuses SCHED_DEADLINE to a task that may not use every CPU (EPERM)".into());
     }
     let DlOverflow { wanted, tasks, fair_servers, limit } = kernel.sched.dl.sched_dl_overflow(task, dl)?;

@@ -35,7 +35,7 @@ pub fn change<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
 
 /// Ends the run if the kernel refuses the policy.
 fn refused<S: Sink>(x: &mut Running<S>, policy: Policy) -> Option<Next> {
-    let message = kernel::refused(x.kernel, Some(x.task), kernel::dl_policy(policy)?)?;
+    let message = kernel::refused(x.kernel, Some(x.task), None, kernel::dl_policy(policy)?)?;
     let (task, _, line) = x.programs.where_is(x.task);
     x.run.fail(SimError::Deadline { at: x.run.now, task, line, message });
     Some(Next::Stop)

@@ -99,7 +99,7 @@ fn start_task<S: Sink>(
         ..TaskAttr::default()
     };
     if let Some(dl) = attr.dl {
-        if let Some(message) = kernel::refused(kernel, None, dl) {
+        if let Some(message) = kernel::refused(kernel, None, attr.affinity.as_ref(), dl) {
             return run.fail(SimError::Deadline { at: run.now, task: spec.name.clone(), line: None, message });
         }
     }

@@ -170,9 +170,7 @@ fn check_policy(policy: Policy, line: u32) -> Result<(), LowerError> {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) if !(1..=99).contains(&priority) => {
             Err(LowerError::new(line, format!("priority {priority} is outside 1..=99")))
         }
-        Policy::Deadline(deadline) => {
-            deadline.check().map_err(|(what, hint)| LowerError::new(line, what).hint(hint))
-        }
+        Policy::Deadline(deadline) => deadline.check().map_err(|(what, hint)| LowerError::new(line, what).hint(hint)),
         _ => Ok(()),
     }
 }

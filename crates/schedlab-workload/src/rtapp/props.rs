@@ -61,7 +61,9 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
     for key in ["dl-period", "dl-deadline"] {
         if let Some(member) = object.get(key)? {
             let what = "of use to SCHED_DEADLINE alone";
-            return Err(RtAppError::at(member.at, key, what).hint("name the policy beside it; dl-runtime alone is a slice"));
+            return Err(
+                RtAppError::at(member.at, key, what).hint("name the policy beside it; dl-runtime alone is a slice")
+            );
         }
     }
     let taskgroup = taskgroup(object, policy)?;
@@ -84,8 +86,12 @@ fn deadline(
             .hint("leave it out: its deadlines are its priority"));
     }
     if let Some(member) = object.get("cpus")?.filter(|_| cpus.is_some_and(|mask| mask != CpuMask::first(nr_cpus))) {
-        return Err(RtAppError::at(member.at, "cpus", "the kernel refuses SCHED_DEADLINE to a task that may not use every CPU")
-            .hint("leave \"cpus\" out"));
+        return Err(RtAppError::at(
+            member.at,
+            "cpus",
+            "the kernel refuses SCHED_DEADLINE to a task that may not use every CPU",
+        )
+        .hint("leave \"cpus\" out"));
     }
     let ns = |key: &str| -> Result<Option<(Nanos, At)>, RtAppError> {
         let Some((value, at)) = object.int(key)? else { return Ok(None) };

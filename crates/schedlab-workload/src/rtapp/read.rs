@@ -51,9 +51,11 @@ fn check_runtimes(props: &Props, phases: &[Phase]) -> Result<(), RtAppError> {
     let any = deadline(props) || phases.iter().any(|phase| deadline(&phase.props));
     let bare = |phase: &&Phase| any && phase.props.slice.is_some() && phase.props.policy.is_none();
     match phases.iter().find(bare) {
-        Some(phase) => Err(RtAppError::at(phase.at, "dl-runtime", "in a phase of a SCHED_DEADLINE task, without its policy")
-            .hint("name \"policy\" and the other parameters in the phase too")
-            .within("phases")),
+        Some(phase) => {
+            Err(RtAppError::at(phase.at, "dl-runtime", "in a phase of a SCHED_DEADLINE task, without its policy")
+                .hint("name \"policy\" and the other parameters in the phase too")
+                .within("phases"))
+        }
         None => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{Amount, ObjectSpec, Op, Policy};
+use schedlab_model::USEC;
 
 fn parse(text: &str) -> Result<RtApp, RtAppError> {
     read("w", &[Source { name: "f.json", bytes: text.as_bytes() }], 4)
@@ -82,6 +83,21 @@ fn properties_reach_the_task_and_its_phases() {
     let changes: Vec<&Op> = ops.iter().filter(|op| matches!(op, Op::SetAffinity(_) | Op::SetNice(_))).collect();
     assert_eq!(changes, [&Op::SetAffinity(0), &Op::SetAffinity(1), &Op::SetNice(3)], "each loop sets both again");
     assert_eq!([workload.masks[0].to_list(), workload.masks[1].to_list()], ["0-1", "2"]);
+}
+
+#[test]
+fn deadline_parameters_are_in_microseconds_and_default_to_each_other() {
+    let of = |text: &str| {
+        let text = format!(r#"{{"tasks": {{"t": {{"run": 1, "policy": "SCHED_DEADLINE", {text}}}}}}}"#);
+        match workload(&text).tasks[0].policy {
+            Policy::Deadline(deadline) => [deadline.runtime, deadline.deadline, deadline.period].map(|ns| ns / USEC),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(of(r#""dl-runtime": 2000"#), [2000, 2000, 2000]);
+    assert_eq!(of(r#""dl-runtime": 2000, "dl-period": 9000"#), [2000, 9000, 9000]);
+    assert_eq!(of(r#""dl-runtime": 2000, "dl-period": 9000, "dl-deadline": 5000, "priority": 0"#), [2000, 5000, 9000]);
+    assert_eq!(of(r#""dl-runtime": 2000, "cpus": [0, 1, 2, 3]"#), [2000, 2000, 2000]);
 }
 
 #[test]
@@ -173,9 +189,39 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"tasks": {"t": {"memrun": {"type": "read", "size": 1, "count": 1}}}}"#, "tasks.t.memrun", "no model"),
     (r#"{"tasks": {"t": {"iorun": 1}}}"#, "tasks.t.iorun", "no model"),
     (r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_FIFO", "priority": 100}}}"#, "tasks.t.priority", "1..=99"),
-    (r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE"}}}"#, "tasks.t.policy", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE"}}}"#, "tasks.t.policy", "without a runtime"),
+    (
+        r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 1}}}"#,
+        "tasks.t.dl-runtime",
+        "too short for SCHED_DEADLINE",
+    ),
+    (
+        r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 900, "dl-period": 800}}}"#,
+        "tasks.t.dl-runtime",
+        "is shorter than the runtime",
+    ),
+    (
+        r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 900, "cpus": [0, 1]}}}"#,
+        "tasks.t.cpus",
+        "may not use every CPU",
+    ),
+    (
+        r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 900, "priority": 5}}}"#,
+        "tasks.t.priority",
+        "leave it out",
+    ),
+    (
+        r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 900, "taskgroup": "/a"}}}"#,
+        "tasks.t.taskgroup",
+        "cannot be in a task group",
+    ),
+    (
+        r#"{"tasks": {"t": {"policy": "SCHED_DEADLINE", "dl-runtime": 900, "phases": {"p": {"run": 1, "dl-runtime": 800}}}}}"#,
+        "tasks.t.phases.dl-runtime",
+        "without its policy",
+    ),
     (r#"{"tasks": {"t": {"run": 1, "policy": "OTHER"}}}"#, "tasks.t.policy", "unknown policy"),
-    (r#"{"tasks": {"t": {"run": 1, "dl-period": 1}}}"#, "tasks.t.dl-period", "no model"),
+    (r#"{"tasks": {"t": {"run": 1, "dl-period": 1}}}"#, "tasks.t.dl-period", "of use to SCHED_DEADLINE alone"),
     (r#"{"tasks": {"t": {"run": 1, "priority": 20}}}"#, "tasks.t.priority", "outside -20..=19"),
     (r#"{"tasks": {"t": {"run": 1, "cpus": [4]}}}"#, "tasks.t.cpus", "no CPU 4"),
     (r#"{"tasks": {"t": {"run": 1, "cpus": []}}}"#, "tasks.t.cpus", "no CPU at all"),
@@ -205,7 +251,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         r#"{"tasks": {"t": {"run": 1}}, "global": {"default_policy": "SCHED_DEADLINE"}}"#,
         "global.default_policy",
-        "no model",
+        "name it in each task",
     ),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": "GPU"}}"#, "global.calibration", "is not a CPU"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": -4}}"#, "global.calibration", "ns per loop"),
