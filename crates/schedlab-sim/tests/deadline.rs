@@ -11,6 +11,7 @@ use schedlab_policy::Version;
 use schedlab_sim::SimError;
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
+use schedlab_workload::rtapp::{self, Source};
 use schedlab_workload::{Amount, Deadline, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 use support::swarm::scenario;
 use support::{flat, kernel, record, spec, tasks, Record};
@@ -62,6 +63,30 @@ fn greedy_deadline_tasks_get_their_share() {
             assert!((96..=104).contains(&of("small")), "{what}: {}", of("small"));
             let fair = of("fair");
             assert!(fair >= 1000 * u64::from(cpus) - 720, "{what}: {fair}");
+        }
+    }
+}
+
+/// A thread with a slice of its own beside a SCHED_DEADLINE thread whose period is its runtime, as rt-app's example has them:
+/// the deadline thread asks for a whole CPU, so it takes two CPUs to admit it.
+#[test]
+fn an_rt_app_file_with_a_slice_and_a_deadline_thread_runs() {
+    let text = r#"{
+        "tasks": {
+            "sliced": { "policy": "SCHED_OTHER", "priority": -10, "dl-runtime": 50000, "loop": -1, "run": 4000 },
+            "edf": { "policy": "SCHED_DEADLINE", "dl-runtime": 150000, "loop": -1, "run": 4000 }
+        },
+        "global": { "duration": 1, "calibration": "CPU0" }
+    }"#;
+    for (cpus, admitted) in [(2, true), (1, false)] {
+        let source = Source { name: "slices.json", bytes: text.as_bytes() };
+        let app = rtapp::read("app", &[source], cpus as usize).unwrap();
+        let spec = spec(flat(cpus, 0), kernel("6.12.107", cpus as usize, 250), vec![app.workload]);
+        let (outcome, record) = record(&spec);
+        assert_eq!(outcome.is_ok(), admitted, "{cpus} CPUs: {outcome:?}");
+        if admitted {
+            let ran = ["edf", "sliced"].map(|name| cpu_time(&record, cpus, name, spec.duration) / MSEC);
+            assert_eq!(ran, [1000, 1000]);
         }
     }
 }

@@ -13,7 +13,9 @@ use schedlab_model::{CpuMask, MSEC};
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, PreemptModel, Version};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Digest;
-use schedlab_workload::{Amount, ObjectSpec, Op, Policy, Program, Section, SectionContext, TaskSpec, Workload};
+use schedlab_workload::{
+    Amount, Deadline, ObjectSpec, Op, Policy, Program, Section, SectionContext, TaskSpec, Workload,
+};
 use support::swarm::scenario;
 
 /// Random runs looked at before a setting counts as one that changes nothing.
@@ -62,7 +64,7 @@ impl Row {
     }
 }
 
-/// A random run of the swarm test, with what that does not draw: real-time tasks, synchronous wakeups, latency-nice.
+/// A random run of the swarm test, with what that does not draw: real-time and deadline tasks, synchronous wakeups, latency-nice.
 fn drawn(version: &'static Version, seed: u64) -> RunSpec {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -78,6 +80,9 @@ fn drawn(version: &'static Version, seed: u64) -> RunSpec {
         workloads.push(real_time(seed));
         // A period of real-time tasks is a second.
         spec.duration = 1500 * MSEC;
+    }
+    if seed % 7 == 5 {
+        workloads.push(deadline());
     }
     workloads.push(ping_pong());
     workloads.push(sections());
@@ -112,6 +117,13 @@ fn real_time(seed: u64) -> Workload {
         workload.tasks.iter_mut().for_each(|task| task.affinity = Some(CpuMask::first(1)));
     }
     workload
+}
+
+/// Deadline tasks that want more than their runtime.
+fn deadline() -> Workload {
+    let policy = Policy::Deadline(Deadline { runtime: 1_300_000, deadline: 20 * MSEC, period: 20 * MSEC });
+    let work = vec![Op::Set(7, 20), Op::Run(Amount::Fixed(3_100_000)), Op::DecJump { reg: 7, to: 1 }];
+    workload("deadline", vec![(policy, 2, work)])
 }
 
 /// Pairs that wake each other through pipes, which makes their wakeups synchronous.
