@@ -86,7 +86,8 @@ fn an_rt_app_file_with_a_slice_and_a_deadline_thread_runs() {
         assert_eq!(outcome.is_ok(), admitted, "{cpus} CPUs: {outcome:?}");
         if admitted {
             let ran = ["edf", "sliced"].map(|name| cpu_time(&record, cpus, name, spec.duration) / MSEC);
-            assert_eq!(ran, [1000, 1000]);
+            // The fair thread may begin behind the other one, until the idle CPU pulls it.
+            assert!(ran[0] == 1000 && ran[1] >= 900, "{ran:?}");
         }
     }
 }
