@@ -145,6 +145,7 @@ impl SchedClass for Dl {
         if let Some(curr) = self.curr(cpu) {
             self.se(curr).dl_yielded = true;
             self.update_curr_dl(core, cpu, now);
+            core.skip_update(cpu, now);
         }
     }
 
@@ -273,6 +274,10 @@ impl SchedClass for Dl {
             return if first { Resched::No } else { Resched::Full };
         }
         self.check_preempt(core, cpu, task)
+    }
+
+    fn clock_updated(&self, cpu: CpuId) -> Nanos {
+        self.curr(cpu).map_or(0, |curr| self.tasks[curr.index()].exec_start)
     }
 
     fn hrtick_start(&self, cpu: CpuId) -> Hrtick {
