@@ -14,7 +14,8 @@ use crate::Physics;
 pub struct Costs {
     /// Entering and leaving the kernel once.
     pub syscall: Dist,
-    /// `__schedule` up to `sched_switch`: the way there from the return to user mode or from a blocking call, and the pick.
+    /// `__schedule` up to `sched_switch`: the way there from the return to user mode or from a blocking call, and the pick. The
+    /// runqueue's clock is read at its beginning.
     pub schedule: Dist,
     /// From `sched_switch` until the next task, which had been preempted, is in user mode: a thread of the same process.
     pub switch_thread: Dist,

@@ -22,6 +22,8 @@ pub struct Schedule {
     pub migrate: Option<(TaskId, CpuId)>,
     /// How long after its beginning the last wakeup check read the clock: a skipped update leaves what it read.
     pub clock_read: Nanos,
+    /// How long ago `__schedule` began and read the clock: the time that the pick has taken.
+    pub began: Nanos,
 }
 
 /// `__schedule` on a CPU.
@@ -34,7 +36,7 @@ pub fn schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
     let decided = driver.sched().decided();
     let now = driver.clock_task(cpu);
     // The clock by which the running task is charged.
-    let mut clock = (driver.sched().schedule_clock(cpu, now) + schedule.clock_read).min(now);
+    let mut clock = driver.sched().schedule_clock(cpu, now, &schedule);
     if let Some(leaving) = schedule.leaving {
         try_to_block_task(driver, cpu, leaving, clock);
     }

@@ -3,21 +3,23 @@
 //! A wakeup check that leaves the running task with need-resched set has just updated the runqueue's clock, and so has a
 //! yield: the next `__schedule` does not update it again. The time until then, such as the latency of an interrupt, of an
 //! idle exit or of a system call that has to end first, is charged to the next task instead of the previous one, whatever
-//! classes they are of. kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1
+//! classes they are of. What the pick takes is the next task's as well, because `__schedule` reads the clock before. kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1
 //! the clock does not advance until the switch is over, newidle balancing included.
 
 use schedlab_model::{CpuId, Nanos};
 
 use super::{Core, Sched};
 use crate::class::ClassList;
+use crate::procedure::Schedule;
 
 impl<L: ClassList> Sched<L> {
-    /// The CPU's clock in the `__schedule` that begins now. A function that used the queue after a check requested to skip
+    /// The CPU's clock in the `__schedule` whose pick ends now. A function that used the queue after a check requested to skip
     /// the update has updated the clock itself.
-    pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos) -> Nanos {
+    pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos, schedule: &Schedule) -> Nanos {
         match self.core.rqs[cpu.index()].skip.take() {
-            Some(skipped) => skipped.max(self.clock_updated(cpu)).min(now),
-            None => now,
+            Some(skipped) => (skipped.max(self.clock_updated(cpu)) + schedule.clock_read).min(now),
+            None if schedule.began == 0 => now,
+            None => now.saturating_sub(schedule.began).max(self.clock_updated(cpu)).min(now),
         }
     }
 
@@ -63,6 +65,23 @@ mod tests {
         Sched::new(config, Arc::new(Topology::regular(1, 1, 1, 1, true).unwrap()))
     }
 
+    fn clock_at(sched: &mut Sched, now: Nanos) -> Nanos {
+        sched.schedule_clock(CPU, now, &Schedule::default())
+    }
+
+    #[test]
+    fn the_pick_is_the_next_tasks() {
+        let mut sched = one_cpu("6.18.12", PreemptModel::Lazy);
+        let (_, _) = wake(&mut sched, MSEC);
+        let clock = clock_at(&mut sched, MSEC);
+        sched.pick_next_task(CPU, clock);
+        let schedule = Schedule { began: 5 * USEC, clock_read: 2 * USEC, ..Schedule::default() };
+        assert_eq!(sched.schedule_clock(CPU, 9 * MSEC, &schedule), 9 * MSEC - 5 * USEC);
+        sched.tick(CPU, 12 * MSEC);
+        let clock = sched.schedule_clock(CPU, 12 * MSEC + USEC, &schedule);
+        assert_eq!(clock, 12 * MSEC, "the tick has read the clock since");
+    }
+
     fn wake(sched: &mut Sched, now: Nanos) -> (TaskId, Resched) {
         let task = sched.add_task(&TaskAttr::default());
         sched.activate(task, CPU, WAKE, now);
@@ -74,7 +93,7 @@ mod tests {
         for row in ["5.2", "6.1", "6.6", "6.12.107", "6.18.2", "6.18.44", "7.2"] {
             let mut sched = one_cpu(row, PreemptModel::Full);
             let (hog, _) = wake(&mut sched, MSEC);
-            let clock = sched.schedule_clock(CPU, MSEC + 50 * USEC);
+            let clock = clock_at(&mut sched, MSEC + 50 * USEC);
             assert_eq!(clock, MSEC, "{row}: an idle CPU's way out of idle is charged to the wakee");
             assert_eq!(sched.pick_next_task(CPU, clock), Some(hog));
             (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
@@ -82,7 +101,7 @@ mod tests {
             let wakee = sched.add_task(&TaskAttr::default());
             sched.activate(wakee, CPU, WAKE, asked);
             sched.wakeup_preempt(CPU, wakee, WAKE, true, asked);
-            let clock = sched.schedule_clock(CPU, asked + 9 * USEC);
+            let clock = clock_at(&mut sched, asked + 9 * USEC);
             assert_eq!(clock, asked, "{row}");
             let next = sched.pick_next_task(CPU, clock).unwrap();
             let ran = |sched: &Sched, task| sched.fair.entity(task).sum_exec_runtime;
@@ -90,7 +109,7 @@ mod tests {
             let before = ran(&sched, next);
             sched.tick(CPU, asked + 100 * USEC);
             assert_eq!(ran(&sched, next) - before, 100 * USEC, "{row}: who comes does");
-            assert_eq!(sched.schedule_clock(CPU, 50 * MSEC), 50 * MSEC, "{row}: it is skipped once");
+            assert_eq!(clock_at(&mut sched, 50 * MSEC), 50 * MSEC, "{row}: it is skipped once");
         }
     }
 
@@ -107,12 +126,12 @@ mod tests {
             let hog = task(&mut sched, runs);
             sched.activate(hog, CPU, WAKE, MSEC);
             sched.wakeup_preempt(CPU, hog, WAKE, false, MSEC);
-            let clock = sched.schedule_clock(CPU, MSEC);
+            let clock = clock_at(&mut sched, MSEC);
             assert_eq!(sched.pick_next_task(CPU, clock), Some(hog), "{row}");
             let wakee = task(&mut sched, wakes);
             sched.activate(wakee, CPU, WAKE, request);
             assert_eq!(sched.wakeup_preempt(CPU, wakee, WAKE, false, request), Resched::Full, "{row}");
-            let clock = sched.schedule_clock(CPU, request + 50 * USEC);
+            let clock = clock_at(&mut sched, request + 50 * USEC);
             assert_eq!(clock, request, "{row}: the call that delays the switch is charged to the wakee");
             assert_eq!(sched.pick_next_task(CPU, clock), Some(wakee), "{row}");
             assert_eq!(sched.rt.runtime(CPU, wakee, request + 60 * USEC), 60 * USEC, "{row}");
@@ -123,25 +142,25 @@ mod tests {
     fn a_tick_in_between_updates_the_clock() {
         let mut sched = one_cpu("6.1", PreemptModel::Full);
         let (_, _) = wake(&mut sched, MSEC);
-        let clock = sched.schedule_clock(CPU, MSEC);
+        let clock = clock_at(&mut sched, MSEC);
         sched.pick_next_task(CPU, clock);
         (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
         let (_, resched) = wake(&mut sched, 40 * MSEC);
         assert_eq!(resched, Resched::Full);
         sched.tick(CPU, 44 * MSEC);
-        assert_eq!(sched.schedule_clock(CPU, 44 * MSEC + USEC), 44 * MSEC);
+        assert_eq!(clock_at(&mut sched, 44 * MSEC + USEC), 44 * MSEC);
     }
 
     #[test]
     fn a_lazy_request_does_not_stop_the_clock() {
         let mut sched = one_cpu("7.2", PreemptModel::Lazy);
         wake(&mut sched, MSEC);
-        let clock = sched.schedule_clock(CPU, MSEC);
+        let clock = clock_at(&mut sched, MSEC);
         sched.pick_next_task(CPU, clock);
         (2..40).for_each(|ms| _ = sched.tick(CPU, ms * MSEC));
         sched.fair.clear_resched(CPU);
         let (_, resched) = wake(&mut sched, 40 * MSEC);
         assert_eq!(resched, Resched::Lazy);
-        assert_eq!(sched.schedule_clock(CPU, 40 * MSEC + USEC), 40 * MSEC + USEC);
+        assert_eq!(clock_at(&mut sched, 40 * MSEC + USEC), 40 * MSEC + USEC);
     }
 }

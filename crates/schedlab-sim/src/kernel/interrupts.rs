@@ -87,8 +87,8 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
         return enter_idle_state(run, machine, kernel, cpu);
     }
     // Interrupt, wakeups and the pick come before the switch, as on a busy CPU.
-    if !std::mem::replace(&mut c.schedule_paid, true) {
-        machine.charge_schedule(cpu);
+    if c.schedule_paid.is_none() {
+        c.schedule_paid = Some(machine.charge_schedule(cpu));
     }
     match machine.cpus[cpu.index()].spend_pending() {
         Some(0) => mark(run, kernel, cpu),

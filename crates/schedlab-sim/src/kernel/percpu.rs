@@ -53,8 +53,8 @@ pub struct PerCpu {
     pub resched_seen: bool,
     /// How long after its beginning the last wakeup read the runqueue's clock.
     pub clock_read: Nanos,
-    /// The way into `__schedule` up to the switch has been charged.
-    pub schedule_paid: bool,
+    /// What `__schedule` up to the switch costs, as ns of work, once it has been charged.
+    pub schedule_paid: Option<Nanos>,
     /// The current task has decided to block, or has exited, and is on its way into `__schedule`.
     pub leaving_for: Option<Leaving>,
     /// Reschedules at the end of this instant.
@@ -107,7 +107,7 @@ impl PerCpu {
             requested: None,
             resched_seen: false,
             clock_read: 0,
-            schedule_paid: false,
+            schedule_paid: None,
             leaving_for: None,
             marked: false,
             process: u32::MAX,

@@ -31,8 +31,9 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     k.need_resched = false;
     k.need_resched_lazy = false;
     k.resched_seen = false;
-    k.schedule_paid = false;
-    let found = Schedule { leaving, migrate: k.push_away.take(), clock_read: k.clock_read };
+    let cost = k.schedule_paid.take().unwrap_or(0);
+    let began = machine.cpus[cpu.index()].wall(cost << WORK_SHIFT).unwrap_or(0);
+    let found = Schedule { leaving, migrate: k.push_away.take(), clock_read: k.clock_read, began };
     kernel.checks.picked(cpu, now);
     procedure::schedule(&mut Executor { run, machine, kernel, cpu }, cpu, found);
     finish_schedule(run, machine, kernel, cpu);
@@ -104,8 +105,10 @@ pub fn begin_block<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         c.segment.mode = Mode::Kernel;
         c.segment.work_left = 0;
     }
-    if !machine.costs.schedule.is_nothing() && !std::mem::replace(&mut k.schedule_paid, true) {
-        c.segment.cost_left += machine.costs.schedule.draw(&mut c.dice) << WORK_SHIFT;
+    if !machine.costs.schedule.is_nothing() && k.schedule_paid.is_none() {
+        let cost = machine.costs.schedule.draw(&mut c.dice);
+        k.schedule_paid = Some(cost);
+        c.segment.cost_left += cost << WORK_SHIFT;
     } else if k.in_flight.is_none() {
         // With a wakeup under way it gets there when that is over.
         mark(run, kernel, cpu);

@@ -54,8 +54,10 @@ fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
     // kvm_vcpu_halt() polls until need_resched(), and then blocks.
     if kernel.points.switches_now(k, &c.segment) {
-        if !std::mem::replace(&mut k.schedule_paid, true) {
-            c.segment.cost_left += machine.costs.schedule.draw_any(&mut c.dice) << WORK_SHIFT;
+        if k.schedule_paid.is_none() {
+            let cost = machine.costs.schedule.draw_any(&mut c.dice);
+            k.schedule_paid = Some(cost);
+            c.segment.cost_left += cost << WORK_SHIFT;
         }
         let end = run.now + c.wall(c.segment.cost_left)?;
         if c.segment.cost_left == 0 {

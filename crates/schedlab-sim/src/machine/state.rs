@@ -131,11 +131,13 @@ impl Machine {
         self.exit_to_receive(cpu);
     }
 
-    /// Charges the way into `__schedule` and the pick.
+    /// Charges `__schedule` up to the switch; what that costs, as ns of work.
     #[inline]
-    pub fn charge_schedule(&mut self, cpu: CpuId) {
+    pub fn charge_schedule(&mut self, cpu: CpuId) -> Nanos {
         let c = &mut self.cpus[cpu.index()];
-        c.pending += self.costs.schedule.draw_any(&mut c.dice);
+        let cost = self.costs.schedule.draw_any(&mut c.dice);
+        c.pending += cost;
+        cost
     }
 
     /// Charges a switch to the idle task, which borrows the address space that it finds (lazy TLB).
