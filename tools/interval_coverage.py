@@ -102,7 +102,7 @@ def table(trials: int, sizes: Sequence[int] = (6, 10, 20, 30)) -> list[str]:
 
 def real_table(trials: int, sizes: Sequence[int] = (6, 10, 20, 30)) -> list[str]:
     """The same for asymmetric effects: misses of each thing that the size of an effect could mean."""
-    lines = ["| effect | the interval as one for | " + " | ".join(f"n = {n}" for n in sizes) + " |"]
+    lines = ["| effect | interval taken for | " + " | ".join(f"n = {n}" for n in sizes) + " |"]
     lines.append("|---|---|" + "---|" * len(sizes))
     for name, (draw, truths) in REAL.items():
         for what, truth in truths.items():
