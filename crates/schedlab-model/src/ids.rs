@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A kernel of a run: most runs have one, [`KernelId::FIRST`], and name it nowhere.
+/// A kernel of a run: most runs have only one, [`KernelId::FIRST`], and do not name it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct KernelId(pub u16);
 
@@ -10,8 +10,8 @@ pub struct KernelId(pub u16);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CpuId(pub u32);
 
-/// A task of one kernel: an index into that kernel's task table. A task that is gone may leave its index to a later one
-/// (`Sched::release_task`).
+/// A task of one kernel: an index into that kernel's task table. The index of a task that is gone may be reused for a
+/// later one (`Sched::release_task`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TaskId(pub u32);
 

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 /// The most names that are suggested.
 const SUGGESTED: usize = 3;
-/// Names looked at: enough for every table, few enough for any input.
+/// The most names that are compared: enough for every table, few enough for any input.
 const LOOKED_AT: usize = 1_000;
 /// A longer input resembles nothing anyway.
 const LONGEST: usize = 64;
 
 /// The names nearest to `typed`, closest first: those that differ by no more than a third of their letters, or by one.
-/// Swapped neighbours count once; case, and `-` for `_`, not at all.
+/// Swapped neighbours count once; differences of case, and between `-` and `_`, do not count.
 #[must_use]
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = fold(typed);

@@ -1,9 +1,9 @@
-//! One seeded random stream per subsystem and task, so that a draw added in one place moves nothing elsewhere.
+//! One seeded random stream per subsystem and task, so that a draw added in one place changes no other draw.
 
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
-/// A stream of random 64-bit words. Integers only: distributions on top of it are the callers'.
+/// A stream of random 64-bit words. Integers only: callers build distributions on top of it.
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
 

@@ -141,7 +141,7 @@ impl<'a> Files<'a> {
         match (&self.burst, &self.quota, &before.burst) {
             (Some((_, place)), ..) => place.duration(0..=*quota).map(drop),
             (None, Some((_, place)), Some((burst, _))) if burst > quota => {
-                let message = format!("the group's burst of {} is above this quota", units::show_duration(*burst));
+                let message = format!("the group's burst of {} exceeds this quota", units::show_duration(*burst));
                 Err(place.error(message).hint("burst = \"0s\""))
             }
             _ => Ok(()),
@@ -163,7 +163,7 @@ impl<'a> Files<'a> {
         }
         let latency_nice = self.latency_nice.as_ref().filter(|_| !version.has_latency_nice());
         if let Some((_, place)) = latency_nice {
-            let message = format!("kernel {} of variant \"{variant}\" has no latency nice of groups", version.name);
+            let message = format!("kernel {} of variant \"{variant}\" has no latency nice for groups", version.name);
             return Err(place.error(message).hint("set cgroups.GROUP.latency_nice in variants with eevdf-rfc"));
         }
         Ok(())

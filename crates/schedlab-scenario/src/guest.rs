@@ -44,8 +44,8 @@ impl Draft<'_> {
     /// Refuses a name under which results show something else.
     pub fn check_name<'w>(&self, mut workloads: impl Iterator<Item = &'w str>) -> Result<()> {
         if self.name == "sched" || workloads.any(|workload| workload == self.name) {
-            let error = self.table.error(format!("{} is the name of something else in results", quote(&self.name)));
-            return Err(error.hint("give the guest a name of its own"));
+            let error = self.table.error(format!("{} already names something else in results", quote(&self.name)));
+            return Err(error.hint("choose another name for the guest"));
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
     let mut drafts: Vec<Draft> = Vec::new();
     for table in tables {
         let table = table.only(&GUEST)?;
-        let name = word(&table.require("name", "the name that results show")?)?;
+        let name = word(&table.require("name", "the name shown in results")?)?;
         let topology = Arc::new(topology(&table)?);
         let count = table.get("count").map(|value| value.integer(1..=MOST_GUESTS)).transpose()?.unwrap_or(1);
         for number in 1..=count {
@@ -246,7 +246,7 @@ impl<'a> Keys<'_, 'a> {
     fn halt_poll_max(&self, platform: Platform, haltpoll: bool) -> Result<Nanos> {
         match self.get("halt_poll_ns") {
             Some(value) if haltpoll => {
-                let error = value.refuse("a guest with haltpoll turns the halt polling of its host off");
+                let error = value.refuse("a guest with haltpoll disables halt polling on its host");
                 Err(error.hint("leave halt_poll_ns out, or haltpoll"))
             }
             Some(value) => value.duration(0..=LONGEST_POLL),
@@ -259,11 +259,11 @@ impl<'a> Keys<'_, 'a> {
         let Some(value) = self.get("haltpoll") else { return Ok(false) };
         let on = value.boolean()?;
         if on && platform != Platform::X86Kvm {
-            return Err(value.refuse("cpuidle-haltpoll is a driver of platform \"x86-kvm\" alone"));
+            return Err(value.refuse("cpuidle-haltpoll is a driver for platform \"x86-kvm\" only"));
         }
         if on && !kernel.version.paravirt().haltpoll {
             let name = kernel.version.name;
-            return Err(value.refuse(&format!("row {name} has no haltpoll governor, which came with 5.4")));
+            return Err(value.refuse(&format!("row {name} has no haltpoll governor, which was added in 5.4")));
         }
         Ok(on)
     }
@@ -272,7 +272,7 @@ impl<'a> Keys<'_, 'a> {
     fn pv_spinlocks(&self, platform: Platform) -> Result<bool> {
         let Some(value) = self.get("pv_spinlocks") else { return Ok(platform == Platform::X86Kvm) };
         if platform != Platform::X86Kvm {
-            return Err(value.error("paravirtual spinlocks are modelled for platform \"x86-kvm\" alone"));
+            return Err(value.error("paravirtual spinlocks are modelled only for platform \"x86-kvm\""));
         }
         value.boolean()
     }
@@ -281,7 +281,7 @@ impl<'a> Keys<'_, 'a> {
         let Some(value) = self.get("idle_hint") else { return Ok(IdleHint::Off) };
         let hint = value.choice(&[("off", IdleHint::Off), ("vpa", IdleHint::Vpa), ("hcall", IdleHint::Hcall)])?;
         if hint != IdleHint::Off && platform != Platform::PowerpcKvm {
-            return Err(value.error("idle hints are a proposal for platform \"powerpc-kvm\" alone"));
+            return Err(value.error("idle hints are a proposal for platform \"powerpc-kvm\" only"));
         }
         Ok(hint)
     }
@@ -301,7 +301,7 @@ fn events(value: &Value) -> Result<Vec<(Nanos, GuestAction)>> {
         let action = table.require("action", "pause, resume or kill")?;
         let found = action.choice(&GuestAction::ALL)?;
         let paused = match events.last() {
-            Some((_, GuestAction::Kill)) => return Err(action.error("the guest has been killed before")),
+            Some((_, GuestAction::Kill)) => return Err(action.error("the guest has already been killed")),
             last => matches!(last, Some((_, GuestAction::Pause))),
         };
         match (found, paused) {

@@ -1,4 +1,4 @@
-//! What makes a run the run it is, as text for a hash.
+//! Everything that identifies a run, as text for a hash.
 
 use std::sync::Arc;
 

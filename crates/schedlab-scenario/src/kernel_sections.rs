@@ -35,7 +35,7 @@ pub(crate) fn read(value: &Value) -> Result<Vec<CallSection>> {
 fn section(table: &Table) -> Result<CallSection> {
     let given: Vec<_> =
         CONTEXTS.iter().filter(|(key, _)| table.entries().iter().any(|(name, _)| name == key)).collect();
-    let [(key, context)] = given[..] else { return Err(table.error("not one section").expected(FORM)) };
+    let [(key, context)] = given[..] else { return Err(table.error("not a single section").expected(FORM)) };
     let points: &[&str] = match context {
         SectionContext::Preemptible => &["cond-resched", "might-sleep"],
         SectionContext::Spinlock => &["lock"],

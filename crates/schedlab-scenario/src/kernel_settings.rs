@@ -58,7 +58,9 @@ pub(crate) fn version(table: &Table) -> Result<&'static Version> {
 /// The version row for the name of a kernel.
 pub(crate) fn version_of(value: &Value) -> Result<&'static Version> {
     let name = value.string("a kernel version such as \"6.12.0\"").map_err(|error| match value.json() {
-        Json::Number(number) => error.hint(format!("a version is text: write \"{number}\", with the quotation marks")),
+        Json::Number(number) => {
+            error.hint(format!("a version is a string: write \"{number}\", with the quotation marks"))
+        }
         _ => error,
     })?;
     if name == RUNNING {

@@ -91,7 +91,9 @@ fn spinlock(table: &Table) -> Result<ObjectSpec> {
     match (length("spin")?, length("sleep")?) {
         (None, None) => Ok(ObjectSpec::SpinLock { spin: 0, sleep: 0 }),
         (Some(spin), Some(sleep)) => Ok(ObjectSpec::SpinLock { spin, sleep }),
-        _ => Err(table.error("a spinlock with only one of spin and sleep").expected("both, or neither to spin on")),
+        _ => Err(table
+            .error("a spinlock with only one of spin and sleep")
+            .expected("both, or neither, so that it spins on")),
     }
 }
 

@@ -201,7 +201,7 @@ fn build(file: &str, bytes: &[u8], stem: &str, dir: &Path, overrides: &Overrides
     if text.is_blank() {
         return Err(text
             .error(0, "", "the file is empty")
-            .expected("a scenario; docs/scenario.md has all of its keys"));
+            .expected("a scenario; docs/scenario.md lists all of its keys"));
     }
     let mut document = text.parse()?;
     merge::apply(document.get_mut(), &overrides.sets, &text)?;

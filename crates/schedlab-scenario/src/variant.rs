@@ -50,7 +50,7 @@ pub(crate) fn read<'a>(
     guests: &[guest::Draft],
 ) -> Result<Draft<'a>> {
     let table = table.only(&VARIANT)?;
-    let name = word(&table.require("name", "the name that results show")?)?.to_owned();
+    let name = word(&table.require("name", "the name shown in results")?)?.to_owned();
     let version = kernel_settings::version(&table)?;
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
     let mut kernel = KernelConfig::new(version, machine.topology.nr_cpus(), own_hz.unwrap_or(machine.hz));

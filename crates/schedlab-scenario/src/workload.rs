@@ -130,7 +130,7 @@ pub(crate) fn read<'a>(
     let attributes = Attributes::read(&table, &skip, nr_cpus)?;
     workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
     if !inside.is_empty() && (attributes.cgroup.is_some() || workload.tasks.iter().any(|task| task.cgroup.is_some())) {
-        return Err(table.error("control groups inside of a guest are not modelled").hint("remove cgroup"));
+        return Err(table.error("control groups inside a guest are not modelled").hint("remove cgroup"));
     }
     let declared = workload.name.clone();
     let first = Draft { table, uses, file, workload, program, attributes, declared, guest: None };

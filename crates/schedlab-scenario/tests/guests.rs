@@ -100,7 +100,7 @@ fn counts_that_are_refused() {
         ("\"guest.vm.count=1001\"", "1001: out of range; expected a whole number from 1 to 1000"),
         ("\"guest.other.name=vm-2\", \"workload.hog.guest=vm-2\"", "two guests are named \"vm-2\""),
         ("\"workload.hog.name=app-2\"", "two workloads are named \"app-2\""),
-        ("\"workload.hog.name=vm-2\"", "\"vm-2\" is the name of something else in results"),
+        ("\"workload.hog.name=vm-2\"", "\"vm-2\" already names something else in results"),
         ("\"workload.hog.guest=vm-2\"", "unknown guest \"vm-2\""),
         ("\"variant.a.guests={vm-2={nice=1}}\"", "unknown guest \"vm-2\""),
         ("\"variant.a.tasks={app-2={nice=1}}\"", "unknown workload \"app-2\""),

@@ -2,13 +2,13 @@
 
 use schedlab_model::{Nanos, USEC};
 
-/// The hypervisor and the architecture under a guest. They decide which actions of the guest leave it, and which vCPUs it
-/// takes for preempted.
+/// The hypervisor and the architecture under a guest. They decide which actions of the guest cause an exit, and which
+/// vCPUs it considers preempted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Platform {
     /// KVM on x86, with steal time.
     X86Kvm,
-    /// KVM on arm64, which tells a guest nothing.
+    /// KVM on arm64, which gives a guest no information about its vCPUs.
     Arm64Kvm,
     /// The same with the pvsched proposal: the host marks a vCPU at every `vcpu_put` and clears the mark at `vcpu_load`.
     Arm64KvmPvsched,
@@ -20,7 +20,7 @@ pub enum Platform {
     S390,
 }
 
-/// Which of a guest's actions leave it, and with what the host polls for a halted vCPU.
+/// Which of a guest's actions cause an exit, and how long the host polls for a halted vCPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlatformCosts {
     /// Sending an inter-processor interrupt.
@@ -37,7 +37,7 @@ pub struct PlatformCosts {
     pub ple_window: Nanos,
 }
 
-/// What the host says of the CPU that a ceded vCPU last ran on (a proposal for powerpc).
+/// What the host reports about the CPU that a ceded vCPU last ran on (a proposal for powerpc).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum IdleHint {
     /// Nothing.
@@ -77,8 +77,8 @@ impl Platform {
         ("s390", Platform::S390),
     ];
 
-    /// Which actions of a guest leave it. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64, 10 us on powerpc, 50 us on
-    /// s390.
+    /// Which actions of a guest cause an exit. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64, 10 us on powerpc,
+    /// 50 us on s390.
     #[must_use]
     pub const fn costs(self) -> PlatformCosts {
         match self {

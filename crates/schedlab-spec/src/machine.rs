@@ -14,8 +14,8 @@ use crate::Physics;
 pub struct Costs {
     /// Entering and leaving the kernel once.
     pub syscall: Dist,
-    /// `__schedule` up to `sched_switch`: the way there from the return to user mode or from a blocking call, and the pick. The
-    /// runqueue's clock is read at its beginning.
+    /// `__schedule` up to `sched_switch`: the path to it from the return to user mode or from a blocking call, and the
+    /// pick. The runqueue's clock is read at its beginning.
     pub schedule: Dist,
     /// From `sched_switch` until the next task, which had been preempted, is in user mode: a thread of the same process.
     pub switch_thread: Dist,
@@ -85,9 +85,9 @@ pub struct Costs {
     pub reap_wait: Dist,
     /// Collecting a child that has exited, beyond the syscall.
     pub reap: Dist,
-    /// One load-balance pass over one domain, without the CPUs it looks at.
+    /// One load-balance pass over one domain, without the CPUs it reads.
     pub balance_pass: Dist,
-    /// Each CPU that a load-balance pass looks at.
+    /// Each CPU that a load-balance pass reads.
     pub balance_cpu: Dist,
     /// A page fault that maps a page which is in memory, exception entry and exit included.
     pub fault: Dist,
@@ -108,7 +108,7 @@ pub struct Costs {
     pub vm_exit: Dist,
     /// Visiting one vCPU in the host's walk over all of them (`idle_hint = "vpa"`).
     pub idle_hint: Dist,
-    /// Fetching a cache line of which another CPU has the latest copy, by the distance of that CPU.
+    /// Fetching a cache line whose latest copy another CPU has, by the distance of that CPU.
     pub line_transfer: [Dist; 5],
 }
 
@@ -225,7 +225,7 @@ pub struct IdleState {
     pub name: String,
     /// From the wake event until the CPU executes instructions again.
     pub exit: Dist,
-    /// Shortest stay for which the governor chooses it.
+    /// Shortest idle period for which the governor chooses it.
     pub target_residency: Nanos,
     /// Whether the CPU watches its need-resched flag there, so that a waker needs no IPI.
     pub polling: bool,
@@ -240,7 +240,7 @@ pub struct Machine {
     pub summary: String,
     /// Where its numbers come from, one line each.
     pub sources: Vec<String>,
-    /// Between which factors of their values estimates may lie, by the name of the cost, where the machine says so.
+    /// The bounds of estimates, as factors of their values, by the name of the cost, where the machine states them.
     pub ranges: BTreeMap<String, [f64; 2]>,
     /// Whether the costs were measured on such a machine.
     pub calibrated: bool,
@@ -267,8 +267,8 @@ impl Machine {
         Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], ..self.clone() }
     }
 
-    /// Multiplies a cost, named as in machine files, or the exit latency of `idle.NAME`; `false` if there is none of
-    /// that name. Nothing gets longer than `longest`.
+    /// Multiplies a cost, named as in machine files, or the exit latency of `idle.NAME`; `false` if there is
+    /// none of that name. No cost exceeds `longest`.
     pub fn scale(&mut self, name: &str, factor: f64, longest: Nanos) -> bool {
         let found: Vec<&mut Dist> = match name.strip_prefix("idle.") {
             Some(state) => self.idle_states.iter_mut().filter(|s| s.name == state).map(|s| &mut s.exit).collect(),

@@ -3,11 +3,11 @@
 /// A mechanism.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
-    /// A cache line that another CPU has touched last is transferred ([`crate::Costs::line_transfer`]).
+    /// A cache line that another CPU touched last is transferred ([`crate::Costs::line_transfer`]).
     Lines,
-    /// Locks are waited for.
+    /// Tasks wait for locks of the kernel.
     Locks,
-    /// A search for a CPU and the wakeup path take their time before the enqueue, newidle balancing before the pick.
+    /// A search for a CPU and the wakeup path take time before the enqueue, newidle balancing before the pick.
     Selection,
     /// The menu governor chooses idle states and stops the tick.
     Cpuidle,

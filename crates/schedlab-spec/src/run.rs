@@ -52,7 +52,7 @@ pub struct Guest {
     pub nice: i8,
     /// Whether the guest calls `vcpu_is_preempted`.
     pub vcpu_is_preempted: bool,
-    /// What the host says of ceded vCPUs.
+    /// What the host reports about ceded vCPUs.
     pub idle_hint: IdleHint,
     /// CONFIG_PARAVIRT_TIME_ACCOUNTING: the guest's task clocks leave out stolen time.
     pub paravirt_time_accounting: bool,

@@ -1,4 +1,4 @@
-//! Two runs of what should be one trace, side by side, up to the first event in which they differ.
+//! Two runs that should give the same trace, side by side, up to the first event in which they differ.
 
 use std::fmt;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};

@@ -155,8 +155,8 @@ pub enum Kind {
         /// Size of the page.
         kib: u32,
     },
-    /// Not a kernel tracepoint: `pid` is about to be switched out by a request to reschedule. It follows from other events,
-    /// so that it is no part of a digest.
+    /// Not a kernel tracepoint: `pid` is about to be switched out by a request to reschedule. It follows from other
+    /// events, so it is not part of a digest.
     Resched {
         /// The task that ran.
         pid: Pid,
@@ -222,7 +222,7 @@ pub enum Lock {
     Socket = 2,
     /// The lock of a futex bucket.
     Futex = 3,
-    /// No lock but a line that several CPUs change by atomic operations: counters of references and of memory.
+    /// Not a lock, but a cache line that several CPUs change by atomic operations: counters of references and of memory.
     Line = 4,
 }
 
@@ -251,8 +251,8 @@ impl Lock {
 
 /// Times of the functions that search for an idle CPU, in ns; 0 where a function tested no CPU.
 ///
-/// From 5.12 on `select_idle_cpu` calls `select_idle_core` once for each core; `core` is the sum of these calls then, and a
-/// part of `cpu`.
+/// From 5.12 on `select_idle_cpu` calls `select_idle_core` once for each core; then `core` is the sum of these calls,
+/// and is part of `cpu`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct ScanTimes {
     /// The search was made for a wakeup, by `select_idle_sibling`, which took all of the time charged; otherwise for a

@@ -1,11 +1,11 @@
-//! Where binary readers read: a file they can move about in, with errors that name the offset.
+//! The input of binary readers: a seekable file, with errors that name the offset.
 
 use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Fault, Place, TraceError};
 
-/// A source that can be read and moved about in.
+/// A source that can be read and is seekable.
 pub trait Input: BufRead + Seek + Send {}
 
 impl<T: BufRead + Seek + Send> Input for T {}

@@ -1,4 +1,4 @@
-//! A record that owns its words: what binary readers decode into before they lend it out.
+//! A record that owns its strings: binary readers decode into it and return a borrow of it.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 

@@ -1,4 +1,4 @@
-//! Scheduler events, simulated or recorded, and the file formats people have for them.
+//! Scheduler events, simulated or recorded, and the file formats in which they are stored.
 //!
 //! One event model ([`Event`]) stands between every reader, every writer, the metrics and the replay. Files are opened
 //! with [`open`] and created with [`create`]; both stream, whatever the size of the trace.

@@ -1,6 +1,6 @@
-//! Where writers write: buffered, optionally gzipped, the first error kept until the end.
+//! The output of writers: buffered, optionally gzipped, with the first error kept until the end.
 //!
-//! A file gets its name when it is whole. Until then it has an unpredictable name in the same directory, created by this
+//! A file gets its name when it is complete. Until then it has an unpredictable name in the same directory, created by this
 //! process alone, so nothing that another user put there is followed or overwritten.
 
 use std::fs::File;
@@ -32,7 +32,7 @@ impl Target for BufWriter<File> {
 pub struct Output {
     to: Box<dyn Target>,
     file: PathBuf,
-    /// The file until it is whole; removed when this is dropped.
+    /// The file until it is complete; removed when this is dropped.
     part: Option<TempPath>,
     error: Option<io::Error>,
 }
@@ -70,7 +70,7 @@ impl Output {
         Ok(Output { part, ..Output::new(to, path) })
     }
 
-    /// A file for what must wait, in the same directory. It has no name: it is gone when it is closed.
+    /// A scratch file in the same directory. It has no name and disappears when it is closed.
     pub fn scratch(path: &Path) -> Result<File, TraceError> {
         let failed = |error| TraceError { file: path.to_owned(), at: Place::File, fault: Fault::Io(error) };
         tempfile::tempfile_in(folder(path)).map_err(failed)
@@ -90,8 +90,8 @@ impl Output {
         }
     }
 
-    /// Writes out what is buffered and gives the file its name; returns the first error of all. No file remains after an
-    /// error.
+    /// Writes out what is buffered and gives the file its name; returns the first error that occurred. No file remains
+    /// after an error.
     pub fn finish(mut self) -> Result<(), TraceError> {
         self.keep(|to| to.flush());
         let Output { error, file, part, .. } = self;

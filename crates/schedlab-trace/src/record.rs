@@ -1,4 +1,4 @@
-//! One record of a recorded trace: an [`Event`] with what the file says beyond it, or an event the model has no word for.
+//! One record of a recorded trace: an [`Event`] with what the file says beyond it, or an event unknown to the model.
 
 use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 
@@ -35,7 +35,7 @@ pub enum Body<'a> {
     },
 }
 
-/// The words of an event that [`Kind`] reduces or leaves out; empty where the event has none.
+/// The strings of an event that [`Kind`] shortens or leaves out; empty where the event has none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Words<'a> {
     /// `comm`, `prev_comm` or the parent's.
@@ -184,7 +184,7 @@ impl Header {
         kernel.chain(self.comments.iter().cloned()).chain(metrics)
     }
 
-    /// A comment line that is no legend: the tracer's own, or `key value`.
+    /// A comment line that is not part of the legend: the tracer's own, or `key value`.
     pub(crate) fn learn(&mut self, comment: &str) {
         let mut words = comment.split_ascii_whitespace();
         match words.next() {

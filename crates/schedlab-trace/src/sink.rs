@@ -26,7 +26,7 @@ pub trait Sink {
     /// An event that only trace files contain.
     fn trace_only(&mut self, _event: &Event) {}
 
-    /// A record that only trace files contain and that is no event of the model: its name and its text.
+    /// A record that only trace files contain and that is not an event of the model: its name and its text.
     fn note(&mut self, _time: Nanos, _cpu: CpuId, _name: &str, _fields: &str) {}
 }
 
@@ -39,8 +39,8 @@ impl Sink for Discard {
     fn event(&mut self, _event: &Event) {}
 }
 
-/// Gives every event to both. Always inlined, as the sinks of every run are: the emitter knows the kind of event, so
-/// what remains of either sink is its treatment of that kind.
+/// Passes every event to both. Always inlined, as the sinks of every run are: the emitter knows the kind of
+/// event, so only the code for that kind remains of either sink.
 #[derive(Clone, Default, Debug)]
 pub struct Tee<A, B>(pub A, pub B);
 

@@ -1,5 +1,5 @@
-//! What every writer does alike: simulated events get the names, the running task and the words that a recorded one
-//! carries, so that a format only has to write records.
+//! What all writers have in common: simulated events get the names, the running task and the strings that a
+//! recorded one has, so that a format only has to write records.
 
 use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 

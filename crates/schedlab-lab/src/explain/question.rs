@@ -15,7 +15,7 @@ use super::side_by_side::Mismatch;
 use super::stepper::seen;
 use super::views::pid_of;
 
-/// A question that the two runs if_different differently.
+/// A question that the two runs answered differently.
 pub(super) struct DifferingAnswer<'a> {
     pub question: &'static str,
     /// `None` if the task was woken while still queued, for which no CPU is selected.
@@ -23,7 +23,7 @@ pub(super) struct DifferingAnswer<'a> {
     pub answer: Option<&'a Decided>,
 }
 
-/// The question whose answer caused the side's event, if the other run if_different it differently.
+/// The question whose answer caused the side's event, if the other run answered it differently.
 pub(super) fn find_question<'a>(
     mismatch: &Mismatch,
     side: usize,

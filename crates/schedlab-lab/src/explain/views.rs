@@ -12,12 +12,12 @@ use schedlab_trace::Sink;
 /// The name `workload/program` of each task, by pid.
 pub type TaskNames = BTreeMap<Pid, String>;
 
-/// A recorded decision with the CPUs that it looked at; the queue is left out.
+/// A recorded decision with the CPUs that it considered; the queue is left out.
 pub(super) fn recorded_view(kept: &Decided, version: &Version) -> DecisionView {
     DecisionView { looked: kept.looked.clone(), ..decision_view(&kept.decision, version) }
 }
 
-/// A decision that was recorded without its queue and without the CPUs that it looked at.
+/// A decision that was recorded without its queue and without the CPUs that it considered.
 pub(super) fn decision_view(decision: &Decision, version: &Version) -> DecisionView {
     DecisionView::of(decision, pid_of(decision), None, version)
 }

@@ -23,10 +23,10 @@ use reduce::Reduction;
 /// `wakes` (time, lane of the waker, waker or -1, wakee, lane, time at which it ran), `slowest` (ns, end, pid,
 /// lane, ns in a queue before the task took it).
 ///
-/// With `around`, points of time and a number, only so many slices, changes of queues, gaps and wakeups are kept before each
-/// point and as many after it, and what lasted across it: memory does not grow with the length of the run, but for the names
-/// of tasks. `windows` are then the ranges around the points, their ends excluded, in which nothing is missing, and each lane has `busy`, the busy
-/// ns of bins of `bin` ns from time 0 on.
+/// With `around`, points of time and a number, only that many slices, changes of queues, gaps and wakeups are kept before
+/// each point and as many after it, and what lasted across it: memory does not grow with the length of the run, except for
+/// the names of tasks. `windows` are then the ranges around the points, their ends excluded, in which nothing is missing,
+/// and each lane has `busy`, the busy ns of bins of `bin` ns from time 0 on.
 pub fn timeline<W: Watch>(
     spec: &RunSpec,
     around: Option<(&[Nanos], usize)>,

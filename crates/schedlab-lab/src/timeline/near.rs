@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use schedlab_model::Nanos;
 
-/// Something that lasts: what it is, by its number in the order in which everything ended.
+/// An interval, numbered in the order in which the intervals ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     key: Nanos,

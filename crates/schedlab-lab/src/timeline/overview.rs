@@ -7,7 +7,7 @@ const MOST: usize = 2048;
 /// The first width of a bin, in ns.
 const FINEST: Nanos = 1024;
 
-/// Busy time by bin. Whenever the bins do not suffice, two become one.
+/// Busy time by bin. Whenever there are not enough bins, each pair is merged into one.
 pub struct Overview {
     width: Nanos,
     bins: Vec<Nanos>,

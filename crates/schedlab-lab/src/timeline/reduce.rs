@@ -1,4 +1,4 @@
-//! The sink: gives the events of each kernel to its lanes, and the lanes of guests the time that their vCPUs have.
+//! The sink: passes the events of each kernel to its lanes, and to the lanes of guests the times at which their vCPUs run.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::shared::Shared;
 pub struct Reduction {
     shared: Shared,
     kernels: Vec<Lanes>,
-    /// The guest kernel and the CPU of it that a task of the host is.
+    /// The guest kernel, and the CPU of it, that a task of the host executes.
     vcpus: BTreeMap<Pid, (usize, usize)>,
 }
 

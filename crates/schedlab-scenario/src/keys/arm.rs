@@ -28,7 +28,7 @@ pub const ARM_HOST: Section = Section {
             "5%",
             "limit of foreign load, steal and throttling; nothing is judged above it",
         ),
-        key("time-limit", "duration", "60s plus 10 times the scenario's", "a run that takes longer has failed"),
+        key("time-limit", "duration", "60s plus 10 times the scenario's", "a run that takes longer fails"),
     ],
 };
 
@@ -46,6 +46,6 @@ pub const ARM_VM: Section = Section {
         key("memory", "64 to 65536", "1024", "memory of the guest in MiB"),
         key("cgroup", "v1 or v2", "v2", "cgroup interface of the guest"),
         key("append", "string", "", "parameters added to the kernel command line"),
-        key("time-limit", "duration", "300s plus 30 times the scenario's", "a guest that takes longer has failed"),
+        key("time-limit", "duration", "300s plus 30 times the scenario's", "a guest that takes longer fails"),
     ],
 };

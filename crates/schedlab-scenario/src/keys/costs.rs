@@ -24,7 +24,7 @@ pub const COSTS: Section = Section {
         key("tick", "cost", "", "the scheduler tick"),
         key("timer-program", "cost", "", "programming a timer, up to the sleep"),
         key("timer-resume", "cost", "0", "the rest of that call after the sleep"),
-        key("pipe-read", "cost", "", "reading from a pipe that holds data: without the system call and the copy"),
+        key("pipe-read", "cost", "", "reading from a pipe that holds data, without the system call and the copy"),
         key("pipe-write", "cost", "", "writing to a pipe with room, likewise"),
         key("pipe-wake", "cost", "0", "what waking the other side adds to the wakeup"),
         key("pipe-wait", "cost", "pipe-read", "a call that blocks: up to the sleep, without the system call"),
@@ -47,7 +47,7 @@ pub const COSTS: Section = Section {
         key("exit-thread", "cost", "", "exit of a thread"),
         key("reap-wait", "cost", "0", "waiting for a child: up to the sleep, without the system call"),
         key("reap", "cost", "0", "reaping a child, without the system call"),
-        key("balance-pass", "cost", "", "a load-balance pass, without the CPUs it looks at"),
+        key("balance-pass", "cost", "", "a load-balance pass, without the CPUs it reads"),
         key("balance-cpu", "cost", "", "each CPU that such a pass reads"),
         key("fault", "cost", "", "a page fault that maps a page in memory, exception entry and exit included"),
         key("clear-kib", "cost", "", "clearing 1 KiB of memory"),
@@ -58,7 +58,7 @@ pub const COSTS: Section = Section {
         key("user-op", "cost", "", "a user-mode atomic operation or clock read"),
         key("vm-exit", "cost", "0ns", "a VM exit that the host's kernel handles, and the entry after it"),
         key("idle-hint", "cost", "0ns", "visiting one vCPU in the host's walk over all vCPUs (idle_hint = \"vpa\")"),
-        key("line-transfer", "cost by distance", "0", "fetching a cache line that another CPU has touched last"),
+        key("line-transfer", "cost by distance", "0", "fetching a cache line that another CPU touched last"),
     ],
 };
 
@@ -68,7 +68,7 @@ pub const COST: Section = Section {
     keys: &[
         key("constant", "duration", "", "no spread"),
         key("quantiles", "table p0 to p100 of durations", "", "distribution, linear between the given quantiles"),
-        key("range", "two percentages", "", "between which parts of its value an estimate may lie (`--robust`)"),
+        key("range", "two percentages", "", "bounds of an estimate, in percent of its value (`--robust`)"),
         key("source", "string", "", "where the number comes from"),
         key("same", "constant or quantiles", "", "within the CPU (a cost by distance)"),
         key("smt", "constant or quantiles", "", "to another thread of the core"),

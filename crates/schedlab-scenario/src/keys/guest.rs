@@ -9,7 +9,7 @@ pub const GUEST: Section = Section {
         key("name", "word", "", "its name in tables"),
         key("count", "1 to 1000", "1", "how many such guests; each has workloads of its own"),
         key("vcpus", "1 to 1024", "the topology's", "number of its CPUs; without a topology they share one cache"),
-        key("topology", "table", "", "its CPUs as it sees them: counts as those of a machine"),
+        key("topology", "table", "", "its CPUs as it sees them: counts as in [topology]"),
         key(
             "platform",
             "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm, powervm, s390",
@@ -29,7 +29,7 @@ pub const GUEST: Section = Section {
             "idle_hint",
             "off, vpa or hcall",
             "off",
-            "how it learns on which CPUs of the host ceded vCPUs would run at once",
+            "how it learns which ceded vCPUs would run at once on their CPU of the host",
         ),
         key("paravirt_time_accounting", "boolean", "false", "leave stolen time out of its tasks' clocks"),
         key("halt_poll_ns", "duration", "the platform's", "longest time for which the host polls for a halted vCPU"),
@@ -76,7 +76,7 @@ pub const VARIANT_GUEST: Section = Section {
 pub const GUEST_EVENT: Section = Section {
     name: "guest.events",
     keys: &[
-        key("at", "duration", "", "when, from the start of the run on"),
+        key("at", "duration", "", "time since the start of the run"),
         key("action", "pause, resume or kill", "", "what is done to the guest"),
     ],
 };

@@ -38,14 +38,14 @@ pub const IDLE: Section = Section {
     keys: &[
         key("name", "string", "", "name of the state in sysfs"),
         key("exit", "constant or quantiles", "", "exit latency: from the wake event to the first instruction"),
-        key("target-residency", "duration", "0s", "target residency: shortest stay for which it is chosen"),
+        key("target-residency", "duration", "0s", "target residency: shortest idle period for which it is chosen"),
         key(
             "polling",
             "boolean",
             "false",
             "whether the CPU polls its need-resched flag, so that a wakeup needs no IPI",
         ),
-        key("range", "two percentages", "", "between which parts of its value an estimated exit latency may lie"),
+        key("range", "two percentages", "", "bounds of an estimated exit latency, in percent of its value"),
         key("source", "string", "", "where the numbers come from"),
     ],
 };
@@ -55,8 +55,8 @@ pub const PHYSICS: Section = Section {
     name: "[physics]",
     keys: &[
         key("lines", "boolean", "whether `line-transfer` is given", "cache lines are transferred between CPUs"),
-        key("locks", "boolean", "false", "locks of the kernel are waited for"),
-        key("selection", "boolean", "false", "a search for a CPU takes its time before the enqueue"),
+        key("locks", "boolean", "false", "tasks wait for locks of the kernel"),
+        key("selection", "boolean", "false", "a search for a CPU takes time before the enqueue"),
         key("cpuidle", "boolean", "false", "the menu governor chooses idle states and stops the tick"),
         key("core-idle", "boolean", "false", "a thread leaves an idle state that its whole core has reached"),
         key("housekeeping", "boolean", "false", "the kernel's periodic threads run"),

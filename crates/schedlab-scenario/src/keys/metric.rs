@@ -20,8 +20,8 @@ pub const METRIC: Section = Section {
             "queueing",
             "true or false",
             "the metric's",
-            "whether its samples are time in a queue, before a task took what waited there; pages then show that part of a \
-             request apart",
+            "whether its samples are time in a queue, before a task took the entry; pages then show that part of a request \
+             separately",
         ),
         key(
             "at-least",

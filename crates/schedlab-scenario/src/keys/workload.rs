@@ -57,7 +57,12 @@ pub const OBJECT: Section = Section {
         key("pi", "boolean", "false", "priority inheritance"),
         key("parties", "1 to 100000", "", "number of waiters that release a barrier; default: the tasks that use it"),
         key("initial", "0 to 1000000", "0", "initial value of a semaphore"),
-        key("spin", "duration", "", "how long a task spins for a spinlock before it sleeps; default: until it has it"),
+        key(
+            "spin",
+            "duration",
+            "",
+            "how long a task spins for a spinlock before it sleeps; default: until it has the lock",
+        ),
         key("sleep", "duration", "", "how long it sleeps before it spins again"),
     ],
 };

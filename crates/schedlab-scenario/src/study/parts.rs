@@ -101,7 +101,7 @@ pub(super) fn variants<'a>(root: &Table<'a>) -> Result<Vec<Variant<'a>>> {
     let mut found: Vec<Variant> = Vec::new();
     for table in tables(root, "variant")? {
         let table = table.only_these(&variant_keys(), STUDY_VARIANT.name)?;
-        let name = word(&table.require("name", "the name that results show")?)?;
+        let name = word(&table.require("name", "the name shown in results")?)?;
         if found.iter().any(|known| known.name == name) {
             return Err(table.error(format!("two variants are named {}", quote(name))));
         }

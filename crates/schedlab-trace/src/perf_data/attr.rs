@@ -39,7 +39,7 @@ pub struct Attrs {
 
 /// Bytes of the part of an attribute that is read here.
 const READ_BYTES: u64 = 40;
-/// More ids are no trace: one per event and CPU.
+/// Input with more ids is not a trace: there is one per event and CPU.
 const IDS_MAX: u64 = 1 << 20;
 
 impl Attrs {

@@ -1,6 +1,6 @@
 //! `perf.data` as `perf sched record` writes it: attributes, samples with raw tracepoint records, feature sections.
 //!
-//! Read here and not by a library: those at hand allocate what a damaged file's counts ask for.
+//! Read here and not by a library: the available ones allocate as much memory as the counts of a damaged file state.
 
 mod attr;
 mod head;

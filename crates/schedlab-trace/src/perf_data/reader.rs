@@ -1,7 +1,7 @@
 //! Reads `perf.data`.
 //!
 //! perf drains the CPUs' buffers in rounds: a record of one round is never older than the newest record two rounds
-//! before. So at the end of a round everything up to the newest record of the round before can be given out in order.
+//! before. So at the end of a round, everything up to the newest record of the previous round can be returned in order.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -131,7 +131,7 @@ impl PerfDataReader {
         Ok(())
     }
 
-    /// Gives out, in order, what is not newer than `until`.
+    /// Returns, in order, what is not newer than `until`.
     fn settle(&mut self, until: Nanos) {
         self.pending.sort_by_key(|(_, item)| item.time);
         let count = self.pending.partition_point(|(_, item)| item.time <= until);

@@ -25,7 +25,7 @@ pub struct Running {
     pub comm: String,
 }
 
-/// Takes a bundle apart. The error says what is wrong with it.
+/// Splits a bundle into its events. The error says what is wrong with it.
 pub fn expand(bundle: FtraceEventBundle) -> Result<VecDeque<Draft>, String> {
     let on = cpu(bundle.cpu.map(|cpu| cpu as i32))?;
     let mut drafts = Vec::with_capacity(bundle.event.len());
@@ -41,7 +41,7 @@ pub fn expand(bundle: FtraceEventBundle) -> Result<VecDeque<Draft>, String> {
 }
 
 impl Draft {
-    /// Makes a compact switch a whole one. False if it is not known what ran before it.
+    /// Makes a compact switch a full one. False if it is not known what ran before it.
     pub fn complete(&mut self, running: Option<&Running>) -> bool {
         let Some((bits, next)) = &self.compact else { return true };
         let Some(prev) = running else { return false };

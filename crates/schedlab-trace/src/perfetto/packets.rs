@@ -9,7 +9,7 @@ use super::message::TracePacket;
 use crate::error::{Fault, TraceError};
 use crate::input::Bytes;
 
-/// Larger packets, or compressed ones that unpack to more, are no trace.
+/// Input with larger packets, or with compressed ones that unpack to more, is not a trace.
 const PACKET_BYTES: u64 = 64 << 20;
 /// Key of field 1 of the message Trace, length-delimited.
 const PACKET_KEY: u8 = 0x0a;
@@ -59,7 +59,7 @@ impl Packets {
         }
     }
 
-    /// The packet at an offset that [`Packets::next`] gave, which of those in it; each may be asked for once.
+    /// The packet at an offset that [`Packets::next`] gave, which of those in it; each can be fetched only once.
     pub fn at(&mut self, offset: u64, inner: usize) -> Result<TracePacket, TraceError> {
         if self.unpacked.0 != offset {
             self.bytes.seek(offset, "a packet")?;

@@ -1,4 +1,4 @@
-//! What stands after the event's name.
+//! The text after the event's name.
 //!
 //! The tracepoints' own print formats (include/trace/events/sched.h) are `comm=%s pid=%d ...`; a comm may hold any
 //! character, so it is cut at the LAST occurrence of the key that follows it. trace-cmd's and perf's plugins print three

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Fault, Place, TraceError};
 
-/// Longer lines are no trace.
+/// Input with longer lines is not a trace.
 const LINE_BYTES: usize = 1 << 16;
 
 /// The source of lines.
@@ -36,7 +36,7 @@ impl Lines {
         Ok(read > 0)
     }
 
-    /// The line just read, without its end. Bytes that are no UTF-8 are replaced.
+    /// The line just read, without its end. Bytes that are not UTF-8 are replaced.
     pub fn line(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.line.strip_suffix(b"\r").unwrap_or(&self.line))
     }

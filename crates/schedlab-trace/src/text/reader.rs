@@ -15,7 +15,7 @@ use crate::error::{Fault, TraceError};
 use crate::record::{Header, Record, TraceReader};
 use crate::Flags;
 
-/// More comment lines than this in a row are no trace.
+/// Input with more comment lines than this in a row is not a trace.
 const COMMENTS_MAX: usize = 10_000;
 
 /// Reads a trace in text form.
@@ -160,8 +160,8 @@ fn without_instance(line: &str) -> &str {
     }
 }
 
-/// `comm-pid` or `comm pid/tid`, an optional `(tgid)`, `[cpu]`. A comm may itself hold such a bracket: the first that
-/// fits counts.
+/// `comm-pid` or `comm pid/tid`, an optional `(tgid)`, `[cpu]`. A comm may itself contain such a bracket: the first
+/// that fits counts.
 fn task_and_cpu(line: &str) -> Option<(&str, Pid, Option<u32>, &str)> {
     line.match_indices(" [").find_map(|(open, bracket)| {
         let (cpu, rest) = line[open + bracket.len()..].split_once(']')?;

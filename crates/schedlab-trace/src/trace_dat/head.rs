@@ -279,7 +279,7 @@ impl Head {
 
 /// Why the head could not be read.
 enum HeadError {
-    /// The bytes at hand end inside this.
+    /// The available bytes end inside this.
     Ends(&'static str),
     /// Anything else.
     Is(TraceError),

@@ -9,13 +9,13 @@ const LENGTH_MASK: u64 = (1 << 27) - 1;
 const MISSED_EVENTS: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
-/// `type_len` values that are no lengths.
+/// `type_len` values that are not lengths.
 const PADDING: u64 = 29;
 const TIME_EXTEND: u64 = 30;
 const TIME_STAMP: u64 = 31;
 const DELTA_BITS: u32 = 27;
 
-/// A page under way.
+/// A page that is being read.
 #[derive(Clone, Default, Debug)]
 pub struct Page {
     data: Vec<u8>,

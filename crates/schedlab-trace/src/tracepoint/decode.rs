@@ -35,7 +35,7 @@ const KNOWN: [(&str, &[&str]); 8] = [
 ];
 
 impl Decoder {
-    /// Takes over the formats; of two with one id the later counts.
+    /// Takes the formats; if two have the same id, the later one is used.
     pub fn new(formats: Vec<Format>, endian: Endian) -> Decoder {
         let mut decoder = Decoder { endian, ..Decoder::default() };
         for format in formats {
