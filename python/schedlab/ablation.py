@@ -1,8 +1,9 @@
 """Which of the mechanisms in which two variants differ carries how much of their difference.
 
-Every difference is flipped alone in both directions: given to the first variant, and taken from the second. A
-mechanism's part is the mean of the two effects, seed by seed: what it does alone, and half of what it does with each
-other one. What all do together beyond each alone is interaction, and said; so is what the parts do not add up to.
+Every difference is flipped alone in both directions: added to the first variant, and removed from the second. A
+mechanism's part is the mean of the two effects, seed by seed: its effect alone, and half of its interaction with
+each other one. What all of them do together beyond the sum of the single effects is reported as interaction, and so is
+the remainder that the parts do not add up to.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Part:
     share_range: Interval | None
     """The share with its interval, paired by seed; None with the share, and where every run is the same."""
     depends: Interval | None
-    """How much more it does in the second variant than in the first: what it owes to the others."""
+    """How much larger its effect is in the second variant than in the first: its interaction with the others."""
     within: str | None
     """The bundle it is a part of: only one of the two variants has it, so it counts there."""
     inert: bool
@@ -68,10 +69,10 @@ class Ablation:
     parts: tuple[Part, ...]
     """The largest share first."""
     interaction: Interval | None
-    """What all do together beyond the sum of what each does alone; None if a part is missing."""
+    """The effect of all together beyond the sum of the single effects; None if a part is missing."""
     interaction_share: float | None
     unattributed: Interval | None
-    """What the parts do not add up to. Every interaction of two is split between both, so this is of three or more."""
+    """What the parts do not add up to: interactions of three or more, since those of two are split between both."""
     unattributed_share: float | None
     failures: tuple[str, ...]
 
@@ -93,7 +94,7 @@ def ablate(
     """Run everything and judge it in one metric."""
     found = engine.ablation(scenario, a, b) if differences is None else differences
     if not found:
-        raise InputError(f"{a} and {b} differ in nothing that can be flipped")
+        raise InputError(f"{a} and {b} do not differ in anything that can be flipped")
     runs, failures = _run(engine, scenario, (a, b), found, jobs, on_outcome)
     return _judged(scenario, (a, b), metric, found, runs, tuple(sorted(failures)))
 
@@ -129,7 +130,7 @@ def acting(
     jobs: int,
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> list[Mapping[str, Any]]:
-    """The differences of which a flip changes any event of the first seed: those worth a run with every seed."""
+    """The differences whose flip changes any event of the first seed: those worth a run with every seed."""
     found = engine.ablation(scenario, a, b)
     seeds = scenario.seeds[:1]
     runs, _ = _run(engine, replace(scenario, seeds=seeds), (a, b), found, jobs, on_outcome)

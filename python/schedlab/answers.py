@@ -1,4 +1,4 @@
-"""Questions as calls: a scenario built in code, and `explain`, `why`, `ablate`, `replay` with answers to show."""
+"""The commands that answer questions as functions: `explain`, `why`, `ablate`, `replay`, and scenarios from code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedlab.scenario import Scenario
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What a question came to: `str()` is the text of the command, `document` the content of its `--json`."""
+    """The answer to a question: `str()` is the text of the command, `document` the content of its `--json`."""
 
     question: str
     """The question in one line."""
@@ -53,7 +53,7 @@ def build(
     try:
         text = tomli_w.dumps(document)
     except (TypeError, ValueError) as e:
-        raise InputError(f"the document is not one of a scenario: {e}") from None
+        raise InputError(f"the document is not a scenario: {e}") from None
     return (engine or native_engine()).loads(text, name, engine_overrides(seeds, overrides, {}))
 
 

@@ -233,7 +233,8 @@ def run_all(
 def _jobs(arm: Arm, scenario: Scenario, design: Design, seeds: int, traces: Path | None) -> list[Job]:
     """The runs of the first seeds in the arm's order, with the further runs of the first variant among them.
 
-    A further run stands after the variants of its seed, or before them, in turn: what drifts affects it like them.
+    A further run is placed after the variants of its seed, or before them, in turn, so that drift affects all of them
+    alike.
     """
     jobs = arm.plan(scenario, scenario.seeds[:seeds], traces)
     if not design.again:
@@ -301,7 +302,7 @@ def pick_variant(scenario: Scenario, name: str | None) -> str:
 
 
 def default_jobs() -> int:
-    """As many runs at once as this process may use CPUs."""
+    """The default number of simultaneous runs: the CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

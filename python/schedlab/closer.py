@@ -1,6 +1,6 @@
 """A closer look at a simulated comparison: what makes the slowest samples of all seeds slow, and one seed as timelines.
 
-The runs are repeated, which the engine's determinism allows; a repeated run whose digest is another than the stored one
+The runs are repeated, which the engine's determinism allows; a repeated run whose digest differs from the stored one
 is not shown.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from schedlab.scenario import Scenario
 
 EXPLAINED = 3
-"""So many of the slowest samples of each variant are explained."""
+"""How many of the slowest samples of each variant are explained."""
 WAKEUPS = "sched.wakeup_latency"
 RECORDS = 16_000
-"""So many slices, changes of queues, gaps and wakeups of each variant are on the page at most, and what lasts across a
+"""The most slices, changes of queues, gaps and wakeups of each variant on the page, besides what lasts across a
 mark; the page stays below 2 MB with them."""
 AROUND_NS = 600_000
 """How much time the canvas shows around the first difference."""
@@ -34,7 +34,7 @@ AROUND_NS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """One of the slowest samples of a variant, and what `explain` says of its middle."""
+    """One of the slowest samples of a variant, and what `explain` says about its middle."""
 
     variant: str
     sample: Sample
@@ -165,7 +165,7 @@ def timeline_of(repeat: Repeat, variant: str, digest: str, *, around: tuple[list
     """The run of a variant again, as a timeline; RunError if it is not the run that had this digest."""
     found = repeat.engine.timeline(repeat.scenario, variant, repeat.seed, around=around, cancel=repeat.cancel)
     if found["digest"] != digest:
-        raise RunError(f"seed {repeat.seed} of {variant} gave another digest than the stored run")
+        raise RunError(f"seed {repeat.seed} of {variant} gave a different digest from the stored run")
     return of_columns(found)
 
 
@@ -213,7 +213,7 @@ def marks_of(
 
 
 def _in_sight(scenario: Scenario, sample: Sample) -> None:
-    """RunError if the sample is not of the kernel whose decisions explain() shows."""
+    """Raise RunError if the sample is not from the kernel whose decisions explain() shows."""
     if scenario.guests and not sample.lane.startswith(f"{scenario.guests[0]} "):
         raise RunError(f"explain shows the decisions of the first guest, {scenario.guests[0]}, only")
 

@@ -75,7 +75,7 @@ class Comparison:
     metrics: tuple[MetricComparison, ...]
     failures: tuple[Failure, ...]
     missing: int
-    """Runs that were asked for and never ended: the comparison was interrupted."""
+    """Runs that were requested and never ended: the comparison was interrupted."""
     provenance: Mapping[str, Any]
     path: Path | None
     machine: str | None = None
@@ -89,7 +89,7 @@ class Comparison:
     design: Design = field(default_factory=Design)
     """What was declared before the first run."""
     robustness: Robustness | None = None
-    """On how many machines with other costs the verdicts hold."""
+    """The number of draws with other costs and ties in which the verdicts hold."""
     same: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Pairs whose variants do not differ on this arm, each with the sentence that says so."""
 

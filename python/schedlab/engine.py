@@ -1,4 +1,4 @@
-"""The one gate to the Rust engine: JSON becomes typed data, the engine's errors become schedlab's."""
+"""The only interface to the Rust engine: JSON becomes typed data, the engine's errors become schedlab's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Cancel(Protocol):
 
 
 class Handle(Protocol):
-    """Stops one run and shows how far it is."""
+    """Stops one run and shows its progress."""
 
     @property
     def now_ns(self) -> int: ...
@@ -44,7 +44,7 @@ class UnderWay:
     now_ns: int
     """The simulated time that it has reached."""
     duration_ns: int
-    """It ends then at the latest."""
+    """The time at which it ends at the latest."""
 
 
 class Engine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SchedlabError(Exception):
-    """A failure that a person can act on: what is wrong, where, and what would help."""
+    """A failure that the user can act on: what is wrong, where, and what would help."""
 
     exit_code = 2
 
@@ -39,11 +39,11 @@ class SchedlabError(Exception):
 
 
 class InputError(SchedlabError):
-    """What was asked for makes no sense: usage, names, stored results that cannot be read."""
+    """The request is invalid: wrong usage, unknown names, stored results that cannot be read."""
 
 
 class ScenarioError(SchedlabError):
-    """The scenario file, or a file it names, cannot be accepted."""
+    """The scenario file, or a file it names, is not valid."""
 
 
 class RunError(SchedlabError):
@@ -77,7 +77,7 @@ class Cancelled(SchedlabError):
 
 
 def render(error: SchedlabError, *, colour: bool = False) -> str:
-    """The text a person sees: the message, the place, the hint; one line each."""
+    """The text for the user: the message, the place and the hint, one line each."""
     red, blue, off = ("\x1b[1;31m", "\x1b[1;34m", "\x1b[0m") if colour else ("", "", "")
     lines = [f"{red}error{off}: {error.message}"]
     if place := error.where():
@@ -88,5 +88,5 @@ def render(error: SchedlabError, *, colour: bool = False) -> str:
 
 
 def reason(error: OSError) -> str:
-    """The operating system's words for what went wrong."""
+    """The operating system's message for the failure."""
     return error.strerror or type(error).__name__

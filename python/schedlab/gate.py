@@ -108,7 +108,7 @@ def failed(gates: Sequence[Gate], comparison: Comparison) -> list[tuple[Gate, Me
 
 
 def unjudged(gates: Sequence[Gate], comparison: Comparison) -> list[tuple[Gate, Metric, Judgement]]:
-    """Judgements on too few values: a gate that looks at them neither passes nor fails."""
+    """Judgements on too few values: a gate on one of them neither passes nor fails."""
     return [(gate, m.metric, j) for gate, m, j in _watched(gates, comparison) if _unfounded(j, comparison)]
 
 
@@ -136,7 +136,7 @@ def _unfounded(j: Judgement, comparison: Comparison) -> bool:
 
 
 def unwatched(gates: Sequence[Gate], comparison: Comparison) -> list[tuple[Metric, Judgement, str]]:
-    """Changes that no gate could have failed on, each with the reason: a gate that passes must not hide them."""
+    """Changes on which no gate could have failed, each with the reason: a gate that passes must not hide them."""
     found = []
     for m in comparison.metrics:
         watching = [gate for gate in gates if _watches(gate, m.metric, comparison)]

@@ -26,7 +26,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How much one look at the samples may err: 5% for a fixed number of units, less for each of several looks."""
+    """The error rate of one look at the samples: 5% for a fixed number of units, less for each of several looks."""
 
     difference: float = ALPHA
     """Two-sided, for the interval."""
@@ -58,7 +58,7 @@ class Judgement:
     verdict: str
     """One of VERDICTS; `changed` is for metrics of which neither direction is better."""
     effect: str
-    """What a gate looks at: better, worse, changed or none; set for deterministic differences too."""
+    """What a gate tests: better, worse, changed or none; set for deterministic differences too."""
     reason: str
     p: float | None = None
     """Of no difference, by the signed-rank test; None where there is no interval."""
@@ -67,7 +67,7 @@ class Judgement:
     p_holm: float | None = None
     """`p` adjusted for all metrics of the comparison of these two variants."""
     units_needed: int | None = None
-    """With so many units the margin can be distinguished from no difference with a power of 80%."""
+    """The number of units with which the margin can be distinguished from no difference with a power of 80%."""
     spread: Spread | None = None
     """How much both variants vary from unit to unit."""
     tail: Tail | None = None

@@ -1,4 +1,4 @@
-"""A file of lines that only grows: one process writes it, and a line that does not fit is taken back whole."""
+"""A file of lines that only grows: one process writes it, and a line that does not fit is removed completely."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Lines:
         return self._stream.fileno()
 
     def cut(self) -> None:
-        """Cut off what a killed process left of a line."""
+        """Remove the incomplete line that a killed process left."""
         end = _whole(self.file)
         if end < self.size:
             os.truncate(self.file, end)

@@ -23,7 +23,7 @@ from schedlab.errors import UnsafeError
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_LINKS = 40
-"""As many symbolic links on one way as the kernel follows."""
+"""The most symbolic links on one path, as in the kernel."""
 FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """O_NONBLOCK: opening a FIFO must not wait for its other end."""
 
@@ -85,7 +85,7 @@ class Directory:
             os.fsync(self._descriptor)
 
     def write(self, name: str, text: str) -> None:
-        """Replace a file, or leave what was there."""
+        """Replace a file, or keep the old one."""
         part = f"{name}.part{os.getpid()}"
         self.remove(part)
         try:
@@ -133,7 +133,7 @@ def check(path: Path, status: os.stat_result) -> None:
             hint="`sudo -H` uses root's own directories; XDG_STATE_HOME and XDG_CACHE_HOME name others",
         )
     if status.st_mode & OTHERS_WRITE:
-        raise UnsafeError(f"other users can write {path}", hint=f"look at what is in it, then: chmod go-w {path}")
+        raise UnsafeError(f"other users can write {path}", hint=f"check its contents, then: chmod go-w {path}")
 
 
 def check_way(path: Path) -> None:

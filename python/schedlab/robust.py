@@ -1,4 +1,4 @@
-"""Whether verdicts depend on what is not known: each estimated cost and every tie is drawn, many times.
+"""Tests whether verdicts depend on unknown quantities: each estimated cost and every tie is drawn many times.
 
 The costs of a machine that was not measured are estimates, and a kernel leaves the order of simultaneous events of
 different CPUs to chance. A verdict that changes with these is one about them; one that holds in 19 of 20 draws is about
@@ -36,7 +36,7 @@ class Robustness:
     """The verdicts of the same comparison with drawn costs and ties."""
 
     draws: tuple[Mapping[Key, str], ...]
-    """For each draw: what each judgement came to."""
+    """For each draw: the outcome of each judgement."""
     costs: int
     """How many costs were drawn."""
     stated: int
@@ -45,12 +45,12 @@ class Robustness:
     """Whether ties were drawn as well."""
 
     def held(self, key: Key, outcome: str) -> int:
-        """In how many draws a judgement came to the same."""
+        """In how many draws a judgement had the same outcome."""
         return sum(draw.get(key) == outcome for draw in self.draws)
 
 
 def outcomes(judgements: Iterable[tuple[Metric, Judgement]]) -> dict[Key, str]:
-    """What each judgement comes to: its effect, or its verdict where it has none."""
+    """The outcome of each judgement: its effect, or its verdict where it has none."""
     return {(metric.name, j.a, j.b): j.effect if j.effect != "none" else j.verdict for metric, j in judgements}
 
 
@@ -81,7 +81,7 @@ def drawn(engine: Engine, scenario: Scenario, draw: int, overrides: Mapping[str,
 
 
 def robustness(scenario: Scenario, draws: Sequence[Mapping[Key, str]]) -> Robustness:
-    """What the draws of a scenario came to."""
+    """The outcome of the draws of a scenario."""
     costs = estimated(scenario)
     return Robustness(tuple(draws), len(costs), sum(cost in costs for cost in stated(scenario)), ties=True)
 
@@ -93,7 +93,7 @@ def dump(found: Robustness) -> str:
 
 
 def read(folder: Path | None) -> Robustness | None:
-    """What a result directory holds; None if the comparison was not asked for it."""
+    """What a result directory holds; None if the comparison did not have --robust."""
     if folder is None or not (folder / FILE).exists():
         return None
     try:
@@ -104,7 +104,7 @@ def read(folder: Path | None) -> Robustness | None:
         costs, own = int(document["costs"]), int(document.get("stated", 0))
         return Robustness(draws, costs, own, ties=bool(document.get("ties", False)))
     except (OSError, ValueError, KeyError, TypeError) as e:
-        raise InputError(f"not what --robust wrote: {e}", file=str(folder / FILE)) from None
+        raise InputError(f"not a result of --robust: {e}", file=str(folder / FILE)) from None
 
 
 def _between(low: float, high: float, part: float) -> float:

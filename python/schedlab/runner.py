@@ -36,7 +36,7 @@ def plan(scenario: Scenario, seeds: Sequence[int], traces: Path | None = None) -
 
 
 class Runs(Protocol):
-    """What does the runs: the engine, or an arm."""
+    """What executes the runs: the engine, or an arm."""
 
     def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run: ...
 
@@ -84,7 +84,7 @@ class Runner:
                 thread.join()
 
     def finished(self) -> list[Outcome]:
-        """What had finished by the time of `stop` and was not yet taken."""
+        """Outcomes that had finished before `stop` and have not been returned yet."""
         rest = []
         while not self._done.empty():
             item = self._done.get()

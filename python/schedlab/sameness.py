@@ -1,4 +1,4 @@
-"""Says which variants of a scenario do not differ on an arm, and what another arm would make of them."""
+"""Says which variants of a scenario do not differ on an arm, and whether they would differ on another arm."""
 
 from __future__ import annotations
 

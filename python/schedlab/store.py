@@ -23,7 +23,7 @@ MANIFEST = shape.table(
 
 ELSEWHERE = "choose another directory with --out"
 NO_DESIGN = Design()
-"""No looks at the data, no runs for the noise."""
+"""A design without looks at the data and without runs for the noise floor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ PARTS = ("queued", "behind", "waking", "stolen", "ran", "slept", "unknown")
 """The parts of a sample in the order of the page; see the engine's `tail` for what each is."""
 SLOW_SHARE = 0.01
 FEWEST = 10
-"""At least so many samples are the slowest, if there are as many."""
+"""The least number of samples that count as the slowest, if there are as many."""
 MIDDLE = (0.4, 0.6)
 UNITS_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 LONGEST_NS = 2**63 - 1
@@ -104,7 +104,7 @@ class Band:
         return total
 
     def mean(self, part: str) -> float:
-        """Of one part, in ns per sample."""
+        """The mean time in one part, in ns per sample."""
         return self.parts.parts[part] / self.count if self.count else 0.0
 
 
@@ -187,7 +187,7 @@ def tail_of(
     def one(seed: int) -> SeedTail:
         found = engine.tail(scenario, column.name, seed, metric, [slow, middle], cancel=cancel)
         if found["digest"] != column.runs[seed].digest:
-            raise RunError(f"seed {seed} of {column.name} gave another digest than the stored run")
+            raise RunError(f"seed {seed} of {column.name} gave a different digest from the stored run")
         return _seed(seed, found)
 
     with ThreadPoolExecutor(max(1, threads)) as pool:

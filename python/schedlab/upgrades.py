@@ -69,7 +69,7 @@ class Effects:
     """What changes do to a workload, by name: a sentence, and the scenario that shows it best."""
 
     first: tuple[str, ...]
-    """The changes that most workloads meet, in this order."""
+    """The changes that affect most workloads, in this order."""
     does: Mapping[str, str]
     shown: Mapping[str, str]
     """Files in the folder of scenarios."""

@@ -96,7 +96,7 @@ def test_the_table_is_narrow_and_shows_every_value_in_full(scenario: str, capsys
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["plain", "same"], "differ in nothing"),
+        (["plain", "same"], "do not differ in anything"),
         (["plain", "two", "--metric", "probe.latency.men"], "did you mean `probe.latency.mean`?"),
         (["plain"], "two variants are needed, not 1"),
     ],

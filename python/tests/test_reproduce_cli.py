@@ -323,7 +323,7 @@ def test_reasons_in_words(reason: Reason, text: str) -> None:
 
 
 BAD = [
-    (("toy.json", "--note", "x"), 2, "--note belongs to what is recorded"),
+    (("toy.json", "--note", "x"), 2, "--note is only stored with recorded results"),
     (("toy.json", "--stored"), 2, "--stored shows what was recorded"),
     (("--stored",), 2, "no stored results"),
     (("--stored", "toy.json"), 2, "not the results of studies"),

@@ -117,7 +117,7 @@ BAD_FIGURES = [
     (f"{HEAD}\ne,w,,time,s,lower,A,0,100,\n", 2, "`0` is no number of a repeat"),
     (f"{HEAD}\ne,w,,time,s,low,A,1,100,\n", 2, "`low` is no direction"),
     (f"{HEAD}\ne,w,,time,direction,,A,1,worse,\n", 2, "a direction is `better` or `worse`"),
-    (f"{HEAD}\ne,w,,time,s,lower,A,1,1,\ne,w,,time,s,lower,A,1,2,\n", 3, "the figure of line 2 again"),
+    (f"{HEAD}\ne,w,,time,s,lower,A,1,1,\ne,w,,time,s,lower,A,1,2,\n", 3, "duplicate of the figure in line 2"),
 ]
 
 

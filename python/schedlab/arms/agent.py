@@ -30,7 +30,7 @@ def find() -> Path:
 
 
 def check_version(engine: str) -> None:
-    """Refuse an agent of another version than the engine: the two would not run the same scenario."""
+    """Refuse an agent whose version differs from the engine's: the two would not run the same scenario."""
     done = process.run([str(find()), "--version"], limit_s=60)
     said = done.stdout.strip()
     if done.code != 0 or said != f"{NAME} {engine}":

@@ -35,7 +35,7 @@ class HostArm:
         self._program: Path | None = None
         self._remarks: list[str] = []
         self._row = ""
-        """What `schedlab identify` said of the running kernel, where no row is for it."""
+        """The answer of `schedlab identify` about the running kernel, if no row models it."""
 
     def prepare(self, scenario: Scenario) -> None:
         self._program = agent.find()

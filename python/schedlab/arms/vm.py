@@ -34,7 +34,7 @@ class VmArm:
         self._engine, self._tell = engine, tell
         self._kernels: dict[str, Kernel] = {}
         self._rows: dict[str, str] = {}
-        """What `schedlab identify` said of a kernel that no row is for, or that nobody asked it."""
+        """The answer of `schedlab identify` about a kernel that no row models, or that there is none."""
         self._accel: tuple[str, ...] = COUNTED
         self._base = b""
         self._tools: dict[str, str] = {}

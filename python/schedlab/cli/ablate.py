@@ -1,4 +1,4 @@
-"""`schedlab ablate`: which mechanism makes the difference between two variants."""
+"""`schedlab ablate`: which mechanism causes the difference between two variants."""
 
 from __future__ import annotations
 

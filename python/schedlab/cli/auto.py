@@ -9,4 +9,4 @@ class Auto(NamedTuple):
     """Units are added until the verdicts are settled."""
 
     budget: int | None = None
-    """The most units; None: as many as is usual for the arm."""
+    """The maximum number of units; None: the default of the arm."""

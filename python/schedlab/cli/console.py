@@ -36,7 +36,7 @@ class Console:
         self.page(plain.lines(text, colour=colours(sys.stdout)))
 
     def text(self, text: str) -> None:
-        """A result for people: long lines go on below."""
+        """A result as text: long lines are wrapped."""
         from schedlab.render.grid import fold
 
         self.result(fold(text))
@@ -79,14 +79,14 @@ class Console:
         under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way,
         note: Callable[[], str] = nothing_to_note,
     ) -> Progress:
-        """Progress over `total` runs, with a note that is asked for whenever it shows; silent if it is switched off."""
+        """Progress over `total` runs, with a note that is computed whenever it is shown; silent if switched off."""
         wanted = self._progress and not self.quiet and not self.verbose
         live = sys.stderr.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
         return Progress(total, live, under_way, note) if wanted else Progress(0, False)
 
 
 def colours(stream: TextIO) -> bool:
-    """Whether this stream gets colour: NO_COLOR and dumb terminals say no, FORCE_COLOR says yes."""
+    """Whether this stream gets colour: not with NO_COLOR or on a dumb terminal, always with FORCE_COLOR."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -95,7 +95,7 @@ def colours(stream: TextIO) -> bool:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a whole file, or leave what was there: a full disk must not leave half a page."""
+    """Write a whole file, or keep the old one: a full disk must not leave half a page."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, text)
@@ -104,7 +104,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def _abandon(stream: TextIO) -> None:
-    """Keep Python from flushing a stream again that cannot be written."""
+    """Keep Python from flushing again a stream that cannot be written."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):

@@ -9,7 +9,7 @@ from schedlab.engine import Engine, native_engine
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
-    """Exit code 0. The file appears when it is whole; stdout stays empty, for the file is the result."""
+    """Exit code 0. The file appears when it is complete; stdout stays empty because the file is the result."""
     engine = engine or native_engine()
     source, target = str(options.source), str(options.target)
     copied = interruptible(engine, lambda cancel: engine.convert(source, target, cancel=cancel))

@@ -17,7 +17,7 @@ from schedlab.record import Order, identifying, record
 from schedlab.render.identity import share
 
 TRACES = (".ftrace", ".dat", ".data", ".txt", ".json", ".perfetto-trace", ".pb")
-"""What the names of traces end in, before `.gz`."""
+"""The suffixes of traces, before `.gz`."""
 LIMIT_S = 900.0
 """For the boot and a load of some five seconds in an emulated guest."""
 
@@ -42,12 +42,12 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 
 def _looks_like_a_trace(source: str) -> bool:
-    """Whether the name ends as that of a trace does, so that it cannot be a kernel's."""
+    """Whether the name has the suffix of a trace, so that it cannot be a kernel's."""
     return source.removesuffix(".gz").endswith(TRACES)
 
 
 def _key(source: str) -> str:
-    """By what the answer about a kernel is kept."""
+    """The key under which the answer about a kernel is kept."""
     return identity.running() if source == kernels.RUNNING else kernels.find(source).sha256
 
 

@@ -71,7 +71,7 @@ def _page(comparison: Comparison, console: Console, engine: Engine | None) -> st
 
 
 def _gate(comparison: Comparison, options: Options, console: Console) -> int:
-    """1 if a gate failed, 2 if one could not decide; changes that none of them looks at are named either way."""
+    """1 if a gate failed, 2 if one could not decide; changes that none of them covers are named either way."""
     if not options.fail_on:
         return 0
     failed = gate.failed(options.fail_on, comparison)

@@ -1,4 +1,4 @@
-"""The command line: every command and flag with its help. Imports nothing heavy, so that `--help` is quick."""
+"""The command line: every command and flag with its help. Imports nothing heavy, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Parser(argparse.ArgumentParser):
     """argparse with schedlab's error format and suggestions for misspelt names."""
 
     flags: Flags | None = None
-    """Adds the flags of a command, when they are needed: adding those of all commands takes longer than a short run."""
+    """Adds the flags of a command on demand: adding those of all commands takes longer than a short run."""
 
     def _complete(self) -> None:
         if self.flags:
@@ -285,7 +285,7 @@ def _replay(p: argparse.ArgumentParser) -> None:
 
 def _identify(p: argparse.ArgumentParser) -> None:
     p.add_argument("source", metavar="TRACE|KERNEL", help="a trace, or a kernel to record first, as `record` names it")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="every row's counts as JSON; - is stdout")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write every row's counts as JSON; - is stdout")
     p.set_defaults(html=None)
 
 
@@ -301,7 +301,9 @@ def _changelog(p: argparse.ArgumentParser) -> None:
         help="where to look for scenarios that show a change (default: scenarios)",
     )
     p.add_argument("--markdown", action="store_true", help="print a page of the documentation site")
-    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the same as JSON; - is stdout, alone")
+    p.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="write the same as JSON; - is stdout, with nothing else"
+    )
 
 
 def _view(p: argparse.ArgumentParser) -> None:
@@ -396,7 +398,7 @@ class _Version(argparse.Action):
 
 
 COMMANDS: Mapping[str, tuple[str, Flags]] = {
-    "compare": ("run every variant of a scenario, judge them against the first, print the table", _compare),
+    "compare": ("run every variant of a scenario, judge them against the first, and print the table", _compare),
     "run": ("run one variant with one seed and show its metrics", _run),
     "explain": (
         "show the first scheduling decision that differs between two variants, or why a task waits at a given time",
@@ -411,7 +413,7 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "convert": ("write a trace in another format", _convert),
     "view": ("show every slice of traces, or of one seed of a stored result, in a browser", _view),
     "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),
-    "tune": ("search the values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
+    "tune": ("search for values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
     "shrink": ("print the smallest scenario that still has a verdict, a failure or a divergence", tuning.shrink),
     "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
     "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
@@ -420,4 +422,4 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "reproduce": ("simulate published studies and show how far they agree with the publication", studies.flags),
     "sweep": ("run a scenario at many points and show where which variant is better", sweeps.flags),
 }
-"""What each command does, and what adds its own flags."""
+"""What each command does, and the function that adds its flags."""

@@ -1,4 +1,4 @@
-"""How far a command is: one line that is redrawn on a terminal; elsewhere a line at every tenth of the work."""
+"""The progress of a command: one line that is redrawn on a terminal; elsewhere a line at every tenth of the work."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ QUIET_S = 10.0
 SHOWN_RUNS = 2
 """Of the runs that are under way."""
 SMALLEST = 0.005
-"""The fraction below which nothing can be said about the time that is left."""
+"""The fraction below which the remaining time cannot be estimated."""
 
 SOON_S = 1.0
-"""A time left that is shorter is not worth a word."""
+"""A shorter remaining time is not shown."""
 
 
 def nothing_under_way() -> list[UnderWay]:
-    """For commands whose runs cannot be looked into."""
+    """For commands whose runs do not report their progress."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""The reasons of rows that disagree, looked for by `reproduce` once all runs are there."""
+"""The reasons why rows disagree, for which `reproduce` searches once all runs have finished."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Search:
     console: Console
 
     def reports(self, of: Sequence[StudyReport], *, ablate: bool) -> list[StudyReport]:
-        """The studies with what explain, and on request the ablation, say about the cases that disagree."""
+        """The studies with the answers of explain, and on request of the ablation, about the cases that disagree."""
         found, questions = self._explained(of)
         if ablate:
             found |= self._ablated(questions, found)
@@ -125,7 +125,7 @@ def clock(seconds: float) -> str:
 
 
 def _metric(case: CaseRows, rows: Sequence[Row]) -> str | None:
-    """What an ablation looks at: the metric whose published change with another sign is largest."""
+    """The metric of an ablation: the one whose published change with another sign is largest."""
     wrong = [row for row in rows if row.outcome == "wrong sign"]
     largest = max(wrong, key=lambda row: abs(row.published.change_pct or 0.0), default=None)
     if largest is None:

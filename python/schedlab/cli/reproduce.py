@@ -62,7 +62,7 @@ def _check(options: Options) -> None:
     if options.record and options.short:
         raise InputError("--record keeps results, and the short form has none", hint="leave --short out")
     if options.note and not options.record:
-        raise InputError("--note belongs to what is recorded", hint="add --record NAME")
+        raise InputError("--note is only stored with recorded results", hint="add --record NAME")
     if options.stored is not None and (options.studies or options.record or options.short or options.units is not None):
         raise InputError("--stored shows what was recorded and runs nothing", hint="leave the studies and options out")
 
@@ -86,7 +86,7 @@ def _list(engine: Engine, console: Console) -> int:
 def _studies(options: Options, engine: Engine) -> list[Study]:
     names = options.studies
     if not names:
-        raise InputError("no study is named", hint="`schedlab list studies` shows them; `all` is every one of them")
+        raise InputError("no study is named", hint="`schedlab list studies` shows them; `all` selects all of them")
     if ALL in names:
         names = [str(row["id"]) for row in engine.listing("studies")]
     studies = [engine.load_study(name, short=options.short, units=_units(options)) for name in dict.fromkeys(names)]

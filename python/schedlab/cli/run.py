@@ -1,4 +1,4 @@
-"""`schedlab run`: one variant, one seed, its numbers."""
+"""`schedlab run`: the metrics of one variant with one seed."""
 
 from __future__ import annotations
 

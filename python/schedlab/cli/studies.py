@@ -11,7 +11,7 @@ REASONS = ("none", "explain", "ablate")
 
 
 def flags(p: argparse.ArgumentParser) -> None:
-    """Which studies, how many runs, and where the results go."""
+    """The studies, the number of runs, and the destination of the results."""
     p.add_argument("studies", nargs="*", metavar="STUDY|all", help="study names or files; `all` for all studies")
     p.add_argument("--list", action="store_true", help="list the studies and exit")
     p.add_argument("--units", type=values.units, metavar="N", help="runs per variant (default: 6)")
@@ -26,17 +26,19 @@ def flags(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--reasons",
         choices=REASONS,
-        help="search for the reason of rows that disagree: none (with --short), explain (default), or ablate too",
+        help="how to find out why rows disagree: none (default with --short), explain (default), or ablate as well",
     )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all rows as JSON; - is stdout")
     p.add_argument("--page", type=Path, metavar="FILE", help="write a Markdown page")
-    p.add_argument("--html", type=Path, metavar="FILE", help="write the same page as HTML; - is stdout, alone")
+    p.add_argument(
+        "--html", type=Path, metavar="FILE", help="write the same page as HTML; - is stdout, with nothing else"
+    )
     p.add_argument(
         "--record",
         metavar="NAME",
         help="keep the results in docs/studies/results.json, and their scores in history.json under this name",
     )
-    p.add_argument("--note", metavar="TEXT", help="a sentence that the page shows about what is recorded")
+    p.add_argument("--note", metavar="TEXT", help="a sentence about the recorded results, shown on the page")
     p.add_argument(
         "--stored",
         nargs="?",

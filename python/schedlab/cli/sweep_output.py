@@ -23,7 +23,7 @@ def check(options: Options) -> None:
 
 
 def tell_failures(experiment: Experiment, console: Console) -> None:
-    """The first failed runs, each with the command that does it again."""
+    """The first failed runs, each with the command that repeats it."""
     failures = experiment.failures
     for run, failure in failures[:SHOWN_FAILURES]:
         text = f"{experiment.label(run.point)}: {run.variant} seed {run.seed}: {failure.message}"
@@ -73,7 +73,7 @@ def show(experiment: Experiment, options: Options, console: Console) -> None:
 
 
 def svg(spec: dict[str, object]) -> str:
-    """A picture on paper of its own, legible on any page."""
+    """A picture with a background of its own, legible on any page."""
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg({**spec, "background": "white"}))

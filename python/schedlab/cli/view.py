@@ -24,7 +24,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     chosen = engine or native_engine()
     title, found, parted = interruptible(chosen, lambda cancel: _timelines(options, chosen, cancel))
     if not any(one.slices for one in found.values()):
-        raise InputError("no task switch is in it, so there is nothing to show", file=str(options.sources[0]))
+        raise InputError("it contains no task switch, so there is nothing to show", file=str(options.sources[0]))
     page = view_page(title, found, parted)
     try:
         server = PageServer(page, options.port)

@@ -56,7 +56,7 @@ def keep(key: str, identity: Identity) -> None:
         with Directory.open(cache_directory(), create=True) as folder:
             folder.write(NAME, json.dumps(kept, indent=1, sort_keys=True) + "\n")
     except OSError as e:
-        raise OutputError(f"cannot keep what was identified: {reason(e)}", file=str(cache_directory() / NAME)) from None
+        raise OutputError(f"cannot store the identification: {reason(e)}", file=str(cache_directory() / NAME)) from None
 
 
 def _kept() -> Mapping[str, Any]:

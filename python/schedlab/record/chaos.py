@@ -1,6 +1,7 @@
 """A load made from a seed: jobs of several kinds with random nice values, policies, CPUs and sessions.
 
-The same seed gives the same load, so agreement can be measured on loads that nobody has looked at. Needs stress-ng.
+The same seed gives the same load, so agreement can be measured on loads for which the model was not tuned.
+Needs stress-ng.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ CLOCKS = (
     f"p:e/at enqueue_task_fair p=[$arg2 task_struct pid:s32] fl=$arg3:s32 cpu=[{RQ} cpu:s32] c=[{RQ} clock_task:u64]",
 )
 GROUPS = (
-    # A group's queue is brought up to a time by whoever looks at its load: this CPU or another one.
+    # A group's queue is updated by the CPU that reads its load: this one or another one.
     "p:e/pc __update_load_avg_cfs_rq cpu=[$arg2 cfs_rq rq->cpu:s32] tg=[$arg2 cfs_rq tg:x64] "
     "up=[$arg2 cfs_rq tg->parent:x64] lu=$arg1:u64",
     "p:e/ba update_blocked_averages cpu=$arg1:s32",

@@ -103,7 +103,7 @@ def _filled(words: str) -> str:
 
 
 def _ordered(parts: list[Part]) -> list[Part]:
-    """What belongs to a bundle after it."""
+    """The rows with the parts of a bundle after the bundle itself."""
     return [q for p in parts if p.within is None for q in [p, *(r for r in parts if r.within == p.name)]]
 
 

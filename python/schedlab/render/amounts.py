@@ -7,7 +7,7 @@ from collections import Counter
 from schedlab.render.cells import plural
 
 NAMED = 3
-"""So many names of a kind are given, the others added up."""
+"""How many names of a kind are given; the others are added up."""
 
 
 def time(ns: float) -> str:

@@ -1,4 +1,4 @@
-"""What changed beside the judged metrics: switches, migrations, scans, locks, faults, steal and use of the CPUs."""
+"""What changed besides the judged metrics: switches, migrations, scans, locks, faults, steal and use of the CPUs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OF_GUESTS = {
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """One quantity that nobody asked about, in two variants."""
+    """One quantity that is not judged, in two variants."""
 
     name: str
     unit: str

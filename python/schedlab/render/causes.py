@@ -45,7 +45,7 @@ def dominant(slow: Band, middle: Band) -> tuple[str, float]:
 
 
 def cause(tail: Tail, metric: str) -> str:
-    """In one paragraph: of what slow samples have more, how sure that is, and whether the machine was overloaded."""
+    """In one paragraph: what slow samples have more of, how certain that is, and whether the machine was overloaded."""
     slow, middle = tail.slow, tail.middle
     if not slow.count or not middle.count:
         return f"{tail.variant}: no sample of {metric} was taken."
@@ -65,7 +65,7 @@ def cause(tail: Tail, metric: str) -> str:
 
 
 def _detail(part: str, slow: Band) -> str:
-    """With what the part is filled."""
+    """What the part consists of."""
     p = slow.parts
     if part == "behind" and p.before:
         return f": {names(p.before, p.parts['behind'])} ran there"

@@ -1,4 +1,4 @@
-"""What changed between two kernels, as text and as a Markdown page: what most workloads meet comes first."""
+"""What changed between two kernels, as text and as a Markdown page: what affects most workloads comes first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _head(found: Mapping[str, Any]) -> str:
 
 
 def _counterparts(found: Mapping[str, Any]) -> list[str]:
-    """What one of the kernels does not have, because its algorithm has no use for it or nobody switches it on."""
+    """What one of the kernels does not have, because its algorithm has no use for it or it is off in the other."""
     count = len(found["without_counterpart"])
     if not count:
         return []

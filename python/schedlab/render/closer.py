@@ -21,7 +21,7 @@ PICTURE_NS = 240_000
 
 
 def closer_look(found: Closer | str | None) -> list[str]:
-    """The sections; a sentence where there is nothing to look at; nothing at all if nobody looked."""
+    """The sections; a sentence where there is nothing to show; nothing at all if no closer look was made."""
     if found is None:
         return []
     if isinstance(found, str):
@@ -71,7 +71,7 @@ def first_difference_picture(found: Closer) -> str:
 
 
 def around(found: Closer) -> tuple[int, int, int]:
-    """From when to when the picture of the first difference goes, where nothing is missing, and where its mark is."""
+    """The range of the picture of the first difference, in which nothing is missing, and the place of its mark."""
     at = int(found.parting["time_ns"]) if found.parting else 0
     low, high = max(0, at - PICTURE_NS // 3), at + 2 * PICTURE_NS // 3
     known = [window for window in common_windows(list(found.timelines.values())) if window[0] <= at <= window[1]]

@@ -14,7 +14,7 @@ NOTHING = "-"
 NARROWEST = 16
 """A column of words that has to wrap is never narrower."""
 WIDEST = 36
-"""Nor wider, where a row takes several lines anyway."""
+"""Nor is it wider, where a row takes several lines anyway."""
 STACKED = 4
 """How far the columns that do not fit beside the others are indented."""
 UNBOUNDED_PCT = 1e9

@@ -1,4 +1,4 @@
-"""What stands below a table: reasons, what holds for all metrics together, model errors, noise, trouble."""
+"""The notes below a table: reasons, what holds for all metrics together, model errors, noise, failures."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def cut(comparison: Comparison) -> list[str]:
 
 
 def few(comparison: Comparison) -> list[str]:
-    """Judged percentiles with fewer than ten samples above them in a run: longer runs say more than further seeds."""
+    """Judged percentiles with fewer than ten samples above them in a run: longer runs help more than further seeds."""
     found = []
     for m in comparison.metrics:
         stat = m.metric.stat or ""

@@ -9,13 +9,13 @@ from schedlab.render.placement import cpu_list
 from schedlab.tail import Band, Tail
 
 BUSY, IDLE = 0.9, 0.1
-"""From this use on a CPU is called busy, and up to that one idle; shares of its time after the warm-up."""
+"""The utilisation from which a CPU is called busy, and up to which idle; shares of its time after the warm-up."""
 OFTEN = 0.5
 """More runnable tasks than CPUs for this share of the time is often."""
 APART = 0.5
-"""Where the use of two CPUs differs by so much, their mean describes neither."""
+"""If the utilisation of two CPUs differs by this much, their mean describes neither."""
 SELDOM = 0.1
-"""Below this share of the time, an idle CPU while a task waits elsewhere is no cause worth a sentence."""
+"""Below this share of the time, an idle CPU while a task waits elsewhere is not reported as a cause."""
 WAITS = ("queued", "behind", "stolen")
 """The parts of a sample that a lack of CPUs makes longer."""
 

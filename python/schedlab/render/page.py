@@ -111,7 +111,7 @@ def _row(of: MetricComparison, j: Judgement, head: list[str], simulated: bool) -
 
 
 def _beside(c: Comparison) -> Iterable[str]:
-    """What else changed: each quantity that nobody asked about, what changed first."""
+    """What else changed: each quantity that is not judged, those that changed first."""
     for a, b in c.pairs:
         found = sorted(beside(c, a, b), key=lambda one: not one.changed)
         if not found:

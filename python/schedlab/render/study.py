@@ -19,7 +19,7 @@ Rows = Sequence[tuple[CaseRows, Row]]
 
 
 def text(report: Report) -> str:
-    """Every study, then the sum."""
+    """Every study, then the total."""
     blocks = [study_text(study) for study in report.studies]
     if len(report.studies) > 1:
         blocks.append("\n".join(columns(score_table(report.scores()), "<" + ">" * (len(SCORE_HEAD) - 1))))
@@ -177,7 +177,7 @@ def fewer(case: CaseRows, row: Row) -> str:
 
 
 def verdict(row: Row) -> str:
-    """What came of a row; of one inside the noise, whether the simulated change is inside it too."""
+    """The outcome of a row; of one inside the noise, whether the simulated change is inside it too."""
     if row.outcome == "missing":
         return f"missing: {row.missing}"
     if row.published.counted or row.outcome == "not run":

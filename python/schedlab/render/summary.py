@@ -1,4 +1,4 @@
-"""The first sentences of a report: who wins what, how surely, at what cost, and how far the model may be off there."""
+"""The first sentences of a report: which variant is better, how certainly, at what cost, and the model error there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from schedlab.validity import Validated
 
 NAMED = 3
-"""So many further metrics are named in each direction; the others are counted."""
+"""How many further metrics are named in each direction; the others are counted."""
 
 Found = tuple["MetricComparison", "Judgement"]
 

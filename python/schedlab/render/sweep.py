@@ -74,7 +74,7 @@ def text(judged: Judged) -> str:
 
 
 def sentences(judged: Judged) -> list[str]:
-    """Where which variant wins what, how surely, at what cost, and how far the model may be off; one for each pair."""
+    """Where which variant is better, how certainly, at what cost, and the model error; one sentence for each pair."""
     name, points = judged.experiment.manifest["sweep"]["name"], plural(len(judged.experiment.points), "point")
     pairs = dict.fromkeys((map.a, map.b) for map in judged.maps)
     if not pairs:
@@ -109,7 +109,7 @@ def _with(map: Map, effect: str) -> list[Cell]:
 
 
 def _most(judged: Judged, cells: Sequence[Cell]) -> str:
-    """The point with the largest change and how sure it is."""
+    """The point with the largest change, and how certain that is."""
     largest = max(cells, key=lambda cell: abs(cell.judgement.difference.estimate or 0.0))
     j = largest.judgement
     sure = f"95% interval {interval(j)}, {plural(j.difference.pairs, 'seed')}" if j.difference.interval else j.verdict

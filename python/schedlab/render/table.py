@@ -31,7 +31,7 @@ def render(comparison: Comparison, *, colour: bool = False) -> str:
 
 
 def _sentences(comparison: Comparison) -> list[str]:
-    """Who wins what, a paragraph for each pair of variants."""
+    """Which variant is better in what, a paragraph for each pair of variants."""
     from textwrap import fill
 
     return [fill(plain.escaped(text), WIDTH, break_on_hyphens=False) for text in sentences(comparison)]

@@ -22,7 +22,7 @@ COUNTS = ("nodes", "llcs-per-node", "cores-per-llc", "threads-per-core")
 
 
 def candidates(document: Document) -> Iterator[Document]:
-    """All of them, those first that save most: a document that is accepted replaces this one."""
+    """All of them, those that save most first: a document that is accepted replaces this one."""
     yield from _halved(document, "seeds")
     yield from _less(document, ("duration",))
     for key in ("workload", "guest", "cgroup", "variant", "metric"):

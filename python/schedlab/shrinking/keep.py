@@ -1,4 +1,4 @@
-"""What a smaller scenario must still show: a verdict, a failing run, or two variants that part."""
+"""What a smaller scenario must still show: a verdict, a failing run, or two variants that diverge."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LARGEST_LOG = 700.0
-"""exp() of more than this is no float; such ratios are cut off there."""
+"""exp() of more than this overflows a float; such ratios are cut off there."""
 
 
 @dataclass(frozen=True, slots=True)

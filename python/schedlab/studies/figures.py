@@ -96,7 +96,7 @@ def read(text: str, file: str) -> list[Figure]:
     for figure in figures:
         key = (*figure.key, figure.rep)
         if key in seen:
-            raise InputError(f"the figure of line {seen[key]} again", file=file, line=figure.line)
+            raise InputError(f"duplicate of the figure in line {seen[key]}", file=file, line=figure.line)
         seen[key] = figure.line
     return figures
 

@@ -36,7 +36,7 @@ class Origin:
     seconds: float
     """The wall time of all runs together."""
     note: str
-    """What a reader has to know about this recording, such as why it has fewer units."""
+    """A remark on this recording, such as why it has fewer units."""
 
 
 def write(file: Path, report: Report, origin: Origin) -> None:

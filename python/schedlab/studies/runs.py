@@ -45,7 +45,7 @@ class Task:
 
 @dataclass
 class Progress:
-    """What came of the runs."""
+    """The outcomes of the runs."""
 
     runs: dict[str, Runs] = field(default_factory=dict)
     """By the label of the task."""
@@ -96,7 +96,7 @@ class Plan:
     def run(
         self, *, jobs: int, limit_s: float | None = None, on_outcome: Callable[[Task, Outcome], None] | None = None
     ) -> Progress:
-        """Run what is left, case by case; nothing is begun that is not expected to end within the limit."""
+        """Execute the remaining runs, case by case; no run is started that is not expected to end within the limit."""
         began, progress = time.monotonic(), Progress()
         for task in self.tasks:
             left = self._left(task)
@@ -163,7 +163,7 @@ def _lines(folder: Path) -> int:
 
 
 def _manifest(task: Task, engine: Engine) -> dict[str, Any]:
-    """By the study's name: the same study, read by another path, goes on with the same runs."""
+    """Named after the study: the same study, read by another path, continues with the same runs."""
     manifest = api.manifest(task.scenario, engine=engine)
     return {**manifest, "scenario": {**manifest["scenario"], "file": task.study.name}}
 

@@ -89,7 +89,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A mechanism that the model lacks, and the rows that disagree for want of it."""
+    """A mechanism that the model lacks, and the rows that disagree because of it."""
 
     experiment: str
     workload: str | None

@@ -1,6 +1,6 @@
 """A sweep on a Dask cluster: chunks of runs as tasks, each run in a process of its own on the worker's machine.
 
-A crashed run cannot take a Dask worker with it. A worker that is lost, or that Dask takes for the cause of a loss, is
+A crashed run cannot take a Dask worker with it. A worker that is lost, or that Dask considers the cause of a loss, is
 therefore never the fault of a run: its runs are submitted again.
 """
 
@@ -26,7 +26,7 @@ WORKERS_S = 60
 RETRIES = 2
 """How often Dask itself repeats a task."""
 MOST_LOST = 20
-"""So often the runs of a chunk are submitted again before the cluster is taken for broken."""
+"""How often the runs of a chunk are submitted again before the cluster is considered broken."""
 CHUNKS_PER_WORKER = 8
 LARGEST_CHUNK = 32
 
@@ -117,7 +117,7 @@ class Cluster:
             raise ArmError(f"a Dask worker cannot import schedlab: {e}", hint=hint) from None
         for worker, why in found.items():
             if why:
-                raise ArmError(f"the Dask worker {worker} is not fit for this sweep: {why}")
+                raise ArmError(f"the Dask worker {worker} cannot run this sweep: {why}")
         return found
 
 
@@ -152,7 +152,7 @@ def run_chunk(jobs: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> l
 
 
 def trouble(jobs: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> str:
-    """Why this worker cannot do such runs; empty if it can."""
+    """Why this worker cannot execute such runs; empty if it can."""
     import os
 
     from schedlab.engine import native_engine

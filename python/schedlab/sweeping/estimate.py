@@ -1,4 +1,4 @@
-"""How long the runs of a plan will take: as long as stored runs of it took, else as long as its ends seem to take."""
+"""Estimates how long the runs of a plan will take, from stored runs of it or else from trial runs at its ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schedlab.errors import SchedlabError
 from schedlab.sweeping.plan import Plan, Planned
 
 PROBE_S = 1.0
-"""So long is a run tried at most."""
+"""The longest time for which a run is tried."""
 
 
 @dataclass(frozen=True, slots=True)

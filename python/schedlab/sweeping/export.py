@@ -16,7 +16,7 @@ SUFFIXES = (".jsonl", ".csv", ".parquet")
 
 
 def content(experiment: Experiment, suffix: str) -> bytes:
-    """The whole file of that suffix. It does not depend on where, when and in which order the runs were done."""
+    """The whole file of that suffix. It does not depend on where, when and in which order the runs were executed."""
     if suffix == ".jsonl":
         lines = (json.dumps(canonical(record), sort_keys=True) for record in experiment.records.values())
         return "".join(line + "\n" for line in lines).encode()

@@ -1,4 +1,4 @@
-"""What a worker is asked to do, and what it answers: plain data, one JSON line each."""
+"""The jobs of a worker and its answers: plain data, one JSON line each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNFIT = 4
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run, complete in itself: it can be done on another machine."""
+    """One run, complete in itself: it can be executed on another machine."""
 
     id: str
     text: str
@@ -26,7 +26,7 @@ class Job:
     variant: str
     seed: int
     replay: str
-    """The command that does the same run again."""
+    """The command that repeats the run."""
 
     def line(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode() + b"\n"
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may take."""
+    """The limits of one run."""
 
     seconds: float
     """Of wall time."""
@@ -60,7 +60,7 @@ class Limits:
 
 
 class Executor(Protocol):
-    """Does jobs somewhere, in any order. An exception in the caller stops the jobs that are under way."""
+    """Executes jobs somewhere, in any order. An exception in the caller stops the jobs that are under way."""
 
     def answers(self, jobs: Sequence[Job]) -> Iterator[Answer]: ...
 
@@ -72,7 +72,7 @@ def job(plan: Plan, run: Planned) -> Job:
 
 
 def replay(plan: Plan, run: Planned) -> str:
-    """The command that does a run alone."""
+    """The command for a single run."""
     import shlex
 
     from schedlab.sweeping.axes import shown

@@ -1,4 +1,4 @@
-"""What a sweep says: a judgement per point and metric, where it flips along an axis, and how costs grow along it."""
+"""Results of a sweep: a judgement per point and metric, where it flips along an axis, and how costs grow along it."""
 
 from __future__ import annotations
 

@@ -23,18 +23,18 @@ from schedlab.errors import ArmError
 from schedlab.sweeping.job import UNFIT, Answer, Job, Limits, failed
 
 TRIES = 2
-"""A run whose worker was killed from outside may be innocent, so it has another try."""
+"""A run whose worker was killed from outside may not be the cause, so it is tried again."""
 MOST_LOST = 20
-"""So many workers may be killed from outside before they have begun a run."""
+"""How many workers may be killed from outside before they have begun a run."""
 TAIL = 8000
 """Bytes of what a worker wrote last to stderr, among which the reason is looked for."""
 TELLING = ("memory allocation", "panicked at", "MemoryError")
 """Of several lines, the first with one of these says why; otherwise the last one does."""
 CHUNK = 1 << 20
 SHORT_S = 0.05
-"""Behind a run that takes longer no other waits: another worker may be free before it."""
+"""No run is queued behind one that takes longer than this: another worker may be free before it."""
 AHEAD = 4
-"""So many runs a worker has at most, the one that it does included."""
+"""The most runs that a worker has at a time, including the one in progress."""
 PIPED = 1 << 15
 """Bytes of jobs in a worker's pipe, which holds twice as much: writing to it must never wait."""
 _FAILED = re.compile(rb'\{"id":"[0-9a-f]{32}","status":"failed"')
@@ -105,7 +105,7 @@ class Local:
         return max(0.0, min(ends, default=60.0))
 
     def _ended(self, worker: _Worker, todo: deque[Job], tries: dict[str, int]) -> Iterator[Answer]:
-        """What becomes of the run of a worker that is gone."""
+        """The outcome of the run of a worker that is gone."""
         code, said = worker.reap()
         job, *behind = worker.jobs or [None]
         todo.extendleft(one for one in reversed(behind) if one)
@@ -115,7 +115,7 @@ class Local:
                 return  # another one takes its place if there is work
             raise ArmError(f"a worker process could not start: {said or f'exit code {code}'}")
         if code == UNFIT:
-            raise ArmError(f"a worker cannot do the runs of this sweep: {said}")
+            raise ArmError(f"a worker cannot execute the runs of this sweep: {said}")
         elapsed = time.monotonic() - worker.began
         if worker.late:
             text = f"no end within {self._limits.seconds:g} s"
@@ -131,7 +131,7 @@ class Local:
 
 
 class _Worker:
-    """One worker process and the runs that it has; it does the first of them."""
+    """One worker process and its runs, of which the first is in progress."""
 
     def __init__(self, limits: Limits) -> None:
         self.jobs: deque[Job] = deque()
@@ -163,7 +163,7 @@ class _Worker:
 
     @property
     def job(self) -> Job | None:
-        """The run that it does."""
+        """The run in progress."""
         return self.jobs[0] if self.jobs else None
 
     def feed(self, todo: deque[Job]) -> None:
@@ -232,7 +232,7 @@ class _Worker:
         self.reap()
 
     def reap(self) -> tuple[int, str]:
-        """Wait for its end: exit code and the last of what it said."""
+        """Wait for its end and return its exit code and the end of its stderr."""
         with suppress(OSError):
             self._jobs.close()
         code = self._process.wait()

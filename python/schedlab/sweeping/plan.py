@@ -108,7 +108,7 @@ def scenario_at(engine: Engine, sweep: Sweep, point: Point) -> Scenario:
         raise InputError(text + place, hint=e.hint, file=file, line=line, key=e.key) from None
     unsimulated = next((v for v in scenario.variants if v.not_simulated), None)
     if scenario.arm != "sim" or unsimulated:
-        raise InputError("a sweep is simulated, and its scenario is not", file=str(sweep.scenario))
+        raise InputError("a sweep is simulated, but its scenario needs a real kernel", file=str(sweep.scenario))
     return dataclasses.replace(scenario, name=f"{sweep.name}: {point.label}")
 
 

@@ -1,4 +1,4 @@
-"""Does the runs of a plan that have not ended yet, here or on a cluster, and keeps each before it is reported."""
+"""Executes the runs of a plan that have not ended yet, here or on a cluster, and stores each before reporting it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Running:
         """The runs that have not ended."""
 
     def run(self, executor: Executor, ended: Callable[[Planned, bool], None]) -> None:
-        """Do them; `ended` gets each, and whether it failed, once it is on the disk."""
+        """Execute them; `ended` is called with each, and whether it failed, once it is on the disk."""
         if not self.todo:
             return
         names = {run.id: run for run in self.todo}
@@ -105,7 +105,7 @@ def executor(
 
 
 def _share_mb(jobs: int) -> int:
-    """What one of several runs may use: its share of the memory of this machine."""
+    """The limits of one of several runs: its share of the memory of this machine."""
     return max(LEAST_MB, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (jobs << 20))
 
 

@@ -75,7 +75,7 @@ class Runs:
             return failed(job, "out of memory", "a larger --memory allows it more").line
 
     def why_not(self, job: Job) -> str:
-        """Why such a run cannot be done here; empty if it can."""
+        """Why such a run cannot be executed here; empty if it can."""
         try:
             self._checked(job)
         except SchedlabError as e:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 SLOWEST = 8
-"""So many of the longest samples of each metric are kept."""
+"""How many of the longest samples of each metric are kept."""
 WAKEUP_LATENCY = "sched.wakeup_latency"
 MOST_CPUS = 4096
 
@@ -20,12 +20,12 @@ class Waited(NamedTuple):
     pid: int
     lane: int
     queued: int = 0
-    """For so long from its begin on, no task worked on it: a sample of time in a queue began with this one, and ended
+    """How long after its beginning no task worked on it: a sample of time in a queue began with this one, and ended
     when the task took what waited."""
 
 
 class Slice(NamedTuple):
-    """One stay of a task on a CPU."""
+    """An interval in which a task is on a CPU."""
 
     start: int
     end: int
@@ -132,7 +132,7 @@ class Lanes:
         return cpu
 
     def name(self, pid: int, comm: str) -> None:
-        """A task is called so; the last name counts."""
+        """Set the name of a task; the last one counts."""
         if pid:
             self._timeline.tasks[self._task(pid)] = (pid, comm)
 

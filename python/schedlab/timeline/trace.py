@@ -1,6 +1,6 @@
 """Reads ftrace text as the engine writes it, and feeds it to the reduction. Other formats are converted first.
 
-Only lines that a timeline needs are looked at. Whoever names a task like a line of a trace spoils that line, not more.
+Only lines that a timeline needs are parsed. A task whose name looks like a line of a trace spoils that line only.
 """
 
 from __future__ import annotations

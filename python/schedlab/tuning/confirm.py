@@ -22,7 +22,7 @@ DEFAULT, WINNER = "default", "winner"
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What the comparison says of the winner."""
+    """The result of the comparison for the winner."""
 
     comparison: Comparison
     confirmed: bool

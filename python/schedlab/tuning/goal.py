@@ -1,4 +1,4 @@
-"""What is searched for: a metric to minimise or maximise, and bounds on what it may cost elsewhere."""
+"""The goal of a search: a metric to minimise or maximise, and bounds on the cost in other metrics."""
 
 from __future__ import annotations
 

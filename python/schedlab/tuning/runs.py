@@ -22,7 +22,7 @@ LINE = shape.table({"key": shape.string, "metrics": shape.mapping(shape.maybe(sh
 
 
 class Kept:
-    """The finished runs of a directory: what each was asked for, and its metrics. Without a directory, in memory."""
+    """The finished runs of a directory: the key of each, and its metrics. Without a directory, in memory."""
 
     def __init__(self, path: Path | None, asked: Mapping[str, Any]) -> None:
         self._found: dict[str, dict[str, float | None]] = {}

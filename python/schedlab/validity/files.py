@@ -29,7 +29,7 @@ def shipped() -> list[Path]:
 
 
 def dump(found: Validation) -> str:
-    """The validation as text: runs without what no error is computed from."""
+    """The validation as text: only the parts of runs from which errors are computed."""
     document = {
         "schema": SCHEMA,
         "arm": found.arm,
