@@ -61,7 +61,7 @@ impl DlEntity {
     /// `update_dl_revised_wakeup`: the runtime that the time left to the deadline allows.
     fn update_dl_revised_wakeup(&mut self, dl: DlPolicy, clock: Nanos) {
         let laxity = self.deadline - clock;
-        self.runtime = (u128::from(dl.dl_density()) * u128::from(laxity) >> BW_SHIFT) as i64;
+        self.runtime = ((u128::from(dl.dl_density()) * u128::from(laxity)) >> BW_SHIFT) as i64;
     }
 
     /// `update_dl_entity`: the wakeup rule.
