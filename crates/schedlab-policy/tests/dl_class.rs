@@ -146,16 +146,16 @@ proptest! {
 
 /// What is admitted: runtime and period of tasks in ms, in turn, and whether each fits.
 #[test]
-fn admission_counts_cpus_limits_and_fair_servers() {
+fn admission_counts_cpus_and_limits() {
     type Case<'a> = (&'a str, u32, &'a [(u64, u64, bool)]);
     let cases: &[Case] = &[
         ("6.1", 1, &[(95, 100, true), (1, 1000, false)]),
         ("6.1", 1, &[(96, 100, false), (50, 100, true), (45, 100, true), (1, 1000, false)]),
         ("6.1", 4, &[(100, 100, true), (100, 100, true), (100, 100, true), (80, 100, true), (1, 100, false)]),
-        // From 6.12 on each CPU's fair server has a twentieth.
-        ("6.12.0", 1, &[(91, 100, false), (90, 100, true), (1, 1000, false)]),
-        ("6.12.0", 2, &[(100, 100, true), (80, 100, true), (1, 100, false)]),
-        ("7.2", 1, &[(91, 100, false), (90, 100, true)]),
+        // 6.12.107 and 7.2.13 admit more than 0.9 of one CPU beside its fair server.
+        ("6.12.0", 1, &[(96, 100, false), (92, 100, true), (4, 100, false)]),
+        ("6.12.0", 2, &[(100, 100, true), (90, 100, true), (1, 100, false)]),
+        ("7.2", 1, &[(96, 100, false), (95, 100, true)]),
     ];
     for (version, cpus, tasks) in cases {
         let mut lab = Lab::new(config(version, *cpus, |_| {}));
@@ -167,8 +167,8 @@ fn admission_counts_cpus_limits_and_fair_servers() {
     let mut lab = Lab::new(config("6.1", 1, |config| config.set_knob("sched_rt_runtime_us", 500_000).unwrap()));
     lab.add(periodic(20 * MSEC, 100 * MSEC, 0)).unwrap();
     let refused = lab.sched.dl.sched_dl_overflow(None, dl(400 * MSEC, SEC, SEC)).unwrap();
-    let rounded = [refused.wanted, refused.tasks, refused.fair_servers, refused.limit].map(|x| (x * 1e3).round());
-    assert_eq!(rounded, [400.0, 200.0, 0.0, 500.0]);
+    let rounded = [refused.wanted, refused.tasks, refused.limit].map(|x| (x * 1e3).round());
+    assert_eq!(rounded, [400.0, 200.0, 500.0]);
 }
 
 /// The wakeup rule, in ms from the first wakeup: a task with 10 of every 100 that sleeps after `ran` and wakes at `wakes`

@@ -123,14 +123,14 @@ fn the_kernel_refuses_what_it_refuses() {
         ),
         (
             "6.12.0",
-            deadline(91 * MSEC, 100 * MSEC, 100 * MSEC),
+            deadline(96 * MSEC, 100 * MSEC, 100 * MSEC),
             vec![work(1)],
-            &["asks for 0.910", "0.050 for the fair servers", "more than 0.950"],
+            &["asks for 0.960", "0.000 for other deadline tasks", "more than 0.950"],
         ),
         (
             "6.12.0",
             Policy::Normal,
-            vec![work(1), Op::SetPolicy(deadline(95 * MSEC, 100 * MSEC, 100 * MSEC))],
+            vec![work(1), Op::SetPolicy(deadline(97 * MSEC, 100 * MSEC, 100 * MSEC))],
             &["task \"t\"", "EBUSY"],
         ),
         ("6.1", small, vec![Op::Fork { program: 0, kind: TaskKind::Thread, into: 0 }], &["EAGAIN", "step 0"]),

@@ -1,21 +1,17 @@
 //! Admission: the bandwidth promised to the tasks of the class, and when it is given back (`struct dl_bw`,
 //! `sched_dl_overflow`, `task_non_contending`, kernel/sched/deadline.c 6.1 and 6.12).
 //!
-//! The machine is one root domain. Its tasks, and from 6.12 on the fair server of every CPU, may be promised
-//! `sched_rt_runtime_us` of every `sched_rt_period_us` of each CPU. A task that sleeps keeps its bandwidth; one that exits
+//! The machine is one root domain. Its tasks may be promised `sched_rt_runtime_us` of every `sched_rt_period_us` of each CPU.
+//! Fair servers (6.12 and later) are not counted: 6.12.107 and 7.2.13 admitted tasks as if they were not. A task that sleeps keeps its bandwidth; one that exits
 //! or leaves the class gives it back at its 0-lag time, deadline - runtime * dl_period / dl_runtime.
 
-use schedlab_model::{Nanos, TaskId, MSEC, USEC};
+use schedlab_model::{Nanos, TaskId, USEC};
 
 use super::policy::{to_ratio, BW_SHIFT};
 use super::timers::Timer;
 use super::{Dl, DlEntity, DlPolicy};
-use crate::rt::policy::RtLimit;
 use crate::sched::rq::UPTIME;
 use crate::KernelConfig;
-
-/// Runtime and period of a fair server (`dl_server_start`).
-const FAIR_SERVER: (Nanos, Nanos) = (50 * MSEC, 1000 * MSEC);
 
 /// Bandwidth of the root domain, with [`BW_SHIFT`] binary places.
 #[derive(Clone, Copy, Debug)]
@@ -25,20 +21,14 @@ pub(super) struct DlBw {
     cpus: u64,
     /// What is promised to tasks.
     total_bw: u64,
-    /// What is promised to fair servers.
-    servers: u64,
 }
 
 impl DlBw {
     /// The root domain of a kernel before the first task.
     pub fn new(config: &KernelConfig) -> Self {
         let cpus = config.nr_cpus as u64;
-        let server = match config.rules.rt_limit {
-            RtLimit::Throttling => 0,
-            RtLimit::FairServer => to_ratio(FAIR_SERVER.1, FAIR_SERVER.0),
-        };
         let bw = to_ratio(config.knobs.rt_period_us * USEC, config.knobs.rt_runtime_us * USEC);
-        DlBw { bw, cpus, total_bw: 0, servers: server * cpus }
+        DlBw { bw, cpus, total_bw: 0 }
     }
 }
 
@@ -49,8 +39,6 @@ pub struct DlOverflow {
     pub wanted: f64,
     /// What the tasks have that were admitted before.
     pub tasks: f64,
-    /// What the fair servers have, one for each CPU; 0 before 6.12.
-    pub fair_servers: f64,
     /// How much there is: CPUs * `sched_rt_runtime_us` / `sched_rt_period_us`.
     pub limit: f64,
 }
@@ -59,19 +47,18 @@ impl Dl {
     /// `sched_dl_overflow`: whether a task with these parameters does not fit beside the others. `task`: the one that
     /// changes its parameters, whose present bandwidth does not count.
     pub fn sched_dl_overflow(&self, task: Option<TaskId>, dl: DlPolicy) -> Option<DlOverflow> {
-        let DlBw { bw, cpus, total_bw, servers } = self.dl_bw;
+        let DlBw { bw, cpus, total_bw } = self.dl_bw;
         let own = task.and_then(|task| self.tasks.get(task.index())).map_or(0, |se| se.dl_bw);
         let (wanted, tasks) = (dl.dl_bw(), total_bw - own);
         let in_cpus = |bandwidth: u64| bandwidth as f64 / f64::from(1 << BW_SHIFT);
-        (bw * cpus < tasks + servers + wanted).then(|| DlOverflow {
+        (bw * cpus < tasks + wanted).then(|| DlOverflow {
             wanted: in_cpus(wanted),
             tasks: in_cpus(tasks),
-            fair_servers: in_cpus(servers),
             limit: in_cpus(bw * cpus),
         })
     }
 
-    /// The bandwidth promised to tasks (`total_bw` without servers), in 2^-20 of a CPU.
+    /// The bandwidth promised to tasks (`total_bw`), in 2^-20 of a CPU.
     #[must_use]
     pub fn total_bw(&self) -> u64 {
         self.dl_bw.total_bw

@@ -13,14 +13,10 @@ pub fn refused(kernel: &Kernel, task: Option<TaskId>, affinity: Option<&CpuMask>
     if narrow || task.is_some_and(|task| kernel.sched.is_restricted(task)) {
         return Some("the kernel refuses SCHED_DEADLINE to a task that may not use every CPU (EPERM)".into());
     }
-    let DlOverflow { wanted, tasks, fair_servers, limit } = kernel.sched.dl.sched_dl_overflow(task, dl)?;
-    let servers = match fair_servers {
-        0.0 => String::new(),
-        _ => format!(" and {fair_servers:.3} for the fair servers"),
-    };
+    let DlOverflow { wanted, tasks, limit } = kernel.sched.dl.sched_dl_overflow(task, dl)?;
     let cpus = kernel.cpus.len();
     Some(format!(
         "the kernel refuses SCHED_DEADLINE (EBUSY): the task asks for {wanted:.3} CPUs, which with {tasks:.3} for other \
-         deadline tasks{servers} is more than {limit:.3}, sched_rt_runtime_us / sched_rt_period_us of {cpus} CPUs"
+         deadline tasks is more than {limit:.3}, sched_rt_runtime_us / sched_rt_period_us of {cpus} CPUs"
     ))
 }
