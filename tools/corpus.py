@@ -20,12 +20,16 @@ from typing import Any
 
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import SchedlabError, render
-from schedlab.record import Order, identifying, record
+from schedlab.record import Order, chaos, identifying, record
 
 CORPUS = Path(__file__).resolve().parents[1] / "crates/schedlab-replay/corpus"
 DECISIONS = 3000
 BYTES_MAX = 100_000
 RUNNING_RECORDS = 8_000
+RECORDS_OF_FOUR_CPUS = 16_000
+"""So many selections and balancing passes are needed there."""
+SEEDED = "chaos-seed"
+"""A random load of `record --chaos`, followed by its seed."""
 RECORDS = 60_000
 """More than that many decisions ever need."""
 
@@ -50,6 +54,7 @@ WORKLOADS = {
     "chaos-forks": "./chaos f 3 2 12",
     "chaos-classes": "./chaos r 5 2 13",
     "identify": identifying.load(),
+    "mix": "hackbench -g 1 -l 30 & stress-ng --nanosleep 2 --fork 1 -t 2; wait",
     "video": f"rt-app video.json & sleep 2; for i in 1 2 3; do timeout 6 {HOG} & done; wait",
 }
 SESSIONS = {
@@ -88,13 +93,16 @@ OURS = re.compile(
 """What a trace of the running kernel may name: its workload and the kernel's threads."""
 
 TRACES = [
-    Trace(kernel, cpus, workload) for kernel in KERNELS for cpus in (1, 2) for workload in (*WORKLOADS, *SESSIONS)
+    Trace(kernel, cpus, workload) for kernel in KERNELS for cpus in (1, 2, 4) for workload in (*WORKLOADS, *SESSIONS)
 ]
+SEEDS = [Trace(kernel, 2, f"{SEEDED}{seed}") for kernel in KERNELS for seed in (101, 102)]
+"""Made only if named."""
 
 
 def main(patterns: list[str]) -> int:
     engine = native_engine()
-    chosen = [t for t in TRACES if any(fnmatch(t.name, p) for p in patterns) or not (patterns or t.path.exists())]
+    named = [t for t in (*TRACES, *SEEDS) if any(fnmatch(t.name, p) for p in patterns)]
+    chosen = named if patterns else [t for t in TRACES if not t.path.exists()]
     failed = 0
     if "running" in patterns:
         make_running(engine)
@@ -129,7 +137,7 @@ def nameless(line: str) -> str:
 
 def make(trace: Trace, engine: Engine) -> None:
     """Record, cut, and say how well the kernel's row decides it."""
-    line = (WORKLOADS | SESSIONS)[trace.workload].format(cpus=trace.cpus)
+    line = workload(trace)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         if "video.json" in line:
             subprocess.run(["workgen", "-d", "-o", "video.json", VIDEO], check=True)
@@ -145,7 +153,11 @@ def make(trace: Trace, engine: Engine) -> None:
             autogroup=trace.workload in SESSIONS,
         )
         done = record(order, engine)
-        keep = shorten(order.out, trace.path, done.counts["records"], engine)
+        if trace.cpus < 4:
+            keep = shorten(order.out, trace.path, done.counts["records"], engine)
+        else:
+            keep = RECORDS_OF_FOUR_CPUS
+            cut(order.out, trace.path, keep)
     decisions, report = judged(trace.path, engine)
     agreed = report["picks"]["agreed"] + report["preemptions"]["agreed"]
     size = trace.path.stat().st_size // 1000
@@ -153,6 +165,13 @@ def make(trace: Trace, engine: Engine) -> None:
         f"{trace.name}: {size} kB, {keep:,} records, {agreed:,} of {decisions:,} decisions as row {report['row']}",
         flush=True,
     )
+
+
+def workload(trace: Trace) -> str:
+    """The shell line that a trace records."""
+    if trace.workload.startswith(SEEDED):
+        return chaos.workload(int(trace.workload.removeprefix(SEEDED)), trace.cpus)
+    return (WORKLOADS | SESSIONS)[trace.workload].format(cpus=trace.cpus)
 
 
 def shorten(whole: Path, target: Path, records: int, engine: Engine) -> int:

@@ -32,8 +32,9 @@ const GROUPS: &str = "-autogroup";
 /// hundred and one number in twenty may differ.
 const GROUPS_ON_SEVERAL_CPUS: Floor = Floor { picks: 9900, preemptions: 9900, state: 9500 };
 
-/// Up to 6.1 no probe reads the clocks by which loads decay: what is demanded is that nine in ten agree.
-const GROUPS_WITHOUT_CLOCKS: Floor = Floor { picks: 9000, preemptions: 9000, state: 8500 };
+/// QEMU runs each CPU as a thread, and a busy host stops it anywhere, so that a few records come so late that single decisions are read wrongly; the
+/// zero point of a queue may stay shifted afterwards, which shows where tasks leave it.
+const OVERLAPS: (&str, Floor) = ("6.1.192-4cpu-mix", Floor { picks: 9900, preemptions: 9900, state: 9000 });
 
 /// A trace in which the state of a task is a few ns off because its clock was read at another time: one number in a thousand.
 const CLOCKS: (&str, Floor) = ("6.1.192-2cpu-hackbench", Floor { picks: 10_000, preemptions: 10_000, state: 9990 });
@@ -123,12 +124,12 @@ fn every_trace_is_decided_as_its_kernel_did() {
             continue;
         }
         let floor = match (trace.cpus, name.ends_with(GROUPS)) {
+            _ if name == OVERLAPS.0 => OVERLAPS.1,
             _ if name.ends_with(RUNNING) => IN_USE,
             _ if name == CLOCKS.0 => CLOCKS.1,
             (3.., false) => MANY_CPUS,
             (1, _) | (_, false) => ALL,
-            (_, true) if report.state.events.decisions > 0 => GROUPS_ON_SEVERAL_CPUS,
-            (_, true) => GROUPS_WITHOUT_CLOCKS,
+            (_, true) => GROUPS_ON_SEVERAL_CPUS,
         };
         judged += report.picks.decisions + report.preemptions.decisions;
         for (score, wanted) in [(report.picks, floor.picks), (report.preemptions, floor.preemptions)] {
@@ -143,11 +144,13 @@ fn every_trace_is_decided_as_its_kernel_did() {
     assert!(judged > 12_000, "only {judged} decisions");
 }
 
-/// What is demanded of the CPUs selected on machines with four, in parts of 100: of wakeups, and of wakeups that leave the previous
+/// What is demanded of the CPUs selected, in parts of 100, where at least so many are judged: of wakeups, and of wakeups that leave the previous
 /// CPU where probes show loads and histories. Forks compare utilisation of before the recording.
 const WAKEUPS: u64 = 98;
 const MOVED: u64 = 95;
 const FORKS: u64 = 75;
+
+const JUDGED: u64 = 40;
 
 /// The same of forks where probes show the averages of CPUs.
 const FORKS_BY_AVERAGES: u64 = 95;
@@ -170,7 +173,11 @@ fn tasks_are_placed_where_the_kernel_placed_them() {
             by_probes += 1;
         }
         for (score, wanted) in scores {
-            assert!(score.agreed * 100 >= score.decisions * wanted, "{name}: {report}");
+            assert!(score.decisions < JUDGED || score.agreed * 100 >= score.decisions * wanted, "{name}: {report}");
+        }
+        // On two CPUs the previous one is nearly always right.
+        if trace.cpus < 4 {
+            continue;
         }
         let unjudged: u64 = placed.unjudged.iter().map(|part| part.count).sum();
         assert!(placed.all.decisions > 400 && (!probed || unjudged * 5 < placed.all.decisions), "{name}: {report}");
@@ -198,7 +205,10 @@ fn tasks_are_pulled_as_the_kernel_pulled_them() {
             continue;
         }
         for (score, wanted) in [(pulled.source, SOURCES), (pulled.all, PULLS)] {
-            assert!(score.agreed * 100 >= score.decisions * wanted, "{name}: {report}");
+            assert!(score.decisions < JUDGED || score.agreed * 100 >= score.decisions * wanted, "{name}: {report}");
+        }
+        if trace.cpus < 4 {
+            continue;
         }
         assert!(pulled.all.decisions > 20 && pulled.quiet > 20, "{name}: {report}");
         for rule in [pulled.baselines.most_tasks, pulled.baselines.never] {

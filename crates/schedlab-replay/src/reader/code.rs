@@ -59,18 +59,20 @@ impl Reader {
     /// has no preempt count, the system call itself must have been recorded. Without probes a `getrusage`, which up to 6.7 charges
     /// under that lock as well, looks the same if the slice ends right after it.
     pub(super) fn moves_to_session(&mut self, entry: &Entry, ahead: &Window<'_>) -> bool {
-        if entry.depth().is_none() {
-            // `schedule()` may come first, within the call.
-            let moves = self.kernel.has_autogroup && !picks_again(entry, ahead);
-            return moves && std::mem::take(&mut self.cpu(entry.cpu).setsid);
-        }
-        let wakes = |next: &Entry| matches!(next.kind(), Some(Kind::Wakeup { .. }));
-        let next = next_on(entry, LookAhead::TaskCode, ahead);
-        let flagged = entry.has_flags() && next.is_some_and(|next| next.flags.need_resched() && !wakes(next));
         let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
         let mut inside = own.take_while(|next| next.is_inside());
         let probed =
             inside.any(|next| matches!(next.what, What::Clock { pid, move_task: Some(true), .. } if pid == entry.pid));
+        let wakes = |next: &Entry| matches!(next.kind(), Some(Kind::Wakeup { .. }));
+        let next = next_on(entry, LookAhead::TaskCode, ahead);
+        if entry.depth().is_none() {
+            // `schedule()` may come first, within the call.
+            let schedules =
+                picks_again(entry, ahead) || next.is_some_and(|next| matches!(next.kind(), Some(Kind::Switch { .. })));
+            let called = !ahead.shows_moves() && !schedules && std::mem::take(&mut self.cpu(entry.cpu).setsid);
+            return self.kernel.has_autogroup && (probed || called);
+        }
+        let flagged = entry.has_flags() && next.is_some_and(|next| next.flags.need_resched() && !wakes(next));
         self.kernel.has_autogroup && entry.depth() == Some(b'3') && (probed || flagged && !ahead.shows_moves())
     }
 
