@@ -75,13 +75,13 @@ def test_changes_that_no_gate_looks_at_are_named(schedlab: Schedlab, scenario: W
     name = scenario(behaviour=changed, metrics=declared("probe.latency.p50"))
     code, _, err = schedlab("compare", name, "--fail-on", "worse")
     assert code == 0
-    assert "no gate looked at sched.switches of eevdf, changed by +1,802%: not declared by the scenario" in err
-    assert "no gate looked at probe.latency.p99 of eevdf, worse by +" in err
+    assert "no gate covers sched.switches of eevdf, changed by +1,802%: not declared by the scenario" in err
+    assert "no gate covers probe.latency.p99 of eevdf, worse by +" in err
     everything = scenario(behaviour=changed)
     code, _, err = schedlab("compare", everything, "--fail-on", "worse")
     assert code == 1
     assert "sched.switches of eevdf, changed by +1,802%: neither direction is better" in err
-    assert "no gate looked at probe" not in err
+    assert "no gate covers probe" not in err
 
 
 def test_nothing_is_said_without_a_gate(schedlab: Schedlab, scenario: Write) -> None:

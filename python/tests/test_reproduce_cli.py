@@ -149,7 +149,7 @@ def test_finished_runs_are_not_done_again(toy: Callable[..., str], schedlab: Cal
     second = schedlab("reproduce", toy(), "--out", "r", "--reasons", "none")
     assert len(kept) == 3
     assert kept == {path: path.read_bytes() for path in Path("r").rglob("results.jsonl")}
-    assert "every run is there already" in second[2]
+    assert "all runs have already finished" in second[2]
     assert first[1] == second[1]
 
 
@@ -185,7 +185,7 @@ def test_runs_of_another_build_stay_beside_the_new_ones(
     err = reproduce("two")
     assert "28 runs of other builds or of changed cases stay in r\n28 runs, " in err
     assert kept == {path: path.read_bytes() for path in kept}
-    assert "every run is there already" in reproduce("one"), "the first build finds its own runs again"
+    assert "all runs have already finished" in reproduce("one"), "the first build finds its own runs again"
     assert kept.keys() < {*Path("r").rglob("*")}
     for result in Path("r").rglob("manifest.json"):
         assert schedlab("report", str(result))[0] == 0, "the runs of either build can be looked at"

@@ -10,7 +10,7 @@ use schedlab_trace::{Digest, Event, Flags, Sink, TraceError, TraceWriter};
 
 use crate::header::header;
 
-/// Gives the events of each kernel to sinks of its own.
+/// Passes the events of each kernel to sinks of its own.
 pub struct PerKernel {
     pub digest: Digest,
     metrics: Vec<Metrics>,

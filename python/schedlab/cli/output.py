@@ -78,7 +78,7 @@ def _gate(comparison: Comparison, options: Options, console: Console) -> int:
     for condition, m, j in failed:
         console.reason(f"gate {condition}: {m.name} of {j.b} is {j.verdict} by {change(j)}: {j.reason}")
     for m, j, why in gate.unwatched(options.fail_on, comparison):
-        console.say(f"no gate looked at {m.name} of {j.b}, {j.effect} by {change(j)}: {why}")
+        console.say(f"no gate covers {m.name} of {j.b}, {j.effect} by {change(j)}: {why}")
     for condition, m, j in gate.unjudged(options.fail_on, comparison):
         console.say(f"gate {condition}: {m.name} of {j.b} cannot be judged: {j.reason}")
     if failed:

@@ -117,7 +117,7 @@ def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) ->
         folder = options.out or FOLDER
         console.say(f"{plural(plan.others, 'run')} of other builds or of changed cases stay in {folder}")
     if not plan.left:
-        console.say("every run is there already")
+        console.say("all runs have already finished")
         return
     seconds, unknown = plan.estimate(jobs)
     text = f"{plural(plan.left, 'run')}, {jobs} at a time: {clock(seconds)}"
@@ -125,7 +125,7 @@ def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) ->
         text += f", and {plural(unknown, 'run')} of unknown length"
     console.say(text)
     if options.time is not None and seconds > 60 * options.time:
-        console.say(f"that is more than --time {options.time}: what does not fit is left out and named")
+        console.say(f"that is more than --time {options.time}: runs that do not fit are left out and listed")
 
 
 def _run(engine: Engine, plan: Plan, jobs: int, options: Options, console: Console) -> Progress:

@@ -24,7 +24,7 @@ SECONDS = 2
 
 
 def workload(seed: int, cpus: int) -> str:
-    """The shell command line of a load for a machine with so many CPUs."""
+    """The shell command line of a load for a machine with this many CPUs."""
     draw = Random(f"schedlab chaos {seed}")
     jobs = [_job(draw, cpus) for _ in range(draw.randint(2, JOBS_MAX))]
     return f"{' & '.join(jobs)} & wait"

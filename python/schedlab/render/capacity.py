@@ -43,7 +43,7 @@ def capacity(tails: Sequence[Tail], columns: Sequence[Column], metric: str, mach
 
 
 def _threads(machine: Mapping[str, Any]) -> list[str]:
-    """That CPUs which share a core are not worth a core each, with what the machine file says of it."""
+    """A note that CPUs which share a core are not worth a core each, with the rates of the machine file."""
     cores, cpus = machine["topology"].get("cores", ()), machine["cpus"]
     if not cores or len(cores) == cpus:
         return []
@@ -132,7 +132,7 @@ def _inside(column: Column, guest: str, tail: Tail) -> str:
 
 
 def _growth(tail: Tail) -> str:
-    """Latency that grows over the run means that more work arrives than is done."""
+    """Latency that grows over the run means that more work arrives than can be done."""
     thirds = by_thirds(tail.seeds)
     return ", ".join(time(ns) if ns is not None else "-" for ns in thirds)
 

@@ -139,7 +139,7 @@ def _indented(cell: str) -> int:
 
 
 def fold(text: str, width: int = WIDTH) -> str:
-    """Running text and tables: every line that is too long goes on below, further in, broken between words."""
+    """Running text and tables: every line that is too long is wrapped between words and indented."""
     lines = []
     for line in text.split("\n"):
         if len(COLOURS.sub("", line)) <= width:

@@ -31,7 +31,7 @@ def text(source: str, ranked: Sequence[Report]) -> str:
 
 
 def known(ranked: Sequence[Report]) -> Identity:
-    """What the arms are told about the kernel."""
+    """The answer about the kernel that is stored for the arms."""
     best = _best(ranked)
     return Identity(tuple(str(r["row"]) for r in best), f"{agreement(best[0])}, on one CPU")
 

@@ -32,7 +32,7 @@ SCALED = """\
 These defaults are those of one CPU. A kernel multiplies them by 1 + log2(CPUs),
 rounded down, at most 4: by 3 on 4 CPUs, by 4 on 8 or more. A value that a
 variant sets is used as it is."""
-"""What `list knobs` says of a knob that update_sysctl() scales."""
+"""What `list knobs` shows for a knob that update_sysctl() scales."""
 
 
 def detail(kind: str, row: Row) -> str:

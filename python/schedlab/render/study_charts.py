@@ -11,7 +11,7 @@ from schedlab.studies.figures import Published
 from schedlab.studies.report import Report, StudyReport
 
 LINEAR_TO = 5.0
-"""The scale is linear up to so many percent and logarithmic beyond, so that +350% leaves room for -5%."""
+"""The scale is linear up to this many percent and logarithmic beyond, so that +350% leaves room for -5%."""
 TICKS = [-100, -50, -20, -10, -5, -2, 0, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
 

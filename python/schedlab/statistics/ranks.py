@@ -25,7 +25,7 @@ def smallest_n(alpha: float) -> int:
 def rejected_ranks(n: int, alpha: float = ALPHA) -> int:
     """The largest rank sum that the two-sided signed-rank test rejects, -1 if it rejects none.
 
-    So many Walsh averages lie outside the interval on each side.
+    It is also the number of Walsh averages outside the interval on each side.
     """
     return _largest_rejected(n * (n + 1) // 4, lambda rank_sum: 2 * signed_rank_cdf(n, rank_sum) <= alpha)
 
@@ -34,7 +34,7 @@ def rejected_ranks(n: int, alpha: float = ALPHA) -> int:
 def rejected_pairs(n: int, m: int, alpha: float = ALPHA) -> int:
     """The largest Mann-Whitney U that the two-sided rank-sum test rejects, -1 if it rejects none.
 
-    So many of the n * m pairwise differences lie outside the interval on each side.
+    It is also the number of the n * m pairwise differences outside the interval on each side.
     """
     return _largest_rejected(n * m // 2, lambda u: 2 * rank_sum_cdf(n, m, u) <= alpha)
 

@@ -169,7 +169,7 @@ def _manifest(task: Task, engine: Engine) -> dict[str, Any]:
 
 
 def _folder_name(case: Case, build: str) -> str:
-    """Runs of another engine, or of a case that was changed, are not taken for this one's."""
+    """Runs of another engine, or of a case that was changed, do not count as runs of this one."""
     digest = hashlib.sha256(f"{case.fingerprint} {build}".encode()).hexdigest()
     return f"{_stem(case)}-{digest[:12]}"
 

@@ -119,7 +119,7 @@ def full(axes: Sequence[Axis]) -> list[Point]:
 
 
 def latin_hypercube(axes: Sequence[Axis], points: int, seed: int) -> list[Point]:
-    """So many points of which each axis has one in each of as many equal parts; the same for the same seed."""
+    """This many points, one in each of as many equal parts of every axis; the same for the same seed."""
     from scipy.stats import qmc
 
     drawn = qmc.LatinHypercube(d=len(axes), rng=seed).random(points)

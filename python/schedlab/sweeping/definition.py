@@ -180,7 +180,7 @@ class _Reader:
         return Axis(name, levels, span, "ns" if unit else "")
 
     def _percents(self, d: Mapping[str, Any], key: str, scenario: Path, sets: Mapping[str, Value]) -> list[Level]:
-        """Levels in percent of the CPUs: so many tasks per CPU, of which the key counts groups of `tasks`."""
+        """Levels in percent of the CPUs: a number of tasks per CPU, of which the key counts groups of `tasks`."""
         percents, tasks = d["percent-of-cpus"], self._count(d, "tasks", 1, 1)
         cpus = self._cpus(scenario, sets)
         if not isinstance(percents, list) or not percents:
@@ -301,7 +301,7 @@ def _keys(axis: Axis) -> set[str]:
 
 
 def _fewer(axis: Axis, count: int) -> Axis:
-    """The axis with so many of its levels at most, its ends among them."""
+    """The axis with at most this many of its levels, its ends among them."""
     levels, last = axis.levels, len(axis.levels) - 1
     if count > last:
         return axis

@@ -19,8 +19,8 @@ def text(kind: str, name: str, sweep: Path, out: Path, shards: int, short: bool)
 def _slurm(name: str, command: str, out: Path, shards: int) -> str:
     return f"""\
 #!/bin/sh
-# sbatch FILE. Every task writes into {out}, which all nodes must see. A task that is requeued goes on where it was.
-# Afterwards `{command}` shows the whole, since every run is there.
+# sbatch FILE. Every task writes into {out}, which all nodes must see. A requeued task continues where it stopped.
+# Afterwards `{command}` shows the whole, since every run is then stored.
 #SBATCH --job-name=schedlab-{name}
 #SBATCH --array=1-{shards}
 #SBATCH --cpus-per-task=4
@@ -34,7 +34,7 @@ def _kubernetes(name: str, command: str, out: Path, shards: int) -> str:
     del out
     return f"""\
 # kubectl apply -f FILE. The image needs schedlab and the sweep's files; all pods share the claim `schedlab`.
-# Afterwards `{command}` shows the whole, since every run is there.
+# Afterwards `{command}` shows the whole, since every run is then stored.
 apiVersion: batch/v1
 kind: Job
 metadata:

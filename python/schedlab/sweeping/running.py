@@ -87,7 +87,7 @@ def executor(
     memory_mb: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Executor:
-    """Worker processes on this machine, so many at once, or a Dask cluster.
+    """This many worker processes on this machine, or a Dask cluster.
 
     By default a run may use its share of the memory of this machine.
     """

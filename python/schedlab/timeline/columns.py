@@ -1,4 +1,4 @@
-"""The timeline that the engine reduces from a run while it goes on, in flat columns of integers."""
+"""The timeline that the engine reduces from a run in progress, in flat columns of integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of a run a page shows in full: the surroundings of what a reader wants to see."""
+"""Which parts of a run a page shows in full: the surroundings of the moments of interest."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ use super::crew::Times;
 use super::history::Waker;
 use super::names::{Name, Names};
 
-/// The parts of one or more samples, in ns. They add up to the length of the samples, but for `elsewhere` and `crew`.
+/// The parts of one or more samples, in ns. They add up to the length of the samples, except for `elsewhere` and `crew`.
 #[derive(Clone, Default)]
 pub struct Account {
     /// No task worked on it: it was in a queue of the workload.
@@ -22,7 +22,7 @@ pub struct Account {
     pub stolen: Nanos,
     pub ran: Nanos,
     pub slept: Nanos,
-    /// Further back than what is remembered.
+    /// Time before what is kept.
     pub unknown: Nanos,
     /// The part of `behind` for which another CPU was idle with nothing waiting on it.
     pub elsewhere: Nanos,

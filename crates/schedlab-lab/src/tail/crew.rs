@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use schedlab_model::Nanos;
 
-/// So many changes are remembered of each program.
+/// How many changes are kept for each program.
 pub const CHANGES: usize = 16_384;
 
 /// Task time: running, runnable without a CPU, asleep.
@@ -25,7 +25,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// A task comes from one state, or is new, and goes to another, or has ended.
+    /// A task changes its state; it has no old state if it is new, and no new one if it has ended.
     pub fn change(&mut self, now: Nanos, from: Option<usize>, to: Option<usize>) {
         if from == to {
             return;
@@ -49,7 +49,7 @@ impl Crew {
         self.changes.push_back((now, self.total, self.counts));
     }
 
-    /// What its tasks did between `low` and `high`; nothing where that is forgotten.
+    /// What its tasks did between `low` and `high`; nothing where that is no longer kept.
     pub fn between(&self, low: Nanos, high: Nanos) -> Times {
         let (before, after) = (self.until(low), self.until(high));
         std::array::from_fn(|state| after[state].saturating_sub(before[state]))

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use schedlab_model::Nanos;
 
-/// So many changes are remembered.
+/// How many changes are kept.
 pub const CHANGES: usize = 65_536;
 
 /// A condition that holds or not; here: a CPU is idle and nothing waits on its runqueue.
@@ -15,7 +15,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// From `now` on it holds or not.
+    /// Sets whether it holds from `now` on.
     pub fn set(&mut self, now: Nanos, holds: bool) {
         let (since, total, held) = self.changes.back().copied().unwrap_or_default();
         if held == holds && !self.changes.is_empty() {
@@ -27,7 +27,7 @@ impl Held {
         self.changes.push_back((now, total + if held { now - since } else { 0 }, holds));
     }
 
-    /// For how long it held between `low` and `high`; what is forgotten does not count.
+    /// For how long it held between `low` and `high`; changes that are no longer kept do not count.
     pub fn between(&self, low: Nanos, high: Nanos) -> Nanos {
         self.until(high).saturating_sub(self.until(low))
     }

@@ -6,9 +6,9 @@ use schedlab_model::{Nanos, Pid};
 
 use super::names::Name;
 
-/// So many stays are remembered of each living task.
+/// How many intervals are kept for each living task.
 pub const STAYS: usize = 1024;
-/// So many slices are remembered of each CPU.
+/// How many slices are kept for each CPU.
 pub const SLICES: usize = 4096;
 
 /// What ended a sleep.
@@ -18,7 +18,7 @@ pub enum Waker {
     Interrupt,
     /// A task of this program.
     Task(Name),
-    /// Nothing in the events says it.
+    /// The events do not show it.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ pub struct Stay {
     pub what: What,
 }
 
-/// The last stays of a task, without gaps between them.
+/// The last intervals of a task, without gaps between them.
 #[derive(Default)]
 pub struct History(VecDeque<Stay>);
 
@@ -56,7 +56,7 @@ impl History {
         self.0.push_back(Stay { from, until, what });
     }
 
-    /// The parts of the stays between `low` and `high`, the last first.
+    /// The parts of the intervals between `low` and `high`, the last first.
     pub fn between(&self, low: Nanos, high: Nanos) -> impl Iterator<Item = Stay> + '_ {
         let clipped = move |stay: &Stay| Stay { from: stay.from.max(low), until: stay.until.min(high), ..*stay };
         let stays = self.0.iter().rev().skip_while(move |stay| stay.from >= high);
@@ -92,7 +92,7 @@ impl Executed {
         slices.take_while(move |slice| slice.until > low).map(clipped)
     }
 
-    /// From when on it is known what ran; 0 as long as nothing was forgotten.
+    /// The time from which it is known what ran; 0 as long as nothing was discarded.
     pub fn known_from(&self) -> Nanos {
         if self.0.len() < SLICES {
             return 0;

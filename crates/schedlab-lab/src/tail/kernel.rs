@@ -16,7 +16,7 @@ use super::names::Name;
 /// What a task does now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// No event says it yet.
+    /// No event has shown it yet.
     Unknown,
     Running(usize),
     /// Runnable, since it was preempted or created.
@@ -46,7 +46,7 @@ impl Task {
         Task { program, state, since: now, woken: None, queued: None, history, queueing: (1, 0), counted: None }
     }
 
-    /// What it has done since its last stay ended.
+    /// What it has done since its last interval ended.
     fn open(&self, now: Nanos) -> Vec<Stay> {
         let stay = |from, until, what| Stay { from, until, what };
         match (self.state, self.woken) {
@@ -70,7 +70,7 @@ impl Task {
         (self.state, self.since) = (State::Waiting, now);
     }
 
-    /// Its stays between `low` and `high`, the last first.
+    /// Its intervals between `low` and `high`, the last first.
     fn between(&self, low: Nanos, high: Nanos, now: Nanos) -> Vec<Stay> {
         let open = self.open(now).into_iter().filter(|stay| stay.from < high && stay.until > low);
         let cut = open.map(|stay| Stay { from: stay.from.max(low), until: stay.until.min(high), ..stay });
@@ -226,7 +226,7 @@ impl Kernel {
         }
     }
 
-    /// For how long the sample was in a queue before the task took it. A sample of time in a queue is that altogether.
+    /// For how long the sample was in a queue before the task took it. For time in a queue, that is all of it.
     pub fn queued(&mut self, now: Nanos, pid: Pid, metric: usize, ns: Nanos) -> Nanos {
         let begin = now.saturating_sub(ns);
         let queue = self.metrics.get(metric).is_some_and(|(_, queue)| *queue);
@@ -245,7 +245,7 @@ impl Kernel {
         }
     }
 
-    /// Divides a sample that ends now: the first `queued` ns of it no task worked on it.
+    /// Divides a sample that ends now; no task worked on it in its first `queued` ns.
     pub fn divide(&self, now: Nanos, pid: Pid, ns: Nanos, queued: Nanos, host: Option<&Host<'_>>) -> Account {
         let begin = now.saturating_sub(ns);
         let mut account = Account { queued, ..Account::default() };
@@ -294,7 +294,7 @@ impl Kernel {
         account.waking += (high - from).saturating_sub(behind + stolen);
     }
 
-    /// The stays of a task between two moments, for what it is the vCPU of.
+    /// The intervals of a task between two moments, for the guest whose vCPU it is.
     pub fn stays(&self, pid: Pid, low: Nanos, high: Nanos, now: Nanos) -> Vec<Stay> {
         self.tasks.get(&pid).map_or_else(Vec::new, |task| task.between(low, high, now))
     }
@@ -329,7 +329,7 @@ impl Kernel {
         pids.into_iter().for_each(|pid| self.count(now, pid));
     }
 
-    /// Tells the program's count, if there is one, in which state a task is.
+    /// Updates the counts of the program, if there are any, with the state of a task.
     fn count(&mut self, now: Nanos, pid: Pid) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         let Some(crew) = self.crews.get_mut(&task.program) else { return };

@@ -1,5 +1,5 @@
 //! Where the time of slow samples went: the samples of one metric that lie within bands of durations are divided into time
-//! in a queue, on a runqueue behind other tasks, running and asleep, while the run goes on.
+//! in a queue, on a runqueue behind other tasks, running and asleep, while the run is in progress.
 //!
 //! Left out: single events. `crate::timeline` has those.
 
@@ -23,7 +23,7 @@ use crate::run::LabError;
 use crate::timeline::plan;
 use reduce::Reduction;
 
-/// What is asked of a run.
+/// The question about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
     /// A sampled duration: `WORKLOAD.METRIC`, `sched.wakeup_latency`, or `GUEST.sched.wakeup_latency`.
@@ -42,7 +42,7 @@ pub struct Question {
 /// - `load`: for each kernel how its CPUs were used after the warm-up.
 ///
 /// Memory grows with the number of living tasks and of CPUs, not with the length of the run: see `history::STAYS`,
-/// `history::SLICES`, `free::CHANGES` and `crew::CHANGES`. Time before what is remembered is the part `unknown`.
+/// `history::SLICES`, `free::CHANGES` and `crew::CHANGES`. Time before what they keep is the part `unknown`.
 pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<serde_json::Value, LabError> {
     let mut reduction = Reduction::new(question, spec.warmup, spec.duration);
     reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec));

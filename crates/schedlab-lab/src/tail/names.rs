@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// So many different names are told apart; further ones share the number of [`OTHER`].
+/// How many different names are distinguished; further ones share the number of [`OTHER`].
 const MOST: usize = 4096;
 /// What further names are called.
 const OTHER: &str = "other tasks";

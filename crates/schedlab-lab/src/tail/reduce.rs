@@ -1,4 +1,4 @@
-//! The sink: gives the events of each kernel to it, and divides the samples of the metric that was asked about.
+//! The sink: passes the events to their kernels, and divides the samples of the requested metric.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::kernel::{vcpu_of, Host, Kernel};
 use super::names::{Name, Names};
 use super::Question;
 
-/// So many of the longest samples are kept one by one.
+/// How many of the longest samples are kept one by one.
 const SLOWEST: usize = 8;
 const WAKEUP_LATENCY: &str = "sched.wakeup_latency";
 
@@ -27,14 +27,14 @@ struct Slow {
     account: Account,
 }
 
-/// All kernels of a run, and what is known of the metric.
+/// All kernels of a run, and the samples of the metric.
 pub struct Reduction {
     question: Question,
     from: Nanos,
     until: Nanos,
     kernels: Vec<Kernel>,
     names: Names,
-    /// The guest and the CPU of it that a task of the host is.
+    /// The guest, and the CPU of it, that a task of the host executes.
     vcpus: BTreeMap<Pid, (usize, usize)>,
     bands: Vec<Band>,
     tenths: [(u64, u128); 10],
@@ -186,7 +186,7 @@ impl Sink for Reduction {
         self.kernels[kernel.index()].rename(pid, program);
     }
 
-    /// The context of events is wanted: it says whether an interrupt woke a task.
+    /// The context of events is needed: it says whether an interrupt woke a task.
     fn is_trace(&self) -> bool {
         true
     }

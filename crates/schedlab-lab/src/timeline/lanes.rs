@@ -11,7 +11,7 @@ use super::shared::Shared;
 
 const WAKEUP_LATENCY: &str = "sched.wakeup_latency";
 
-/// A CPU while the run goes on.
+/// A CPU during the run.
 #[derive(Clone, Default)]
 struct Cpu {
     running: Pid,
@@ -39,7 +39,7 @@ pub struct Lanes {
     task_of: BTreeMap<Pid, usize>,
     /// The CPU on whose runqueue a task waits.
     queued: BTreeMap<Pid, usize>,
-    /// When, on which CPU and by whom a task was woken.
+    /// When, on which CPU and by which task a task was woken.
     woken: BTreeMap<Pid, (Nanos, usize, Pid)>,
     /// Begin and end of the last sample of time in a queue of a task.
     queueing: BTreeMap<Pid, (Nanos, Nanos)>,
@@ -87,7 +87,7 @@ impl Lanes {
         self.cpus.iter_mut().for_each(|cpu| cpu.hosted = true);
     }
 
-    /// A vCPU gains or loses a CPU of the host: the task on it goes on, or its slice ends for now.
+    /// A vCPU gains or loses a CPU of the host: the task on it continues, or its slice ends for now.
     pub fn granted(&mut self, shared: &mut Shared, now: Nanos, cpu: usize, runs: bool) {
         if self.cpus[cpu].granted && !runs {
             self.end_slice(shared, now, cpu, false);

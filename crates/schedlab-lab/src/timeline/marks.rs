@@ -21,7 +21,7 @@ impl Wake {
 }
 
 /// One long sample: it ended at `at` on a lane, and took `ns`. For the first `queued` of them no task worked on it: a
-/// sample of time in a queue (`MetricDecl::queueing`) began with this one, and ended when the task took what waited.
+/// sample of time in a queue (`MetricDecl::queueing`) began with this one, and ended when the task took the entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waited {
     pub ns: Nanos,

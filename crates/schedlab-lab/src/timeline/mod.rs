@@ -1,5 +1,5 @@
 //! A run as a timeline: slices, queues, wakeups, idle time while work waits, and the slowest samples, reduced from the
-//! events while the run goes on. No trace is written.
+//! events while the run is in progress. No trace is written.
 
 mod lanes;
 mod marks;

@@ -15,9 +15,9 @@ struct Entry {
 /// From when to when, and what.
 type Span<T> = (Nanos, Nanos, T);
 
-/// Around each point the `most` things that ended last before it, the `most` that began first after it, and all that lasted
-/// across it. Memory: `2 * most` things for each point, and what lasts across it, of which there is at most one per CPU and
-/// task.
+/// Around each point, the `most` intervals that ended last before it, the `most` that began first after it, and all that
+/// contain it. Memory: `2 * most` intervals for each point, and those that contain it, of which there is at most one per
+/// CPU and task.
 pub struct Near<T> {
     most: usize,
     points: Vec<Point>,
@@ -48,7 +48,7 @@ impl<T> Near<T> {
         Near { most, points, kept: BTreeMap::new(), users: BTreeMap::new(), numbers: 0 }
     }
 
-    /// Something lasted from `from` until `until`.
+    /// Adds an interval from `from` until `until`.
     pub fn push(&mut self, from: Nanos, until: Nanos, what: T) {
         let number = self.numbers;
         self.numbers += 1;

@@ -1,4 +1,4 @@
-//! What all kernels of a run leave: the columns of their lanes, in full or near given points only.
+//! The result of all kernels of a run: the columns of their lanes, in full or only near given points.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::marks::{Waited, Wake};
 use super::near::Near;
 use super::overview::Overview;
 
-/// So many of the longest samples of each metric are kept.
+/// How many of the longest samples of each metric are kept.
 const SLOWEST: usize = 8;
 
 /// One CPU: flat columns.
@@ -22,7 +22,7 @@ struct Lane {
     /// From when to when it was idle while a task waited on another runqueue of its kernel.
     gaps: Vec<Nanos>,
     overview: Overview,
-    /// Since when how many tasks wait.
+    /// How many tasks wait, and since when.
     waiting: (Nanos, u32),
 }
 
@@ -47,7 +47,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Samples count that end at `from` or later. With points, so many records around each of them are kept and no others.
+    /// Samples count that end at `from` or later. With points, only that many records around each of them are kept.
     pub fn new(from: Nanos, around: Option<(&[Nanos], usize)>) -> Self {
         Shared { from, near: around.map(|(points, most)| Near::new(points, most)), ..Shared::default() }
     }
@@ -85,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// From `now` on so many tasks wait on a runqueue.
+    /// Sets how many tasks wait on a runqueue from `now` on.
     pub fn depth(&mut self, lane: usize, now: Nanos, waiting: u32) {
         let own = &mut self.lanes[lane];
         let Some(near) = &mut self.near else { return own.depth(now, waiting) };

@@ -120,7 +120,7 @@ fn build(
     let text = Text::new(file, bytes)?;
     if text.is_blank() {
         let error = text.error(0, "", "the file is empty");
-        return Err(error.expected("a study; docs/studies/format.md has all of its keys"));
+        return Err(error.expected("a study; docs/studies/format.md lists all of its keys"));
     }
     let document = text.parse()?;
     let root = Table::root(&text, &document).only(&STUDY)?;

@@ -321,7 +321,7 @@ fn record<const N: usize>(
     event_type
 }
 
-/// At most so many bytes, at a character's end.
+/// Truncates to at most this many bytes, at the end of a character.
 fn cut(text: &str, most: usize) -> &[u8] {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text.as_bytes()[..end]
