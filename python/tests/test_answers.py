@@ -30,7 +30,7 @@ def test_a_scenario_is_built_in_code() -> None:
     assert (s.name, s.seeds, s.workloads[0]["tasks"], s.overrides) == ("made", (1, 2, 3), 9, ("workload.threads=9",))
     with pytest.raises(schedlab.ScenarioError, match="unknown workload"):
         schedlab.build({**DOCUMENT, "workload": [{"use": "hgo"}]})
-    with pytest.raises(InputError, match="not one of a scenario"):
+    with pytest.raises(InputError, match="the document is not a scenario"):
         schedlab.build({**DOCUMENT, "machine": object()})
 
 
