@@ -52,30 +52,13 @@ impl Dl {
         (allowed(&cpu) && self.tasks[task.index()].deadline < deadline).then(|| CpuMask::from_iter([cpu]))
     }
 
-    /// `find_later_rq`: the task's own CPU, else the executing one or any in the smallest domain around its own.
+    /// `find_later_rq`: the nearest CPU on which the task would run at once; `this`: the executing one.
     fn find_later_rq(&self, core: &mut Core, task: TaskId, this: CpuId) -> Option<CpuId> {
         if core.is_pinned(task) {
             return None;
         }
         let later = self.cpudl_find(core, task, true)?;
-        let home = core.cpu_of(task);
-        if later.has(home) {
-            return Some(home);
-        }
-        for level in 0..core.domains.depth(home) {
-            let span = &core.domains.at(home, level).span;
-            if later.has(this) && span.has(this) {
-                return Some(this);
-            }
-            let near = later.and(span);
-            if let Some(cpu) = core.any_and_distribute(&near) {
-                return Some(cpu);
-            }
-        }
-        if later.has(this) {
-            return Some(this);
-        }
-        core.any_and_distribute(&later)
+        core.nearest_to(task, &later, this)
     }
 
     /// `push_dl_tasks`: tasks that wait behind the running one go where they can run at once.

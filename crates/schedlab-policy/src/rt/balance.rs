@@ -48,30 +48,13 @@ impl Rt {
         (!found.1.is_empty()).then_some(found.1)
     }
 
-    /// `find_lowest_rq`: the task's own CPU, else the executing one or any in the smallest domain around its own.
+    /// `find_lowest_rq`: the nearest CPU on which the task would run at once; `this`: the executing one.
     fn find_lowest_rq(&self, core: &mut Core, task: TaskId, this: CpuId) -> Option<CpuId> {
         if core.is_pinned(task) {
             return None;
         }
         let lowest = self.cpupri_find(core, task, self.prio(task))?;
-        let home = core.cpu_of(task);
-        if lowest.has(home) {
-            return Some(home);
-        }
-        for level in 0..core.domains.depth(home) {
-            let span = &core.domains.at(home, level).span;
-            if lowest.has(this) && span.has(this) {
-                return Some(this);
-            }
-            let near = lowest.and(span);
-            if let Some(cpu) = core.any_and_distribute(&near) {
-                return Some(cpu);
-            }
-        }
-        if lowest.has(this) {
-            return Some(this);
-        }
-        core.any_and_distribute(&lowest)
+        core.nearest_to(task, &lowest, this)
     }
 
     /// `push_rt_tasks`: tasks that wait behind the running one go where they can run at once.

@@ -436,6 +436,29 @@ impl Core {
         self.distributed = next.index() + 1;
         Some(next)
     }
+
+    /// The second half of `find_lowest_rq` and of `find_later_rq`: of the CPUs wanted the task's own, else the executing one
+    /// (`this`) or any in the smallest domain around its own.
+    pub(crate) fn nearest_to(&mut self, task: TaskId, wanted: &CpuMask, this: CpuId) -> Option<CpuId> {
+        let home = self.cpu_of(task);
+        if wanted.has(home) {
+            return Some(home);
+        }
+        for level in 0..self.domains.depth(home) {
+            let span = &self.domains.at(home, level).span;
+            if wanted.has(this) && span.has(this) {
+                return Some(this);
+            }
+            let near = wanted.and(span);
+            if let Some(cpu) = self.any_and_distribute(&near) {
+                return Some(cpu);
+            }
+        }
+        if wanted.has(this) {
+            return Some(this);
+        }
+        self.any_and_distribute(wanted)
+    }
 }
 
 #[cfg(test)]
