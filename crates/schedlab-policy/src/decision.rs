@@ -19,7 +19,7 @@ pub enum Verdict {
     Keep(TaskId),
     /// The running task's turn ended at an accounting point.
     Expire(TaskId),
-    /// The running task's turn goes on at a tick although others wait.
+    /// The running task keeps the CPU at a tick although others wait.
     Stay(TaskId),
     /// The task stays queued although it sleeps.
     Delay(TaskId),
@@ -33,7 +33,7 @@ pub enum Verdict {
     Leave(TaskId),
     /// A waking or new task goes to the CPU.
     Place(TaskId, CpuId),
-    /// The search for an idle CPU for the task may test so many; the numbers say how many.
+    /// The limit on the number of CPUs that the search for an idle one may test; the numbers give it.
     Search(TaskId),
     /// The balancer moves the task to the decision's CPU from another.
     Pull(TaskId, CpuId),

@@ -251,8 +251,8 @@ impl<L: ClassList> Sched<L> {
         self.core.loses_time_from(cpu, now);
     }
 
-    /// The hypervisor took so many ns from the CPU just before `now`, which `rq->clock_task` leaves out: the balancer takes the
-    /// CPU for that much smaller (`update_irq_load_avg`).
+    /// The hypervisor took this many ns from the CPU just before `now`. `rq->clock_task` leaves them out, and the balancer
+    /// lowers the capacity of the CPU accordingly (`update_irq_load_avg`).
     pub fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
         self.core.lost_time(cpu, now, lost);
     }

@@ -34,7 +34,7 @@ const PATIENCE: usize = 3200;
 /// How many operations are followed again at most; what is older counts as settled.
 const MEMORY: usize = 40960;
 
-/// After so many operations models are looked at for having become the same.
+/// Operations between two searches for models that have become equal.
 const BETWEEN_MERGES: usize = 32;
 
 /// So many decisions in a row that agree show that the state of a CPU is right again.

@@ -68,7 +68,7 @@ pub enum Effect {
     },
     /// A timer is to be programmed.
     Program(Timer),
-    /// Balancing has looked at CPUs and may have moved tasks: their tracepoints, the reschedules it asks for, its cost.
+    /// A balancing pass is over and may have moved tasks: their tracepoints, the reschedules that it requests, its cost.
     Balanced(Moves),
     /// `context_switch`; `None` is the idle task. From here on the CPU does not run `prev`: wakeups that wait for that are
     /// to be resumed.

@@ -280,7 +280,7 @@ impl Core {
         self.vcpu_preempted.has(cpu) && self.rqs[cpu.index()].is_idle()
     }
 
-    /// `add_nr_running`, `sub_nr_running`: a class has so many runnable tasks on the CPU.
+    /// `add_nr_running`, `sub_nr_running`: sets the number of runnable tasks of a class on the CPU.
     #[inline(always)]
     pub fn set_nr_running(&mut self, cpu: CpuId, class: ClassId, nr_running: u32) {
         let rq = &mut self.rqs[cpu.index()];
@@ -346,8 +346,8 @@ impl Core {
         u64::from(self.rqs[cpu.index()].avg_rt.util_avg)
     }
 
-    /// `update_irq_load_avg` in `update_rq_clock_task` (CONFIG_PARAVIRT_TIME_ACCOUNTING): the hypervisor took so many ns from the
-    /// CPU just before `now`.
+    /// `update_irq_load_avg` in `update_rq_clock_task` (CONFIG_PARAVIRT_TIME_ACCOUNTING): the hypervisor took this many ns from
+    /// the CPU just before `now`.
     pub(super) fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
         let rq = &mut self.rqs[cpu.index()];
         rq.avg_irq.update_irq_load_avg(now, lost, &self.signals);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schedlab_model::{CpuId, Nanos, Pid, MSEC};
 use schedlab_trace::{Body, Flags, Header, Kind, Record};
 
-/// One run in so many may lack its run time: the clock may have stood still.
+/// One run in this many may lack its run time, because the clock may not have advanced.
 const SPARE: u64 = 20;
 
 /// Counts, over a whole trace, the records without which decisions cannot be followed.

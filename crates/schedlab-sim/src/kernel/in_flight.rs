@@ -12,7 +12,7 @@ use crate::run::{Run, Source};
 
 /// Whether the wakeup gets to the runqueue of `cpu` later, because the waker's CPU has to spend the cost of the search first.
 ///
-/// A task that stays on the waker's CPU gets there at once: nobody else can interfere. So it does where the waker's CPU is
+/// A task that stays on the waker's CPU is enqueued at once, as no other CPU can interfere. The same holds where the waker's CPU is
 /// idle, as in the interrupt of a timer that ends an idle state.
 #[inline]
 pub fn takes_time<S: Sink>(

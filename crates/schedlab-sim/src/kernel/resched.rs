@@ -33,7 +33,7 @@ pub fn resched_curr<S: Sink>(
     __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Default), from);
 }
 
-/// `__resched_curr` of PREEMPT_AUTO, which is told what asks.
+/// `__resched_curr` of PREEMPT_AUTO, whose argument says what requests the reschedule.
 #[inline(always)]
 pub fn __resched_curr<S: Sink>(
     run: &mut Run<S>,

@@ -30,8 +30,8 @@ impl Stall {
         self.lines += lines;
     }
 
-    /// A read of such a line. It waits until the CPU that has the line has changed it, and keeps nobody waiting: several
-    /// CPUs can have copies.
+    /// A read of such a line. It waits until the CPU that owns the line has changed it, but delays no other CPU, as
+    /// several CPUs can hold copies.
     pub fn read(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, at: Nanos, count: u32) {
         let lines = machine.read_lines(cpu, &mut changed.lines, count);
         if lines > 0 && machine.has_locks() {

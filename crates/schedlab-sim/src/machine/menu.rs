@@ -265,7 +265,7 @@ mod tests {
         Menu::new(Version::find(row).unwrap().menu())
     }
 
-    /// The governor after so many stays of this length, all of which another task ended.
+    /// The governor after this many idle periods of this length, each ended by a wakeup.
     fn after(row: &str, stays: usize, length: Nanos) -> Menu {
         let mut menu = of(row);
         for _ in 0..stays {

@@ -8,7 +8,7 @@ use super::queue::{EventQueue, Phase};
 use super::source::{Source, Sources};
 use crate::error::SimError;
 
-/// Events between two looks at the cancel flag and at the whole state: few at first, so that a short run is looked at
+/// Events between two checks of the cancel flag and of the whole state: few at first, so that a short run is checked
 /// often, more later.
 pub const LOOK_MIN: u64 = 64;
 pub const LOOK_MAX: u64 = 4096;
