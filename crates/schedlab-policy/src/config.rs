@@ -251,8 +251,8 @@ mod tests {
         assert!(c.set_feature("RUN_TO_PARITY", false).is_ok() && !c.has(Feature::RunToParity));
         assert!(c.set_feature("HRTICK", false).is_ok());
         assert_eq!(
-            c.set_feature("HRTICK_DL", true).unwrap_err().to_string(),
-            "feature HRTICK_DL of kernel 6.12.0 is not simulated: there is no SCHED_DEADLINE; it stays off"
+            c.set_feature("DOUBLE_TICK", true).unwrap_err().to_string(),
+            "feature DOUBLE_TICK of kernel 6.12.0 is not simulated: the tick tests nothing since check_preempt_tick() is gone; it stays off"
         );
         assert!(c.set_knob("latency_ns", 1).unwrap_err().to_string().contains("no knob latency_ns"));
         let mut old = config("5.7", 8);
