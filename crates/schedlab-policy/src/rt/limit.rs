@@ -81,7 +81,9 @@ impl FairServer {
         // dl_entity_overflow: what is left would be more than its share of the time to the deadline.
         let left = self.deadline.saturating_sub(now);
         let over = i128::from(self.runtime) * i128::from(SERVER_PERIOD) > i128::from(left) * i128::from(SERVER_RUNTIME);
-        if self.deadline < now || over {
+        // At time 0 of a run the machine has been up for long: the deadline of a server that never ran has passed.
+        let never = self.deadline == 0;
+        if never || self.deadline < now || over {
             self.new_period(now);
         } else if self.running {
             (self.active, self.armed, self.timer) = (true, false, None);
