@@ -1,9 +1,10 @@
-//! Admission: the bandwidth promised to the tasks of the class, and when it is given back (`struct dl_bw`,
+//! Admission: the bandwidth reserved for the tasks of the class, and when it is released (`struct dl_bw`,
 //! `sched_dl_overflow`, `task_non_contending`, kernel/sched/deadline.c 6.1 and 6.12).
 //!
-//! The machine is one root domain. Its tasks may be promised `sched_rt_runtime_us` of every `sched_rt_period_us` of each CPU.
-//! Fair servers (6.12 and later) are not counted: 6.12.107 and 7.2.13 admitted tasks as if they were not. A task that sleeps keeps its bandwidth; one that exits
-//! or leaves the class gives it back at its 0-lag time, deadline - runtime * dl_period / dl_runtime.
+//! The machine is one root domain. Its tasks may reserve `sched_rt_runtime_us` of every `sched_rt_period_us` of each CPU.
+//! Fair servers (6.12 and later) are not counted: 6.12.107 and 7.2.13 admitted tasks as if they were not. A sleeping task
+//! keeps its bandwidth; the bandwidth of one that exits or leaves the class is released at its 0-lag time,
+//! deadline - runtime * dl_period / dl_runtime.
 
 use schedlab_model::{Nanos, TaskId, USEC};
 
@@ -16,10 +17,10 @@ use crate::KernelConfig;
 /// Bandwidth of the root domain, with [`BW_SHIFT`] binary places.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DlBw {
-    /// What each CPU may be promised for.
+    /// The bandwidth of each CPU that tasks may reserve.
     bw: u64,
     cpus: u64,
-    /// What is promised to tasks.
+    /// What tasks have reserved.
     total_bw: u64,
 }
 
@@ -58,7 +59,7 @@ impl Dl {
         })
     }
 
-    /// The bandwidth promised to tasks (`total_bw`), in 2^-20 of a CPU.
+    /// The bandwidth that tasks have reserved (`total_bw`), in 2^-20 of a CPU.
     #[must_use]
     pub fn total_bw(&self) -> u64 {
         self.dl_bw.total_bw
@@ -92,7 +93,7 @@ impl Dl {
         timers.cancel(&mut tasks[task.index()].inactive_timer);
     }
 
-    /// `inactive_task_timer` of a living task: one that has left the class gives its bandwidth back.
+    /// `inactive_task_timer` of a living task: the bandwidth of one that has left the class is released.
     pub(super) fn inactive_task_timer(&mut self, task: TaskId) {
         self.se(task).inactive_timer = None;
         if self.se(task).policy.is_none() {
@@ -105,8 +106,8 @@ impl Dl {
         self.dl_bw.total_bw -= dl_bw;
     }
 
-    /// A task that has exited, possibly in another class, or whose id is given to a new task: what it has left to give back
-    /// goes on without it.
+    /// A task that has exited, possibly in another class, or whose id is given to a new task: the bandwidth that it still
+    /// holds is released by a timer of its own.
     pub(super) fn forget(&mut self, task: TaskId) {
         let Dl { tasks, timers, .. } = self;
         let Some(se) = tasks.get_mut(task.index()) else { return };

@@ -1,9 +1,9 @@
 //! The constant bandwidth server of every task: its runtime, its deadline, and when it waits for the next period
 //! (kernel/sched/deadline.c 6.1 and 6.12).
 //!
-//! A task may run for `dl_runtime` in each `dl_period`, and competes with the deadline of its present instance. At a wakeup
+//! A task may run for `dl_runtime` in each `dl_period`, and is ordered by the deadline of its current instance. At a wakeup
 //! it keeps runtime and deadline unless what is left of them is more than its share: then a task whose deadline is its
-//! period starts a new instance, and one with an earlier deadline gives up runtime (the revised wakeup rule). A used-up
+//! period starts a new instance, and one with an earlier deadline has its runtime reduced (the revised wakeup rule). A used-up
 //! runtime throttles it until the next period begins.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -35,7 +35,7 @@ impl DlEntity {
         self.runtime = dl.runtime as i64;
     }
 
-    /// `replenish_dl_entity`: the deadline is put off, period by period, until there is runtime.
+    /// `replenish_dl_entity`: postpones the deadline by periods until the runtime is positive.
     fn replenish_dl_entity(&mut self, dl: DlPolicy, clock: Nanos) {
         if self.dl_yielded && self.runtime > 0 {
             self.runtime = 0;
@@ -122,7 +122,7 @@ impl Dl {
         }
     }
 
-    /// `start_dl_timer`: whether the next period is still to come. The timer then expires at its begin.
+    /// `start_dl_timer`: whether the next period is still to come. The timer then expires when it begins.
     fn start_dl_timer(&mut self, task: TaskId, clock: Nanos) -> bool {
         let se = self.tasks[task.index()];
         let Some(dl) = se.policy else { return false };

@@ -7,11 +7,11 @@ use schedlab_model::{Nanos, TaskId};
 /// What expires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
-    /// `dl_timer`: the task, throttled, gets its next runtime.
+    /// `dl_timer`: the runtime of a throttled task is replenished.
     Replenish(TaskId),
     /// `inactive_timer`: the 0-lag time of a task that sleeps or has left the class.
     Inactive(TaskId),
-    /// The same of a task that has exited, with the bandwidth that it gives back.
+    /// The same of a task that has exited, with the bandwidth to release.
     Gone(u64),
 }
 
