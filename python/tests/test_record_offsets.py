@@ -86,6 +86,15 @@ def test_any_other_file_has_no_kernel(data: bytes) -> None:
     assert section(b"\x7fELF" + data, b".BTF") in (None, b"")
 
 
+@given(st.integers(0, 2**64 - 1), st.integers(0, 65_535), st.integers(0, 65_535), st.integers(0, 65_535))
+def test_a_damaged_header_of_a_kernel_has_no_sections(headers: int, size: int, count: int, names: int) -> None:
+    damaged = bytearray(elf(b"types"))
+    struct.pack_into("<Q", damaged, 0x28, headers)
+    struct.pack_into("<HHH", damaged, 0x3A, size, count, names)
+    found = section(bytes(damaged), b".BTF")
+    assert found is None or len(found) <= len(damaged)
+
+
 def test_fields_become_offsets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     image = tmp_path / "vmlinuz"
     image.write_bytes(bz_image(gzip.compress(elf(btf()))))

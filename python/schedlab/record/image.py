@@ -36,7 +36,7 @@ def section(elf: bytes, name: bytes) -> bytes | None:
         size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
         found = [struct.unpack_from("<IIQQQQIIQQ", elf, headers + nth * size) for nth in range(count)]
         names = found[names_at][4]
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, OverflowError):
         return None
     wanted = (header for header in found if elf[names + header[0] :].startswith(name + b"\0"))
     return next((elf[header[4] : header[4] + header[5]] for header in wanted), None)
