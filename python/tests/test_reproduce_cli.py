@@ -275,6 +275,24 @@ def test_scores_are_recorded_and_shown_on_the_page(toy: Callable[..., str], sche
     assert [entry["name"] for entry in entries] == ["start", "caches"]
 
 
+def test_a_study_recorded_alone_keeps_what_is_stored_of_the_others(toy: Callable[..., str], schedlab: Call) -> None:
+    Path("docs/studies").mkdir(parents=True)
+    study = Path(toy())
+    Path("other.json").write_text(study.read_text().replace('"name": "toy"', '"name": "other"'))
+    arguments = ("--out", "r", "--page", "page.md", "--record")
+    assert schedlab("reproduce", "toy.json", "other.json", *arguments, "start")[0] == 0
+    together = Path("page.md").read_text()
+    assert schedlab("reproduce", "other.json", *arguments, "caches")[0] == 0
+    page = Path("page.md").read_text()
+    assert page.count("\n## toy\n") == page.count("\n## other\n") == 1
+    assert "- toy: on " in page
+    assert "- other: on " in page
+    assert "Recorded on" in together
+    rows = {line.split("|")[1].strip(): line for line in page.split("## History")[1].splitlines() if "|" in line}
+    assert rows["toy"].endswith("| - |")
+    assert rows["all"].count("2 of 10") == 2
+
+
 def test_what_was_recorded_is_shown_without_a_run(toy: Callable[..., str], schedlab: Call) -> None:
     Path("docs/studies").mkdir(parents=True)
     study = toy()

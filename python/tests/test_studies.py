@@ -376,35 +376,35 @@ def test_what_is_assumed_is_assumed_everywhere(name: str) -> None:
 
 def test_the_page_of_the_documentation_is_what_the_stored_results_render_to() -> None:
     load = native_engine().load_study
-    report, origin = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
+    report, origins = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
     assert [one.study.name for one in report.studies] == [str(row["id"]) for row in native_engine().listing("studies")]
-    shown = markdown(page(report, history.read(ROOT / history.FILE), origin))
+    shown = markdown(page(report, history.read(ROOT / history.FILE), origins))
     assert shown == (ROOT / "docs" / "studies" / "README.md").read_text(encoding="utf-8")
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert summary(report, origin) in readme
+    assert summary(report, origins) in readme
 
 
-def test_the_stored_results_have_their_column_in_the_history() -> None:
+def test_the_stored_results_have_their_columns_in_the_history() -> None:
     load = native_engine().load_study
-    report, origin = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
-    (last,) = [entry for entry in history.read(ROOT / history.FILE) if entry.name == origin.name]
-    assert (last.units, last.engine, last.date) == (origin.units, origin.engine, origin.date)
+    report, origins = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
+    entries = {entry.name: entry for entry in history.read(ROOT / history.FILE)}
     counts = ("counted", "agreed", "wrong", "unchanged", "missing", "not_run")
-    for name, found in report.scores().items():
+    for name, origin in origins.items():
+        entry = entries[origin.name]
+        assert (entry.units, entry.engine, entry.date) == (origin.units, origin.engine, origin.date)
+        found = report.scores()[name]
         if not found.not_run:  # a study that has changed since is recorded anew with the next column
-            assert {key: last.scores[name][key] for key in counts} == {key: getattr(found, key) for key in counts}
+            assert {key: entry.scores[name][key] for key in counts} == {key: getattr(found, key) for key in counts}
 
 
 def test_stored_results_are_read_back(tmp_path: Path) -> None:
     own = study(RISE)
-    varied = runs([10.0, 11.0, 12.0, 13.0, 14.0, 15.0], [11.0, 13.0, 13.0, 15.0, 14.0, 18.0])
-    one = report_of(own, lambda case, rows: [simulated(own, case, rows[0], varied, range(1, 7))], {})
     file = tmp_path / "results.json"
-    written = results.origin(Report((one,)), "start", "a command", "engine", 12.0, "")
-    results.write(file, Report((one,)), written)
-    found, origin = results.read(file, lambda name, units: own)
-    (before,), (after,) = one.rows, found.studies[0].rows
-    assert origin == written
+    report, written = recorded(own)
+    results.write(file, report, written)
+    found, origins = results.read(file, lambda name, units: own)
+    (before,), (after,) = report.studies[0].rows, found.studies[0].rows
+    assert origins == written
     assert (after.outcome, after.published) == (before.outcome, before.published)
     assert before.simulated is not None
     assert after.simulated is not None
@@ -414,6 +414,31 @@ def test_stored_results_are_read_back(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"time"', '"gone"'))
     with pytest.raises(InputError, match="no such row"):
         results.read(file, lambda name, units: own)
+
+
+def recorded(own: Study, name: str = "start", unfit: tuple[str, ...] = ()) -> tuple[Report, dict[str, results.Origin]]:
+    varied = runs([10.0, 11.0, 12.0, 13.0, 14.0, 15.0], [11.0, 13.0, 13.0, 15.0, 14.0, 18.0])
+    one = report_of(own, lambda case, rows: [simulated(own, case, rows[0], varied, range(1, 7))], {})
+    report = Report((one,), unfit)
+    return report, results.origins(report, name, "a command", "engine", lambda study: 12.0, "")
+
+
+def test_a_study_that_is_recorded_alone_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    """Neither their results nor their origin; the page says which was recorded when."""
+    studies = {name: study(RISE, name=name) for name in ("first", "second")}
+    file = tmp_path / "results.json"
+    together = results.joined(
+        recorded(studies["second"], unfit=("second: long",)), recorded(studies["first"]), ["first", "second"]
+    )
+    results.write(file, *together)
+    kept = results.read(file, lambda name, units: studies[name], leave_out={"second"})
+    assert kept[0].unfit == ()
+    report, origins = results.joined(kept, recorded(studies["second"], "anew"), ["first", "second"])
+    assert [one.study.name for one in report.studies] == ["first", "second"]
+    assert {name: origin.name for name, origin in origins.items()} == {"first": "start", "second": "anew"}
+    assert markdown(page(report, [], origins)).count("Recorded on") == 0
+    assert "- first: on " in markdown(page(report, [], origins))
+    assert markdown(page(*together[:1], [], together[1])).count("Recorded on") == 1
 
 
 SPREADS = [

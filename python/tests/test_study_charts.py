@@ -30,8 +30,8 @@ def report() -> Report:
 
 @pytest.fixture(scope="module")
 def document(report: Report) -> str:
-    origin = results.origin(report, "", "schedlab reproduce", "0", 60, "")
-    blocks = page(report, [], origin)
+    origins = results.origins(report, "", "schedlab reproduce", "0", lambda study: 60.0, "")
+    blocks = page(report, [], origins)
     assert "vega" not in markdown(blocks)
     return html(blocks)
 

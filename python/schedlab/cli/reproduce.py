@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from schedlab import api
@@ -45,17 +46,26 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         except KeyboardInterrupt:
             progress.interrupted = True
     report = Report(tuple(found), tuple(task.label for task in progress.unfit), progress.interrupted)
-    origin = results.origin(
-        report, options.record or "", _command(options), engine.version, plan.wall_s(), options.note or ""
+    origins = results.origins(
+        report, options.record or "", _command(options), engine.version, plan.wall_s, options.note or ""
     )
     if progress.interrupted:
-        _show(report, [], origin, options, console)
+        _show(report, Shown(report, origins), options, console)
         console.say("interrupted: the finished runs are kept; the same command resumes")
         return EXIT_INTERRUPTED
-    entries = _record(report, origin, plan, options, console)
-    _show(report, entries, origin, options, console)
-    _pages(report, entries, origin, options, console)
+    shown = _record(report, origins, engine, plan, options, console)
+    _show(report, shown, options, console)
+    _pages(shown, options, console)
     return 3 if progress.failures else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a page shows."""
+
+    report: Report
+    origins: results.Origins
+    entries: list[history.Entry] = field(default_factory=list)
 
 
 def _check(options: Options) -> None:
@@ -69,10 +79,10 @@ def _check(options: Options) -> None:
 
 def _stored(engine: Engine, options: Options, console: Console) -> int:
     file = Path(options.stored) if options.stored else results.FILE
-    report, origin = results.read(file, lambda name, units: engine.load_study(name, units=units))
-    entries = history.read(history.FILE)
-    _show(report, entries, origin, options, console)
-    _pages(report, entries, origin, options, console)
+    report, origins = results.read(file, lambda name, units: engine.load_study(name, units=units))
+    shown = Shown(report, origins, history.read(history.FILE))
+    _show(report, shown, options, console)
+    _pages(shown, options, console)
     return 0
 
 
@@ -149,9 +159,7 @@ def _run(engine: Engine, plan: Plan, jobs: int, options: Options, console: Conso
     return progress
 
 
-def _show(
-    report: Report, entries: list[history.Entry], origin: results.Origin, options: Options, console: Console
-) -> None:
+def _show(report: Report, shown: Shown, options: Options, console: Console) -> None:
     from schedlab.render.blocks import html
     from schedlab.render.document import dump
     from schedlab.render.study import document, text
@@ -160,7 +168,7 @@ def _show(
     if options.json == STDOUT:
         console.result(dump(document(report)))
     elif str(options.html) == STDOUT:
-        console.page(html(page(report, entries, origin)))
+        console.page(html(page(shown.report, shown.entries, shown.origins)))
     else:
         console.text(text(report))
     if options.json not in (None, STDOUT):
@@ -168,27 +176,36 @@ def _show(
 
 
 def _record(
-    report: Report, origin: results.Origin, plan: Plan, options: Options, console: Console
-) -> list[history.Entry]:
-    """The history, with this reproduction added if it is to be recorded."""
+    report: Report, origins: results.Origins, engine: Engine, plan: Plan, options: Options, console: Console
+) -> Shown:
+    """What was reproduced; if it is to be recorded, with what is stored of the other studies."""
     if not options.record:
-        return history.read(history.FILE) if options.page or options.html else []
-    new = history.entry(options.record, origin.engine, origin.units, report.scores(), plan.seconds())
+        return Shown(report, origins, history.read(history.FILE) if options.page or options.html else [])
+    shown = Shown(*_with_stored(report, origins, engine))
+    scores = {**report.scores(), "all": shown.report.total()}
+    new = history.entry(options.record, engine.version, report.studies[0].study.units, scores, plan.seconds())
     entries = history.append(history.FILE, new)
-    results.write(results.FILE, report, origin)
+    results.write(results.FILE, shown.report, shown.origins)
     console.say(f"recorded as `{options.record}` in {history.FILE} and {results.FILE}")
-    return entries
+    return replace(shown, entries=entries)
 
 
-def _pages(
-    report: Report, entries: list[history.Entry], origin: results.Origin, options: Options, console: Console
-) -> None:
+def _with_stored(report: Report, origins: results.Origins, engine: Engine) -> tuple[Report, results.Origins]:
+    if not results.FILE.exists():
+        return report, origins
+    stored = results.read(
+        results.FILE, lambda name, units: engine.load_study(name, units=units), leave_out=frozenset(origins)
+    )
+    return results.joined(stored, (report, origins), [str(row["id"]) for row in engine.listing("studies")])
+
+
+def _pages(shown: Shown, options: Options, console: Console) -> None:
     from schedlab.render.blocks import html, markdown
     from schedlab.render.study_page import page
 
     for file, write in ((options.page, markdown), (options.html, html)):
         if file and str(file) != STDOUT:
-            write_file(file, write(page(report, entries, origin)))
+            write_file(file, write(page(shown.report, shown.entries, shown.origins)))
             console.say(f"page: {file}")
 
 

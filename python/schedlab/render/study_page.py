@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from schedlab.render.blocks import Block, Chart, Heading, Items, Paragraph, Table
 from schedlab.render.cells import plural
@@ -26,7 +27,7 @@ from schedlab.render.study import (
 from schedlab.render.study_charts import dumbbells, scatter
 from schedlab.studies.history import Entry
 from schedlab.studies.report import CaseRows, Report, StudyReport
-from schedlab.studies.results import Origin
+from schedlab.studies.results import Origin, Origins
 from schedlab.studies.score import Row
 
 INTRODUCTION = (
@@ -37,13 +38,13 @@ INTRODUCTION = (
 )
 
 
-def page(report: Report, entries: Sequence[Entry], origin: Origin) -> list[Block]:
+def page(report: Report, entries: Sequence[Entry], origins: Origins) -> list[Block]:
     """The whole page."""
     parts: list[Block] = [
         Heading(1, "Published studies, reproduced"),
-        Paragraph(summary(report, origin)),
+        Paragraph(summary(report, origins)),
         Paragraph(INTRODUCTION),
-        Paragraph(_origin(origin)),
+        *_origins(origins),
         Heading(2, "Misses, by what is missing"),
         Table(_misses(report)),
         Heading(2, "Scores"),
@@ -64,7 +65,7 @@ def _chart(name: str, spec: Spec | None) -> list[Block]:
     return [] if spec is None else [Chart(name, spec)]
 
 
-def summary(report: Report, origin: Origin) -> str:
+def summary(report: Report, origins: Origins) -> str:
     """The short form for the README, misses first."""
     total = report.total()
     missed = {"cannot be simulated yet": total.missing, "have the wrong sign": total.wrong,
@@ -76,17 +77,42 @@ def summary(report: Report, origin: Origin) -> str:
         f"Of {total.counted} published changes beyond their own noise, {words}; the sign agrees for {total.agreed} "
         f"({share:.0f}%). Over the {total.ranked} simulated rows with a published size the rank correlation of the "
         f"changes is {rank} and the median size ratio {ratio(total.size)}; {total.close_absolutes} of "
-        f"{total.absolutes} absolute times lie within a factor of 3 ({plural(origin.units, 'unit')}, {origin.date})."
+        f"{total.absolutes} absolute times lie within a factor of 3 ({_when(origins.values())})."
     )
 
 
-def _origin(origin: Origin) -> str:
-    note = f" {origin.note}" if origin.note else ""
-    return (
-        f"Recorded on {origin.date} by `{origin.command}` with {plural(origin.units, 'unit')} per variant, engine "
-        f"{origin.engine}; the runs took {origin.seconds / 60:.0f} minutes of one CPU or less.{note} "
+def _when(origins: Collection[Origin]) -> str:
+    """How many units, and the days on which they were recorded, the first and the last."""
+    units = sorted({origin.units for origin in origins})
+    dates = sorted({origin.date for origin in origins})
+    count = plural(units[0], "unit") if len(units) == 1 else f"{units[0]} to {units[-1]} units"
+    return f"{count}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"
+
+
+def _origins(origins: Origins) -> list[Block]:
+    """How the results were made; studies that were recorded together share a line."""
+    groups: dict[Origin, list[str]] = {}
+    seconds: dict[Origin, float] = {}
+    for name, origin in origins.items():
+        together = replace(origin, seconds=0)
+        groups.setdefault(together, []).append(name)
+        seconds[together] = seconds.get(together, 0) + origin.seconds
+    rendered = (
         "`schedlab reproduce --stored --page docs/studies/README.md` renders this page from `results.json`, "
         "`history.json` and the study files; nothing in it is edited by hand."
+    )
+    lines = [_origin(origin, seconds[origin]) for origin in groups]
+    if len(groups) == 1:
+        return [Paragraph(f"Recorded {lines[0]} {rendered}")]
+    named = [f"{', '.join(names)}: {line}" for names, line in zip(groups.values(), lines, strict=True)]
+    return [Paragraph("The studies were not all recorded at the same time:"), Items(named), Paragraph(rendered)]
+
+
+def _origin(origin: Origin, seconds: float) -> str:
+    note = f" {origin.note}" if origin.note else ""
+    return (
+        f"on {origin.date} by `{origin.command}` with {plural(origin.units, 'unit')} per variant, engine "
+        f"{origin.engine}; the runs took {seconds / 60:.0f} minutes of one CPU or less.{note}"
     )
 
 

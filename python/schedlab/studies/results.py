@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,14 +18,14 @@ from schedlab.studies.report import Report, StudyReport, report_of
 from schedlab.studies.score import Simulated, SpreadBetweenUnits
 from schedlab.studies.study import Case, Study
 
-SCHEMA = "schedlab.studies.results/1"
+SCHEMA = "schedlab.studies.results/2"
 FILE = Path("docs") / "studies" / "results.json"
 DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where results are from."""
+    """Where the results of a study are from."""
 
     name: str
     """The column of the history that was recorded with them; empty if nothing was recorded."""
@@ -34,27 +34,29 @@ class Origin:
     engine: str
     units: int
     seconds: float
-    """The wall time of all runs together."""
+    """The wall time of all runs of the study together."""
     note: str
     """A remark on this recording, such as why it has fewer units."""
 
 
-def write(file: Path, report: Report, origin: Origin) -> None:
-    """Every simulated value of a report, with its reasons."""
-    document = {
-        "schema": SCHEMA,
-        **asdict(origin),
-        "did_not_fit": list(report.unfit),
-        "studies": {one.study.name: _study(one) for one in report.studies},
-    }
+Origins = Mapping[str, Origin]
+"""By the name of the study."""
+
+
+def write(file: Path, report: Report, origins: Origins) -> None:
+    """Every simulated value of a report, with its reasons and origin."""
+    studies = {one.study.name: {"origin": asdict(origins[one.study.name]), **_study(one)} for one in report.studies}
+    document = {"schema": SCHEMA, "did_not_fit": list(report.unfit), "studies": studies}
     try:
         files.replace(file, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     except OSError as e:
         raise OutputError(f"cannot write {file}: {reason(e)}") from None
 
 
-def read(file: Path, load: Callable[[str, int], Study]) -> tuple[Report, Origin]:
-    """The stored report; `load` finds a study by name and number of units."""
+def read(
+    file: Path, load: Callable[[str, int], Study], *, leave_out: Collection[str] = ()
+) -> tuple[Report, dict[str, Origin]]:
+    """The stored report without some studies; `load` finds a study by name and number of units."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as e:
@@ -65,17 +67,31 @@ def read(file: Path, load: Callable[[str, int], Study]) -> tuple[Report, Origin]
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(f"not the results of studies of schema {SCHEMA}", file=str(file))
     try:
-        origin = Origin(**{key: document[key] for key in Origin.__slots__})
-        studies = [_stored(load(name, origin.units), stored) for name, stored in document["studies"].items()]
-        return Report(tuple(studies), tuple(document["did_not_fit"])), origin
+        kept = {name: stored for name, stored in document["studies"].items() if name not in leave_out}
+        origins = {name: Origin(**stored["origin"]) for name, stored in kept.items()}
+        studies = [_stored(load(name, origins[name].units), stored) for name, stored in kept.items()]
+        unfit = [label for label in document["did_not_fit"] if label.partition(": ")[0] in kept]
+        return Report(tuple(studies), tuple(unfit)), origins
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise InputError(f"not the results of studies: {e!r}", file=str(file)) from None
 
 
-def origin(report: Report, name: str, command: str, engine: str, seconds: float, note: str) -> Origin:
-    """The origin of what was reproduced today."""
+def origins(
+    report: Report, name: str, command: str, engine: str, seconds: Callable[[str], float], note: str
+) -> dict[str, Origin]:
+    """The origins of what was reproduced today; `seconds` is the wall time of the runs of a study."""
     today = datetime.now(UTC).date().isoformat()
-    return Origin(name, command, today, engine, report.studies[0].study.units, round(seconds), note)
+    return {
+        one.study.name: Origin(name, command, today, engine, one.study.units, round(seconds(one.study.name)), note)
+        for one in report.studies
+    }
+
+
+def joined(stored: tuple[Report, Origins], new: tuple[Report, Origins], order: Sequence[str]) -> tuple[Report, Origins]:
+    """What was stored and what is new, of each study once, in the order of the names."""
+    reports = [*stored[0].studies, *new[0].studies]
+    reports.sort(key=lambda one: order.index(one.study.name) if one.study.name in order else len(order))
+    return Report(tuple(reports), (*stored[0].unfit, *new[0].unfit)), {**stored[1], **new[1]}
 
 
 def _study(report: StudyReport) -> dict[str, Any]:

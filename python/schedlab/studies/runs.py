@@ -89,9 +89,10 @@ class Plan:
         """The mean wall time of a run of each case that was ever run."""
         return {task.label: self._seconds[task.label] for task in self.tasks if task.label in self._seconds}
 
-    def wall_s(self) -> float:
-        """The wall time of all runs that are kept."""
-        return sum(run.wall_s for runs in self._runs.values() for run in runs.values())
+    def wall_s(self, study: str) -> float:
+        """The wall time of all runs of a study that are kept."""
+        labels = [task.label for task in self.tasks if task.study.name == study]
+        return sum(run.wall_s for label in labels for run in self._runs[label].values())
 
     def run(
         self, *, jobs: int, limit_s: float | None = None, on_outcome: Callable[[Task, Outcome], None] | None = None
